@@ -12,8 +12,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Units maps every unit of a metric to how a threshold in it is read: its value in that unit, from text with a unit
-// of its own.
+// Units maps each unit of a metric to the parser of a threshold in it. The parser reads text that carries its own unit
+// and returns the value in the metric's unit.
 var Units = map[string]func(text string) (float64, error){
 	"us": func(s string) (float64, error) {
 		d, err := units.ParseDuration(s)
@@ -50,7 +50,8 @@ var Units = map[string]func(text string) (float64, error){
 	},
 }
 
-// withSuffix reads a plain number that may carry one of the suffixes, or k, M or G before them (1000, 10^6, 10^9).
+// withSuffix returns a parser of plain numbers that may be followed by one of the suffixes, or by k, M or G before it
+// (1000, 10^6, 10^9).
 func withSuffix(noun string, suffixes ...string) func(string) (float64, error) {
 	return func(s string) (float64, error) {
 		number := strings.TrimSpace(s)
@@ -93,8 +94,8 @@ type Condition struct {
 
 var operators = []string{">=", "<=", "==", "!=", ">", "<"}
 
-// ParseCondition reads "metric operator value". The metric must be one of the table, and the value's unit must
-// fit the metric's: a bare number is refused where a unit is due.
+// ParseCondition parses "metric operator value". The metric must be one of the table, and the value's unit must fit the
+// metric's: a bare number is refused where the metric has a unit.
 func ParseCondition(metrics *Table, text string) (Condition, error) {
 	c := Condition{Text: strings.TrimSpace(text)}
 	at := strings.IndexAny(c.Text, "<>=!")
@@ -140,7 +141,7 @@ func example(unit string) string {
 	return "1000"
 }
 
-// unitNoun says a unit in words where its sign alone would puzzle.
+// unitNoun names a unit in words where its symbol alone would be unclear.
 func unitNoun(unit string) string {
 	switch unit {
 	case "count":
@@ -155,8 +156,9 @@ func unitNoun(unit string) string {
 	return unit
 }
 
-// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an
-// error, but a percentile that there are too few values for is above whatever its interval is above.
+// Holds reports whether the condition is true of r, and describes the outcome in one line. A metric that the run does
+// not have is an error. A percentile for which there are too few values has no figure, but a condition that it lies
+// above a threshold holds if the lower end of its interval does.
 func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	if c.Metric, err = r.numbered(c.Metric); err != nil {
 		return false, "", fmt.Errorf("condition %q: %w", c.Text, err)
@@ -182,7 +184,8 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, v), c.Unit), nil
 }
 
-// Value is the figure that the condition is about, in its unit. A metric that the run does not have is an error.
+// Value returns the figure that the condition compares, in the condition's unit. A metric that the run does not have is
+// an error.
 func (c Condition) Value(r *Result) (float64, error) {
 	var err error
 	if c.Metric, err = r.numbered(c.Metric); err != nil {
@@ -191,7 +194,7 @@ func (c Condition) Value(r *Result) (float64, error) {
 	return c.value(r)
 }
 
-// value is Value of a metric whose parts have numbers.
+// value is Value for a metric whose parts are given by number.
 func (c Condition) value(r *Result) (float64, error) {
 	m, ok := r.Metric(c.Metric)
 	if !ok {
@@ -208,7 +211,7 @@ func (c Condition) value(r *Result) (float64, error) {
 	return m.Value, nil
 }
 
-// Of tells whether the condition is true of a value in its unit.
+// Of reports whether the condition is true of the value v, which is in the condition's unit.
 func (c Condition) Of(v float64) bool {
 	switch c.Operator {
 	case ">":
@@ -225,7 +228,7 @@ func (c Condition) Of(v float64) bool {
 	return v != c.Threshold
 }
 
-// withNumber is a metric's name with a number where a part of a scope is named: "tenant[web].read.iops" with 0 for web.
+// withNumber replaces the name of a scope's part with a number: "tenant[web].read.iops" becomes "tenant[0].read.iops".
 func withNumber(name string) string {
 	scope, rest, found := strings.Cut(name, "[")
 	part, rest, closed := strings.Cut(rest, "]")
@@ -235,7 +238,7 @@ func withNumber(name string) string {
 	return scope + "[0]" + rest
 }
 
-// numbered is a metric's name with the number of the part that it may name.
+// numbered returns a metric's name with the part's number in place of its name, if it has one.
 func (r *Result) numbered(name string) (string, error) {
 	scope, rest, _ := strings.Cut(name, "[")
 	part, rest, _ := strings.Cut(rest, "]")
@@ -260,7 +263,7 @@ func (r *Result) numbered(name string) (string, error) {
 	return fmt.Sprintf("%s[%d]%s", scope, i, rest), nil
 }
 
-// names lists those of a table.
+// names lists the names of the table's definitions.
 func (t *Table) names() []string {
 	names := make([]string, 0, len(t.list))
 	for _, d := range t.list {
@@ -269,7 +272,7 @@ func (t *Table) names() []string {
 	return names
 }
 
-// suggest lists the names closest to a wrong one, as the end of an error message.
+// suggest lists the names closest to an unknown one, as the end of an error message.
 func suggest(wrong string, names []string) string {
 	type scored struct {
 		name  string
@@ -282,7 +285,7 @@ func suggest(wrong string, names []string) string {
 	var near []scored
 	for _, n := range names {
 		d := min(spelling.Distance(wrong, n), spelling.Distance(plain, n)+1)
-		// Another name of the same family is worth showing even if it is spelt otherwise.
+		// Another name of the same family is worth showing even if it is spelt differently.
 		if d <= 3 || d <= len(n)/4 || strings.HasPrefix(n, wrong+".") || strings.HasSuffix(n, "."+wrong) {
 			near = append(near, scored{n, d})
 		}
@@ -298,7 +301,8 @@ func suggest(wrong string, names []string) string {
 	return "; near names: " + strings.Join(list, ", ")
 }
 
-// unknown is the percentile that the condition is about, and what a result has it of; nil if it is about none.
+// unknown returns the percentile that the condition compares and the histogram it is taken from. The histogram is nil
+// if the condition is not about a percentile.
 func (c Condition) unknown(r *Result) (Quantile, *stats.Histogram) {
 	for _, q := range Quantiles {
 		if prefix, ok := strings.CutSuffix(c.Metric, "."+q.Name); ok {

@@ -62,7 +62,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestConditionOfParts: a part may be named by what it is called, the first as well as others.
+// TestConditionOfParts: a part, the first as well as others, can be given by its name.
 func TestConditionOfParts(t *testing.T) {
 	var l Lexicon
 	l.Metric("read.iops", "1/s", "a second")
@@ -136,7 +136,7 @@ func TestConditionErrors(t *testing.T) {
 	}
 }
 
-// TestUnitsRead holds that the example of every unit in error messages is accepted.
+// TestUnitsRead verifies that the examples in error messages are accepted, for every unit.
 func TestUnitsRead(t *testing.T) {
 	for unit, read := range Units {
 		if _, err := read(example(unit)); err != nil {

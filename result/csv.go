@@ -11,7 +11,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// CSVTables lists what WriteCSV can write.
+// CSVTables lists the tables that WriteCSV can write.
 var CSVTables = []string{"metrics", "series", "histograms", "matrices"}
 
 // WriteCSV writes one table of a result, with a header line and a row per value:

@@ -15,11 +15,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series,
-// matrices or checks, and passed over otherwise, so that it reads what later versions add. Its errors are
-// DecodeErrors.
+// Decode parses result.json. Metrics, series, matrices and checks of unknown names are kept and other unknown fields
+// are ignored, so that it reads the results of later versions. Its errors are DecodeErrors.
 func Decode(text []byte) (*Result, error) {
-	// All of it is looked at first, so that what follows meets values of other kinds and no broken ones.
+	// Check the syntax of the whole text first, so that decode meets only values of the wrong type and never malformed
+	// ones.
 	if err := decodeJSON(text, new(json.RawMessage)); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func decode(text []byte) (*Result, error) {
 	return r, nil
 }
 
-// take reads one member of result.json. Of one that is there twice the last counts.
+// take reads one member of result.json. If a member occurs twice, the last occurrence counts.
 func (r *Result) take(in *reader, name string) (err error) {
 	switch name {
 	case "schema":
@@ -94,7 +94,7 @@ func (r *Result) take(in *reader, name string) (err error) {
 	return err
 }
 
-// misplaced is an error of what stands just before an offset of the text.
+// misplaced is an error about the text that ends at an offset.
 type misplaced struct {
 	at  int64
 	err error
@@ -103,13 +103,13 @@ type misplaced struct {
 func (m *misplaced) Error() string { return m.err.Error() }
 func (m *misplaced) Unwrap() error { return m.err }
 
-// reader goes through a text once, and so knows where it is.
+// reader reads a text once, in order, and so knows the offset of each error.
 type reader struct {
 	*json.Decoder
 	text []byte
 }
 
-// value reads the value of the member whose key was read last; where is its name in errors.
+// value decodes the value of the member whose key was read last; where names the member in errors.
 func (in *reader) value(where string, v any) error {
 	from := in.InputOffset()
 	err := in.Decode(v)
@@ -120,11 +120,11 @@ func (in *reader) value(where string, v any) error {
 	if kind.Field != "" {
 		where += "." + kind.Field
 	}
-	from += int64(bytes.IndexByte(in.text[from:], ':')) + 1 // which is where the decoder counts from
+	from += int64(bytes.IndexByte(in.text[from:], ':')) + 1 // the decoder's offset is relative to the value
 	return &misplaced{from + kind.Offset, fmt.Errorf("%s cannot be a %s", where, kind.Value)}
 }
 
-// members goes through an object's members in their order; each reads the value. null has none.
+// members iterates over an object's members in order; each decodes the value of one. null has no members.
 func (in *reader) members(where string, each func(name string) error) error {
 	first, err := in.Token()
 	if err != nil || first == nil {
@@ -138,7 +138,7 @@ func (in *reader) members(where string, each func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		name, _ := key.(string) // an object's keys are
+		name, _ := key.(string) // an object's keys are strings
 		if err := each(name); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (in *reader) members(where string, each func(name string) error) error {
 	return err
 }
 
-// list reads the members of an object as what they stand for, in their order. Of a name that is there twice the last
-// value counts.
+// list decodes the members of an object in order and converts each with of. If a name occurs twice, the last value
+// counts.
 func list[F, T any](in *reader, where string, of func(name string, x *F) (T, error)) ([]T, error) {
 	var out []T
 	index := map[string]int{}
@@ -173,7 +173,7 @@ func list[F, T any](in *reader, where string, of func(name string, x *F) (T, err
 	return out, err
 }
 
-// The members of result.json's objects, as they stand there.
+// metricFile and the types below mirror the members of result.json's objects.
 
 type metricFile struct {
 	Value *float64 `json:"value"`
@@ -218,7 +218,7 @@ func (m *matrixFile) matrix(name string) (Matrix, error) {
 	return out, out.valid()
 }
 
-// numbers is a list in which null stands for NaN.
+// numbers is a list in which null represents NaN.
 type numbers []*float64
 
 func (n numbers) floats() []float64 {
@@ -284,13 +284,13 @@ func (h *histogramFile) decode() (*stats.Histogram, error) {
 	return stats.Restore(s)
 }
 
-// DecodeError is what is wrong with a text.
+// DecodeError is an error in a text, with its position.
 type DecodeError struct {
-	Line, Column int // from 1 on; 0: it is about the whole text
+	Line, Column int // from 1; 0 if the error concerns the whole text
 	Err          error
 }
 
-// Error has line and column in front, if they are known.
+// Error puts line and column in front of the error, if they are known.
 func (d *DecodeError) Error() string {
 	if d.Line == 0 {
 		return d.Err.Error()
@@ -298,10 +298,10 @@ func (d *DecodeError) Error() string {
 	return fmt.Sprintf("%d:%d: %v", d.Line, d.Column, d.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error without its position.
 func (d *DecodeError) Unwrap() error { return d.Err }
 
-// inFile puts a file's name before what is wrong with its text.
+// inFile puts a file's name in front of an error in its text.
 func inFile(name string, err error) error {
 	var d *DecodeError
 	if errors.As(err, &d) && d.Line > 0 {
@@ -310,7 +310,7 @@ func inFile(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// DecodeFile reads JSON from the text of a file. Its error has the file's name, line and column.
+// DecodeFile decodes the JSON text of a file into v. Its error carries the file's name, line and column.
 func DecodeFile(name string, text []byte, v any) error {
 	if err := decodeJSON(text, v); err != nil {
 		return inFile(name, err)
@@ -318,7 +318,7 @@ func DecodeFile(name string, text []byte, v any) error {
 	return nil
 }
 
-// decodeJSON reads a text that is one value. Its errors are DecodeErrors.
+// decodeJSON decodes a text that must be exactly one value. Its errors are DecodeErrors.
 func decodeJSON(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(v)

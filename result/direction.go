@@ -2,7 +2,7 @@ package result
 
 import "strings"
 
-// Direction says which of two values of a metric is better.
+// Direction indicates which of two values of a metric is better.
 type Direction int8
 
 // The directions. Most metrics have none: more garbage collection, say, may be the price of something else.
@@ -12,7 +12,7 @@ const (
 	HigherIsBetter Direction = 1
 )
 
-// direction is what a metric's name alone says: times are to be short, throughput is to be high.
+// direction derives the better direction from a metric's name alone: times should be short, throughput high.
 func direction(name string) Direction {
 	for _, part := range []string{".latency.", ".fct.", ".slowdown.", "ssd.queue.wait.", "ssd.transaction.wait."} {
 		if strings.Contains(name, part) {

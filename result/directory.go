@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The files of a run directory.
+// Names of the files in a run directory.
 const (
 	ScenarioFile  = "scenario.yaml"
 	ResultFile    = "result.json"
@@ -24,9 +24,9 @@ const (
 	TimelineFile  = "timeline.pftrace" // written by result/perfetto
 )
 
-// Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and
-// Commit renames that one, so that nobody ever sees half a run, even if the machine goes down: a program that is
-// stopped calls Discard, and one that is killed leaves only a directory named .farflash-*, which Unfinished finds.
+// Directory is a run directory that is being written. Its files go to a hidden directory next to the final path, and
+// Commit renames that, so that readers never see half a run, even after a crash of the machine. A program that is
+// interrupted calls Discard; one that is killed leaves only a directory named .farflash-*, which Unfinished finds.
 type Directory struct {
 	wanted   string
 	partial  string
@@ -34,14 +34,14 @@ type Directory struct {
 	files    []*os.File
 }
 
-// ErrExists is what Create's error wraps when there is something at the place already.
+// ErrExists is wrapped by the error of Create if the path is in use.
 var ErrExists = errors.New("already exists; a run directory is never overwritten")
 
-// Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for
-// an empty directory.
+// Create starts a run directory whose final path is exactly path. It refuses a path in use, unless by an empty
+// directory.
 func Create(path string) (*Directory, error) { return create(path, false) }
 
-// CreateNumbered begins a run directory at path, or at path-2, path-3 and so on if there is something already.
+// CreateNumbered starts a run directory at path, or at path-2, path-3 and so on if the path is in use.
 func CreateNumbered(path string) (*Directory, error) { return create(path, true) }
 
 func create(path string, numbered bool) (*Directory, error) {
@@ -67,7 +67,7 @@ func create(path string, numbered bool) (*Directory, error) {
 	return d, nil
 }
 
-// free returns an error if there is something at path that a run would overwrite.
+// free returns an error if the path holds anything that a run would overwrite.
 func (d *Directory) free(path string) error {
 	s, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,10 +84,10 @@ func (d *Directory) free(path string) error {
 	return fmt.Errorf("run directory %s %w; choose another or remove it", path, ErrExists)
 }
 
-// Path returns where a file of that name is written for the time being.
+// Path returns the path at which a file of that name is written until Commit.
 func (d *Directory) Path(name string) string { return filepath.Join(d.partial, name) }
 
-// Open begins a file that is written bit by bit, such as requests.parquet. The caller closes it before Commit.
+// Open creates a file that is written incrementally, such as requests.parquet. The caller must close it before Commit.
 func (d *Directory) Open(name string) (*os.File, error) {
 	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
 	if err == nil {
@@ -101,8 +101,8 @@ func (d *Directory) Write(name string, text []byte) error {
 	return os.WriteFile(d.Path(name), text, 0o666)
 }
 
-// Commit moves the directory to its place and returns that place. The directory must hold at least one file. After an
-// error the directory is still there to be committed or discarded.
+// Commit moves the directory to its final path and returns that path. The directory must hold at least one file. After
+// an error the directory still exists and can be committed again or discarded.
 func (d *Directory) Commit() (string, error) {
 	if err := syncAll(d.partial); err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
@@ -114,8 +114,8 @@ func (d *Directory) Commit() (string, error) {
 		}
 		err := d.free(path)
 		if err == nil {
-			// What is there is at most an empty directory, and Remove removes nothing else. A rename fails where
-			// there is a full one, so two programs that finish at the same time do not overwrite each other.
+			// At most an empty directory is at the path, and Remove removes only that. Rename fails if the target is a
+			// directory with files, so two programs that finish at the same time do not overwrite each other.
 			if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
 				err = os.Rename(d.partial, path)
 			}
@@ -134,20 +134,20 @@ func (d *Directory) Commit() (string, error) {
 	}
 }
 
-// Discard removes what was written. After Commit it does nothing, so that it can be deferred.
+// Discard removes the files written so far. After Commit it has no effect, so it can be deferred.
 func (d *Directory) Discard() error {
 	if d.partial == "" {
 		return nil
 	}
 	for _, f := range d.files {
-		f.Close() // an error here, such as one about a closed file, does not matter any more
+		f.Close() // ignore errors, such as that of a file closed already
 	}
 	err := os.RemoveAll(d.partial)
 	d.partial = ""
 	return err
 }
 
-// Run is what a run directory holds. Requests and other large files are read where they are.
+// Run is the contents of a run directory. Requests and other large files are not loaded; they are read in place.
 type Run struct {
 	Path      string // of the directory
 	Result    *Result

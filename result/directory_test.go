@@ -59,7 +59,7 @@ func TestDirectory(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
-	// What is there is never overwritten.
+	// An existing run is never overwritten.
 	before, err := os.ReadFile(filepath.Join(at, ResultFile))
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestDirectoriesInParallel(t *testing.T) {
 	}
 }
 
-// TestVanished: a directory that somebody has removed meanwhile is no run, and says so.
+// TestVanished: committing a directory that was removed in the meantime fails and reports it.
 func TestVanished(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "run")
 	d, err := Create(place)
@@ -177,7 +177,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// TestWriteFile: what is there is replaced whole or not at all, folders are made, and nothing is left of what failed.
+// TestWriteFile: a file is replaced as a whole or not at all, folders are created, and failures leave no files behind.
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a", "b", "file")
@@ -237,7 +237,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestLoadByName: a run is named by its directory, whatever that is called, or by a file in it.
+// TestLoadByName: a run is loaded by the path of its directory, whatever its name, or by that of a file in it.
 func TestLoadByName(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "out.json")
 	d, err := Create(place)

@@ -11,8 +11,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Encode returns result.json: the same bytes for the same Result. A metric that is not a finite number is an error;
-// in series and matrices NaN becomes null.
+// Encode returns the text of result.json. Equal Results give equal bytes. A metric that is not finite is an error; in
+// series and matrices NaN becomes null.
 func (r *Result) Encode() ([]byte, error) {
 	e := encoder{}
 	e.raw("{\n")
@@ -91,8 +91,8 @@ func (r *Result) Encode() ([]byte, error) {
 	return e.b.Bytes(), e.err
 }
 
-// encoder writes JSON with a fixed layout: one metric, series or check a line or a few, so that runs can be compared
-// with line-based tools.
+// encoder writes JSON with a fixed layout, one or a few lines for each metric, series or check, so that runs can be
+// compared with line-based tools.
 type encoder struct {
 	b   bytes.Buffer
 	err error
@@ -111,7 +111,7 @@ func (e *encoder) key(depth int, name string) *encoder {
 	return e.indent(depth).text(name).raw(": ")
 }
 
-// item begins element i of a list whose elements stand on lines of their own.
+// item starts element i of a list that has its elements on lines of their own.
 func (e *encoder) item(i int) *encoder {
 	if i > 0 {
 		e.raw(",")
@@ -119,7 +119,7 @@ func (e *encoder) item(i int) *encoder {
 	return e.raw("\n")
 }
 
-// close ends such a list of n elements at depth 1.
+// close ends a list of n such elements at depth 1.
 func (e *encoder) close(n int, end string) {
 	if n > 0 {
 		e.raw("\n  ")
@@ -153,7 +153,7 @@ func (e *encoder) texts(list []string) *encoder {
 	return e.raw("]")
 }
 
-// number writes v, which must be finite; where says what it is.
+// number writes v, which must be finite; where names it in the error.
 func (e *encoder) number(v float64, where string) *encoder {
 	if (math.IsNaN(v) || math.IsInf(v, 0)) && e.err == nil {
 		e.err = fmt.Errorf("result: %s is %v, which is not a value; leave it out instead", where, v)
@@ -162,7 +162,7 @@ func (e *encoder) number(v float64, where string) *encoder {
 	return e
 }
 
-// appendFloat appends the shortest number that reads back to v, in the form that JavaScript and encoding/json use.
+// appendFloat appends the shortest decimal that parses back to v, in the format of JavaScript and encoding/json.
 func appendFloat(b []byte, v float64) []byte {
 	if v == 0 {
 		return append(b, '0') // never "-0"
@@ -173,7 +173,7 @@ func appendFloat(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'f', -1, 64)
 }
 
-// numbers writes a list on one line; NaN is null.
+// numbers writes a list on one line, with null for NaN.
 func (e *encoder) numbers(vs []float64, where string) *encoder {
 	e.raw("[")
 	for i, v := range vs {

@@ -81,7 +81,7 @@ func TestFioShape(t *testing.T) {
 	}
 }
 
-// TestFioTool runs the converter that fio ships on what we export.
+// TestFioTool runs the converter that ships with fio on our export.
 func TestFioTool(t *testing.T) {
 	tool, err := exec.LookPath("fio_jsonplus_clat2csv")
 	if err != nil {
@@ -147,7 +147,7 @@ func TestGobench(t *testing.T) {
 	if n := strings.Count(text, "BenchmarkFarflash/ssd.waf 1 1.5 ratio\n"); n != 2 {
 		t.Errorf("%d lines of ssd.waf in\n%s", n, text)
 	}
-	// Every metric is there with its value, in units that benchstat scales.
+	// Every metric is present with its value, in units that benchstat scales.
 	for _, m := range timed.Metrics {
 		value, unit := m.Value, m.Unit
 		switch unit {

@@ -9,32 +9,33 @@ import (
 	"strings"
 )
 
-// Temporary is the name of what is not written to its end yet, with a star for what tells several apart. It says
-// which process writes it, so that one that is left in the middle can remove its own and no other's.
+// Temporary returns a pattern for the name of an unfinished file or directory, with a star in place of the random part.
+// The name includes the process ID, so that a process that is interrupted can remove its own files and leave those of
+// others alone.
 func Temporary(name string) string {
-	const most = 64 // a name with all around it must fit into the 255 bytes that systems give
+	const most = 64 // the name with all its affixes must fit into the 255 bytes that file systems allow
 	if len(name) > most {
 		name = strings.ToValidUTF8(name[:most], "")
 	}
 	return fmt.Sprintf(".farflash-%s-%d-*", name, os.Getpid())
 }
 
-// Literal is a pattern for filepath.Glob that stands for a name alone.
+// Literal returns a pattern for filepath.Glob that matches exactly name.
 func Literal(name string) string {
 	if runtime.GOOS == "windows" {
-		return name // where names hold no signs of patterns but [, which cannot be quoted
+		return name // the only pattern character a name can hold is [, which cannot be escaped
 	}
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// Unfinished is what filepath.Glob finds all by that this process writes below a folder at the moment, with WriteFile
-// or as a run directory.
+// Unfinished returns the pattern that matches, with filepath.Glob, every file and run directory that this process is
+// writing directly below folder.
 func Unfinished(folder string) string {
 	return filepath.Join(Literal(folder), fmt.Sprintf(".farflash-*-%d-*", os.Getpid()))
 }
 
-// WriteFile writes or replaces a file: readers see what was there or what is there now, whole, and so they do after
-// the machine went down. Its folder is made if it is not there.
+// WriteFile creates or replaces a file atomically: readers see the old or the new contents in full, even after a crash
+// of the machine. It creates the file's folder if need be.
 func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -58,7 +59,7 @@ func WriteFile(path string, text []byte) error {
 	return syncFolder(dir)
 }
 
-// syncAll has a folder and the files in it on the disk when it returns.
+// syncAll syncs a folder and the files in it to the disk.
 func syncAll(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -76,10 +77,10 @@ func syncAll(dir string) error {
 	return syncFolder(dir)
 }
 
-// syncFolder has the names in a folder on the disk, where the system can be asked for that.
+// syncFolder syncs the entries of a folder to the disk, on systems that support it.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // which has no such call for folders
+		return nil // no such call for folders
 	}
 	f, err := os.Open(dir)
 	if err != nil {

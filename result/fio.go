@@ -11,15 +11,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// fioPercentiles are those that fio prints by default.
+// fioPercentiles are the percentiles that fio prints by default.
 var fioPercentiles = []float64{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
 
-// WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, one if there is
-// but one, with read, write and trim sections, latencies in nanoseconds with fio's bins, percentiles as fio derives
-// them from its bins (the middle of the bin). The latency is fio's completion latency; the submission latency is
-// zero, because a simulated host submits in no time. What a simulation does not know (context switches, CPU shares,
-// page faults, queue depth shares) is left out rather than invented. Timestamps are those of timing.json and absent
-// without it.
+// WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, or one for the
+// whole run if it has no such parts, with read, write and trim sections, latencies in nanoseconds with fio's bins, and
+// percentiles derived from the bins as fio does (the middle of the bin). The latency is fio's completion latency; the
+// submission latency is zero, because a simulated host submits in no time. Figures that a simulation does not have
+// (context switches, CPU shares, page faults, queue depth shares) are omitted rather than invented. Timestamps come
+// from timing.json and are absent without it.
 func WriteFio(w io.Writer, run *Run) error {
 	r := run.Result
 	e := &encoder{}
@@ -48,10 +48,10 @@ func WriteFio(w io.Writer, run *Run) error {
 	return err
 }
 
-// fioJob is what stands as a job of its own: its name, and what its figures' names begin with.
+// fioJob is an entry of fio's list of jobs: its name and the prefix of its figures' names.
 type fioJob struct{ name, prefix string }
 
-// fioJobs are the jobs that a run had, if that is known; otherwise all is one.
+// fioJobs returns the jobs of a run if they are known, otherwise one job for the whole run.
 func fioJobs(r *Result) []fioJob {
 	for _, scope := range []string{"job", "workload"} {
 		for _, p := range r.Parts {
@@ -87,7 +87,7 @@ func (e *encoder) fioJob(r *Result, j fioJob) {
 	e.fioLatency("lat_ns", r.Histogram(j.prefix+"flush.latency"), false)
 	e.raw("\n      },\n")
 	e.key(3, "job_runtime").raw(strconv.FormatInt(int64(math.Round(measured*1000)), 10)).raw(",\n")
-	var all stats.Histogram // of what fio counts: not of flushes
+	var all stats.Histogram // of the operations that fio counts, without flushes
 	for _, op := range []string{"read", "write", "trim"} {
 		if h := r.Histogram(j.prefix + op + ".latency"); h != nil {
 			all.Merge(h)
@@ -169,7 +169,7 @@ func (e *encoder) fioLatency(key string, h *stats.Histogram, bins bool) {
 	e.raw("\n        }")
 }
 
-// fioPercentile returns the middle of the first bin with which the share p (in per cent) of n values is reached.
+// fioPercentile returns the middle of the first bin at which the cumulative count reaches p per cent of n values.
 func fioPercentile(bins []stats.Bin, n int64, p float64) int64 {
 	var sum int64
 	for _, b := range bins {
@@ -181,7 +181,7 @@ func fioPercentile(bins []stats.Bin, n int64, p float64) int64 {
 	return bins[len(bins)-1].Middle()
 }
 
-// fioSamples writes what fio says about the samples of a rate over time, from the series' bins after the warm-up.
+// fioSamples writes fio's statistics on the samples of a rate over time, from the bins of the series after the warm-up.
 // Jobs have no series of their own.
 func (e *encoder) fioSamples(r *Result, op string, share float64, series, unit string, scale float64, keys []string) {
 	var m stats.Moments

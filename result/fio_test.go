@@ -14,7 +14,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// fioWords are those that fio's format has.
+// fioWords defines the names that fio's format covers.
 func fioWords() *Vocabulary {
 	var l Lexicon
 	for _, op := range []string{"read", "write", "trim", "flush", "all"} {
@@ -30,7 +30,7 @@ func fioWords() *Vocabulary {
 	return NewVocabulary(l.Words)
 }
 
-// fioCase is a result of two items and all that it was made of.
+// fioCase is a result of two items and the values it was built from.
 type fioCase struct {
 	r      *Result
 	values [2]map[string][]units.Duration // by item and operation
@@ -54,7 +54,7 @@ func newFioCase() *fioCase {
 		for k, op := range []string{"read", "write", "trim", "flush"} {
 			h := &stats.Histogram{}
 			for range 1000*(item+1) + 100*k {
-				// up to some seconds
+				// up to several seconds
 				d := units.Duration(float64(units.Nanosecond) * math.Exp([]float64{22, 22, 12, 17}[k]*g.Float64()))
 				c.values[item][op] = append(c.values[item][op], d)
 				h.Record(d)
@@ -75,7 +75,7 @@ func newFioCase() *fioCase {
 	return c
 }
 
-// of are the values of a job: of an item, or of all.
+// of returns the values of a job: of one item, or of all if item is negative.
 func (c *fioCase) of(item int, op string) []units.Duration {
 	if item >= 0 {
 		return c.values[item][op]
@@ -147,8 +147,8 @@ func (c *fioCase) written(t *testing.T, timing *Timing) (d fioDoc) {
 	return d
 }
 
-// TestFioByItsValues holds what fio's format says of jobs, and of a run as one job, to the values that were recorded:
-// counts, rates, moments, percentiles, bins and shares.
+// TestFioByItsValues checks fio's format, for jobs and for a run as one job, against the recorded values: counts,
+// rates, moments, percentiles, bins and shares.
 func TestFioByItsValues(t *testing.T) {
 	c := newFioCase()
 	for _, parts := range [][]Parts{c.r.Parts, nil} {
@@ -204,8 +204,8 @@ func TestFioByItsValues(t *testing.T) {
 		if math.Abs(agg-100) > 1e-4 {
 			t.Errorf("the jobs have %v %% of the bandwidth of reads", agg)
 		}
-		// Samples are of the bins behind the warm-up that have a value: 2, 6 and 4 KiB/s, of which the deviation is
-		// the root of 8/3. Items have none.
+		// Samples are the bins after the warm-up that have a value: 2, 6 and 4 KiB/s, whose standard deviation is the
+		// root of 8/3. Items have none.
 		want := fioOp{}
 		if parts == nil {
 			want = fioOp{BWMin: 2, BWMax: 6, BWMean: 4, BWDev: math.Sqrt(8.0 / 3), BWSamples: 3, IOPSMin: 2,
@@ -233,7 +233,7 @@ func TestFioByItsValues(t *testing.T) {
 	}
 }
 
-// holdTimes holds a section about times to the times.
+// holdTimes checks a section of latencies against the values.
 func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(values))
@@ -244,8 +244,7 @@ func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration
 		ns := float64(d) / float64(units.Nanosecond)
 		sum += ns
 		squares += ns * ns
-		// fio's bins, from their definition: a nanosecond wide up to 128, then 64 an octave; they are named by their
-		// middle.
+		// fio's bins by definition: one nanosecond wide up to 128, then 64 an octave; each is named by its middle.
 		low, width := int64(d/units.Nanosecond), int64(1)
 		for low >= 128*width {
 			width *= 2
@@ -281,14 +280,14 @@ func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration
 			t.Fatal(err)
 		}
 		at := int(math.Ceil(p / 100 * n))
-		if v != middles[at-1] && v != middles[max(at-2, 0)] { // the product may be a whole number, and rounded
+		if v != middles[at-1] && v != middles[max(at-2, 0)] { // p/100*n may be an integer and rounded up
 			t.Errorf("%s: percentile %s is %d, the %d-th of %d values lies in the bin about %d", name, k, v, at,
 				len(sorted), middles[at-1])
 		}
 	}
 }
 
-// holdShares holds the shares of times between fio's marks to the times.
+// holdShares checks the shares of latencies between fio's marks against the values.
 func holdShares(t *testing.T, name string, got [3]map[string]float64, values []units.Duration) {
 	t.Helper()
 	total, last := 0.0, units.Duration(0)

@@ -6,7 +6,7 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzTiming reads timing.json of any bytes.
+// FuzzTiming decodes timing.json from arbitrary bytes.
 func FuzzTiming(f *testing.F) {
 	f.Add([]byte(`{"wall_s": 1, "machine": {"cpus": 2}}`))
 	f.Add([]byte(`{"wall_s": 1e999}`))

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: a line per metric and run, named after
-// the metric, so that replicates of one design in one file and those of another in a second file compare metric by
-// metric. Times are in seconds ("sec") and rates in bytes per second, the units that benchstat scales by itself. A
-// design is what benchstat -col design makes a column of; empty says nothing of it.
+// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: one line for each metric and run, named
+// after the metric, so that with the replicates of one design in one file and those of another in a second, benchstat
+// compares the designs metric by metric. Times are in seconds ("sec") and rates in bytes per second, which benchstat
+// scales itself. The design is the column label for benchstat -col design; if it is empty, no design is written.
 func WriteGobench(w io.Writer, design string, runs ...*Result) error {
 	b := bufio.NewWriter(w)
 	if design != "" {
@@ -18,7 +18,7 @@ func WriteGobench(w io.Writer, design string, runs ...*Result) error {
 	}
 	last := ""
 	for _, r := range runs {
-		// Not as "key: value": benchstat would give each a table of its own and compare nothing.
+		// Not as "key: value": benchstat would put each into a table of its own and compare none.
 		header := fmt.Sprintf("# farflash %s, scenario %s\n", oneLine(r.Version), oneLine(r.Name))
 		if header != last {
 			b.WriteString(header)

@@ -1,29 +1,28 @@
-// Package result holds what a run found out, writes it down and reads it back.
+// Package result holds the findings of a run, writes them to files and reads them back.
 //
-// Its main types are [Result] (what result.json says), [Run] and [Directory] (the files of one run), [Timing]
-// (timing.json: all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports
-// for other people's tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in
+// Its main types are [Result] (the contents of result.json), [Run] and [Directory] (the files of one run), [Timing]
+// (timing.json: everything that may differ between two runs of one digest) and [Condition] (a --fail-if expression).
+// Exports for other tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in
 // result/perfetto.
 //
 // # How an experiment fills a Result
 //
-// Names are fixed: metrics, series, histograms and matrices are defined once, by the kind of experiment that finds
-// them (Words), with their units and a help text each, and setting a name that is not in the result's Vocabulary is a
-// programming error. A name of a component that a system may have several of takes an index, "ssd[2].waf"; without
-// the index it is the figure over all of them. What does not apply is left out: a run without reads has no
-// "read.latency.p99".
+// Names are fixed: each kind of experiment defines its metrics, series, histograms and matrices once (Words), with a
+// unit and a help text for each. Setting a name that is not in the result's Vocabulary is a programming error. The name
+// of a component that a system may have several of takes an index, "ssd[2].waf"; without the index it is the figure
+// over all of them. Figures that do not apply are left out: a run without reads has no "read.latency.p99".
 //
 //   - [Result.SetLatencies] fills PREFIX.latency.* and the histogram from a [stats.Histogram].
-//   - Series are bins of simulated time: T is where each bin begins, Width how long it is, NaN marks a bin without a
+//   - Series are bins of simulated time: T is the start of each bin, Width its length, and NaN marks a bin without a
 //     value.
 //   - Matrices are tables of numbers with labels.
-//   - WarmUp says which part of the run the metrics leave out.
+//   - WarmUp gives the part of the run that the metrics leave out.
 //
-// The same Result gives the same bytes: names are ordered as in the vocabulary whatever the order they were set in,
-// and numbers have the shortest form that reads back to the same value.
+// Equal Results give equal bytes: names are in the order of the vocabulary, whatever the order they were set in, and
+// numbers have the shortest form that parses back to the same value.
 //
-// What it leaves out: any kind of experiment's words, the resolved scenario's meaning (only its text passes through
-// here), drawing (package report) and comparisons between runs (package study).
+// The package leaves out the words of any kind of experiment, the meaning of the resolved scenario (only its text
+// passes through here), drawing (package report) and comparisons between runs (package study).
 package result
 
 import (
@@ -37,7 +36,7 @@ import (
 // Schema names the format of result.json.
 const Schema = "farflash/result/1"
 
-// Result is what one trial found out.
+// Result is the findings of one trial.
 type Result struct {
 	Schema     string
 	Digest     string // of the resolved scenario and the model's version
@@ -47,32 +46,32 @@ type Result struct {
 	Name       string  // of the scenario; may be empty
 	Summary    string  // the configuration in one line; may be empty
 	WarmUp     WarmUp
-	// Interrupted says that the run was ended before its end, so that the figures are of what was done until then.
+	// Interrupted is set if the run was stopped early, in which case the figures cover the part that was run.
 	Interrupted bool
-	Steady      *Steady // nil unless the run was to end when it knew its mean latency
-	Transient   string  // the transient that the measured span lies in; "" if none was found
+	Steady      *Steady // nil unless the run was to stop once its mean latency was known
+	Transient   string  // the transient that the measured interval lies in; "" if none was found
 	Metrics     []Metric
 	Series      []Series
 	Histograms  []Histogram
 	Matrices    []Matrix
-	Parts       []Parts // what indices of names stand for
+	Parts       []Parts // the parts that the indices of names refer to
 	Checks      []Check
 	Warnings    []string
-	Limits      []string // what the models used leave out
+	Limits      []string // effects that the models used leave out
 
-	words *Vocabulary // nil of a result that was read: nothing is set in it
+	words *Vocabulary // nil in a result that was decoded: no name can be set in it
 }
 
-// WarmUp is the part at the front of a run that its metrics leave out.
+// WarmUp is the initial part of a run that its metrics leave out.
 type WarmUp struct {
-	UntilS  float64 `json:"until_s"` // seconds; 0: nothing is left out
+	UntilS  float64 `json:"until_s"` // seconds; 0 if no part is left out
 	Explain string  `json:"explain"` // how it was found; may be empty
 }
 
-// Steady is what came of a run that was to end when its mean latency was known well enough.
+// Steady is the outcome of a run that was to stop once its mean latency was known precisely enough.
 type Steady struct {
 	Reached bool   `json:"reached"`
-	Explain string `json:"explain"` // how well it is known, or what is in the way
+	Explain string `json:"explain"` // how precisely it is known, or what prevents that
 }
 
 // Metric is one figure.
@@ -83,14 +82,14 @@ type Metric struct {
 	Help  string
 }
 
-// Series is one figure over time, or over another ordinate that rises (such as an iteration's number).
+// Series is one figure over time, or over another increasing ordinate such as the number of an iteration.
 type Series struct {
 	Name     string
 	Unit     string
 	TimeUnit string    // of T and Width
 	Width    float64   // of a bin; 0 if the values are points
-	T        []float64 // where bins begin, rising
-	V        []float64 // as many; NaN where there is no value
+	T        []float64 // starts of the bins, increasing
+	V        []float64 // same length as T; NaN where there is no value
 }
 
 // Histogram is the distribution of one latency.
@@ -107,25 +106,25 @@ type Matrix struct {
 	V          [][]float64 // V[row][column]; NaN where there is no value
 }
 
-// Parts are what the parts of a scope are called: Names[2] is whom "tenant[2].read.latency.p99" is about.
+// Parts names the parts of a scope: Names[2] is the name of the part in "tenant[2].read.latency.p99".
 type Parts struct {
 	Scope string
 	Names []string
 }
 
-// Check is a law that must hold at the end of every run.
+// Check is the outcome of a law that must hold at the end of every run.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// New returns an empty result, whose names are of a vocabulary.
+// New returns an empty result whose names are those of a vocabulary.
 func New(words *Vocabulary, digest string, seed uint64, version string) *Result {
 	return &Result{Schema: Schema, Digest: digest, Seed: seed, Version: version, words: words}
 }
 
-// Set sets a metric; its unit and help come from the vocabulary. It panics if the name is not in it.
+// Set sets a metric; its unit and help come from the vocabulary. It panics if the vocabulary does not define the name.
 func (r *Result) Set(name string, value float64) {
 	d := must(r.words.Metrics, name)
 	m := Metric{Name: name, Value: value, Unit: d.Unit, Help: d.Help}
@@ -139,8 +138,8 @@ func (r *Result) Set(name string, value float64) {
 }
 
 // SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An
-// empty histogram sets nothing, and quantiles that it has too few values for are left out; their intervals are
-// written with the histogram. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
+// empty histogram sets no names, and quantiles for which it has too few values are left out; their intervals are
+// written with the histogram. The histogram is kept, not copied. It panics if the vocabulary does not define the names.
 func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	if h.Count() == 0 {
 		return
@@ -164,12 +163,12 @@ type Quantile struct {
 	Share float64
 }
 
-// Known reports whether n values are enough for the quantile to have an interval with an upper end, taken as
-// independent. With fewer the quantile may well lie above all of them.
+// Known reports whether n values, taken as independent, suffice for an interval of the quantile with an upper end. With
+// fewer values the quantile may well lie above all of them.
 func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, QuantileLevel) }
 
-// Interval is where the quantile of what h is a sample of lies at QuantileLevel, if the values are independent;
-// bounded is false if it has no upper end.
+// Interval returns the confidence interval at QuantileLevel of the quantile of the distribution that h samples, if the
+// values are independent; bounded is false if the interval has no upper end.
 func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounded bool) {
 	a, b := stats.QuantileRanks(h.Count(), q.Share, QuantileLevel)
 	if a > 0 {
@@ -181,7 +180,7 @@ func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounde
 	return low, h.Smallest(b), true
 }
 
-// QuantileLevel is the confidence level of quantiles' intervals.
+// QuantileLevel is the confidence level of the intervals of quantiles.
 const QuantileLevel = 0.95
 
 // Quantiles lists the quantiles of a latency that have a metric.
@@ -191,8 +190,8 @@ var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.
 // FlowQuantiles lists the quantiles of a flow's figures that have a metric.
 var FlowQuantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}}
 
-// SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It
-// panics if the name is not in the vocabulary.
+// SetSeries sets a series over simulated seconds from the values of equal bins of the given width, the first of which
+// starts at 0. It panics if the vocabulary does not define the name.
 func (r *Result) SetSeries(name string, width units.Duration, values []float64) {
 	t := make([]float64, len(values))
 	for i := range t {
@@ -201,8 +200,8 @@ func (r *Result) SetSeries(name string, width units.Duration, values []float64) 
 	r.PutSeries(Series{Name: name, TimeUnit: "s", Width: width.Seconds(), T: t, V: values})
 }
 
-// PutSeries sets a series. The unit comes from the vocabulary; it panics if the name is not there or if T and V differ
-// in length.
+// PutSeries sets a series. The unit comes from the vocabulary. It panics if the vocabulary does not define the name or
+// if T and V differ in length.
 func (r *Result) PutSeries(s Series) {
 	s.Unit = must(r.words.Series, s.Name).Unit
 	if len(s.T) != len(s.V) {
@@ -217,7 +216,7 @@ func (r *Result) PutSeries(s Series) {
 	r.Series = slices.Insert(r.Series, i, s)
 }
 
-// SetHistogram sets a histogram. It panics if the name is not in it.
+// SetHistogram sets a histogram. It panics if the vocabulary does not define the name.
 func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 	must(r.words.Histograms, name)
 	i, found := slices.BinarySearchFunc(r.Histograms, name,
@@ -229,12 +228,12 @@ func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 	r.Histograms = slices.Insert(r.Histograms, i, Histogram{name, h})
 }
 
-// DropHistogram takes a histogram out again, of which the figures are enough.
+// DropHistogram removes a histogram whose figures suffice.
 func (r *Result) DropHistogram(name string) {
 	r.Histograms = slices.DeleteFunc(r.Histograms, func(h Histogram) bool { return h.Name == name })
 }
 
-// PartName is what a part of a scope is called; scope[i] if it has no name.
+// PartName returns the name of part i of a scope, or scope[i] if it has none.
 func (r *Result) PartName(scope string, i int) string {
 	for _, p := range r.Parts {
 		if p.Scope == scope && i < len(p.Names) && p.Names[i] != "" {
@@ -244,8 +243,8 @@ func (r *Result) PartName(scope string, i int) string {
 	return fmt.Sprintf("%s[%d]", scope, i)
 }
 
-// SetMatrix sets a matrix. The unit comes from the vocabulary; it panics if the name is not there or if the values do
-// not have the shape of the labels.
+// SetMatrix sets a matrix. The unit comes from the vocabulary. It panics if the vocabulary does not define the name or
+// if the values do not have the shape of the labels.
 func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
 	m := Matrix{Name: name, Unit: must(r.words.Matrices, name).Unit, Rows: rows, Cols: cols, V: v}
 	if err := m.valid(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// sample returns a result with something of everything.
+// sample returns a result that has each kind of entry.
 func sample() *Result {
 	r := New(vocabulary(), "sha256:0123", 7, "0.1.0")
 	r.SimulatedS, r.Name, r.Summary = 0.2, "sample", "a drive & <some> requests"
@@ -30,7 +30,7 @@ func sample() *Result {
 	}
 	all.Merge(&reads)
 	all.Merge(&writes)
-	// Not in the order of the table, on purpose.
+	// Deliberately not in the order of the table.
 	r.Set("sim.events", 123456)
 	r.Set("ssd[1].waf", 1.75)
 	r.Set("ssd.waf", 1.5)
@@ -60,7 +60,7 @@ func TestEncodeShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As another program reads it.
+	// Decode it independently, as another program would.
 	var doc struct {
 		Schema     string
 		Digest     string
@@ -141,7 +141,7 @@ func TestRoundTrip(t *testing.T) {
 			"warnings": {r.Warnings, back.Warnings},
 			"name": {r.Name + r.Summary + r.Version + r.Digest,
 				back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
-			// of which NaN is a part
+			// compared as text, because they contain NaN
 			"series":   {fmt.Sprint(r.Series), fmt.Sprint(back.Series)},
 			"matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)},
 		} {
@@ -168,7 +168,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLayout holds result.json's layout, in which runs are compared line by line.
+// TestLayout pins the layout of result.json, on which line-based comparisons of runs rely.
 func TestLayout(t *testing.T) {
 	r := New(vocabulary(), "d", 7, "v")
 	r.SimulatedS, r.Interrupted, r.Name, r.Summary = 0.5, true, "a & b", "<c>"
@@ -263,7 +263,7 @@ func TestLayout(t *testing.T) {
 	if name := r.PartName("tenant", 1) + r.PartName("tenant", 2) + r.PartName("job", 0); name != "btenant[2]job[0]" {
 		t.Error(name)
 	}
-	// Nothing has its lines too.
+	// An empty result has the lines of its lists too.
 	if text, err = New(vocabulary(), "", 0, "").Encode(); err != nil ||
 		!strings.HasSuffix(string(text),
 			"  \"metrics\": {},\n  \"series\": {},\n  \"histograms\": {},\n  \"checks\": [],\n  \"warnings\": []\n}\n") {
@@ -271,7 +271,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLatencyMetrics: mean, deviation, ends and quantiles are those of the values that were recorded, in microseconds.
+// TestLatencyMetrics: mean, deviation, extremes and quantiles are those of the recorded values, in microseconds.
 func TestLatencyMetrics(t *testing.T) {
 	r := New(vocabulary(), "d", 1, "v")
 	var h stats.Histogram
@@ -291,7 +291,7 @@ func TestLatencyMetrics(t *testing.T) {
 	for name, want := range map[string]float64{"mean": sum / n, "stddev": math.Sqrt(squares/n - sum/n*sum/n),
 		"min": values[0], "max": values[len(values)-1],
 		"p50": values[2499], "p90": values[4499], "p95": values[4749], "p99": values[4949], "p99_9": values[4994]} {
-		near := 1e-9 // what is kept exactly
+		near := 1e-9 // for the moments and extremes, which are exact
 		if name[0] == 'p' {
 			near = 1.0 / 64
 		}
@@ -359,7 +359,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// TestDecodePlaces: whatever value is spoilt, the error has its line, and the name of what it belongs to.
+// TestDecodePlaces: whichever value is corrupted, the error has its line and the name it belongs to.
 func TestDecodePlaces(t *testing.T) {
 	good, err := sample().Encode()
 	if err != nil {
@@ -381,7 +381,7 @@ func TestDecodePlaces(t *testing.T) {
 		} {
 			if section == "" || !strings.Contains(l, x.mark) ||
 				section == "histograms" && strings.Contains(x.mark, "unit") {
-				// theirs is always the same
+				// not read: the unit of histograms is fixed
 				continue
 			}
 			spoilt++
@@ -407,7 +407,7 @@ func TestDecodePlaces(t *testing.T) {
 	}
 }
 
-// TestDecodeTwice: of a member or a name that is there twice the last counts.
+// TestDecodeTwice: if a member or a name occurs twice, the last occurrence counts.
 func TestDecodeTwice(t *testing.T) {
 	r, err := Decode([]byte(`{"schema": "farflash/result/1", "metrics": {"gone": {"value": 1}}, "metrics": {"a": {"value": 1}, "b": {"value": 2}, "a": {"value": 3}}, "seed": 1, "seed": 2}`))
 	if err != nil {
@@ -456,8 +456,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestFewValues: a quantile that there are too few values for is no metric; its interval says what is known, and a
-// condition on it says why it cannot be judged.
+// TestFewValues: a quantile with too few values has no metric; its interval reports the known bounds, and a condition
+// on it reports why it cannot be judged.
 func TestFewValues(t *testing.T) {
 	r := New(vocabulary(), "d", 1, "v")
 	var h stats.Histogram

@@ -11,20 +11,21 @@ import (
 	"farflash/internal/usage"
 )
 
-// Timing is timing.json: what depends on the machine and the wall clock, and so must not be in result.json.
+// Timing is the contents of timing.json: the measurements that depend on the machine and the wall clock, and so must
+// not be in result.json.
 type Timing struct {
 	WallS      float64 `json:"wall_s"`
 	CPUS       float64 `json:"cpu_s"` // user and system time of the whole process
 	EventsPerS float64 `json:"events_per_s"`
-	// largest resident set; absent where the system does not tell
+	// largest resident set; absent on systems that do not report it
 	PeakMemoryB int64   `json:"peak_memory_bytes,omitempty"`
 	Started     string  `json:"started"` // RFC 3339
 	Machine     Machine `json:"machine"`
 	CommandLine string  `json:"command_line,omitempty"`
-	Parallel    int     `json:"parallel,omitempty"` // trials that ran at once beside this one, itself included
+	Parallel    int     `json:"parallel,omitempty"` // trials run at once, this one included
 }
 
-// Machine says what a run was timed on.
+// Machine describes the machine that a run was timed on.
 type Machine struct {
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
@@ -34,7 +35,7 @@ type Machine struct {
 	Go         string `json:"go"`
 }
 
-// Stopwatch takes the times of a run.
+// Stopwatch measures the times of a run.
 type Stopwatch struct {
 	start time.Time
 	cpu   time.Duration
@@ -45,7 +46,7 @@ func StartTiming() Stopwatch {
 	return Stopwatch{start: time.Now(), cpu: usage.CPU()}
 }
 
-// Timing returns the times since the start, for a run of that many events.
+// Timing returns the times since the start, for a run of the given number of events.
 func (s Stopwatch) Timing(events int64) Timing {
 	wall := time.Since(s.start)
 	cpu, peak := usage.Process()
@@ -73,7 +74,7 @@ func DecodeTiming(text []byte) (Timing, error) {
 	return t, decodeJSON(text, &t)
 }
 
-// String says the machine in one line.
+// String describes the machine in one line.
 func (m Machine) String() string {
 	name := m.CPU
 	if name == "" {
@@ -82,7 +83,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d CPUs, %s/%s, %s", name, m.CPUs, m.OS, m.Arch, m.Go)
 }
 
-// processor returns the processor's name where the system tells it in a file, "" elsewhere.
+// processor returns the processor's name from /proc/cpuinfo, or "" on systems without it.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

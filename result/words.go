@@ -8,36 +8,36 @@ import (
 	"strings"
 )
 
-// Definition says what a name means.
+// Definition defines the meaning of a name.
 type Definition struct {
 	Name   string
-	Unit   string    // see Units in condition.go for those of metrics
+	Unit   string    // for a metric, a key of Units
 	Help   string    // one sentence fragment, without a full stop
-	Better Direction // which of two values is better, where that is beyond doubt
+	Better Direction // better of two values, where beyond doubt
 }
 
-// Words are names that a kind of experiment gives to what it finds, each defined once.
+// Words are the names that a kind of experiment gives to its findings, each defined once.
 type Words struct {
 	Metrics, Series, Histograms, Matrices []Definition
 	Scopes                                []Scope
 }
 
-// Scope is a division of what was measured into parts, such as tenants, each of which has figures of its own:
-// "tenant[2].read.latency.p99". What such a name means is defined once for all parts, and for all scopes that share
+// Scope is a division of the measurements into parts, such as tenants, each of which has its own figures:
+// "tenant[2].read.latency.p99". The meaning of such a name is defined once for all parts, and for all scopes that share
 // the definitions.
 type Scope struct {
 	Name                string // the first part of such names
-	Noun                string // a part, in help texts: "tenant"
+	Noun                string // word for a part in help texts: "tenant"
 	Metrics, Histograms []Definition
 }
 
-// Vocabulary is the names that results may have. It never changes.
+// Vocabulary is the names that results can have. It is immutable.
 type Vocabulary struct {
 	Metrics, Series, Histograms, Matrices *Table
 	Scopes                                []Scope
 }
 
-// NewVocabulary puts the words of several kinds together, in order. It panics on a name that is there twice.
+// NewVocabulary combines the words of several kinds of experiment, in order. It panics on a duplicate name.
 func NewVocabulary(parts ...Words) *Vocabulary {
 	var all Words
 	for _, p := range parts {
@@ -54,27 +54,27 @@ func NewVocabulary(parts ...Words) *Vocabulary {
 		newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
 }
 
-// Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows
-// it.
+// Table is an ordered list of definitions. The first part of a name, its group, can carry an index, "ssd[2].waf", if it
+// is one of indexed or a scope.
 type Table struct {
 	what  string
 	list  []Definition
 	rank  map[string]int
-	group map[string]int // the first parts of names in order, from 1; all tables of a vocabulary have one order
+	group map[string]int // order of the names' first parts, from 1; shared by all tables of a vocabulary
 	parts map[string]scopeTable
 }
 
-// scopeTable is the definitions of a scope's parts.
+// scopeTable is the definitions of the parts of a scope.
 type scopeTable struct {
 	noun string
 	list []Definition
 	rank map[string]int
 }
 
-// indexed lists the first parts of names of which a system may have several.
+// indexed lists the groups of which a system may have several instances.
 var indexed = []string{"ssd", "initiator", "target", "flow"}
 
-// newTable panics on a name that is listed twice.
+// newTable panics on a duplicate name.
 func newTable(what string, list []Definition, groups map[string]int, scopes []Scope,
 	of func(*Scope) []Definition) *Table {
 	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups,
@@ -104,7 +104,7 @@ func newTable(what string, list []Definition, groups map[string]int, scopes []Sc
 // All returns the definitions in order. The caller must not change them.
 func (t *Table) All() []Definition { return t.list }
 
-// Lookup returns the definition of a name, an indexed one included.
+// Lookup returns the definition of a name, which can carry an index.
 func (t *Table) Lookup(name string) (Definition, bool) {
 	plain, index, ok := t.cut(name)
 	if !ok {
@@ -126,7 +126,7 @@ func (t *Table) Lookup(name string) (Definition, bool) {
 	return d, true
 }
 
-// cut is cutIndex for the names of the table, whose scopes have indices too.
+// cut is cutIndex for the names of the table, whose scopes can carry indices too.
 func (t *Table) cut(name string) (plain string, index int, ok bool) {
 	plain, index, ok = cutIndex(name)
 	if group := groupOf(plain); ok && index >= 0 && !slices.Contains(indexed, group) {
@@ -135,7 +135,7 @@ func (t *Table) cut(name string) (plain string, index int, ok bool) {
 	return plain, index, ok
 }
 
-// place is a name's place within its group.
+// place returns a name's position within its group.
 func (t *Table) place(plain string) (rank int, known bool) {
 	if rank, known = t.rank[plain]; known {
 		return rank, true
@@ -145,13 +145,13 @@ func (t *Table) place(plain string) (rank int, known bool) {
 	return rank + len(t.list), known
 }
 
-// Better says which of two values of a metric is better. The name may carry an index.
+// Better returns which of two values of a metric is better. The name can carry an index.
 func (t *Table) Better(name string) Direction {
 	d, _ := t.Lookup(name)
 	return d.Better
 }
 
-// must returns the definition of a name that the program itself wrote.
+// must returns the definition of a name that is fixed in the program.
 func must(t *Table, name string) Definition {
 	d, ok := t.Lookup(name)
 	if !ok {
@@ -160,7 +160,7 @@ func must(t *Table, name string) Definition {
 	return d
 }
 
-// cutIndex turns "ssd[2].waf" into "ssd.waf" and 2; the index of a plain name is -1.
+// cutIndex splits "ssd[2].waf" into "ssd.waf" and 2; the index of a plain name is -1.
 func cutIndex(name string) (plain string, index int, ok bool) {
 	open := strings.IndexByte(name, '[')
 	if open < 0 {
@@ -175,8 +175,8 @@ func cutIndex(name string) (plain string, index int, ok bool) {
 	return group + rest, n, true
 }
 
-// compare orders names: by group (the part before the first dot) in the order in which groups begin in the
-// vocabulary, metrics first, then by index with the plain name first, then by place in the table. Names that are not
+// compare orders names: by group (the part before the first dot) in the order in which groups first appear in the
+// vocabulary, metrics first, then by index with the plain name first, then by position in the table. Names that are not
 // in the table come last, in alphabetical order.
 func (t *Table) compare(a, b string) int {
 	if a == b {
@@ -198,7 +198,7 @@ func (t *Table) compare(a, b string) int {
 	return cmp.Or(cmp.Compare(t.group[groupOf(pa)], t.group[groupOf(pb)]), cmp.Compare(ia, ib), cmp.Compare(ra, rb))
 }
 
-// groupOf is a name's part before the first dot.
+// groupOf returns the part of a name before the first dot.
 func groupOf(name string) string {
 	group, _, _ := strings.Cut(name, ".")
 	return group
@@ -207,13 +207,13 @@ func groupOf(name string) string {
 // Lexicon collects words.
 type Lexicon struct{ Words }
 
-// Metric defines one.
+// Metric defines a metric.
 func (l *Lexicon) Metric(name, unit, help string) {
 	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
 }
 
-// Scope defines a division into parts, which have of the metrics and histograms that are defined so far those that of
-// picks by name, and the further ones.
+// Scope defines a division into parts. The parts have those metrics and histograms defined so far that of selects by
+// name, and the further metrics more.
 func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...Definition) {
 	pick := func(list []Definition) (out []Definition) {
 		for _, d := range list {
@@ -226,23 +226,23 @@ func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...De
 	l.Scopes = append(l.Scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
 }
 
-// Series defines one.
+// Series defines a series.
 func (l *Lexicon) Series(name, unit, help string) {
 	l.Words.Series = append(l.Words.Series, Definition{Name: name, Unit: unit, Help: help})
 }
 
-// Histogram defines one, of times.
+// Histogram defines a histogram of times.
 func (l *Lexicon) Histogram(name, help string) {
 	l.Histograms = append(l.Histograms, Definition{Name: name, Unit: "us", Help: help})
 }
 
-// Matrix defines one.
+// Matrix defines a matrix.
 func (l *Lexicon) Matrix(name, unit, help string) {
 	l.Matrices = append(l.Matrices, Definition{Name: name, Unit: unit, Help: help})
 }
 
-// Latency defines the metrics and the histogram that SetLatencies sets; what begins with " of" and says whose times
-// they are.
+// Latency defines the metrics and the histogram that SetLatencies sets. The text what begins with " of" and names the
+// times measured.
 func (l *Lexicon) Latency(prefix, what, histogram string) {
 	l.Metric(prefix+".latency.mean", "us", "mean"+what)
 	l.Metric(prefix+".latency.stddev", "us", "standard deviation"+what)
@@ -252,17 +252,17 @@ func (l *Lexicon) Latency(prefix, what, histogram string) {
 	l.Histogram(prefix+".latency", histogram)
 }
 
-// Quantiles defines a metric for each of some quantiles.
+// Quantiles defines a metric for each quantile of the list.
 func (l *Lexicon) Quantiles(prefix, unit, what string, list []Quantile) {
 	for _, q := range list {
 		l.Metric(prefix+"."+q.Name, unit, strconv.FormatFloat(q.Share*100, 'g', 6, 64)+"th percentile"+what)
 	}
 }
 
-// Fewer says of metrics that are defined that less is better, and More that more is.
+// Fewer declares that lower values of the metrics, which must be defined already, are better.
 func (l *Lexicon) Fewer(names ...string) { l.better(LowerIsBetter, names) }
 
-// More says that more is better.
+// More declares that higher values are better.
 func (l *Lexicon) More(names ...string) { l.better(HigherIsBetter, names) }
 
 func (l *Lexicon) better(d Direction, names []string) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// vocabulary is one for tests.
+// vocabulary returns a vocabulary for tests.
 func vocabulary() *Vocabulary {
 	var l, more Lexicon
 	for _, op := range []string{"read", "write", "all"} {
@@ -35,7 +35,7 @@ func vocabulary() *Vocabulary {
 	return NewVocabulary(l.Words, more.Words)
 }
 
-// TestOrder: names stand by group, then by index, then as they are defined.
+// TestOrder: names are ordered by group, then by index, then by definition.
 func TestOrder(t *testing.T) {
 	want := []string{"read.count", "read.latency.p50", "read.latency.max", "write.count", "all.count", "ssd.waf",
 		"ssd.gc.count",
@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestGroups: a group that words of two kinds have stands where it begins.
+// TestGroups: a group with words of two kinds of experiment takes its position from the first.
 func TestGroups(t *testing.T) {
 	var a, b Lexicon
 	a.Metric("read.count", "count", "x")
@@ -67,8 +67,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestScopes: what a part of a scope is called means what it does without, and says whose it is; a scope has parts
-// with numbers alone.
+// TestScopes: a scoped name has the meaning of the plain one, and its help names the kind of part. Only numbers are
+// valid as indices of parts.
 func TestScopes(t *testing.T) {
 	var l Lexicon
 	l.Metric("read.latency.mean", "us", "mean of it")
@@ -98,7 +98,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestScopesOrder: parts stand behind all that is not of a part, scope by scope as these are defined, and each part's
+// TestScopesOrder: the figures of parts follow all others, scope by scope in order of definition, with each part's
 // figures together.
 func TestScopesOrder(t *testing.T) {
 	var l Lexicon
@@ -119,7 +119,8 @@ func TestScopesOrder(t *testing.T) {
 	}
 }
 
-// TestDirections: times are to be short and throughput high; of the rest it is said, or neither is better.
+// TestDirections: times should be short and throughput high; other metrics have the direction declared for them, or
+// none.
 func TestDirections(t *testing.T) {
 	var l Lexicon
 	for _, name := range []string{"read.latency.p99", "flow.fct.mean", "flow.slowdown.max", "ssd.queue.wait.urgent",
@@ -147,7 +148,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// TestTwice: a name is defined once.
+// TestTwice: a duplicate definition panics.
 func TestTwice(t *testing.T) {
 	defer func() {
 		if recover() == nil {

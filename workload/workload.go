@@ -1,11 +1,11 @@
-// Package workload holds what all sources of block requests share: a [Record], the [Source] that yields records in
+// Package workload defines what all sources of block requests share: a [Record], the [Source] that yields records in
 // order of time, and the combinators [Merge], [Limit], [Flushed] and [Slice].
 //
-// The sources themselves are its subpackages: trace reads and writes recorded workloads, synth makes synthetic ones,
-// mqsimgen makes the ones that the simulator MQSim makes, fiojob reads fio's job files; characterise measures any of
-// them and fit turns the measurements into synth's parameters.
+// The sources themselves are in its subpackages: trace reads and writes recorded workloads, synth generates synthetic
+// ones, mqsimgen reproduces those of the simulator MQSim, and fiojob reads fio's job files; characterise measures any
+// of them, and fit turns the measurements into synth's parameters.
 //
-// What it leaves out: the data that is read or written, and who issues a request beyond the volume it goes to.
+// Not represented are the data that are read or written and, beyond its volume, the origin of a request.
 package workload
 
 import (
@@ -20,16 +20,16 @@ const NoResponse units.Duration = -1
 
 // Record is one request.
 type Record struct {
-	Time     units.Duration // arrival, from where the source begins; of a recorded trace that is its first record
-	Response units.Duration // how long it took where it was recorded, or NoResponse
+	Time     units.Duration // arrival, relative to the source's start; for a recorded trace, its first record
+	Response units.Duration // response time when recorded, or NoResponse
 	Offset   int64          // bytes from the start of the volume
-	Size     int64          // bytes; 0 only for Flush and what is about a zone
-	Volume   uint32         // which volume, disk, device or file; the source can name it
+	Size     int64          // bytes; 0 only for Flush and zone management
+	Volume   uint32         // volume, disk, device or file; the source may have its name
 	Op       block.Op
-	Append   bool // a Write to the zone that begins at Offset, behind its data
+	Append   bool // a Zone Append: a Write to the zone that starts at Offset, after its data
 }
 
-// End returns the first byte behind the request.
+// End returns the offset of the first byte after the request.
 func (r *Record) End() int64 { return r.Offset + r.Size }
 
 // Source yields records in order of time.
@@ -73,15 +73,15 @@ func Collect(src Source) ([]Record, error) {
 	}
 }
 
-// limited yields no more than a number of records, and none from a time on.
+// limited ends after a number of records or at a time.
 type limited struct {
 	src   Source
 	left  int64
 	until units.Duration
 }
 
-// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that does not arrive
-// before until (0: no limit), whichever is first.
+// Limit returns a Source that ends after n records of src (0: no limit), or before the first one at or after until (0:
+// no limit), whichever comes first.
 func Limit(src Source, n int64, until units.Duration) Source {
 	if n <= 0 {
 		n = -1
@@ -106,7 +106,7 @@ func (l *limited) Next(r *Record) error {
 	return nil
 }
 
-// flushed follows every so many writes with a flush.
+// flushed inserts a flush after every n-th write.
 type flushed struct {
 	src    Source
 	every  int64
@@ -115,7 +115,7 @@ type flushed struct {
 	last   Record
 }
 
-// Flushed returns a Source that has a flush of the volume behind every n-th write of src, at the write's time.
+// Flushed returns a Source that inserts a flush of the volume after every n-th write of src, at the write's time.
 func Flushed(src Source, n int64) Source { return &flushed{src: src, every: n} }
 
 func (f *flushed) Next(r *Record) error {

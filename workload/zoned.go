@@ -8,35 +8,35 @@ import (
 	"farflash/numeric/units"
 )
 
-// zoned lays the writes of a source into zones.
+// zoned redirects the writes of a source to zones.
 type zoned struct {
 	src         Source
 	z           block.Zones
 	first       int64 // zone
 	count       int64 // zones
-	next        int64 // counted from first: where to look for the one that is written next
+	next        int64 // relative to first: where to look for the next zone to write
 	append      bool
 	lanes       []lane
 	turn        int
-	ready, sent int // records that are to come before write
+	ready, sent int // before[sent:] records precede write
 	before      [3]Record
-	clean       bool // the next zone was reset
+	clean       bool // the next zone has been reset
 	write       Record
 	err         error
 }
 
-// lane is a zone that is being written.
+// lane is a write position: the zone that it is filling.
 type lane struct {
 	zone int64
-	at   int64 // bytes that it holds
+	at   int64 // bytes written to the zone
 	open bool
 }
 
-// Zoned returns a Source whose writes go to zones, wherever src has them go: from the first of count zones on, one
-// behind the other, in turn to atOnce zones; a zone that has no room for a write is finished, if it is not full. The
-// next one, which was written longest ago, was reset when the one before it was begun, so that no write waits for an
-// erase, if there are more than are written at once. With appends the device says where in the zone a write goes.
-// Reads and flushes are as src has them.
+// Zoned returns a Source whose writes are redirected to zones, whatever their offsets in src. They fill count zones
+// starting at zone first, sequentially, rotating among atOnce open zones; a zone without space for a write is finished,
+// unless it is full. The next zone to open, the least recently written one, is reset when the previous one is opened,
+// so that no write waits for an erase, provided that count exceeds atOnce. With appends, the device chooses the
+// position in the zone. Reads and flushes are passed through.
 func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) Source {
 	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends,
 		lanes: make([]lane, atOnce)}
@@ -68,8 +68,8 @@ func (s *zoned) Next(r *Record) error {
 	return nil
 }
 
-// oldest is the zone that is written next: the first one from next on that is not being written. Writes of unlike
-// sizes let a lane be a zone behind the others.
+// oldest is the next zone to write: the first one from next on that is not open. Because sizes differ, an open zone may
+// lag behind the others.
 func (s *zoned) oldest() int64 {
 	for slices.ContainsFunc(s.lanes, func(l lane) bool { return l.open && l.zone == s.first+s.next }) {
 		s.next = (s.next + 1) % s.count
@@ -77,7 +77,7 @@ func (s *zoned) oldest() int64 {
 	return s.first + s.next
 }
 
-// lay gives the write its place, and says what must come before it.
+// lay assigns the write its position and queues the records that must precede it.
 func (s *zoned) lay() error {
 	w := &s.write
 	if w.Size > s.z.Capacity {

@@ -9,8 +9,8 @@ import (
 	"farflash/workload"
 )
 
-// TestZoned: writes go to zones in turn, wherever they were to go; a zone without room for one is finished if it is
-// not full, and the next is reset before it is written.
+// TestZoned verifies that writes go to zones in rotation, whatever their offsets; a zone without space for one is
+// finished unless it is full, and the next is reset before it is written.
 func TestZoned(t *testing.T) {
 	z := block.Zones{Size: 100, Capacity: 60, Count: 5}
 	write := func(size int64) workload.Record {
@@ -56,7 +56,7 @@ func TestZoned(t *testing.T) {
 			t.Errorf("%d zones, %d at once, appends %v:\n%s\nnot\n%s", c.count, c.atOnce, c.appends, s, c.want)
 		}
 	}
-	// A zone that is behind the others is neither written nor reset by who passes it.
+	// An open zone that lags behind the others is neither rewritten nor reset by those that pass it.
 	drift := workload.Zoned(workload.Slice([]workload.Record{write(60), write(1), write(60), write(1), write(60)}), z,
 		0, 3, 2, false)
 	records, err := workload.Collect(drift)

@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clients and servers on processors of their own. Elsewhere they are on machines of their own, and a server's answer
-// wakes nobody on its processor. On one machine the kernel likes to run who is woken where it was woken from, so that
-// an answer takes the processor from the server that sends it, or does not, for as long as it happens to stay so: the
-// same server then has one rate or another one, a third apart.
+// Clients and servers on separate processors. In a deployment they are on separate machines, and a server's response
+// wakes no thread on its own processor. On one machine the kernel prefers to run a woken thread on the waking
+// processor, so a response may or may not preempt the server that sends it, and whichever happens persists for a while:
+// the same server then shows one of two rates, a third apart.
 
-// cpu is a processor, and its place in the machine: those of one core share what it has.
+// cpu is a processor with its position: its package and its core, whose processors share resources.
 type cpu struct{ number, pack, core int }
 
-// allowed are the processors that this process may run on.
+// allowed returns the processors in this process's affinity mask.
 func allowed() ([]cpu, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -39,7 +39,8 @@ func allowed() ([]cpu, error) {
 	return out, nil
 }
 
-// topology is a number that Linux has of a processor's place. Where it has none each is a core of its own.
+// topology reads a number from Linux's description of a processor's position. Without one, each processor counts as its
+// own core.
 func topology(number int, name string) int {
 	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/%s", number, name))
 	if x, wrong := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && wrong == nil {
@@ -51,8 +52,8 @@ func topology(number int, name string) int {
 	return 0
 }
 
-// halves divides processors: the first half is the clients', the second the servers', who have one more of an odd
-// number. A core goes to one of them, if there are two.
+// halves divides the processors: the first half is for clients, the second for servers, which get the extra one of an
+// odd number. If there are two or more cores, none is split.
 func halves(all []cpu) (clients, servers []int) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b cpu) int {
@@ -100,9 +101,9 @@ func setOf(numbers []int) *unix.CPUSet {
 	return set
 }
 
-// startOn starts a process that may use some processors only.
+// startOn starts a process restricted to some processors.
 func startOn(cmd *exec.Cmd, processors []int) error {
-	runtime.LockOSThread() // which the process begins as a copy of
+	runtime.LockOSThread() // the child inherits the thread's affinity
 	defer runtime.UnlockOSThread()
 	var old unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &old); err != nil {
@@ -114,8 +115,8 @@ func startOn(cmd *exec.Cmd, processors []int) error {
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &old))
 }
 
-// confine has all of this process's threads, and those that they begin, use some processors only, and as many
-// goroutines run as there are of these. free ends that.
+// confine restricts all threads of this process, and those they create, to some processors, and lowers GOMAXPROCS to
+// their number. free undoes both.
 func confine(processors, all []int) (free func() error, err error) {
 	if err := everyThread(setOf(processors)); err != nil {
 		return nil, errors.Join(err, everyThread(setOf(all)))
@@ -128,8 +129,8 @@ func confine(processors, all []int) (free func() error, err error) {
 	}, nil
 }
 
-// everyThread sets the processors of all threads of this process. One may be begun meanwhile by another that has the
-// old ones, so it looks until there is none.
+// everyThread sets the affinity of all threads of this process. A thread that still has the old affinity may create
+// another in the meantime, so it repeats until there are no new ones.
 func everyThread(set *unix.CPUSet) error {
 	seen := map[int]bool{}
 	for found := true; found; {
@@ -144,7 +145,7 @@ func everyThread(set *unix.CPUSet) error {
 				continue
 			}
 			seen[tid], found = true, true
-			if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
+			if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, syscall.ESRCH) { // it exited
 				return fmt.Errorf("bench: processors for clients alone: %w", err)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHalves holds who gets which processors: a core is of clients or of servers, wherever there are two cores.
+// TestHalves verifies the division of processors: no core is split if there are at least two.
 func TestHalves(t *testing.T) {
 	cores := func(of ...int) (out []cpu) {
 		for n, core := range of {
@@ -26,7 +26,7 @@ func TestHalves(t *testing.T) {
 		{cores(0, 1, 2), []int{0}, []int{1, 2}},
 		{cores(0, 1, 2, 3), []int{0, 1}, []int{2, 3}},
 		{cores(0, 1, 2, 3, 0, 1, 2, 3), []int{0, 1, 4, 5}, []int{2, 3, 6, 7}}, // as Linux numbers them
-		{cores(0, 0, 1, 1, 2, 2), []int{0, 1}, []int{2, 3, 4, 5}},             // not through the middle of a core
+		{cores(0, 0, 1, 1, 2, 2), []int{0, 1}, []int{2, 3, 4, 5}},             // does not split a core
 		{cores(0, 0), []int{0}, []int{1}},                                     // one core
 		{[]cpu{{3, 1, 0}, {5, 0, 0}, {8, 0, 1}, {9, 1, 1}}, []int{5, 8}, []int{3, 9}},
 	} {
@@ -36,7 +36,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestConfine has every thread of this process on one processor, and then where it was.
+// TestConfine moves every thread of this process to one processor, and back.
 func TestConfine(t *testing.T) {
 	cpus, err := allowed()
 	if err != nil {

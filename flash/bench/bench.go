@@ -1,26 +1,25 @@
-// Package bench measures the real stack against what it replaces, on one machine, in turns: FlashNet's netperf, in
-// our words.
+// Package bench compares the real stack with its alternatives on one machine, in alternation. It is modelled on
+// FlashNet's netperf.
 //
-// Run is its function: it makes a file that holds a pool, serves it by several Systems over loopback, from a process
-// of their own (Serve) or from this one, and has clients read or write random blocks of it, in a closed loop (each of
-// so many connections has so many requests under way) or an open one (requests are due at times that do not depend on
-// answers, and latency counts from when a request was due). Every round measures every system, one after the other;
-// what is compared are the ratios of one round, so that a machine that is busy with something else is as busy for
-// all. Report has medians, and the least and the largest of the rounds.
+// Run creates a file that holds a pool and serves it through several Systems over loopback, from a separate process
+// (Serve) or from this one. Clients read or write random blocks of it, either in a closed loop (each connection keeps a
+// fixed number of requests outstanding) or in an open loop (requests are due at times independent of responses, and
+// latency is measured from the due time). Every round measures every system, one after the other. The comparison uses
+// ratios within a round, so that unrelated load on the machine affects all systems alike. Report contains the median,
+// minimum and maximum over the rounds.
 //
-// The systems: Verbs, one-sided reads and writes over flash/verbs on flash/ctl; Socket, a plain protocol of requests
-// served by pread and pwrite, a goroutine a connection; SocketC, the same server in C, by which Socket is checked;
-// SocketRing, the same protocol over the rings of flash/uring, which is what one-sided access itself has to be
-// compared with; Local, those rings without a network, which is what there is at most. Clients have one half of the
-// processors and servers the other one (Config.Apart), or both have all, for all systems alike. A client's thread
-// does the requests of many connections, so that what is measured is the servers and not goroutines that wake each
-// other.
+// The systems: Verbs is one-sided reads and writes over flash/verbs on flash/ctl; Socket is a plain request protocol
+// served with pread and pwrite, one goroutine per connection; SocketC is the same server in C, as a check of Socket;
+// SocketRing is the same protocol on the rings of flash/uring, the fair baseline for one-sided access itself; Local
+// uses those rings without a network, which is the upper bound. Clients run on one half of the processors and servers
+// on the other (Config.Apart), or both on all of them, the same for all systems. One client thread drives many
+// connections, so that the servers are measured and not goroutines that wake each other.
 //
-// Scale is Run for several numbers of connections, Processor says where a system's processor time goes, by profile,
-// and Register what it costs to have a file's range, or memory, reached by peers.
+// Scale is Run for several numbers of connections, Processor attributes a system's processor time by profile, and
+// Register measures the cost of registering a range of a file, or memory, for access by peers.
 //
-// It leaves out other machines, other people's servers (flash/nbd/volume compares NBD's), and what a drive of one's
-// own would show: latencies here are those of whatever the file lies on.
+// The package does not cover other machines, third-party servers (flash/nbd/volume compares NBD servers), or dedicated
+// drives: latencies here are those of the device underneath the file.
 package bench
 
 import (
@@ -38,11 +37,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// System is what is measured.
+// System is a system under test.
 type System uint8
 
-// The systems. SocketCached reads through the operating system's page cache. VerbsPolled is Verbs whose client looks
-// for completions instead of being woken.
+// The systems. SocketCached reads through the operating system's page cache. VerbsPolled is Verbs with a client that
+// polls for completions instead of sleeping.
 const (
 	Verbs System = iota
 	Socket
@@ -57,61 +56,60 @@ const (
 var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached", "socket-c", "local",
 	"verbs-polled"}
 
-// Names are all systems' names.
+// Names returns the names of all systems.
 func Names() []string { return slices.Clone(systemNames) }
 
-// verbs reports whether a system is one-sided access.
+// verbs reports whether a system uses one-sided access.
 func (s System) verbs() bool { return s == Verbs || s == VerbsPolled }
 
 // String is the system's name.
 func (s System) String() string { return systemNames.Name(s) }
 
-// MarshalText writes a system's name, UnmarshalText reads one.
+// MarshalText returns the system's name.
 func (s System) MarshalText() ([]byte, error) { return systemNames.Marshal(s) }
 
-// UnmarshalText reads a system's name.
+// UnmarshalText parses a system's name.
 func (s *System) UnmarshalText(b []byte) error { return systemNames.Unmarshal(b, s) }
 
-// Config is what is measured. DefaultConfig has the defaults.
+// Config configures a measurement. DefaultConfig returns the defaults.
 type Config struct {
-	Dir    string // where the files are made, and removed afterwards
-	Size   int64  // bytes that are read and written
-	Memory int64  // bytes of the pool's pages
-	// Room is what the pool has for the file, as a multiple of its size: at 1 the pool is full, and random writes
-	// have it collected all the while.
+	Dir    string // where the files are created; they are removed afterwards
+	Size   int64  // bytes in the range that is read and written
+	Memory int64  // bytes of memory for the pool's pages
+	// Room is the space in the pool for the file, as a multiple of its size. At 1 the pool is full, and random writes
+	// keep garbage collection running.
 	Room        float64
 	Systems     []System
 	Connections int
-	Depth       int // requests of a connection under way at once
-	Block       int // bytes of a request
+	Depth       int // outstanding requests per connection
+	Block       int // bytes per request
 	Writes      float64
-	Atomics     bool // all requests add to eight bytes of the first MiB; with Verbs and VerbsPolled only
+	Atomics     bool // all requests add to eight-byte words in the first MiB; only with Verbs and VerbsPolled
 	Rounds      int
 	Time        time.Duration // of one measurement
-	// Load, if not zero, opens the loop: requests are due at this share of the most that Systems[1], or else the only
-	// system, does in the closed one.
+	// Load, if not zero, selects the open loop: the offered rate is this fraction of the closed-loop rate of Systems[1]
+	// or, if there is only one system, of that one.
 	Load float64
 	Seed uint64
-	// Threads do verbs' connections and the pool's devices, where there is io_uring.
+	// Threads is the number of threads for verbs connections and the pool's devices, where io_uring is available.
 	Threads int
-	// Spin is for how long such a thread looks for more before it sleeps, as uring.Loops.Spin has it.
+	// Spin is how long such a thread polls before it sleeps, as in uring.Loops.Spin.
 	Spin time.Duration
-	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of
-	// their own then, as they are in use. Otherwise they are in this one, where Go's scheduler can give a client's
-	// turn to its server without a change of threads.
+	// Server, if set, is a command that calls Serve on its standard input and output; the servers then run in a
+	// separate process, as in a deployment. Otherwise they run in this process, where Go's scheduler can hand over from
+	// a client to its server without a thread switch.
 	Server []string `json:"-"`
-	// Apart gives clients one half of the processors that there are for this process and servers, if they are a
-	// process of their own, the other one, as each have their own where they are machines of their own. Where there
-	// is one processor they share it.
+	// Apart gives clients one half of the available processors and servers, if they are a separate process, the other,
+	// to model separate machines. A single processor is shared.
 	Apart bool
-	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it
-	// returns.
+	// Note, if set, receives a line about each measurement. Stop, if set, is called before each measurement; an error
+	// from it ends the run.
 	Note func(string) `json:"-"`
 	Stop func() error `json:"-"`
 }
 
-// DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of
-// that in memory.
+// DefaultConfig returns a configuration for 4 KiB random reads by sixteen connections with two requests each, over 512
+// MiB with a hundredth of that in memory.
 func DefaultConfig() Config {
 	return Config{
 		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing},
@@ -120,7 +118,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with c.
+// Validate returns the first error in c.
 func (c *Config) Validate() error {
 	seen := map[System]bool{}
 	for _, s := range c.Systems {
@@ -166,7 +164,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// underWay is how many requests of a connection are under way at most.
+// underWay is the maximum number of outstanding requests per connection.
 func (c *Config) underWay() int {
 	if c.Load > 0 {
 		return max(c.Depth, openDepth)
@@ -174,10 +172,10 @@ func (c *Config) underWay() int {
 	return c.Depth
 }
 
-// window is how much of a read verbs' server has in the pool's memory at a time, where connections have so many under
-// way: the most that is usual if that is all of a read. Else so much that three quarters of the memory suffice for
-// all reads and a window more for each connection, or the first of them would wait for ever for what those behind it
-// hold; 0 if that is less than a page.
+// window is the part of a read that the verbs server holds in the pool's memory at a time, with this many requests
+// outstanding per connection. If the default window covers a whole read, it is that. Otherwise three quarters of the
+// memory must suffice for all reads plus one window per connection, or the first reads would wait forever for memory
+// held by later ones; 0 if that is less than a page.
 func (c *Config) window(depth int) int {
 	most := verbs.DefaultConfig().Window
 	if c.Block <= most {
@@ -187,16 +185,16 @@ func (c *Config) window(depth int) int {
 	return min(most, pages*ctl.Page)
 }
 
-// Measured is one system in one round.
+// Measured is the result of one system in one round.
 type Measured struct {
 	Rate  float64 `json:"iops"`
 	P50   float64 `json:"p50_us"`
 	P99   float64 `json:"p99_us"`
-	Reads float64 `json:"device_reads_per_request"` // of the pool, if there is one
+	Reads float64 `json:"device_reads_per_request"` // by the pool, if there is one
 	CPU   float64 `json:"cpu_us_per_request"`       // of clients and servers
 }
 
-// Outcome is one system in all rounds.
+// Outcome is the result of one system over all rounds.
 type Outcome struct {
 	System System     `json:"system"`
 	Rounds []Measured `json:"rounds"`
@@ -207,14 +205,14 @@ type Outcome struct {
 	CPU    Spread     `json:"cpu_us_per_request"`
 }
 
-// Spread is the median of the rounds, with the least and the largest.
+// Spread is the median over the rounds, with the minimum and maximum.
 type Spread struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// Ratio compares two systems, round by round.
+// Ratio compares two systems, by ratios within rounds.
 type Ratio struct {
 	A    System `json:"a"`
 	B    System `json:"b"`
@@ -224,28 +222,29 @@ type Ratio struct {
 	CPU  Spread `json:"cpu"`
 }
 
-// Report is what came out.
+// Report is the result of a measurement.
 type Report struct {
 	Connections int       `json:"connections"`
-	Block       int       `json:"block"` // bytes of a request
+	Block       int       `json:"block"` // bytes per request
 	Outcomes    []Outcome `json:"systems"`
-	Ratios      []Ratio   `json:"ratios"` // of the first system over each of the others
-	// Confidence is that of the medians' lying between least and largest, if rounds are independent: 1 - 2^(1-n).
+	Ratios      []Ratio   `json:"ratios"` // of the first system to each of the others
+	// Confidence is the probability that the true median lies between minimum and maximum, if rounds are independent: 1
+	// - 2^(1-n).
 	Confidence float64 `json:"confidence"`
-	Offered    float64 `json:"offered_iops,omitempty"` // of an open loop
-	// Clients and Servers are the processors that each of them may use.
+	Offered    float64 `json:"offered_iops,omitempty"` // open loop only
+	// Clients and Servers are the processors available to each.
 	Clients []int  `json:"client_processors"`
 	Servers []int  `json:"server_processors"`
 	Skipped []Skip `json:"skipped,omitempty"`
 }
 
-// Skip is a system that was asked for and cannot be measured here.
+// Skip is a requested system that cannot be measured on this machine.
 type Skip struct {
 	System System `json:"system"`
 	Why    string `json:"why"`
 }
 
-// Find is the outcome of a system, nil if it was not measured.
+// Find returns the outcome of a system, or nil if it was not measured.
 func (r *Report) Find(s System) *Outcome {
 	for i := range r.Outcomes {
 		if r.Outcomes[i].System == s {
@@ -255,7 +254,7 @@ func (r *Report) Find(s System) *Outcome {
 	return nil
 }
 
-// Gbps is what a rate of this report's requests moves, in Gbit/s.
+// Gbps converts a request rate of this report to Gbit/s of payload.
 func (r *Report) Gbps(rate float64) float64 { return rate * float64(r.Block) * 8 / 1e9 }
 
 func spread(xs []float64) Spread {
@@ -265,7 +264,7 @@ func spread(xs []float64) Spread {
 	return Spread{Median: (s[(n-1)/2] + s[n/2]) / 2, Low: s[0], High: s[n-1]}
 }
 
-// each is a figure of all rounds.
+// each extracts a figure from all rounds.
 func each(rounds []Measured, f func(*Measured) float64) []float64 {
 	out := make([]float64, len(rounds))
 	for i := range rounds {
@@ -274,7 +273,7 @@ func each(rounds []Measured, f func(*Measured) float64) []float64 {
 	return out
 }
 
-// Run measures.
+// Run measures with c.Connections.
 func Run(c Config) (*Report, error) {
 	all, err := Scale(c, []int{c.Connections})
 	if err != nil {
@@ -283,7 +282,7 @@ func Run(c Config) (*Report, error) {
 	return all[0], nil
 }
 
-// Scale measures with each number of connections, of the same files.
+// Scale measures with each number of connections, on the same files.
 func Scale(c Config, connections []int) (all []*Report, err error) {
 	most := 0
 	for _, n := range connections {
@@ -323,7 +322,7 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 	return all, nil
 }
 
-// run measures with c.Connections.
+// run measures all systems with c.Connections.
 func (b *bench) run() (r *Report, err error) {
 	c := b.cfg
 	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds),
@@ -348,7 +347,7 @@ func (b *bench) run() (r *Report, err error) {
 	}
 	for round := range c.Rounds {
 		for k := range c.Systems {
-			// Each round begins with another system, so that none is always behind the same one.
+			// Rounds rotate the order, so that no system always follows the same one.
 			i := (k + round) % len(c.Systems)
 			if c.Stop != nil && c.Stop() != nil {
 				return nil, c.Stop()

@@ -14,7 +14,7 @@ import (
 	"farflash/flash/uring"
 )
 
-// small is a measurement that takes no time.
+// small is a very short measurement.
 func small(t *testing.T) bench.Config {
 	c := bench.DefaultConfig()
 	c.Dir, c.Size, c.Memory, c.Rounds, c.Time, c.Connections = t.TempDir(), 12<<20, 1<<20, 2, 40*time.Millisecond, 3
@@ -29,8 +29,8 @@ func small(t *testing.T) bench.Config {
 	return c
 }
 
-// TestRun has every system serve reads, writes and both, in closed and open loops, of small and large blocks. What is
-// measured is only that something was.
+// TestRun has every system serve reads, writes and both, in closed and open loops, with small and large blocks. It
+// verifies only that requests complete.
 func TestRun(t *testing.T) {
 	for name, change := range map[string]func(*bench.Config){
 		"reads":  func(*bench.Config) {},
@@ -73,7 +73,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestTooLittleMemory holds that what would wait for ever is refused: long reads of which those under way do not fit.
+// TestTooLittleMemory verifies that a configuration that would deadlock is refused: long reads whose outstanding
+// windows do not fit in memory.
 func TestTooLittleMemory(t *testing.T) {
 	c := small(t)
 	c.Block, c.Size, c.Connections, c.Depth = 1<<20, 16<<20, 64, 4
@@ -84,7 +85,7 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 }
 
-// TestMain is the servers' process of TestServers, or the tests.
+// TestMain runs the server process of TestServers, or the tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "servers" {
 		if err := bench.Serve(os.Stdin, os.Stdout); err != nil {
@@ -96,8 +97,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong
-// there is said here. It and the clients have processors of their own, or share them.
+// TestServers runs the servers in a separate process, which leaves no files and reports its processor time; its errors
+// are reported to the client side. Clients and servers have separate processors, or share them.
 func TestServers(t *testing.T) {
 	c := small(t)
 	c.Server = []string{os.Args[0], "servers"}
@@ -141,13 +142,13 @@ func TestServers(t *testing.T) {
 	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "servers") {
 		t.Errorf("error %v", err)
 	}
-	c.Server = []string{"/bin/true"} // a process that says nothing
+	c.Server = []string{"/bin/true"} // a process that sends no output
 	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "servers") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestRefused says what is wrong.
+// TestRefused verifies that invalid configurations are refused with an error.
 func TestRefused(t *testing.T) {
 	for _, change := range []func(*bench.Config){
 		func(c *bench.Config) { c.Systems = nil },
@@ -169,7 +170,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestScale has one set of files for every number of connections, and a report of each.
+// TestScale uses one set of files for every number of connections, with one report for each.
 func TestScale(t *testing.T) {
 	c := small(t)
 	c.Systems = []bench.System{bench.Verbs, bench.Socket}
@@ -198,7 +199,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestNoCompiler: without gcc the server in C is left out by name, and nothing else is.
+// TestNoCompiler verifies that without gcc only the server in C is skipped, by name.
 func TestNoCompiler(t *testing.T) {
 	c := small(t)
 	t.Setenv("PATH", t.TempDir())
@@ -217,8 +218,8 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// TestRegister: a file is registered without a page of it being read, which Register looks at, and one of a PiB no
-// less than one of a MiB. Of times only that there are some is held here.
+// TestRegister verifies that a file of any size, up to 32 TiB, is registered without reading a page. Of the times it
+// verifies only that they are positive.
 func TestRegister(t *testing.T) {
 	c := bench.RegisterConfig{Dir: t.TempDir(), Sizes: []int64{4096, 1 << 20, 1 << 45}, Rounds: 2}
 	out, err := bench.Register(c)
@@ -241,7 +242,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestProcessor: a system that is served has parts that add up. Its profile has no client in it.
+// TestProcessor verifies that the parts of a system's profile add up to 1, without the clients' samples.
 func TestProcessor(t *testing.T) {
 	c := small(t)
 	c.Systems, c.Time = []bench.System{bench.Verbs, bench.Socket}, 300*time.Millisecond

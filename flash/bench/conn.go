@@ -13,8 +13,8 @@ import (
 	"farflash/flash/uring"
 )
 
-// detach takes a connection from the runtime's poller, which would be woken for all that comes. What it returns is
-// the socket, which does not block.
+// detach removes a connection from the runtime's poller, which would be woken for all input, and returns the
+// non-blocking socket.
 func detach(nc net.Conn) (fd int, err error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -24,15 +24,15 @@ func detach(nc net.Conn) (fd int, err error) {
 	if err == nil {
 		fd, err = uring.Duplicate(raw)
 	}
-	return fd, errors.Join(err, nc.Close()) // the socket is open still
+	return fd, errors.Join(err, nc.Close()) // the duplicate stays open
 }
 
-// socket is a connection of a client's thread, which waits for many at once. Its Read and Write wait as those of a
-// net.Conn do, which startup and the end need; attempts through SyscallConn do not. One goroutine uses it at a time.
+// socket is a connection of a client thread that waits for many at once. Its Read and Write block like those of a
+// net.Conn, for startup and shutdown; calls through SyscallConn do not block. It is not safe for concurrent use.
 type socket struct {
-	net.Conn // closed, for its addresses
+	net.Conn // closed; kept for its addresses
 	fd       int
-	reads    time.Time // until when they wait
+	reads    time.Time // deadlines
 	writes   time.Time
 }
 
@@ -44,7 +44,7 @@ func newSocket(nc net.Conn) (*socket, error) {
 	return &socket{Conn: nc, fd: fd}, nil
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (s *socket) Read(b []byte) (int, error) {
 	for {
 		n, err := s.receive(b)
@@ -60,7 +60,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	}
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (s *socket) Write(b []byte) (done int, err error) {
 	for {
 		n, err := s.send(b[done:])
@@ -73,7 +73,7 @@ func (s *socket) Write(b []byte) (done int, err error) {
 	}
 }
 
-// receive takes what has come, which may be nothing; io.EOF is the end.
+// receive reads without blocking, possibly 0 bytes; io.EOF is the end.
 func (s *socket) receive(b []byte) (int, error) {
 	n, some, err := s.once("read", unix.Read, b)
 	if some && n == 0 && len(b) > 0 {
@@ -82,13 +82,13 @@ func (s *socket) receive(b []byte) (int, error) {
 	return n, err
 }
 
-// send sends what the connection takes at once, which may be nothing.
+// send writes as much as the socket accepts without blocking, possibly 0 bytes.
 func (s *socket) send(b []byte) (int, error) {
 	n, _, err := s.once("write", unix.Write, b)
 	return n, err
 }
 
-// once makes a call that does not wait, and reports whether it did something.
+// once makes a non-blocking call and reports whether it succeeded rather than returning EAGAIN.
 func (s *socket) once(name string, call func(int, []byte) (int, error), b []byte) (n int, some bool, err error) {
 	for {
 		switch n, err = call(s.fd, b); err {
@@ -103,13 +103,13 @@ func (s *socket) once(name string, call func(int, []byte) (int, error), b []byte
 	}
 }
 
-// reader is an io.Reader by a function.
+// reader adapts a function to io.Reader.
 type reader func([]byte) (int, error)
 
 // Read implements io.Reader.
 func (r reader) Read(b []byte) (int, error) { return r(b) }
 
-// await waits until the socket is ready.
+// await blocks until the socket is ready.
 func (s *socket) await(events int16, until time.Time) error {
 	for {
 		wait := -1
@@ -128,51 +128,51 @@ func (s *socket) await(events int16, until time.Time) error {
 	}
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (s *socket) Close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// CloseWrite says that nothing more is sent.
+// CloseWrite shuts down the sending direction.
 func (s *socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(s.fd, unix.SHUT_WR))
 }
 
-// SetDeadline is net.Conn's, as are SetReadDeadline and SetWriteDeadline.
+// SetDeadline implements net.Conn.
 func (s *socket) SetDeadline(t time.Time) error {
 	s.reads, s.writes = t, t
 	return nil
 }
 
-// SetReadDeadline is net.Conn's.
+// SetReadDeadline implements net.Conn.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.reads = t
 	return nil
 }
 
-// SetWriteDeadline is net.Conn's.
+// SetWriteDeadline implements net.Conn.
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	s.writes = t
 	return nil
 }
 
-// SyscallConn is for attempts that do not wait.
+// SyscallConn returns a RawConn for non-blocking calls.
 func (s *socket) SyscallConn() (syscall.RawConn, error) { return attempts(s.fd), nil }
 
-// attempts makes each call once.
+// attempts is a syscall.RawConn that makes each call once.
 type attempts int
 
-// Control is syscall.RawConn's, as are Read and Write.
+// Control implements syscall.RawConn.
 func (a attempts) Control(f func(uintptr)) error {
 	f(uintptr(a))
 	return nil
 }
 
-// Read is syscall.RawConn's.
+// Read implements syscall.RawConn.
 func (a attempts) Read(f func(uintptr) bool) error {
 	f(uintptr(a))
 	return nil
 }
 
-// Write is syscall.RawConn's.
+// Write implements syscall.RawConn.
 func (a attempts) Write(f func(uintptr) bool) error {
 	f(uintptr(a))
 	return nil

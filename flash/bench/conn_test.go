@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// pair is a client's socket and the connection that it leads to.
+// pair returns a client's socket and the other end of its connection.
 func pair(t *testing.T) (*socket, *net.TCPConn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,8 @@ func pair(t *testing.T) (*socket, *net.TCPConn) {
 	return s, far.(*net.TCPConn)
 }
 
-// TestSocket: a client's socket waits as a net.Conn does, until its deadlines, and its attempts do not.
+// TestSocket verifies that a client's socket blocks like a net.Conn, until its deadlines, and that its non-blocking
+// calls do not.
 func TestSocket(t *testing.T) {
 	s, far := pair(t)
 	b := make([]byte, 1<<20)
@@ -45,7 +46,7 @@ func TestSocket(t *testing.T) {
 	if n, err := s.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	// Nobody reads what is written.
+	// The other end does not read.
 	wrote, err := 0, error(nil)
 	for err == nil {
 		var n int
@@ -61,7 +62,7 @@ func TestSocket(t *testing.T) {
 	if err := s.SetDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody does, and says so.
+	// Now it reads, and sends a message.
 	got := make(chan int64)
 	go func() {
 		n, err := io.Copy(io.Discard, far)
@@ -95,7 +96,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestNoSocket: what has no descriptor is refused, and closed.
+// TestNoSocket verifies that a connection without a descriptor is refused and closed.
 func TestNoSocket(t *testing.T) {
 	near, far := net.Pipe()
 	if _, err := newSocket(near); err == nil {

@@ -24,55 +24,55 @@ import (
 	"farflash/internal/usage"
 )
 
-// far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes:
-// first it sends a Config, which is answered by an address for each system, then questions, one at a time; when it
-// closes its pipe, everything ends and the files go.
+// far is the server side of a measurement: the files and their servers. The client side talks to it over two pipes: it
+// sends a Config, which is answered with an address for each system, then questions, one at a time. When it closes its
+// pipe, the servers stop and the files are removed.
 type far struct {
 	cfg *Config
 	dir string
-	own bool // it has a process of its own
+	own bool // it is a separate process
 
 	pool   *ctl.Pool
 	domain *verbs.Domain
 	region *verbs.Region
-	loops  *uring.Loops // that serve verbs; nil without io_uring
-	plain  string       // the file that the plain protocol is served from
-	file   *os.File     // it, around the page cache
+	loops  *uring.Loops // serve verbs; nil without io_uring
+	plain  string       // path of the file behind the plain protocol
+	file   *os.File     // the same file, with direct I/O
 	cached *os.File
-	native *native // a server in C
-	ring   ring    // of SocketRing
+	native *native // the server in C
+	ring   ring    // for SocketRing
 
 	listeners []net.Listener
 	mu        sync.Mutex
 	begun     int // connections
 	ended     int
-	fewer     *sync.Cond // one has ended
-	errs      []error    // of those that have ended
+	fewer     *sync.Cond // signals the end of a connection
+	errs      []error    // from connections that have ended
 }
 
-// greeting is what the near side has to know.
+// greeting is what the client side needs to know.
 type greeting struct {
 	Error     string
 	Addresses [systems]string
-	STag      uint32 // of what one-sided requests reach
-	Plain     string // the file that the plain protocol reads
-	// Processors are those that the servers may use.
+	STag      uint32 // region for one-sided requests
+	Plain     string // path of the file behind the plain protocol
+	// Processors are those available to the servers.
 	Processors []int
 }
 
-// question asks for the servers' state. It is answered when so many connections, which the near side has made and
-// closed, have ended here too.
+// question asks for the servers' state. It is answered when Ended connections, which the client side has made and
+// closed, have ended on this side too.
 type question struct{ Ended int }
 
-// state is what servers have done so far.
+// state is the servers' cumulative state.
 type state struct {
 	Error string
-	Spent time.Duration // of processor time, if they have a process of their own, and of the server in C
-	Reads int64         // of the device, by the pool
-	Sum   uint64        // of what atomics add to
+	Spent time.Duration // processor time: of the server process, if separate, and of the server in C
+	Reads int64         // device reads by the pool
+	Sum   uint64        // sum of the words that atomics add to
 }
 
-// Serve is the far side in a process of its own: in and out are its pipes, which Config.Server has made.
+// Serve runs the server side as a separate process; in and out are the pipes to Config.Server.
 func Serve(in io.Reader, out io.Writer) error { return serve(in, out, true) }
 
 func serve(in io.Reader, out io.Writer, own bool) error {
@@ -106,14 +106,14 @@ func serve(in io.Reader, out io.Writer, own bool) error {
 		}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // the near side has ended
+		err = nil // the client side has ended
 	}
 	return errors.Join(err, s.close())
 }
 
 func (s *far) poolPath() string { return filepath.Join(s.dir, "pool") }
 
-// state answers.
+// state answers a question.
 func (s *far) state(q question) (a state) {
 	s.mu.Lock()
 	for s.ended < q.Ended {
@@ -136,10 +136,10 @@ func (s *far) state(q question) (a state) {
 	return a
 }
 
-// counters is how many bytes are added to by atomics, from the first on.
+// counters is the number of bytes, from the start of the file, that atomics add to.
 const counters = 1 << 20
 
-// sum adds up what atomics add to.
+// sum adds up the words that atomics add to.
 func (s *far) sum() (sum uint64, err error) {
 	words := make([]byte, counters)
 	if err := s.pool.ReadAt(words, 0); err != nil {
@@ -151,7 +151,7 @@ func (s *far) sum() (sum uint64, err error) {
 	return sum, nil
 }
 
-// setUp makes the files, and whatever serves them.
+// setUp creates the files and starts the servers.
 func setUp(c *Config, own bool) (s *far, err error) {
 	s = &far{cfg: c, own: own, listeners: make([]net.Listener, systems)}
 	s.fewer = sync.NewCond(&s.mu)
@@ -174,7 +174,7 @@ func setUp(c *Config, own bool) (s *far, err error) {
 		return s, err
 	}
 	var ring bool
-	serving(func() { // so what its threads do is the servers'
+	serving(func() { // label the threads' work as the servers'
 		if o.Loops, err = pool.Threads(o, c.Threads); err == nil {
 			if s.loops = o.Loops; s.loops != nil {
 				s.loops.Spin(c.Spin)
@@ -191,8 +191,7 @@ func setUp(c *Config, own bool) (s *far, err error) {
 	if err = s.fill(); err != nil {
 		return s, err
 	}
-	// What is read by the plain protocol is the same file; what it writes goes to one of its own, as it would destroy
-	// the pool.
+	// The plain protocol reads the same file. It writes to a separate one, because it would destroy the pool.
 	s.plain = path
 	if c.Writes > 0 {
 		s.plain = filepath.Join(s.dir, "plain")
@@ -236,7 +235,7 @@ func setUp(c *Config, own bool) (s *far, err error) {
 	return s, nil
 }
 
-// fill writes all that will be read.
+// fill writes the whole range, so that reads find data.
 func (s *far) fill() error {
 	part := make([]byte, 1<<20)
 	for at := int64(0); at < s.cfg.Size; at += int64(len(part)) {
@@ -248,7 +247,7 @@ func (s *far) fill() error {
 	return s.pool.Sync()
 }
 
-// room has a file take its room, so that no read of it is of a hole: what reads as zeros is written as such.
+// room allocates a file's blocks, so that no read hits a hole: ranges that read as zeros are written as zeros.
 func room(path string, n int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -259,7 +258,7 @@ func room(path string, n int64) error {
 	for at := int64(0); at < n && err == nil; at += part {
 		clear(old)
 		if _, err = f.ReadAt(old, at); err == io.EOF {
-			err = nil // beyond the end there is nothing to keep
+			err = nil // there is no old content beyond the end
 		}
 		if err == nil {
 			_, err = f.WriteAt(old[:min(part, n-at)], at)
@@ -271,20 +270,19 @@ func room(path string, n int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// blocking serves the plain protocol by a thread that waits in system calls, as a server in C with a thread for each
-// connection does: on a descriptor that blocks, without the runtime's poller. The runtime lets as many goroutines run
-// as there are processors, and takes some tens of microseconds to see that one of them waits in a system call and
-// does not run; so while it is served each connection has a place of its own, in a process that serves nothing else
-// then.
+// blocking serves the plain protocol with a thread that blocks in system calls, like a C server with a thread per
+// connection: on a blocking descriptor, without the runtime's poller. The runtime runs GOMAXPROCS goroutines, and takes
+// some tens of microseconds to notice that one of them is blocked in a system call. So each connection gets a P of its
+// own while it is served, in a process that serves nothing else at that time.
 func (s *far) blocking(nc net.Conn, file *os.File) error {
-	if !s.own { // else the clients would have the places, too
+	if !s.own { // in a shared process the clients would get the extra Ps too
 		return errors.Join(s.servePlain(nc, file), nc.Close())
 	}
 	fd, err := detach(nc)
 	if err != nil {
 		return err
 	}
-	err = syscall.SetNonblock(fd, false) // before os sees it, which gives those that do not block to the poller
+	err = syscall.SetNonblock(fd, false) // before os.NewFile, which adds non-blocking descriptors to the poller
 	conn := os.NewFile(uintptr(fd), "connection")
 	if err == nil {
 		addPlaces(1)
@@ -294,7 +292,7 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 	return errors.Join(err, conn.Close())
 }
 
-// close ends everything, and removes the files.
+// close stops all servers and removes the files.
 func (s *far) close() error {
 	var errs []error
 	for _, l := range s.listeners {
@@ -303,7 +301,7 @@ func (s *far) close() error {
 		}
 	}
 	s.mu.Lock()
-	for s.ended < s.begun { // the near side has closed them
+	for s.ended < s.begun { // the client side has closed them
 		s.fewer.Wait()
 	}
 	errs = append(errs, s.errs...)
@@ -329,7 +327,7 @@ func (s *far) close() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// register makes what one-sided requests reach.
+// register creates the region for one-sided requests.
 func (s *far) register() error {
 	e, err := extent.New(s.pool, 0, uint64(s.cfg.Size), nil)
 	if err != nil {
@@ -351,15 +349,14 @@ func (s *far) register() error {
 	return err
 }
 
-// listen has a system serve whoever connects to an address of its own. A client says first how many requests it has
-// under way at most.
+// listen serves a system on its own address. A client first sends its maximum number of outstanding requests.
 func (s *far) listen(which System) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	s.listeners[which] = l
-	go serving(func() { // what is started here is the servers', too
+	go serving(func() { // label goroutines started here as the servers'
 		for {
 			nc, err := l.Accept()
 			if err != nil {
@@ -383,7 +380,7 @@ func (s *far) listen(which System) error {
 	return nil
 }
 
-// connection serves one until its client goes.
+// connection serves one connection until its client closes it.
 func (s *far) connection(which System, nc net.Conn) error {
 	var first [4]byte
 	if _, err := io.ReadFull(nc, first[:]); err != nil {
@@ -411,7 +408,7 @@ func (s *far) connection(which System, nc net.Conn) error {
 	return errors.Join(err, nc.Close())
 }
 
-// verbsConfig is a connection's at both ends.
+// verbsConfig is the configuration of both ends of a connection.
 func verbsConfig(depth int) stream.Config {
 	cfg := stream.DefaultConfig()
 	cfg.Verbs.IRD, cfg.Verbs.ORD, cfg.Verbs.Sends = 2*depth, 2*depth, 2*depth

@@ -12,34 +12,34 @@ import (
 	"farflash/numeric/units"
 )
 
-// client is one connection to a system, of one thread.
+// client is one connection to a system, used by one thread.
 type client interface {
-	// start begins request number slot, of which none is under way. It may wait for flush with sending it.
+	// start starts a request in a free slot. It may leave sending to flush.
 	start(slot int, write bool, offset uint64) error
-	// flush sends what was begun, and reports whether all of it was taken.
+	// flush sends the started requests and reports whether all of them were accepted.
 	flush() (all bool, err error)
-	// take fills in numbers of requests that have ended, and does not wait for any.
+	// take stores the slots of finished requests, without waiting.
 	take(ended []int) (int, error)
 	close() error
 }
 
-// lane is what one connection is asked for, and how long it took.
+// lane is the load on one connection, with its latency statistics.
 type lane struct {
 	c      *Config
 	client client
-	fd     int // a descriptor that can be read when there may be something to take
+	fd     int // readable when take may return requests
 	draw   rng.Stream
-	due    []time.Time // of each slot's request
+	due    []time.Time // by slot
 	took   stats.Histogram
-	count  int64 // that ended in time
+	count  int64 // finished within the measurement
 	all    int64
-	from   time.Time // what ends before is not counted
-	until  time.Time // nothing is begun after it
+	from   time.Time // requests due earlier are not counted
+	until  time.Time // end of the measurement: no request starts later
 
 	free    []int                // slots
-	done    []int                // those that have ended, while they are looked at
-	late    fifo.Ring[time.Time] // of an open loop: what was due when no slot was free
-	blocked bool                 // the connection takes no more for now
+	done    []int                // scratch space for take
+	late    fifo.Ring[time.Time] // open loop: due times of requests without a free slot
+	blocked bool                 // the connection accepts no more for now
 }
 
 func newLane(c *Config, k client, fd int, draw rng.Stream, depth int) *lane {
@@ -50,7 +50,7 @@ func newLane(c *Config, k client, fd int, draw rng.Stream, depth int) *lane {
 	return l
 }
 
-// slot takes a free one. There is one.
+// slot claims a free slot; there must be one.
 func (l *lane) slot() int {
 	n := len(l.free) - 1
 	slot := l.free[n]
@@ -81,13 +81,13 @@ func (l *lane) ended(slot int, now time.Time) {
 	}
 }
 
-// openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its
-// time counts.
+// openDepth is the maximum number of outstanding requests per connection in an open loop. Requests beyond it queue, and
+// the queueing time counts.
 const openDepth = 32
 
-// measure has all connections of a system at work for a time; rate is what is offered in all, 0 a closed loop.
+// measure loads a system on all connections; rate is the total offered rate, 0 for a closed loop.
 func (b *bench) measure(s System, rate float64) (m Measured, err error) {
-	for t := b.cfg.Time; ; t *= 2 { // on a machine that is busy with something else nothing may end in a short time
+	for t := b.cfg.Time; ; t *= 2 { // on a busy machine a short measurement may finish no request
 		if m, err = b.during(s, rate, t); !errors.Is(err, errNothing) || t > time.Hour {
 			return m, err
 		}
@@ -99,7 +99,7 @@ var errNothing = errors.New("no request ended in time; measure longer")
 func (b *bench) during(s System, rate float64, length time.Duration) (m Measured, err error) {
 	c := b.cfg
 	b.turn++
-	if len(b.clients) < len(b.all) && s != Local { // that has no server, and is to show what there is
+	if len(b.clients) < len(b.all) && s != Local { // Local has no server and shows the upper bound, on all processors
 		free, wrong := confine(b.clients, b.all)
 		if wrong != nil {
 			return m, wrong

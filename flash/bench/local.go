@@ -11,13 +11,13 @@ import (
 	"farflash/flash/device"
 )
 
-// local asks the ring itself: no network and no server.
+// local submits to the ring directly, without a network or a server.
 type local struct {
 	b     *bench
-	whole [][]byte // of the ring's memory
+	whole [][]byte // the ring's registered buffers
 	ops   []device.Op
 	begun []*device.Op
-	event int // a descriptor that can be read when some have ended
+	event int // eventfd, readable when some have ended
 
 	mu    sync.Mutex
 	ended []int
@@ -39,18 +39,18 @@ func (b *bench) newLocal(depth int) (*local, error) {
 
 var one = binary.NativeEndian.AppendUint64(nil, 1)
 
-// end notes that a request has ended, and says so if it is the first.
+// end records a finished request and signals the first.
 func (k *local) end(slot int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended = append(k.ended, slot); len(k.ended) == 1 {
-		_, _ = unix.Write(k.event, one) // of a counter that is 0 it cannot fail
+		_, _ = unix.Write(k.event, one) // cannot fail while the counter is below its maximum
 	}
 }
 
 func (k *local) start(slot int, write bool, offset uint64) error {
 	op := &k.ops[slot]
-	// which the thread waits for
+	// the thread waits for the only request
 	op.Kind, op.Offset, op.Lone = device.Read, int64(offset), len(k.ops) == 1 && k.b.cfg.Connections == 1
 	if write {
 		op.Kind = device.Write
@@ -59,7 +59,7 @@ func (k *local) start(slot int, write bool, offset uint64) error {
 	return nil
 }
 
-// flush submits together what was begun together, as all systems send it.
+// flush submits all started requests together, as all systems send them.
 func (k *local) flush() (bool, error) {
 	if len(k.begun) > 0 {
 		k.b.ring.device.Submit(k.begun...)
@@ -74,7 +74,7 @@ func (k *local) take(ended []int) (int, error) {
 	if len(k.ended) == 0 {
 		return 0, nil
 	}
-	n := copy(ended, k.ended) // all of them: there is room for each request
+	n := copy(ended, k.ended) // all of them: ended has an element for each slot
 	k.ended = k.ended[:0]
 	var count [8]byte
 	if _, err := unix.Read(k.event, count[:]); err != nil && err != unix.EINTR {
@@ -88,7 +88,7 @@ func (k *local) take(ended []int) (int, error) {
 	return n, nil
 }
 
-// close gives the memory back.
+// close returns the buffers.
 func (k *local) close() error {
 	for _, w := range k.whole {
 		k.b.ring.buffers <- w

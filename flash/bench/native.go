@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// source is the plain protocol's server in C: a thread a connection, pread and pwrite around the page cache. What it
-// shows is whether the one in Go is a fair baseline.
+// source is the plain protocol's server in C: a thread per connection, pread and pwrite with direct I/O. It shows
+// whether the Go server is a fair baseline.
 //
 //go:embed c/pread.c
 var source []byte
 
-// compiler is where the C compiler is, or why there is none.
+// compiler returns the path of the C compiler, or why there is none.
 func compiler() (path, why string) {
 	path, err := exec.LookPath("gcc")
 	if err != nil {
@@ -30,10 +30,10 @@ func compiler() (path, why string) {
 	return path, ""
 }
 
-// native is that server, running.
+// native is the running C server.
 type native struct {
 	cmd     *exec.Cmd
-	stdin   io.Closer // the server ends when this does
+	stdin   io.Closer // closing it stops the server
 	address string
 }
 
@@ -48,7 +48,7 @@ func startNative(gcc, dir, file string, block int) (*native, error) {
 	}
 	n := &native{cmd: exec.Command(program, file, strconv.Itoa(block))}
 	n.cmd.Stderr = os.Stderr
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is this process's to handle
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this process handles Ctrl-C
 	in, err := n.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -69,10 +69,10 @@ func startNative(gcc, dir, file string, block int) (*native, error) {
 	return n, nil
 }
 
-// stop ends the server.
+// stop stops the server.
 func (n *native) stop() error { return errors.Join(n.stdin.Close(), n.cmd.Wait()) }
 
-// spent is its processor time so far, as Linux counts it: in hundredths of a second.
+// spent is the server's processor time so far, with Linux's resolution of 10 ms.
 func (n *native) spent() time.Duration {
 	if n == nil {
 		return 0
@@ -81,7 +81,7 @@ func (n *native) spent() time.Duration {
 	if err != nil {
 		return 0
 	}
-	// Behind the name in brackets come the state and, twelve and thirteen fields on, user and system time (proc(5)).
+	// After the name in parentheses comes the state, as field 0; user and system time are fields 11 and 12 (proc(5)).
 	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	if len(f) < 13 {
 		return 0

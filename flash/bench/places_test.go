@@ -8,7 +8,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestTurns: a turn is given up after nine milliseconds and before the tenth, when the runtime would take it.
+// TestTurns verifies that a goroutine yields after nine milliseconds, before the runtime would preempt it after ten.
 func TestTurns(t *testing.T) {
 	var x turns
 	now := time.Now()
@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestPlaces: a client's thread has a place of its own while it runs, and no longer.
+// TestPlaces verifies that a client thread has its own P while it runs, and no longer.
 func TestPlaces(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	lanes, clients := prompts(t, 1, 1)

@@ -16,9 +16,9 @@ import (
 	"farflash/flash/uring"
 )
 
-// The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the
-// offset), and to write the block. A reply has 16 (4 of the number, 4 of an error, 4 of 1 if nothing follows, 4 of
-// 0), and the block that was read.
+// The plain protocol, little-endian. A request has 16 bytes: 4 of operation (0 reads, 1 writes), 4 of request number, 8
+// of offset; a write is followed by the block. A reply has 16 bytes: 4 of request number, 4 of error, 4 that are 1 if
+// no data follow, 4 of zero; a read's reply is followed by the block.
 const plainHeader = 16
 
 func putRequest(b []byte, write bool, slot int, offset uint64) {
@@ -46,14 +46,14 @@ func putReply(b []byte, slot uint32, write bool, err error) {
 	}
 }
 
-// feed is a connection that is read through a buffer.
+// feed is a buffered reader.
 type feed struct {
 	from       io.Reader
 	in         []byte
 	start, end int
 }
 
-// more reads what there is.
+// more reads what is available, blocking if from does.
 func (f *feed) more() error {
 	f.end = copy(f.in, f.in[f.start:f.end])
 	f.start = 0
@@ -62,7 +62,7 @@ func (f *feed) more() error {
 	return err
 }
 
-// need has n bytes at the front, and takes them.
+// need returns the next n bytes, reading until they are available.
 func (f *feed) need(n int) ([]byte, error) {
 	for f.end-f.start < n {
 		if err := f.more(); err != nil {
@@ -132,7 +132,7 @@ func (k *plainClient) take(ended []int) (n int, err error) {
 
 func (k *plainClient) close() error { return k.socket.Close() }
 
-// over drops the error of a client that has gone.
+// over suppresses the error of a client that has closed its connection.
 func over(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, net.ErrClosed) {
@@ -141,12 +141,12 @@ func over(err error) error {
 	return err
 }
 
-// servePlain is the baseline: read a request, pread or pwrite, write the reply, and the next.
+// servePlain is the baseline: read a request, pread or pwrite, write the reply, repeat.
 func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	block := s.cfg.Block
 	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
-	// the reply's header is right before the data, so that one write sends both
+	// the reply header is right before the data, so that one write sends both
 	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:]
 	for t := new(turns); ; t.pass(time.Now()) {
 		h, err := r.need(plainHeader)
@@ -174,14 +174,14 @@ func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	}
 }
 
-// ring is the plain file over io_uring, with memory that is registered for it. The zero ring has nothing.
+// ring is the plain file on io_uring, with registered buffers. The zero value has no device.
 type ring struct {
 	device  *uring.Device
 	arena   []byte
-	buffers chan []byte // of arena
+	buffers chan []byte // slices of arena
 }
 
-// open opens a file, which the pool and another ring may have open too.
+// open opens a file, which the pool and another ring may also have open.
 func (r *ring) open(c *Config, path string) (err error) {
 	if r.device, err = uring.Open(path, device.Mode{Shared: true}, 256); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (r *ring) close() error {
 	return err
 }
 
-// ringRequest is one of serveRing's.
+// ringRequest is one outstanding request of serveRing.
 type ringRequest struct {
 	op    device.Op
 	buf   []byte
@@ -220,7 +220,7 @@ type ringRequest struct {
 	write bool
 }
 
-// ringReplies is what serveRing has to send.
+// ringReplies queues the replies of serveRing.
 type ringReplies struct {
 	mu    sync.Mutex
 	ready []*ringRequest
@@ -240,7 +240,7 @@ func (w *ringReplies) add(q *ringRequest) {
 	}
 }
 
-// run sends what is ready, all of it with one system call.
+// run sends all ready replies with one system call.
 func (w *ringReplies) run(nc net.Conn, block int) {
 	var vec net.Buffers
 	var spare []*ringRequest
@@ -275,7 +275,7 @@ func (w *ringReplies) run(nc net.Conn, block int) {
 	}
 }
 
-// serveRing is the plain protocol over a ring: requests are under way side by side, and replies go as they come.
+// serveRing serves the plain protocol with concurrent requests on a ring; replies are sent in order of completion.
 func (s *far) serveRing(nc net.Conn, depth int) error {
 	block := s.cfg.Block
 	w := &ringReplies{kick: make(chan struct{}, 1), quit: make(chan struct{}), free: make(chan *ringRequest, depth),
@@ -307,7 +307,7 @@ func (s *far) serveRing(nc net.Conn, depth int) error {
 			q.op.Kind = device.Write
 			copy(q.op.Buf, p)
 		}
-		// What has come together is submitted together, if there are slots for it.
+		// Requests that arrived together are submitted together, as far as there are free slots.
 		if ops = append(ops, &q.op); r.end-r.start < plainHeader || len(w.free) == 0 {
 			s.ring.device.Submit(ops...)
 			ops = ops[:0]

@@ -12,17 +12,17 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Part is what processor time is spent on.
+// Part is a category of processor time.
 type Part uint8
 
-// The parts. What the kernel does within a system call counts as the call's: a process' profile does not see into it.
+// The parts. Kernel time within a system call counts as the call's, because a process's profile does not see inside it.
 const (
 	Network Part = iota // system calls on connections
-	// system calls on files and rings; what a ring receives from connections is among it, as one call does both
+	// system calls on files and rings, including receives by rings, because one call does both
 	Storage
-	Scheduling // goroutines and threads that wait and are woken, by Go's runtime and by the kernel
-	Requests   // what is done with requests: protocols, checksums, the controller
-	Other      // the collector and what is none of these
+	Scheduling // blocking and waking of goroutines and threads, by Go's runtime and the kernel
+	Requests   // request processing: protocols, checksums, the controller
+	Other      // garbage collection and everything else
 	Parts
 )
 
@@ -30,28 +30,28 @@ var partNames = [Parts]string{"network", "storage", "scheduling", "requests", "o
 
 func (p Part) String() string { return partNames[p] }
 
-// Costs is where a system's processor time goes.
+// Costs is the breakdown of a system's processor time.
 type Costs struct {
 	System  System         `json:"system"`
-	Samples int64          `json:"samples"` // of the profile, without the clients'
-	Shares  [Parts]float64 `json:"shares"`  // of them, by Part; they add up to 1
+	Samples int64          `json:"samples"` // in the profile, without the clients'
+	Shares  [Parts]float64 `json:"shares"`  // fraction by Part; they add up to 1
 }
 
-// ends is the label of what servers do, in profiles.
+// ends is the profile label that separates servers from clients.
 const ends = "bench"
 
-// serving does something as a server: what goroutines it starts are servers', too.
+// serving runs a function with the servers' label, which its goroutines inherit.
 func serving(do func()) {
 	pprof.Do(context.Background(), pprof.Labels(ends, "server"), func(context.Context) { do() })
 }
 
-// asking does something as a client.
+// asking runs a function with the clients' label.
 func asking(do func()) {
 	pprof.Do(context.Background(), pprof.Labels(ends, "client"), func(context.Context) { do() })
 }
 
-// Processor measures each system once, for Config.Time, and says where processor time goes. What clients do is left
-// out, as far as it is theirs alone: when Go's scheduler works it is for nobody, so what it needs is both ends'.
+// Processor measures each system once, for Config.Time, and breaks down its processor time. Samples labelled as clients
+// are left out; the Go scheduler runs without a label, so its time includes that of both ends.
 func Processor(c Config) (out []Costs, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func Processor(c Config) (out []Costs, err error) {
 			return nil, fmt.Errorf("bench: %v has no profile that compares", s)
 		}
 	}
-	c.Server = nil // one profile sees one process
+	c.Server = nil // one profile covers one process
 	b, err := start(&c)
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func Processor(c Config) (out []Costs, err error) {
 	return out, nil
 }
 
-// rules say by its functions' names, the innermost first, what a sample is of: the first rule with a part of any name
-// decides, from the first rule to the last.
+// rules classify a sample by the function names in its stack. The first rule with a name that occurs in any frame
+// decides; rules are tried in order.
 var rules = []struct {
 	part  Part
 	names []string
@@ -111,12 +111,12 @@ var rules = []struct {
 		"flash/uring.(*Ring).enter"}},
 	{Network, []string{"syscall.Read", "syscall.Write", "syscall.read", "syscall.write", "internal/poll.(*FD).Read",
 		"internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*conn)", "flash/uring.(*Socket).Send"}},
-	// those of rings are called by no other name
+	// calls of rings have no other wrapper
 	{Storage, []string{"syscall.Syscall", "syscall.RawSyscall", "internal/runtime/syscall"}},
 	{Requests, []string{"farflash/"}},
 }
 
-// part is what a sample is of, by the names of its stack.
+// part classifies a sample by its stack.
 func part(stack []string) Part {
 	for _, r := range rules {
 		for _, f := range stack {
@@ -130,7 +130,7 @@ func part(stack []string) Part {
 	return Other
 }
 
-// costs adds up a profile's samples by part, those of clients left out.
+// costs sums a profile's samples by part, without the clients'.
 func costs(r io.Reader) (c Costs, err error) {
 	p, err := profile.Parse(r)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestPart: the innermost of what a rule looks for decides nothing, the first rule does.
+// TestPart verifies that the order of the rules decides, not the innermost matching frame.
 func TestPart(t *testing.T) {
 	for _, x := range []struct {
 		want  Part
@@ -37,8 +37,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// profiled is a profile that was worked out by hand: three samples of a server's write, one of nobody's scheduling,
-// and five of a client.
+// profiled returns a handmade profile: three samples of a server's write, one of unlabelled scheduling, and five of a
+// client.
 func profiled() *profile.Profile {
 	write, futex := &profile.Function{ID: 7, Name: "syscall.write"}, &profile.Function{ID: 8, Name: "runtime.futex"}
 	server := &profile.Location{ID: 1, Line: []profile.Line{{Function: write}}}

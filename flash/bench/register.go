@@ -19,35 +19,35 @@ import (
 	"farflash/flash/verbs"
 )
 
-// RegisterConfig says what is registered. DefaultRegister has the defaults.
+// RegisterConfig configures Register. DefaultRegister returns the defaults.
 type RegisterConfig struct {
-	Dir    string  // where a pool's file is made, and removed afterwards
-	Sizes  []int64 // bytes
+	Dir    string  // where a pool's file is created; it is removed afterwards
+	Sizes  []int64 // in bytes
 	Rounds int
 	Note   func(string)
-	Stop   func() error // if set, ends it between two sizes with the error that it returns
+	Stop   func() error // if set, called before each size; an error from it ends the run
 }
 
-// DefaultRegister is from 1 MiB to 10 GiB.
+// DefaultRegister returns a configuration for 1 MiB to 10 GiB.
 func DefaultRegister() RegisterConfig {
 	return RegisterConfig{Dir: ".", Sizes: []int64{1 << 20, 16 << 20, 256 << 20, 1 << 30, 10 << 30}, Rounds: 5}
 }
 
-// Registered is what it takes until peers can reach so many bytes, in microseconds.
+// Registered is the time until peers can access this many bytes, in microseconds.
 type Registered struct {
 	Size int64 `json:"size"`
-	// File is of a file in a pool: to open it, hold it where it is and register it. No page is read, and none of
-	// memory taken.
+	// File is for a file in a pool: to open it, pin it and register it. No page is read and no memory is allocated for
+	// pages.
 	File Spread `json:"file_us"`
-	// Memory is of memory of which no page is there yet, which is how a NIC that takes page faults would have it;
-	// Pinned has all pages in memory and locked, which is what others need.
+	// Memory is for memory without any page present, as for a NIC that handles page faults; Pinned has all pages
+	// present and locked, as other NICs need.
 	Memory Spread `json:"memory_us"`
 	Pinned Spread `json:"pinned_us"`
-	// Skipped says why memory was not pinned, "" if it was.
+	// Skipped is why memory was not pinned, "" if it was.
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// available is how much memory can be had without harm to others, in bytes: /proc/meminfo's MemAvailable.
+// available is the memory that can be allocated without harm to others, in bytes: MemAvailable in /proc/meminfo.
 func available() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -65,7 +65,7 @@ func available() int64 {
 	return 0
 }
 
-// Register measures what registration costs.
+// Register measures the cost of registration.
 func Register(c RegisterConfig) (out []Registered, err error) {
 	if len(c.Sizes) == 0 || c.Rounds < 1 || c.Rounds > 1000 {
 		return nil, fmt.Errorf("bench: %d sizes and %d rounds", len(c.Sizes), c.Rounds)
@@ -80,7 +80,7 @@ func Register(c RegisterConfig) (out []Registered, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// Files are thin: a small pool has room for names of any size.
+	// Files are thin, so a small pool can hold files of any size.
 	path := filepath.Join(dir, "pool")
 	o := pool.DefaultOptions()
 	o.Pool.Frames = 256
@@ -167,7 +167,7 @@ func Register(c RegisterConfig) (out []Registered, err error) {
 
 func since(begin time.Time) float64 { return float64(time.Since(begin)) / float64(time.Microsecond) }
 
-// registerFile is what a server does when a client opens a file.
+// registerFile does the work of a server when a client opens a file.
 func registerFile(p *ctl.Pool, files server.Files, d *verbs.Domain, name string) (us float64, err error) {
 	begin := time.Now()
 	f, err := files.Open(name, verbs.RemoteRead|verbs.RemoteWrite|verbs.RemoteAtomic)

@@ -20,7 +20,7 @@ import (
 	"farflash/internal/usage"
 )
 
-// bench is the near side of a measurement: the clients, and the pipes to the servers.
+// bench is the client side of a measurement: the clients, and the pipes to the servers.
 type bench struct {
 	cfg  *Config
 	turn int
@@ -29,15 +29,15 @@ type bench struct {
 	greeting
 	ask    *json.Encoder
 	told   *json.Decoder
-	end    func() error  // of the servers
+	end    func() error  // stops the servers
 	domain *verbs.Domain // of the clients
-	ring   ring          // of Local
+	ring   ring          // for Local
 
-	all     []int // the processors that this process may use
+	all     []int // processors available to this process
 	clients []int // those of the clients: all, or some of them
 }
 
-// start begins the servers: in a process of their own if there is a command for it, or else in this one.
+// start starts the servers: in a separate process if there is a command for it, otherwise in this one.
 func start(c *Config) (b *bench, err error) {
 	b = &bench{cfg: c}
 	cpus, err := allowed()
@@ -57,7 +57,7 @@ func start(c *Config) (b *bench, err error) {
 	if len(c.Server) > 0 {
 		cmd := exec.Command(c.Server[0], c.Server[1:]...)
 		cmd.Stderr = os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is this process's to handle
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this process handles Ctrl-C
 		if out, err = cmd.StdinPipe(); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func start(c *Config) (b *bench, err error) {
 	return b, nil
 }
 
-// state asks the servers for theirs.
+// state queries the servers' state.
 func (b *bench) state(q question) (a state, err error) {
 	if err = b.ask.Encode(q); err == nil {
 		err = b.told.Decode(&a)
@@ -126,11 +126,11 @@ func (b *bench) state(q question) (a state, err error) {
 	return a, nil
 }
 
-// close ends the servers, which remove the files.
+// close stops the servers, which remove the files.
 func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
 
-// dial makes a connection to a system, which serves it until it is closed. fd can be read when there may be something
-// to take.
+// dial connects to a system, which serves the connection until it is closed. fd is readable when take may return
+// requests.
 func (b *bench) dial(s System, depth int) (k client, fd int, err error) {
 	if s == Local {
 		x, err := b.newLocal(depth)
@@ -160,7 +160,7 @@ func (b *bench) dial(s System, depth int) (k client, fd int, err error) {
 	return k, conn.fd, err
 }
 
-// verbsClient does one-sided requests.
+// verbsClient issues one-sided requests.
 type verbsClient struct {
 	conn    *stream.Conn
 	stag    uint32
@@ -172,7 +172,7 @@ type verbsClient struct {
 
 func (b *bench) dialVerbs(s *socket, depth int) (client, error) {
 	cfg := verbsConfig(depth)
-	cfg.Polled = true // the thread reads
+	cfg.Polled = true // the thread polls
 	conn, err := stream.Client(s, b.domain, cfg)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (b *bench) dialVerbs(s *socket, depth int) (client, error) {
 	return k, nil
 }
 
-// start reads, or writes and then reads nothing, whose completion says that what was written is in its place (RFC
+// start reads, or writes and then issues an empty read, whose completion implies that the data have been placed (RFC
 // 5040, 5.5).
 func (k *verbsClient) start(slot int, write bool, offset uint64) error {
 	w := verbs.Work{ID: uint64(slot), Op: wire.ReadReq, Local: k.local[slot], STag: k.stag, Offset: offset}

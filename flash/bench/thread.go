@@ -10,25 +10,25 @@ import (
 	"farflash/numeric/rng"
 )
 
-// thread does the requests of many connections. It begins what is due, takes what has ended, and waits for either:
-// there is one for each of the clients' processors, so that no request waits for one goroutine to wake another.
+// thread issues the requests of many connections. It starts due requests, takes finished ones, and waits for either.
+// There is one thread per client processor, so that no request waits for one goroutine to wake another.
 type thread struct {
 	lanes []*lane
-	poll  int  // epoll's descriptor
-	spins bool // it looks again and again, and does not sleep
-	under int  // requests under way
+	poll  int  // epoll descriptor
+	spins bool // it polls instead of sleeping
+	under int  // outstanding requests
 	until time.Time
 	turns turns
 
-	// Of an open loop: requests are due at exponential intervals, whatever has ended, each of one of the connections
-	// at random. That is the same as intervals of each connection's own.
-	rate  float64 // in a second; 0 is a closed loop
+	// Open loop: requests are due at exponential intervals, independent of completions, each on a random connection.
+	// That is equivalent to independent exponential intervals per connection.
+	rate  float64 // requests per second; 0 is a closed loop
 	draw  rng.Stream
-	due   time.Time // the next one; zero when there is none any more
-	timer int       // its descriptor
+	due   time.Time // due time of the next one; zero after the last
+	timer int       // timerfd
 }
 
-// newThread waits for some connections' answers; rate is their requests' in an open loop.
+// newThread returns a thread for some connections; rate is their total rate in an open loop.
 func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thread, err error) {
 	t = &thread{lanes: lanes, rate: rate, draw: draw, spins: spins, until: lanes[0].until, poll: -1, timer: -1}
 	defer func() {
@@ -48,7 +48,7 @@ func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thr
 		if t.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 			return t, os.NewSyscallError("timerfd_create", err)
 		}
-		// told once, as nobody reads it
+		// Edge-triggered, because the timer is never read.
 		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN|unix.EPOLLET)
 	}
 	return t, err
@@ -68,7 +68,7 @@ func (t *thread) close() (err error) {
 	return err
 }
 
-// run begins requests until their time is over, and returns when all have ended.
+// run starts requests until the end of the measurement, and returns when all have finished.
 func (t *thread) run() error {
 	addPlaces(1)
 	defer addPlaces(-1)
@@ -108,7 +108,7 @@ func (t *thread) run() error {
 			return os.NewSyscallError("epoll_wait", err)
 		}
 		if n <= 0 && t.spins {
-			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // who else wants the processor does more with it
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // let other threads use the processor
 		}
 		for _, e := range events[:max(n, 0)] {
 			if int(e.Fd) == len(t.lanes) {
@@ -121,15 +121,15 @@ func (t *thread) run() error {
 	}
 }
 
-// next draws when the next request is due.
+// next draws the due time of the next request.
 func (t *thread) next() {
 	if t.due = t.due.Add(time.Duration(t.draw.Exp() / t.rate * float64(time.Second))); t.due.After(t.until) {
 		t.due = time.Time{}
 	}
 }
 
-// alarm has the timer end the wait when the next request is due. That is the kernel's time to some microseconds, as
-// no slack is added to a timer of this kind.
+// alarm sets the timer to end the wait when the next request is due. It is accurate to some microseconds, because the
+// kernel adds no slack to this kind of timer.
 func (t *thread) alarm() (wait int, err error) {
 	switch {
 	case t.spins:
@@ -145,7 +145,7 @@ func (t *thread) alarm() (wait int, err error) {
 	return -1, os.NewSyscallError("timerfd_settime", err)
 }
 
-// arrived begins a request that is due, or keeps it until a slot is free: its time counts.
+// arrived starts a due request, or queues it until a slot is free; the queueing time counts.
 func (t *thread) arrived(i int) error {
 	l := t.lanes[i]
 	if len(l.free) == 0 {
@@ -163,7 +163,7 @@ func (t *thread) begin(l *lane, slot int, due time.Time) error {
 	return l.begin(slot, due)
 }
 
-// flush sends what a connection has begun. What it does not take now is sent when it takes more.
+// flush sends the requests that a connection has started. The remainder is sent when the socket is writable.
 func (t *thread) flush(i int) error {
 	l := t.lanes[i]
 	all, err := l.client.flush()
@@ -178,8 +178,8 @@ func (t *thread) flush(i int) error {
 	return t.watch(unix.EPOLL_CTL_MOD, i, l.fd, events)
 }
 
-// happened takes what has ended, and begins others in its place: in a closed loop while it is time, in an open one
-// what is late.
+// happened takes finished requests and starts others in their slots: queued ones in an open loop, new ones in a closed
+// loop until its end.
 func (t *thread) happened(i int) error {
 	l := t.lanes[i]
 	n, err := l.client.take(l.done)
@@ -202,6 +202,6 @@ func (t *thread) happened(i int) error {
 			return err
 		}
 	}
-	// What can be begun together is sent together, by all systems.
+	// All systems send requests that start together in one call.
 	return t.flush(i)
 }

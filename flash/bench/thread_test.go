@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not
-// taken at once. It counts what is wrong.
+// prompt is a client whose requests finish as soon as they are sent, in reverse order; every third flush is refused at
+// first. It records violations.
 type prompt struct {
 	l      *lane
 	event  int
@@ -22,9 +22,9 @@ type prompt struct {
 	early  int
 	most   int
 	count  int
-	dues   []time.Time // of those that were begun
-	begins func()      // is called when one is begun
-	held   bool        // what was begun was not taken the last time
+	dues   []time.Time // of the started requests
+	begins func()      // called when a request starts
+	held   bool        // the last flush did not accept everything
 }
 
 func newPrompt(t *testing.T) *prompt {
@@ -84,7 +84,7 @@ func (p *prompt) take(ended []int) (int, error) {
 
 func (p *prompt) close() error { return nil }
 
-// prompts are lanes for 50 ms from now.
+// prompts returns lanes that run for 50 ms from now.
 func prompts(t *testing.T, n, depth int) (lanes []*lane, clients []*prompt) {
 	c := DefaultConfig()
 	from := time.Now()
@@ -113,8 +113,8 @@ func whole(t *testing.T, lanes []*lane, clients []*prompt, depth int) {
 	}
 }
 
-// TestArrivals: every request of an open loop that is due in its time is begun once, not before it is due, and ends,
-// however few slots there are.
+// TestArrivals verifies that every request of an open loop that is due within the measurement is started once, not
+// before it is due, and finishes, however few slots there are.
 func TestArrivals(t *testing.T) {
 	const rate, depth = 20_000, 2
 	for _, spins := range []bool{false, true} {
@@ -130,7 +130,7 @@ func TestArrivals(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole(t, lanes, clients, depth)
-		// The same draws again say when each was due, to whom they came, and that no other was.
+		// Repeating the draws yields the due times and connections; no other request may have started.
 		var dues []time.Time
 		for _, p := range clients {
 			dues = append(dues, p.dues...)
@@ -163,7 +163,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestClosed: each connection has all its requests under way until the time is over, and then none.
+// TestClosed verifies that each connection keeps all its requests outstanding until the end of the measurement, and
+// then none.
 func TestClosed(t *testing.T) {
 	const depth = 4
 	lanes, clients := prompts(t, 5, depth)

@@ -1,15 +1,16 @@
-// Package client reads and writes what flash/server serves, with one-sided operations over iWARP.
+// Package client accesses the exports of flash/server with one-sided operations over iWARP.
 //
-// Dial connects, over TLS if there is a configuration for it; Client.Open opens an export, and File has its
-// operations: ReadAt, WriteAt, WriteDurable, CompareSwap, FetchAdd. All may be called side by side; they share the
-// connection.
+// Dial connects, with TLS if configured; Client.Open opens an export, and the returned File has the operations: ReadAt,
+// WriteAt, WriteDurable, CompareSwap and FetchAdd. All are safe for concurrent use and share the connection.
 //
-// WriteAt returns when the bytes were handed to the network: nothing is known of the server then (RFC 5040, section
-// 5.5, rules 9 and 14). WriteDurable asks for the data to be on flash and waits for an empty read behind them, which
-// the server does not answer before they are (docs/flash/protocol.md). Operations of one connection are done in the
-// order in which they were begun, but that a read may be answered after later writes; who needs the order waits.
+// WriteAt returns when the bytes have been handed to the network, which implies nothing about the server (RFC 5040,
+// section 5.5, rules 9 and 14). WriteDurable asks for the data to be written to flash, and waits for an empty read that
+// the server does not answer before that has happened (docs/flash/protocol.md). The operations of a connection are
+// executed in the order in which they were started, except that a read may return the result of later writes; callers
+// that need the order must wait.
 //
-// It leaves out reconnecting: an error ends the Client, and who dials again has to find out what was done.
+// The package does not reconnect: an error ends the Client, and a caller that dials again has to find out which
+// operations were executed.
 package client
 
 import (
@@ -28,38 +29,38 @@ import (
 	"farflash/flash/wire"
 )
 
-// Config is how a connection is made. DefaultConfig has the defaults.
+// Config configures a connection. DefaultConfig returns the defaults.
 type Config struct {
-	// TLS, if set, is used; it is of version 1.3 at least.
+	// TLS, if set, enables TLS, with version 1.3 as the minimum.
 	TLS *tls.Config
-	// Token is what the server may want. It is sent within TLS only.
+	// Token is the secret that the server may require. It is sent over TLS only.
 	Token  []byte
 	Stream stream.Config
 }
 
-// DefaultConfig is for a server on this machine.
+// DefaultConfig returns a configuration for a server on the same machine.
 func DefaultConfig() Config { return Config{Stream: stream.DefaultConfig()} }
 
-// Client is a connection. Its methods may be called side by side.
+// Client is a connection. It is safe for concurrent use.
 type Client struct {
 	conn    *stream.Conn
-	free    chan int // slots
+	free    chan int // free slots
 	slots   []slot
-	control sync.Mutex // held during a request
+	control sync.Mutex // held during a control request
 	reply   [control.ReplyLength]byte
 	got     chan verbs.Completion
 	next    uint32
-	over    chan struct{} // closed when no completion comes any more
+	over    chan struct{} // closed after the last completion
 }
 
-// slot is an operation under way, or a place for one.
+// slot holds one outstanding operation.
 type slot struct {
 	mu   sync.Mutex
-	id   uint64 // of the work whose completion ends it
+	id   uint64 // ID of the work whose completion finishes it
 	done chan verbs.Completion
 }
 
-// message is the ID of control messages.
+// message is the work ID of control messages.
 const message = 1 << 63
 
 // Dial connects to a server.
@@ -100,7 +101,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	// An operation is two works at most, and a request of the control protocol is one.
+	// An operation posts up to two work requests, and a control request one.
 	n := max(1, (s.Verbs.Sends-1)/2)
 	c := &Client{conn: conn, free: make(chan int, n), slots: make([]slot, n), got: make(chan verbs.Completion, 1),
 		over: make(chan struct{})}
@@ -113,7 +114,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// take hands out completions.
+// take dispatches completions.
 func (c *Client) take() {
 	defer close(c.over)
 	var all [16]verbs.Completion
@@ -126,14 +127,14 @@ func (c *Client) take() {
 			if x.ID&message != 0 {
 				select {
 				case c.got <- x:
-				default: // an error of a request that has ended
+				default: // error of a request that has already returned
 				}
 				continue
 			}
 			s := &c.slots[x.ID%uint64(len(c.slots))]
 			s.mu.Lock()
 			if s.id == x.ID {
-				s.id += uint64(len(c.slots)) // the next operation's; a second completion of this one finds nobody
+				s.id += uint64(len(c.slots)) // for the next operation; a second completion of this one is dropped
 				s.done <- x
 			}
 			s.mu.Unlock()
@@ -141,7 +142,7 @@ func (c *Client) take() {
 	}
 }
 
-// lost is why the connection has ended.
+// lost returns the reason why the connection ended.
 func (c *Client) lost() error {
 	if err := c.conn.Err(); err != nil {
 		return fmt.Errorf("client: %w", err)
@@ -149,7 +150,7 @@ func (c *Client) lost() error {
 	return fmt.Errorf("client: %w", net.ErrClosed)
 }
 
-// do does works, of which the last one's completion is the operation's; the others are quiet.
+// do posts works and waits for the last one's completion; the others are quiet.
 func (c *Client) do(works ...verbs.Work) (verbs.Completion, error) {
 	var i int
 	select {
@@ -188,7 +189,7 @@ func (c *Client) do(works ...verbs.Work) (verbs.Completion, error) {
 	return x, nil
 }
 
-// ask makes a request of the control protocol.
+// ask sends a control request and waits for its reply.
 func (c *Client) ask(r control.Request) (control.Reply, error) {
 	c.control.Lock()
 	defer c.control.Unlock()
@@ -225,7 +226,7 @@ func (c *Client) ask(r control.Request) (control.Reply, error) {
 	return reply, nil
 }
 
-// Open opens an export, for these rights; File.Rights says which were granted.
+// Open opens an export with the requested rights; File.Rights returns the granted ones.
 func (c *Client) Open(name string, rights verbs.Rights) (*File, error) {
 	r, err := c.ask(control.Request{Op: control.Open, Name: name, Rights: rights})
 	if err != nil {
@@ -234,13 +235,13 @@ func (c *Client) Open(name string, rights verbs.Rights) (*File, error) {
 	return &File{client: c, reply: r, name: name}, nil
 }
 
-// Stat is how long an export is, and what may be done with it at most.
+// Stat returns the size of an export and the maximum rights on it.
 func (c *Client) Stat(name string) (size uint64, rights verbs.Rights, err error) {
 	r, err := c.ask(control.Request{Op: control.Stat, Name: name})
 	return r.Length, r.Rights, err
 }
 
-// Close ends the connection. What is under way ends with an error.
+// Close ends the connection. Outstanding operations return an error.
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	<-c.over
@@ -254,13 +255,14 @@ type File struct {
 	name   string
 }
 
-// Size is its length in bytes.
+// Size is the length in bytes.
 func (f *File) Size() uint64 { return f.reply.Length }
 
-// Rights are what was granted.
+// Rights are the granted rights.
 func (f *File) Rights() verbs.Rights { return f.reply.Rights }
 
-// Region is the export's STag, without semantics, and the address of its first byte: for who posts work himself.
+// Region returns the export's STag, without semantics flags, and the address of its first byte, for callers that post
+// work themselves.
 func (f *File) Region() (stag uint32, address uint64) { return f.reply.STag, f.reply.Address }
 
 // Close closes the export.
@@ -269,7 +271,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// at is where n bytes at an offset are. What is not there is refused here: the server would end the connection.
+// at returns the address of n bytes at an offset. It rejects invalid ranges, for which the server would end the
+// connection.
 func (f *File) at(off int64, n int, need verbs.Rights) (uint64, error) {
 	switch {
 	case off < 0 || uint64(off) > f.reply.Length || uint64(n) > f.reply.Length-uint64(off):
@@ -292,9 +295,9 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// WriteAt writes b. When it returns b may be used again; whether the server has it is not known. If the connection
-// ends before anything durable has followed, the server may come to it later than to what another connection brings
-// to the same place.
+// WriteAt writes b. When it returns, b can be reused, but whether the server has the data is unknown. If the connection
+// ends before a later durable operation completes, the server may execute the write after writes to the same range from
+// another connection.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	at, err := f.at(off, len(b), verbs.RemoteWrite)
 	if err != nil || len(b) == 0 {
@@ -307,7 +310,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// WriteDurable writes b, and returns when it is on flash.
+// WriteDurable writes b and returns when it is on flash.
 func (f *File) WriteDurable(b []byte, off int64) (int, error) {
 	at, err := f.at(off, len(b), verbs.RemoteWrite)
 	if err != nil || len(b) == 0 {
@@ -320,15 +323,15 @@ func (f *File) WriteDurable(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// CompareSwap replaces the eight bytes at off, little-endian, if they are old, and returns what they were. With
-// durable it returns when the new value is on flash.
+// CompareSwap replaces the eight bytes at off, little-endian, with value if they equal old, and returns the previous
+// value. With durable set, it returns when the new value is on flash.
 func (f *File) CompareSwap(off int64, old, value uint64, durable bool) (uint64, error) {
 	return f.atomic(off, wire.CmpSwap,
 		wire.Operand{Data: value, Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}, durable)
 }
 
-// FetchAdd adds to the eight bytes at off, little-endian, and returns what they were. With durable it returns when
-// the sum is on flash.
+// FetchAdd adds n to the eight bytes at off, little-endian, and returns the previous value. With durable set, it
+// returns when the sum is on flash.
 func (f *File) FetchAdd(off int64, n uint64, durable bool) (uint64, error) {
 	return f.atomic(off, wire.FetchAdd, wire.Operand{Data: n}, durable)
 }

@@ -14,8 +14,7 @@ import (
 	"farflash/flash/verbs"
 )
 
-// A file of a pool is served, and a client writes to it, knows that what it wrote is on flash, reads it, and counts
-// with it.
+// Serves a file of a pool. A client writes to it durably, reads it back, and uses part of it as a counter.
 func Example() {
 	if err := example(); err != nil {
 		fmt.Println(err)
@@ -28,7 +27,7 @@ func Example() {
 }
 
 func example() error {
-	// The daemon's side; farflash flash serve does the same.
+	// The server; farflash flash serve does the same.
 	dir, err := os.MkdirTemp("", "farflash-example-")
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func example() error {
 	}
 	address, _, _ := s.Addresses()
 
-	// The client's.
+	// The client.
 	c, err := client.Dial(context.Background(), address, client.DefaultConfig())
 	if err != nil {
 		return err
@@ -77,7 +76,7 @@ func example() error {
 		return err
 	}
 	fmt.Println("disk has", f.Size(), "bytes")
-	if _, err := f.WriteDurable([]byte("hello, flash"), 1000); err != nil { // it is on flash when this returns
+	if _, err := f.WriteDurable([]byte("hello, flash"), 1000); err != nil { // on flash when this returns
 		return err
 	}
 	b := make([]byte, 12)

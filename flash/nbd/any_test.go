@@ -13,9 +13,9 @@ import (
 	"farflash/internal/fifo"
 )
 
-const patch = 512 // bytes of a quilt that are alike
+const patch = 512 // bytes per uniform patch of a quilt
 
-// quilt is a volume of data and holes whose tasks end when they are told to.
+// quilt is a volume of data and holes whose tasks finish when the test decides.
 type quilt struct {
 	rapid   *rapid.T
 	content []byte
@@ -49,7 +49,7 @@ func (v *quilt) Start(tasks []*Task) { v.begun = append(v.begun, tasks...) }
 
 func (v *quilt) Release(*Task) { v.lent-- }
 
-// alike is how many bytes from offset on are data, or a hole, at most n.
+// alike is the length, up to n, over which the bytes at offset are all data or all a hole.
 func (v *quilt) alike(offset, n uint64) (length uint64, data bool) {
 	end := offset/patch + 1
 	for data = v.data[offset/patch]; end*patch < offset+n && v.data[end] == data; end++ {
@@ -57,7 +57,7 @@ func (v *quilt) alike(offset, n uint64) (length uint64, data bool) {
 	return min(n, end*patch-offset), data
 }
 
-// Extent may say less than there is.
+// Extent may report less than the full run.
 func (v *quilt) Extent(offset, n uint64) (uint64, bool, error) {
 	if v.broken {
 		return 0, false, ErrMagic
@@ -73,7 +73,7 @@ func (v *quilt) List() iter.Seq[Export] { return func(func(Export) bool) {} }
 
 func (v *quilt) Open(string) (Export, error) { return Export{Volume: v}, nil }
 
-// finish ends the i-th task that was begun and has not ended.
+// finish completes the i-th outstanding task.
 func (v *quilt) finish(i int, e Errno) {
 	t := v.begun[i]
 	v.begun = slices.Delete(v.begun, i, i+1)
@@ -98,7 +98,7 @@ type span struct {
 	n  uint32
 }
 
-// tiles reports whether spans cover a range, each byte once.
+// tiles reports whether spans cover a range exactly once.
 func tiles(spans []span, at uint64, n uint32) bool {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
 	end := at + uint64(n)
@@ -111,22 +111,22 @@ func tiles(spans []span, at uint64, n uint32) bool {
 	return at == end
 }
 
-// asked is a command, as its client knows it.
+// asked is a command from the client's point of view.
 type asked struct {
 	span
 	kind     Command
 	flags    uint16
-	head     int     // where its header ends in all that the client says
-	end      int     // where it ends
-	wrong    []Errno // what the protocol lets the server say to it, if it may not be done
+	head     int     // offset of the end of its header in the client's output
+	end      int     // offset of its end
+	wrong    []Errno // errors that the protocol permits, if the command must be refused
 	tasks    []span
-	failed   Errno // of the first task that did
+	failed   Errno // error of the first task that failed
 	got      []span
 	extents  bool
 	answered bool
 }
 
-// talker is a client that knows what it has asked for.
+// talker is a client that tracks its commands.
 type talker struct {
 	*rapid.T
 	v          *quilt
@@ -136,13 +136,13 @@ type talker struct {
 	readOnly   bool
 	limits     Limits
 	asked      []*asked // by cookie
-	said       []byte   // and not taken by the session
-	total      int      // bytes of what was said
-	heard      []byte   // and not taken apart
+	said       []byte   // sent, not yet consumed by the session
+	total      int      // bytes sent in total
+	heard      []byte   // received, not yet parsed
 	seen       map[*Task]bool
 }
 
-// refusals are the reasons there are against a command, by what the protocol says of each.
+// refusals returns the errors that the protocol permits for each reason to refuse the command.
 func (a *asked) refusals(size uint64, structured, context, readOnly bool) (out []Errno) {
 	why := func(is bool, e Errno) {
 		if is {
@@ -172,10 +172,10 @@ func (a *asked) refusals(size uint64, structured, context, readOnly bool) (out [
 	return out
 }
 
-// letter is a byte of what a command writes.
+// letter is byte i of a write's payload.
 func letter(cookie uint64, i int) byte { return byte(uint64(i)*31 + cookie*17 + 5) }
 
-// say has the client ask for something.
+// say sends a random command.
 func (k *talker) say() {
 	a := &asked{kind: Command(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 3, 4, 5, 6, 6, 7, 7, 8}).Draw(k.T, "command"))}
 	if rapid.IntRange(0, 2).Draw(k.T, "flagged") == 0 {
@@ -212,7 +212,7 @@ func (k *talker) say() {
 	k.asked = append(k.asked, a)
 }
 
-// begun takes in what the session wants begun.
+// begun receives the tasks that the session issues.
 func (k *talker) begun(tasks []*Task) {
 	kinds := map[Command]Kind{CmdRead: Read, CmdWrite: Write, CmdFlush: Flush, CmdTrim: Trim, CmdCache: Cache,
 		CmdWriteZeroes: Zero}
@@ -244,7 +244,7 @@ func (k *talker) begun(tasks []*Task) {
 	k.v.Start(tasks)
 }
 
-// hear takes answers apart.
+// hear parses replies.
 func (k *talker) hear(b []byte) {
 	k.heard = append(k.heard, b...)
 	for {
@@ -256,7 +256,7 @@ func (k *talker) hear(b []byte) {
 	}
 }
 
-// of is the command of an answer.
+// of returns the command that a reply belongs to.
 func (k *talker) of(cookie uint64) *asked {
 	if cookie >= uint64(len(k.asked)) || k.asked[cookie].answered {
 		k.Fatalf("an answer to %d", cookie)
@@ -264,7 +264,7 @@ func (k *talker) of(cookie uint64) *asked {
 	return k.asked[cookie]
 }
 
-// answer takes one answer off, or a chunk of one, and returns its length, or 0 if it has not come in full.
+// answer parses one reply or chunk and returns its length, or 0 if it is incomplete.
 func (k *talker) answer(b []byte) int {
 	switch {
 	case len(b) < 4:
@@ -324,7 +324,7 @@ func (k *talker) chunk(a *asked, h ChunkHeader, p []byte) {
 	}
 }
 
-// data is a part of a read.
+// data checks a part of a read.
 func (k *talker) data(a *asked, at uint64, p []byte) {
 	if a.kind != CmdRead || at < a.at || at+uint64(len(p)) > a.at+uint64(a.n) ||
 		!bytes.Equal(p, k.v.content[at:][:len(p)]) {
@@ -335,7 +335,7 @@ func (k *talker) data(a *asked, at uint64, p []byte) {
 	}
 }
 
-// extents are an answer about what is allocated.
+// extents checks a block status reply.
 func (k *talker) extents(a *asked, p []byte) {
 	if a.kind != CmdBlockStatus || a.extents || binary.BigEndian.Uint32(p) != allocationID {
 		k.Fatalf("extents of %+v", a)
@@ -360,7 +360,7 @@ func (k *talker) extents(a *asked, p []byte) {
 	}
 }
 
-// over is the end of an answer.
+// over checks the end of a reply.
 func (k *talker) over(a *asked, e Errno) {
 	a.answered = true
 	switch {
@@ -384,10 +384,10 @@ func (k *talker) over(a *asked, e Errno) {
 	}
 }
 
-// taken is how far the session has come with what was said.
+// taken is the number of the client's bytes that the session has consumed.
 func (k *talker) taken() int { return k.total - len(k.said) }
 
-// all is the tasks that a session has and its volume has not.
+// all returns the tasks that the session holds, outside the volume.
 func (s *Session) all() []*Task {
 	all := slices.Clone(s.starts)
 	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
@@ -401,7 +401,7 @@ func (s *Session) all() []*Task {
 	return all
 }
 
-// check compares what the session says of itself with what its client knows.
+// check compares the session's state with the client's.
 func (k *talker) check() {
 	owed, open, coming := 0, 0, 0
 	for _, a := range k.asked {
@@ -423,7 +423,7 @@ func (k *talker) check() {
 		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed,
 			s.active, open, s.Idle(), s.Drained())
 	}
-	used := 0 // by what the volume has, and what waits for its client
+	used := 0 // memory in use by tasks of the volume and by output waiting for the client
 	for _, t := range append(s.all(), k.v.begun...) {
 		if t.Kind == Read || t.Kind == Write {
 			used += int(t.Length)
@@ -434,7 +434,7 @@ func (k *talker) check() {
 	}
 }
 
-// listen has some of what waits sent.
+// listen sends some of the pending output.
 func (k *talker) listen(all bool) {
 	most := 1 << 20
 	if !all {
@@ -452,7 +452,7 @@ func (k *talker) listen(all bool) {
 	k.hear(b)
 }
 
-// talk has the session take some of what was said.
+// talk passes some of the client's bytes to the session.
 func (k *talker) talk(all bool) {
 	n := len(k.said)
 	if !all {
@@ -466,7 +466,7 @@ func (k *talker) talk(all bool) {
 	} else {
 		used := k.s.Input(k.said[:n])
 		k.said = k.said[used:]
-		header := true // of the next command some is missing
+		header := true // the next header is incomplete
 		for _, a := range k.asked {
 			header = header && (a.end <= k.taken() || a.head > k.taken())
 		}
@@ -479,7 +479,7 @@ func (k *talker) talk(all bool) {
 	}
 }
 
-// end ends a task, now and then with an error.
+// end completes a task, sometimes with an error.
 func (k *talker) end(i int, fails bool) {
 	e := Errno(0)
 	if fails && rapid.IntRange(0, 7).Draw(k.T, "fails") == 0 {
@@ -492,10 +492,10 @@ func (k *talker) end(i int, fails bool) {
 	k.v.finish(i, e)
 }
 
-// TestAnySession has a client say what it may and what it may not, in pieces, to a volume whose tasks end in any
-// order and may fail. A client that was written apart from the session takes the answers apart: each command has one,
-// with every byte of a read once, the error that it should have, or extents as they are; tasks do what was asked for,
-// each byte once. Limits hold, and at the end, which may come at any time, nothing is left.
+// TestAnySession has a client send valid and invalid commands, in pieces, to a volume whose tasks complete in any order
+// and may fail. An independently written client parses the replies: each command has exactly one, with every byte of a
+// read once, the correct error, or the correct extents; tasks cover what was asked for exactly once. Limits hold, and
+// when the session ends, at any point, no resource leaks.
 func TestAnySession(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := &talker{T: t, v: newQuilt(t), seen: map[*Task]bool{}}
@@ -511,7 +511,7 @@ func TestAnySession(t *testing.T) {
 		h := &Handshake{chosen: Export{Volume: k.v, ReadOnly: k.readOnly}, structured: k.structured, context: k.context}
 		k.s = NewSession(h, k.limits, func(t *Task) { k.s.Finish(t) })
 		leaves := rapid.Bool().Draw(t, "leaves")
-		breaks := -1 // in how many steps the connection does
+		breaks := -1 // steps until the connection breaks
 		if rapid.IntRange(0, 3).Draw(t, "breaks") == 0 {
 			breaks = rapid.IntRange(5, 60).Draw(t, "steps")
 		}
@@ -552,7 +552,7 @@ func TestAnySession(t *testing.T) {
 		}
 		broken := k.s.Err()
 		switch {
-		case breaks == 0: // what has no answer stays without
+		case breaks == 0: // unanswered commands stay unanswered
 		case broken == nil:
 			k.complete(leaves)
 		case !slices.ContainsFunc(k.asked, func(a *asked) bool {
@@ -578,7 +578,7 @@ func TestAnySession(t *testing.T) {
 	})
 }
 
-// complete holds that a session that has done all that was asked of it has answered, and owes nothing.
+// complete verifies that a session without outstanding work has answered every command and holds no memory.
 func (k *talker) complete(leaves bool) {
 	if unanswered := slices.IndexFunc(k.asked, func(a *asked) bool { return !a.answered }); unanswered >= 0 {
 		k.Fatalf("%+v has no answer", k.asked[unanswered])
@@ -589,7 +589,7 @@ func (k *talker) complete(leaves bool) {
 	}
 }
 
-// kept holds that every task was kept for later, once, and holds nothing that is another's.
+// kept verifies that every task was recycled exactly once and without references.
 func (k *talker) kept() {
 	kept := map[*Task]bool{}
 	for _, x := range k.s.tasks {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// TLS is what a server has decided about TLS.
+// TLS is a server's policy for TLS.
 type TLS uint8
 
-// The choices. NoTLS has none; OfferTLS leaves it to the client; RequireTLS answers every other option with an error
-// until there is TLS.
+// The policies. NoTLS never uses TLS; OfferTLS lets the client choose; RequireTLS answers every other option with an
+// error until TLS is established.
 const (
 	NoTLS TLS = iota
 	OfferTLS
@@ -21,25 +21,25 @@ const (
 
 // Limits of a handshake.
 const (
-	maxOption  = 64 << 10 // bytes of one option's payload that are looked at
-	maxSkip    = 1 << 20  // bytes of one that are skipped: beyond, the connection ends
-	maxOptions = 256      // options
-	maxQueries = 128      // of one option for contexts
-	maxList    = 1 << 20  // bytes of the answer to one OptList
-	enough     = 64 << 10 // bytes of answers beyond which no option is looked at until they are taken to be sent
+	maxOption  = 64 << 10 // maximum payload of a parsed option, in bytes
+	maxSkip    = 1 << 20  // maximum payload that is skipped; a longer one ends the connection
+	maxOptions = 256      // maximum number of options
+	maxQueries = 128      // maximum number of queries in a context option
+	maxList    = 1 << 20  // maximum size of the answer to one OptList, in bytes
+	enough     = 64 << 10 // pending output, in bytes, above which no option is processed
 )
 
-// allocation is the one context there is, and its number here.
+// allocation is the only supported metadata context, allocationID its number.
 const (
 	allocation   = "base:allocation"
 	allocationID = 1
 )
 
-// State is where a handshake is.
+// State is the state of a handshake.
 type State uint8
 
-// The states. In Upgrading the driver sends what is due, begins TLS, and calls Secured. In Transmitting a Session
-// takes over. In Ended the driver sends what is due and closes.
+// The states. In Upgrading, the driver sends the pending output, starts TLS and calls Secured. In Transmitting, a
+// Session takes over. In Ended, the driver sends the pending output and closes.
 const (
 	Negotiating State = iota
 	Upgrading
@@ -54,27 +54,27 @@ var (
 	ErrInjected = errors.New("nbd: bytes before TLS are not part of what comes after")
 )
 
-// Handshake is a server's side of the negotiation, until transmission or the end.
+// Handshake is the server's side of the negotiation, up to transmission or the end.
 type Handshake struct {
 	exports Exports
 	tls     TLS
 	state   State
 	secure  bool
-	flags   bool   // the client's have come
-	fixed   bool   // it follows the fixed rules
-	zeroes  bool   // it wants the zeros behind the answer to OptExportName
-	skip    uint32 // bytes of an option that is too long
+	flags   bool   // the client's flags have arrived
+	fixed   bool   // the client negotiates fixed newstyle
+	zeroes  bool   // the client wants the padding after the answer to OptExportName
+	skip    uint32 // bytes of an oversized option still to skip
 	options int
 	out     []byte
 	err     error
 
 	structured bool
 	context    bool   // base:allocation was selected
-	selected   string // for which export
+	selected   string // the export it was selected for
 	chosen     Export
 }
 
-// NewHandshake begins with the server's greeting.
+// NewHandshake returns a handshake whose output starts with the server's greeting.
 func NewHandshake(exports Exports, tls TLS) *Handshake {
 	h := &Handshake{exports: exports, tls: tls}
 	h.out = binary.BigEndian.AppendUint64(h.out, magicServer)
@@ -83,26 +83,25 @@ func NewHandshake(exports Exports, tls TLS) *Handshake {
 	return h
 }
 
-// State is where the handshake is; Err, in Ended, why, or nil if the client wished it.
+// State returns the state of the handshake.
 func (h *Handshake) State() State { return h.state }
 
-// Err is why the handshake has ended.
+// Err returns, in state Ended, why the handshake ended; nil if the client requested it.
 func (h *Handshake) Err() error { return h.err }
 
-// Output is what is to be sent; it is the caller's. Input stops while there is much of it.
+// Output returns the bytes to send; the caller owns them. Input stops while much output is pending.
 func (h *Handshake) Output() []byte {
 	out := h.out
 	h.out = nil
 	return out
 }
 
-// Chosen is the export of Transmitting. Structured says that replies are, Context that base:allocation may be asked
-// for.
+// Chosen returns the export to transmit, whether replies are structured, and whether base:allocation was selected.
 func (h *Handshake) Chosen() (e Export, structured, context bool) {
 	return h.chosen, h.structured, h.context
 }
 
-// Secured says that TLS is there, and what its client is given. All that was negotiated before is forgotten.
+// Secured reports that TLS is established and sets the client's exports. Everything negotiated before is discarded.
 func (h *Handshake) Secured(exports Exports) {
 	if h.state != Upgrading {
 		return
@@ -115,7 +114,7 @@ func (h *Handshake) end(err error) {
 	h.state, h.err = Ended, err
 }
 
-// Abandon gives back what was opened and is not handed over.
+// Abandon closes an export that was opened.
 func (h *Handshake) Abandon() {
 	closeExport(h.chosen)
 	h.chosen = Export{}
@@ -127,8 +126,9 @@ func closeExport(e Export) {
 	}
 }
 
-// Input takes bytes that have come and reports how many it could use; the rest is given again when Output was taken,
-// or with more. So a client that reads nothing has the server keep the answers to few options, however many it sends.
+// Input consumes received bytes and returns the number consumed; the caller passes the remainder again after taking
+// Output, or with more bytes. A client that does not read therefore makes the server buffer the answers to few options
+// only, however many it sends.
 func (h *Handshake) Input(b []byte) int {
 	n := 0
 	for h.state == Negotiating && len(h.out) < enough {
@@ -139,13 +139,13 @@ func (h *Handshake) Input(b []byte) int {
 		n += k
 	}
 	if h.state == Upgrading && n < len(b) {
-		// Somebody could have put them there on the way.
+		// Bytes before TLS could have been injected in transit.
 		h.end(ErrInjected)
 	}
 	return n
 }
 
-// step takes one message.
+// step consumes one message.
 func (h *Handshake) step(b []byte) int {
 	if h.skip > 0 {
 		n := min(int(h.skip), len(b))
@@ -199,20 +199,20 @@ func (h *Handshake) count() bool {
 	return h.options <= maxOptions
 }
 
-// Need is how many bytes Input can use at most, for the size of the driver's buffer.
+// Need is the maximum number of bytes that one step of Input can use, to size the driver's buffer.
 func (h *Handshake) Need() int { return optionSize + maxOption }
 
 func (h *Handshake) reply(o Option, r Reply, payload []byte) {
 	h.out = AppendReply(h.out, o, r, payload)
 }
 
-// refuse answers with an error. What is too long of its text is cut off, and what is left of a character goes with it.
+// refuse replies with an error. An oversized text is truncated at a character boundary.
 func (h *Handshake) refuse(o Option, r Reply, text string) {
 	h.reply(o, r, []byte(strings.ToValidUTF8(text[:min(len(text), MaxString)], "")))
 }
 
-// admits reports whether an option is one that the client may ask for now. If it is not it has its answer, or the
-// connection ends.
+// admits reports whether the client may use an option at this point. Otherwise it refuses the option or ends the
+// connection.
 func (h *Handshake) admits(o Option) bool {
 	switch {
 	case !h.fixed && o != OptExportName:
@@ -257,7 +257,7 @@ func (h *Handshake) option(o Option, payload []byte) {
 	}
 }
 
-// empty refuses an option that has a payload and should have none.
+// empty reports whether an option has no payload, and refuses it otherwise.
 func (h *Handshake) empty(o Option, payload []byte) bool {
 	if len(payload) > 0 {
 		h.refuse(o, ReplyInvalid, "this option has no payload")
@@ -279,7 +279,7 @@ func (h *Handshake) startTLS(payload []byte) {
 	}
 }
 
-// list tells all exports, or that there are more than one answer may have.
+// list answers with all exports, or with an error if they exceed maxList.
 func (h *Handshake) list() {
 	begin := len(h.out)
 	for e := range h.exports.List() {
@@ -295,7 +295,7 @@ func (h *Handshake) list() {
 	h.reply(OptList, ReplyAck, nil)
 }
 
-// name takes a length of 32 bits and a string off a payload.
+// name splits a string, prefixed with its 32-bit length, off a payload.
 func name(p []byte) (s string, rest []byte, ok bool) {
 	if len(p) < 4 {
 		return "", nil, false
@@ -308,7 +308,7 @@ func name(p []byte) (s string, rest []byte, ok bool) {
 	return s, rest, valid(s)
 }
 
-// valid reports whether a string is one as the protocol has them.
+// valid reports whether a string satisfies the protocol: UTF-8, no NUL, at most MaxString bytes.
 func valid(s string) bool {
 	for i := range len(s) {
 		if s[i] == 0 {
@@ -318,7 +318,7 @@ func valid(s string) bool {
 	return len(s) <= MaxString && utf8.ValidString(s)
 }
 
-// flagsOf is what is said of an export.
+// flagsOf returns the transmission flags of an export.
 func (h *Handshake) flagsOf(e Export) uint16 {
 	f := uint16(FlagHasFlags | FlagFlush | FlagFUA | FlagMultiConn | FlagCache)
 	if h.structured {
@@ -338,7 +338,7 @@ func (h *Handshake) exportName(payload []byte) {
 	}
 	e, err := h.exports.Open(s)
 	if err != nil {
-		h.end(err) // the protocol has no other answer
+		h.end(err) // the protocol has no error reply here
 		return
 	}
 	h.out = binary.BigEndian.AppendUint64(h.out, e.Volume.Size())
@@ -349,7 +349,7 @@ func (h *Handshake) exportName(payload []byte) {
 	h.begin(e, s)
 }
 
-// begin ends the negotiation.
+// begin ends the negotiation and enters transmission.
 func (h *Handshake) begin(e Export, asked string) {
 	h.chosen, h.state = e, Transmitting
 	h.context = h.context && h.selected == asked
@@ -371,7 +371,7 @@ func (h *Handshake) open(o Option, payload []byte) {
 	h.reply(o, ReplyInfo, binary.BigEndian.AppendUint16(p, h.flagsOf(e)))
 	var named, described bool
 	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] {
-		// what is asked for again is told once; the size of blocks is told anyway
+		// repeated requests are answered once; the block size is sent anyway
 		kind := binary.BigEndian.Uint16(rest)
 		named = named || kind == InfoName
 		described = described || kind == InfoDescription && e.Description != ""
@@ -396,7 +396,7 @@ func (h *Handshake) open(o Option, payload []byte) {
 
 func (h *Handshake) contexts(o Option, payload []byte) {
 	if o == OptSetMetaContext {
-		h.context, h.selected = false, "" // also when what follows is an error
+		h.context, h.selected = false, "" // even if an error follows
 	}
 	s, rest, ok := name(payload)
 	if !ok || len(rest) < 4 {

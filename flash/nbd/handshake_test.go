@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// shelf has one export, or none but an error, and counts how often it is opened and closed.
+// shelf has one export, or returns an error, and counts opens and closes.
 type shelf struct {
 	export         Export
 	fails          error
@@ -28,7 +28,7 @@ func (s *shelf) Open(string) (Export, error) {
 	return e, s.fails
 }
 
-// greeted is a handshake whose greeting is sent and whose client follows the fixed rules.
+// greeted returns a handshake after the greeting, with a fixed newstyle client.
 func greeted(x Exports, mode TLS) *Handshake {
 	h := NewHandshake(x, mode)
 	h.Input([]byte{0, 0, 0, 3})
@@ -36,12 +36,12 @@ func greeted(x Exports, mode TLS) *Handshake {
 	return h
 }
 
-// named is a payload that begins with a name.
+// named is a payload that starts with a name.
 func named(name string, rest ...byte) []byte {
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(name))), name...), rest...)
 }
 
-// queries is a payload that asks for contexts of an export.
+// queries is the payload of an option about metadata contexts of an export.
 func queries(export string, list ...string) []byte {
 	p := binary.BigEndian.AppendUint32(named(export), uint32(len(list)))
 	for _, q := range list {
@@ -50,7 +50,7 @@ func queries(export string, list ...string) []byte {
 	return p
 }
 
-// said is an answer to an option.
+// said is a reply to an option.
 type said struct {
 	to      Option
 	reply   Reply
@@ -61,7 +61,7 @@ func (s said) String() string {
 	return fmt.Sprintf("%#x to %d with %q", uint32(s.reply), s.to, s.payload)
 }
 
-// answers are what a handshake says to options.
+// answers returns the replies of a handshake to options.
 func answers(t *testing.T, h *Handshake, options ...[]byte) (all []said) {
 	t.Helper()
 	b := slices.Concat(options...)
@@ -79,8 +79,8 @@ func answers(t *testing.T, h *Handshake, options ...[]byte) (all []said) {
 	return all
 }
 
-// TestExportsAreClosed holds that what is opened to answer a question is closed with the answer, that what
-// transmission begins with is open until it is given back, and that it is given back once.
+// TestExportsAreClosed verifies that an export opened to answer a query is closed with the reply, and that the
+// transmitted export stays open until it is abandoned and is closed once.
 func TestExportsAreClosed(t *testing.T) {
 	for what, x := range map[string]struct {
 		option         []byte
@@ -134,8 +134,8 @@ func TestExportsAreClosed(t *testing.T) {
 	}
 }
 
-// TestFlagsOfExports holds what is said of an export that may be written and of one that may not, both ways of
-// asking, and of one without a description.
+// TestFlagsOfExports verifies the reported properties of a writable and of a read-only export, through both options,
+// and of one without a description.
 func TestFlagsOfExports(t *testing.T) {
 	for _, x := range []struct {
 		readOnly, structured bool
@@ -170,8 +170,8 @@ func TestFlagsOfExports(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreText has an export refuse with a text that is longer than one may be: what is told of it is as much
-// as may be, and is text, wherever it is cut.
+// TestRefusalsAreText has an export refuse with an oversized text: the reply is as long as permitted and valid UTF-8,
+// wherever it is truncated.
 func TestRefusalsAreText(t *testing.T) {
 	for before := range 4 {
 		for _, letter := range []string{"x", "é", "€", "😀"} {
@@ -189,8 +189,7 @@ func TestRefusalsAreText(t *testing.T) {
 	}
 }
 
-// TestOptionsAreCounted has a client ask for as much as it may before transmission, and for one option more, of those
-// that are looked at and of those that are not.
+// TestOptionsAreCounted has a client send the maximum number of options and one more, both parsed and skipped ones.
 func TestOptionsAreCounted(t *testing.T) {
 	short, long := AppendOption(nil, OptStructuredReply, nil), AppendOption(nil, 99, make([]byte, maxOption+1))
 	for what, x := range map[string]struct{ most, more []byte }{
@@ -213,8 +212,8 @@ func TestOptionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestInputTakesWholeMessages holds how much a handshake takes of what has come: all of a message or nothing,
-// whatever of a payload that is skipped, and nothing after the end.
+// TestInputTakesWholeMessages verifies how much Input consumes: complete messages only, any part of a skipped payload,
+// and 0 bytes after the end.
 func TestInputTakesWholeMessages(t *testing.T) {
 	h := NewHandshake(&shelf{}, NoTLS)
 	longest := AppendOption(nil, 99, make([]byte, maxOption))
@@ -253,7 +252,7 @@ func TestInputTakesWholeMessages(t *testing.T) {
 	}
 }
 
-// TestListIsAsLongAsItMay has lists behind other answers that are as long as one may be, and one byte longer.
+// TestListIsAsLongAsItMay has lists, after other replies, of exactly the maximum length and one byte longer.
 func TestListIsAsLongAsItMay(t *testing.T) {
 	for more, want := range []Reply{ReplyServer, ReplyTooBig} {
 		x := Export{Name: "disk", Description: strings.Repeat("x", maxList-replySize-4-len("disk")+more)}
@@ -270,15 +269,15 @@ func TestListIsAsLongAsItMay(t *testing.T) {
 	}
 }
 
-// TestContexts holds what questions for contexts are answered, and what they have selected for transmission after them.
+// TestContexts verifies the replies to metadata context options and the resulting selection for transmission.
 func TestContexts(t *testing.T) {
 	many := slices.Repeat([]string{"other:thing"}, maxQueries-1)
 	list := func(q ...string) []byte { return AppendOption(nil, OptListMetaContext, queries("disk", q...)) }
 	set := func(q ...string) []byte { return AppendOption(nil, OptSetMetaContext, queries("disk", q...)) }
 	for what, x := range map[string]struct {
 		options  []byte
-		contexts int   // that the last option is answered
-		last     Reply // to it
+		contexts int   // context replies to the last option
+		last     Reply // final reply to it
 		selected bool
 	}{
 		"all":                         {list(), 1, ReplyAck, false},
@@ -323,8 +322,8 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// TestTLS holds when TLS begins, that nothing that was said before it counts behind it, and that nothing is taken for
-// what comes behind it that came before.
+// TestTLS verifies when TLS starts, that negotiation before it has no effect after it, and that bytes sent before it
+// are not processed after it.
 func TestTLS(t *testing.T) {
 	start, structured := AppendOption(nil, OptStartTLS, nil), AppendOption(nil, OptStructuredReply, nil)
 	for _, mode := range []TLS{OfferTLS, RequireTLS} {
@@ -362,8 +361,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTooLongAnOptionIsNoWayRound holds that an option that is too long to be looked at is refused for what comes
-// first: TLS, and the rules that its client follows.
+// TestTooLongAnOptionIsNoWayRound verifies that an oversized option is still refused for missing TLS, and ends the
+// connection of a client without fixed newstyle.
 func TestTooLongAnOptionIsNoWayRound(t *testing.T) {
 	for o, want := range map[Option]Reply{99: ReplyTLSRequired, OptInfo: ReplyTLSRequired, OptStartTLS: ReplyTooBig,
 		OptAbort: ReplyTooBig} {

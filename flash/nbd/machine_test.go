@@ -15,14 +15,13 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// tape is a volume whose tasks end when they are told to. Bytes below written are there and are letters, the rest is
-// a hole.
+// tape is a volume whose tasks finish when the test decides. Bytes below written are letters, the rest is a hole.
 type tape struct {
 	size, written uint64
 	begun         []*Task
 	lent          int
 	fail          Errno
-	many          int // exports that are listed
+	many          int // number of exports to list
 }
 
 func (v *tape) Size() uint64 { return v.size }
@@ -38,7 +37,7 @@ func (v *tape) Extent(offset, n uint64) (uint64, bool, error) {
 	return n, false, nil
 }
 
-// finish ends the i-th task that was begun and has not ended.
+// finish completes the i-th outstanding task.
 func (v *tape) finish(i int) {
 	t := v.begun[i]
 	v.begun = append(v.begun[:i], v.begun[i+1:]...)
@@ -91,7 +90,7 @@ func number(s string) uint64 {
 	return n
 }
 
-// told prints what a handshake says.
+// told formats the output of a handshake.
 func told(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {
@@ -107,7 +106,7 @@ func told(b []byte) string {
 	return out.String()
 }
 
-// sent prints what a session says, simple replies to reads with the bytes that follow.
+// sent formats the output of a session, including the data after simple replies to reads.
 func sent(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {
@@ -145,7 +144,7 @@ func sent(b []byte) string {
 	return out.String()
 }
 
-// TestSteps goes through the protocol step by step: the files say what each side does.
+// TestSteps runs scripted exchanges; the files list the messages of both sides.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		v := &tape{size: 1 << 20, written: 8192}
@@ -272,7 +271,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// FuzzHandshake has a client say anything, in one piece or byte by byte: the answers are the same, and bounded.
+// FuzzHandshake feeds arbitrary client bytes, whole and byte by byte: the replies are identical and bounded.
 func FuzzHandshake(f *testing.F) {
 	hello := []byte{0, 0, 0, 3}
 	f.Add(hello, uint8(0))
@@ -300,7 +299,7 @@ func FuzzHandshake(f *testing.F) {
 			}
 		}
 		if errors.Is(whole.Err(), ErrInjected) {
-			return // only who sees what is behind can tell
+			return // detected only if the bytes after the option are visible
 		}
 		if out := whole.Output(); !bytes.Equal(out, drip.Output()) || whole.State() != drip.State() || n != used {
 			t.Fatalf("in one piece: %d bytes, state %d; byte by byte: %d, state %d", n, whole.State(), used,
@@ -309,8 +308,8 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// FuzzSession has a client say anything while tasks end in any order: nothing is lent for ever, memory is bounded, no
-// range is out of bounds.
+// FuzzSession feeds arbitrary client bytes while tasks complete in any order: all lent memory is returned, memory is
+// bounded, and no range is out of bounds.
 func FuzzSession(f *testing.F) {
 	r := AppendRequest(nil, 0, CmdRead, 1, 4096, 300_000)
 	f.Add(append(r, AppendRequest(nil, CmdFUA, CmdWriteZeroes, 2, 0, 1<<20)...), []byte{1, 2, 3}, true)
@@ -384,7 +383,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestNames holds that a name is taken off a payload if all of it is there, and that what says it is longer is none.
+// TestNames verifies that a name is split off a payload only if it is complete.
 func TestNames(t *testing.T) {
 	for have := range 12 {
 		for says := range uint32(16) {
@@ -400,8 +399,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestListIsBounded has a client ask 250 times for long lists, and for what is told of an export 32,000 times, before
-// it reads anything: what waits to be sent is bounded, and each option is answered when there is room.
+// TestListIsBounded has a client request a long list 250 times, and the information about an export 32,000 times,
+// before it reads: pending output is bounded, and each option is answered once there is space.
 func TestListIsBounded(t *testing.T) {
 	hello := []byte{0, 0, 0, 3}
 	for name, c := range map[string]struct {

@@ -1,44 +1,45 @@
-// Package nbd serves volumes over the Network Block Device protocol, so that fio, qemu, libnbd's tools and every
-// Linux kernel are clients of the real stack. Here is the protocol, as plain state machines over byte slices:
-// Handshake (fixed newstyle, with its options) and Session (transmission: commands, simple and structured replies, in
-// any order). Volume is what is served.
+// Package nbd implements the server side of the Network Block Device protocol, so that fio, qemu, libnbd's tools and
+// every Linux kernel can be clients of the real stack. It contains the protocol only, as plain state machines over byte
+// slices: Handshake (fixed newstyle, with its options) and Session (transmission: commands, simple and structured
+// replies, in any order). A Volume is the storage being served.
 //
-// Neither machine does I/O, has a goroutine or looks at a clock; flash/nbd/server drives them over connections. A
-// Session takes bytes by Input, gives the tasks that follow from them to whoever begins them, takes tasks back by
-// Finish in any order, and says by Vectors what is to be sent: headers of its own and, of reads, the volume's memory
+// Neither machine does I/O, has a goroutine or reads a clock; flash/nbd/server drives them over connections. A Session
+// consumes bytes through Input, issues the resulting tasks to its driver through Starts, takes completed tasks back
+// through Finish in any order, and returns the output as Vectors: its own headers and, for reads, the volume's memory
 // itself.
 //
-// It follows the NBD project's protocol document (doc/proto.md, 2023). It leaves out the old style, export lists by
-// the old peek, resizing, extended headers (64-bit lengths) and contexts other than base:allocation.
+// The package follows the NBD project's protocol document (doc/proto.md, 2023). It leaves out oldstyle negotiation,
+// resizing, extended headers (64-bit lengths) and metadata contexts other than base:allocation.
 package nbd
 
 import "iter"
 
-// Window is how many bytes a task has at most: longer commands are cut into several, so that what one command holds
-// of memory is bounded whatever its length.
+// Window is the maximum length of a task, in bytes. Longer commands are split, so that the memory of one command is
+// bounded whatever its length.
 const Window = 256 << 10
 
-// MaxPayload is the longest read or write, in bytes; the protocol recommends that no client counts on more.
+// MaxPayload is the longest read or write, in bytes; the protocol document recommends that clients rely on no more.
 const MaxPayload = 32 << 20
 
-// Volume is a range of bytes that is served. Its methods may be called side by side.
+// Volume is a range of bytes to serve. It is safe for concurrent use.
 type Volume interface {
-	// Size is its length in bytes, which does not change.
+	// Size is the length in bytes. It does not change.
 	Size() uint64
-	// Start begins tasks. Each one's Done is called once, with Err set, on any goroutine, perhaps before Start returns.
+	// Start starts tasks. Each task's Done is called once, with Err set, on any goroutine, possibly before Start
+	// returns.
 	Start(tasks []*Task)
-	// Release gives back what Pieces of a read that went well lend.
+	// Release returns the memory lent by the Pieces of a successful read.
 	Release(t *Task)
-	// Extent says whether the bytes from offset on are allocated, and how many are alike, at most n.
+	// Extent reports whether the bytes at offset are allocated, and the length, up to n, over which that holds.
 	Extent(offset, n uint64) (length uint64, allocated bool, err error)
 }
 
-// Kind is what a Task does.
+// Kind is the operation of a Task.
 type Kind uint8
 
-// The kinds. Read sets Pieces. Trim may do nothing; Zero has bytes read as zeros, without room if NoHole is not set
-// and with room if it is. Cache makes bytes that will be read soon ready. Flush makes everything durable that was
-// done before it was begun.
+// The kinds. Read sets Pieces. Trim may be ignored. Zero makes the bytes read as zeros; the space is freed unless
+// NoHole is set, in which case it stays allocated. Cache prefetches bytes that will be read soon. Flush makes
+// everything durable that completed before it started.
 const (
 	Read Kind = iota
 	Write
@@ -48,49 +49,48 @@ const (
 	Cache
 )
 
-// Piece is a part of what was read: Data, lent until Release, or so many Zeros.
+// Piece is a part of a read's result: Data, lent until Release, or a run of Zeros bytes.
 type Piece struct {
 	Data  []byte
 	Zeros int
 }
 
-// Task is one thing to be done on a volume. It belongs to the volume from Start to Done.
+// Task is one operation on a volume. It belongs to the volume from Start to Done.
 type Task struct {
 	Kind    Kind
-	Durable bool // Done means that the change is durable
-	NoHole  bool // Zero: the room stays, or becomes, taken
+	Durable bool // call Done only when the change is durable
+	NoHole  bool // Zero: the space stays or becomes allocated
 	Offset  uint64
 	Length  uint32
-	Alone   bool    // its session has nothing else under way, so whoever starts it may wait for it
-	Lane    uint8   // whose thread begins it, as devices have it (flash/device); 0 is none
+	Alone   bool    // the session has no other command, so the starter may block for it
+	Lane    uint8   // thread that starts it, as in flash/device; 0 is none
 	Payload []byte  // Write: Length bytes
-	Pieces  []Piece // Read: what there is, in order; the volume appends to it
+	Pieces  []Piece // Read: the result, in order; appended by the volume
 	Err     Errno
 	Done    func(*Task)
-	Private any // the volume's own, kept when the task is used again
+	Private any // owned by the volume; survives reuse of the task
 
 	command *command
 	buffer  *buffer
 	answer  answer
 }
 
-// Export is what a client is given for a name.
+// Export is an export as opened for a client.
 type Export struct {
 	Name        string
 	Description string
 	Volume      Volume
 	ReadOnly    bool
-	// called once when the client's connection ends: tasks that were not begun need not be, but Done with an error;
-	// may be nil
+	// Leave is called once when the client's connection ends; may be nil. Tasks that have not started need not start,
+	// but must be Done with an error.
 	Leave func()
-	Close func() // called once when the client has done with it and all tasks are done; may be nil
+	Close func() // called once, after the client is finished and all tasks are done; may be nil
 }
 
-// Exports is what a server has.
+// Exports are the exports of a server.
 type Exports interface {
-	// List is names and descriptions of what may be told to anybody who may connect, one after the other, as far as
-	// they are taken.
+	// List yields the names and descriptions that any client allowed to connect may see.
 	List() iter.Seq[Export]
-	// Open finds an export. The empty name is the default one. An error's text is told to the client.
+	// Open opens an export. The empty name is the default export. The text of an error is sent to the client.
 	Open(name string) (Export, error)
 }

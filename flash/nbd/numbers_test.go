@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNumbers holds what both ends of the other tests share to the numbers of the protocol's document.
+// TestNumbers compares the constants that client and server share in the other tests with the numbers in the protocol
+// document.
 func TestNumbers(t *testing.T) {
 	for _, x := range []struct {
 		what     string
@@ -56,7 +57,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestHeaders holds where each field of a header is, as it is written and as it is read.
+// TestHeaders verifies the position of each header field, written and read.
 func TestHeaders(t *testing.T) {
 	const option, reply = "IHAVEOPT\x00\x00\x00\x07\x00\x00\x00\x02ab",
 		"\x00\x03\xe8\x89\x04\x55\x65\xa9\x00\x00\x00\x07\x80\x00\x00\x06\x00\x00\x00\x02ab"
@@ -103,7 +104,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestErrors holds that every error of the protocol has a name, and that what else a server may say has its number.
+// TestErrors verifies that every error of the protocol has a name and that unknown ones show their number.
 func TestErrors(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range []Errno{EPERM, EIO, ENOMEM, EINVAL, ENOSPC, EOVERFLOW, ENOTSUP, ESHUTDOWN} {

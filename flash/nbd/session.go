@@ -8,39 +8,39 @@ import (
 	"farflash/internal/fifo"
 )
 
-// Limits bound what one connection has of the server.
+// Limits bound the resources of one connection.
 type Limits struct {
-	Depth  int // commands under way at once
-	Memory int // bytes of reads and writes under way, at least Window
-	Ahead  int // tasks of one command under way, at least 1
+	Depth  int // commands outstanding at a time
+	Memory int // bytes of outstanding reads and writes, at least Window
+	Ahead  int // outstanding tasks per command, at least 1
 }
 
-// DefaultLimits is 128 commands, and 8 MiB.
+// DefaultLimits returns limits of 128 commands and 8 MiB.
 func DefaultLimits() Limits { return Limits{Depth: 128, Memory: 8 << 20, Ahead: 4} }
 
 const (
-	maxExtents = 1024            // of one answer
-	maxWaste   = 2 * MaxPayload  // bytes of a write that is refused for its length, and skipped
-	maxPieces  = Window/4096 + 2 // of a task, if pages have 4 KiB
+	maxExtents = 1024            // extents per block status reply
+	maxWaste   = 2 * MaxPayload  // longest payload that is skipped when a write is refused
+	maxPieces  = Window/4096 + 2 // pieces of a task, with 4 KiB pages
 )
 
-// command is one that a client has sent and was not answered in full.
+// command is a client's command that has not been answered completely.
 type command struct {
 	cookie uint64
 	offset uint64
 	length uint32
-	next   uint32 // bytes for which tasks were made
-	charge int    // of the session's memory
-	tasks  int    // made and not yet over: done, and sent if they are sent
-	doing  int    // of these, those that the volume has not done
-	extra  int    // of these, those that are charged by themselves
+	next   uint32 // offset up to which tasks were created
+	charge int    // bytes charged to the session's memory
+	tasks  int    // created and not finished: neither done nor, if sent, sent
+	doing  int    // of these, still with the volume
+	extra  int    // of these, charged a Window of their own
 	flags  uint16
 	kind   Command
 	err    Errno
-	told   bool // something of the answer is on its way
+	told   bool // part of the reply has been queued
 }
 
-// answer is what is to be sent of a task, or instead of one.
+// answer is the output of a task.
 type answer struct {
 	head []byte
 	vec  [][]byte
@@ -49,10 +49,10 @@ type answer struct {
 	last bool
 }
 
-// buffer is memory for what is written, or was copied to be sent.
+// buffer is memory for a write's payload, or for data copied out of the volume for sending.
 type buffer struct{ b []byte }
 
-// buffers are kept by size.
+// buffers are pooled by size class.
 var buffers = [...]struct {
 	size int
 	pool sync.Pool
@@ -78,10 +78,10 @@ func putBuffer(b *buffer) {
 	}
 }
 
-// zeros are what is sent where a client does not know of holes.
+// zeros is the source of zero bytes for clients that do not understand holes.
 var zeros = make([]byte, 64<<10)
 
-// Session is a server's side of transmission. It is driven by one goroutine at a time.
+// Session is the server's side of transmission. Calls must be serialized.
 type Session struct {
 	volume     Volume
 	size       uint64
@@ -91,26 +91,26 @@ type Session struct {
 	structured bool
 	context    bool
 
-	commands []*command // that are not in use
+	commands []*command // free commands, and below free tasks
 	tasks    []*Task
-	active   int // commands under way
+	active   int // outstanding commands
 	memory   int
 	starts   []*Task
-	out      fifo.Ring[*Task] // what is to be sent
-	half     *command         // whose simple reply has begun in out and not ended: its bytes come next
-	held     fifo.Ring[*Task] // what is to be sent after it
+	out      fifo.Ring[*Task] // tasks to send
+	half     *command         // command whose simple reply is partly in out; its bytes must follow
+	held     fifo.Ring[*Task] // tasks to send after it
 
-	write   *command // whose payload is coming
-	filling *Task    // with it
+	write   *command // command whose payload is being received
+	filling *Task    // task that receives it
 	filled  int
-	skip    uint64 // bytes of a payload that nobody wants
+	skip    uint64 // payload bytes still to discard
 	stalled bool
-	leaving bool // the client has said that it goes
+	leaving bool // the client has sent a disconnect
 	err     error
 }
 
-// NewSession begins transmission of what a handshake has led to. Done of every task is done, which puts it where the
-// driver takes it to Finish.
+// NewSession starts transmission of the export that a handshake chose. done is called as every task's Done; it must
+// pass the task to the driver, which calls Finish.
 func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
 	e, structured, context := h.Chosen()
 	limits.Depth, limits.Memory, limits.Ahead = max(1, limits.Depth), max(Window, limits.Memory), max(1, limits.Ahead)
@@ -120,25 +120,25 @@ func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
 	}
 }
 
-// Err is why the connection has to end at once, or nil.
+// Err returns the reason why the connection must be closed immediately, or nil.
 func (s *Session) Err() error { return s.err }
 
-// Over reports that the client has said that it goes and has been answered all before.
+// Over reports that the client has disconnected and all earlier commands have been answered.
 func (s *Session) Over() bool { return s.leaving && s.active == 0 && s.out.N == 0 }
 
-// Stalled reports that Input waits for commands under way to end.
+// Stalled reports that Input is waiting for outstanding commands to finish.
 func (s *Session) Stalled() bool { return s.stalled }
 
-// Leaving reports that the client has said that it goes: nothing more is read.
+// Leaving reports that the client has sent a disconnect; the driver reads no more.
 func (s *Session) Leaving() bool { return s.leaving }
 
-// Drained reports that every command that has come in full was answered.
+// Drained reports that every completely received command has been answered.
 func (s *Session) Drained() bool { return s.active == 0 || s.active == 1 && s.write != nil }
 
-// Idle reports that no command is under way, nor part of one has come.
+// Idle reports that no command is outstanding or partially received.
 func (s *Session) Idle() bool { return s.active == 0 && s.write == nil && s.skip == 0 }
 
-// Owed is how many bytes of a payload are to come: 0 between commands.
+// Owed is the number of payload bytes still to be received; 0 between commands.
 func (s *Session) Owed() int {
 	if s.write != nil {
 		return int(s.write.length-s.write.next) - s.filled
@@ -146,7 +146,7 @@ func (s *Session) Owed() int {
 	return int(s.skip)
 }
 
-// Starts takes the tasks that are to be begun.
+// Starts appends the tasks to start, and forgets them.
 func (s *Session) Starts(into []*Task) []*Task {
 	if len(s.starts) == 1 {
 		s.starts[0].Alone = s.active == 1
@@ -156,7 +156,8 @@ func (s *Session) Starts(into []*Task) []*Task {
 	return into
 }
 
-// Sink is memory that what comes next may be read into, or nil; Sunk says how much was. It saves long payloads a copy.
+// Sink returns memory into which the next payload bytes can be read directly, or nil. The driver then calls Sunk with
+// the number of bytes read. This saves a copy of long payloads.
 func (s *Session) Sink() []byte {
 	if s.write == nil || s.err != nil || !s.fill() {
 		return nil
@@ -164,11 +165,11 @@ func (s *Session) Sink() []byte {
 	return s.filling.Payload[s.filled:]
 }
 
-// Sunk says how many bytes were read into Sink.
+// Sunk reports how many bytes were read into Sink.
 func (s *Session) Sunk(n int) { s.arrived(n) }
 
-// Input takes bytes that have come and reports how many it could use; the rest is given again with more, or when
-// Stalled has ended.
+// Input consumes received bytes and returns the number consumed. The caller passes the remainder again with more bytes,
+// or once Stalled is false.
 func (s *Session) Input(b []byte) int {
 	n := 0
 	s.stalled = false
@@ -221,7 +222,7 @@ func (s *Session) step(b []byte) int {
 	return requestSize
 }
 
-// fill has a task to fill with what is written, and reports false if there is no memory for one.
+// fill provides a task for the payload of a write and reports false if there is no memory for one.
 func (s *Session) fill() bool {
 	if s.filling != nil {
 		return true
@@ -248,7 +249,7 @@ func (s *Session) more(c *command) bool {
 	return true
 }
 
-// arrived begins a write of which the last byte has come.
+// arrived counts n payload bytes of a write and queues its task when the last one has arrived.
 func (s *Session) arrived(n int) {
 	s.filled += n
 	t, c := s.filling, s.write
@@ -263,7 +264,7 @@ func (s *Session) arrived(n int) {
 	s.starts = append(s.starts, t)
 }
 
-// task makes a task of a command.
+// task creates a task of a command.
 func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	var t *Task
 	if i := len(s.tasks); i > 0 {
@@ -280,10 +281,10 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	return t
 }
 
-// spokesman is a task that no volume sees: it carries what is said of a command.
+// spokesman creates a task that no volume sees, to carry the reply to a command.
 func (s *Session) spokesman(c *command) *Task { return s.task(c, Flush, 0, 0) }
 
-// begin takes a command in.
+// begin admits a command.
 func (s *Session) begin(h RequestHeader, charge int) {
 	var c *command
 	if n := len(s.commands); n > 0 {
@@ -336,7 +337,7 @@ func (s *Session) begin(h RequestHeader, charge int) {
 	s.proceed(c)
 }
 
-// refused says what is wrong with a command, before a byte moves.
+// refused validates a command before any of its bytes move, and returns the error or 0.
 func (s *Session) refused(c *command) Errno {
 	allowed := uint16(CmdFUA)
 	beyond := EINVAL
@@ -373,28 +374,28 @@ func (s *Session) refused(c *command) Errno {
 	case c.kind == CmdRead && c.flags&CmdDF != 0 && c.length > Window:
 		return EOVERFLOW
 	case c.flags&CmdFastZero != 0 && c.flags&CmdNoHole != 0:
-		return ENOTSUP // zeros that take room are written like any others
+		return ENOTSUP // zeros that keep their space allocated are written like any data
 	}
 	return 0
 }
 
-// charged reports whether a command moves bytes over the connection.
+// charged reports whether a command has payload in either direction.
 func charged(c Command) bool { return c == CmdRead || c == CmdWrite }
 
-// proceed makes tasks of a command, as many as may be under way.
+// proceed creates tasks of a command, up to its limit of outstanding tasks.
 func (s *Session) proceed(c *command) {
 	kind, most := Read, s.limits.Ahead
 	switch c.kind {
 	case CmdRead:
 		if !s.structured {
-			most = 1 // what is sent has no place of its own: it goes in order
+			most = 1 // the parts of a simple reply carry no offsets, so they must go in order
 		}
 	case CmdCache:
 		kind, most = Cache, 1
 	case CmdWriteZeroes:
 		kind, most = Zero, 1
 	case CmdWrite:
-		return // goes by what comes
+		return // write tasks are created as payload arrives
 	}
 	for c.next < c.length && c.err == 0 && c.tasks < most {
 		if c.tasks > 0 && !s.more(c) {
@@ -406,7 +407,7 @@ func (s *Session) proceed(c *command) {
 	}
 }
 
-// ended takes a task off its command.
+// ended removes a task from its command.
 func (s *Session) ended(c *command) {
 	c.tasks--
 	if c.extra > 0 {
@@ -415,7 +416,7 @@ func (s *Session) ended(c *command) {
 	}
 }
 
-// recycle keeps a task for later.
+// recycle keeps a task for reuse.
 func (s *Session) recycle(t *Task) {
 	if t.buffer != nil {
 		putBuffer(t.buffer)
@@ -429,14 +430,14 @@ func (s *Session) recycle(t *Task) {
 	s.tasks = append(s.tasks, t)
 }
 
-// Finish takes back a task that the volume has done.
+// Finish takes back a task that the volume has completed.
 func (s *Session) Finish(t *Task) {
 	c := t.command
 	c.doing--
 	if t.Err != 0 && c.err == 0 {
 		c.err = t.Err
 	}
-	if s.err != nil { // nobody is told any more
+	if s.err != nil { // no more replies are sent
 		s.release(t)
 		s.recycle(t)
 		return
@@ -458,7 +459,7 @@ func (s *Session) Finish(t *Task) {
 	s.proceed(c)
 }
 
-// read answers a part of a read.
+// read answers with one part of a read.
 func (s *Session) read(t *Task) {
 	c := t.command
 	if c.err == 0 {
@@ -468,18 +469,18 @@ func (s *Session) read(t *Task) {
 	}
 	s.release(t)
 	switch {
-	case c.doing > 0: // the last one says it
+	case c.doing > 0: // the last task reports the error
 		s.ended(c)
 		s.recycle(t)
 	case !s.structured && c.told:
-		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // there is no other way to say so
+		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // too late for an error reply
 		s.recycle(t)
 	default:
 		s.answer(t)
 	}
 }
 
-// release gives the volume's memory back.
+// release returns the volume's memory.
 func (s *Session) release(t *Task) {
 	if t.Kind == Read && t.Err == 0 && len(t.Pieces) > 0 {
 		s.volume.Release(t)
@@ -489,7 +490,7 @@ func (s *Session) release(t *Task) {
 	t.answer.lent = false
 }
 
-// answer ends a command whose only task is t: with its error, or without.
+// answer completes a command whose only task is t, with its error or success.
 func (s *Session) answer(t *Task) {
 	c, a := t.command, &t.answer
 	a.head, a.vec, a.at, a.last = a.head[:0], a.vec[:0], 0, true
@@ -509,8 +510,8 @@ func (s *Session) answer(t *Task) {
 	s.push(t)
 }
 
-// push has what a task has to say sent. A simple reply is one piece to the client, so what others say waits until all
-// of it is there; it is copied, as what it would hold of the volume may be what the rest of the reply waits for.
+// push queues a task's output. A simple reply must be contiguous, so the output of other commands waits until the reply
+// is complete. Waiting output is copied, because the memory it would hold may be what the rest of the reply needs.
 func (s *Session) push(t *Task) {
 	if s.half != nil && s.half != t.command {
 		s.detach(t)
@@ -523,7 +524,7 @@ func (s *Session) push(t *Task) {
 	}
 }
 
-// follow has a task's bytes be the next ones.
+// follow queues a task's bytes as the next to send.
 func (s *Session) follow(t *Task) {
 	s.half = nil
 	if !s.structured && !t.answer.last {
@@ -532,12 +533,12 @@ func (s *Session) follow(t *Task) {
 	s.out.Push(t)
 }
 
-// pieces sends what was read.
+// pieces queues the data of a read.
 func (s *Session) pieces(t *Task) {
 	c, a := t.command, &t.answer
-	last := c.next == c.length && c.doing == 0 // and what was done before is sent before
+	last := c.next == c.length && c.doing == 0 // the tasks done before it are queued ahead of it
 	a.last, a.at, a.vec = last, 0, a.vec[:0]
-	a.head = a.head[:0] // if it moves when it grows, vectors keep what they point into
+	a.head = a.head[:0] // head may move when it grows; vectors keep pointing into the old array
 	switch {
 	case !s.structured:
 		if !c.told {
@@ -558,7 +559,7 @@ func (s *Session) pieces(t *Task) {
 	}
 }
 
-// chunks makes a chunk of each run of data or zeros.
+// chunks creates one chunk per run of data or zeros.
 func (s *Session) chunks(t *Task, last bool) {
 	a, offset := &t.answer, t.Offset
 	for i := 0; i < len(t.Pieces); {
@@ -588,7 +589,7 @@ func flag(done bool) uint16 {
 	return 0
 }
 
-// dataChunk writes the header of a chunk of data.
+// dataChunk appends the header of a data chunk.
 func (s *Session) dataChunk(t *Task, last bool, offset uint64, n uint32) {
 	a := &t.answer
 	at := len(a.head)
@@ -597,7 +598,7 @@ func (s *Session) dataChunk(t *Task, last bool, offset uint64, n uint32) {
 	a.vec = append(a.vec, a.head[at:])
 }
 
-// run sends pieces as bytes.
+// run appends pieces as bytes.
 func (s *Session) run(a *answer, pieces []Piece) {
 	for _, p := range pieces {
 		if p.Data != nil {
@@ -610,7 +611,7 @@ func (s *Session) run(a *answer, pieces []Piece) {
 	}
 }
 
-// status answers which extents are allocated.
+// status answers which extents are allocated, merging neighbours in the same state.
 func (s *Session) status(c *command) {
 	t := s.spokesman(c)
 	a := &t.answer
@@ -651,7 +652,7 @@ func (s *Session) status(c *command) {
 	s.push(t)
 }
 
-// Vectors appends what is to be sent, at most so many pieces of memory.
+// Vectors appends the output, at most `most` slices.
 func (s *Session) Vectors(into [][]byte, most int) [][]byte {
 	for i := range s.out.N {
 		t := *s.out.At(i)
@@ -665,7 +666,7 @@ func (s *Session) Vectors(into [][]byte, most int) [][]byte {
 	return into
 }
 
-// Sent says that so many bytes of Vectors are sent.
+// Sent reports that n bytes of Vectors have been sent.
 func (s *Session) Sent(n int) {
 	for n > 0 {
 		t := *s.out.First()
@@ -683,7 +684,7 @@ func (s *Session) Sent(n int) {
 	}
 }
 
-// sent ends a task of which everything has been sent.
+// sent finishes a task whose output has been sent completely.
 func (s *Session) sent(t *Task) {
 	c, last := t.command, t.answer.last
 	s.release(t)
@@ -698,8 +699,8 @@ func (s *Session) sent(t *Task) {
 	s.proceed(c)
 }
 
-// Detach copies what of the volume's memory waits to be sent, and gives it back: a client that takes nothing does not
-// hold others up.
+// Detach copies pending output out of the volume's memory and releases that memory, so that a client that does not read
+// cannot hold up others.
 func (s *Session) Detach() {
 	for i := range s.out.N {
 		s.detach(*s.out.At(i))
@@ -726,7 +727,7 @@ func (s *Session) detach(t *Task) {
 	a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
 }
 
-// Fail ends the session: what waits to be sent is given back. Tasks under way still come to Finish.
+// Fail ends the session and releases all pending output. Tasks with the volume must still be passed to Finish.
 func (s *Session) Fail(err error) {
 	if s.err == nil {
 		s.err = err

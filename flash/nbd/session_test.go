@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// transmission is a session of an export, and what it has to say as text.
+// transmission returns a session of an export.
 func transmission(e Export, structured bool, limits Limits) *Session {
 	var s *Session
 	h := &Handshake{chosen: e, structured: structured, context: structured}
@@ -17,16 +17,16 @@ func transmission(e Export, structured bool, limits Limits) *Session {
 	return s
 }
 
-// heard is all that a session has to say, which is sent with that.
+// heard returns, formatted, all pending output of a session and marks it as sent.
 func heard(s *Session) string {
 	b := slices.Concat(s.Vectors(nil, math.MaxInt)...)
 	s.Sent(len(b))
 	return sent(b)
 }
 
-// TestRefusals asks for every command with every flag, within a volume, up to its end and beyond it, of exports of
-// all kinds: what may be done is begun, or answered if there is nothing to do, and what may not has an error that the
-// protocol allows; the payload of a write that is refused is skipped.
+// TestRefusals sends every command with every flag, for ranges inside, at the end of, and beyond a volume, to exports
+// of all kinds. Permitted commands start tasks, or are answered if there is no work to do; others get an error that the
+// protocol permits, and the payload of a refused write is skipped.
 func TestRefusals(t *testing.T) {
 	const size = 1 << 30
 	ranges := []span{
@@ -34,7 +34,7 @@ func TestRefusals(t *testing.T) {
 		{0, Window}, {0, Window + 1}, {0, MaxPayload}, {0, MaxPayload + 1},
 		{7, maxWaste}, {size, maxWaste}, {size, maxWaste + 1}, {1, math.MaxUint32},
 	}
-	for export := range 6 { // plain, with structured replies, and with contexts, to be written or not
+	for export := range 6 { // plain, structured, and with contexts; writable and read-only
 		structured, context, readOnly := export%3 > 0, export%3 > 1, export > 2
 		for kind := range CmdBlockStatus + 2 {
 			for flags := range uint16(64) {
@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// answered says what is wrong with how a session goes on after the header of its first command.
+// answered returns what is wrong with a session's reaction to the header of its first command.
 func answered(s *Session, a *asked, wrong []Errno) error {
 	b, starts := slices.Concat(s.Vectors(nil, math.MaxInt)...), s.Starts(nil)
 	owed := 0
@@ -109,12 +109,12 @@ func answered(s *Session, a *asked, wrong []Errno) error {
 	return nil
 }
 
-// ribbon is a volume whose extents are given, one after the other, to who asks for each where the one before ends.
+// ribbon is a volume with a scripted sequence of extents, which must be queried contiguously.
 type ribbon struct {
 	tape
 	extents  []extent
 	at, left uint64
-	lost     bool // somebody has asked for another place
+	lost     bool // a query was not contiguous
 }
 
 func (r *ribbon) Extent(offset, n uint64) (uint64, bool, error) {
@@ -131,8 +131,8 @@ type extent struct {
 	err       error
 }
 
-// TestStatus holds how what a volume says of its extents is told: what is alike becomes one, of what is asked for
-// nothing but that, and no more than one answer may have.
+// TestStatus verifies how extents are reported: neighbours in the same state are merged, the reply is clipped to the
+// request, and it has at most the permitted number of extents.
 func TestStatus(t *testing.T) {
 	stripes := func(n int, last ...extent) (all []extent) {
 		for i := range n {
@@ -177,7 +177,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestLimitsHaveLeast holds that whatever the limits are a command can be done, and no more than one if they are too
+// TestLimitsHaveLeast verifies that a command can run whatever the limits are, and only one at a time if they are too
 // small for more.
 func TestLimitsHaveLeast(t *testing.T) {
 	if l := DefaultLimits(); l != (Limits{Depth: 128, Memory: 8388608, Ahead: 4}) {
@@ -204,13 +204,13 @@ func TestLimitsHaveLeast(t *testing.T) {
 	v := &tape{size: 1 << 20}
 	read := AppendRequest(nil, 0, CmdRead, 1, 0, Window)
 	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} {
-		// for a byte less than two reads, and for both
+		// one byte less than two reads need, and enough for both
 		s := transmission(Export{Volume: v}, true, Limits{Depth: 3, Memory: memory, Ahead: 1})
 		if n := s.Input(append(read, read...)); n != want*requestSize || s.Stalled() != (want == 1) {
 			t.Errorf("of two reads with memory for %d bytes %d bytes are taken, stalled %v", memory, n, s.Stalled())
 		}
 	}
-	// what moves no bytes over the connection needs no memory
+	// commands without payload need no memory
 	s := transmission(Export{Volume: v}, true, Limits{Depth: 3})
 	if n := s.Input(AppendRequest(AppendRequest(read, 0, CmdCache, 2, 0, 2*Window), 0, CmdFlush, 3, 0, 0)); n != 3*
 		requestSize || s.Stalled() {
@@ -218,8 +218,8 @@ func TestLimitsHaveLeast(t *testing.T) {
 	}
 }
 
-// TestHalfAnswered has a read fail of which a part is on its way while a write comes: nothing more is taken, begun or
-// kept.
+// TestHalfAnswered has a partially answered read fail while a write is being received: the session consumes, starts and
+// keeps no more.
 func TestHalfAnswered(t *testing.T) {
 	v := &tape{size: 1 << 20, written: 1 << 20}
 	s := transmission(Export{Volume: v}, false, Limits{Depth: 4, Memory: 4 * Window, Ahead: 2})
@@ -246,8 +246,8 @@ func TestHalfAnswered(t *testing.T) {
 	}
 }
 
-// TestFailGivesAllBack has a connection break while there is a task everywhere where one can be: on its way to the
-// client and waiting for that, not yet begun, with the volume, and filled with what comes.
+// TestFailGivesAllBack breaks the connection while there is a task in every possible place: being sent, held behind it,
+// not yet started, with the volume, and being filled.
 func TestFailGivesAllBack(t *testing.T) {
 	v := &tape{size: 1 << 20, written: 1 << 20}
 	s := transmission(Export{Volume: v}, false, Limits{Depth: 5, Memory: 5 * Window, Ahead: 2})
@@ -279,8 +279,8 @@ func TestFailGivesAllBack(t *testing.T) {
 	}
 }
 
-// TestDisconnect holds that nothing is taken behind a client's goodbye, for which there is always room, that what was
-// asked for before it is answered, and that it is over then.
+// TestDisconnect verifies that a disconnect is always accepted, that no input is consumed after it, that earlier
+// commands are answered, and that the session is over then.
 func TestDisconnect(t *testing.T) {
 	v := &tape{size: 1 << 20}
 	s := transmission(Export{Volume: v}, true, Limits{Depth: 1})
@@ -298,8 +298,7 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestFirstErrorCounts has two parts of a command fail in different ways: its client is told of the one that came
-// first.
+// TestFirstErrorCounts has two parts of a command fail with different errors: the client receives the first.
 func TestFirstErrorCounts(t *testing.T) {
 	for _, kind := range []Command{CmdRead, CmdWrite} {
 		v := &tape{size: 1 << 20}
@@ -321,7 +320,7 @@ func TestFirstErrorCounts(t *testing.T) {
 	}
 }
 
-// TestBuffers holds that memory has the least of the sizes that it is kept in, and that what has another is not kept.
+// TestBuffers verifies that a buffer has the smallest sufficient size class, and that other sizes are not pooled.
 func TestBuffers(t *testing.T) {
 	most := Window + maxPieces*40
 	for n, want := range map[int]int{
@@ -338,7 +337,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocated does what clients do all the time, again and again.
+// TestNothingIsAllocated repeats the common operations and verifies that they do not allocate.
 func TestNothingIsAllocated(t *testing.T) {
 	data := make([]byte, 4096)
 	for _, structured := range []bool{true, false} {
@@ -371,7 +370,7 @@ func TestNothingIsAllocated(t *testing.T) {
 				said += n
 			}
 		}
-		for range 50 { // until every task has been of use for everything
+		for range 50 { // until every recycled task has been used for everything
 			round()
 		}
 		if n := testing.AllocsPerRun(20, round); n > 0 || said < Window {

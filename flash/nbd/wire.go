@@ -9,19 +9,19 @@ import (
 const (
 	magicServer     = 0x4e42444d41474943 // "NBDMAGIC"
 	magicOption     = 0x49484156454F5054 // "IHAVEOPT"
-	magicReply      = 0x3e889045565a9    // of an option
+	magicReply      = 0x3e889045565a9    // reply to an option
 	magicRequest    = 0x25609513
 	magicSimple     = 0x67446698
 	magicStructured = 0x668e33ef
 )
 
-// Flags of the handshake, the same bits for the server (of 16) and the client (of 32).
+// Handshake flags, the same bits for the server (16 bits wide) and the client (32 bits).
 const (
 	FlagFixedNewstyle = 1 << 0
 	FlagNoZeroes      = 1 << 1
 )
 
-// Option is what a client asks for before transmission.
+// Option is a client's request before transmission.
 type Option uint32
 
 // The options.
@@ -37,7 +37,7 @@ const (
 	OptSetMetaContext  Option = 10
 )
 
-// Reply is what the server says to an option. Those with the highest bit are errors.
+// Reply is the type of the server's reply to an option. Types with the highest bit set are errors.
 type Reply uint32
 
 // The replies.
@@ -57,10 +57,10 @@ const (
 	ReplyTooBig      Reply = replyError | 9
 )
 
-// Failed reports whether a reply is an error.
+// Failed reports whether the reply is an error.
 func (r Reply) Failed() bool { return r&replyError != 0 }
 
-// Kinds of information about an export.
+// Types of information about an export.
 const (
 	InfoExport      = 0
 	InfoName        = 1
@@ -68,7 +68,7 @@ const (
 	InfoBlockSize   = 3
 )
 
-// Flags of an export.
+// Transmission flags of an export.
 const (
 	FlagHasFlags   = 1 << 0
 	FlagReadOnly   = 1 << 1
@@ -82,7 +82,7 @@ const (
 	FlagFastZeroes = 1 << 11
 )
 
-// Command is what a client asks for during transmission.
+// Command is a client's request during transmission.
 type Command uint16
 
 // The commands.
@@ -97,7 +97,7 @@ const (
 	CmdBlockStatus Command = 7
 )
 
-// Flags of a command.
+// Command flags.
 const (
 	CmdFUA      = 1 << 0
 	CmdNoHole   = 1 << 1
@@ -106,7 +106,7 @@ const (
 	CmdFastZero = 1 << 4
 )
 
-// Chunks of a structured reply, and its flag.
+// Types of structured reply chunks, and their flag.
 const (
 	ChunkDone = 1 << 0
 
@@ -118,13 +118,13 @@ const (
 	ChunkErrorOffset = 1<<15 + 2
 )
 
-// Flags of an extent of base:allocation.
+// Extent flags of base:allocation.
 const (
 	StateHole = 1 << 0
 	StateZero = 1 << 1
 )
 
-// Errno is an error as the protocol has it; 0 is none.
+// Errno is an error number of the protocol; 0 is success.
 type Errno uint32
 
 // The errors.
@@ -145,7 +145,7 @@ var errnoNames = map[Errno]string{
 	EOVERFLOW: "too long", ENOTSUP: "not supported", ESHUTDOWN: "shutting down",
 }
 
-// Error says which.
+// Error describes the error, or gives its number if it is unknown.
 func (e Errno) Error() string {
 	if s, ok := errnoNames[e]; ok {
 		return "nbd: " + s
@@ -162,10 +162,10 @@ const (
 	simpleSize     = 16
 	structuredSize = 20
 	exportSize     = 10  // size and flags that answer OptExportName
-	exportPad      = 124 // zeros behind them, for clients that want them
+	exportPad      = 124 // zero padding after them, for clients that want it
 )
 
-// MaxString bounds names and messages, in bytes.
+// MaxString is the maximum length of names and messages, in bytes.
 const MaxString = 4096
 
 // OptionHeader is the header of a client's option.
@@ -184,7 +184,7 @@ func AppendOption(b []byte, o Option, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// ReplyHeader is the header of the server's answer to an option.
+// ReplyHeader is the header of the server's reply to an option.
 type ReplyHeader []byte
 
 // Magic, Option, Reply and Length are its fields.
@@ -193,7 +193,7 @@ func (h ReplyHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8
 func (h ReplyHeader) Reply() Reply   { return Reply(binary.BigEndian.Uint32(h[12:])) }
 func (h ReplyHeader) Length() uint32 { return binary.BigEndian.Uint32(h[16:]) }
 
-// AppendReply appends the answer to an option.
+// AppendReply appends a reply to an option.
 func AppendReply(b []byte, o Option, r Reply, payload []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, magicReply)
 	b = binary.BigEndian.AppendUint32(b, uint32(o))
@@ -223,10 +223,10 @@ func AppendRequest(b []byte, flags uint16, c Command, cookie, offset uint64, len
 	return binary.BigEndian.AppendUint32(b, length)
 }
 
-// SimpleHeader is a simple reply; what was read follows it.
+// SimpleHeader is a simple reply; the data of a read follow it.
 type SimpleHeader []byte
 
-// Valid reports whether it is one. Error and Cookie are its fields.
+// Valid reports whether the magic number matches. Error and Cookie are its fields.
 func (h SimpleHeader) Valid() bool    { return binary.BigEndian.Uint32(h) == magicSimple }
 func (h SimpleHeader) Error() Errno   { return Errno(binary.BigEndian.Uint32(h[4:])) }
 func (h SimpleHeader) Cookie() uint64 { return binary.BigEndian.Uint64(h[8:]) }
@@ -240,7 +240,7 @@ func appendSimple(b []byte, e Errno, cookie uint64) []byte {
 // ChunkHeader is the header of a chunk of a structured reply.
 type ChunkHeader []byte
 
-// Valid reports whether it is one. Flags, Type, Cookie and Length are its fields.
+// Valid reports whether the magic number matches. Flags, Type, Cookie and Length are its fields.
 func (h ChunkHeader) Valid() bool    { return binary.BigEndian.Uint32(h) == magicStructured }
 func (h ChunkHeader) Flags() uint16  { return binary.BigEndian.Uint16(h[4:]) }
 func (h ChunkHeader) Type() uint16   { return binary.BigEndian.Uint16(h[6:]) }

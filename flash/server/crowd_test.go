@@ -26,8 +26,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// crowd is everybody at once at one small pool: clients over iWARP and NBD, programs that change files and names, and
-// who looks after it.
+// crowd is a set of concurrent users of one small pool: clients over iWARP and NBD, programs that change files and
+// names, and maintenance.
 type crowd struct {
 	t     *testing.T
 	pool  *ctl.Pool
@@ -35,13 +35,13 @@ type crowd struct {
 	s     *server.Server
 	ended atomic.Bool
 	all   sync.WaitGroup
-	turns int // of each
+	turns int // per member
 	taken atomic.Int64
 }
 
 const crowdFile = 192 * ctl.Page
 
-// image is what each byte of a file may be: what it is known to be, or anything that was sent and not answered.
+// image holds the possible values of each byte of a file: the known value, or any that was sent and not confirmed.
 type image struct {
 	known []byte
 	maybe map[int][]byte
@@ -49,7 +49,7 @@ type image struct {
 
 func newImage(n int) *image { return &image{known: make([]byte, n), maybe: map[int][]byte{}} }
 
-// sent notes bytes that may be there or not; there, that they are.
+// sent records bytes that may have been written.
 func (m *image) sent(at int, b []byte) {
 	for i, x := range b {
 		m.maybe[at+i] = append(m.maybe[at+i], x)
@@ -63,7 +63,7 @@ func (m *image) there(at int, b []byte) {
 	}
 }
 
-// differs says where what was read cannot be.
+// differs returns an error if the bytes read are not possible.
 func (m *image) differs(at int, got []byte) error {
 	for i, x := range got {
 		if x != m.known[at+i] && !bytes.Contains(m.maybe[at+i], []byte{x}) {
@@ -73,7 +73,7 @@ func (m *image) differs(at int, got []byte) error {
 	return nil
 }
 
-// member has somebody take his turns, until they are over.
+// member runs a user's turns in a goroutine until they are used up.
 func (w *crowd) member(name string, seed uint64, turn func(r *rand.Rand) error) {
 	w.all.Add(1)
 	go func() {
@@ -91,7 +91,7 @@ func (w *crowd) member(name string, seed uint64, turn func(r *rand.Rand) error) 
 	}()
 }
 
-// some is a range of a file, and random bytes for it.
+// some returns a random range of a file and random bytes for it.
 func some(r *rand.Rand, size int) (at int, b []byte) {
 	n := 1 + r.IntN([]int{16, 5000, 5 * ctl.Page}[r.IntN(3)])
 	b = make([]byte, n)
@@ -104,7 +104,7 @@ func some(r *rand.Rand, size int) (at int, b []byte) {
 	return at, b
 }
 
-// over is a client over iWARP: what it has read, written and been told is durable is as it says.
+// over is an iWARP client that checks reads, writes and confirmed durability against its image.
 func (w *crowd) over(address, file string, seed uint64, m *image) {
 	var c *client.Client
 	var f *client.File
@@ -115,7 +115,7 @@ func (w *crowd) over(address, file string, seed uint64, m *image) {
 			c, err = dial(w.t, address, client.DefaultConfig())
 			if errors.Is(err, verbs.ErrRejected) && rejected < 1000 {
 				rejected++
-				time.Sleep(time.Millisecond) // the places of connections that have just ended are not free yet
+				time.Sleep(time.Millisecond) // places of connections that have just ended are not free yet
 				return nil
 			}
 			if err != nil {
@@ -138,7 +138,7 @@ func (w *crowd) over(address, file string, seed uint64, m *image) {
 			if _, err := f.WriteAt(b, int64(at)); err != nil {
 				return errors.Join(err, c.Close())
 			}
-			// A read behind it sees it, and whatever was read is there.
+			// A read after it sees it, and bytes that were read have been written.
 			got := make([]byte, len(b))
 			if _, err := f.ReadAt(got, int64(at)); err != nil {
 				return errors.Join(err, c.Close())
@@ -188,7 +188,7 @@ func (w *crowd) over(address, file string, seed uint64, m *image) {
 	})
 }
 
-// overNBD is a client over NBD.
+// overNBD is an NBD client.
 func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 	var c *nbdtest.Client
 	refused := 0
@@ -204,7 +204,7 @@ func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 			if err = c.Go(file, true); err != nil && refused < 1000 {
 				refused++
 				c = nil
-				time.Sleep(time.Millisecond) // the place that the last connection had is not free yet
+				time.Sleep(time.Millisecond) // the place of the previous connection is not free yet
 				return nc.Close()
 			}
 			if err != nil {
@@ -275,7 +275,7 @@ func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 	})
 }
 
-// mine is a program with a directory of its own, in which it makes, changes, renames and removes files.
+// mine is a program with its own directory, in which it creates, changes, renames and removes files.
 func (w *crowd) mine(dir string, seed uint64, files map[string][]byte) {
 	root := cfs.Cred{}
 	w.member(dir, seed, func(r *rand.Rand) error {
@@ -344,7 +344,7 @@ func unless(err, is error) error {
 	return err
 }
 
-// is holds the content of a file.
+// is verifies the contents of a file.
 func is(f *cfs.File, want []byte) error {
 	got := make([]byte, len(want)+1)
 	n, err := f.ReadAt(got, 0)
@@ -359,9 +359,9 @@ func is(f *cfs.File, want []byte) error {
 	return nil
 }
 
-// TestCrowd holds that what each of many was told stays so, whatever all others do: clients over iWARP and NBD,
-// programs that cut, move and remove files, checks, flushes, checkpoints and collection in a pool that is nearly
-// full, and the end of the server in the midst of it. FARFLASH_LONG=1 goes on for longer.
+// TestCrowd verifies that all confirmed results persist under full concurrency: iWARP and NBD clients, programs that
+// truncate, rename and remove files, checks, flushes, checkpoints and garbage collection in a nearly full pool, and a
+// drain of the server in the middle. FARFLASH_LONG=1 runs longer.
 func TestCrowd(t *testing.T) { ways(t, testCrowd) }
 
 func testCrowd(t *testing.T) {
@@ -376,7 +376,7 @@ func testCrowd(t *testing.T) {
 	if _, err := pool.Format(o, 8<<20, path); err != nil {
 		t.Fatal(err)
 	}
-	d := begin(t, nil) // for its loops, and how it is left
+	d := begin(t, nil) // for its loops and its checks at the end
 	o.Loops = d.loops
 	var err error
 	if w.pool, _, err = pool.Open(o, path); err != nil {
@@ -410,7 +410,7 @@ func testCrowd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.WriteAt(make([]byte, crowdFile), 0) // so that there is something to collect soon
+		_, err = f.WriteAt(make([]byte, crowdFile), 0) // so that garbage collection starts soon
 		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +430,8 @@ func testCrowd(t *testing.T) {
 		owned[dir] = map[string][]byte{}
 		w.mine(dir, 100+i, owned[dir])
 	}
-	// Others look, and change what is in use: a file that is exported grows, and is cut to what it was.
+	// Maintenance that checks the pool and changes files in use: an exported file grows, and is truncated to its old
+	// size.
 	w.member("who looks", 200, func(r *rand.Rand) error {
 		switch r.IntN(6) {
 		case 0:
@@ -451,7 +452,7 @@ func testCrowd(t *testing.T) {
 		return errors.Join(err, f.Close())
 	})
 
-	// The server ends when half of the turns are taken, or a little later.
+	// The server is drained when about half of the turns are used up.
 	for w.taken.Load() < int64(w.turns)*9/2 && !t.Failed() {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -24,9 +24,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestCrowdOnFailingDevice holds that when a device fails under a server nobody waits for ever: whoever asks is
-// answered or loses his connection, the server ends when it is told to, nothing of it is left, and what a cut leaves
-// is a sound pool with every page that was said to be durable.
+// TestCrowdOnFailingDevice verifies that no client hangs when a device fails under a server: each request is answered
+// or its connection is lost, the server drains, no resource leaks, and after a power loss the pool is sound and has
+// every page that was confirmed as durable.
 func TestCrowdOnFailingDevice(t *testing.T) { ways(t, testCrowdOnFailingDevice) }
 
 func testCrowdOnFailingDevice(t *testing.T) {
@@ -98,10 +98,10 @@ func failingRound(t *testing.T, seed uint64) {
 	far, near, _ := s.Addresses()
 
 	var all sync.WaitGroup
-	var durable [4][64]uint64 // by page of the first exports: what is said to be on flash; version 0 is none
+	var durable [4][64]uint64 // by page of the first exports: the confirmed durable version; 0 is none
 	var newest [4]uint64
-	// versions that were under way when their connection ended: the server may come to them later than to what others
-	// bring
+	// Versions outstanding when their connection ended. The server may write them after later writes from other
+	// connections.
 	var loose [4]map[uint64]bool
 	for i := range 4 {
 		loose[i] = map[uint64]bool{}
@@ -112,7 +112,7 @@ func failingRound(t *testing.T, seed uint64) {
 				if err != nil {
 					continue
 				}
-				var under []uint64 // versions that nothing says have been written
+				var under []uint64 // versions without confirmation
 				if f, err := c.Open(fmt.Sprintf("export%d", i), verbs.RemoteRead|verbs.RemoteWrite); err == nil {
 					for range 12 {
 						page := r.IntN(64)
@@ -123,7 +123,7 @@ func failingRound(t *testing.T, seed uint64) {
 							_, err = f.WriteAt(b, int64(page)*ctl.Page)
 						} else if _, err = f.WriteDurable(b, int64(page)*ctl.Page); err == nil {
 							durable[i][page] = newest[i]
-							under = under[:0] // a connection's requests are done in order
+							under = under[:0] // the requests of a connection are executed in order
 						}
 						if err == nil && r.IntN(3) == 0 {
 							_, err = f.ReadAt(make([]byte, 5*ctl.Page), int64(r.IntN(50))*ctl.Page)
@@ -133,7 +133,7 @@ func failingRound(t *testing.T, seed uint64) {
 						}
 					}
 				}
-				_ = c.Close() // whatever comes of it
+				_ = c.Close() // ignoring errors
 				for _, v := range under {
 					loose[i][v] = true
 				}
@@ -169,11 +169,11 @@ func failingRound(t *testing.T, seed uint64) {
 						}
 					}
 				}
-				_ = nc.Close() // whatever comes of it
+				_ = nc.Close() // ignoring errors
 			}
 		})
 	}
-	all.Go(func() { // and files
+	all.Go(func() { // file operations
 		r := rand.New(rand.NewPCG(seed, 9))
 		for k := range 120 {
 			name := fmt.Sprintf("/f%d", r.IntN(5))
@@ -184,7 +184,7 @@ func failingRound(t *testing.T, seed uint64) {
 			if err != nil {
 				continue
 			}
-			_, _ = f.WriteAt(make([]byte, 5000), int64(r.IntN(10*ctl.Page))) // it may fail, as all of them
+			_, _ = f.WriteAt(make([]byte, 5000), int64(r.IntN(10*ctl.Page))) // these may fail, as all of them
 			_ = f.Truncate(int64(r.IntN(15 * ctl.Page)))
 			_ = f.Close()
 			if r.IntN(3) == 0 {
@@ -217,7 +217,7 @@ func failingRound(t *testing.T, seed uint64) {
 	for _, v := range p.Check(false).Violations {
 		t.Errorf("seed %d: %v", seed, v)
 	}
-	_ = p.Close() // whether it can be written is the device's affair
+	_ = p.Close() // whether it can be written depends on the device
 	if sc.Loops != nil {
 		if err := sc.Loops.Close(); err != nil {
 			t.Error(err)
@@ -269,7 +269,7 @@ func failingRound(t *testing.T, seed uint64) {
 	}
 }
 
-// versionPage is a page that says which version of which page it is; version 0 is all zeros.
+// versionPage returns a page that encodes a version and a page number; version 0 is all zeros.
 func versionPage(version uint64, page int) []byte {
 	b := make([]byte, ctl.Page)
 	for i := 0; version > 0 && i < len(b); i += 4 {

@@ -15,31 +15,31 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Files is what there is to be served. It is called by the connections' goroutines, side by side; errors that are
-// fs.ErrNotExist or fs.ErrPermission are told apart. Names are as Name has them.
+// Files is the set of files to export. Implementations must be safe for concurrent use by the connections' goroutines.
+// Errors that wrap fs.ErrNotExist or fs.ErrPermission get a status of their own. Names are normalized by Name.
 type Files interface {
-	// Open finds a file and holds it where it is until its Close. It grants at most these rights.
+	// Open opens a file and pins its location until Close. It grants at most these rights.
 	Open(name string, rights verbs.Rights) (File, error)
-	// List is the names of all files, one after the other, as far as they are taken. An error is the last.
+	// List yields the names of all files. An error is the last element.
 	List() iter.Seq2[string, error]
 }
 
-// Name is the one spelling of an export's name, by which its limits and uses are kept: file systems take d//f and
-// /d/f/ for d/f.
+// Name normalizes an export's name, so that limits and use counts do not depend on its spelling: file systems treat
+// d//f and /d/f/ as d/f.
 func Name(path string) string {
 	return strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
 }
 
-// File is a range of the pool that stays where it is.
+// File is a pinned range of the pool.
 type File struct {
-	Base, Size uint64 // bytes
+	Base, Size uint64 // in bytes
 	Rights     verbs.Rights
 	Close      func() error
 }
 
 const change = verbs.RemoteWrite | verbs.RemoteAtomic
 
-// Tree is a file system as Files, as one of its users sees it.
+// Tree exports a file system with the credentials of one user.
 func Tree(tree *cfs.FS, who cfs.Cred) Files { return files{tree, who} }
 
 type files struct {
@@ -47,7 +47,7 @@ type files struct {
 	who  cfs.Cred
 }
 
-// Open implements Files. Atomics read and change.
+// Open implements Files. Atomics need both read and write permission.
 func (t files) Open(name string, rights verbs.Rights) (File, error) {
 	may := verbs.Rights(0)
 	for _, r := range []struct {
@@ -99,7 +99,7 @@ func (t files) List() iter.Seq2[string, error] {
 	}
 }
 
-// uses counts, by name, how often an export is open.
+// uses counts the opens of each export, by name.
 type uses struct {
 	mu   sync.Mutex
 	open map[string]int
@@ -123,7 +123,7 @@ func (u *uses) give(name string) {
 	}
 }
 
-// exports is what one connection sees of the files: control.Exports.
+// exports is a connection's view of the files, as control.Exports.
 type exports struct{ s *Server }
 
 // Open implements control.Exports.
@@ -149,7 +149,7 @@ func (e exports) Open(name string, rights verbs.Rights) (c verbs.RegionConfig, c
 	return c, func() { e.s.closed(name, f) }, nil
 }
 
-// closed ends a use of an export.
+// closed releases one use of an export.
 func (s *Server) closed(name string, f File) {
 	s.uses.give(name)
 	if err := f.Close(); err != nil {
@@ -177,7 +177,7 @@ func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
 	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
 }
 
-// volumes is the files over NBD. The empty name is the default one.
+// volumes exports the files over NBD. The empty name is the default export.
 type volumes struct {
 	s      *Server
 	listed bool
@@ -232,10 +232,10 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		Close: func() { v.s.closed(name, f) }}, nil
 }
 
-// nbdExports lists names to who may connect: before TLS, where TLS is needed, that is nobody.
+// nbdExports returns the exports of an NBD client. Where TLS is required, names are listed only after TLS.
 func (s *Server) nbdExports(state *tls.ConnectionState) (nbd.Exports, error) {
 	return volumes{s, state != nil || !s.cfg.nbdSecret()}, nil
 }
 
-// Page is the controller's.
+// Page is the page size of the controller.
 const Page = ctl.Page

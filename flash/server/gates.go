@@ -8,18 +8,18 @@ import (
 	"farflash/flash/qos"
 )
 
-// turn is what waits for its turn at a gate.
+// turn is an access waiting at a gate.
 type turn struct {
 	gate *gate
 	what any
 }
 
-// gates carries out what package qos decides: it has the clock and the timer.
+// gates executes the decisions of package qos; it owns the clock and the timer.
 type gates struct {
 	mu      sync.Mutex
 	policy  *qos.Scheduler[turn]
 	tenants map[string]int
-	rest    int // the tenant of exports without a limit
+	rest    int // tenant of exports without a limit
 	began   time.Time
 	timer   *time.Timer
 	closed  bool
@@ -51,16 +51,16 @@ func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	return g, nil
 }
 
-// gate is where the accesses of one use of an export wait for their turn.
+// gate is the queue of one use of an export.
 type gate struct {
 	g      *gates
 	tenant int
-	begin  func(what any) // called once for what has entered, on any goroutine, unless it was withdrawn
-	refuse func(what any) // called instead for what enters after shut; nil if it never is
-	gone   bool           // held by g.mu
+	begin  func(what any) // starts an access that entered and was not withdrawn, once, on any goroutine
+	refuse func(what any) // called instead for accesses that enter after shut; nil if shut is never called
+	gone   bool           // guarded by g.mu
 }
 
-// of is a gate of an export; nil if nothing is limited.
+// of returns a gate for an export, or nil if there are no limits.
 func (g *gates) of(name string) *gate {
 	if g == nil {
 		return nil
@@ -72,7 +72,7 @@ func (g *gates) of(name string) *gate {
 	return &gate{g: g, tenant: t}
 }
 
-// enter has something begin, now or later, that makes the device read or write so many bytes.
+// enter queues an access that makes the device read or write this many bytes. It starts now or later.
 func (x *gate) enter(bytes int, what any) {
 	x.g.mu.Lock()
 	if x.gone {
@@ -85,14 +85,14 @@ func (x *gate) enter(bytes int, what any) {
 	x.g.run()
 }
 
-// withdraw takes out something that waits, and reports whether it did: what does not wait has begun.
+// withdraw removes a queued access and reports whether it was still queued; otherwise it has started.
 func (x *gate) withdraw(what any) bool {
 	x.g.mu.Lock()
 	defer x.g.mu.Unlock()
 	return len(x.g.policy.Withdraw(x.tenant, func(t turn) bool { return t.gate == x && t.what == what })) > 0
 }
 
-// shut refuses what waits, and what comes.
+// shut refuses all queued and future accesses.
 func (x *gate) shut() {
 	x.g.mu.Lock()
 	x.gone = true
@@ -103,7 +103,7 @@ func (x *gate) shut() {
 	}
 }
 
-// leave says that what has begun has what it asked for, or cannot have it.
+// leave reports that an access that started has its data, or has failed.
 func (x *gate) leave(bytes int) {
 	x.g.mu.Lock()
 	x.g.policy.Done(int64(bytes))
@@ -114,7 +114,7 @@ func (x *gate) leave(bytes int) {
 	}
 }
 
-// run begins what may.
+// run starts all accesses that the policy permits now.
 func (g *gates) run() {
 	for {
 		g.mu.Lock()
@@ -132,7 +132,7 @@ func (g *gates) run() {
 	}
 }
 
-// open lets everything begin that waits.
+// open starts everything that is queued, without limits from now on.
 func (g *gates) open() {
 	if g == nil {
 		return
@@ -153,7 +153,7 @@ func (g *gates) close() {
 	g.mu.Unlock()
 }
 
-// waiting is how many accesses wait.
+// waiting is the number of queued accesses.
 func (g *gates) waiting() int {
 	if g == nil {
 		return 0

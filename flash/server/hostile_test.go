@@ -19,7 +19,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// peer is a client that may do anything: an iWARP connection without the client package's care.
+// peer is a client without the checks of package client: a raw iWARP connection.
 type peer struct {
 	t testing.TB
 	*stream.Conn
@@ -53,7 +53,7 @@ func (p *peer) open(name string, rights verbs.Rights) control.Reply {
 	return r
 }
 
-// ends posts work and holds that the server ends the connection for it.
+// ends posts work and verifies that the server ends the connection.
 func (p *peer) ends(label string, work ...verbs.Work) {
 	p.t.Helper()
 	if err := p.Post(work...); err != nil {
@@ -80,12 +80,11 @@ func (p *peer) ends(label string, work ...verbs.Work) {
 	}
 }
 
-// secret is what no attacker may see.
+// secret is data that no attacker may see.
 var secret = bytes.Repeat([]byte("secret! "), 1024)
 
-// TestAttackSTag (RFC 5042, 6.1.1, 6.2.1, 6.3.1): an STag is of no use on another connection, even one that may open
-// the same export; nor is a guess, its neighbour, one that was closed, or one with flags that the region does not
-// have.
+// TestAttackSTag (RFC 5042, 6.1.1, 6.2.1, 6.3.1): an STag is useless on another connection, even one that may open the
+// same export; so are a guessed STag, its neighbour, a closed one, and one with flags that the region does not allow.
 func TestAttackSTag(t *testing.T) { ways(t, testAttackSTag) }
 
 func testAttackSTag(t *testing.T) {
@@ -128,8 +127,8 @@ func testAttackSTag(t *testing.T) {
 	}
 }
 
-// TestAttackBounds (RFC 5042, 6.2.1, 6.3.1): not one byte beyond an export is read or written, whatever offset and
-// length are.
+// TestAttackBounds (RFC 5042, 6.2.1, 6.3.1): no byte beyond an export is read or written, whatever the offset and
+// length.
 func TestAttackBounds(t *testing.T) { ways(t, testAttackBounds) }
 
 func testAttackBounds(t *testing.T) {
@@ -163,7 +162,7 @@ func testAttackBounds(t *testing.T) {
 	}
 }
 
-// TestAttackRights (RFC 5042, 6.3.4, 6.3.5): who opened for one thing cannot do another.
+// TestAttackRights (RFC 5042, 6.3.4, 6.3.5): an export opened with one right does not permit other operations.
 func TestAttackRights(t *testing.T) { ways(t, testAttackRights) }
 
 func testAttackRights(t *testing.T) {
@@ -194,8 +193,8 @@ func testAttackRights(t *testing.T) {
 	p.ends("revoking the server's region", verbs.Work{Op: wire.SendInv, Local: make([]byte, 16), Invalidate: r.STag})
 }
 
-// TestAttackExports (RFC 5042, 6.4.1): exports open are bounded, for a connection and for all; what a connection had
-// open is free when it has ended.
+// TestAttackExports (RFC 5042, 6.4.1): the number of open exports is bounded per connection and in total; a
+// connection's exports are released when it ends.
 func TestAttackExports(t *testing.T) { ways(t, testAttackExports) }
 
 func testAttackExports(t *testing.T) {
@@ -215,7 +214,7 @@ func testAttackExports(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	for i := 0; ; i++ { // the server sees the end soon after
+	for i := 0; ; i++ { // the server notices the end a little later
 		if _, err := b.control.Open("disk", all); err == nil {
 			break
 		} else if i == 1000 {
@@ -225,12 +224,12 @@ func testAttackExports(t *testing.T) {
 	}
 }
 
-// TestAttackControl sends requests of the control protocol that are none: the server answers or ends the connection,
-// and goes on for others.
+// TestAttackControl sends malformed control requests: the server answers or ends the connection, and continues to serve
+// others.
 func TestAttackControl(t *testing.T) { ways(t, testAttackControl) }
 
 func testAttackControl(t *testing.T) {
-	// requests that are only refused leave their connection open
+	// Requests that are only refused leave their connection open.
 	d := begin(t, func(c *server.Config) { c.Connections = 32 })
 	draw := rng.NewStream(1, "requests")
 	for i := range 60 {
@@ -249,7 +248,7 @@ func testAttackControl(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range int(draw.IntN(3)) {
-			_ = p.Post(verbs.Work{Op: wire.Imm, Immediate: draw.Uint64()}) // what comes of it is the server's to say
+			_ = p.Post(verbs.Work{Op: wire.Imm, Immediate: draw.Uint64()}) // the server decides how to react
 		}
 	}
 	if _, err := d.open(d.dial(), "disk").WriteDurable([]byte{1}, 0); err != nil {
@@ -257,7 +256,7 @@ func testAttackControl(t *testing.T) {
 	}
 }
 
-// TestAttackBytes sends bytes that are no MPA, or only its beginning, and random ones after a good startup.
+// TestAttackBytes sends bytes that are not MPA, truncated startup frames, and random bytes after a valid startup.
 func TestAttackBytes(t *testing.T) { ways(t, testAttackBytes) }
 
 func testAttackBytes(t *testing.T) {
@@ -286,7 +285,7 @@ func testAttackBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := 0; ; i++ { // a moment may pass until the last of them is seen to have gone
+	for i := 0; ; i++ { // the server may need a moment to notice that the last of them has closed
 		c, err := dial(t, d.address(), client.DefaultConfig())
 		if err == nil {
 			if _, err := d.open(c, "disk").WriteDurable([]byte{1}, 0); err != nil {
@@ -301,8 +300,8 @@ func testAttackBytes(t *testing.T) {
 	}
 }
 
-// TestAttackFlood (RFC 5042, 6.4.1): connections that say nothing, or a byte now and then, are bounded in number and
-// time, take no place from who is known, and are gone after the deadline.
+// TestAttackFlood (RFC 5042, 6.4.1): silent or trickling connections are bounded in number and time, claim no place of
+// authenticated clients, and are closed at the deadline.
 func TestAttackFlood(t *testing.T) { ways(t, testAttackFlood) }
 
 func testAttackFlood(t *testing.T) {
@@ -340,7 +339,7 @@ func testAttackFlood(t *testing.T) {
 	}
 }
 
-// TestAttackPlaces holds that there are never more connections than may be, and that one that ends makes room.
+// TestAttackPlaces verifies the maximum number of connections, and that one that ends frees a place.
 func TestAttackPlaces(t *testing.T) { ways(t, testAttackPlaces) }
 
 func testAttackPlaces(t *testing.T) {
@@ -369,8 +368,7 @@ func testAttackPlaces(t *testing.T) {
 	}
 }
 
-// TestAttackDrip (RFC 5042, 6.4.1): a frame that comes a byte at a time ends its connection after Progress, whatever
-// comes.
+// TestAttackDrip (RFC 5042, 6.4.1): a frame that trickles in byte by byte ends its connection after Progress.
 func TestAttackDrip(t *testing.T) { ways(t, testAttackDrip) }
 
 func testAttackDrip(t *testing.T) {
@@ -401,7 +399,7 @@ func testAttackDrip(t *testing.T) {
 	}
 }
 
-// TestAttackMemory (RFC 5042, 6.4.3.3, 6.4.4): clients that ask for as much as they can and take nothing hold no more
+// TestAttackMemory (RFC 5042, 6.4.3.3, 6.4.4): clients that request as much as they can and do not read hold no more
 // than their share of the pool's memory, so that others are served, and are cut off after Progress.
 func TestAttackMemory(t *testing.T) { ways(t, testAttackMemory) }
 
@@ -425,7 +423,7 @@ func testAttackMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := stream.DefaultConfig()
-		cfg.Polled = true // nothing is read unless somebody looks
+		cfg.Polled = true // reads only when polled
 		c, err := stream.Client(nc, a.NewDomain(0), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// volume is a file over NBD, for one connection, whose tasks wait for their turn if there are limits. leave is called
-// when the connection ends; it may be nil.
+// volume returns a file as an NBD volume for one connection; its tasks queue at a gate if there are limits. leave, if
+// not nil, must be called when the connection ends.
 func (s *Server) volume(name string, f File) (v nbd.Volume, leave func(), err error) {
 	v, err = volume.New(s.cfg.Pool, f.Base, f.Size)
 	x := s.gates.of(name)
@@ -22,21 +22,21 @@ func (s *Server) volume(name string, f File) (v nbd.Volume, leave func(), err er
 	return l, x.shut, nil
 }
 
-// limited is a volume whose tasks wait for their turn.
+// limited is a volume whose tasks queue at a gate.
 type limited struct {
 	nbd.Volume
 	gate *gate
 }
 
-// Start implements nbd.Volume. Tasks wait one by one, so that none waits for the cost of another.
+// Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
 func (l limited) Start(tasks []*nbd.Task) {
 	for _, t := range tasks {
 		l.gate.enter(cost(t), t)
 	}
 }
 
-// cost is how many bytes a task has the device read or write. Pages that are freed, and flushes, of what was paid for
-// when it was written, are operations without bytes.
+// cost is the number of bytes that a task makes the device read or write. Freed pages cost no bytes, and neither do
+// flushes, whose data were charged when written; both count as operations only.
 func cost(t *nbd.Task) int {
 	switch {
 	case t.Kind == nbd.Flush || t.Kind == nbd.Trim:
@@ -67,7 +67,7 @@ func (l limited) refuse(what any) {
 	t.Done(t)
 }
 
-// store is a file over iWARP, for one connection, whose accesses wait for their turn if there are limits.
+// store returns a file as a store for one iWARP connection; its accesses queue at a gate if there are limits.
 func (s *Server) store(name string, f File) (verbs.Store, error) {
 	x := s.gates.of(name)
 	if x == nil {
@@ -83,13 +83,13 @@ var _ interface {
 	verbs.Forgetter
 } = waiting{}
 
-// waiting is a store whose accesses wait before it is asked for them.
+// waiting is a store whose accesses queue at a gate first.
 type waiting struct {
-	*extent.Extent // which reports what is lost, too
+	*extent.Extent // also a verbs.Reporter
 	gate           *gate
 }
 
-// behind tells a gate when an access has what it asked for. The access has waited already.
+// behind notifies a gate when an access has its data. The access has already passed the gate.
 type behind struct{ gate *gate }
 
 // Enter implements extent.Gate.
@@ -98,7 +98,7 @@ func (behind) Enter(_ int, begin func()) { begin() }
 // Leave implements extent.Gate.
 func (b behind) Leave(bytes int) { b.gate.leave(bytes) }
 
-// withdrawn is the Private of an access that the store was never asked for.
+// withdrawn is the Private of an access that was withdrawn before it reached the store.
 type withdrawn struct{}
 
 var errGone = errors.New("the connection has ended")

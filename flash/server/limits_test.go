@@ -15,7 +15,7 @@ import (
 	"farflash/flash/verbs/control"
 )
 
-// nbd is a client of an export over NBD.
+// nbd connects an NBD client to an export.
 func (d *daemon) nbd(name string) *nbdtest.Client {
 	d.t.Helper()
 	_, at, _ := d.s.Addresses()
@@ -26,15 +26,14 @@ func (d *daemon) nbd(name string) *nbdtest.Client {
 	return c
 }
 
-// limited serves NBD, with an export that has a limit.
+// limited serves NBD with a limit on one export.
 func limited(l qos.Limit) func(*server.Config) {
 	return func(c *server.Config) {
 		c.NBD, c.Limits = "127.0.0.1:0", map[string]qos.Limit{"/disk//": l}
 	}
 }
 
-// TestOneName holds that an export has its limit and the number of its uses whatever spelling of its name a client
-// asks for.
+// TestOneName verifies that an export's limit and use count apply whatever spelling of its name a client uses.
 func TestOneName(t *testing.T) { ways(t, testOneName) }
 
 func testOneName(t *testing.T) {
@@ -69,7 +68,7 @@ func testOneName(t *testing.T) {
 	}
 }
 
-// deep is files in a folder d.
+// deep is a set of files in a folder d.
 type deep struct{ server.Files }
 
 func (x deep) Open(name string, rights verbs.Rights) (server.File, error) {
@@ -80,8 +79,8 @@ func (x deep) Open(name string, rights verbs.Rights) (server.File, error) {
 	return x.Files.Open(at, rights)
 }
 
-// TestEverythingIsCharged holds that what makes the device write or read waits for its bytes, whatever command asks
-// for it, and what frees pages for an operation.
+// TestEverythingIsCharged verifies that every command that makes the device write or read is charged its bytes, and one
+// that frees pages is charged an operation.
 func TestEverythingIsCharged(t *testing.T) { ways(t, testEverythingIsCharged) }
 
 func testEverythingIsCharged(t *testing.T) {
@@ -108,12 +107,12 @@ func testEverythingIsCharged(t *testing.T) {
 			}
 		}
 		if took := time.Since(from); took < 240*time.Millisecond {
-			// what the first one costs is over before the second one begins
+			// the cost of the first delays the second
 			t.Errorf("%s took %v", name, took)
 		}
 		d.end()
 	}
-	// What is freed costs nothing of a rate of bytes, so a disk is trimmed at once.
+	// Freed pages cost no bytes of a rate limit, so trimming a disk is immediate.
 	c := begin(t, limited(qos.Limit{Bytes: 1 << 10})).nbd("disk")
 	for range 4 {
 		if e, err := c.Do(0, nbd.CmdWriteZeroes, 0, size, nil); e != 0 || err != nil {
@@ -122,13 +121,13 @@ func testEverythingIsCharged(t *testing.T) {
 	}
 }
 
-// TestGoneLeavesTheQueue holds that what clients asked for that have gone waits no more: their places are free, and
-// the next one's turn comes.
+// TestGoneLeavesTheQueue verifies that requests of clients that have left are withdrawn from the queue: their places
+// are freed and the next request proceeds.
 func TestGoneLeavesTheQueue(t *testing.T) { ways(t, testGoneLeavesTheQueue) }
 
 func testGoneLeavesTheQueue(t *testing.T) {
 	d := begin(t, func(c *server.Config) {
-		limited(qos.Limit{Bytes: 64})(c) // a page a minute
+		limited(qos.Limit{Bytes: 64})(c) // one page per minute
 		c.Metrics = "127.0.0.1:0"
 	})
 	for range 8 {
@@ -141,7 +140,7 @@ func testGoneLeavesTheQueue(t *testing.T) {
 		p := d.dial()
 		f := d.open(p, "disk")
 		for range 4 {
-			go func() { _, _ = f.ReadAt(make([]byte, 4096), 0) }() // ends with its connection
+			go func() { _, _ = f.ReadAt(make([]byte, 4096), 0) }() // returns when its connection ends
 		}
 		d.until("farflash_accesses_waiting 7\n", "farflash_accesses_waiting 8\n")
 		_, _ = c.Close(), p.Close()
@@ -157,7 +156,7 @@ func testGoneLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// until waits until one of some lines is in /metrics.
+// until waits until /metrics contains one of the lines.
 func (d *daemon) until(lines ...string) {
 	d.t.Helper()
 	for range 500 {

@@ -19,13 +19,13 @@ func add(to *verbs.Counters, c verbs.Counters) {
 	to.Stalls += c.Stalls
 }
 
-// metric is one line of /metrics.
+// metric is one sample of /metrics.
 type metric struct {
 	name, kind, help string
 	value            float64
 }
 
-// measure reads all metrics.
+// measure collects all metrics.
 func (s *Server) measure() []metric {
 	s.mu.Lock()
 	sum, conns, early := s.past, len(s.conns), len(s.early)
@@ -72,7 +72,7 @@ func (s *Server) measure() []metric {
 	}
 }
 
-// serveMetrics answers in Prometheus' text format, version 0.0.4.
+// serveMetrics responds in the Prometheus text format, version 0.0.4.
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
 	for _, m := range s.measure() {
@@ -80,5 +80,5 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 			m.kind, m.name, m.value)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	_, _ = w.Write([]byte(b.String())) // who does not read it does not miss it
+	_, _ = w.Write([]byte(b.String())) // a failed response concerns only the reader
 }

@@ -19,7 +19,7 @@ func (d *daemon) nbdAddress() string {
 	return at
 }
 
-// silent connects to NBD and says nothing.
+// silent connects to NBD and sends no bytes.
 func (d *daemon) silent() net.Conn {
 	d.t.Helper()
 	nc, err := net.Dial("tcp", d.nbdAddress())
@@ -30,8 +30,8 @@ func (d *daemon) silent() net.Conn {
 	return nc
 }
 
-// TestNBDPlaces holds that who is not known takes no place of those who are, and that one for whom there is no place
-// is told so.
+// TestNBDPlaces verifies that unauthenticated clients claim no place of authenticated ones, and that a client beyond
+// the limit receives an error.
 func TestNBDPlaces(t *testing.T) { ways(t, testNBDPlaces) }
 
 func testNBDPlaces(t *testing.T) {
@@ -55,7 +55,7 @@ func testNBDPlaces(t *testing.T) {
 	d.until("farflash_handshakes 21\n")
 }
 
-// TestNBDPlacesTLS is the same where certificates say who a client is.
+// TestNBDPlacesTLS is the same with clients identified by certificates.
 func TestNBDPlacesTLS(t *testing.T) { ways(t, testNBDPlacesTLS) }
 
 func testNBDPlacesTLS(t *testing.T) {
@@ -66,7 +66,7 @@ func testNBDPlacesTLS(t *testing.T) {
 	})
 	for range 10 {
 		d.silent()
-		nbdtest.Dial(t, d.nbdAddress()) // greets, and no more
+		nbdtest.Dial(t, d.nbdAddress()) // completes the greeting only
 	}
 	for range 2 {
 		c := nbdtest.Dial(t, d.nbdAddress())
@@ -86,8 +86,8 @@ func testNBDPlacesTLS(t *testing.T) {
 	}
 }
 
-// TestNBDDrains holds that the end of a server waits for clients of NBD, of whatever kind, within its limit and no
-// longer, and takes nothing new meanwhile.
+// TestNBDDrains verifies that Drain waits for NBD clients of every kind, up to its limit, and accepts no new ones in
+// the meantime.
 func TestNBDDrains(t *testing.T) { ways(t, testNBDDrains) }
 
 func testNBDDrains(t *testing.T) {
@@ -98,7 +98,7 @@ func testNBDDrains(t *testing.T) {
 		t.Fatal(e, err)
 	}
 	for range 8 {
-		if _, err := c.Send(0, nbd.CmdRead, 0, size, nil); err != nil { // and takes nothing of it
+		if _, err := c.Send(0, nbd.CmdRead, 0, size, nil); err != nil { // and reads no reply
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func testNBDDrains(t *testing.T) {
 	d.drain = 300 * time.Millisecond
 	d.end()
 	if took := time.Since(from); took > 20*time.Second {
-		// far below the other limits, and far above what a busy machine needs
+		// far below the other limits, and far above the needs of a busy machine
 		t.Errorf("it took %v to drain within 300 ms", took)
 	}
 	if _, err := net.Dial("tcp", at); err == nil {
@@ -119,8 +119,7 @@ func testNBDDrains(t *testing.T) {
 	}
 }
 
-// TestNBDMayBeSilent holds that the limit of silent connections is not for clients of NBD: a quiet device is one that
-// is in use.
+// TestNBDMayBeSilent verifies that the idle limit does not apply to NBD clients: a quiet device is still in use.
 func TestNBDMayBeSilent(t *testing.T) { ways(t, testNBDMayBeSilent) }
 
 func testNBDMayBeSilent(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"farflash/flash/ctl"
 )
 
-// TestReplacedWhileOpen holds that each use of an export is of the file that had the name when it was opened, up to
-// its own end: whoever has a name open twice, before and after the file was replaced, and closes one use, goes on
-// with the other one's file, which stays where it is even when its name is gone.
+// TestReplacedWhileOpen verifies that each use of an export refers, until it is closed, to the file that had the name
+// when it was opened. A client that has a name open twice, before and after the file was replaced, and closes one use
+// keeps the other file, which stays pinned even after its name is gone.
 func TestReplacedWhileOpen(t *testing.T) { ways(t, testReplacedWhileOpen) }
 
 func testReplacedWhileOpen(t *testing.T) {
@@ -33,7 +33,7 @@ func testReplacedWhileOpen(t *testing.T) {
 		if err := d.tree.Remove(root, "/disk"); err != nil {
 			t.Fatal(err)
 		}
-		// Whoever is given addresses now is not given those.
+		// New files must not be allocated at those addresses.
 		var others []*cfs.File
 		want := bytes.Repeat([]byte{7}, ctl.Page)
 		for _, name := range []string{"/a", "/b", "/c", "/d"} {

@@ -1,17 +1,17 @@
-// Package server is the daemon that gives a pool's files to the network: iWARP connections whose peers read, write
-// and change files with one-sided operations, the same files over NBD, and /metrics for who watches it.
+// Package server is the daemon that exports a pool's files to the network: over iWARP, where clients read, write and
+// modify files with one-sided operations; over NBD; and with a /metrics endpoint for monitoring.
 //
-// New checks a Config, Listen begins to serve, and Drain ends it: what was begun is finished within a bound, and
-// nothing more is taken in. Files is what is served, and Tree a file system of flash/cfs as that. Every connection is
-// a protection domain of its own, whose STags no other connection can use.
+// New checks a Config, Listen starts serving, and Drain stops: outstanding operations get bounded time to finish, and
+// no more are accepted. Files is the set of files to export; Tree exports a file system of flash/cfs. Every connection
+// has a protection domain of its own, whose STags no other connection can use.
 //
-// Only this machine is served, unless there is TLS 1.3 with either certificates of clients or a token, which a client
-// sends as MPA's private data and nowhere but within TLS; everything else is refused before a socket is opened.
-// /metrics is for this machine only. Connections, handshakes, exports open and memory are bounded: a connection can
-// hold no more than its share of the pool's pages, whatever it asks for.
+// Only local clients are served unless TLS 1.3 is configured together with either client certificates or a token, which
+// a client sends as MPA private data and only over TLS; New rejects any other configuration before a socket is opened.
+// /metrics is always local. Connections, handshakes, open exports and memory are bounded: a connection cannot hold more
+// than its share of the pool's pages.
 //
-// What it leaves out: who made the certificates, rights of single clients (all see what Files shows), and formatting.
-// The threats that it meets are RFC 5042's; docs/flash/security.md names the test of each.
+// The package leaves out certificate management, per-client rights (all clients see the same Files) and formatting. Its
+// threat model is that of RFC 5042; docs/flash/security.md names the test for each threat.
 package server
 
 import (
@@ -39,43 +39,44 @@ import (
 	"farflash/flash/wire"
 )
 
-// Config is what is served, and to whom. DefaultConfig has the limits.
+// Config configures a Server: the files and who may use them. DefaultConfig sets the limits.
 type Config struct {
 	Pool  *ctl.Pool
 	Files Files
-	// Default is the file that NBD's empty name is; empty: none.
+	// Default is the file behind NBD's empty export name; empty: none.
 	Default string
-	// ReadOnly serves reads only.
+	// ReadOnly permits reads only.
 	ReadOnly bool
 
-	Address string      // of iWARP; empty: none
-	NBD     string      // of NBD; empty: none
-	Metrics string      // of /metrics; empty: none
-	TLS     *tls.Config // the server's certificate, and ClientCAs if clients need one; nil: no TLS
-	Token   []byte      // what clients need, at least 16 bytes, at most 256; nil: none
+	Address string      // iWARP listen address; empty: not served
+	NBD     string      // NBD listen address; empty: not served
+	Metrics string      // /metrics listen address; empty: not served
+	TLS     *tls.Config // server certificate, and ClientCAs if clients need one; nil: no TLS
+	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
 
-	Connections int           // of iWARP at once
-	Handshakes  int           // connections that are not yet known, at once, of iWARP and of NBD each
-	PerExport   int           // how often one export may be open
-	Open        int           // exports of one connection
-	Reads       int           // reads and atomics of one connection under way (IRD)
-	Handshake   time.Duration // bounds TLS and MPA's startup, each
-	Progress    time.Duration // bounds one frame
-	// of iWARP, without a frame; 0: for ever. Clients of NBD, whose devices may be quiet for days, have no such limit
+	Connections int           // maximum number of iWARP connections
+	Handshakes  int           // maximum number of unauthenticated connections, for iWARP and NBD each
+	PerExport   int           // maximum number of simultaneous opens of an export
+	Open        int           // maximum number of open exports per connection
+	Reads       int           // maximum outstanding reads and atomics per connection (IRD)
+	Handshake   time.Duration // time limit of TLS and of MPA startup, each
+	Progress    time.Duration // time limit of one frame
+	// Idle is the maximum time between iWARP frames; 0: unlimited. NBD clients have no such limit, because a device may
+	// be quiet for days.
 	Idle time.Duration
-	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best.
-	// They are closed after the pool.
+	// Loops, if set, do the I/O of connections without TLS and, ideally, of the pool's devices (pool.Options). The
+	// caller closes them after the pool.
 	Loops *uring.Loops
-	// Limits are of exports, by name, in whatever spelling; others have none.
+	// Limits are rate limits by export name, in any spelling; other exports are unlimited.
 	Limits map[string]qos.Limit
-	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0:
+	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
-	// Notice, if set, is told what is worth a line in a log.
+	// Notice, if set, receives messages worth logging.
 	Notice func(string)
 }
 
-// DefaultConfig is 64 connections of 16 reads, with deadlines of seconds.
+// DefaultConfig returns a configuration for 64 connections with 16 reads each and timeouts of seconds.
 func DefaultConfig() Config {
 	return Config{
 		Default: "disk", Connections: 64, Handshakes: 32, PerExport: 1024, Open: 64, Reads: 16,
@@ -83,8 +84,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// local reports whether an address is this machine's alone. The name is looked up once, and what is listened on is
-// what was found.
+// local resolves an address and reports whether it is a loopback address. The server listens on the resolved address,
+// so a later change of the name has no effect.
 func local(address string) (*net.TCPAddr, bool, error) {
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -93,16 +94,16 @@ func local(address string) (*net.TCPAddr, bool, error) {
 	return a, a.IP != nil && a.IP.IsLoopback(), nil
 }
 
-// nbdSecret reports whether NBD is for those with TLS only.
+// nbdSecret reports whether NBD clients must use TLS.
 func (c *Config) nbdSecret() bool { return c.TLS != nil }
 
-// Check says what is wrong with what c has to say of the network: what New would say, before there is a pool.
+// Check validates the network settings. It returns the error that New would, without needing a pool.
 func (c *Config) Check() error {
 	_, err := c.check()
 	return err
 }
 
-// check says what is wrong, and where c listens.
+// check validates the network settings and resolves the listen addresses.
 func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 	certified := c.TLS != nil && c.TLS.ClientCAs != nil
 	for _, n := range []struct {
@@ -158,7 +159,7 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 	return addresses, nil
 }
 
-// Server serves. Its methods may be called from anywhere.
+// Server is the daemon. It is safe for concurrent use.
 type Server struct {
 	cfg     Config
 	at      [3]*net.TCPAddr
@@ -178,22 +179,21 @@ type Server struct {
 
 	mu      sync.Mutex
 	conns   map[*stream.Conn]bool
-	early   map[net.Conn]bool // in their handshakes
-	places  int               // of conns, taken or promised
+	early   map[net.Conn]bool // still in their handshakes
+	places  int               // of Connections, claimed or reserved
 	ending  bool
-	past    verbs.Counters // of connections that have ended
+	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
 
 	accepted, refused, failed, denied atomic.Int64
 }
 
-// segment is how many pages one segment of a write can touch.
+// segment is the maximum number of pages that one segment of a write can touch.
 const segment = wire.MaxULPDU/Page + 2
 
-// window is how many bytes of a read are asked for at a time, in a pool of so many pages of memory. A connection
-// holds a window for each of its reads, one more of the read that is being sent, and a segment of a write. Three
-// quarters of the pool's memory are divided among the connections that there can be; so none waits for pages that
-// another does not give back.
+// window is the number of bytes of a read requested at a time, in a pool with this many frames. A connection holds one
+// window per read, a second window for the read being sent, and one segment of a write. Three quarters of the pool's
+// memory are divided among the maximum number of connections, so none of them ever waits for pages that another holds.
 func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
 	window := ((share-segment)/(c.Reads+1) - 1) * Page
@@ -205,14 +205,14 @@ func (c *Config) window(frames int) (int, error) {
 	return window, nil
 }
 
-// CheckMemory says what is wrong with c for a pool of so many pages of memory: what New would say, before there is a
+// CheckMemory validates c for a pool with this many frames. It returns the error that New would, without needing a
 // pool.
 func (c *Config) CheckMemory(frames int) error {
 	_, err := c.window(frames)
 	return err
 }
 
-// New checks a configuration. Nothing is listened on yet.
+// New validates a configuration. It does not listen yet.
 func New(cfg Config) (*Server, error) {
 	at, err := cfg.check()
 	if err == nil && (cfg.Pool == nil || cfg.Files == nil) {
@@ -264,10 +264,10 @@ func (s *Server) notice(format string, args ...any) {
 	}
 }
 
-// errToken is all that a client with a wrong token is told.
+// errToken is the only answer to a client with a wrong token.
 var errToken = errors.New("not allowed")
 
-// admit looks at a client's token.
+// admit verifies a client's token, in constant time.
 func (s *Server) admit(request wire.StartupFields) error {
 	if s.cfg.Token == nil {
 		return nil
@@ -280,7 +280,7 @@ func (s *Server) admit(request wire.StartupFields) error {
 	return nil
 }
 
-// Listen opens the sockets and begins to serve. After an error nothing is open.
+// Listen opens the sockets and starts serving. After an error no socket is open.
 func (s *Server) Listen() (err error) {
 	defer func() {
 		if err != nil {
@@ -305,7 +305,7 @@ func (s *Server) Listen() (err error) {
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
 		c.Early = s.cfg.Handshakes
-		// NBD has the last quarter of the memory, less what the controller needs itself.
+		// NBD gets half of the last quarter of the memory; the rest of that is the controller's own.
 		budget := s.cfg.Pool.Frames() * Page / 8
 		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
 		c.Limits.Memory = max(nbd.Window, min(c.Limits.Memory, budget/c.Most))
@@ -341,7 +341,7 @@ func (s *Server) Listen() (err error) {
 	return nil
 }
 
-// Addresses are where iWARP, NBD and /metrics are, empty for what is not served.
+// Addresses returns the addresses of iWARP, NBD and /metrics, empty where not served.
 func (s *Server) Addresses() (iwarp, nbd, metrics string) {
 	text := func(l net.Listener) string {
 		if l == nil {
@@ -352,14 +352,14 @@ func (s *Server) Addresses() (iwarp, nbd, metrics string) {
 	return text(s.listener), text(s.nbdAt), text(s.metricsL)
 }
 
-// Connections is how many of iWARP are served.
+// Connections is the number of iWARP connections being served.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-// accept takes connections in. One that is too many is closed at once.
+// accept accepts connections and closes those beyond the limit on handshakes.
 func (s *Server) accept() {
 	defer s.running.Done()
 	for wait := time.Millisecond; ; {
@@ -378,17 +378,17 @@ func (s *Server) accept() {
 		switch {
 		case ending:
 			if err == nil {
-				_ = nc.Close() // it came too late
+				_ = nc.Close() // the server is draining
 			}
 			return
 		case err == nil:
 			s.refused.Add(1)
-			_ = nc.Close() // whoever it is sees that it is closed
+			_ = nc.Close() // the client sees the close
 		case errors.Is(err, net.ErrClosed):
 			s.notice("nothing more is accepted: %v", err)
 			return
 		default:
-			// Out of descriptors, say: they come back when connections end.
+			// A transient error, such as running out of descriptors, which become available when connections end.
 			s.notice("accepting: %v", err)
 			time.Sleep(wait)
 			wait = min(2*wait, time.Second)
@@ -396,10 +396,10 @@ func (s *Server) accept() {
 	}
 }
 
-// errMany is what a client is told for whom there is no place.
+// errMany is the error for clients beyond Config.Connections.
 var errMany = errors.New("too many connections")
 
-// serve takes one connection from its first byte to its last.
+// serve handles one connection from start to end.
 func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
@@ -440,7 +440,7 @@ func (s *Server) serve(nc net.Conn) {
 	}
 }
 
-// begin does the handshakes.
+// begin performs the handshakes.
 func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server, error) {
 	if s.tls != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handshake)
@@ -459,7 +459,7 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 		if err := s.admit(r); err != nil {
 			return nil, err
 		}
-		// Only now is it known to be somebody who may; those who may not never take a place.
+		// The client is authenticated only now, so unauthenticated clients never claim a place.
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.places >= s.cfg.Connections {
@@ -474,8 +474,9 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 	return c, server, err
 }
 
-// Drain ends the server: nothing more is accepted, what connections have begun is finished, within a time, and they
-// are closed. The pool is the caller's to flush and close. It returns when no goroutine of the server's is left.
+// Drain stops the server: it accepts no more connections, gives operations already started up to within to finish, and
+// closes all connections. The caller flushes and closes the pool. Drain returns when none of the server's goroutines is
+// left.
 func (s *Server) Drain(within time.Duration) error {
 	s.mu.Lock()
 	s.ending = true
@@ -484,7 +485,7 @@ func (s *Server) Drain(within time.Duration) error {
 		errs = append(errs, s.listener.Close())
 	}
 	for nc := range s.early {
-		_ = nc.Close() // ends its handshake
+		_ = nc.Close() // aborts its handshake
 	}
 	var all sync.WaitGroup
 	for c := range s.conns {
@@ -511,5 +512,5 @@ func (s *Server) Drain(within time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// mostNBD bounds NBD's connections, so that each has memory for reads of some length.
+// mostNBD bounds the number of NBD connections, so that each has enough memory for long reads.
 const mostNBD = 16

@@ -38,7 +38,7 @@ const (
 	all  = verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic
 )
 
-// ways runs a test with connections that goroutines drive, and with ones that rings do, if there are any here.
+// ways runs a test with connections driven by goroutines and, where available, by io_uring loops.
 func ways(t *testing.T, test func(*testing.T)) {
 	t.Run("goroutines", test)
 	loops, err := pool.Threads(pool.DefaultOptions(), 1)
@@ -54,7 +54,7 @@ func ways(t *testing.T, test func(*testing.T)) {
 	t.Run("loops", test)
 }
 
-// daemon is a server on a pool of its own, with two files: disk and other.
+// daemon is a server on its own pool, with two files: disk and other.
 type daemon struct {
 	t     testing.TB
 	s     *server.Server
@@ -64,8 +64,8 @@ type daemon struct {
 	path  string
 	said  []string
 	mu    sync.Mutex
-	was   int           // goroutines
-	drain time.Duration // at the end
+	was   int           // goroutines before the test
+	drain time.Duration // time limit of the drain at the end
 }
 
 func begin(t testing.TB, change func(*server.Config)) *daemon {
@@ -131,7 +131,8 @@ func begin(t testing.TB, change func(*server.Config)) *daemon {
 	return d
 }
 
-// end drains the server and closes the pool: no region, page or goroutine is left, and everything holds.
+// end drains the server and closes the pool, and verifies that no region, page or goroutine is left and that all
+// invariants hold.
 func (d *daemon) end() {
 	if d.s == nil {
 		return
@@ -191,7 +192,7 @@ func (d *daemon) open(c *client.Client, name string) *client.File {
 	return f
 }
 
-// TestServe does with an export what can be done, from several goroutines, and finds it again through another
+// TestServe performs all operations on an export, from several goroutines, and verifies the data through another
 // connection.
 func TestServe(t *testing.T) { ways(t, testServe) }
 
@@ -262,7 +263,7 @@ func testServe(t *testing.T) {
 	}
 }
 
-// TestDurable holds that what WriteDurable has confirmed is there when the pool is found as after a crash.
+// TestDurable verifies that data confirmed by WriteDurable survive a crash.
 func TestDurable(t *testing.T) { ways(t, testDurable) }
 
 func testDurable(t *testing.T) {
@@ -272,7 +273,7 @@ func testDurable(t *testing.T) {
 	if _, err := f.WriteDurable(b, 1000); err != nil {
 		t.Fatal(err)
 	}
-	image := filepath.Join(t.TempDir(), "copy") // the device as it is now, without a word to the daemon
+	image := filepath.Join(t.TempDir(), "copy") // a copy of the device as it is now, without involving the daemon
 	if out, err := exec.Command("cp", d.path, image).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -297,8 +298,7 @@ func testDurable(t *testing.T) {
 	}
 }
 
-// TestDrain ends the server while clients write: what was confirmed before stays, and clients are told that the
-// connection is gone.
+// TestDrain drains the server while clients write: confirmed data persist, and clients see that the connection is gone.
 func TestDrain(t *testing.T) { ways(t, testDrain) }
 
 func testDrain(t *testing.T) {
@@ -354,7 +354,7 @@ func testDrain(t *testing.T) {
 	}
 }
 
-// authority makes certificates.
+// authority is a CA.
 type authority struct {
 	pool *x509.CertPool
 	cert *x509.Certificate
@@ -401,8 +401,7 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 
 var token = []byte("correct horse battery staple")
 
-// TestTLS holds that a server with TLS speaks nothing else, and nothing older than 1.3, and knows its clients by
-// certificate or token.
+// TestTLS verifies that a server with TLS accepts only TLS 1.3, and authenticates clients by certificate or token.
 func TestTLS(t *testing.T) { ways(t, testTLS) }
 
 func testTLS(t *testing.T) {
@@ -448,7 +447,7 @@ func testTLS(t *testing.T) {
 		cfg := mine()
 		spoil(&cfg)
 		c, err := dial(t, d.address(), cfg)
-		if err == nil { // with TLS 1.3 a client hears of its certificate after the handshake
+		if err == nil { // with TLS 1.3 a client learns only after the handshake that its certificate is rejected
 			_, err = c.Open("disk", all)
 			_ = c.Close()
 		}
@@ -466,7 +465,7 @@ func testTLS(t *testing.T) {
 		}
 	}
 	d.mu.Unlock()
-	// NBD as well: nothing is told before TLS.
+	// NBD as well: no information before TLS.
 	_, nbd, _ := d.s.Addresses()
 	nc, err := net.Dial("tcp", nbd)
 	if err != nil {
@@ -484,7 +483,8 @@ func testTLS(t *testing.T) {
 	}
 }
 
-// TestRefusesToStart holds that nothing is listened on beyond this machine without TLS and a way to know clients.
+// TestRefusesToStart verifies that the server does not listen on non-local addresses without TLS and client
+// authentication.
 func TestRefusesToStart(t *testing.T) {
 	a := newAuthority(t)
 	d := begin(t, nil)
@@ -537,7 +537,7 @@ func TestRefusesToStart(t *testing.T) {
 	}
 }
 
-// metrics is what /metrics says.
+// metrics returns the contents of /metrics.
 func (d *daemon) metrics() string {
 	d.t.Helper()
 	_, _, at := d.s.Addresses()
@@ -571,7 +571,7 @@ func testMetrics(t *testing.T) {
 	}
 }
 
-// TestLimit holds that an export has no more than its rate, and others are not held up.
+// TestLimit verifies that an export stays within its rate and that others are not delayed.
 func TestLimit(t *testing.T) { ways(t, testLimit) }
 
 func testLimit(t *testing.T) {
@@ -601,12 +601,12 @@ func testLimit(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(from); took < 200*time.Millisecond { // ten intervals of 20 ms; more is the machine's affair
+	if took := time.Since(from); took < 200*time.Millisecond { // ten intervals of 20 ms; a slow machine may take longer
 		t.Errorf("11 operations at 50 a second took %v", took)
 	}
 }
 
-// TestNBD has independent clients of NBD write and read a file, at a rate, and finds through iWARP what they wrote.
+// TestNBD has third-party NBD clients write and read a rate-limited file, and verifies their data through iWARP.
 func TestNBD(t *testing.T) { ways(t, testNBD) }
 
 func testNBD(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 )
 
 // TestSiwDaemon has an unmodified Linux kernel open an export of the daemon, write to it durably, and read it back,
-// by a program of some lines over its verbs (.ci/siw.c). What it wrote is what a client of ours finds.
+// with a small program over its verbs (.ci/siw.c). Our client then finds the data.
 func TestSiwDaemon(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Handshake, c.Progress = siwtest.Deadline, siwtest.Deadline })
 	_, port, err := net.SplitHostPort(d.address())
@@ -58,7 +58,7 @@ func TestSiwDaemon(t *testing.T) {
 	}
 }
 
-// noticed is a store that says when something in it was changed.
+// noticed is a store that signals when its contents change.
 type noticed struct {
 	verbs.Store
 	changed chan struct{}
@@ -72,8 +72,8 @@ func (n noticed) Put(a *verbs.Access) {
 	}
 }
 
-// perftest is the other side of Linux' perftest with -R: a connection on which the two tell each other versions,
-// sizes and keys, each message answered by one of the same kind, and then one for the data.
+// perftest is the other side of the Linux perftest tools with -R: one connection on which the two sides exchange
+// versions, sizes and keys, each message answered by one of the same kind, and a second one for the data.
 type perftest struct {
 	t      *testing.T
 	pool   *extent.Extent
@@ -82,12 +82,12 @@ type perftest struct {
 	store  noticed
 	read   func(b []byte, at uint64) error
 	l      *net.TCPListener
-	// The server's buffer, when it has said where it is.
+	// The server's buffer, once it has been announced.
 	stag    uint32
 	address uint64
 }
 
-// The message that has keys: of 56 bytes, big-endian, at these places.
+// Layout of the message with the keys: 56 bytes, big-endian, at these offsets.
 const (
 	perftestKeys    = 56
 	perftestSTag    = 16
@@ -156,7 +156,7 @@ func (p *perftest) accept(prepare func(*stream.Conn) error) *stream.Conn {
 	return c
 }
 
-// run starts a test's client in the machine, and serves it.
+// run starts a perftest client in the machine and serves it.
 func (p *perftest) run(command string) {
 	p.t.Helper()
 	lines := siwtest.Guest(p.t, "",
@@ -207,25 +207,25 @@ func (p *perftest) run(command string) {
 	if err := conn.Close(); err != nil {
 		p.t.Error(err)
 	}
-	// The table has the number of rounds first, and times of them.
+	// The table starts with the number of rounds, followed by times.
 	if !regexp.MustCompile(fmt.Sprintf(`^\s*%d\s+[0-9.]+`, perftestRounds)).MatchString(result) {
 		p.t.Errorf("%s: %q", command, result)
 	}
 }
 
-// TestSiwReadLatency serves a kernel's ib_read_lat: reads of flash.
+// TestSiwReadLatency serves a kernel's ib_read_lat with reads of flash.
 func TestSiwReadLatency(t *testing.T) { newPerftest(t).run("ib_read_lat") }
 
-// TestSiwWriteLatency is a client of a kernel's ib_write_lat: each side writes to the other's memory when it sees
-// what the other has written, and the last byte counts. Ours is flash. The other way round cannot be: there the
-// server writes first, which MPA forbids a responder to do before it has heard of the initiator (RFC 5044, 7.1.2,
-// rule 4), and ours keeps to that.
+// TestSiwWriteLatency is a client of a kernel's ib_write_lat: each side writes to the other's memory when it sees the
+// other's write, detected by the last byte. Our memory is flash. The opposite roles are impossible: the server would
+// write first, which MPA forbids a responder to do before it has received from the initiator (RFC 5044, 7.1.2, rule 4),
+// and ours obeys that.
 func TestSiwWriteLatency(t *testing.T) {
 	p := newPerftest(t)
 	page := make([]byte, perftestSize)
 	p.ask("ib_write_lat", false, func(c *stream.Conn) {
 		for count := byte(1); count <= perftestRounds; count++ {
-			// A write comes in several segments, of which the last has the last byte.
+			// A write arrives in several segments; the last one has the last byte.
 			for clear(page); page[len(page)-1] != count; {
 				<-p.store.changed
 				if err := p.read(page, 0); err != nil || page[len(page)-1] != count && page[len(page)-1] != count-1 {
@@ -243,7 +243,7 @@ func TestSiwWriteLatency(t *testing.T) {
 	})
 }
 
-// TestSiwReads is a client of a kernel's ib_read_lat, which has us read its memory.
+// TestSiwReads is a client of a kernel's ib_read_lat: we read its memory.
 func TestSiwReads(t *testing.T) {
 	p := newPerftest(t)
 	p.ask("ib_read_lat", true, func(c *stream.Conn) {
@@ -260,8 +260,9 @@ func TestSiwReads(t *testing.T) {
 	})
 }
 
-// ask starts a test's server in the machine, and is its client: it tells it what perftest's client tells, dials for
-// the data, and does data's part. A test whose server sees nothing of the data is told when it is over.
+// ask starts a perftest server in the machine and acts as its client: it exchanges the messages of perftest's client,
+// dials the data connection, and runs data. With over set, the server does not see the data operations and is sent a
+// message at the end.
 func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 	p.t.Helper()
 	port := p.l.Addr().(*net.TCPAddr).Port
@@ -273,14 +274,14 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 	siwtest.Until(p.t, lines, "begins: ")
 	dial := func(tries int) *stream.Conn {
 		cfg := stream.DefaultConfig()
-		// siw, having replied, misses what comes before it has changed over.
+		// After its reply, siw misses messages that arrive before it has switched to FPDUs.
 		cfg.Setup, cfg.Progress, cfg.Settle = siwtest.Deadline, siwtest.Deadline, time.Second
 		for try := 0; ; try++ {
 			nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if err == nil {
 				var c *stream.Conn
 				if c, err = stream.Client(nc, p.domain, cfg); err == nil {
-					// until it listens, qemu takes the connection and drops it
+					// until it listens, qemu accepts the connection and drops it
 					p.t.Cleanup(func() { c.Close() })
 					return c
 				}
@@ -307,7 +308,7 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 		}
 		return in[:x[0].Length]
 	}
-	// perftest's version, the sizes of a page and of a line of the cache, the MTU's number.
+	// perftest's version, page size, cache line size, and MTU code.
 	for _, text := range []string{"6.06" + strings.Repeat("\x00", 12), "\x00\x00\x10\x00", "\x00\x00\x00\x40",
 		"3\x00\x00\x40"} {
 		say([]byte(text))
@@ -331,7 +332,7 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 	}
 	c := conn.Counters()
 	for _, c := range []*stream.Conn{conn, tell} {
-		select { // its to close: perftest fails if it has nothing to disconnect
+		select { // let it close first: perftest fails if it has no connection to disconnect
 		case <-c.Done():
 		case <-time.After(siwtest.Deadline):
 		}

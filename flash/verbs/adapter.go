@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// Adapter is what connections of one process share: the table of STags, and the one lock
-// that atomics take. Its methods may be called from anywhere.
+// Adapter is the state that the connections of a process share: the STag table and the lock for atomics. It is safe for
+// concurrent use.
 type Adapter struct {
-	// Atomics exclude each other over the whole adapter (RFC 7306, 5.3): two regions may
-	// be the same memory. An atomic is some nanoseconds.
+	// atomics serializes atomics over the whole adapter (RFC 7306, 5.3), because two regions may overlap. An atomic
+	// takes some nanoseconds.
 	atomics sync.Mutex
 
 	mu      sync.RWMutex
@@ -22,8 +22,8 @@ type Adapter struct {
 	tags    tags
 }
 
-// NewAdapter returns an adapter. The key, from crypto/rand, is what its STags are drawn
-// with; a peer that does not know it cannot tell the next one.
+// NewAdapter returns an adapter. Draw the key from crypto/rand: STags are derived from it, and a peer that does not
+// know it cannot predict the next one.
 func NewAdapter(key [16]byte) (*Adapter, error) {
 	if key == ([16]byte{}) {
 		return nil, errors.New("the adapter's key is zero; draw it from crypto/rand")
@@ -35,25 +35,24 @@ func NewAdapter(key [16]byte) (*Adapter, error) {
 	return &Adapter{regions: map[uint32]*Region{}, tags: tags{block: block}}, nil
 }
 
-// Regions is how many regions are registered.
+// Regions is the number of registered regions.
 func (a *Adapter) Regions() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return len(a.regions)
 }
 
-// tagBits is how many of an STag's bits name a region; the other eight are Semantics.
+// tagBits is the number of STag bits that name a region; the other eight are Semantics.
 const tagBits = 24
 
-// tags draws the names of regions: a counter, put through a permutation of 24 bits that
-// only the key's owner can compute. So names are as hard to foretell as random ones, and
-// one comes again only after all others: RFC 5042, 6.1.1, asks for both.
+// tags generates region names: a counter passed through a keyed permutation of 24 bits. Without the key, names are as
+// hard to predict as random ones, and a name is reused only after all others (both are required by RFC 5042, 6.1.1).
 type tags struct {
 	block cipher.Block
 	next  uint32
 }
 
-// draw is the next name, never zero.
+// draw returns the next name, never zero.
 func (t *tags) draw() uint32 {
 	for {
 		n := t.next
@@ -64,8 +63,7 @@ func (t *tags) draw() uint32 {
 	}
 }
 
-// permute is a Feistel network of eight rounds over two halves of twelve bits, each
-// round's function a block of AES.
+// permute is an eight-round Feistel network over two 12-bit halves, with AES as the round function.
 func (t *tags) permute(n uint32) uint32 {
 	left, right := n>>12, n&0xFFF
 	var b [aes.BlockSize]byte
@@ -78,7 +76,7 @@ func (t *tags) permute(n uint32) uint32 {
 	return left<<12 | right
 }
 
-// name draws a name that no region has. There are at most maxRegions.
+// name draws an unused name. It terminates because at most maxRegions are in use. The caller holds a.mu.
 func (a *Adapter) name() uint32 {
 	for {
 		if n := a.tags.draw(); a.regions[n] == nil {
@@ -87,56 +85,55 @@ func (a *Adapter) name() uint32 {
 	}
 }
 
-// maxRegions bounds an adapter's regions: an eighth of the names, so that a guess is
-// wrong more often than not even then.
+// maxRegions limits an adapter's regions to an eighth of the names, so that even on a full adapter a guessed name is
+// more likely invalid than valid.
 const maxRegions = 1 << (tagBits - 3)
 
-// Domain is a protection domain: its connections reach its regions, and no others.
+// Domain is a protection domain: its connections can reach its regions only.
 type Domain struct {
 	adapter *Adapter
 	most    int
-	count   int // held by adapter.mu
+	count   int // guarded by adapter.mu
 }
 
-// NewDomain returns a domain of at most so many regions.
+// NewDomain returns a domain that can hold up to most regions.
 func (a *Adapter) NewDomain(most int) *Domain { return &Domain{adapter: a, most: most} }
 
-// Regions is how many regions are registered in the domain.
+// Regions is the number of regions registered in the domain.
 func (d *Domain) Regions() int {
 	d.adapter.mu.RLock()
 	defer d.adapter.mu.RUnlock()
 	return d.count
 }
 
-// RegionConfig is what a region is. One of Memory and Store is set.
+// RegionConfig describes a region. Exactly one of Memory and Store is set.
 type RegionConfig struct {
 	Memory []byte
-	// Store and the range of it.
+	// Store is the backing store; Offset and Length are the region's range in it.
 	Store          Store
 	Offset, Length uint64
-	// Base is the tagged offset of the first byte.
+	// Base is the tagged offset of the region's first byte.
 	Base   uint64
 	Rights Rights
-	// Allowed are the semantics that the peer may ask for; Default holds where it asks
-	// for neither Sync nor Async.
+	// Allowed are the flags that the peer may set. Default applies to operations that set neither Sync nor Async.
 	Allowed, Default Semantics
-	// Scope, if set, is the only connection that may use the region.
+	// Scope, if set, restricts the region to this connection.
 	Scope *QueuePair
 }
 
-// Region is memory that peers of a domain can reach.
+// Region is memory that peers in the domain can access.
 type Region struct {
 	domain *Domain
 	name   uint32
 	cfg    RegionConfig
 
-	// Bytes are moved under the read lock, so none is after Deregister has returned.
+	// mu is read-locked while bytes move, so no access is in progress after Deregister returns.
 	mu   sync.RWMutex
 	dead bool
 }
 
-// Register makes memory reachable. It looks at none of it, so it costs the same whatever
-// the length. Zero the memory first if it holds what the peer must not see.
+// Register makes memory remotely accessible. It does not touch the memory, so its cost is independent of the length.
+// The caller must first clear any contents that the peer must not see.
 func (d *Domain) Register(cfg RegionConfig) (*Region, error) {
 	switch {
 	case (cfg.Memory != nil) == (cfg.Store != nil):
@@ -170,7 +167,7 @@ func (d *Domain) Register(cfg RegionConfig) (*Region, error) {
 	return r, nil
 }
 
-// STag is the region's name for the peer, with no semantics in it.
+// STag is the region's STag, with no semantics flags set.
 func (r *Region) STag() uint32 { return r.name << 8 }
 
 // Base is the tagged offset of the region's first byte.
@@ -179,15 +176,14 @@ func (r *Region) Base() uint64 { return r.cfg.Base }
 // Length is the region's length in bytes.
 func (r *Region) Length() uint64 { return r.cfg.Length }
 
-// Rights are what the peer may do.
+// Rights are the rights of the peer.
 func (r *Region) Rights() Rights { return r.cfg.Rights }
 
-// Allowed are the semantics that the peer may ask for.
+// Allowed are the semantics flags that the peer may set.
 func (r *Region) Allowed() Semantics { return r.cfg.Allowed }
 
-// Deregister takes the region back. When it returns, no byte of it is read or written
-// for a peer any more, whatever is under way, and its STag is not given to another for as
-// long as can be. A second call does nothing.
+// Deregister revokes the region. When it returns, no byte of the region is read or written for a peer any more, even by
+// operations in progress, and its STag is reused as late as possible. A second call is a no-op.
 func (r *Region) Deregister() {
 	r.mu.Lock()
 	was := r.dead
@@ -209,7 +205,7 @@ func (a *Adapter) lookup(name uint32) *Region {
 	return a.regions[name]
 }
 
-// flaw is why an access is refused.
+// flaw is the reason for refusing an access.
 type flaw uint8
 
 const (
@@ -221,8 +217,8 @@ const (
 	flawWrap
 )
 
-// check looks at an access of the connection to n bytes before any byte moves: is the
-// STag valid, here, with these rights, for all of the range?
+// check validates the peer's access to n bytes before any byte moves: the STag must be valid for this connection, grant
+// the rights, and cover the whole range. The last region that passed is cached in q.last.
 func (q *QueuePair) check(stag uint32, offset uint64, n uint32, need Rights) (*Region, flaw) {
 	r := q.last
 	if r == nil || r.name != stag>>8 {
@@ -255,7 +251,7 @@ func (r *Region) alive() bool {
 	return !r.dead
 }
 
-// semantics are the flags of an STag with the region's default.
+// semantics returns the flags of an STag, with the region's default applied.
 func (r *Region) semantics(stag uint32) Semantics {
 	s := Semantics(stag)
 	if s&(Sync|Async) == 0 {

@@ -13,8 +13,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// victim is a responder with one region of each kind of right, all of 64 bytes of secret, in the middle of memory
-// that is nobody's.
+// victim is a responder with one region for each kind of right, each 64 bytes of secret data in the middle of memory
+// that no region covers.
 type victim struct {
 	*rig
 	read, write, atomic, inv, elsewhere, scoped, gone *verbs.Region
@@ -64,8 +64,8 @@ func atomicRequest(sequence uint32, f wire.AtomicRequestFields) []byte {
 	return untagged(wire.UntaggedFields{Op: wire.AtomicReq, Last: true, Queue: wire.QueueRead, Sequence: sequence}, b)
 }
 
-// TestEveryFault sends, on a connection each, everything that a peer must not, and holds the layer, type and code of
-// the Terminate; that no byte moved; and that nothing but the Terminate came back.
+// TestEveryFault sends every kind of invalid message, each on its own connection, and verifies the layer, type and code
+// of the Terminate, that no byte moved, and that only the Terminate came back.
 func TestEveryFault(t *testing.T) {
 	x := []byte("x")
 	write := func(g *verbs.Region, offset uint64, n int) []byte {
@@ -228,8 +228,8 @@ func (v *victim) buffer(n int) {
 	}
 }
 
-// TestEdges holds that what is just within bounds is done: first and last bytes, everything at once, and nothing at
-// all, whose STag and offset are not looked at.
+// TestEdges verifies that accesses just within bounds succeed: first and last bytes, the whole region, and empty
+// accesses, whose STag and offset are not checked.
 func TestEdges(t *testing.T) {
 	v := newVictim(t)
 	for i, s := range [][]byte{
@@ -253,7 +253,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestReadQueue holds that no more reads than agreed are queued (RFC 5042, 6.4.3.3): one more ends the connection.
+// TestReadQueue verifies that the negotiated number of reads is enforced (RFC 5042, 6.4.3.3): one more ends the
+// connection.
 func TestReadQueue(t *testing.T) {
 	v := newVictim(t)
 	v.store.Hold = true
@@ -270,8 +271,8 @@ func TestReadQueue(t *testing.T) {
 	v.settled(v.store)
 }
 
-// TestReadsAreWindowed holds that a read of a huge region asks the store for a window of it and the next one, not for
-// all, and reads behind it for one each.
+// TestReadsAreWindowed verifies that a read of a huge region requests only a window and the next one from the store,
+// and that reads queued behind it request one window each.
 func TestReadsAreWindowed(t *testing.T) {
 	v := newVictim(t)
 	huge := &hugeStore{size: 1 << 60}
@@ -287,7 +288,7 @@ func TestReadsAreWindowed(t *testing.T) {
 	}
 }
 
-// hugeStore has any size, and never gives a page.
+// hugeStore has any size and never provides a page.
 type hugeStore struct {
 	size  uint64
 	asked int
@@ -298,7 +299,7 @@ func (h *hugeStore) PageSize() int       { return 4096 }
 func (h *hugeStore) Get(a *verbs.Access) { h.asked += a.Length }
 func (h *hugeStore) Put(*verbs.Access)   {}
 
-// TestRegistrationCost holds that registering looks at no page, and costs no memory that grows with the length.
+// TestRegistrationCost verifies that registration touches no page and allocates no memory that grows with the length.
 func TestRegistrationCost(t *testing.T) {
 	a := newAdapter(t, 9)
 	d := a.NewDomain(1 << 20)
@@ -317,7 +318,7 @@ func TestRegistrationCost(t *testing.T) {
 	}
 }
 
-// TestSTags holds that STags do not follow from each other, and that one comes again only after all others (RFC 5042,
+// TestSTags verifies that successive STags are unpredictable, and that one is reused only after all others (RFC 5042,
 // 6.1.1).
 func TestSTags(t *testing.T) {
 	a := newAdapter(t, 5)
@@ -361,7 +362,7 @@ func TestSTags(t *testing.T) {
 	}
 }
 
-// TestDomainLimit holds that a domain's regions are bounded (RFC 5042, 6.4.1).
+// TestDomainLimit verifies that the number of regions in a domain is bounded (RFC 5042, 6.4.1).
 func TestDomainLimit(t *testing.T) {
 	a := newAdapter(t, 5)
 	d := a.NewDomain(2)
@@ -397,8 +398,8 @@ func TestDomainLimit(t *testing.T) {
 	}
 }
 
-// TestHostileResponder holds that a responder can place nothing but the answer to the oldest read, where that read
-// goes (RFC 5042, 6.2.1).
+// TestHostileResponder verifies that a responder can place only the response to the oldest read, and only in that
+// read's buffer (RFC 5042, 6.2.1).
 func TestHostileResponder(t *testing.T) {
 	type answer struct {
 		stag   uint32
@@ -457,7 +458,7 @@ func TestHostileResponder(t *testing.T) {
 			}
 		})
 	}
-	// More reads wanted than the initiator takes (RFC 6581, 9.1), and replies that are none.
+	// An ORD above the initiator's IRD (RFC 6581, 9.1), and invalid replies.
 	for name, c := range map[string]struct {
 		reply []byte
 		want  error
@@ -481,8 +482,8 @@ func TestHostileResponder(t *testing.T) {
 	}
 }
 
-// TestCRCAndFlips holds that a flipped bit ends the connection with the code of MPA, and nothing of the frame is
-// looked at.
+// TestCRCAndFlips verifies that a flipped bit ends the connection with the MPA code, and that no part of the frame is
+// processed.
 func TestCRCAndFlips(t *testing.T) {
 	for bit := range 8 * 40 {
 		v := newVictim(t)
@@ -506,8 +507,8 @@ func TestCRCAndFlips(t *testing.T) {
 	}
 }
 
-// TestDisconnectAnywhere cuts a small exchange at every byte of either direction: whatever is outstanding completes
-// with an error, the store gets everything back, and what has completed is as it must be.
+// TestDisconnectAnywhere cuts a small exchange at every byte of either direction: outstanding requests complete with an
+// error, the store gets all accesses back, and completed operations have taken effect.
 func TestDisconnectAnywhere(t *testing.T) {
 	run := func(from, cut int) (sent int, ended bool) {
 		r := connected(t, nil)
@@ -597,8 +598,8 @@ func TestDisconnectAnywhere(t *testing.T) {
 	}
 }
 
-// TestInjectedErrors draws errors of the store, by seed, at any point of an exchange: they come to the peer as a
-// Terminate and never as data, and nothing is left behind.
+// TestInjectedErrors injects store errors, drawn by seed, at any point of an exchange. The peer must see them as a
+// Terminate and never as data, and all resources must be released.
 func TestInjectedErrors(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 77))
@@ -663,8 +664,8 @@ func TestInjectedErrors(t *testing.T) {
 	}
 }
 
-// TestSharedSTagInvalidation holds that a region open to several streams is only revoked by one of them if that was
-// allowed (RFC 5042, 6.4.5).
+// TestSharedSTagInvalidation verifies that one of several streams can revoke a shared region only if the region allows
+// it (RFC 5042, 6.4.5).
 func TestSharedSTagInvalidation(t *testing.T) {
 	v := newVictim(t)
 	v.buffer(8)
@@ -680,8 +681,8 @@ func TestSharedSTagInvalidation(t *testing.T) {
 	v.fault(wire.FaultReadSTag)
 }
 
-// TestRevocation holds that after Deregister no byte of the region moves for a request that is under way (RFC 5042,
-// 6.2.2, 6.3.3).
+// TestRevocation verifies that after Deregister no byte of the region moves for a request in progress (RFC 5042, 6.2.2,
+// 6.3.3).
 func TestRevocation(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		v := newVictim(t)
@@ -709,10 +710,10 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestQuirksOfSiw holds what Linux' siw does otherwise than the RFCs, and is taken.
+// TestQuirksOfSiw verifies that deviations of siw of Linux from the RFCs are accepted.
 func TestQuirksOfSiw(t *testing.T) {
-	// A Terminate with its bit fields from the other end, and a bounds error of a Read Response that it calls a
-	// tagged one.
+	// A Terminate with its bit fields in little-endian order, and one that reports a bounds error of a Read Response as
+	// a tagged error.
 	for _, c := range []struct {
 		bytes []byte
 		want  wire.Fault
@@ -728,7 +729,7 @@ func TestQuirksOfSiw(t *testing.T) {
 			t.Errorf("%x: %v", c.bytes, err)
 		}
 	}
-	// Without CRCs it leaves zeros or anything in their place, and what was in memory in the pad.
+	// Without CRCs, siw leaves arbitrary bytes in the CRC field and stale memory in the pad.
 	r := attacker(t, func(c *verbs.Config) { c.CRC = false },
 		wire.StartupFields{Revision: 2, Enhanced: true, IRD: 1, ORD: 1})
 	v := &victim{rig: r}
@@ -741,7 +742,7 @@ func TestQuirksOfSiw(t *testing.T) {
 	if c := r.one(1); c.Length != 2 {
 		t.Errorf("%+v", c)
 	}
-	// Responders that forget the flag of peer-to-peer connections get a Write of nothing all the same.
+	// Responders that omit the peer-to-peer flag still get an empty Write.
 	cfg := verbs.DefaultConfig()
 	cfg.Initiator, cfg.PeerToPeer = true, true
 	i := newSide(t, 1, cfg)
@@ -754,8 +755,8 @@ func TestQuirksOfSiw(t *testing.T) {
 		seg.Op() != wire.Write || len(seg.Payload()) != 0 {
 		t.Errorf("%v, %v", seg, err)
 	}
-	// The first FPDU may arrive with the request, before the responder has decided: it is not lost (siw's own
-	// responder can lose it).
+	// The first FPDU may arrive together with the request, before the responder has decided. It must not be lost (siw's
+	// own responder can lose it).
 	cfg = verbs.DefaultConfig()
 	early := newSide(t, 2, cfg)
 	if err := early.qp.PostReceive(verbs.Receive{Local: make([]byte, 8)}); err != nil {
@@ -782,8 +783,8 @@ func TestQuirksOfSiw(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded holds that what an end keeps does not grow with what a hostile peer announces (RFC 5042, 6.4):
-// the length of a frame, not yet there, costs nothing here, and Need never asks for more than one frame.
+// TestMemoryIsBounded verifies that memory does not grow with what a hostile peer announces (RFC 5042, 6.4): a frame
+// length whose bytes have not arrived allocates no memory, and Need never exceeds one frame.
 func TestMemoryIsBounded(t *testing.T) {
 	v := newVictim(t)
 	qp := v.sides[1].qp

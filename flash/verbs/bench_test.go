@@ -8,7 +8,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// mover moves bytes between two ends without a trace of its own.
+// mover moves bytes between two ends without logging.
 type mover struct {
 	r      *rig
 	buffer []byte
@@ -25,7 +25,7 @@ func (m *mover) move(from int) {
 	m.r.sides[1-from].qp.Input(m.buffer)
 }
 
-// op does one request, and returns how many completions there were.
+// op performs one request and returns the number of completions.
 func (m *mover) op(w verbs.Work) int {
 	if err := m.r.sides[0].qp.Post(w); err != nil {
 		return -1
@@ -48,7 +48,7 @@ func opOf(t testing.TB, store bool, what wire.Op) (*mover, verbs.Work) {
 	return newMover(r), verbs.Work{Op: what, Local: make([]byte, 4096), STag: g.STag(), Offset: 8192}
 }
 
-// cached is a store that has all of its pages.
+// cached is a store whose pages are always ready.
 type cached struct{ pages []byte }
 
 func (c *cached) Size() uint64  { return uint64(len(c.pages)) }
@@ -63,8 +63,8 @@ func (c *cached) Get(a *verbs.Access) {
 }
 func (c *cached) Put(a *verbs.Access) { a.Done(nil) }
 
-// TestNoAllocations holds that reads, writes and atomics allocate nothing at either end, of DRAM and of a store whose
-// pages are there.
+// TestNoAllocations verifies that reads, writes and atomics do not allocate at either end, for DRAM and for a store
+// whose pages are ready.
 func TestNoAllocations(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		for _, op := range []wire.Op{wire.ReadReq, wire.Write, wire.AtomicReq} {

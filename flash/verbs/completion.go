@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// CompletionQueue is where completions wait to be polled. It cannot overflow: a queue
-// pair reserves a place for everything that can be posted to it, and what is posted
-// counts until its completion has been polled (RFC 5042, 6.4.3.2). Its methods may be
-// called from anywhere.
+// CompletionQueue holds completions until they are polled. It cannot overflow: a queue pair reserves an entry for
+// everything that can be posted to it, and a posted request counts until its completion has been polled (RFC 5042,
+// 6.4.3.2). It is safe for concurrent use.
 type CompletionQueue struct {
 	mu       sync.Mutex
 	ring     []Completion
@@ -28,13 +27,13 @@ const (
 	armAny
 )
 
-// NewCompletionQueue returns a queue of n places. Event, which may be nil, is called when
-// a completion comes for which the queue was armed; it must not call the queue pair.
+// NewCompletionQueue returns a queue of n entries. event, which may be nil, is called when a completion arrives for
+// which the queue was armed; it must not call the queue pair.
 func NewCompletionQueue(n int, event func()) *CompletionQueue {
 	return &CompletionQueue{ring: make([]Completion, n), event: event}
 }
 
-// Poll moves completions to out, oldest first, and returns how many.
+// Poll moves completions to out, oldest first, and returns their number.
 func (c *CompletionQueue) Poll(out []Completion) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +48,8 @@ func (c *CompletionQueue) Poll(out []Completion) int {
 	return n
 }
 
-// Arm asks for one event: at the next completion, or at the next that is solicited or
-// failed. It reports whether there is something to poll already; then no event may come.
+// Arm requests one event: at the next completion or, if solicited is set, at the next one that is solicited or failed. It
+// reports whether completions are already queued; those trigger no event.
 func (c *CompletionQueue) Arm(solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +70,8 @@ func (c *CompletionQueue) reserve(n int) error {
 	return nil
 }
 
-// polled gives a place of the queue pair back, when c.mu is held; after the last one of a
-// queue pair that is closed, its reservation.
+// polled returns one entry to the queue pair and, after the last one of a closed queue pair, its reservation to c. The
+// caller holds c.mu.
 func (q *QueuePair) polled(c *CompletionQueue, receive bool) {
 	h := &q.send
 	if receive {
@@ -83,14 +82,14 @@ func (q *QueuePair) polled(c *CompletionQueue, receive bool) {
 	}
 }
 
-// release ends a reservation, once; c.mu is held.
+// release returns a reservation, once. The caller holds c.mu.
 func (c *CompletionQueue) release(h *holding) {
 	if h.released.CompareAndSwap(false, true) {
 		c.reserved -= h.depth
 	}
 }
 
-// leave says that nothing more is posted.
+// leave declares that the queue pair posts no more.
 func (c *CompletionQueue) leave(h *holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +99,7 @@ func (c *CompletionQueue) leave(h *holding) {
 	}
 }
 
-// holding is one of a queue pair's two queues as its completion queue sees it.
+// holding is the reservation of one of a queue pair's two queues in its completion queue.
 type holding struct {
 	depth    int
 	held     atomic.Int32 // posted and not yet polled

@@ -2,13 +2,13 @@ package verbs
 
 import "farflash/flash/wire"
 
-// fail ends the connection with a Terminate: for a fault of the peer's, found in a
-// segment of it, or in none. What is outstanding completes with it.
+// fail ends the connection with a Terminate for a fault of the peer, found in segment s, or in no segment if s is
+// empty. Outstanding requests complete with it.
 func (q *QueuePair) fail(f wire.Fault, s wire.Segment) {
 	t := wire.TerminateFields{Fault: f}
 	if s.Whole() && f.Layer != wire.LayerMPA {
 		t.Header, t.Length = s.Header(), uint16(len(s))
-		// The Read Request goes back with what it was refused for (RFC 5040, figure 10).
+		// A refused Read Request is returned in the Terminate (RFC 5040, figure 10).
 		if f.Layer == wire.LayerRDMAP && f.Type == 1 && s.Op() == wire.ReadReq &&
 			len(s.Payload()) >= wire.ReadRequestLength {
 			t.Request = s.Payload()[:wire.ReadRequestLength]
@@ -27,8 +27,8 @@ func (q *QueuePair) terminate(t wire.TerminateFields) {
 	q.state = Ending
 }
 
-// end ends the connection, without a word to the peer: everything outstanding completes
-// with the error, and what stores were asked for goes back.
+// end ends the connection without notifying the peer: everything outstanding completes with err, and all accesses are
+// returned to their stores.
 func (q *QueuePair) end(err error) {
 	if q.state >= Ending {
 		q.state, q.termLen = Closed, 0
@@ -63,8 +63,8 @@ func (q *QueuePair) end(err error) {
 	q.recvCQ.leave(&q.receive)
 }
 
-// trouble reports an error of a store, and ends the connection: what the peer was told or
-// believes of its data may not be so.
+// trouble reports a store error and ends the connection, because data that the peer has received or believes written
+// may be wrong.
 func (q *QueuePair) trouble(err error, t wire.TerminateFields) {
 	if q.cfg.Notice != nil {
 		q.cfg.Notice(err)

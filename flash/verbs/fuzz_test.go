@@ -10,8 +10,8 @@ import (
 	"farflash/internal/patience"
 )
 
-// frames cuts fuzzed bytes into segments and puts them into FPDUs with good CRCs, so that what is behind the CRC is
-// reached: one byte of length, then so many bytes.
+// frames splits fuzzed bytes into segments, each a length byte followed by that many bytes, and frames them with valid
+// CRCs, so that the fuzzer reaches the code behind the CRC check.
 func frames(b []byte) []byte {
 	f := wire.Framer{CRC: true}
 	var out []byte
@@ -26,8 +26,8 @@ func frames(b []byte) []byte {
 	return out
 }
 
-// FuzzResponder feeds a responder anything, as frames or as it is: it must not fail, not move a byte outside of its
-// regions, not send one of what is secret, and have nothing left at the end.
+// FuzzResponder feeds a responder arbitrary bytes, framed or raw. It must not crash, move a byte outside its regions,
+// send secret bytes, or leak resources.
 func FuzzResponder(f *testing.F) {
 	seed := func(segments ...[]byte) {
 		var b []byte
@@ -73,7 +73,7 @@ func FuzzResponder(f *testing.F) {
 		if err := s.qp.Accept(nil); err != nil {
 			t.Fatal(err)
 		}
-		// A small number where an STag is becomes one of ours, so that the fuzzer finds them.
+		// Small numbers at the position of an STag are replaced by valid STags, so that the fuzzer finds them.
 		if framed {
 			for i := 0; i+16 < len(b); i += 1 + int(b[i]) {
 				for _, at := range []int{3, 19 + 16, 19 + 8} {
@@ -125,7 +125,7 @@ func FuzzResponder(f *testing.F) {
 	})
 }
 
-// FuzzInitiator feeds an initiator anything as the reply and what follows.
+// FuzzInitiator feeds an initiator an arbitrary reply and arbitrary bytes after it.
 func FuzzInitiator(f *testing.F) {
 	f.Add([]byte{0x50, 2, 0, 4, 0, 1, 0, 1}, []byte{15, 0xC1, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Add([]byte{0x40, 1, 0, 0},

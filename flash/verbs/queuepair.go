@@ -6,45 +6,43 @@ import (
 	"farflash/flash/wire"
 )
 
-// Config is what one end of a connection wants. The zero value of a field is not its
-// default: DefaultConfig has those.
+// Config configures one end of a connection. Start from DefaultConfig: a zero field is not its default.
 type Config struct {
 	// Initiator sends the MPA Request; the responder waits for it.
 	Initiator bool
-	// Revision is MPA's: 1, or 2 with RFC 6581's negotiation. Of an initiator; a responder
-	// takes both.
+	// Revision is the MPA revision an initiator sends: 1, or 2 with the negotiation of RFC 6581. A responder accepts
+	// both.
 	Revision uint8
-	// CRC wants CRC32C in FPDUs. They are off only if both ends do without.
+	// CRC asks for CRC32C in FPDUs. CRCs are off only if neither end asks for them.
 	CRC bool
-	// Markers wants markers in what is received.
+	// Markers asks for markers in the incoming stream.
 	Markers bool
-	// PeerToPeer, of an initiator of revision 2, has the connection's first message sent
-	// by itself, of one of these kinds, so that the responder may speak first.
+	// PeerToPeer, for an initiator with revision 2, sends the connection's first message automatically, one of the
+	// kinds in RTR, so that the responder can start sending.
 	PeerToPeer bool
 	RTR        wire.RTR
-	// IRD and ORD bound reads and atomics under way: of the peer's, and to the peer.
+	// IRD and ORD bound the outstanding reads and atomics: IRD those of the peer, ORD those sent to the peer.
 	IRD, ORD int
-	// Sends and Receives are the lengths of the queues.
+	// Sends and Receives are the queue lengths.
 	Sends, Receives int
-	// MaxSegment bounds the DDP segments that are sent, in bytes with their header.
+	// MaxSegment bounds outgoing DDP segments, in bytes including the header.
 	MaxSegment int
-	// Window is how much of one read from a Store is asked for at a time, in bytes.
+	// Window is the largest part of a read that is requested from a Store at a time, in bytes.
 	Window int
-	// Private is the private data of an initiator's request.
+	// Private is the private data of the initiator's request.
 	Private []byte
-	// Wake, if set, is called on any goroutine when a Store has called back and the queue
-	// pair is not at work: Step is to be called. It must not call the queue pair.
+	// Wake, if set, is called on any goroutine when a Store has called back while the queue pair was idle; the driver
+	// must then call Step. Wake must not call the queue pair.
 	Wake func()
-	// Lane names the thread that drives the connection to stores whose devices have threads of their own, which may
-	// be the same; 0 is none of them.
+	// Lane identifies the driving thread to stores whose devices have threads of their own, possibly the same ones; 0
+	// is none of them.
 	Lane uint8
-	// Notice, if set, is told of errors of a Store, which the peer only sees as a lost
-	// connection.
+	// Notice, if set, receives Store errors, which the peer sees only as a lost connection.
 	Notice func(error)
 }
 
-// DefaultConfig is a responder's: CRCs, no markers, revision 2, sixteen reads each way,
-// FPDUs up to 64 KiB.
+// DefaultConfig returns the configuration of a responder: CRCs, no markers, revision 2, sixteen outstanding reads in
+// each direction, FPDUs of up to 64 KiB.
 func DefaultConfig() Config {
 	return Config{
 		Revision: 2, CRC: true, RTR: wire.RTRSend | wire.RTRWrite | wire.RTRRead,
@@ -75,12 +73,12 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// State is where a connection is.
+// State is the state of a connection.
 type State uint8
 
-// The states. Starting: startup frames are under way. Asked: a responder has the request,
-// and Accept or Reject is due. Running: messages. Ending: a Terminate has been written and
-// is to be sent, nothing else is. Closed: nothing is.
+// The states. Starting: startup frames are being exchanged. Asked: the responder has the request and must Accept or
+// Reject it. Running: messages flow. Ending: a Terminate is queued and is the only thing still to be sent. Closed:
+// there is no more to send.
 const (
 	Starting State = iota
 	Asked
@@ -94,7 +92,7 @@ var stateNames = [...]string{"starting", "asked", "running", "ending", "closed"}
 // String is the state's name.
 func (s State) String() string { return stateNames[s] }
 
-// QueuePair is one end of a connection. Its methods are for one goroutine at a time.
+// QueuePair is one end of a connection. Calls must be serialized.
 type QueuePair struct {
 	adapter *Adapter
 	domain  *Domain
@@ -108,50 +106,51 @@ type QueuePair struct {
 	err      error
 	framer   wire.Framer
 	deframer wire.Deframer
-	frame    []byte // of startup, to be sent
-	asked    []byte // a responder's copy of the request
-	reply    []byte // an initiator's of the reply
-	heard    bool   // a valid FPDU has come; before, a responder sends none
-	tail     bool   // the FPDU that is being looked at is the last that has come
+	frame    []byte // startup frame to send
+	asked    []byte // the responder's copy of the request
+	reply    []byte // the initiator's copy of the reply
+	heard    bool   // a valid FPDU has arrived; a responder sends none before
+	tail     bool   // the current FPDU is the last one received so far
 	ird, ord int
 	rtr      bool // the first work is the RTR message
 	need     int
 
-	// What came in.
-	head      int // length of the segment that waits at the front of the input, and
-	headTotal int // of its FPDU; 0 if none waits
+	// Receiving. head is the length of the segment that is stalled at the front of the input, headTotal that of its
+	// FPDU; both are 0 if no segment is stalled.
+	head      int // bytes of the stalled segment
+	headTotal int // bytes of its FPDU
 	sequence  [wire.Queues]uint32
-	last      *Region // that was used last
+	last      *Region // most recently used
 	rq        []Receive
 	rqHead    uint64
 	rqTail    uint64
-	placed    uint32 // bytes of the message that fills the receive at rqHead
-	filling   bool   // it has begun, and is of this opcode
+	placed    uint32 // bytes placed so far in the receive at rqHead
+	filling   bool   // a message of opcode fillingOp is partially received
 	fillingOp wire.Op
 	writing   *Access
 	writingTo *Region
-	syncs     int // puts and atomics that later work waits for
+	syncs     int // puts and atomics that block later work
 	barrier   bool
 
-	// Reads and atomics of the peer, to be answered in order.
+	// irq holds the peer's reads and atomics, which are answered in order.
 	irq     []response
 	irqHead uint64
 	irqTail uint64
 
-	// Work.
+	// Send queue: a ring whose four positions only grow.
 	sq        []work
-	sqHead    uint64 // oldest that has not completed
-	sqSent    uint64 // first that the driver has not confirmed as sent
-	sqNext    uint64 // being sent
+	sqHead    uint64 // oldest work not yet completed
+	sqSent    uint64 // first work that the driver has not confirmed as sent
+	sqNext    uint64 // work being sent
 	sqTail    uint64
-	sqAwait   uint64 // where to look for the oldest read or atomic without an answer
-	sqOffset  uint32 // bytes of the one at sqNext that are sent
-	waiting   int    // reads and atomics without an answer
+	sqAwait   uint64 // where the search for the oldest unanswered read or atomic starts
+	sqOffset  uint32 // bytes of the work at sqNext already sent
+	waiting   int    // unanswered reads and atomics
 	numbers   [wire.Queues]uint32
-	sink      uint32 // the STag that this end's reads carry; nobody can write to it
+	sink      uint32 // the sink STag of this end's reads; it names no region, so the peer cannot write to it
 	sinkNext  uint64
-	answering bool // a response is being sent, and not yet at its end
-	turn      bool // the send queue's
+	answering bool // a response is partially sent
+	turn      bool // the send queue goes next
 
 	term    [wire.MaxTerminate]byte
 	termLen int
@@ -164,23 +163,23 @@ type QueuePair struct {
 	accesses int
 	counters Counters
 
-	// Of stores that were changed without waiting: whose losses end the connection.
+	// reports are the subscriptions to stores that were written asynchronously; a loss in one ends the connection.
 	reports []report
-	watched *Region // the last of them
+	watched *Region // the most recent region among them
 }
 
-// Counters are what a connection has done.
+// Counters count the operations of a connection.
 type Counters struct {
 	SegmentsIn, SegmentsOut uint64
-	// Reads, writes (in segments) and atomics of the peer, and bytes of theirs.
+	// Reads, Writes (in segments) and Atomics are the peer's operations, ReadBytes and WriteBytes their bytes.
 	Reads, Writes, Atomics uint64
 	ReadBytes, WriteBytes  uint64
-	// Stalls is how often input waited for a store.
+	// Stalls counts how often input had to wait for a store.
 	Stalls uint64
 }
 
-// NewQueuePair returns an end of a connection in a domain. The completion queues may be
-// one; they must have room for all that can be posted.
+// NewQueuePair returns one end of a connection in domain d. The two completion queues may be the same; they must have
+// space for everything that can be posted.
 func NewQueuePair(d *Domain, cfg Config, sends, receives *CompletionQueue) (*QueuePair, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -195,7 +194,7 @@ func NewQueuePair(d *Domain, cfg Config, sends, receives *CompletionQueue) (*Que
 		sends.leave(&q.send)
 		return nil, err
 	}
-	// One place more for the RTR message.
+	// one extra entry for the RTR message
 	q.sq, q.rq = make([]work, cfg.Sends+1), make([]Receive, cfg.Receives)
 	for i := range q.sequence {
 		q.sequence[i], q.numbers[i] = 1, 1
@@ -210,38 +209,37 @@ func NewQueuePair(d *Domain, cfg Config, sends, receives *CompletionQueue) (*Que
 	return q, nil
 }
 
-// State is where the connection is.
+// State returns the state of the connection.
 func (q *QueuePair) State() State { return q.state }
 
-// Err is why the connection has ended: Terminated, Lost, ErrClosed, ErrRejected, or nil.
+// Err returns the reason why the connection ended: Terminated, Lost, ErrClosed or ErrRejected; nil if it has not.
 func (q *QueuePair) Err() error { return q.err }
 
-// Counters are what the connection has done so far.
+// Counters returns the counters so far.
 func (q *QueuePair) Counters() Counters { return q.counters }
 
-// Limits are how many reads and atomics may be under way: the peer's and to the peer, as
-// negotiated.
+// Limits returns the negotiated limits on outstanding reads and atomics: from the peer and to the peer.
 func (q *QueuePair) Limits() (ird, ord int) { return q.ird, q.ord }
 
-// Settled reports whether no store has anything of the connection's. It comes after the
-// connection's end, when the last Done has; until then Step is to be called.
+// Settled reports whether all accesses to stores have been returned. After the connection has ended, the driver keeps
+// calling Step until this is so.
 func (q *QueuePair) Settled() bool { return q.accesses == 0 }
 
-// Quiet reports whether nothing is under way: all that has come was done, answered and put, and all that was posted
-// was sent.
+// Quiet reports whether the connection is idle: all input has been executed, answered and put, and everything posted
+// has been sent.
 func (q *QueuePair) Quiet() bool {
 	return q.accesses == 0 && q.irqHead == q.irqTail && q.headTotal == 0 && q.sqNext == q.sqTail &&
 		len(q.frame) == 0 && q.termLen == 0
 }
 
-// Stalled reports whether input waits for a store: nothing is to be read meanwhile.
+// Stalled reports whether input is waiting for a store; the driver must not read more until it is not.
 func (q *QueuePair) Stalled() bool { return q.headTotal > 0 }
 
-// Need is how many bytes of input are needed at once before more of it can be taken.
+// Need is the number of contiguous input bytes required before Input can make progress.
 func (q *QueuePair) Need() int { return q.need }
 
-// Post puts a request on the send queue. ErrFull: so many are outstanding, or completed
-// and not polled.
+// Post adds a request to the send queue. It returns ErrFull while Config.Sends requests are outstanding or completed
+// but not polled.
 func (q *QueuePair) Post(w Work) error {
 	if q.state >= Ending {
 		return ErrClosed
@@ -284,7 +282,7 @@ func (q *QueuePair) push(w Work, internal bool) {
 	q.sqTail++
 }
 
-// PostReceive puts a buffer on the receive queue.
+// PostReceive adds a buffer to the receive queue.
 func (q *QueuePair) PostReceive(r Receive) error {
 	if q.state >= Ending {
 		return ErrClosed
@@ -298,24 +296,23 @@ func (q *QueuePair) PostReceive(r Receive) error {
 	return nil
 }
 
-// Fresh reports whether a store has called back since the last call of it: any method takes
-// callbacks in. Then Input may take more of what waits, and Fill give more.
+// Fresh reports whether a store callback was processed since the last call of Fresh; every method processes callbacks.
+// If so, Input may accept more of the waiting input and Fill may have more to send.
 func (q *QueuePair) Fresh() bool {
 	was := q.fresh
 	q.fresh = false
 	return was
 }
 
-// Step takes in what stores have called back with. Then Input may take more, and Fill
-// give more.
+// Step processes store callbacks. Afterwards Input may accept more and Fill may have more to send.
 func (q *QueuePair) Step() {
 	q.drain()
 	q.rest()
 }
 
-// Input takes bytes that have arrived, from where the last call stopped, and returns how
-// many it has done with. What is left is to be given again, unchanged, with more behind it
-// (Need says how much) or, if Stalled, after Step. It writes into b.
+// Input consumes received bytes, starting where the previous call stopped, and returns the number consumed. The caller
+// passes the remainder again, unchanged, followed by more bytes (Need returns how many) or, if Stalled, after Step.
+// Input may write to b.
 func (q *QueuePair) Input(b []byte) int {
 	q.drain()
 	done := 0
@@ -330,7 +327,7 @@ func (q *QueuePair) Input(b []byte) int {
 	return done
 }
 
-// input takes one startup frame or FPDU, and returns its length, or 0.
+// input consumes one startup frame or FPDU and returns its length, or 0.
 func (q *QueuePair) input(b []byte) int {
 	switch {
 	case q.state >= Ending:
@@ -370,9 +367,8 @@ func (q *QueuePair) input(b []byte) int {
 	return n
 }
 
-// Fill appends what is to be sent to b, within its capacity: whole frames. A capacity of
-// wire.MaxFPDU beyond b's length always has room for one. Sent is to be called when the
-// connection has taken it.
+// Fill appends whole outgoing frames to b, within its capacity. A capacity of wire.MaxFPDU beyond len(b) always
+// suffices for one. The driver calls Sent once the underlying connection has accepted the bytes.
 func (q *QueuePair) Fill(b []byte) []byte {
 	q.drain()
 	if len(q.frame) > 0 && cap(b)-len(b) >= len(q.frame) {
@@ -386,8 +382,8 @@ func (q *QueuePair) Fill(b []byte) []byte {
 	return b
 }
 
-// Sent confirms that all that Fill has given was handed to the connection below. Only
-// then do sends and writes complete.
+// Sent confirms that everything Fill returned was handed to the underlying connection. Sends and writes complete only
+// then.
 func (q *QueuePair) Sent() {
 	q.sqSent = q.sqNext
 	if q.state == Ending && q.termLen == 0 {
@@ -396,14 +392,14 @@ func (q *QueuePair) Sent() {
 	q.retire()
 }
 
-// Lost says that the connection below has ended, with io.EOF if the peer has closed it.
+// Lost reports that the underlying connection has ended, with io.EOF if the peer closed it.
 func (q *QueuePair) Lost(err error) {
 	q.drain()
 	q.end(Lost{err})
 	q.rest()
 }
 
-// Close ends the connection from here. What is outstanding completes with ErrClosed.
+// Close ends the connection locally. Outstanding requests complete with ErrClosed.
 func (q *QueuePair) Close() {
 	q.drain()
 	q.end(ErrClosed)

@@ -2,8 +2,8 @@ package verbs
 
 import "farflash/flash/wire"
 
-// What a flaw of an access is called: of a Write (RFC 5041, 7.2, which has no code for a
-// right that is missing), and of a request to read or change (RFC 5040, figure 9).
+// Faults by flaw: for a Write (RFC 5041, 7.2, which has no code for a missing right) and for a Read or Atomic Request
+// (RFC 5040, figure 9).
 var (
 	taggedFaults = [...]wire.Fault{flawSTag: wire.FaultTaggedSTag, flawDomain: wire.FaultTaggedDomain,
 		flawRights: wire.FaultTaggedSTag, flawBounds: wire.FaultTaggedBounds, flawWrap: wire.FaultTaggedWrap}
@@ -11,8 +11,8 @@ var (
 		flawRights: wire.FaultReadRights, flawBounds: wire.FaultReadBounds, flawWrap: wire.FaultReadWrap}
 )
 
-// segment handles one, and reports whether it is done with. It is not while it waits for
-// a store; then it is given again. A fault has ended the connection when it returns.
+// segment handles one segment and reports whether it is finished. It is not finished while it waits for a store; the
+// caller then passes it again. On return, a fault has ended the connection.
 func (q *QueuePair) segment(s wire.Segment) bool {
 	op := wire.Op(0xFF)
 	if len(s) >= wire.SegmentControl {
@@ -35,8 +35,8 @@ func (q *QueuePair) segment(s wire.Segment) bool {
 		q.fail(wire.FaultOpcode, s)
 		return true
 	case q.syncs > 0 && (q.barrier || op != wire.Write):
-		// FlashNet, 4.4: nothing later is begun until the data are on flash. Only more of
-		// the same message is.
+		// FlashNet, 4.4: no later operation starts until the data are on flash. Only further segments of the same
+		// message proceed.
 		return false
 	}
 	q.barrier = false
@@ -93,7 +93,7 @@ func (q *QueuePair) untaggedSegment(s wire.Segment, op wire.Op) {
 // write places a segment of an RDMA Write.
 func (q *QueuePair) write(s wire.Segment) bool {
 	p := s.Payload()
-	if len(p) == 0 { // neither STag nor offset mean anything
+	if len(p) == 0 { // the STag and offset of an empty segment are not checked
 		q.barrier = s.Last() && q.syncs > 0
 		return true
 	}
@@ -157,7 +157,7 @@ func (q *QueuePair) wrote(s wire.Segment, n int) {
 	q.counters.WriteBytes += uint64(n)
 }
 
-// finished takes in the end of a Put.
+// finished handles the completion of a Put.
 func (q *QueuePair) finished(a *Access, err error) {
 	if a.barrier {
 		q.syncs--
@@ -170,7 +170,7 @@ func (q *QueuePair) finished(a *Access, err error) {
 	}
 }
 
-// single looks at a message that has one segment of exactly n bytes.
+// single checks that a message consists of one segment of exactly n bytes.
 func (q *QueuePair) single(s wire.Segment, n int) bool {
 	p := s.Payload()
 	switch {
@@ -186,7 +186,7 @@ func (q *QueuePair) single(s wire.Segment, n int) bool {
 	return false
 }
 
-// place is a place of the queue of the peer's reads and atomics.
+// place returns the next free entry of the queue of the peer's reads and atomics.
 func (q *QueuePair) place(s wire.Segment) *response {
 	if q.irqTail-q.irqHead >= uint64(len(q.irq)) {
 		q.fail(wire.FaultNoBuffer, s)
@@ -205,7 +205,7 @@ func (q *QueuePair) readRequest(s wire.Segment) {
 	}
 	f := wire.ReadRequest(s.Payload()).Fields()
 	*e = response{read: f, sequence: wire.Untagged(s).Sequence()}
-	if f.Size > 0 { // otherwise nothing of the source is looked at
+	if f.Size > 0 { // the source of an empty read is not checked
 		r, flaw := q.check(f.SourceSTag, f.SourceOffset, f.Size, RemoteRead)
 		if flaw != sound {
 			q.fail(readFaults[flaw], s)
@@ -256,8 +256,8 @@ func (q *QueuePair) atomicRequest(s wire.Segment) {
 	}
 }
 
-// readResponse places what comes of the oldest read. It is placed only if it is what was
-// asked for, next: no STag of this end is ever open to the peer for a read's sake.
+// readResponse places a segment of the response to the oldest read. It accepts only the exact continuation of that
+// response, so a read never opens local memory to the peer.
 func (q *QueuePair) readResponse(s wire.Segment) {
 	w := q.oldest()
 	if w == nil || w.Op != wire.ReadReq {
@@ -303,11 +303,11 @@ func (q *QueuePair) atomicResponse(s wire.Segment) {
 	q.answered(w)
 }
 
-// message places a segment of a Send, or takes an Immediate.
+// message places a segment of a Send, or handles an Immediate.
 func (q *QueuePair) message(s wire.Segment, op wire.Op) {
 	p, h := s.Payload(), wire.Untagged(s)
 	if q.rtr && op == wire.Send && len(p) == 0 && s.Last() && h.Offset() == 0 {
-		return // RFC 6581, 9.2: it only says that the initiator is ready
+		return // RFC 6581, 9.2: it only signals that the initiator is ready
 	}
 	immediate := op == wire.Imm || op == wire.ImmSE
 	switch {

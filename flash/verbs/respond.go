@@ -6,36 +6,36 @@ import (
 	"farflash/flash/wire"
 )
 
-// response is a read or atomic of the peer that is to be answered. It stays where it is
-// in the queue until it has been.
+// response is a read or atomic of the peer that must be answered. It stays at its position in the queue until then,
+// because accesses point to it.
 type response struct {
 	read      wire.ReadRequestFields
 	atomic    wire.AtomicRequestFields
 	isAtomic  bool
 	sequence  uint32
-	region    *Region // nil of a read of nothing
-	at        uint64  // in the region
+	region    *Region // nil for an empty read
+	at        uint64  // offset in the region
 	semantics Semantics
 
-	sent uint32 // bytes of a read's answer
-	// Of a store: the window of the range that is being sent, where in the message it
-	// begins, and the one behind it.
+	sent uint32 // response bytes sent so far
+	// For a store: access is the window being sent, which starts at byte start of the message; next is the window after
+	// it.
 	access *Access
 	start  uint32
 	next   *Access
 
-	applied  bool // the atomic was done, and found original
+	applied  bool // the atomic was performed and found original
 	original uint64
-	durable  bool // and what it left is on flash
+	durable  bool // its result is on flash, or need not be
 }
 
-// window asks for the part of a read's range that begins at byte from of the message.
+// window requests the part of a read's range that starts at byte from of the message.
 func (e *response) window(q *QueuePair, from uint32) *Access {
 	n := min(e.read.Size-from, uint32(q.cfg.Window))
 	return q.get(e.region, e.at+uint64(from), int(n), false, e.semantics)
 }
 
-// drop gives back what stores have given.
+// drop returns the accesses of e to their store.
 func (e *response) drop(q *QueuePair) {
 	for _, a := range [...]*Access{e.access, e.next} {
 		if a != nil {
@@ -46,7 +46,7 @@ func (e *response) drop(q *QueuePair) {
 	*e = response{}
 }
 
-// answer writes the next segment of the oldest answer, if it can be and has room.
+// answer writes the next segment of the oldest response, if it is ready and fits.
 func (q *QueuePair) answer(b []byte) []byte {
 	if q.irqHead == q.irqTail {
 		return b
@@ -77,7 +77,7 @@ func (q *QueuePair) answer(b []byte) []byte {
 		q.pop()
 		return b
 	}
-	// The region may have been taken back since the request was looked at.
+	// The region may have been deregistered since the request was checked.
 	r := e.region
 	r.mu.RLock()
 	if r.dead {
@@ -111,9 +111,8 @@ func (q *QueuePair) answer(b []byte) []byte {
 	return b
 }
 
-// ahead asks for the window behind the one that is being sent, or waited for: the store works at one while the other
-// goes out. Who gives pages gives them in the order in which they were asked for, so the one that is waited for does
-// not wait for this one.
+// ahead requests the window after the current one, so that the store works on one while the other is being sent. Stores
+// provide pages in request order, so the current window is not delayed by this request.
 func (q *QueuePair) ahead(e *response) {
 	if a := e.access; a != nil && e.next == nil && a.state != accessFailed {
 		if end := e.start + uint32(a.Length); end < e.read.Size {
@@ -122,7 +121,7 @@ func (q *QueuePair) ahead(e *response) {
 	}
 }
 
-// slide gives a window back that has been sent.
+// slide returns a window that has been sent and advances to the next.
 func (q *QueuePair) slide(e *response) {
 	a := e.access
 	if end := e.start + uint32(a.Length); e.sent == end {
@@ -138,8 +137,8 @@ func (q *QueuePair) pop() {
 	q.answering, q.turn = false, true
 }
 
-// progress is what a Terminate says of a Read Request that fails on the way: its header,
-// and how far it is (RFC 5040, 4.8).
+// progress describes, for a Terminate, a Read Request that failed midway: its headers, advanced to the failing position
+// (RFC 5040, 4.8).
 func (e *response) progress() wire.TerminateFields {
 	h, r := make([]byte, wire.UntaggedLength), make([]byte, wire.ReadRequestLength)
 	op := wire.ReadReq
@@ -176,7 +175,7 @@ func (q *QueuePair) answerAtomic(b []byte, e *response) []byte {
 	return b
 }
 
-// apply does an atomic whose turn has come, if its page is there. Memory is little-endian.
+// apply performs the atomic at the head of the queue, if its page is ready. Memory is little-endian.
 func (q *QueuePair) apply(e *response) bool {
 	a, r := e.access, e.region
 	var p []byte
@@ -213,7 +212,7 @@ func (q *QueuePair) apply(e *response) bool {
 	e.applied, e.durable = true, a == nil || !a.barrier
 	if a != nil {
 		a.Changed = changed != e.original
-		if e.durable { // the answer does not wait for the flash
+		if e.durable { // the response need not wait for the flash
 			e.access = nil
 		}
 		q.put(r, a)

@@ -12,23 +12,23 @@ import (
 	"farflash/flash/wire/wiretest"
 )
 
-// side is one end of a connection in a test: a queue pair, or a peer that sends whatever a test writes.
+// side is one end of a connection in a test: a queue pair, or a raw peer that sends whatever a test writes.
 type side struct {
 	qp      *verbs.QueuePair
 	cq      *verbs.CompletionQueue
 	domain  *verbs.Domain
 	adapter *verbs.Adapter
-	in      []byte // that has come and was not taken
+	in      []byte // received but not consumed
 
-	// Of a peer that is no queue pair.
+	// raw marks a peer that is not a queue pair; framer is its framer.
 	raw    bool
 	framer wire.Framer
 
-	tap         wire.Deframer // sees what the queue pair sends
+	tap         wire.Deframer // decodes what the queue pair sends
 	tapStarted  bool
-	written     []byte // all that it has sent
+	written     []byte // all bytes sent
 	wantMarkers bool
-	told        bool // that it has ended
+	told        bool // its end has been logged
 }
 
 func newAdapter(t testing.TB, key byte) *verbs.Adapter {
@@ -60,11 +60,11 @@ type rig struct {
 	// names of STags, for the log.
 	names map[uint32]string
 	log   func(string)
-	// cut, if set, splits what is delivered.
+	// cut, if set, splits the delivered bytes.
 	cut *rand.Rand
-	// hook, if set, sees everything that is sent.
+	// hook, if set, sees all sent bytes.
 	hook func(from int, b []byte)
-	// manual: Accept is the test's.
+	// manual: the test calls Accept.
 	manual  bool
 	private []byte
 }
@@ -73,7 +73,7 @@ func newRig(t testing.TB, a, b *side) *rig {
 	return &rig{t: t, sides: [2]*side{a, b}, names: map[uint32]string{}}
 }
 
-// connected is a rig of two queue pairs past their startup.
+// connected returns a rig of two queue pairs after startup.
 func connected(t testing.TB, change func(a, b *verbs.Config)) *rig {
 	t.Helper()
 	ca, cb := verbs.DefaultConfig(), verbs.DefaultConfig()
@@ -111,7 +111,7 @@ func (r *rig) stag(v uint32) string {
 	return name
 }
 
-// describe is a segment on one line.
+// describe formats a segment on one line.
 func (r *rig) describe(s wire.Segment) string {
 	var b strings.Builder
 	fmt.Fprint(&b, s.Op())
@@ -145,7 +145,7 @@ func (r *rig) describe(s wire.Segment) string {
 	return b.String()
 }
 
-// show logs what a side has sent.
+// show logs the bytes that a side has sent.
 func (r *rig) show(from int, b []byte) {
 	s := r.sides[from]
 	s.written = append(s.written, b...)
@@ -209,7 +209,7 @@ func (r *rig) crc() bool {
 
 func (r *rig) name(i int) string { return string(rune('a' + i)) }
 
-// send takes what a side has to say, and reports whether that was anything.
+// send moves a side's pending output to the other and reports whether there was any.
 func (r *rig) send(from int) bool {
 	s := r.sides[from]
 	if s.raw {
@@ -226,7 +226,7 @@ func (r *rig) send(from int) bool {
 	return true
 }
 
-// receive gives a side what has come for it, and reports whether it took anything.
+// receive delivers pending input to a side and reports whether it made progress.
 func (r *rig) receive(to int) bool {
 	s := r.sides[to]
 	if s.raw {
@@ -239,7 +239,7 @@ func (r *rig) receive(to int) bool {
 		n = s.qp.Need() + r.cut.IntN(n-s.qp.Need()+1)
 	}
 	k := s.qp.Input(s.in[:n])
-	if k == 0 && n < len(s.in) { // it needs more, and there is more
+	if k == 0 && n < len(s.in) { // it needs more, and more is available
 		k = s.qp.Input(s.in)
 	}
 	s.in = s.in[k:]
@@ -252,7 +252,7 @@ func (r *rig) receive(to int) bool {
 	return k > 0
 }
 
-// pump moves bytes until there are none to move.
+// pump moves bytes until none are left to move.
 func (r *rig) pump() {
 	for again := true; again; {
 		again = false
@@ -264,7 +264,7 @@ func (r *rig) pump() {
 	}
 }
 
-// step takes in stores' callbacks, and goes on.
+// step processes store callbacks and continues.
 func (r *rig) step() {
 	for _, s := range r.sides {
 		if !s.raw {
@@ -274,13 +274,13 @@ func (r *rig) step() {
 	r.pump()
 }
 
-// poll is what has completed at a side.
+// poll returns the completions of a side.
 func (r *rig) poll(i int) []verbs.Completion {
 	out := make([]verbs.Completion, 4096)
 	return out[:r.sides[i].cq.Poll(out)]
 }
 
-// one polls one completion, which must be there and of no error.
+// one polls exactly one completion, which must have no error.
 func (r *rig) one(i int) verbs.Completion {
 	r.t.Helper()
 	c := r.poll(i)
@@ -315,7 +315,7 @@ func (r *rig) region(i int, cfg verbs.RegionConfig) *verbs.Region {
 	return g
 }
 
-// attacker is a rig whose side a is a peer that sends what a test writes, past a startup with CRCs.
+// attacker returns a rig whose side a is a raw peer, after a startup with CRCs.
 func attacker(t testing.TB, change func(*verbs.Config), startup wire.StartupFields) *rig {
 	t.Helper()
 	cfg := verbs.DefaultConfig()
@@ -346,7 +346,7 @@ func (r *rig) inject(s []byte) {
 	r.pump()
 }
 
-// tagged and untagged are segments to inject.
+// tagged and untagged build segments to inject.
 func tagged(f wire.TaggedFields, payload []byte) []byte {
 	b := make([]byte, wire.TaggedLength, wire.TaggedLength+len(payload))
 	f.Put(b)
@@ -365,7 +365,8 @@ func readRequest(sequence uint32, f wire.ReadRequestFields) []byte {
 	return untagged(wire.UntaggedFields{Op: wire.ReadReq, Last: true, Queue: wire.QueueRead, Sequence: sequence}, b)
 }
 
-// settled holds that nothing of a connection is left: no pages with a store, no regions, every completion delivered.
+// settled verifies that a connection has released everything: no pages held in stores, no regions, all completions
+// delivered.
 func (r *rig) settled(stores ...*verbstest.Pages) {
 	r.t.Helper()
 	for i, s := range r.sides {
@@ -384,7 +385,7 @@ func (r *rig) settled(stores ...*verbstest.Pages) {
 	}
 }
 
-// lastSent is the last segment that a side has sent.
+// lastSent returns the last segment that a side has sent.
 func (r *rig) lastSent(i int) wire.Segment {
 	r.t.Helper()
 	s := r.sides[i]
@@ -405,7 +406,7 @@ func (r *rig) lastSent(i int) wire.Segment {
 	return last
 }
 
-// fault expects the connection to have ended with a Terminate of side b in the RFC's form.
+// fault expects the connection to have ended with a Terminate from side b in the RFC's layout.
 func (r *rig) fault(want wire.Fault) {
 	r.t.Helper()
 	err := r.sides[1].qp.Err()

@@ -2,24 +2,23 @@ package verbs
 
 import "farflash/flash/wire"
 
-// work is a place of the send queue.
+// work is an entry of the send queue.
 type work struct {
 	Work
-	internal bool   // the RTR message: no completion, and no place of the program's
-	done     bool   // answered, or wholly sent
-	placed   uint32 // bytes of a read's answer that have come
-	sink     uint64 // where they go, as the request says
+	internal bool   // the RTR message: no completion, not counted against Sends
+	done     bool   // answered, or completely sent
+	placed   uint32 // bytes of a read's response received
+	sink     uint64 // sink offset of the Read Request
 	original uint64
 }
 
-// reads reports whether the work waits for an answer.
+// reads reports whether the work is completed by a response.
 func (w *work) reads() bool { return w.Op == wire.ReadReq || w.Op == wire.AtomicReq }
 
-// pageRun is what a segment's payload is a multiple of where that leaves most of it: runs
-// of whole pages.
+// pageRun is the granularity to which payloads of long segments are rounded down, so that they carry whole pages.
 const pageRun = 4096
 
-// payload is the most that a segment with so long a header carries.
+// payload is the maximum payload of a segment with a header of this length.
 func (q *QueuePair) payload(header int) int {
 	n := min(q.cfg.MaxSegment, wire.Limit(q.framer.Markers)) - header
 	if n >= 2*pageRun {
@@ -28,13 +27,13 @@ func (q *QueuePair) payload(header int) int {
 	return n
 }
 
-// fill writes frames until b is full or there is nothing to send. Messages do not mix:
-// the receiver tells the segments of tagged ones apart by order alone.
+// fill writes frames until b is full or there is no more to send. It never interleaves messages, because the receiver
+// separates tagged messages by order alone.
 func (q *QueuePair) fill(b []byte) []byte {
 	for {
 		if q.termLen > 0 {
 			if !q.heard && !q.cfg.Initiator {
-				// A responder that never had an FPDU must not send one.
+				// A responder must not send an FPDU before it has received one.
 				q.termLen, q.state = 0, Closed
 				return b
 			}
@@ -53,7 +52,7 @@ func (q *QueuePair) fill(b []byte) []byte {
 			return b
 		}
 		before := len(b)
-		// Answers and work by turns; who is in the middle of a message goes on.
+		// Responses and work requests alternate; a partially sent message continues first.
 		switch {
 		case q.answering:
 			b = q.answer(b)
@@ -74,18 +73,18 @@ func (q *QueuePair) fill(b []byte) []byte {
 	}
 }
 
-// fits reports whether a segment of n bytes has room.
+// fits reports whether an FPDU with a segment of n bytes fits in b.
 func (q *QueuePair) fits(b []byte, n int) bool { return cap(b)-len(b) >= n+q.framer.Overhead(n) }
 
-// begin starts the frame of a segment, and returns its bytes.
+// begin starts the FPDU of an n-byte segment and returns the segment's bytes.
 func (q *QueuePair) begin(b *[]byte, n int) []byte {
 	*b = q.framer.Begin(*b, n)
 	q.counters.SegmentsOut++
 	return (*b)[len(*b)-n:]
 }
 
-// untagged writes an untagged header with the queue's number, and counts the message at
-// its end.
+// untagged writes an untagged header with the queue's current sequence number, and advances the number after the last
+// segment.
 func (q *QueuePair) untagged(s []byte, op wire.Op, last bool, offset, invalidate uint32) {
 	n := op.Queue()
 	wire.UntaggedFields{Op: op, Last: last, Invalidate: invalidate, Queue: n, Sequence: q.numbers[n],
@@ -95,13 +94,13 @@ func (q *QueuePair) untagged(s []byte, op wire.Op, last bool, offset, invalidate
 	}
 }
 
-// transmit writes the next segment of the send queue, if it may go and has room.
+// transmit writes the next segment of the send queue, if it is allowed to go and fits.
 func (q *QueuePair) transmit(b []byte) []byte {
 	if q.sqNext == q.sqTail {
 		return b
 	}
 	w := &q.sq[q.sqNext%uint64(len(q.sq))]
-	if w.reads() && q.ord == 0 { // the peer takes none
+	if w.reads() && q.ord == 0 { // the peer accepts none
 		q.fail(wire.FaultIRD, nil)
 		return b
 	}
@@ -178,7 +177,7 @@ func (q *QueuePair) transmit(b []byte) []byte {
 	return b
 }
 
-// retire completes work, in the order in which it was posted.
+// retire completes work in posting order.
 func (q *QueuePair) retire() {
 	for q.sqHead < q.sqSent {
 		w := &q.sq[q.sqHead%uint64(len(q.sq))]
@@ -205,7 +204,7 @@ func (q *QueuePair) complete(w *work, err error) {
 	q.sendCQ.add(c)
 }
 
-// oldest is the read or atomic that is answered next, nil if none is due.
+// oldest returns the read or atomic that is answered next, or nil if there is none.
 func (q *QueuePair) oldest() *work {
 	q.sqAwait = max(q.sqAwait, q.sqHead)
 	for ; q.sqAwait < q.sqNext; q.sqAwait++ {
@@ -216,11 +215,11 @@ func (q *QueuePair) oldest() *work {
 	return nil
 }
 
-// answered ends the oldest.
+// answered finishes w, the oldest unanswered read or atomic.
 func (q *QueuePair) answered(w *work) {
 	w.done = true
 	q.waiting--
-	// Whoever answers has had the request, and all before it.
+	// A response implies that the peer received the request and everything before it.
 	q.sqSent = max(q.sqSent, q.sqAwait+1)
 	q.retire()
 }

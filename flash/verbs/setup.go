@@ -6,7 +6,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// request makes the initiator's startup frame.
+// request builds the initiator's startup frame.
 func (q *QueuePair) request() {
 	f := wire.StartupFields{Markers: q.cfg.Markers, CRC: q.cfg.CRC, Revision: q.cfg.Revision, Private: q.cfg.Private}
 	if q.cfg.Revision >= 2 {
@@ -19,11 +19,11 @@ func (q *QueuePair) request() {
 	f.Put(q.frame)
 }
 
-// startup takes the peer's startup frame, or nothing.
+// startup consumes the peer's startup frame and returns its length, or 0 if it is incomplete.
 func (q *QueuePair) startup(b []byte) int {
 	n, err := wire.CheckStartup(b, q.cfg.Initiator)
 	if err != nil {
-		// The connection is closed at once, and no Terminate sent: RFC 5044, 8, code 4.
+		// RFC 5044, 8, code 4: close immediately, without a Terminate.
 		q.end(Terminated{Fault: wire.FaultStartup})
 		return len(b)
 	}
@@ -41,12 +41,12 @@ func (q *QueuePair) startup(b []byte) int {
 	return n
 }
 
-// Request is the initiator's startup frame, once a responder is Asked. It shares the
-// queue pair's memory.
+// Request is the initiator's startup frame. It is valid once a responder is in state Asked, and aliases the queue
+// pair's memory.
 func (q *QueuePair) Request() wire.StartupFields { return wire.Startup(q.asked).Fields() }
 
-// Reply is the responder's startup frame, once an initiator has it. It shares the queue
-// pair's memory.
+// Reply is the responder's startup frame. It is the zero value until an initiator has received it, and aliases the
+// queue pair's memory.
 func (q *QueuePair) Reply() wire.StartupFields {
 	if q.reply == nil {
 		return wire.StartupFields{}
@@ -54,8 +54,7 @@ func (q *QueuePair) Reply() wire.StartupFields {
 	return wire.Startup(q.reply).Fields()
 }
 
-// Accept takes the connection that a responder was asked for, with private data for the
-// reply.
+// Accept accepts the connection request that a responder has received, with private data for the reply.
 func (q *QueuePair) Accept(private []byte) error {
 	if q.state != Asked {
 		return ErrState
@@ -67,8 +66,8 @@ func (q *QueuePair) Accept(private []byte) error {
 	f := wire.StartupFields{Reply: true, Markers: q.cfg.Markers, CRC: q.cfg.CRC || r.CRC, Revision: r.Revision,
 		Enhanced: r.Enhanced, Private: private}
 	if r.Enhanced {
-		// RFC 6581, 9.1: this end's reads are as many as the initiator takes, and it takes
-		// as many as it has places for. What is not negotiated stays.
+		// RFC 6581, 9.1: the responder's ORD is limited to the initiator's IRD. Its own IRD is the number of entries it
+		// has. A value left unnegotiated keeps the local setting.
 		f.IRD, f.ORD = wire.Unnegotiated, wire.Unnegotiated
 		if r.ORD != wire.Unnegotiated {
 			if r.PeerToPeer && q.ird == 0 && r.RTR&wire.RTRRead != 0 {
@@ -94,8 +93,8 @@ func (q *QueuePair) Accept(private []byte) error {
 	return nil
 }
 
-// Reject refuses the connection that a responder was asked for. The reply is to be sent;
-// then the connection below is the program's again.
+// Reject refuses the connection request that a responder has received. After the driver has sent the reply, the
+// underlying connection belongs to the program again.
 func (q *QueuePair) Reject(private []byte) error {
 	if q.state != Asked {
 		return ErrState
@@ -115,7 +114,7 @@ func (q *QueuePair) Reject(private []byte) error {
 	return nil
 }
 
-// replied goes on from the responder's reply.
+// replied continues setup with the responder's reply.
 func (q *QueuePair) replied(r wire.StartupFields) {
 	switch {
 	case r.Reject:
@@ -126,7 +125,7 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 		return
 	}
 	q.run(r.Markers, q.cfg.CRC || r.CRC)
-	q.heard = true // only a responder waits
+	q.heard = true // only a responder waits for the first FPDU
 	if r.Enhanced {
 		if r.IRD != wire.Unnegotiated {
 			q.ord = min(q.ord, int(r.IRD))
@@ -141,7 +140,7 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 	}
 	options := r.RTR & q.cfg.RTR
 	if !r.PeerToPeer {
-		// Responders are known that forget the flag. A Write of nothing harms none.
+		// Some responders omit the flag. An empty Write is harmless to any of them.
 		options = wire.RTRWrite & q.cfg.RTR
 	}
 	var w Work
@@ -160,7 +159,7 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 		return
 	}
 	w.Quiet = true
-	// Before whatever was posted meanwhile: it takes the place that Post leaves free.
+	// It precedes anything already posted, using the entry that Post leaves free.
 	for i := q.sqTail; i > q.sqHead; i-- {
 		q.sq[i%uint64(len(q.sq))] = q.sq[(i-1)%uint64(len(q.sq))]
 	}
@@ -168,7 +167,7 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 	q.sqTail++
 }
 
-// run enters the phase of FPDUs.
+// run enters full operation, the phase of FPDUs.
 func (q *QueuePair) run(markers, crc bool) {
 	q.framer = wire.Framer{CRC: crc, Markers: markers}
 	q.deframer = wire.Deframer{CRC: crc, Markers: q.cfg.Markers}

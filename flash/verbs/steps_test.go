@@ -15,8 +15,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// TestSteps goes through connections step by step: every frame and completion that each step causes is in
-// testdata/steps, worked out from the RFCs.
+// TestSteps runs scripted connections: testdata/steps lists every frame and completion that each step causes, derived
+// from the RFCs by hand.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		var r *rig

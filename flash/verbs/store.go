@@ -9,47 +9,45 @@ import (
 	"farflash/flash/wire"
 )
 
-// Store is memory that comes page by page and not at once: a file on flash. A queue pair
-// asks it for ranges, from the goroutine that drives the queue pair; several may at the
-// same time. Two Accesses to one page are given the same memory.
+// Store is memory whose pages are not immediately available: a file on flash. A queue pair requests ranges from the
+// goroutine that drives it; several queue pairs may do so concurrently. Two Accesses to the same page receive the same
+// memory.
 type Store interface {
-	// Size is the length in bytes. It does not shrink while a region lies in the store.
+	// Size is the length in bytes. It does not shrink while a region is registered in the store.
 	Size() uint64
-	// PageSize is the length of a page, a power of two and at least 8.
+	// PageSize is the page length in bytes, a power of two and at least 8.
 	PageSize() int
-	// Get asks for the pages that a's range touches, for reading or for writing as a says.
-	// The store calls a.Ready once a page, in any order, now or later, on any goroutine;
-	// or a.Fail. Of a page that is written from end to end the store need not know the content:
-	// either all of a's range is changed or none.
+	// Get requests the pages of a's range, for reading or for writing. The store calls a.Ready once per page, in any
+	// order, immediately or later, on any goroutine; or it calls a.Fail. A page to be overwritten entirely need not be
+	// loaded: the queue pair changes all of a's range or none of it.
 	Get(a *Access)
-	// Put gives back what Get gave, all of it, after the last Ready, or after Fail: until then
-	// pages that were ready may be looked at. The store calls a.Done once: at once, or, if
-	// a.Sync and a.Changed, when the changes are durable.
+	// Put releases everything that Get provided. It is called after the last Ready, or after Fail; until then the queue
+	// pair may read pages that are ready. The store calls a.Done once: immediately or, if a.Sync and a.Changed are set,
+	// when the changes are durable.
 	Put(a *Access)
 }
 
-// Forgetter is a Store that is told of accesses from Get on of which nothing is wanted any more, as their connection
-// has ended: what it has not begun it need not begin, but say by Fail. They are Put all the same, when all of them
-// has come.
+// Forgetter is a Store that can be notified of pending Gets whose result is no longer needed because the connection has
+// ended. The store need not start them; it may call Fail instead. The accesses are still Put, once their last Ready or
+// their Fail has been called.
 type Forgetter interface {
 	Forget(a *Access)
 }
 
-// Reporter is a Store that changes may be lost in after their Done, if they were not Sync.
+// Reporter is a Store in which changes that were not Sync can be lost after their Done.
 type Reporter interface {
-	// Report has lost called as soon as a change that anybody made is lost, each time, on any goroutine, until stop
-	// has returned, and perhaps once more.
+	// Report registers lost, which is called on any goroutine whenever a change is lost, whoever made it. Calls stop
+	// when stop returns, except for one that may already be in progress.
 	Report(lost func(error)) (stop func())
 }
 
-// report is a store that a queue pair has changed without waiting, and what ends its reports.
+// report is a subscription to the losses of a store that the queue pair has written asynchronously.
 type report struct {
 	store Store
 	stop  func()
 }
 
-// watch sees to it that the connection ends when a change is lost that its peer makes in a region without waiting for
-// it.
+// watch subscribes to the losses of the region's store, so that the loss of an asynchronous change ends the connection.
 func (q *QueuePair) watch(r *Region) {
 	q.watched = r
 	s, ok := r.cfg.Store.(Reporter)
@@ -60,7 +58,7 @@ func (q *QueuePair) watch(r *Region) {
 		report{r.cfg.Store, s.Report(func(err error) { q.tell(event{kind: eventLost, err: err}) })})
 }
 
-// unwatch ends the reports, when the connection does.
+// unwatch cancels the subscriptions when the connection ends.
 func (q *QueuePair) unwatch() {
 	for _, x := range q.reports {
 		x.stop()
@@ -68,33 +66,33 @@ func (q *QueuePair) unwatch() {
 	q.reports, q.watched = nil, nil
 }
 
-// Access is one use of a range of a Store: from Get to Done, or to Fail.
+// Access is one use of a range of a Store, from Get to Done.
 type Access struct {
-	// Offset and Length are the range, in the store's bytes.
+	// Offset and Length are the range, in bytes of the store.
 	Offset uint64
 	Length int
-	// Write: the bytes will be changed. Changed, from Put on: they were.
+	// Write announces at Get that the bytes will be changed; Changed reports at Put that they were.
 	Write, Changed bool
-	// Sync: Done waits for the changes to be durable.
+	// Sync delays Done until the changes are durable.
 	Sync bool
-	// Prefetch: what lies behind the range is likely to be asked for next.
+	// Prefetch hints that the data after the range are likely to be requested next.
 	Prefetch bool
-	// Alone: the connection has nothing else under way, and nothing else has come. The store
-	// may have its caller wait for what it reads, if that is sooner.
+	// Alone reports that the connection has no other access outstanding and no further input. The store may then block
+	// its caller for a read, if that is faster.
 	Alone bool
-	// Lane is the connection's (Config).
+	// Lane is the connection's Config.Lane.
 	Lane uint8
-	// Private is the store's own; it is kept when the Access is used again.
+	// Private belongs to the store; it survives reuse of the Access.
 	Private any
 
 	qp    *QueuePair
-	size  uint64 // of a page
+	size  uint64 // page size
 	pages [][]byte
-	got   int // pages that are here
-	ready int // those before the first that is not
+	got   int // pages ready
+	ready int // length of the ready prefix, in pages
 	state accessState
 	err   error
-	// barrier: later work waits for Done. response, if set, does too.
+	// barrier blocks later work until Done; response, if set, waits as well.
 	barrier  bool
 	response *response
 }
@@ -105,23 +103,21 @@ const (
 	accessFree accessState = iota
 	accessGetting
 	accessHeld
-	accessOrphan // getting, and nobody wants it any more
+	accessOrphan // still getting, but no longer wanted
 	accessPutting
 	accessFailed
 )
 
-// Ready is called by the store with the part of the range that lies in one page, which
-// begins at offset. It stays valid, and the store's, until Put.
+// Ready is called by the store with the part of the range that lies in one page and starts at offset. The memory
+// belongs to the store and stays valid until Put.
 func (a *Access) Ready(offset uint64, page []byte) {
 	a.qp.tell(event{access: a, kind: eventReady, offset: offset, page: page})
 }
 
-// Fail is called by the store instead of any further Ready: the range cannot be had. What
-// was given is Put as well.
+// Fail is called by the store instead of any further Ready: the range is unavailable. The access is still Put.
 func (a *Access) Fail(err error) { a.qp.tell(event{access: a, kind: eventFail, err: err}) }
 
-// Done is called by the store at the end of a Put. An error means that changes are not
-// durable, and may be lost.
+// Done is called by the store when a Put completes. An error means that changes are not durable and may be lost.
 func (a *Access) Done(err error) { a.qp.tell(event{access: a, kind: eventDone, err: err}) }
 
 type eventKind uint8
@@ -130,7 +126,7 @@ const (
 	eventReady eventKind = iota
 	eventFail
 	eventDone
-	eventLost // a change that was Done
+	eventLost // loss of a change after its Done
 )
 
 type event struct {
@@ -141,15 +137,15 @@ type event struct {
 	err    error
 }
 
-// inbox is where stores put their callbacks, from any goroutine. The one who drives the
-// queue pair takes them out; it is woken if it is not at it.
+// inbox collects store callbacks from any goroutine. The driver of the queue pair drains it, and is woken if it is not
+// already at work.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
 	spare  []event
 	busy   bool
-	there  atomic.Bool // events are
-	at     bool        // busy, as who drives it knows without the lock
+	there  atomic.Bool // events is not empty
+	at     bool        // the driver's own copy of busy, readable without the lock
 }
 
 func (q *QueuePair) tell(e event) {
@@ -164,8 +160,8 @@ func (q *QueuePair) tell(e event) {
 	}
 }
 
-// drain takes in what stores have called back with, in that order: what handles one
-// callback and causes another leaves it to the drain that is under way.
+// drain processes store callbacks in order. A callback triggered while one is being handled is left to the drain in
+// progress.
 func (q *QueuePair) drain() {
 	in := &q.inbox
 	if q.draining || in.at && !in.there.Load() {
@@ -194,8 +190,8 @@ func (q *QueuePair) drain() {
 	}
 }
 
-// rest ends a call: whoever calls back from now on wakes the driver, and so does what came
-// since the last look.
+// rest marks the end of a call: callbacks from now on wake the driver, and so do those that arrived since the last
+// check.
 func (q *QueuePair) rest() {
 	q.inbox.mu.Lock()
 	q.inbox.busy, q.inbox.at = false, false
@@ -206,7 +202,7 @@ func (q *QueuePair) rest() {
 	}
 }
 
-// get starts an access; it may be all there when get returns.
+// get starts an access; all of it may be ready when get returns.
 func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics) *Access {
 	var a *Access
 	if k := len(q.free); k > 0 {
@@ -218,7 +214,7 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	a.Write, a.Changed, a.Sync, a.Prefetch = write, false, write && s&Sync != 0, s&Prefetch != 0
 	a.got, a.ready, a.err, a.state = 0, 0, nil, accessGetting
 	a.Lane = q.cfg.Lane
-	a.Alone = !write && q.accesses == 0 && q.tail && a.Lane == 0 // a thread that has a lane has other connections
+	a.Alone = !write && q.accesses == 0 && q.tail && a.Lane == 0 // a thread with a lane serves other connections too
 	a.barrier, a.response = false, nil
 	size := uint64(r.cfg.Store.PageSize())
 	a.size = size
@@ -236,7 +232,7 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	return a
 }
 
-// put gives an access back, whatever state it is in.
+// put returns an access, whatever its state.
 func (q *QueuePair) put(r *Region, a *Access) {
 	switch a.state {
 	case accessGetting:
@@ -252,7 +248,7 @@ func (q *QueuePair) put(r *Region, a *Access) {
 	}
 }
 
-// orphan is an access that nobody waits for; its pages go back when they have come.
+// orphan is an access that is no longer wanted; it is put once all its pages are ready.
 type orphan struct {
 	access *Access
 	region *Region
@@ -312,7 +308,7 @@ func (q *QueuePair) take(e *event) {
 	}
 }
 
-// adopt ends an orphan.
+// adopt puts an orphan whose pages are ready, or that failed.
 func (q *QueuePair) adopt(a *Access) {
 	for i, o := range q.orphans {
 		if o.access == a {
@@ -325,8 +321,8 @@ func (q *QueuePair) adopt(a *Access) {
 	}
 }
 
-// index is which page of the access begins at an offset of the store, all of the range
-// that lies in it.
+// index returns the index in the access of the page part that starts at a store offset, and verifies that it is all of
+// the range in that page.
 func (a *Access) index(offset uint64, page []byte) int {
 	end := a.Offset + uint64(a.Length)
 	at, n := offset, uint64(len(page))
@@ -341,8 +337,8 @@ func (a *Access) index(offset uint64, page []byte) int {
 	return i
 }
 
-// available is how many bytes from the range's beginning are ready: what lies in pages
-// before the first that has not come.
+// available is the number of ready bytes from the start of the range: those in pages before the first that is not
+// ready.
 func (a *Access) available() int {
 	if a.ready == len(a.pages) {
 		return a.Length
@@ -354,7 +350,7 @@ func (a *Access) available() int {
 	return int((a.Offset&^(size-1) + uint64(a.ready)*size) - a.Offset)
 }
 
-// copyOut fills dst from the range, beginning at its byte from; all of that is ready.
+// copyOut fills dst from the range, starting at byte from. All of that must be ready.
 func (a *Access) copyOut(dst []byte, from int) {
 	size := int(a.size)
 	lead := int(a.Offset) & (size - 1)
@@ -370,7 +366,7 @@ func (a *Access) copyOut(dst []byte, from int) {
 	}
 }
 
-// copyIn writes src into the range, from its beginning.
+// copyIn copies src to the start of the range.
 func (a *Access) copyIn(src []byte) {
 	for _, p := range a.pages {
 		k := copy(p, src)

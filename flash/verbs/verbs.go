@@ -1,25 +1,23 @@
-// Package verbs is iWARP's connections as plain state machines, with what a program
-// does with them: protection domains, memory regions, queue pairs, completion queues,
-// one-sided reads, writes and atomics, sends and receives, immediate data.
+// Package verbs implements iWARP connections as plain state machines, with the objects that a program uses them
+// through: protection domains, memory regions, queue pairs, completion queues, one-sided reads, writes and atomics,
+// sends and receives, and immediate data.
 //
-// A QueuePair is one end of a connection, initiator or responder. It does no I/O and has
-// no goroutine and no clock: bytes that arrived go into Input, bytes to be sent are taken
-// from Fill, completions are polled from a CompletionQueue; flash/verbs/stream does that
-// over a net.Conn. A Region is memory that the peer may reach by an STag: DRAM, or a
-// range of a Store, which is what a file on flash is here: pages are asked for when an
-// operation touches them (FlashNet's lazy pinning), arrive in any order, and are served
-// in order. Registering costs the same for a page and for a petabyte.
+// A QueuePair is one end of a connection, initiator or responder. It does no I/O and has neither a goroutine nor a
+// clock: received bytes go into Input, bytes to send come out of Fill, and completions are polled from a
+// CompletionQueue; flash/verbs/stream connects these to a net.Conn. A Region is memory that the peer can reach by an
+// STag: DRAM, or a range of a Store, which here is a file on flash. Pages are requested when an operation touches them
+// (FlashNet's lazy pinning), may become ready in any order, and are served in order. Registration costs the same for a
+// page and for a petabyte.
 //
-// The low eight bits of an STag are the program's own: Sync, Async and Prefetch in them
-// say how the peer's operation is to be done ("semantic STags").
+// The low eight bits of an STag are the program's key. Here they carry the flags Sync, Async and Prefetch, which select
+// how the peer's operation is performed ("semantic STags").
 //
-// A completed write says nothing about the other side, least of all that data are
-// durable: RFC 5040, 5.5. What can be known, and how, is in docs/flash/protocol.md.
+// Completion of a write implies nothing about the remote side, least of all that the data are durable (RFC 5040, 5.5).
+// docs/flash/protocol.md describes what a client can find out, and how.
 //
-// It follows RFC 5040, 5041, 5044, 6581, 7306, and 5042 for what a hostile peer may try;
-// and Trivedi et al., FlashNet, ACM TOS 14(4), 2018, sections 3.4, 4.2 to 4.4. It leaves
-// out shared receive queues, memory windows and bind, and encryption, which is the
-// connection's below.
+// The package follows RFC 5040, 5041, 5044, 6581 and 7306, RFC 5042 for hostile peers, and Trivedi et al., FlashNet,
+// ACM TOS 14(4), 2018, sections 3.4 and 4.2 to 4.4. It leaves out shared receive queues, memory windows and bind.
+// Encryption is left to the connection underneath.
 package verbs
 
 import (
@@ -29,7 +27,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// Rights are what a peer may do with a region.
+// Rights are the operations that a peer may perform on a region.
 type Rights uint8
 
 // The rights.
@@ -42,12 +40,11 @@ const (
 	allRights = RemoteRead | RemoteWrite | RemoteAtomic | RemoteInvalidate
 )
 
-// Semantics are the flags in the low eight bits of an STag.
+// Semantics are flags in the low eight bits of an STag.
 type Semantics uint8
 
-// The flags. Sync: nothing that comes later on the connection is begun until what the
-// operation wrote is on flash. Async: it is, as without flags. Prefetch: what lies behind
-// the range will be wanted soon.
+// The flags. Sync: no later operation on the connection starts until the data that this one wrote are on flash. Async:
+// do not wait, which is also the behaviour without flags. Prefetch: the data after the range will be wanted soon.
 const (
 	Sync Semantics = 1 << iota
 	Async
@@ -56,28 +53,27 @@ const (
 	AllSemantics = Sync | Async | Prefetch
 )
 
-// Work is one request for a send queue. Op says what it is: Send, SendSE, SendInv,
-// SendSEInv, Imm, ImmSE, Write, ReadReq or AtomicReq. The queue pair keeps Local until
-// the request completes; it must not change until then, and of a read not be looked at.
+// Work is a work request for the send queue. Op is one of Send, SendSE, SendInv, SendSEInv, Imm, ImmSE, Write, ReadReq
+// and AtomicReq. The queue pair retains Local until the request completes; until then the caller must not modify it,
+// nor inspect the buffer of a read.
 type Work struct {
-	ID uint64 // comes back in the completion
+	ID uint64 // returned in the completion
 	Op wire.Op
-	// Local is what is sent or written, or where what is read goes. Its length is the
-	// message's.
+	// Local is the data to send or write, or the buffer to read into. Its length is the message length.
 	Local []byte
-	// STag and Offset are where at the peer: of Write, ReadReq and AtomicReq.
+	// STag and Offset address the peer's memory; for Write, ReadReq and AtomicReq.
 	STag   uint32
 	Offset uint64
-	// Atomic and its operand, of AtomicReq.
+	// Atomic is the operation of an AtomicReq, Operand its arguments.
 	Atomic  wire.AtomicOp
 	Operand wire.Operand
-	// Immediate is the eight bytes of Imm and ImmSE.
+	// Immediate is the eight-byte value of Imm and ImmSE.
 	Immediate uint64
-	// Invalidate is the STag that SendInv and SendSEInv revoke at the peer.
+	// Invalidate is the STag of the peer that SendInv and SendSEInv revoke.
 	Invalidate uint32
-	// Fence holds the request back until all reads and atomics before it have completed.
+	// Fence holds the request back until all preceding reads and atomics have completed.
 	Fence bool
-	// Quiet wants no completion if all goes well.
+	// Quiet suppresses the completion if the request succeeds.
 	Quiet bool
 }
 
@@ -87,34 +83,34 @@ type Receive struct {
 	Local []byte
 }
 
-// Completion is the end of a work request, or of a receive.
+// Completion reports the end of a work request or of a receive.
 type Completion struct {
 	ID uint64
 	QP *QueuePair
-	// Op is the work request's, or the opcode of the message that was received.
+	// Op is the opcode of the work request, or of the received message.
 	Op      wire.Op
 	Receive bool
-	// Err is nil if it went well. Otherwise all that was outstanding has the same: what
-	// ended the connection.
+	// Err is nil on success. When the connection ends, all outstanding requests complete with the same error, the one
+	// that ended it.
 	Err error
-	// Length is how many bytes were sent, written, read or received.
+	// Length is the number of bytes sent, written, read or received.
 	Length uint32
-	// Original is what an atomic found.
+	// Original is the value that an atomic found.
 	Original uint64
-	// Immediate is what Imm and ImmSE carry.
+	// Immediate is the value received with Imm or ImmSE.
 	Immediate uint64
-	// Invalidated is the STag that the message received has revoked here, or zero.
+	// Invalidated is the local STag that the received message revoked, or zero.
 	Invalidated uint32
 }
 
-// Terminated is the error of a connection that a Terminate message ended.
+// Terminated is the error of a connection that ended with a Terminate message.
 type Terminated struct {
 	wire.Fault
-	// Remote: the peer found the fault, in what was sent from here.
+	// Remote reports that the peer detected the fault, in data sent from this end.
 	Remote bool
 }
 
-// Error says who found what.
+// Error names the end that detected the fault, and the fault.
 func (e Terminated) Error() string {
 	if e.Remote {
 		return "the peer ended the connection: " + e.Fault.Error()
@@ -122,26 +118,26 @@ func (e Terminated) Error() string {
 	return "this end has ended the connection: " + e.Fault.Error()
 }
 
-// Unwrap is the fault.
+// Unwrap returns the fault.
 func (e Terminated) Unwrap() error { return e.Fault }
 
 // Lost is the error of a connection that ended without a Terminate.
 type Lost struct{ Err error }
 
-// Error is what the connection below said.
+// Error includes the error of the underlying connection.
 func (e Lost) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Err) }
 
-// Unwrap is what the connection below said.
+// Unwrap returns the error of the underlying connection.
 func (e Lost) Unwrap() error { return e.Err }
 
-// Errors of calls.
+// Errors returned by methods.
 var (
-	// ErrFull is a queue without room.
+	// ErrFull reports a full queue.
 	ErrFull = errors.New("the queue is full")
-	// ErrClosed is a connection that was closed here.
+	// ErrClosed reports a connection that was closed locally.
 	ErrClosed = errors.New("the connection is closed")
-	// ErrRejected is a connection that the responder refused.
+	// ErrRejected reports a connection that the responder refused.
 	ErrRejected = errors.New("the peer rejected the connection")
-	// ErrState is a call that the state of the connection does not allow.
+	// ErrState reports a call that is invalid in the connection's current state.
 	ErrState = errors.New("not in this state of the connection")
 )

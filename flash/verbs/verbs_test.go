@@ -15,7 +15,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// random is n bytes.
+// random returns n random bytes.
 func random(r *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -24,8 +24,8 @@ func random(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// TestEverything holds that all operations do what they say, in both directions, for DRAM and for a store whose pages
-// come in any order, with and without CRCs and markers, however the stream is cut.
+// TestEverything verifies all operations in both directions, for DRAM and for a store whose pages become ready in any
+// order, with and without CRCs and markers, however the stream is split.
 func TestEverything(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestEverything(t *testing.T) {
 			r.cut = rnd
 			from, to := int(seed>>4&1), 1-int(seed>>4&1)
 			if from == 1 && (seed%5 != 0 || seed&1 == 0) {
-				// A responder speaks only after the initiator has.
+				// A responder sends only after it has received from the initiator.
 				r.post(0, verbs.Work{Op: wire.Write, Quiet: true})
 				r.pump()
 			}
@@ -161,8 +161,8 @@ func le(b []byte) (v uint64) {
 	return v
 }
 
-// TestOrder holds that answers and completions come in the order of the requests whatever order pages come in, and
-// that no more reads are under way than the other side takes.
+// TestOrder verifies that responses and completions follow the order of the requests, whatever order pages become ready
+// in, and that outstanding reads stay within the peer's limit.
 func TestOrder(t *testing.T) {
 	r := connected(t, func(a, b *verbs.Config) { a.ORD, b.IRD = 16, 3 })
 	if _, ord := r.sides[0].qp.Limits(); ord != 3 {
@@ -185,7 +185,7 @@ func TestOrder(t *testing.T) {
 	}
 	next := uint64(0)
 	for p.Held() > 0 {
-		// The last page first, always: only with the first can anything be sent.
+		// The last page always becomes ready first; no response can start before the first page.
 		p.Release(p.Held() - 1)
 		r.step()
 		for _, c := range r.poll(0) {
@@ -205,7 +205,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestReadyPrefix holds that what has come is sent as far as it reaches without a gap, before the rest is there.
+// TestReadyPrefix verifies that the contiguous ready prefix of a read is sent before the rest is ready.
 func TestReadyPrefix(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(1<<16, 4096, 0)
@@ -231,8 +231,8 @@ func TestReadyPrefix(t *testing.T) {
 	r.one(0)
 }
 
-// TestSync holds FlashNet's rule: what comes behind a synchronous write is not begun before its data are on flash,
-// what comes behind an asynchronous one is; and that the answer to a Read of nothing tells the difference.
+// TestSync verifies FlashNet's rule: operations after a synchronous write start only when its data are on flash, and
+// operations after an asynchronous one do not wait; the response to an empty Read shows the difference.
 func TestSync(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		r := connected(t, nil)
@@ -249,7 +249,7 @@ func TestSync(t *testing.T) {
 		r.post(0, verbs.Work{ID: 2, Op: wire.ReadReq, Fence: true})
 		r.pump()
 		done := r.poll(0)
-		// The write itself has completed: that says nothing (RFC 5040, 5.5).
+		// The write itself has completed, which implies nothing about durability (RFC 5040, 5.5).
 		if len(done) == 0 || done[0].ID != 1 {
 			t.Fatalf("sync %v: %+v", sync, done)
 		}
@@ -273,8 +273,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncAtomic holds that the answer to a synchronous atomic comes after its result is on flash, and that later
-// work waits for that.
+// TestSyncAtomic verifies that the response to a synchronous atomic follows the write of its result to flash, and that
+// later work waits for it.
 func TestSyncAtomic(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(8192, 4096, 0)
@@ -299,7 +299,7 @@ func TestSyncAtomic(t *testing.T) {
 	r.settled(p)
 }
 
-// TestImmediateAndInvalidate holds both: eight bytes that consume a receive, and an STag that stops working.
+// TestImmediateAndInvalidate verifies both: eight bytes that consume a receive, and an STag that is revoked.
 func TestImmediateAndInvalidate(t *testing.T) {
 	r := connected(t, nil)
 	g := r.region(1, verbs.RegionConfig{Memory: make([]byte, 64), Rights: verbs.RemoteWrite | verbs.RemoteInvalidate})
@@ -331,7 +331,7 @@ func TestImmediateAndInvalidate(t *testing.T) {
 	}
 }
 
-// TestEvents holds when an armed completion queue says so.
+// TestEvents verifies when an armed completion queue raises its event.
 func TestEvents(t *testing.T) {
 	events := 0
 	a := newAdapter(t, 1)
@@ -373,15 +373,15 @@ func TestEvents(t *testing.T) {
 	if events != 2 {
 		t.Errorf("%d events, want one for what failed", events)
 	}
-	// Everything polled, the places are free for another.
+	// Once everything is polled, the entries can be reserved again.
 	r.poll(1)
 	if _, err := verbs.NewQueuePair(a.NewDomain(1), cfg, cq, cq); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestQueuesAreBounded holds that what is posted and what has completed share the places, so that no completion is
-// lost.
+// TestQueuesAreBounded verifies that posted and completed requests share the queue's entries, so that no completion can
+// be lost.
 func TestQueuesAreBounded(t *testing.T) {
 	r := connected(t, func(a, b *verbs.Config) { a.Sends = 4 })
 	for range 4 {
@@ -397,8 +397,8 @@ func TestQueuesAreBounded(t *testing.T) {
 	r.post(0, verbs.Work{Op: wire.Write})
 }
 
-// TestLost holds that all that is outstanding completes with the error when the connection is lost, and that stores
-// get their pages back.
+// TestLost verifies that when the connection is lost, all outstanding requests complete with the error and stores get
+// their pages back.
 func TestLost(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(1<<20, 4096, 0)
@@ -440,7 +440,7 @@ func TestLost(t *testing.T) {
 	r.settled(p)
 }
 
-// TestConformance holds that the store of these tests is one, with pages in order and in any.
+// TestConformance verifies that the store of these tests is conformant, with pages ready in order and out of order.
 func TestConformance(t *testing.T) {
 	for seed := range uint64(3) {
 		p := verbstest.NewPages(2<<20, 4096, seed)
@@ -469,7 +469,7 @@ func TestConformance(t *testing.T) {
 	worker.Wait()
 }
 
-// TestFresh holds that a callback which another call takes in says that input can go on.
+// TestFresh verifies that Fresh also reports a callback that was processed by another call.
 func TestFresh(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(8192, 4096, 0)
@@ -490,7 +490,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestAtomicsUnderWay holds that no more reads and atomics are sent than the peer takes at a time, whichever they are.
+// TestAtomicsUnderWay verifies that reads and atomics together stay within the peer's limit on outstanding requests.
 func TestAtomicsUnderWay(t *testing.T) {
 	r := connected(t, func(a, b *verbs.Config) { b.IRD = 3 })
 	g := r.region(1, verbs.RegionConfig{Memory: make([]byte, 64), Rights: verbs.RemoteAtomic | verbs.RemoteRead})
@@ -529,7 +529,7 @@ func TestAtomicsUnderWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k := r.sides[0].qp.Input(out[:n]); k != n { // one answer
+		if k := r.sides[0].qp.Input(out[:n]); k != n { // one response
 			t.Fatalf("%d of %d bytes of an answer are taken", k, n)
 		}
 		r.sides[0].in = out[n:]
@@ -540,8 +540,8 @@ func TestAtomicsUnderWay(t *testing.T) {
 	}
 }
 
-// TestLateCallback holds that a store which calls back while the queue pair is at work, after it has looked for the
-// last time, has it woken.
+// TestLateCallback verifies that Wake is called for a store callback that arrives while the queue pair is at work,
+// after its last check of the inbox.
 func TestLateCallback(t *testing.T) {
 	woken := 0
 	store := verbstest.NewPages(8192, 4096, 0)
@@ -549,7 +549,7 @@ func TestLateCallback(t *testing.T) {
 	cfg.Wake = func() { woken++ }
 	b := &side{adapter: newAdapter(t, 2)}
 	b.domain = b.adapter.NewDomain(2)
-	// as another goroutine might, at this very moment
+	// The event fires within Input, as if another goroutine called back at that moment.
 	b.cq = verbs.NewCompletionQueue(cfg.Sends+cfg.Receives, func() { store.Release(-1) })
 	qp, err := verbs.NewQueuePair(b.domain, cfg, b.cq, b.cq)
 	if err != nil {
@@ -586,8 +586,8 @@ func TestLateCallback(t *testing.T) {
 	r.settled(store)
 }
 
-// TestOneTerminate holds that a second failure, which comes while the Terminate for the first is on its way, is not
-// said as well.
+// TestOneTerminate verifies that a second failure, while the Terminate for the first is pending, sends no second
+// Terminate.
 func TestOneTerminate(t *testing.T) {
 	r := connected(t, nil)
 	store := verbstest.NewPages(16384, 4096, 0)
@@ -614,7 +614,7 @@ func TestOneTerminate(t *testing.T) {
 	if out := r.sides[1].qp.Fill(buf); len(out) == 0 {
 		t.Fatal("nothing is said of the failure")
 	}
-	store.Release(0) // the Terminate was not handed on yet
+	store.Release(0) // Sent has not been called for the Terminate yet
 	r.sides[1].qp.Step()
 	if out := r.sides[1].qp.Fill(buf); len(out) > 0 {
 		t.Errorf("%d bytes more are said", len(out))
@@ -625,8 +625,7 @@ func TestOneTerminate(t *testing.T) {
 	}
 }
 
-// TestDefaultSemantics holds that a region's default holds where the peer asks for neither, and no longer where it
-// asks for one.
+// TestDefaultSemantics verifies that a region's default applies only if the peer sets neither Sync nor Async.
 func TestDefaultSemantics(t *testing.T) {
 	for _, x := range []struct {
 		byDefault, flags verbs.Semantics
@@ -648,8 +647,8 @@ func TestDefaultSemantics(t *testing.T) {
 	}
 }
 
-// TestFillFits holds that no more is given to be sent than there is room for, whatever the room, and that all of it
-// comes, with markers and without.
+// TestFillFits verifies that Fill stays within any capacity and that all output eventually appears, with and without
+// markers.
 func TestFillFits(t *testing.T) {
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
@@ -682,7 +681,7 @@ func TestFillFits(t *testing.T) {
 				before := rnd.IntN(10)
 				b := make([]byte, before, before+room)
 				out := s.qp.Fill(b)
-				if cap(out) != cap(b) { // it was moved to where there is more
+				if cap(out) != cap(b) { // it was reallocated
 					t.Fatalf("seed %d: %d bytes are given where there is room for %d", seed, len(out)-before, room)
 				}
 				if len(out) > before {

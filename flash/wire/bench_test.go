@@ -7,7 +7,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// frame writes one Read Response of len(p) bytes at the front of b.
+// frame writes one Read Response with payload p to the front of b.
 func frame(f *wire.Framer, b, p []byte) []byte {
 	n := wire.TaggedLength + len(p)
 	b = f.Begin(b[:0], n)
@@ -17,7 +17,7 @@ func frame(f *wire.Framer, b, p []byte) []byte {
 	return f.End(b)
 }
 
-// TestNoAllocations holds that neither direction allocates.
+// TestNoAllocations verifies that neither framing nor deframing allocates.
 func TestNoAllocations(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		f, d := wire.Framer{CRC: true, Markers: markers}, wire.Deframer{CRC: true, Markers: markers}

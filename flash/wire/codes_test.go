@@ -7,12 +7,12 @@ import (
 	"farflash/flash/wire"
 )
 
-// TestLargestFrame makes the largest frames there can be, wherever markers fall, and holds MaxFPDU to be enough for
-// them, and no more than another marker longer.
+// TestLargestFrame builds frames of the largest segment at every marker phase and verifies that MaxFPDU covers them and
+// exceeds the longest by at most one marker.
 func TestLargestFrame(t *testing.T) {
 	longest := 0
 	for lead := range 256 {
-		// A frame before it has the stream's markers fall elsewhere.
+		// A preceding frame shifts the marker positions.
 		f := wire.Framer{CRC: true, Markers: true}
 		encode(&f, make([]byte, 4*lead))
 		longest = max(longest, len(encode(&f, make([]byte, wire.MaxULPDU))))
@@ -22,8 +22,8 @@ func TestLargestFrame(t *testing.T) {
 	}
 }
 
-// TestFaultNumbers holds the codes of RFC 5040 (figure 10), RFC 5041 (7.2), RFC 5044 (8) and RFC 6581 (8), and what
-// is said of one that is in none.
+// TestFaultNumbers verifies the codes against RFC 5040 (figure 10), RFC 5041 (7.2), RFC 5044 (8) and RFC 6581 (8), and
+// the text for codes that none of them defines.
 func TestFaultNumbers(t *testing.T) {
 	for _, x := range []struct {
 		fault wire.Fault
@@ -61,7 +61,7 @@ func TestFaultNumbers(t *testing.T) {
 	}
 }
 
-// TestAtomicOps: RFC 7306 has two operations.
+// TestAtomicOps verifies that only the two operations of RFC 7306 are valid.
 func TestAtomicOps(t *testing.T) {
 	for op := range wire.AtomicOp(16) {
 		if want := op == 0 || op == 2; op.Valid() != want {
@@ -70,8 +70,8 @@ func TestAtomicOps(t *testing.T) {
 	}
 }
 
-// TestReadyToReceive writes each set of first messages that RFC 6581 (9.1) has a bit for, with every number beside
-// them, and reads it again.
+// TestReadyToReceive writes and reads back each set of ready-to-receive messages that RFC 6581 (9.1) has a bit for,
+// together with the IRD and ORD that share the bytes.
 func TestReadyToReceive(t *testing.T) {
 	for rtr := range wire.RTRSend | wire.RTRWrite | wire.RTRRead + 1 {
 		for _, peer := range []bool{false, true} {

@@ -10,7 +10,7 @@ const (
 	UntaggedLength = 18
 )
 
-// The bits of a DDP control byte, and of an RDMAP control byte.
+// Bit masks of the DDP and RDMAP control bytes.
 const (
 	ddpTagged    = 0x80
 	ddpLast      = 0x40
@@ -19,23 +19,23 @@ const (
 	rdmapOp      = 0x0F
 )
 
-// Segment is a DDP segment of either kind: what an FPDU carries. Its methods need
-// SegmentControl bytes; Whole says whether its header is all there.
+// Segment is a DDP segment of either kind: the ULPDU of an FPDU. Its methods need the SegmentControl bytes; Whole
+// reports whether the header is complete.
 type Segment []byte
 
-// SegmentControl is the length of the control bytes that every segment begins with.
+// SegmentControl is the length in bytes of the control field that starts every segment.
 const SegmentControl = 2
 
 // IsTagged reports whether the segment goes to a tagged buffer.
 func (s Segment) IsTagged() bool { return s[0]&ddpTagged != 0 }
 
-// Last reports whether the segment ends its message.
+// Last reports whether this is the last segment of its message.
 func (s Segment) Last() bool { return s[0]&ddpLast != 0 }
 
-// DDPVersion is the version of DDP that the segment says it is of.
+// DDPVersion is the DDP version field.
 func (s Segment) DDPVersion() uint8 { return s[0] & ddpVersion }
 
-// RDMAPVersion is the version of RDMAP that the segment says it is of.
+// RDMAPVersion is the RDMAP version field.
 func (s Segment) RDMAPVersion() uint8 { return s[1] >> 6 }
 
 // Op is the RDMAP opcode.
@@ -49,13 +49,13 @@ func (s Segment) HeaderLength() int {
 	return UntaggedLength
 }
 
-// Whole reports whether there is a whole DDP header.
+// Whole reports whether the segment holds a complete DDP header.
 func (s Segment) Whole() bool { return len(s) >= SegmentControl && len(s) >= s.HeaderLength() }
 
-// Header is the DDP header alone.
+// Header is the DDP header, without the payload.
 func (s Segment) Header() []byte { return s[:s.HeaderLength()] }
 
-// Payload is what follows the DDP header.
+// Payload is everything after the DDP header.
 func (s Segment) Payload() []byte { return s[s.HeaderLength():] }
 
 // Tagged is a DDP header for a tagged buffer, TaggedLength bytes (RFC 5041, 4.2).
@@ -64,25 +64,25 @@ type Tagged []byte
 // STag names the buffer at the receiver.
 func (h Tagged) STag() uint32 { return be.Uint32(h[2:]) }
 
-// Offset is where in the buffer the payload goes, in bytes.
+// Offset is the payload's offset in the buffer, in bytes.
 func (h Tagged) Offset() uint64 { return be.Uint64(h[6:]) }
 
 // Untagged is a DDP header for an untagged buffer, UntaggedLength bytes (RFC 5041, 4.3).
 type Untagged []byte
 
-// Invalidate is the STag that a Send with Invalidate revokes; elsewhere it means nothing.
+// Invalidate is the STag that a Send with Invalidate revokes; it is reserved in other messages.
 func (h Untagged) Invalidate() uint32 { return be.Uint32(h[2:]) }
 
-// Queue is the number of the queue.
+// Queue is the DDP queue number.
 func (h Untagged) Queue() uint32 { return be.Uint32(h[6:]) }
 
-// Sequence is the message's number in its queue, from 1.
+// Sequence is the message sequence number (MSN) in its queue, starting at 1.
 func (h Untagged) Sequence() uint32 { return be.Uint32(h[10:]) }
 
-// Offset is where in the message the payload belongs, in bytes.
+// Offset is the payload's offset in the message, in bytes.
 func (h Untagged) Offset() uint32 { return be.Uint32(h[14:]) }
 
-// TaggedFields are what a tagged header says.
+// TaggedFields are the fields of a tagged header.
 type TaggedFields struct {
 	Op     Op
 	Last   bool
@@ -102,7 +102,7 @@ func (f TaggedFields) Put(b []byte) {
 	be.PutUint64(b[6:], f.Offset)
 }
 
-// UntaggedFields are what an untagged header says.
+// UntaggedFields are the fields of an untagged header.
 type UntaggedFields struct {
 	Op         Op
 	Last       bool

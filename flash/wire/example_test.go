@@ -6,7 +6,7 @@ import (
 	"farflash/flash/wire"
 )
 
-// A Write of five bytes, into an FPDU and out of it.
+// A five-byte Write, framed and deframed.
 func Example() {
 	payload := []byte("hello")
 	framer := wire.Framer{CRC: true}

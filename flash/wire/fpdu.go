@@ -12,18 +12,18 @@ const (
 	markerLength   = 4
 	markerInterval = 512
 
-	// MaxULPDU is the largest segment that an FPDU can carry.
+	// MaxULPDU is the largest segment that an FPDU can carry, limited by its 16-bit length.
 	MaxULPDU = 65535
-	// MaxMarkedULPDU is the largest with markers, which point back 65535 bytes at most.
+	// MaxMarkedULPDU is the limit with markers, whose 16-bit pointers reach back at most 65535 bytes.
 	MaxMarkedULPDU = 65535 - (fpduHeader + fpduCRC + 65535%4) - markerLength*128
-	// MaxFPDU is the largest FPDU, with pad, CRC and all markers.
+	// MaxFPDU is the size of the largest FPDU, including pad, CRC and markers.
 	MaxFPDU = (MaxULPDU+fpduHeader+3)&^3 + fpduCRC + ((MaxULPDU+16)/(markerInterval-markerLength)+2)*markerLength
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// MaxSegment is the largest segment whose FPDU fits into a TCP segment of emss bytes
-// (RFC 5044, 4.5), but at least 128.
+// MaxSegment is the largest segment whose FPDU fits into a TCP segment of emss bytes (RFC 5044, 4.5), but at least 128
+// bytes.
 func MaxSegment(emss int, markers bool) int {
 	m := emss - (fpduHeader + fpduCRC + emss%4)
 	if markers {
@@ -32,7 +32,7 @@ func MaxSegment(emss int, markers bool) int {
 	return min(max(m, 128), Limit(markers))
 }
 
-// Limit is the largest segment that a stream with or without markers carries.
+// Limit is the largest segment that a stream with or without markers can carry.
 func Limit(markers bool) int {
 	if markers {
 		return MaxMarkedULPDU
@@ -40,17 +40,17 @@ func Limit(markers bool) int {
 	return MaxULPDU
 }
 
-// Framer puts segments into FPDUs. The zero value sends neither CRCs nor markers. It
-// counts the stream's bytes for the markers.
+// Framer wraps segments in FPDUs. The zero value writes a zero CRC field and no markers. It tracks the position in the
+// stream to place the markers.
 type Framer struct {
 	CRC     bool
 	Markers bool
-	phase   int // bytes since the last marker's place
-	// Of the frame being written.
+	phase   int // bytes since the last marker position
+	// start is the offset of the FPDU that Begin opened.
 	start int
 }
 
-// Overhead bounds what Begin and End add to a segment of n bytes.
+// Overhead is an upper bound on the bytes that Begin and End add to a segment of n bytes.
 func (f *Framer) Overhead(n int) int {
 	o := fpduHeader + 3 + fpduCRC
 	if f.Markers {
@@ -59,12 +59,12 @@ func (f *Framer) Overhead(n int) int {
 	return o
 }
 
-// Size is the length of the FPDU of a segment of n bytes without markers.
+// Size is the length of the FPDU of an n-byte segment, without markers.
 func Size(n int) int { return (n+fpduHeader+3)&^3 + fpduCRC }
 
-// Begin starts an FPDU at the end of b, which has room for the segment and its Overhead,
-// and returns b with the segment's n bytes made part of it, to be written by the caller
-// at b[len(b)-n:], and then given to End. A segment has at most Limit bytes.
+// Begin starts an FPDU at the end of b, which must have capacity for the segment and its Overhead. It returns b
+// extended by the n bytes of the segment; the caller writes the segment to b[len(b)-n:] and passes b to End. A segment
+// has at most Limit bytes.
 func (f *Framer) Begin(b []byte, n int) []byte {
 	f.start = len(b)
 	b = b[:f.start+fpduHeader+n]
@@ -72,9 +72,9 @@ func (f *Framer) Begin(b []byte, n int) []byte {
 	return b
 }
 
-// End finishes the FPDU that Begin started, and returns b with all of it.
+// End completes the FPDU that Begin started and returns b with pad, markers and CRC added.
 func (f *Framer) End(b []byte) []byte {
-	for (len(b)-f.start)%4 != 0 { // who wants other pad has appended it
+	for (len(b)-f.start)%4 != 0 { // zero pad, unless the caller has appended its own
 		b = append(b, 0)
 	}
 	if f.Markers {
@@ -87,16 +87,15 @@ func (f *Framer) End(b []byte) []byte {
 	return append(b, byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24))
 }
 
-// mark opens gaps for markers in the FPDU from f.start on, which has no CRC yet, from its
-// end backwards so that every byte moves once.
+// mark inserts markers into the FPDU that starts at f.start and has no CRC yet. It works backwards from the end, so
+// that each byte moves once.
 //
-// A marker stands where the stream has gone 512 bytes since the last one's beginning.
-// Everything between is a multiple of four long, so it never cuts the header or the CRC.
-// One that is due after the pad comes before the CRC; one that is due after the CRC is
-// the next FPDU's.
+// Markers are 512 bytes apart, measured from the start of one to the start of the next. Everything between them is a
+// multiple of four bytes long, so a marker never splits the length field or the CRC. A marker due right after the pad
+// precedes the CRC; one due after the CRC belongs to the next FPDU.
 func (f *Framer) mark(b []byte) []byte {
 	body := len(b) - f.start
-	// A marker at the start has phase 0: it comes before the header.
+	// At phase 0 the first marker precedes the length field.
 	first := (markerInterval - f.phase) % markerInterval
 	count := 0
 	for at := first; at <= body+count*markerLength; at += markerInterval {
@@ -112,7 +111,7 @@ func (f *Framer) mark(b []byte) []byte {
 	end := body
 	for i := count - 1; i >= 0; i-- {
 		at := first + i*markerInterval
-		from := at - i*markerLength // in the body as it was
+		from := at - i*markerLength // offset in the unmarked body
 		copy(frame[at+markerLength:], frame[from:end])
 		end = from
 		pointer := uint16(0)
@@ -125,18 +124,17 @@ func (f *Framer) mark(b []byte) []byte {
 	return b
 }
 
-// Deframer takes segments out of FPDUs. The zero value expects neither CRCs nor markers.
+// Deframer extracts segments from FPDUs. The zero value expects no markers and ignores the CRC field.
 type Deframer struct {
 	CRC     bool
 	Markers bool
 	phase   int
 }
 
-// Next looks at the bytes of a stream where an FPDU begins. Of a whole one it returns the
-// segment, which lies in b, and the FPDU's length. Where there is not enough, it returns
-// no segment and how many bytes are needed, as far as that can be told: at least one more
-// than there are. With markers, it moves b's bytes together, so that an FPDU is looked at
-// once. The errors are FaultCRC and FaultMarker; after one, the stream has no more frames.
+// Next parses the FPDU at the front of b. If the FPDU is complete, it returns the segment, which aliases b, and the
+// FPDU's length. Otherwise it returns a nil segment and the number of bytes needed so far, always more than len(b).
+// With markers, Next compacts b in place, so it must see each complete FPDU only once. The errors are FaultCRC and
+// FaultMarker; after either, no further frame can be read from the stream.
 func (d *Deframer) Next(b []byte) (segment Segment, n int, err error) {
 	if d.Markers {
 		return d.marked(b)
@@ -179,7 +177,7 @@ func (d *Deframer) marked(b []byte) (Segment, int, error) {
 	if d.CRC && crc32.Checksum(b[:total], castagnoli) != binary.LittleEndian.Uint32(b[total:]) {
 		return nil, 0, FaultCRC
 	}
-	// Together again, from the front: everything behind a marker moves up.
+	// Compact from the front: the bytes after each marker move up over it.
 	end := first
 	for i := range count {
 		at := first + i*markerInterval
@@ -187,7 +185,7 @@ func (d *Deframer) marked(b []byte) (Segment, int, error) {
 		if at > 0 {
 			pointer = at - lead
 		}
-		// The two low bits are reserved and taken as zero.
+		// The two low bits are reserved; they are ignored.
 		if int(be.Uint16(b[at+2:])&^3) != pointer {
 			return nil, 0, FaultMarker
 		}

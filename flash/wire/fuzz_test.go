@@ -9,8 +9,8 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzStream feeds bytes to the decoder of a stream: it must not fail but with its two errors, read no byte that is
-// not there, and what it takes out must come back as the same bytes where nothing reserved was set.
+// FuzzStream feeds arbitrary bytes to the deframer. It must return no errors except its two, never read past the input,
+// and each extracted segment must re-encode to the same bytes unless reserved bits were set.
 func FuzzStream(f *testing.F) {
 	for _, markers := range []bool{false, true} {
 		fr := wire.Framer{CRC: true, Markers: markers}
@@ -48,8 +48,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// clean reports whether an FPDU has zeros as pad; markers may have their reserved bits set, so frames that have any
-// do not count.
+// clean reports whether an FPDU is padded with zeros. Markers may have reserved bits set, so frames with markers do not
+// qualify.
 func clean(b []byte, n int) bool {
 	if len(b) != wire.Size(n) {
 		return false
@@ -62,8 +62,7 @@ func clean(b []byte, n int) bool {
 	return true
 }
 
-// FuzzStartup holds that a startup frame that is accepted has what it says, and that as many bytes as were asked for
-// decide.
+// FuzzStartup verifies that CheckStartup accepts only frames of a valid length and that an accepted frame round-trips.
 func FuzzStartup(f *testing.F) {
 	b := make([]byte, 64)
 	n := wire.StartupFields{CRC: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTR: 7, IRD: 3, ORD: 4,
@@ -94,7 +93,7 @@ func FuzzStartup(f *testing.F) {
 	})
 }
 
-// FuzzTerminate holds that a Terminate of any bytes is read, and one that we write comes back.
+// FuzzTerminate verifies that a Terminate of arbitrary bytes can be read, and that one we write round-trips.
 func FuzzTerminate(f *testing.F) {
 	f.Add([]byte{0x10, 0, 7, 0, 0, 0, 0x81, 0x40})
 	f.Add([]byte{0x01, 0, 0xE0, 0, 0, 0, 0x41, 0x41})

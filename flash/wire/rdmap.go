@@ -2,8 +2,8 @@ package wire
 
 import "math/bits"
 
-// Lengths of RDMAP headers, in bytes. RFC 7306's text gives 32 for an Atomic Response;
-// its figure 6, the DDP segment in its appendix and every decoder have 12.
+// Lengths of RDMAP headers, in bytes. The text of RFC 7306 gives 32 for an Atomic Response; its figure 6, the DDP
+// segment in its appendix and every decoder use 12.
 const (
 	ReadRequestLength    = 28
 	AtomicRequestLength  = 52
@@ -11,30 +11,30 @@ const (
 	ImmediateLength      = 8
 )
 
-// ReadRequest is what a Read Request carries (RFC 5040, 4.4).
+// ReadRequest is the RDMAP header of a Read Request (RFC 5040, 4.4).
 type ReadRequest []byte
 
 // SinkSTag names the requester's buffer.
 func (h ReadRequest) SinkSTag() uint32 { return be.Uint32(h) }
 
-// SinkOffset is where in it the first byte goes.
+// SinkOffset is the offset in the requester's buffer at which the data are placed.
 func (h ReadRequest) SinkOffset() uint64 { return be.Uint64(h[4:]) }
 
-// Size is how many bytes are asked for.
+// Size is the number of bytes requested.
 func (h ReadRequest) Size() uint32 { return be.Uint32(h[12:]) }
 
-// SourceSTag names the buffer that is read.
+// SourceSTag names the responder's buffer.
 func (h ReadRequest) SourceSTag() uint32 { return be.Uint32(h[16:]) }
 
-// SourceOffset is where in it the first byte is.
+// SourceOffset is the offset in the responder's buffer of the first byte to read.
 func (h ReadRequest) SourceOffset() uint64 { return be.Uint64(h[20:]) }
 
-// Fields are all of it.
+// Fields decodes the whole header.
 func (h ReadRequest) Fields() ReadRequestFields {
 	return ReadRequestFields{h.SinkSTag(), h.SinkOffset(), h.Size(), h.SourceSTag(), h.SourceOffset()}
 }
 
-// ReadRequestFields are what a Read Request says.
+// ReadRequestFields are the fields of a Read Request.
 type ReadRequestFields struct {
 	SinkSTag     uint32
 	SinkOffset   uint64
@@ -65,41 +65,40 @@ const (
 // Valid reports whether RFC 7306 defines the operation.
 func (o AtomicOp) Valid() bool { return o == FetchAdd || o == CmpSwap }
 
-// AtomicRequest is what an Atomic Request carries (RFC 7306, 5.2.1).
+// AtomicRequest is the RDMAP header of an Atomic Request (RFC 7306, 5.2.1).
 type AtomicRequest []byte
 
 // Op is the operation.
 func (h AtomicRequest) Op() AtomicOp { return AtomicOp(h[3] & 0x0F) }
 
-// ID is the requester's name for the request.
+// ID is the requester's identifier, which the response echoes.
 func (h AtomicRequest) ID() uint32 { return be.Uint32(h[4:]) }
 
 // STag names the buffer.
 func (h AtomicRequest) STag() uint32 { return be.Uint32(h[8:]) }
 
-// Offset is where in the buffer the 64 bits are.
+// Offset is the offset in the buffer of the 64-bit word.
 func (h AtomicRequest) Offset() uint64 { return be.Uint64(h[12:]) }
 
-// Operand is the data and masks.
+// Operand is the request's data and masks.
 func (h AtomicRequest) Operand() Operand {
 	return Operand{be.Uint64(h[20:]), be.Uint64(h[28:]), be.Uint64(h[36:]), be.Uint64(h[44:])}
 }
 
-// Fields are all of it.
+// Fields decodes the whole header.
 func (h AtomicRequest) Fields() AtomicRequestFields {
 	return AtomicRequestFields{h.Op(), h.ID(), h.STag(), h.Offset(), h.Operand()}
 }
 
-// Operand is what an atomic operation works with: Data is added or swapped in, where
-// Mask says; Compare is compared with memory, in the bits of CompareMask.
+// Operand holds the arguments of an atomic operation. Data is added, or swapped in under Mask. CmpSwap first compares
+// Compare with memory under CompareMask.
 type Operand struct {
 	Data, Mask           uint64
 	Compare, CompareMask uint64
 }
 
-// Apply is the value that the operation leaves behind where it found old (RFC 7306,
-// 5.1). Of FetchAdd, a bit of Mask is the highest of a field, beyond which nothing is
-// carried.
+// Apply returns the value that the operation stores if memory holds old (RFC 7306, 5.1). For FetchAdd, each set bit of
+// Mask is the top bit of a field; carries do not propagate beyond it.
 func (o Operand) Apply(op AtomicOp, old uint64) uint64 {
 	if op == CmpSwap {
 		if (o.Compare^old)&o.CompareMask != 0 {
@@ -109,7 +108,7 @@ func (o Operand) Apply(op AtomicOp, old uint64) uint64 {
 	}
 	var sum uint64
 	for at := 0; at < 64; {
-		// One field: up to and with the next bit of the mask.
+		// One field: up to and including the next set bit of the mask.
 		width := bits.TrailingZeros64(o.Mask>>at) + 1
 		if at+width > 64 {
 			width = 64 - at
@@ -121,7 +120,7 @@ func (o Operand) Apply(op AtomicOp, old uint64) uint64 {
 	return sum
 }
 
-// AtomicRequestFields are what an Atomic Request says.
+// AtomicRequestFields are the fields of an Atomic Request.
 type AtomicRequestFields struct {
 	Op     AtomicOp
 	ID     uint32
@@ -143,16 +142,16 @@ func (f AtomicRequestFields) Put(b []byte) {
 	be.PutUint64(b[44:], f.CompareMask)
 }
 
-// AtomicResponse is what an Atomic Response carries (RFC 7306, 5.2.2).
+// AtomicResponse is the RDMAP header of an Atomic Response (RFC 7306, 5.2.2).
 type AtomicResponse []byte
 
-// ID is the request's.
+// ID is the identifier of the request.
 func (h AtomicResponse) ID() uint32 { return be.Uint32(h) }
 
-// Original is the value that the operation found.
+// Original is the value before the operation.
 func (h AtomicResponse) Original() uint64 { return be.Uint64(h[4:]) }
 
-// AtomicResponseFields are what an Atomic Response says.
+// AtomicResponseFields are the fields of an Atomic Response.
 type AtomicResponseFields struct {
 	ID       uint32
 	Original uint64

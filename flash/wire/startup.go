@@ -1,6 +1,6 @@
 package wire
 
-// The keys that MPA's startup frames begin with (RFC 5044, 7.1.1).
+// Keys of the MPA startup frames (RFC 5044, 7.1.1).
 const (
 	RequestKey = "MPA ID Req Frame"
 	ReplyKey   = "MPA ID Rep Frame"
@@ -9,11 +9,11 @@ const (
 // Limits of startup frames, in bytes.
 const (
 	StartupLength  = 20  // without private data
-	MaxPrivate     = 512 // private data, with what RFC 6581 puts before it
+	MaxPrivate     = 512 // private data, including the RFC 6581 header
 	EnhancedLength = 4
 )
 
-// The flags of a startup frame; S is RFC 6581's.
+// Flags of a startup frame; startupEnhanced is the S bit of RFC 6581.
 const (
 	startupMarkers  = 0x80
 	startupCRC      = 0x40
@@ -24,26 +24,26 @@ const (
 // Startup is an MPA Request or Reply frame. Its methods need StartupLength bytes.
 type Startup []byte
 
-// IsRequest reports whether the key is a request's.
+// IsRequest reports whether the frame has the request key.
 func (s Startup) IsRequest() bool { return string(s[:16]) == RequestKey }
 
-// IsReply reports whether the key is a reply's.
+// IsReply reports whether the frame has the reply key.
 func (s Startup) IsReply() bool { return string(s[:16]) == ReplyKey }
 
-// Markers reports whether the sender requires markers in what it receives.
+// Markers reports whether the sender requires markers in the stream that it receives.
 func (s Startup) Markers() bool { return s[16]&startupMarkers != 0 }
 
-// CRC reports whether the sender wants CRCs. They are used if either side does.
+// CRC reports whether the sender asks for CRCs. CRCs are used if either side asks.
 func (s Startup) CRC() bool { return s[16]&startupCRC != 0 }
 
 // Reject reports whether the responder refuses the connection.
 func (s Startup) Reject() bool { return s[16]&startupReject != 0 }
 
-// IsEnhanced reports whether the private data begins with Enhanced. In revision 1 the bit
-// is reserved and not looked at.
+// IsEnhanced reports whether the private data starts with an Enhanced header. In revision 1 the bit is reserved and
+// ignored.
 func (s Startup) IsEnhanced() bool { return s[16]&startupEnhanced != 0 && s.Revision() >= 2 }
 
-// Revision is MPA's revision: 1, or 2 for RFC 6581.
+// Revision is the MPA revision: 1, or 2 for RFC 6581.
 func (s Startup) Revision() uint8 { return s[17] }
 
 // PrivateLength is the length of the private data, in bytes.
@@ -52,7 +52,7 @@ func (s Startup) PrivateLength() int { return int(be.Uint16(s[18:])) }
 // Length is the length of the whole frame, in bytes.
 func (s Startup) Length() int { return StartupLength + s.PrivateLength() }
 
-// Enhanced is RFC 6581's part of the private data: nil if there is none.
+// Enhanced is the RFC 6581 header at the front of the private data, or nil if there is none.
 func (s Startup) Enhanced() Enhanced {
 	if !s.IsEnhanced() || s.PrivateLength() < EnhancedLength || len(s) < StartupLength+EnhancedLength {
 		return nil
@@ -60,7 +60,7 @@ func (s Startup) Enhanced() Enhanced {
 	return Enhanced(s[StartupLength : StartupLength+EnhancedLength])
 }
 
-// Private is the private data of whoever is above, without Enhanced.
+// Private is the upper layer's private data, without the Enhanced header.
 func (s Startup) Private() []byte {
 	p := s[StartupLength:s.Length()]
 	if s.Enhanced() != nil {
@@ -69,27 +69,27 @@ func (s Startup) Private() []byte {
 	return p
 }
 
-// Unnegotiated is the value of IRD and ORD that says: agreed elsewhere (RFC 6581, 9.1).
+// Unnegotiated is the IRD or ORD value that leaves the limit to the upper layer (RFC 6581, 9.1).
 const Unnegotiated = 0x3FFF
 
-// RTR is a set of messages that can be the first of a peer-to-peer connection, each of
-// length zero (RFC 6581, 9.2).
+// RTR is a set of ready-to-receive messages: the zero-length messages that may be the first of a peer-to-peer
+// connection (RFC 6581, 9.2).
 type RTR uint8
 
-// The messages.
+// The ready-to-receive messages.
 const (
 	RTRSend RTR = 1 << iota
 	RTRWrite
 	RTRRead
 )
 
-// Enhanced is RFC 6581's four bytes (section 9).
+// Enhanced is the four-byte header of RFC 6581, section 9.
 type Enhanced []byte
 
-// PeerToPeer reports whether the initiator announces with a message that it is ready.
+// PeerToPeer reports whether the initiator signals with a ready-to-receive message that it is ready.
 func (e Enhanced) PeerToPeer() bool { return e[0]&0x80 != 0 }
 
-// RTR is the messages that can do that; none if it is not peer to peer.
+// RTR is the set of messages offered for that; empty if the connection is not peer to peer.
 func (e Enhanced) RTR() RTR {
 	if !e.PeerToPeer() {
 		return 0
@@ -107,14 +107,14 @@ func (e Enhanced) RTR() RTR {
 	return r
 }
 
-// IRD is how many reads the sender takes at a time.
+// IRD is the number of inbound reads that the sender accepts concurrently.
 func (e Enhanced) IRD() uint16 { return be.Uint16(e) & 0x3FFF }
 
-// ORD is how many reads the sender would like to have under way.
+// ORD is the number of outbound reads that the sender wants to keep outstanding.
 func (e Enhanced) ORD() uint16 { return be.Uint16(e[2:]) & 0x3FFF }
 
-// StartupFields are what a startup frame says. Revision 2 with Enhanced set writes
-// RFC 6581's part before Private.
+// StartupFields are the fields of a startup frame. With Enhanced set, which needs revision 2, Put writes the RFC 6581
+// header before Private.
 type StartupFields struct {
 	Reply                bool
 	Markers, CRC, Reject bool
@@ -126,7 +126,7 @@ type StartupFields struct {
 	Private              []byte // at most MaxPrivate bytes, EnhancedLength fewer if Enhanced
 }
 
-// Fields are all of a frame; they share its private data.
+// Fields decodes the whole frame. Private aliases the frame.
 func (s Startup) Fields() StartupFields {
 	f := StartupFields{Reply: s.IsReply(), Markers: s.Markers(), CRC: s.CRC(), Reject: s.Reject(),
 		Revision: s.Revision(), Private: s.Private()}
@@ -145,7 +145,7 @@ func (f StartupFields) Length() int {
 	return n
 }
 
-// Put writes the frame into the first Length bytes, and returns how many those are.
+// Put writes the frame into the first Length bytes of b and returns that length.
 func (f StartupFields) Put(b []byte) int {
 	n := f.Length()
 	_ = b[n-1]
@@ -179,10 +179,9 @@ func flag(on bool, bit byte) byte {
 	return 0
 }
 
-// CheckStartup looks at the first bytes of a stream where a startup frame is due, a
-// request or a reply. It returns how many bytes the frame has: as many as are needed to
-// tell while that is not known. FaultStartup is a frame that cannot be MPA's, known at the
-// first byte that is wrong (RFC 5044, 7.1.2).
+// CheckStartup inspects the front of a stream that must start with a request or a reply frame. It returns the frame's
+// length in bytes or, while that is unknown, the number of bytes needed to determine it. It returns FaultStartup as
+// soon as a byte rules out a valid frame (RFC 5044, 7.1.2).
 func CheckStartup(b []byte, reply bool) (int, error) {
 	key := RequestKey
 	if reply {

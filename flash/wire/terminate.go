@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// Layer is who found the error that a Terminate reports (RFC 5040, figure 9).
+// Layer is the layer that detected the error in a Terminate (RFC 5040, figure 9).
 type Layer uint8
 
 // The layers.
@@ -12,15 +12,15 @@ const (
 	LayerMPA
 )
 
-// Fault is what a Terminate reports: the layer, its type of error, and its code
-// (RFC 5040, 4.8; RFC 5041, 7.2; RFC 5044, 8; RFC 6581, 8). It is an error.
+// Fault is the error that a Terminate reports: layer, error type and code (RFC 5040, 4.8; RFC 5041, 7.2; RFC 5044, 8;
+// RFC 6581, 8). It implements error.
 type Fault struct {
 	Layer Layer
 	Type  uint8
 	Code  uint8
 }
 
-// The faults that RFCs define.
+// The faults that the RFCs define.
 var (
 	FaultLocal = Fault{LayerRDMAP, 0, 0}
 
@@ -78,7 +78,7 @@ var faultNames = map[Fault]string{
 
 var layerNames = [...]string{"RDMAP", "DDP", "MPA"}
 
-// Error is the layer and what the code means, with the three numbers.
+// Error names the layer and the fault, followed by the three numbers.
 func (f Fault) Error() string {
 	layer := fmt.Sprintf("layer %d", f.Layer)
 	if int(f.Layer) < len(layerNames) {
@@ -95,13 +95,13 @@ func (f Fault) Error() string {
 	return fmt.Sprintf("%s: %s (%d/%d/%#02x)", layer, name, f.Layer, f.Type, f.Code)
 }
 
-// Terminate is what a Terminate message carries (RFC 5040, 4.8).
+// Terminate is the payload of a Terminate message (RFC 5040, 4.8).
 type Terminate []byte
 
-// TerminateControl is the least length of a Terminate: its control and reserved bits.
+// TerminateControl is the minimum length of a Terminate: its control and reserved bits.
 const TerminateControl = 4
 
-// MaxTerminate is the longest: both headers of a Read Request included.
+// MaxTerminate is the maximum length of a Terminate, with the DDP and RDMAP headers of a Read Request.
 const MaxTerminate = TerminateControl + 2 + UntaggedLength + ReadRequestLength
 
 const (
@@ -110,13 +110,13 @@ const (
 	terminateRDMAP  = 0x20
 )
 
-// littleEndian reports whether the sender laid its bit fields out from the other end, as
-// Linux' siw does on little-endian machines: then the header bits, of which at least one
-// is set, are in the low end of their byte and the nibbles of the first byte change places.
-// Without a header bit the two forms cannot be told apart, and it is taken as the RFC's.
+// littleEndian reports whether the sender laid out its bit fields in little-endian order, as siw of Linux does on
+// little-endian machines. The header bits, at least one of which is set, are then in the low bits of their byte, and
+// the nibbles of the first byte are swapped. Without a header bit the two layouts cannot be distinguished, and the
+// RFC's is assumed.
 func (t Terminate) littleEndian() bool { return t[2]&0xE0 == 0 && t[2]&0x07 != 0 }
 
-// Fault is what is reported.
+// Fault is the reported error.
 func (t Terminate) Fault() Fault {
 	if t.littleEndian() {
 		return Fault{Layer(t[0] & 0x0F), t[0] >> 4, t[1]}
@@ -137,9 +137,8 @@ func (t Terminate) flags() byte {
 	return f
 }
 
-// Segment is the DDP header of the segment that was in error, the RDMAP header that
-// follows it if there is one, and the segment's length in bytes; nil where the sender
-// left them out or they are cut.
+// Segment returns the DDP header of the segment in error, its RDMAP header if it was a Read Request, and the segment's
+// length in bytes. A header that the sender omitted or truncated is nil.
 func (t Terminate) Segment() (header Segment, request ReadRequest, length int) {
 	f, rest := t.flags(), t[TerminateControl:]
 	if f&terminateDDP == 0 || len(rest) < 2+SegmentControl {
@@ -160,9 +159,8 @@ func (t Terminate) Segment() (header Segment, request ReadRequest, length int) {
 	return header, request, length
 }
 
-// TerminateFields are what a Terminate says. Header is the DDP header of the segment in
-// error, or nothing; Length that segment's length in bytes; Request the RDMAP header of
-// a Read Request, or nothing.
+// TerminateFields are the fields of a Terminate. Header is the DDP header of the segment in error, empty to omit it;
+// Length is that segment's length in bytes; Request is the RDMAP header of a Read Request, empty for other messages.
 type TerminateFields struct {
 	Fault
 	Header  []byte
@@ -170,8 +168,7 @@ type TerminateFields struct {
 	Request []byte
 }
 
-// Put writes the message into b, which has room for MaxTerminate bytes, and returns its
-// length.
+// Put writes the message into b, which must hold MaxTerminate bytes, and returns its length.
 func (f TerminateFields) Put(b []byte) int {
 	b[0], b[1], b[2], b[3] = byte(f.Layer)<<4|f.Type&0x0F, f.Code, 0, 0
 	n := TerminateControl

@@ -21,7 +21,7 @@ import (
 	"farflash/internal/inputs"
 )
 
-// encode is a segment in an FPDU, as the connection code writes it.
+// encode wraps a segment in an FPDU, as the connection code does.
 func encode(f *wire.Framer, segment []byte) []byte {
 	b := make([]byte, 0, len(segment)+f.Overhead(len(segment)))
 	b = f.Begin(b, len(segment))
@@ -29,7 +29,7 @@ func encode(f *wire.Framer, segment []byte) []byte {
 	return f.End(b)
 }
 
-// reframe is the same with another pad than zeros: siw leaves there what was in memory.
+// reframe is encode with a caller-supplied pad, because siw pads with leftover memory instead of zeros.
 func reframe(f *wire.Framer, segment, pad []byte) []byte {
 	b := make([]byte, 0, len(segment)+f.Overhead(len(segment)))
 	b = f.Begin(b, len(segment))
@@ -37,7 +37,7 @@ func reframe(f *wire.Framer, segment, pad []byte) []byte {
 	return f.End(append(b, pad...))
 }
 
-// again is a segment written anew from what its headers say.
+// again re-encodes a segment from its decoded headers.
 func again(t testing.TB, s wire.Segment) []byte {
 	t.Helper()
 	b := make([]byte, s.HeaderLength(), len(s))
@@ -67,7 +67,7 @@ func again(t testing.TB, s wire.Segment) []byte {
 	return b
 }
 
-// unescape is a line with Go's escapes.
+// unescape interprets s as a Go string literal without quotes.
 func unescape(t testing.TB, s string) string {
 	t.Helper()
 	s, err := strconv.Unquote(`"` + strings.TrimSpace(s) + `"`)
@@ -86,8 +86,8 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// TestRFC5044Figures holds the two FPDUs that RFC 5044 prints with their CRCs, one at the start of a stream, one with
-// a marker inside.
+// TestRFC5044Figures verifies the two FPDUs that RFC 5044 prints with their CRCs: one at the start of a stream, one
+// with an embedded marker.
 func TestRFC5044Figures(t *testing.T) {
 	send := func(sequence uint32, payload int) []byte {
 		b := make([]byte, wire.UntaggedLength+payload)
@@ -99,7 +99,7 @@ func TestRFC5044Figures(t *testing.T) {
 	if got := encode(&f, send(1, 24)); !bytes.Equal(got, figure5) {
 		t.Errorf("figure 5 is\n%x, want\n%x", got, figure5)
 	}
-	// Figure 6 begins at octet 0x1ec; the FPDU before it had 492.
+	// Figure 6 starts at octet 0x1ec, so the FPDU before it is 492 bytes long.
 	figure6 := unhex(t, "002a 4143 00000000 00000000 00000002 00000000 00000014"+strings.Repeat("00", 24)+"84925898")
 	f = wire.Framer{CRC: true, Markers: true}
 	first := encode(&f, send(1, 492-4-6-18))
@@ -120,7 +120,8 @@ func TestRFC5044Figures(t *testing.T) {
 	}
 }
 
-// TestHeaders goes through testdata: fields to bytes and back, each byte worked out from the RFCs' figures.
+// TestHeaders runs the cases in testdata: fields to bytes and back, with expected bytes derived by hand from the RFCs'
+// figures.
 func TestHeaders(t *testing.T) {
 	datadriven.RunTest(t, "testdata/headers", func(t *testing.T, d *datadriven.TestData) string {
 		var out strings.Builder
@@ -221,8 +222,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestFrames holds that segments of any length come out of FPDUs as they went in, with and without markers, however
-// the bytes arrive.
+// TestFrames verifies that segments of any length round-trip through FPDUs, with and without markers, however the
+// stream is split.
 func TestFrames(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, crc := range []bool{false, true} {
@@ -288,8 +289,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestCorruption holds that every flipped bit of an FPDU is found by the CRC, and a marker that is wrong under a
-// right CRC by its pointer.
+// TestCorruption verifies that the CRC detects every flipped bit of an FPDU, and that a wrong marker under a correct
+// CRC is detected by its pointer.
 func TestCorruption(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		f := wire.Framer{CRC: true, Markers: markers}
@@ -313,7 +314,7 @@ func TestCorruption(t *testing.T) {
 	}
 }
 
-// TestMaxSegment holds RFC 5044's formulas, worked out by hand.
+// TestMaxSegment verifies the formulas of RFC 5044 against values worked out by hand.
 func TestMaxSegment(t *testing.T) {
 	for _, c := range []struct {
 		emss    int
@@ -327,7 +328,7 @@ func TestMaxSegment(t *testing.T) {
 	}
 }
 
-// TestOperand compares with RFC 7306's bit by bit description.
+// TestOperand compares Apply with RFC 7306's bit-by-bit description.
 func TestOperand(t *testing.T) {
 	naive := func(old, data, mask uint64) (sum uint64) {
 		var carry uint64
@@ -371,7 +372,8 @@ func TestOperand(t *testing.T) {
 	}
 }
 
-// TestFaultsHaveNames holds that each fault says what it is, and that numbers nobody defined do not break it.
+// TestFaultsHaveNames verifies that Error includes the three numbers for every fault, including codes that no RFC
+// defines.
 func TestFaultsHaveNames(t *testing.T) {
 	for layer := range 17 {
 		for typ := range 16 {
@@ -391,7 +393,8 @@ func TestFaultsHaveNames(t *testing.T) {
 	}
 }
 
-// replay takes a stream apart and puts it together again, and returns how many segments it had of each opcode.
+// replay decodes a stream, verifies that it re-encodes to the same bytes, and returns the number of segments per
+// opcode.
 func replay(t *testing.T, stream []byte, reply bool, crc, markers bool) map[wire.Op]int {
 	t.Helper()
 	n, err := wire.CheckStartup(stream, reply)
@@ -440,7 +443,7 @@ func replay(t *testing.T, stream []byte, reply bool, crc, markers bool) map[wire
 	return seen
 }
 
-// TestCaptures takes Linux' siw's captures apart and puts them together to the same bytes.
+// TestCaptures decodes captures of siw of Linux and verifies that they re-encode to the same bytes.
 func TestCaptures(t *testing.T) {
 	for name, want := range map[string]map[wire.Op]int{
 		"rping2.pcap": {wire.Write: 20, wire.ReadReq: 5, wire.ReadResp: 20, wire.Send: 20},
@@ -470,8 +473,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestVectors does the same with the streams that the repository holds: connections written down by hand, of every
-// opcode.
+// TestVectors does the same with the streams in testdata: handwritten connections that cover every opcode.
 func TestVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/vectors/*.hex")
 	if err != nil || len(files) == 0 {
@@ -494,7 +496,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestCaptureReads holds that what Capture writes, Read reads.
+// TestCaptureReads verifies that Read returns the streams that Capture wrote.
 func TestCaptureReads(t *testing.T) {
 	c := wiretest.NewCapture()
 	c.Add(0, []byte("hello, "), 3)
@@ -510,7 +512,7 @@ func TestCaptureReads(t *testing.T) {
 	}
 }
 
-// TestSolicited holds which messages are to wake their receiver (RFC 5040, 4.3; RFC 7306, 4.1).
+// TestSolicited verifies which messages request an event at the receiver (RFC 5040, 4.3; RFC 7306, 4.1).
 func TestSolicited(t *testing.T) {
 	for op := range wire.Op(16) {
 		want := op == wire.SendSE || op == wire.SendSEInv || op == wire.ImmSE
@@ -520,7 +522,7 @@ func TestSolicited(t *testing.T) {
 	}
 }
 
-// TestFramesBehindOthers holds that a frame is the same wherever in a buffer it is written.
+// TestFramesBehindOthers verifies that a frame's bytes do not depend on its position in the buffer.
 func TestFramesBehindOthers(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		one, apart := wire.Framer{CRC: true, Markers: markers}, wire.Framer{CRC: true, Markers: markers}
@@ -542,7 +544,7 @@ func TestFramesBehindOthers(t *testing.T) {
 	}
 }
 
-// TestTerminateOfSiw holds that faults are read as they are meant, whichever end the sender laid its bits out from.
+// TestTerminateOfSiw verifies that faults decode correctly in either bit layout.
 func TestTerminateOfSiw(t *testing.T) {
 	for _, x := range []struct {
 		bytes [4]byte

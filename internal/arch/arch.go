@@ -1,10 +1,8 @@
-// Package arch holds the rules that keep the tree the shape it has: who may import
-// whom, which library has its one door, what models must not touch, how packages and
-// files are named and documented.
+// Package arch enforces the structure of the tree: which packages may import which, which single package wraps each
+// library, what models must not use, and how packages and files are named and documented.
 //
-// It has tests only, and reads sources with go/parser. Rules about packages that do
-// not exist yet hold.
+// It contains only tests, which parse the sources with go/parser. A rule about a package that does not exist yet
+// passes.
 //
-// The rules are those of ARCHITECTURE.md. What they leave out: whether a design is
-// any good.
+// The rules are those of ARCHITECTURE.md. They leave out whether a design is any good.
 package arch

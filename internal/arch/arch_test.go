@@ -16,13 +16,13 @@ import (
 	"unicode/utf8"
 )
 
-// module is the path that all imports within the tree begin with.
+// module is the first element of every import path within the tree.
 const module = "farflash"
 
 // file is one parsed Go source.
 type file struct {
-	path    string // from the root, with slashes
-	pkg     string // the folder, from the root
+	path    string // relative to the root, with slashes
+	pkg     string // the folder, relative to the root
 	test    bool
 	imports []string
 	lines   int
@@ -30,7 +30,7 @@ type file struct {
 	pos     *token.FileSet
 }
 
-// tree reads every Go source below the root, once for all tests: nobody changes what it returns.
+// tree parses every Go source below the root, once for all tests. Callers must not change the result.
 func tree(t *testing.T) []file {
 	t.Helper()
 	out, err := parsed()
@@ -100,29 +100,29 @@ func within(folder string, tops ...string) bool {
 	return false
 }
 
-// local turns an import path into a folder of the tree.
+// local converts an import path to a folder of the tree.
 func local(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
 var (
-	// models are plain state machines: no clock, no I/O, no goroutine.
+	// models must be plain state machines: no clock, no I/O, no goroutine.
 	models = []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "policy/ftl",
 		"policy/ratecontrol"}
-	// foundations are below the models and import nothing above themselves.
+	// foundations are below the models and import only each other.
 	foundations = []string{"numeric/units", "numeric/rng", "sim", "numeric/stats", "block"}
-	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that
-	// a caller's goroutines carry.
+	// machines are the parts of the real stack that must be plain state machines too, and their wrappers that run on
+	// the caller's goroutine.
 	machines = []string{"flash/ctl"}
 )
 
-// TestImports holds who may import whom.
+// TestImports verifies which packages import which.
 func TestImports(t *testing.T) {
 	rules := []struct {
 		who  []string
-		not  []string // folders of the tree that must not be imported
+		not  []string // folders of the tree that who must not import
 		why  string
-		test bool // the rule holds for tests as well
+		test bool // the rule applies to tests as well
 	}{
 		{[]string{"flash"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster",
 			"planner/tco"}, "the real stack uses no model", false},
@@ -169,9 +169,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// layers lists the folders from the top down, as ARCHITECTURE does: what is in one may use what is below it, and not
-// what is above. The folders of one line are strangers; within one folder the compiler sees to it that there is no
-// circle.
+// layers lists the folders from the top down, as ARCHITECTURE.md does: a folder can import only those below it. The
+// folders on one line must not import each other; within one folder the compiler rejects cycles.
 var layers = [][]string{
 	{"cmd"}, {"cli"}, {"web"}, {"report"}, {"study/reproduce"}, {"planner"}, {"study"}, {"experiment/trial"},
 	{"experiment"}, {"scenario/convert"}, {"scenario"}, {"scenario/shape"}, {"result"},
@@ -182,7 +181,7 @@ var layers = [][]string{
 		"internal/divide", "internal/cells", "internal/usage"},
 }
 
-// layerOf is a folder's layer and its entry there, the longest that it is within; -1 for what is no part of the
+// layerOf returns a folder's layer and its entry there, the longest that contains it, or -1 for a folder outside the
 // program.
 func layerOf(folder string) (layer int, entry string) {
 	layer = -1
@@ -196,7 +195,7 @@ func layerOf(folder string) (layer int, entry string) {
 	return layer, entry
 }
 
-// TestLayers holds that no arrow of the picture of packages goes up.
+// TestLayers verifies that every import points down in the layers.
 func TestLayers(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.test || strings.HasSuffix(f.pkg, "test") {
@@ -219,10 +218,10 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// maxMethods bounds interfaces: one that is larger is several.
+// maxMethods bounds interfaces: a larger one combines several.
 const maxMethods = 4
 
-// TestInterfaces holds that interfaces are small enough to be met by more than one type.
+// TestInterfaces verifies that interfaces are small enough to be satisfied by more than one type.
 func TestInterfaces(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.test {
@@ -250,12 +249,12 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// maxPackage bounds packages, in lines without tests; large says which may have more, and ARCHITECTURE why.
+// maxPackage bounds packages, in lines without tests. large lists the exceptions, whose reasons are in ARCHITECTURE.md.
 const maxPackage = 5500
 
 var large = []string{"cli", "report", "model/ssd"}
 
-// TestPackages holds that a package has one subject.
+// TestPackages verifies that packages are small enough for one subject.
 func TestPackages(t *testing.T) {
 	lines := map[string]int{}
 	for _, f := range tree(t) {
@@ -271,7 +270,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// ownTop is the entry of who that a folder is in.
+// ownTop returns the entry of who that contains a folder.
 func ownTop(folder string, who []string) string {
 	for _, w := range who {
 		if within(folder, w) {
@@ -281,10 +280,10 @@ func ownTop(folder string, who []string) string {
 	return folder
 }
 
-// TestDoors holds that each library has one package that knows it.
+// TestDoors verifies that each library is imported only by the packages that wrap it.
 func TestDoors(t *testing.T) {
 	doors := []struct {
-		imported string // or a path below it
+		imported string // this path and those below it
 		where    []string
 	}{
 		{"go.yaml.in/yaml", []string{"scenario/shape"}},
@@ -305,8 +304,8 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// TestMachines holds that what decides in the real stack does no I/O of its own, starts no goroutine and asks for no
-// time.
+// TestMachines verifies that the state machines of the real stack do no I/O, start no goroutine and do not read the
+// clock.
 func TestMachines(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.test || !within(f.pkg, machines...) {
@@ -326,7 +325,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestModels holds that models are plain state machines.
+// TestModels verifies that models are plain state machines.
 func TestModels(t *testing.T) {
 	banned := []string{"os", "net", "log", "encoding", "math/rand", "io/fs", "syscall", "unsafe"}
 	for _, f := range tree(t) {
@@ -358,8 +357,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestProtocol holds that the real stack's protocol is plain state machines: what does I/O, has goroutines and looks
-// at the clock is beside it.
+// TestProtocol verifies that the protocols of the real stack are plain state machines: I/O, goroutines and clocks
+// belong to the packages around them.
 func TestProtocol(t *testing.T) {
 	banned := []string{"os", "net", "log", "io/fs", "syscall", "unsafe", "math/rand", "crypto/rand", "time"}
 	for _, f := range tree(t) {
@@ -380,7 +379,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestDocumented holds that every package says what it is for.
+// TestDocumented verifies that every package has one package comment, of a useful length.
 func TestDocumented(t *testing.T) {
 	type doc struct {
 		comments int
@@ -456,13 +455,13 @@ func rawLines(f file) map[int]bool {
 	return out
 }
 
-// forbidden words say nothing about what a thing is.
+// forbidden lists words that do not describe the named thing.
 var forbidden = []string{"manager", "util", "utils", "common", "base", "impl", "data", "info", "helper", "helpers",
 	"v2"}
 
 var wordBreak = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 
-// TestNames holds that packages, files and exported types have names of the field.
+// TestNames verifies that the names of packages, files and exported types contain no forbidden word.
 func TestNames(t *testing.T) {
 	check := func(where, name string) {
 		for _, w := range wordBreak.FindAllString(name, -1) {
@@ -491,10 +490,10 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// maxLines bounds files: one subject fits.
+// maxLines bounds files, in lines.
 const maxLines = 900
 
-// TestFiles holds what every file is like.
+// TestFiles verifies the length of every file, and that no comment marks unfinished work.
 func TestFiles(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.lines > maxLines {
@@ -509,7 +508,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestGenerators holds that random numbers come from rng's streams.
+// TestGenerators verifies that random numbers come from package rng.
 func TestGenerators(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.test || within(f.pkg, "numeric/rng", "flash") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFuzzTargets requires every fuzz target to bound the time of an input: otherwise a hanging parser looks like the
-// end of the fuzzer's time budget.
+// TestFuzzTargets requires every fuzz target to bound the time of an input: otherwise a hanging parser is
+// indistinguishable from the end of the fuzzer's time budget.
 func TestFuzzTargets(t *testing.T) {
 	targets := 0
 	for _, f := range tree(t) {
@@ -33,7 +33,7 @@ func TestFuzzTargets(t *testing.T) {
 	}
 }
 
-// limits reports the statement defer patience.Limit()().
+// limits reports whether a statement is defer patience.Limit()().
 func limits(s ast.Stmt) bool {
 	d, ok := s.(*ast.DeferStmt)
 	if !ok {

@@ -1,12 +1,13 @@
-// Command benchratio holds the program's hot paths to a committed baseline, on any machine: a benchmark's time is
-// told in multiples of that of a fixed piece of work (Reference) that is measured again and again between them, the
-// fastest of each over the fastest of the other, and its allocations as they are.
+// Command benchratio compares the program's hot paths with a committed baseline, on any machine. A benchmark's time is
+// expressed in multiples of that of a fixed piece of work (BenchmarkReference), which is measured repeatedly between
+// the benchmarks: the fastest run of each divided by the fastest of the reference. Allocations are compared as they
+// are.
 //
 //	go run ./internal/benchratio            compare with baseline.txt; exit 1 if one is slower by more than -limit
-//	go run ./internal/benchratio -update    write baseline.txt anew
+//	go run ./internal/benchratio -update    rewrite baseline.txt
 //
 // Both files are in Go's benchmark format with the unit ref/op, so that benchstat shows them side by side (-o writes
-// the present one). What it leaves out: what a benchmark is slow at; a profile says that.
+// the current one). It leaves out why a benchmark is slow; a profile shows that.
 package main
 
 import (
@@ -24,10 +25,10 @@ import (
 	"strings"
 )
 
-// baseline is where the committed figures are, from the root of the repository.
+// baseline is the file of committed figures, relative to the root of the repository.
 const baseline = "internal/benchratio/baseline.txt"
 
-// hot are the benchmarks that are held, by package.
+// hot lists the benchmarks that are compared, by package.
 var hot = []struct{ pkg, pattern string }{
 	{"sim", `^BenchmarkEngine$/./^(100|10000)$`},
 	{"numeric/rng", "^Benchmark(Log|Exp|Stream)$"},
@@ -69,8 +70,8 @@ func run(update bool, limit float64, rounds int, out string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := map[string][]sample{} // in nanoseconds, at first
-	// the reference's fastest time: what disturbs the machine makes all slower, and nothing makes them faster
+	found := map[string][]sample{} // in nanoseconds until divided by unit
+	// the reference's fastest time: interference only ever slows a run down
 	unit := math.Inf(1)
 	for _, h := range hot {
 		binary, err := compile(dir, h.pkg)
@@ -120,7 +121,7 @@ func run(update bool, limit float64, rounds int, out string) (int, error) {
 	return compare(found, want, limit), nil
 }
 
-// compare prints each benchmark beside its baseline and returns 1 if one is worse.
+// compare prints each benchmark next to its baseline and returns 1 if any is worse.
 func compare(found, want map[string][]sample, limit float64) int {
 	code := 0
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -136,7 +137,7 @@ func compare(found, want map[string][]sample, limit float64) int {
 		if now.ratio > limit*was.ratio {
 			word, code = "SLOWER", 1
 		}
-		// A benchmark of a fraction of a second may begin with an allocation that a longer one spreads over more
+		// A benchmark of a fraction of a second may start with an allocation that a longer one amortises over more
 		// operations.
 		if now.allocs > was.allocs+1 && now.allocs > 1.05*was.allocs {
 			word, code = "ALLOCS", 1
@@ -153,7 +154,7 @@ func compare(found, want map[string][]sample, limit float64) int {
 	return code
 }
 
-// best is the fastest measurement, which other work on the machine has disturbed least.
+// best returns the fastest measurement, which other work on the machine has disturbed least.
 func best(list []sample) sample {
 	return slices.MinFunc(list, func(a, b sample) int {
 		switch {
@@ -181,7 +182,7 @@ var (
 	figure = regexp.MustCompile(`([0-9.e+]+) (ns/op|allocs/op|ref/op)`)
 )
 
-// parse reads the lines of benchmarks: nanoseconds, or multiples of the reference, and allocations.
+// parse parses the lines of benchmarks: nanoseconds, or multiples of the reference, and allocations.
 func parse(text, prefix string) map[string]sample {
 	out := map[string]sample{}
 	for l := range strings.Lines(text) {
@@ -218,7 +219,7 @@ func measure(binary, pkg, pattern string) (map[string]sample, error) {
 	return parse(string(text), pkg+"."), nil
 }
 
-// write writes measurements as benchstat reads them.
+// write writes measurements in the format that benchstat reads.
 func write(name string, found map[string][]sample) error {
 	var b strings.Builder
 	b.WriteString("# Written by go run ./internal/benchratio -update: times in multiples of BenchmarkReference.\n")
@@ -230,7 +231,7 @@ func write(name string, found map[string][]sample) error {
 	return os.WriteFile(name, []byte(b.String()), 0o666)
 }
 
-// read reads what write wrote.
+// read reads a file that write has written.
 func read(name string) (map[string][]sample, error) {
 	f, err := os.Open(name)
 	if err != nil {

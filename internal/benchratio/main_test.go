@@ -13,7 +13,7 @@ import (
 
 var updatePage = flag.Bool("update", false, "write the table of docs/validation/speed.md")
 
-// TestPage holds the table of hot paths in docs/validation/speed.md to the baseline.
+// TestPage checks the table of hot paths in docs/validation/speed.md against the baseline.
 func TestPage(t *testing.T) {
 	list, err := read("baseline.txt")
 	if err != nil {
@@ -28,8 +28,8 @@ func TestPage(t *testing.T) {
 		*updatePage)
 }
 
-// BenchmarkReference is the fixed piece of work: whole and real numbers, branches that cannot be foretold, and memory
-// beyond the first cache.
+// BenchmarkReference is the fixed piece of work: integer and floating-point arithmetic, unpredictable branches, and a
+// working set larger than the first-level cache.
 func BenchmarkReference(b *testing.B) {
 	const size = 1 << 16
 	table := make([]uint32, size)
@@ -46,11 +46,11 @@ func BenchmarkReference(b *testing.B) {
 		}
 	}
 	if sum == 1 {
-		b.Log(sum) // it must be computed
+		b.Log(sum) // keep the compiler from removing the loop
 	}
 }
 
-// TestCompare: what is slower, allocates more, is new or gone is found, and noise is not.
+// TestCompare: slower, more allocating, new and missing benchmarks are reported, and noise is not.
 func TestCompare(t *testing.T) {
 	want := map[string][]sample{"a": {{10, 0}, {12, 0}}}
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestFiles: what is written reads back.
+// TestFiles: a written file reads back the same.
 func TestFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.txt")
 	if err := write(name, map[string][]sample{"sim.Engine/10": {{1.5, 2}, {2.25, 0}}}); err != nil {

@@ -1,18 +1,18 @@
-// Package cells makes text of users safe in CSV tables, which people open in spreadsheets.
+// Package cells makes users' text safe in CSV tables, which people open in spreadsheets.
 //
-// A spreadsheet takes a cell that begins with one of = + - @ for a formula and computes it, be it the name of a
-// workload. Text writes such a name with an apostrophe before it, which spreadsheets show as text; Plain takes it
-// away again, for tables that are read back. See OWASP, CSV injection.
+// A spreadsheet evaluates a cell that begins with one of = + - @ as a formula, even if it is the name of a workload.
+// Text puts an apostrophe in front of such text, which makes spreadsheets show it as text; Plain removes the
+// apostrophe, for tables that are read back. See OWASP, CSV injection.
 //
-// What it leaves out: numbers, which are written as they are, and the quoting of commas, which encoding/csv does.
+// It leaves out numbers, which are written unchanged, and the quoting of commas, which encoding/csv does.
 package cells
 
 import "strings"
 
-// signs are what a formula may begin with; tabs and returns are skipped before one.
+// signs are the characters that can begin a formula. Spreadsheets skip tabs and returns before it.
 const signs = "=+-@\t\r"
 
-// Text is a cell of text.
+// Text returns s as the contents of a text cell.
 func Text(s string) string {
 	if s != "" && strings.IndexByte(signs, s[0]) >= 0 {
 		return "'" + s
@@ -20,7 +20,7 @@ func Text(s string) string {
 	return s
 }
 
-// Row is a row of text.
+// Row returns a row of text cells.
 func Row(cells ...string) []string {
 	out := make([]string, len(cells))
 	for i, s := range cells {
@@ -29,7 +29,7 @@ func Row(cells ...string) []string {
 	return out
 }
 
-// Plain is the text of a cell that Text has made.
+// Plain reverses Text.
 func Plain(s string) string {
 	if len(s) > 1 && s[0] == '\'' && strings.IndexByte(signs, s[1]) >= 0 {
 		return s[1:]

@@ -1,26 +1,27 @@
-// Package divide divides by numbers that are known only at run time, again and again by the same ones, with a
-// multiplication each: several times faster than the processor's own division.
+// Package divide divides repeatedly by a number that is known only at run time, with one multiplication for each
+// division, which is several times faster than the processor's division instruction.
 //
-// Its one type is By. It leaves out signed numbers and dividends so large that the multiplication is not exact. After
-// Granlund and Montgomery (PLDI 1994).
+// Its one type is By. It leaves out signed numbers, and dividends so large that the multiplication is not exact. The
+// method is from Granlund and Montgomery (PLDI 1994).
 package divide
 
 import "math/bits"
 
-// By divides by a constant: exactly, for every n for which n+1 times the divisor is at most 2^64. Then
-// (n+1)*floor((2^64-1)/by) falls short of (n+1)/by of 2^64 by less than the 1/by of it that n+1 is ahead.
+// By divides by a constant. The result is exact if (n+1)*by is at most 2^64: the product (n+1)*floor((2^64-1)/by) is
+// then below 2^64*(n+1)/by by at most 2^64/by, so divided by 2^64 it is at least n/by and less than (n+1)/by, and its
+// high word is n/by rounded down.
 type By struct{ by, inverse uint64 }
 
-// New returns what divides by a number of 1 or more.
+// New returns a By for a divisor of 1 or more.
 func New(by uint64) By { return By{by, ^uint64(0) / by} }
 
-// Of is n over the divisor, rounded down.
+// Of returns n over the divisor, rounded down.
 func (d By) Of(n uint64) uint64 {
 	hi, _ := bits.Mul64(n+1, d.inverse)
 	return hi
 }
 
-// Split is the quotient and the remainder.
+// Split returns the quotient and the remainder.
 func (d By) Split(n uint64) (quotient, remainder uint64) {
 	hi, _ := bits.Mul64(n+1, d.inverse)
 	return hi, n - hi*d.by

@@ -9,7 +9,7 @@ import (
 	"farflash/internal/divide"
 )
 
-// The result is that of the processor's division, at the ends of what is promised as well.
+// TestBy verifies that results equal those of the processor's division, up to the limits of the exact range.
 func TestBy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		by := rapid.Uint64Range(1, 1<<rapid.IntRange(1, 63).Draw(t, "bits")).Draw(t, "by")

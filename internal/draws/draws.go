@@ -1,7 +1,7 @@
-// Package draws is for tests: it repeats a property-based check until its random draws have exercised what the
+// Package draws is for tests: it repeats a property-based check until the random draws have exercised the case that the
 // property is about.
 //
-// Until does that. What it leaves out: drawing, which is rapid's.
+// Its one function is Until. It leaves out drawing, which rapid does.
 package draws
 
 import (
@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// most bounds the repetitions. An event of one draw in fifty is then missed less than once in a million times, even
-// with 20 draws a check.
+// most bounds the repetitions. With 20 draws per check, an event of probability one in fifty is then missed less than
+// once in a million times.
 const most = 40
 
-// Until runs rapid.Check, repeatedly, until seen reports that the draws have exercised the property, and fails the
-// test if they never do. With RAPID_SEED every repetition draws the same.
+// Until runs rapid.Check, repeatedly, until seen reports that the draws have exercised the property, and fails the test
+// if they never do. With RAPID_SEED set, every repetition has the same draws.
 func Until(t *testing.T, seen func() bool, property func(*rapid.T)) {
 	t.Helper()
 	for range most {

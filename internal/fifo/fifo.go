@@ -1,20 +1,20 @@
-// Package fifo has queues of values that are first in, first out, and allocate nothing once they have been at their
-// fullest.
+// Package fifo has first-in first-out queues of values that do not allocate once they have reached their maximum
+// length.
 //
-// Its main types are Ring, one queue with storage of its own, and Queue, one of many that share the chunks of a Pool:
-// the memory of these is what waits at the worst moment, and not the sum of what each queue once held.
+// Its main types are Ring, one queue with its own storage, and Queue, one of many that share the chunks of a Pool: the
+// pool's memory is bounded by the largest total length of its queues, not by the sum of their maxima.
 //
-// What it leaves out: bounds, and use by several goroutines.
+// It leaves out bounds, and concurrent use.
 package fifo
 
 // Ring is a first-in first-out queue that keeps its storage.
 type Ring[T any] struct {
-	Items []T    // a power of two
-	Head  uint32 // where the first one is
-	N     uint32 // how many there are
+	Items []T    // length is a power of two
+	Head  uint32 // index of the first item, modulo the length
+	N     uint32 // number of items
 }
 
-// Push adds one at the end.
+// Push appends an item.
 func (r *Ring[T]) Push(x T) {
 	if int(r.N) == len(r.Items) {
 		r.grow()
@@ -30,13 +30,13 @@ func (r *Ring[T]) grow() {
 	r.Items, r.Head = items, 0
 }
 
-// At is the k-th from the first, which is 0.
+// At returns the k-th item, counted from 0.
 func (r *Ring[T]) At(k uint32) *T { return &r.Items[(r.Head+k)&uint32(len(r.Items)-1)] }
 
-// First is the first one. There is one.
+// First returns the first item. The ring must not be empty.
 func (r *Ring[T]) First() *T { return &r.Items[r.Head&uint32(len(r.Items)-1)] }
 
-// Pop removes the first one. There is one.
+// Pop removes the first item. The ring must not be empty.
 func (r *Ring[T]) Pop() T {
 	x := r.Items[r.Head&uint32(len(r.Items)-1)]
 	r.Head = (r.Head + 1) & uint32(len(r.Items)-1)
@@ -44,18 +44,19 @@ func (r *Ring[T]) Pop() T {
 	return x
 }
 
-// Queue is a first-in first-out queue, in chunks of a pool that others share. What one queue gives back the next one
-// takes, still warm, so memory is what waits at the worst moment, and not the sum of what each queue once held.
+// Queue is a first-in first-out queue in chunks of a shared pool. A chunk that one queue frees is the next to be
+// allocated, while it is still in the cache, and the pool's memory is bounded by the largest total length of its
+// queues, not by the sum of their maxima.
 type Queue struct {
 	head, tail uint32 // chunks
-	N          uint32 // how many there are
-	first      uint8  // index of the first one in head
-	end        uint8  // behind the last one in tail
+	N          uint32 // number of items
+	first      uint8  // index of the first item in head
+	end        uint8  // index after the last item in tail
 }
 
 const (
-	ChunkLen = 32  // of a queue
-	slabLen  = 128 // chunks
+	ChunkLen = 32  // items in a chunk
+	slabLen  = 128 // chunks in a slab
 )
 
 // chunk is a part of a queue.
@@ -63,16 +64,16 @@ type chunk[T any] struct {
 	items [ChunkLen]T
 }
 
-// Pool has the chunks. Chunk 0 is none.
+// Pool holds the chunks. Chunk 0 is not used: it means none.
 type Pool[T any] struct {
 	slabs []*[slabLen]chunk[T]
-	next  []uint32 // of each chunk: the one behind it in its queue, or in the free list
+	next  []uint32 // by chunk: its successor in its queue, or in the free list
 	free  uint32
 }
 
 func (p *Pool[T]) at(c uint32) *chunk[T] { return &p.slabs[c/slabLen][c%slabLen] }
 
-// take returns an unused chunk.
+// take allocates a chunk.
 func (p *Pool[T]) take() uint32 {
 	if c := p.free; c != 0 {
 		p.free = p.next[c]
@@ -95,7 +96,7 @@ func (p *Pool[T]) give(c uint32) {
 	p.free = c
 }
 
-// Push adds one at the end.
+// Push appends an item.
 func (p *Pool[T]) Push(q *Queue, x *T) {
 	if q.N == 0 || q.end == ChunkLen {
 		c := p.take()
@@ -111,7 +112,7 @@ func (p *Pool[T]) Push(q *Queue, x *T) {
 	q.N++
 }
 
-// Pop removes the first one. There is one.
+// Pop removes the first item. The queue must not be empty.
 func (p *Pool[T]) Pop(q *Queue) T {
 	x := p.at(q.head).items[q.first%ChunkLen]
 	q.first++
@@ -124,7 +125,7 @@ func (p *Pool[T]) Pop(q *Queue) T {
 	return x
 }
 
-// Each calls f for all in order, until it returns false.
+// Each calls f for the items in order, until it returns false.
 func (p *Pool[T]) Each(q *Queue, f func(*T) bool) {
 	c, i := q.head, q.first
 	for range q.N {

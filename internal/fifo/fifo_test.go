@@ -2,7 +2,7 @@ package fifo
 
 import "testing"
 
-// TestPool: a queue's chunks are numbered from 1, are given back, and hold what is in them in order.
+// TestPool: chunks are numbered from 1 and freed, and keep their items in order.
 func TestPool(t *testing.T) {
 	var p Pool[uint32]
 	var q Queue
@@ -32,7 +32,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestRing: first in, first out, while it grows and wraps.
+// TestRing: first in, first out, while the ring grows and wraps.
 func TestRing(t *testing.T) {
 	var r Ring[int]
 	in, out := 0, 0

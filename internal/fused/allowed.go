@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// rule frees a package, with what is below it, or one function of a package.
+// rule exempts a package and those below it, or one function.
 type rule struct {
-	what     string // a path, or the name that the linker gives a function
+	what     string // a path, or a function's linker symbol
 	function bool
 	line     int
 	used     bool
@@ -15,7 +15,7 @@ type rule struct {
 
 type rules []*rule
 
-// parse reads allowed.txt: what, a colon, and why.
+// parse parses allowed.txt: "package" or "function", the name, a colon, and the reason.
 func parse(text string) (rules, error) {
 	var out rules
 	for i, line := range strings.Split(text, "\n") {
@@ -37,7 +37,7 @@ func parse(text string) (rules, error) {
 	return out, nil
 }
 
-// free reports whether a whole package is, so that it need not be looked at.
+// free reports whether a whole package is exempt, so that it need not be compiled.
 func (r rules) free(path string) bool {
 	for _, x := range r {
 		if !x.function && (path == x.what || strings.HasPrefix(path, x.what+"/")) {
@@ -48,7 +48,7 @@ func (r rules) free(path string) bool {
 	return false
 }
 
-// allow reports whether a function is freed.
+// allow reports whether a function is exempt.
 func (r rules) allow(f finding) bool {
 	for _, x := range r {
 		if x.function && f.function == x.what {

@@ -1,18 +1,18 @@
-// Command fused finds the multiplications that the compiler fuses with the addition after them, and fails where one
-// could reach a result: a fused operation rounds once, not twice, so that the same scenario would give other bytes on
-// another processor. What helps is to round the product first, "float64(a*b) + c".
+// Command fused finds the multiplications that the compiler fuses with a following addition, and fails where one could
+// affect a result: a fused operation rounds once, not twice, so the same scenario would give different bytes on another
+// processor. The remedy is to round the product first, "float64(a*b) + c".
 //
 //	go run ./internal/fused              GOAMD64=v3 and arm64
 //	go run ./internal/fused -on amd64    one of them
-//	go run ./internal/fused -o bin       and keep the programs that were looked at, bin/farflash-amd64 and so on
+//	go run ./internal/fused -o bin       and keep the programs that were checked, bin/farflash-amd64 and so on
 //
-// It has the compiler write the assembly of every package that allowed.txt does not free as a whole (go build
-// -gcflags=-S, with the program's own profile, for what is inlined decides what can be fused) and reads it for fused
-// instructions. The disassembler of the toolchain does not know those of amd64, so the binary itself cannot be asked.
-// Two architectures are looked at because they do not fuse the same: arm64 subtracts too.
+// It has the compiler print the assembly of every package that allowed.txt does not exempt as a whole (go build
+// -gcflags=-S, with the program's own profile, because inlining decides what can be fused) and searches it for fused
+// instructions. The toolchain's disassembler does not decode those of amd64, so the binary itself cannot be searched.
+// It checks two architectures because they fuse differently: arm64 also fuses subtractions.
 //
-// allowed.txt has a path, a function or "path function" a line, then a colon and the reason. What it leaves out:
-// products that are fused nowhere today and may be tomorrow, and the assembly of the standard library.
+// A line of allowed.txt is "package" or "function" and a name, then a colon and the reason. The command leaves out
+// products that are not fused today but may be by a later compiler, and the assembly of the standard library.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 //go:embed allowed.txt
 var allowed string
 
-// processors are what is compiled for: an architecture, and the level of it that has fused instructions.
+// processors are the targets of compilation: an architecture, at a level that has fused instructions.
 var processors = map[string][]string{
 	"amd64": {"GOARCH=amd64", "GOAMD64=v3"},
 	"arm64": {"GOARCH=arm64"},
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// check looks at all packages and reports whether nothing fused can reach a result.
+// check compiles all packages and reports whether no fused instruction can affect a result.
 func check(w io.Writer, on []string, keep string) (bool, error) {
 	rules, err := parse(allowed)
 	if err != nil {
@@ -102,8 +102,7 @@ func check(w io.Writer, on []string, keep string) (bool, error) {
 	return sound, nil
 }
 
-// list is the packages to look at: the program's, those of the library beside them, and what these import from other
-// modules.
+// list returns the packages to check: the module's, and those that they import from other modules.
 func list(rules rules) (packages []string, root string, err error) {
 	out, err := exec.Command("go", "list", "-deps", "-f",
 		"{{if not .Standard}}{{.ImportPath}} {{len .GoFiles}}{{end}}", "./...").Output()
@@ -123,7 +122,7 @@ func list(rules rules) (packages []string, root string, err error) {
 	return packages, strings.TrimSpace(string(dir)), nil
 }
 
-// build is a command that builds for a processor with the program's own profile.
+// build returns a command that builds for a processor with the program's own profile.
 func build(env []string, root string, arguments ...string) *exec.Cmd {
 	profile := filepath.Join(root, "cmd", "farflash", "default.pgo")
 	c := exec.Command("go", append([]string{"build", "-trimpath", "-pgo=" + profile}, arguments...)...)
@@ -131,8 +130,8 @@ func build(env []string, root string, arguments ...string) *exec.Cmd {
 	return c
 }
 
-// link makes the program of packages that were compiled: with the flags that they had, so that nothing is compiled
-// twice.
+// link builds the program from packages that were compiled before, with the same flags, so that they are not compiled
+// again.
 func link(env, packages []string, root, file string) error {
 	var flags []string
 	for _, path := range packages {
@@ -145,7 +144,7 @@ func link(env, packages []string, root, file string) error {
 	return nil
 }
 
-// compile has packages compiled and reads what the compiler writes.
+// compile compiles packages and parses the compiler's output.
 func compile(env, packages []string, root string) ([]finding, error) {
 	c := build(env, root, append([]string{"-gcflags=-S"}, packages...)...)
 	assembly, err := c.StderrPipe()
@@ -175,11 +174,11 @@ type finding struct {
 	pkg, function, at, instruction string
 }
 
-// fusedNames begin the names of the instructions that multiply and add with one rounding, on amd64 and arm64.
+// fusedNames are the prefixes of the instructions that multiply and add with one rounding, on amd64 and arm64.
 var fusedNames = []string{"VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB", "FMADD", "FMSUB", "FNMADD", "FNMSUB"}
 
-// read takes the compiler's assembly, counts functions and returns each place with something fused once, and the last
-// lines of what is no assembly: errors.
+// read parses the compiler's assembly. It returns each place with a fused instruction once, the number of functions,
+// and the last lines that are not assembly, which are errors.
 //
 //	# farflash/model/fabric/cc
 //	farflash/model/fabric/cc.expm1 STEXT size=221 ...

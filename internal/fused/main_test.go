@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// assembly is what the compiler writes, with a fused instruction that is there twice, one of arm64, and what only
-// looks like one.
+// assembly is compiler output with a fused instruction that occurs twice, one of arm64, and lines that only look fused.
 const assembly = `# farflash/model/fabric/cc
 farflash/model/fabric/cc.expm1 STEXT size=221 args=0x8 locals=0x20 funcid=0x0 align=0x0
 	0x0000 00000 (farflash/model/fabric/cc/fluid.go:165)	TEXT	farflash/model/fabric/cc.expm1(SB), ABIInternal, $32-8
@@ -65,7 +64,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestAllowed holds the list itself to its form.
+// TestAllowed verifies that allowed.txt parses.
 func TestAllowed(t *testing.T) {
 	if _, err := parse(allowed); err != nil {
 		t.Error(err)

@@ -1,8 +1,8 @@
-// Package golden compares a generated file of the repository with what its
-// generator writes now, for tests that keep one up to date.
+// Package golden compares a generated file of the repository with the current output of its generator, for tests that
+// keep such files up to date.
 //
 // File is for whole files, Table for a table in a page that is otherwise written by hand. It leaves out how the
-// contents are made, and files that a build makes: all of these are committed.
+// contents are generated, and build outputs: all of these files are committed.
 package golden
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// File fails the test when the file does not have these contents, and says which
-// command writes it. With update the file is written instead, and its folder made.
+// File fails the test if the file does not have these contents, and names the command that regenerates it. With update
+// it writes the file instead, and creates its folder.
 func File(t testing.TB, name string, contents []byte, update bool, command string) {
 	t.Helper()
 	if update {

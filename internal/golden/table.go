@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Table holds a table of a Markdown page to what a test has found. It lies between two comments,
+// Table compares a table of a Markdown page with the lines that a test has computed. The table lies between two
+// comments,
 //
 //	<!-- table NAME ... -->
 //	<!-- end of NAME -->
 //
-// the first of which says how it was made: with which seeds, when, and by which commit. With update the table is
-// written anew, and the comment with it; otherwise every line must be there as it is. Made is what it was made with,
-// such as "seeds 1 to 5".
+// the first of which records how it was made: from which inputs, when, and on which commit. With update, Table rewrites
+// the table and the comment; otherwise all lines must be equal. The text made describes the inputs, such as "seeds 1 to
+// 5".
 func Table(t testing.TB, page, name, made string, lines []string, update bool) {
 	t.Helper()
 	text, from, to := find(t, page, name)
@@ -39,14 +40,14 @@ func Table(t testing.TB, page, name, made string, lines []string, update bool) {
 	}
 }
 
-// Lines are those of a table, for tests that can hold a part of it only.
+// Lines returns the lines of a table, for tests that can check only a part of it.
 func Lines(t testing.TB, page, name string) []string {
 	t.Helper()
 	text, from, to := find(t, page, name)
 	return text[from:to]
 }
 
-// Rows holds some rows of a table, whose others take longer than a test should that runs always.
+// Rows checks some rows of a table whose other rows take too long to compute in a test that always runs.
 func Rows(t testing.TB, page, name string, rows []string) {
 	t.Helper()
 	there := Lines(t, page, name)
@@ -57,7 +58,7 @@ func Rows(t testing.TB, page, name string, rows []string) {
 	}
 }
 
-// find is a page by lines, and where a table in it begins and ends.
+// find returns the lines of a page, and the range of a table among them.
 func find(t testing.TB, page, name string) (text []string, from, to int) {
 	t.Helper()
 	b, err := os.ReadFile(page)
@@ -75,7 +76,7 @@ func find(t testing.TB, page, name string) (text []string, from, to int) {
 	return text, from, to
 }
 
-// Head is a table's first two lines: its columns, those that begin with ">" to the right.
+// Head returns a table's first two lines; a column whose name begins with ">" is right-aligned.
 func Head(columns ...string) []string {
 	var names, rule strings.Builder
 	for _, c := range columns {
@@ -88,5 +89,5 @@ func Head(columns ...string) []string {
 	return []string{names.String() + "|", rule.String() + "|"}
 }
 
-// Row is a line of a table.
+// Row returns a line of a table.
 func Row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }

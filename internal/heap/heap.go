@@ -1,33 +1,36 @@
-// Package heap is a binary heap of values, by type and without boxing: what a priority queue is made of where package
-// sim's queue of events, which knows time, is not what is wanted.
+// Package heap is a binary heap of values, generic and without boxing, for priority queues other than package sim's
+// event queue, which is ordered by time.
 //
-// Its type is Heap; the zero one is empty. Who needs to know where an element is, so that it can be moved or taken
-// out, sets Placed. It allocates only as it grows.
+// Its type is Heap; its zero value is empty. A caller that needs to know an element's position, in order to move or
+// remove it, sets Placed. The heap allocates only as it grows.
 //
-// What it leaves out: stability (a Before that has no ties decides) and heaps of more than two children a node, which
-// benchmarks of those who use it did not favour.
+// It leaves out stability (a Before without ties gives a total order) and heaps with more than two children per node,
+// which were not faster in benchmarks of the callers.
 package heap
 
-// Item is what a heap holds, by its pointer: it knows whether it comes before another.
+// Item is the constraint on a heap's elements, through their pointers: an element can report whether it precedes
+// another.
 type Item[T any] interface {
 	*T
 	Before(other *T) bool
 }
 
-// Heap has the first of its elements at hand.
+// Heap gives access to the first of its elements.
 type Heap[T any, P Item[T]] struct {
 	items []T
-	// Placed is told where an element is whenever it has been put or moved.
+	// Placed, if set, is called with an element's position whenever the element is placed or moved.
 	Placed func(x *T, at int)
 }
 
-// Len is how many elements there are.
+// Len returns the number of elements.
 func (h *Heap[T, P]) Len() int { return len(h.items) }
 
-// First is the first element. There is one. What orders it may be changed only with Fix after that.
+// First returns the first element. The heap must not be empty. A caller that changes the element's order must then call
+// Fix.
 func (h *Heap[T, P]) First() *T { return &h.items[0] }
 
-// At is the element at a place, from 0 to Len-1, in no order but that the first is at 0. The same holds for changes.
+// At returns the element at a position from 0 to Len-1. Positions have no order, except that the first element is at 0.
+// A caller that changes the element's order must then call Fix.
 func (h *Heap[T, P]) At(i int) *T { return &h.items[i] }
 
 // Push adds an element.
@@ -36,19 +39,19 @@ func (h *Heap[T, P]) Push(x T) {
 	h.up(len(h.items) - 1)
 }
 
-// Pop takes the first element out. There is one.
+// Pop removes the first element. The heap must not be empty.
 func (h *Heap[T, P]) Pop() T {
 	x := h.items[0]
 	h.Remove(0)
 	return x
 }
 
-// Remove takes the element at a place out.
+// Remove removes the element at a position.
 func (h *Heap[T, P]) Remove(i int) {
 	last := len(h.items) - 1
 	x := h.items[last]
 	var none T
-	h.items[last] = none // what it refers to is not kept
+	h.items[last] = none // drop its references
 	h.items = h.items[:last]
 	if i < last {
 		h.items[i] = x
@@ -56,17 +59,17 @@ func (h *Heap[T, P]) Remove(i int) {
 	}
 }
 
-// Clear takes all elements out.
+// Clear removes all elements.
 func (h *Heap[T, P]) Clear() {
 	clear(h.items)
 	h.items = h.items[:0]
 }
 
-// Fix puts the element at a place where it belongs since it changed.
+// Fix restores the order after the element at a position has changed.
 func (h *Heap[T, P]) Fix(i int) { h.down(h.up(i)) }
 
-// up and down swap in place: an element in a variable of its own would be on Go's heap, for a method of a type
-// parameter is called by a table.
+// up and down swap in place: a local copy of an element would escape to Go's heap, because a method of a type parameter
+// is called through a dictionary.
 func (h *Heap[T, P]) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2

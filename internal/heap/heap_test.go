@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// due is a task at a time; its number breaks ties.
+// due is a task with a time; its number breaks ties.
 type due struct{ at, number int }
 
 func (d *due) Before(o *due) bool { return d.at < o.at || d.at == o.at && d.number < o.number }
@@ -31,7 +31,8 @@ func Example() {
 	// {30 0}
 }
 
-// TestAgainstSorting does anything to a heap and to a sorted list, and holds that each element knows its place.
+// TestAgainstSorting applies random operations to a heap and to a sorted list, and verifies that the reported positions
+// are right.
 func TestAgainstSorting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := map[int]int{}
@@ -54,7 +55,7 @@ func TestAgainstSorting(t *testing.T) {
 					t.Fatalf("popped %v, want %v", got, want[0])
 				}
 				want = want[1:]
-			case what < 9: // moved or taken out by its place
+			case what < 9: // move or remove it by its position
 				i := rapid.IntRange(0, len(want)-1).Draw(t, "which")
 				place := places[want[i].number]
 				if *h.At(place) != want[i] {
@@ -84,7 +85,7 @@ func TestAgainstSorting(t *testing.T) {
 	})
 }
 
-// TestAllocatesNothing holds that a heap that has its size makes no garbage.
+// TestAllocatesNothing verifies that a heap of constant size does not allocate.
 func TestAllocatesNothing(t *testing.T) {
 	var h heap.Heap[due, *due]
 	for i := range 100 {
@@ -99,7 +100,7 @@ func TestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkHold pops the first and pushes it again later, the work of a queue in steady state.
+// BenchmarkHold pops the first element and pushes it again with a later time, the steady-state work of a queue.
 func BenchmarkHold(b *testing.B) {
 	for _, n := range []int{16, 256, 4096} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

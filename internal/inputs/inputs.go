@@ -1,9 +1,7 @@
-// Package inputs finds the public inputs that tests read and that the repository
-// does not hold: traces, other simulators' cases, published figures. They are in
-// a folder named shared beside the repository.
+// Package inputs finds the public inputs that tests read and that the repository does not contain: traces, other
+// simulators' cases, published figures. They are in a folder named shared next to the repository.
 //
-// Its function is Path. It leaves out fetching them: a test whose input is not
-// there is skipped by name.
+// Its function is Path. It leaves out downloading them: a test whose input is missing is skipped by name.
 package inputs
 
 import (
@@ -14,8 +12,8 @@ import (
 	"testing"
 )
 
-// Path returns where an input is, named by its slash-separated path within the
-// folder. It skips the test if it is not there.
+// Path returns the path of an input, given by its slash-separated path within the folder. It skips the test if the
+// input is missing.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// reason is why a mutant that no test kills is no gap: where it is, by the text of its line, what becomes what, and
-// why.
+// reason identifies a mutant that no test kills and that is not a gap, by the text of its source line, the replaced
+// text and the replacement.
 type reason struct {
 	file, within, was, is string
 }
 
 type reasons []reason
 
-// parse reads explained.txt: blocks of three lines, with an empty one or comments between them:
+// parse parses explained.txt: blocks of three lines, separated by empty lines or comments. The third line is the
+// reason:
 //
 //	sim/queue.go: < -> <=
 //		for i := 0; i < n; i++ {
-//		why nothing can tell the difference
+//		why no test can observe the difference
 func parse(text string) (reasons, error) {
 	var out reasons
 	lines := strings.Split(text, "\n")

@@ -1,21 +1,22 @@
-// Command mutate asks whether a package's tests notice when the package is wrong: it changes one operator, constant,
-// condition, statement or result at a time, compiles the package with the change (go test -overlay; no file of the
-// tree is touched), runs its own tests, and names the changes that they let pass.
+// Command mutate checks whether a package's tests detect faults in it. It changes one operator, constant, condition,
+// statement or result at a time, compiles the package with the change (go test -overlay; no file of the tree is
+// modified), runs the package's own tests, and lists the changes that the tests do not detect.
 //
 //	go run ./internal/mutate -sample 40 ./model/fabric/cc ./numeric/stats
 //	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
-// A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on
-// behind it. With -json the answers are written as JSON. -least is the percentage of mutants that each package's
-// tests must kill, or the command fails. -part K/N takes every Nth package, starting with the Kth, to spread a full
-// run over several nights. -short runs the tests in short mode, -tags with build tags.
+// The sample is drawn with the seed. With -state every outcome is appended to a file, and a later run takes the
+// outcomes it finds there and continues after them. With -json the outcomes are written as JSON. -least is the
+// percentage of mutants that each package's tests must kill, or the command fails. -part K/N takes every Nth package,
+// starting with the Kth, to spread a full run over several nights. -short runs the tests in short mode, -tags with
+// build tags.
 //
-// A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the
-// unchanged package, or ten times the time, and -grace more. What does not compile counts for nothing. Survivors are
-// not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that have
-// been read, with the reason; they are left out of the sample.
+// A mutant is killed if a test fails, or does not end within -grace plus four times the processor time, or ten times
+// the elapsed time, that the tests take on the unchanged package. A mutant that does not compile does not count. Not
+// every survivor is a gap: x <= y in place of x < y, where the two are never equal, is the same program. explained.txt
+// lists the survivors that have been reviewed, with the reason; they are excluded from the sample.
 //
-// What it leaves out: two changes at once, and tests of other packages, which is the point.
+// It leaves out combinations of changes, and, on purpose, the tests of other packages.
 package main
 
 import (
@@ -42,7 +43,7 @@ var explained string
 // settings are the command's flags.
 type settings struct {
 	sample int
-	least  int // of a hundred; 0 asks for nothing
+	least  int // in per cent; 0 is no minimum
 	part   string
 	seed   uint64
 	state  string
@@ -86,7 +87,7 @@ type source struct {
 // tested reports whether a package has tests of its own.
 func (p *source) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// answer is what became of a mutant.
+// answer is the outcome of a mutant.
 type answer struct {
 	mutant
 	Package string
@@ -94,7 +95,7 @@ type answer struct {
 	Fate    fate
 }
 
-// fate is killed, survived or none.
+// fate is killed, survived or uncompiled.
 type fate string
 
 const (
@@ -106,7 +107,7 @@ const (
 // summary is a package's score.
 type summary struct {
 	Package  string
-	Mutants  int // that there are
+	Mutants  int // all of the package's, including those not tried
 	Killed   int
 	Survived []answer
 }
@@ -158,7 +159,7 @@ func run(w io.Writer, s settings, patterns []string) error {
 	return below(all, s.least)
 }
 
-// below is the error for packages whose tests kill less than the required percentage.
+// below returns an error that lists the packages whose tests kill less than the required percentage, if any.
 func below(all []summary, least int) error {
 	var few []string
 	for _, x := range all {
@@ -188,7 +189,7 @@ func part(all []source, of string) ([]source, error) {
 	return out, nil
 }
 
-// list is the packages that patterns name.
+// list returns the packages that match the patterns.
 func list(patterns []string) ([]source, error) {
 	c := exec.Command("go",
 		append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
@@ -211,7 +212,7 @@ func list(patterns []string) ([]source, error) {
 	}
 }
 
-// load reads the answers of earlier runs.
+// load reads the outcomes of earlier runs.
 func load(state string) (map[string]fate, error) {
 	known := map[string]fate{}
 	if state == "" {
@@ -223,27 +224,27 @@ func load(state string) (map[string]fate, error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var a answer
-		if json.Unmarshal([]byte(line), &a) == nil { // the last line may be cut off
+		if json.Unmarshal([]byte(line), &a) == nil { // the last line may be truncated
 			known[a.ID] = a.Fate
 		}
 	}
 	return known, err
 }
 
-// trial is one package's run.
+// trial is the run of one package.
 type trial struct {
 	settings
 	source
 	known   map[string]fate
 	reasons reasons
 	out     io.Writer
-	folder  string        // of what is compiled
-	patient time.Duration // with what the tests may take
-	seconds int           // of processors' time that they may take
-	clean   string        // what a failing test may leave behind and is not there before; "" is nothing
+	folder  string        // of the compiled files
+	patient time.Duration // limit on the tests' elapsed time
+	seconds int           // limit on the tests' processor time
+	clean   string        // removed after each test, because a failing test may create it; "" if it exists
 }
 
-// run tries the package's sample.
+// run tries the mutants of the package's sample.
 func (t *trial) run() (summary, error) {
 	sum := summary{Package: t.ImportPath}
 	var all []mutant
@@ -301,7 +302,7 @@ func (t *trial) run() (summary, error) {
 	return sum, nil
 }
 
-// shuffle puts mutants into the order of a seed.
+// shuffle permutes mutants by a seed.
 func shuffle(all []mutant, seed uint64, name string) {
 	s := rng.NewStream(seed, "mutate/"+name)
 	for i := len(all) - 1; i > 0; i-- {
@@ -310,7 +311,7 @@ func shuffle(all []mutant, seed uint64, name string) {
 	}
 }
 
-// keep appends an answer to the state.
+// keep appends an outcome to the state.
 func (t *trial) keep(a answer) error {
 	if t.state == "" {
 		return nil
@@ -327,7 +328,7 @@ func (t *trial) keep(a answer) error {
 	return errors.Join(err, f.Close())
 }
 
-// unchanged runs the tests as they are, which must pass, and takes their time.
+// unchanged runs the tests of the unchanged package, which must pass, and derives the time limits from their duration.
 func (t *trial) unchanged() error {
 	if out, err := t.compile(nil); err != nil {
 		return fmt.Errorf("the tests do not compile: %w\n%s", err, out)
@@ -343,7 +344,8 @@ func (t *trial) unchanged() error {
 	return nil
 }
 
-// leavings is the folder in which rapid keeps what made a test fail, or what is above it, if that is not there yet.
+// leavings returns the folder in which rapid stores failing inputs, or the part of its path that does not exist yet, or
+// "" if it exists.
 func leavings(dir string) string {
 	for _, name := range []string{"testdata", "testdata/rapid"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -374,7 +376,7 @@ func (t *trial) try(m mutant) (fate, error) {
 	return killed, nil
 }
 
-// compile makes the package's test binary, with other files in place of some.
+// compile builds the package's test binary, with some source files replaced.
 func (t *trial) compile(replaced map[string]string) ([]byte, error) {
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
@@ -388,9 +390,9 @@ func (t *trial) compile(replaced map[string]string) ([]byte, error) {
 		filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
 }
 
-// test runs the binary in its package's folder and says how long processors worked for that. A mutant may ask for
-// memory, or go on, without end, which the shell bounds; it counts the processors' time, so that what else the
-// machine does fails no test.
+// test runs the binary in its package's folder and returns the processor time it used. A mutant may allocate memory or
+// run without end, so the shell limits both. The limit is on processor time, so that other load on the machine fails no
+// test.
 func (t *trial) test() (out []byte, took time.Duration, passed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.patient)
 	defer cancel()

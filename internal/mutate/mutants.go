@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// mutant is a package with one expression or statement of it changed.
+// mutant is a package with one expression or statement changed.
 type mutant struct {
-	File   string // as it was given, from the module's root
+	File   string // relative to the module's root
 	Line   int
-	Was    string // the text that is replaced
-	Is     string // what stands there instead
-	Within string // the line of source
+	Was    string // the replaced text
+	Is     string // the replacement
+	Within string // the source line, without indentation
 
 	path     string // absolute
-	from, to int    // byte offsets of what is replaced
+	from, to int    // byte offsets of the replaced text
 }
 
-// id tells a mutant from all others as long as its file's lines above it do not move.
+// id identifies a mutant for as long as the text before it in its file does not change.
 func (m mutant) id() string {
 	return fmt.Sprintf("%s:%d:%d %s -> %s", m.File, m.Line, m.from, m.Was, m.Is)
 }
 
-// swaps are the operators that each operator becomes, by binary expression and assignment.
+// swaps maps each operator of binary expressions and assignments to its replacements.
 var swaps = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ},
@@ -52,7 +52,7 @@ type finder struct {
 	found      []mutant
 }
 
-// find is all mutants of a file, in the order of its text.
+// find returns all mutants of a file, in source order.
 func find(name, path string) ([]mutant, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func find(name, path string) ([]mutant, error) {
 	return f.found, nil
 }
 
-// replace adds a mutant: what is from one place to another becomes a text.
+// replace adds the mutant that replaces the source between two positions with text.
 func (f *finder) replace(from, to token.Pos, text string) {
 	a, b := f.set.Position(from), f.set.Position(to)
 	was := string(f.src[a.Offset:b.Offset])
@@ -91,7 +91,7 @@ func (f *finder) operator(at token.Pos, op token.Token) {
 	}
 }
 
-// visit looks at a node. What a panic says and what only types are made of is left alone.
+// visit adds the mutants of a node. It skips the arguments of panic, and nodes that only define types.
 func (f *finder) visit(n ast.Node) bool {
 	switch x := n.(type) {
 	case *ast.ImportSpec, *ast.ArrayType, *ast.StructType, *ast.InterfaceType:
@@ -133,12 +133,12 @@ func (f *finder) visit(n ast.Node) bool {
 		}
 	case *ast.ReturnStmt:
 		f.results(x)
-		return !f.fails(x) // what stands beside an error means nothing
+		return !f.fails(x) // results returned with an error are unused
 	}
 	return true
 }
 
-// negate turns a condition round, unless swapping its operator has done that already.
+// negate inverts a condition, unless the swaps of its operator do so already.
 func (f *finder) negate(cond ast.Expr) {
 	if b, ok := cond.(*ast.BinaryExpr); ok && b.Op != token.LAND && b.Op != token.LOR {
 		return
@@ -146,7 +146,7 @@ func (f *finder) negate(cond ast.Expr) {
 	f.replace(cond.Pos(), cond.End(), "!("+f.text(cond)+")")
 }
 
-// statements are left out, one at a time, where the rest may compile without.
+// statements removes statements, one at a time, where the rest may still compile.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch x := s.(type) {
@@ -174,7 +174,7 @@ func exprOf(s ast.Stmt) ast.Expr {
 	return &ast.BadExpr{}
 }
 
-// fails reports whether a statement returns an error beside other results.
+// fails reports whether a statement returns an error along with other results.
 func (f *finder) fails(x *ast.ReturnStmt) bool {
 	if len(x.Results) < 2 {
 		return false
@@ -192,7 +192,7 @@ func makesError(name string) bool {
 	return name == "fmt.Errorf" || name == "errors.New" || name == "units.Wrong" || name == "units.Within"
 }
 
-// results: an error becomes nil and a truth value the other one.
+// results replaces an error with nil and inverts a boolean.
 func (f *finder) results(x *ast.ReturnStmt) {
 	if len(x.Results) == 0 {
 		return
@@ -215,7 +215,7 @@ func (f *finder) results(x *ast.ReturnStmt) {
 	}
 }
 
-// isText reports whether an expression is a text by its looks.
+// isText reports whether an expression is, syntactically, a string.
 func isText(x ast.Expr) bool {
 	switch e := x.(type) {
 	case *ast.BasicLit:

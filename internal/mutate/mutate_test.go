@@ -20,7 +20,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// TestFind holds which changes are made, and that each gives a file that parses with the same number of lines.
+// TestFind verifies which mutants are found, and that each parses and keeps the number of lines.
 func TestFind(t *testing.T) {
 	src := `package p
 
@@ -111,8 +111,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// TestRun lets a weak test judge a small module: what it does not look at survives, what does not end is killed, and
-// the answers are kept.
+// TestRun has a weak test judge a small module: changes to code it does not check survive, endless loops are killed,
+// and the outcomes are kept.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module sample\n\ngo 1.26\n")
@@ -154,19 +154,19 @@ func TestSum(t *testing.T) {
 		lived = append(lived, a.Was+" -> "+a.Is)
 	}
 	slices.Sort(lived)
-	// i := 1 gives the same sum, and 1 is not above 3 by any margin.
+	// i := 1 gives the same sum, and the test never passes unused near 3.
 	if want := []string{"0 -> 1", "> -> >="}; !slices.Equal(lived, want) {
 		t.Errorf("%v survived, want %v", lived, want)
 	}
-	// sum := 1; i <= n, i >= n, i--; sum -= i and sum left out; unused <= 3. i++ left out does not end; i-- ends only
-	// by overflow.
+	// Killed: sum := 1; i <= n, i >= n, i--; sum -= i and its removal; unused <= 3; the removal of i++, which does not
+	// end. i-- ends only by overflow.
 	if sums[0].Killed < 6 {
 		t.Errorf("%d killed", sums[0].Killed)
 	}
 	if err := run(&second, s, []string{"."}); err != nil || second.String() != first.String() {
 		t.Errorf("from the state: %v, %s", err, second.String())
 	}
-	// -least passes or names the package; packages without tests are skipped.
+	// -least passes or names the package.
 	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were noticed in sample ("} {
 		s.least = least
 		if err := run(&second, s, []string{"."}); want == "" && err != nil ||
@@ -179,7 +179,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestPart: the parts of some packages are all of them, each once.
+// TestPart: the parts of a list contain every package exactly once.
 func TestPart(t *testing.T) {
 	all := []source{{Dir: "a"}, {Dir: "b"}, {Dir: "c"}, {Dir: "d"}}
 	for of, want := range map[string]string{"": "abcd", "1/2": "ac", "2/2": "bd", "3/3": "c", "1/9": "a", "9/9": ""} {

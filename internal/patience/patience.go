@@ -1,8 +1,8 @@
-// Package patience bounds, in tests, the CPU time of one input: a parser or model that hangs on it is a failure with
-// that input, and is not mistaken for the end of a fuzzer's time budget.
+// Package patience bounds, in tests, the CPU time of one input: a parser or model that hangs on an input fails with
+// that input, instead of looking like the end of a fuzzer's time budget.
 //
-// Limit is for fuzz targets, Watch for other budgets. What it leaves out: the time limit of a whole test, which go
-// test has.
+// Limit is for fuzz targets, Watch for other budgets. It leaves out the time limit of a whole test, which go test
+// provides.
 package patience
 
 import (
@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// Processor is the CPU time that an input of a fuzz target may take. The slowest known input takes a hundredth of
+	// Processor is the CPU time that one input of a fuzz target may use. The slowest known input uses a hundredth of
 	// it.
 	Processor = 5 * time.Second
-	// Wall is the limit in wall time: a busy machine is slow, and an input that blocks for ever uses no CPU.
+	// Wall is the limit in wall time, generous because a busy machine is slow. It catches inputs that block without
+	// using CPU.
 	Wall = 2 * time.Minute
 )
 
@@ -28,9 +29,9 @@ const (
 // Beyond the limit the process panics, which the fuzzer reports with the input.
 func Limit() (done func()) { return Watch(Processor, Wall, func(why string) { panic(why) }) }
 
-// Watch calls tooLong once, on a goroutine of its own, when the process has used about that much CPU time, or that
-// much wall time has passed, since the call; done stops it. The first quarter of the CPU time is taken by the wall
-// clock, so that an input of microseconds costs one timer and no system call.
+// Watch calls tooLong once, on its own goroutine, when the process has used about the given CPU time, or the given wall
+// time has passed, since the call; done stops it. The first quarter of the CPU budget is measured in wall time, so that
+// an input of microseconds costs one timer and no system call.
 func Watch(processor, wall time.Duration, tooLong func(why string)) (done func()) {
 	w := &watch{processor: processor, wall: wall, began: time.Now(), tooLong: tooLong}
 	w.again(processor / 4)
@@ -43,7 +44,7 @@ type watch struct {
 	began           time.Time
 	tooLong         func(why string)
 
-	mu     sync.Mutex // guards the fields below: the timer has a goroutine of its own
+	mu     sync.Mutex // guards the fields below, because the timer runs on its own goroutine
 	timer  *time.Timer
 	over   bool
 	looked bool

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestWatch: a busy loop is stopped by CPU time, a blocked input by wall time, and one that ends in time is left alone.
+// TestWatch: a busy loop exceeds its CPU time, a blocked input its wall time, and an input that ends in time is not
+// reported.
 func TestWatch(t *testing.T) {
 	told := make(chan string, 9)
 	tell := func(why string) {

@@ -1,14 +1,14 @@
-// Command release makes what a release hands out, in a folder: the program for each system, in an archive with its
-// licence, man pages and shell completions; the list of what is in it (CycloneDX 1.6, an SBOM); and the SHA-256 of
+// Command release builds the files of a release in a folder: the program for each system, in an archive with its
+// licence, man pages and shell completions; the list of its components (CycloneDX 1.6, an SBOM); and the SHA-256 of
 // every file.
 //
 //	go run ./internal/release -o dist
 //
-// The version is that of the repository's tag (vX.Y.Z, semantic), or of its commit where there is none. The same
-// commit and Go give the same bytes: files carry the commit's time, archives are in order, and nothing names the
-// machine.
+// The version is that of the repository's tag (vX.Y.Z, semantic), or that of its commit if there is no tag. The same
+// commit and Go version give the same bytes: files carry the commit's time, archives are in order, and no file depends
+// on the machine.
 //
-// What it leaves out: signing, and bringing the files anywhere.
+// It leaves out signing and publishing.
 package main
 
 import (
@@ -37,7 +37,7 @@ import (
 	"farflash/cli"
 )
 
-// systems are those that releases are made for.
+// systems are the systems that releases are built for.
 const systems = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 func main() {
@@ -51,14 +51,14 @@ func main() {
 	}
 }
 
-// file is one of an archive.
+// file is one file of an archive.
 type file struct {
 	name string
 	mode fs.FileMode
 	text []byte
 }
 
-// run makes a release of the module in a folder.
+// run builds a release of the module in a folder.
 func run(dir, out string, systems []string) error {
 	if err := os.Mkdir(out, 0o777); err != nil {
 		return fmt.Errorf("%w; name a folder that is not there", err)
@@ -106,7 +106,7 @@ func run(dir, out string, systems []string) error {
 	return sums(out)
 }
 
-// committed is when the commit was made that is released.
+// committed returns the time of the commit that is released.
 func committed(dir string) (time.Time, error) {
 	c := exec.Command("git", "log", "-1", "--format=%ct")
 	c.Dir = dir
@@ -140,7 +140,7 @@ func build(dir, goos, arch string) ([]byte, *buildinfo.BuildInfo, error) {
 	return text, info, err
 }
 
-// papers are what goes with every program: texts, man pages and completions.
+// papers returns the files that accompany every program: documents, man pages and completions.
 func papers(dir string, at time.Time) ([]file, error) {
 	var list []file
 	for _, name := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "CITATION.cff"} {
@@ -185,7 +185,7 @@ func papers(dir string, at time.Time) ([]file, error) {
 	return list, nil
 }
 
-// pack writes an archive of files in a folder: a zip file, or a gzipped tar file.
+// pack writes an archive that contains files in one folder: a zip file, or a gzipped tar file.
 func pack(name string, zipped bool, folder string, files []file, at time.Time) (err error) {
 	name += ".tar.gz"
 	if zipped {
@@ -237,9 +237,9 @@ func zipTo(to io.Writer, folder string, files []file, at time.Time) error {
 	return z.Close()
 }
 
-// sums writes the SHA-256 of each file of a folder beside them, as sha256sum reads it.
+// sums writes the SHA-256 of each file of a folder into the folder, in the format of sha256sum.
 func sums(out string) error {
-	list, err := os.ReadDir(out) // in order
+	list, err := os.ReadDir(out) // sorted by name
 	if err != nil {
 		return err
 	}

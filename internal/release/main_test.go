@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// TestPapers: what goes with the program has a man page for each verb, and completions.
+// TestPapers: the program is accompanied by a man page for each verb, and by completions.
 func TestPapers(t *testing.T) {
 	list, err := papers(filepath.Join("..", ".."), time.Unix(1e9, 0).UTC())
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPapers(t *testing.T) {
 	}
 }
 
-// TestRelease makes a release for this machine, and uses it as somebody does who has downloaded it.
+// TestRelease builds a release for this machine, and uses it as a user does after downloading it.
 func TestRelease(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set: the program is built from nothing")
@@ -97,7 +97,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// unpack writes an archive's files to a folder, and returns their names.
+// unpack extracts an archive's files to a folder and returns their names.
 func unpack(t *testing.T, archive, to string) (names []string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -149,14 +149,14 @@ func checkSBOM(t *testing.T, name, version string) {
 			t.Errorf("%s has no sum", c.Name)
 		}
 	}
-	// What the program is built of, and not what only tests and this command are.
+	// The components of the program, without those of only the tests and this command.
 	if !slices.Contains(parts, "github.com/spf13/cobra") || !slices.Contains(parts, "stdlib") ||
 		slices.Contains(parts, "pgregory.net/rapid") || slices.Contains(parts, "github.com/cpuguy83/go-md2man/v2") {
 		t.Errorf("the parts are %v", parts)
 	}
 }
 
-// TestSameBytes: archives of the same files are equal, whenever they are made.
+// TestSameBytes: archives of the same files are equal, whenever they are written.
 func TestSameBytes(t *testing.T) {
 	files := []file{{"farflash", 0o755, bytes.Repeat([]byte("program "), 1000)},
 		{"man/farflash.1", 0o644, []byte(".TH")}}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The parts of CycloneDX 1.6 (ECMA-424) that say what a program is made of.
+// bom and the types below are the parts of CycloneDX 1.6 (ECMA-424) that list a program's components.
 type (
 	bom struct {
 		Format     string      `json:"bomFormat"`
@@ -36,7 +36,8 @@ type (
 	}
 )
 
-// components lists the modules that a program was built of, and Go's own library, as the program itself says.
+// components lists the modules that a program was built from, and Go's standard library, from the program's build
+// information.
 func components(info *buildinfo.BuildInfo, at time.Time) ([]byte, error) {
 	x := bom{Format: "CycloneDX", Spec: "1.6", Version: 1,
 		Metadata: metadata{at.Format(time.RFC3339), module("application", info.Main.Path, info.Main.Version)}}
@@ -47,7 +48,7 @@ func components(info *buildinfo.BuildInfo, at time.Time) ([]byte, error) {
 			d = d.Replace
 		}
 		c := module("library", d.Path, d.Version)
-		// go.sum's h1 is the SHA-256 of the list of the module's files and their SHA-256, in base64.
+		// go.sum's h1 is the SHA-256, in base64, of the list of the module's files with their SHA-256.
 		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(d.Sum, "h1:"))
 		if err != nil || len(sum) != 32 {
 			return nil, fmt.Errorf("module %s has the sum %q; h1 and 32 bytes were expected", d.Path, d.Sum)

@@ -19,15 +19,15 @@ var (
 		{share: 50}, {share: 70}, {share: 90}, {share: 95}, {share: 70, bursts: true}}
 )
 
-// Conditions of disks and network.
+// Conditions of the disks and the network.
 const (
 	equal = "equal"
-	slow  = "a tenth slow" // a tenth of the disks has a quarter of the rate
+	slow  = "a tenth slow" // a tenth of the disks have a quarter of the rate
 	loss  = "0.1 % lost"   // of all frames and messages
 	ssds  = "SSDs with GC" // small drives that are full
 )
 
-// nodes is how many gateways there are, and how many targets.
+// nodes is the number of gateways, and of targets.
 const nodes = 90
 
 // hardware is the rate of disks, in MiB/s, and of links, in Gbit/s.
@@ -35,7 +35,7 @@ type hardware struct{ disk, link int }
 
 func (h hardware) String() string { return fmt.Sprintf("%d MiB/s, %dG", h.disk, h.link) }
 
-// code is how a chunk is kept; the zero value is three replicas.
+// code is the redundancy of a chunk; the zero value is three replicas.
 type code struct{ data, parity int }
 
 func (c code) String() string {
@@ -45,7 +45,7 @@ func (c code) String() string {
 	return fmt.Sprintf("%d+%d", c.data, c.parity)
 }
 
-// copies is how many targets keep a part of a chunk.
+// copies returns the number of targets that store a part of a chunk.
 func (c code) copies() int {
 	if c.data == 0 {
 		return 3
@@ -53,7 +53,7 @@ func (c code) copies() int {
 	return c.data + c.parity
 }
 
-// written is how many bytes are written for one that is put.
+// written returns the number of bytes written for each byte put.
 func (c code) written() float64 {
 	if c.data == 0 {
 		return 3
@@ -61,8 +61,8 @@ func (c code) written() float64 {
 	return float64(c.data+c.parity) / float64(c.data)
 }
 
-// load is what gateways do: so many chunks outstanding, or an open loop at a share of what disks allow, in per cent,
-// with chunks one by one or in bursts.
+// load is the load of a gateway: a closed loop with a number of outstanding chunks, or an open loop at a share, in per
+// cent, of the rate that the disks allow, with single chunks or bursts.
 type load struct {
 	outstanding, share int
 	bursts             bool
@@ -78,8 +78,8 @@ func (l load) String() string {
 	return fmt.Sprint(l.outstanding, " outstanding")
 }
 
-// keepsUp is what of the chunks that come in an open loop may not be done within the measured time, by chance: in
-// bursts they vary more. In a closed loop it is nothing.
+// keepsUp returns the share of the chunks arriving in an open loop that may be incomplete by chance at the end of the
+// measured time: bursts vary more. In a closed loop it is zero.
 func (l load) keepsUp() float64 {
 	switch {
 	case l.bursts:
@@ -99,14 +99,15 @@ type cell struct {
 	load      load
 }
 
-// String names a cell; the names of its dimensions are its key in the table.
+// String names a cell by the values of its dimensions, which are its key in the table.
 func (x cell) String() string { return strings.Join(x.key(), ", ") }
 
 func (x cell) key() []string {
 	return []string{x.chunk, x.hardware.String(), x.code.String(), x.condition, x.load.String()}
 }
 
-// cells are all. Drives cost a hundred times what disks of a constant rate do, so there are few with them.
+// cells returns all cells. SSDs cost a hundred times as much to simulate as disks of a constant rate, so few cells have
+// them.
 func cells() []cell {
 	var list []cell
 	for _, condition := range conditions {
@@ -125,21 +126,21 @@ func cells() []cell {
 	return list
 }
 
-// withDrives reports whether a cell is one of those that have drives.
+// withDrives reports whether a cell is among those that have SSDs.
 func (x cell) withDrives() bool {
 	return x.chunk == "128KiB" && x.hardware.link == 10 && x.code.data <= 4 &&
 		slices.Contains([]load{{outstanding: 1}, {outstanding: 4}, {share: 70}, {share: 90},
 			{share: 70, bursts: true}}, x.load)
 }
 
-// setting is a cell without its load.
+// setting returns a cell without its load.
 func (x cell) setting() cell {
 	x.load = load{}
 	return x
 }
 
-// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as
-// many as have been run are a sample of all; what costs most is last.
+// settings returns all cells, grouped by setting. The settings are in an order drawn once with a fixed seed, so that
+// those run so far are a sample of all; the most expensive are last.
 func settings() [][]cell {
 	var list [][]cell
 	for _, x := range cells() {
@@ -158,7 +159,8 @@ func settings() [][]cell {
 	return list
 }
 
-// cost orders settings by what they cost: chunks of a mebibyte several times as much as others, and drives still more.
+// cost orders settings by the cost of simulating them: chunks of a mebibyte cost several times as much as smaller ones,
+// and SSDs still more.
 func (x cell) cost() int {
 	switch {
 	case x.condition == ssds:
@@ -169,12 +171,12 @@ func (x cell) cost() int {
 	return 0
 }
 
-// bytes is a chunk's size.
+// bytes returns a chunk's size.
 func (x cell) bytes() float64 {
 	return map[string]float64{"16KiB": 16 << 10, "128KiB": 128 << 10, "1MiB": 1 << 20}[x.chunk]
 }
 
-// disks is how many chunks a second disks of a constant rate allow.
+// disks returns the number of chunks per second that disks of a constant rate allow.
 func (x cell) disks() float64 {
 	rate := nodes * float64(x.hardware.disk) * (1 << 20) / (x.bytes() * x.code.written())
 	if x.condition == slow {
@@ -186,7 +188,7 @@ func (x cell) disks() float64 {
 // rival is a protocol and its keys.
 type rival struct {
 	protocol string
-	set      []string // keys of object_cluster, as YAML
+	set      []string // keys of object_cluster, in YAML
 	says     string
 }
 
@@ -197,11 +199,13 @@ func (r rival) String() string {
 	return r.protocol + ", " + r.says
 }
 
-// smallMessages are Replicast's control messages as small as those of the others, with 3 % of the links.
+// smallMessages makes Replicast's control messages as small as those of the other protocols, with 3 % of the links'
+// rate.
 const smallMessages = "control: {replicast: 100B, share: 3%}"
 
-// rivals are what is tried against pull in a cell. Replicast's data is the same for all targets but with windows that
-// follow each other, a group does not go on without its proxy, and no more than 64 targets are asked.
+// rivals returns the forms of the other protocols that are tried in a cell. With coding, of Replicast only replicast-h
+// is tried, because the other forms send the same data to all targets; with loss, replicast-proxy is not tried, because
+// a group cannot proceed without its proxy. At most 64 targets are asked.
 func (x cell) rivals() []rival {
 	var list []rival
 	for _, p := range []string{"chain", "dctcp", "grants"} {
@@ -234,11 +238,11 @@ func (x cell) rivals() []rival {
 	return list
 }
 
-// usual is pull with nothing said.
+// usual is pull with its defaults.
 var usual = rival{protocol: "pull"}
 
-// pulls are the forms of pull that are tried: sizes of its two groups, and how far ahead of need targets offer
-// themselves, as multiples of what they do by themselves.
+// pulls returns the forms of pull that are tried: sizes of its two groups, and how far ahead of need targets offer
+// themselves, as multiples of the default.
 func (x cell) pulls(ahead float64) []rival {
 	var list []rival
 	for _, group := range []int{5, 9, 18, 30} {
@@ -260,14 +264,15 @@ func (x cell) pulls(ahead float64) []rival {
 			list = append(list, r)
 		}
 	}
-	// What nothing is said of is first, so that of equals it is taken.
+	// The default form is first, so that it wins ties.
 	k := slices.IndexFunc(list, func(r rival) bool { return r.says == "" })
 	list[0], list[k] = list[k], list[0]
 	return list
 }
 
-// window is for how long a rival runs, in seconds, of which the first half is not measured: so long as disks take for
-// so many chunks a gateway, and for some of all that are outstanding. Bursts vary more, and large chunks cost more.
+// window returns the duration of a rival's run in seconds, of which the first half is not measured: the time that disks
+// take for the given rounds, in chunks per gateway, but at least for a multiple, deep, of the outstanding chunks.
+// Bursts run longer because they vary more, and large chunks shorter because they cost more.
 func (x cell) window(rounds, deep int) float64 {
 	if x.load.bursts {
 		rounds *= 2
@@ -281,7 +286,7 @@ func (x cell) window(rounds, deep int) float64 {
 	return nodes * float64(max(rounds, deep*x.load.outstanding)) / x.capacity()
 }
 
-// scenario is the text that is run.
+// scenario returns the text of the scenario to run.
 func (x cell) scenario(r rival, seconds float64) string {
 	keys := append([]string{"protocol: " + r.protocol, "chunk: " + x.chunk}, r.set...)
 	disk := fmt.Sprintf("rate: %dMiB/s", x.hardware.disk)
@@ -315,8 +320,8 @@ func (x cell) scenario(r rival, seconds float64) string {
 	return text
 }
 
-// drives are the SSDs: small, full, and without a cache that takes writes for a time, so that what collection costs
-// is there at once. What they do with random extents is near the rate of the disks that they stand for.
+// drives are the SSDs: small, full, and without a write cache that would absorb writes at first, so that the cost of
+// collection shows at once. Their rate for random extents is near that of the disks that they replace.
 var drives = map[int]string{
 	400: "ssd: {preset: tlc-enterprise, geometry: {channels: 4, chips_per_channel: 2, blocks_per_plane: 24, " +
 		"pages_per_block: 32}, cache: {mode: off}, preconditioning: {fill: steady}}\n",

@@ -1,19 +1,22 @@
-// Command rivals sets protocol pull beside its rivals at their best, over a grid of clusters, and writes what it
-// finds: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts them, and pull-grid.svg shows
+// Command rivals compares protocol pull with the best form of each rival protocol, over a grid of clusters, and writes
+// the results: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts them, and pull-grid.svg plots
 // them.
 //
-//	go run ./internal/rivals            # cells that have no row yet, in an order drawn once
-//	go run ./internal/rivals -for 20m   # as many as that time allows
-//	go run ./internal/rivals -forget    # forget the results of pull, which has changed; its cells run again
-//	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
+//	go run ./internal/rivals            # run the cells that have no row yet, in an order drawn once
+//	go run ./internal/rivals -for 20m   # start no cell after that time
+//	go run ./internal/rivals -forget    # after a change to pull: drop its figures, and run no cell
+//	go run ./internal/rivals -write     # write the page and the picture from the existing rows
 //
-// For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and
-// pull in every form of cell.pulls, runs for a short time with a seed of its own, with four chunks outstanding or at
-// 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell
-// the three best rivals, the best form of pull, and pull with nothing said are compared with another seed, with which
-// the best of the three rivals and the better of both forms of pull count. A row is the same on any machine.
+// After -forget the next run measures pull again, and not its rivals.
 //
-// It leaves out how figures vary between seeds: cells are many, and each has one.
+// For closed loops, open loops and bursts of each setting of the other dimensions, every rival in every form of
+// cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four chunks
+// outstanding or at 90 % load; the best form of each rival and the best two of pull then run longer, with the same
+// seed. Then, in each cell, the three best rivals, the best form of pull, and pull with its defaults run with another
+// seed, and the best of the three rivals and the better of the two forms of pull are compared. A row is the same on any
+// machine.
+//
+// It leaves out how figures vary between seeds: cells are many, and each is run with one seed.
 package main
 
 import (
@@ -62,7 +65,7 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 		if err := t.write(dir); err != nil {
 			return err
 		}
-	case write: // verdicts follow from the figures, and what follows may have changed
+	case write: // verdicts derive from the figures, and their rules may have changed
 		if err := t.write(dir); err != nil {
 			return err
 		}
@@ -74,7 +77,7 @@ func run(ctx context.Context, dir, only string, limit time.Duration, workers int
 	return t.page(dir)
 }
 
-// fill runs cells that have no row, or one without pull, and keeps each as soon as it is there.
+// fill runs the cells that have no row, or one without pull, and writes each row as soon as it is complete.
 func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit time.Duration, workers int) error {
 	var todo [][]cell
 	for _, list := range settings() {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Files beside the table.
+// Files next to the table.
 const (
 	pageFile    = "pull-grid.md"
 	pictureFile = "pull-grid.svg"
 )
 
-// verdicts are all, the best first.
+// verdicts lists all verdicts, the best first.
 var verdicts = []string{ahead, even, behind, fails}
 
-// count is of verdicts.
+// count is a number of cells by verdict.
 type count map[string]int
 
 func (c count) all() (n int) {
@@ -28,7 +28,7 @@ func (c count) all() (n int) {
 	return n
 }
 
-// cells are a count's columns in a table.
+// cells returns a count as columns of a table.
 func (c count) cells() string {
 	var out []string
 	for _, v := range verdicts {
@@ -37,10 +37,10 @@ func (c count) cells() string {
 	return strings.Join(out, " | ")
 }
 
-// dimension is a way to divide the grid.
+// dimension is a dimension of the grid.
 type dimension struct {
 	name string
-	at   int // in a cell's key
+	at   int // index in a cell's key
 }
 
 var dimensions = []dimension{{"chunk", 0}, {"disks and links", 1}, {"kept as", 2}, {"condition", 3}, {"load", 4}}
@@ -51,7 +51,7 @@ func (t *table) page(dir string) error {
 		os.WriteFile(filepath.Join(dir, pictureFile), []byte(t.picture()), 0o644))
 }
 
-// text is the page.
+// text returns the page.
 func (t *table) text() string {
 	var b strings.Builder
 	list := t.compared()
@@ -155,7 +155,7 @@ func (t *table) text() string {
 	return b.String()
 }
 
-// join lists things by their names.
+// join lists values by their names.
 func join[T fmt.Stringer](list []T) string {
 	var out []string
 	for _, x := range list {
@@ -164,16 +164,16 @@ func join[T fmt.Stringer](list []T) string {
 	return strings.Join(out, "; ")
 }
 
-// place is a load's, among all.
+// place returns a load's position among all loads.
 func place(name string) int {
 	return slices.IndexFunc(loads, func(l load) bool { return l.String() == name })
 }
 
-// colours of verdicts, told apart without red and green; and of a cell that has not been run.
+// colours are those of the verdicts, distinguishable without red and green, and that of a cell that has not been run.
 var colours = map[string]string{ahead: "#2166ac", even: "#92c5de", behind: "#f4a582", fails: "#b2182b", "": "#eeeeee"}
 
-// picture is the grid: a row for each setting, a column for each load, and in each cell what pull is at its best and,
-// in its lower half, with nothing said.
+// picture returns the grid as SVG: a row for each setting and a column for each load. A cell shows pull's verdict at
+// its best in the upper half and with its defaults in the lower half.
 func (t *table) picture() string {
 	const left, top, wide, high = 330, 64, 62, 14
 	var b strings.Builder

@@ -14,7 +14,7 @@ import (
 
 const docs = "../../docs/validation"
 
-// TestPage: the page and the picture are those of the table.
+// TestPage: the page and the picture are those that the table yields.
 func TestPage(t *testing.T) {
 	kept, err := read(docs)
 	if err != nil {
@@ -35,8 +35,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestRows holds rows of the table: a few cells that are cheap, with the forms that the table has; with FARFLASH_LONG
-// more.
+// TestRows reruns rows of the table: a few cells that are cheap, in the forms that the table has, or more with
+// FARFLASH_LONG.
 func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -80,8 +80,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestScenarios: every form of every cell is a scenario that is accepted, no two cells have a name, and pull with
-// nothing said is among its forms.
+// TestScenarios: every form of every cell is a valid scenario, no two cells have the same name, and pull's default is
+// among its forms.
 func TestScenarios(t *testing.T) {
 	names := map[string]bool{}
 	tried := 0
@@ -110,7 +110,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestProse: what docs/validation/replicast.md says of the table in its own words.
+// TestProse verifies the statements of docs/validation/replicast.md about the table.
 func TestProse(t *testing.T) {
 	tab, err := read(filepath.Join("..", "..", "docs", "validation"))
 	if err != nil {
@@ -161,7 +161,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// TestVerdict: by rate in closed loops, by the tail in open ones, and one that is not kept up with.
+// TestVerdict: verdicts follow the rate in closed loops and the tail in open ones, unless the load is not sustained.
 func TestVerdict(t *testing.T) {
 	closed, open := load{outstanding: 4}, load{share: 90}
 	for _, x := range []struct {
@@ -174,18 +174,18 @@ func TestVerdict(t *testing.T) {
 		{closed, found{100, 1, 9}, found{100, 1, 10}, ahead},
 		{closed, found{101, 1, 11}, found{100, 1, 10}, behind},
 		{closed, found{99, 1, 9}, found{100, 1, 10}, behind},
-		{closed, found{96_000, 1, 10}, found{97_000, 1, 10}, even}, // more than disks do for long is not more
+		{closed, found{96_000, 1, 10}, found{97_000, 1, 10}, even}, // a rate above that of the disks does not count
 		{open, found{99, 1, 10}, found{100, 1, 10}, even},
 		{open, found{99, 1, 9}, found{100, 1, 10}, ahead},
-		{open, found{84_000, 1, 9}, found{86_000, 1, 10}, fails},  // of 86,400 that come
-		{open, found{80_000, 1, 9}, found{83_000, 1, 10}, behind}, // the rival does not keep up either
-		{open, found{103, 1, 11}, found{100, 1, 10}, ahead},       // the rival does not keep up
+		{open, found{84_000, 1, 9}, found{86_000, 1, 10}, fails},  // of 86,400 arriving
+		{open, found{80_000, 1, 9}, found{83_000, 1, 10}, behind}, // the rival does not sustain the load either
+		{open, found{103, 1, 11}, found{100, 1, 10}, ahead},       // the rival does not sustain the load
 	} {
 		r := row{cell: cell{chunk: "128KiB", hardware: hardware{400, 10}, condition: equal, load: x.load},
 			theirs: x.theirs}
 		got := r.verdict(x.ours)
 		if x.want == ahead && x.load == open && x.ours.rate > x.theirs.rate {
-			x.want = behind // its tail is longer all the same
+			x.want = behind // because its tail is longer
 		}
 		if got != x.want {
 			t.Errorf("%v, %+v against %+v: %s, not %s", x.load, x.ours, x.theirs, got, x.want)

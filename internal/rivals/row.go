@@ -12,18 +12,18 @@ import (
 	"strconv"
 )
 
-// row is what was found in a cell.
+// row is the result of a cell.
 type row struct {
 	cell
-	rival, form         string // the best
-	theirs, best, usual found  // of the best rival, of pull's best form, and of pull with nothing said
-	open                bool   // pull as it is now has not been run
+	rival, form         string // the best forms
+	theirs, best, usual found  // of the best rival, of pull's best form, and of pull with its defaults
+	open                bool   // pull has not been run since it changed
 }
 
-// asItIs is pull with nothing said.
+// asItIs is the name of pull with its defaults.
 const asItIs = "as it is"
 
-// settle takes pull with nothing said for its best form where it is better than the one that was chosen.
+// settle replaces pull's best form with its default form where the default is better.
 func (r *row) settle() {
 	if r.form == "" || r.better([]found{r.usual, r.best}, ofRate)[0] == 0 {
 		r.form, r.best = asItIs, r.usual
@@ -38,9 +38,9 @@ const (
 	fails  = "does not keep up"
 )
 
-// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99;
-// ahead if it is not, and better by as much in one of these. An open loop is kept up with or not, and then its tail
-// counts; one that the rival does not keep up with either is no different from a closed one.
+// verdict returns pull's verdict. Pull is behind if its rate is lower by more than ofRate or its tail is longer by more
+// than ofP99, and ahead if it is not behind and better by as much in one of the two. In an open loop, pull fails if it
+// does not sustain the load and its rival does; if the rates are equal within keepsUp, the tail alone decides.
 func (r *row) verdict(f found) string {
 	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
 	if r.load.share > 0 {
@@ -60,7 +60,7 @@ func (r *row) verdict(f found) string {
 	return even
 }
 
-// columns are those of the table.
+// columns are the table's columns.
 var columns = []string{"chunk", "disks and links", "kept as", "condition", "load", "best rival", "its chunks/s",
 	"its mean us", "its p99 us", "best pull", "chunks/s", "mean us", "p99 us", "is",
 	"pull as it is: chunks/s", "mean us", "p99 us", "is", "disks allow chunks/s"}
@@ -69,12 +69,12 @@ func (f found) cells() []string {
 	return []string{fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.1f", f.mean), fmt.Sprintf("%.1f", f.p99)}
 }
 
-// kept is what was found as the table keeps it, so that a row is the same when it is read.
+// kept rounds figures to the precision of the table, so that a row is unchanged when it is read back.
 func (f found) kept() found {
 	return found{math.Round(f.rate), math.Round(f.mean*10) / 10, math.Round(f.p99*10) / 10}
 }
 
-// record is a row as CSV, with nothing where pull has not been run. Verdicts are of the figures as they stand there.
+// record returns a row as CSV, with empty cells if pull has not been run. Verdicts are those of the rounded figures.
 func (r *row) record() []string {
 	out := append(append(r.key(), r.rival), r.theirs.cells()...)
 	if r.open {
@@ -87,12 +87,12 @@ func (r *row) record() []string {
 	return append(out, fmt.Sprintf("%.0f", r.capacity()))
 }
 
-// table is all rows, by cell.
+// table holds all rows, by cell.
 type table struct{ rows map[string]row }
 
 const tableFile = "pull-grid.csv"
 
-// read reads the rows that there are.
+// read reads the existing rows.
 func read(dir string) (*table, error) {
 	t := &table{map[string]row{}}
 	f, err := os.Open(filepath.Join(dir, tableFile))
@@ -152,7 +152,7 @@ func read(dir string) (*table, error) {
 	return t, nil
 }
 
-// sorted are the rows in the order of the grid.
+// sorted returns the rows in the order of the grid.
 func (t *table) sorted() []row {
 	var list []row
 	for _, x := range cells() {
@@ -163,19 +163,19 @@ func (t *table) sorted() []row {
 	return list
 }
 
-// compared are those of them with pull.
+// compared returns the rows in which pull has been run.
 func (t *table) compared() []row {
 	return slices.DeleteFunc(t.sorted(), func(r row) bool { return r.open })
 }
 
-// forget forgets what pull does, for it has changed; what its rivals do is kept.
+// forget drops pull's figures, for use after a change to pull, and keeps those of its rivals.
 func (t *table) forget() {
 	for name, r := range t.rows {
 		t.rows[name] = row{cell: r.cell, rival: r.rival, theirs: r.theirs, open: true}
 	}
 }
 
-// write writes the rows, to a file that takes the place of the last one as a whole.
+// write writes the rows to a file that replaces the previous one atomically.
 func (t *table) write(dir string) error {
 	path := filepath.Join(dir, tableFile)
 	f, err := os.Create(path + ".new")

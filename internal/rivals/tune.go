@@ -14,37 +14,37 @@ import (
 	"farflash/scenario/shape"
 )
 
-// gridSeed is the seed of the comparison, tuneSeed that by which forms are chosen.
+// gridSeed is the seed of the comparison, tuneSeed that of the choice of forms.
 const (
 	gridSeed = 1
 	tuneSeed = 101
 )
 
-// What is no worse: so much less of the rate, where gateways work as fast as they can, or more of the 99th percentile.
+// Margins within which figures count as equal: of the rate, when gateways work at their limit, and of the 99th
+// percentile.
 const (
 	ofRate = 0.005
 	ofP99  = 0.05
 )
 
-// How long runs are, in rounds: chunks a gateway that disks take that time for, and how many times what is
-// outstanding at least.
+// Lengths of runs: rounds, in chunks per gateway, and the least multiple of the outstanding chunks.
 const (
 	roughly, roughlyDeep = 10, 3
 	closer, closerDeep   = 28, 4
 	finally, finallyDeep = 64, 6
 
-	inDoubt = 4 // so many times longer, where pull did not keep up
+	inDoubt = 4 // factor on the length where pull did not sustain the load
 )
 
-// inHindsight is how many rivals are compared in each cell, of which the best counts.
+// inHindsight is the number of rivals that are compared in each cell; the best of them counts.
 const inHindsight = 3
 
-// found is what a run finds: chunks a second, and times in us.
+// found is the result of a run: chunks per second, and times in microseconds.
 type found struct{ rate, mean, p99 float64 }
 
-// better orders what was found, the best first: of those within a share of the most chunks the one with the shortest
-// tail. The shorter runs are, the more they differ by chance, and in a short one more may end than disks can do,
-// which counts as what they can do.
+// better returns the order of results, the best first: of those within a share of the highest rate the one with the
+// shortest tail is best. Shorter runs vary more by chance. A short run may complete more chunks than the disks can
+// sustain, so only the sustainable rate counts.
 func (x cell) better(list []found, within float64) []int {
 	within = max(within, x.load.keepsUp())
 	most := 0.0
@@ -69,7 +69,7 @@ func (x cell) better(list []found, within float64) []int {
 	return order
 }
 
-// allowed is how many chunks a second disks allow, or come.
+// allowed returns the highest rate in chunks per second: that of the disks, or in an open loop that of the arrivals.
 func (x cell) allowed() float64 {
 	if x.load.share > 0 {
 		return x.capacity() * float64(x.load.share) / 100
@@ -77,8 +77,8 @@ func (x cell) allowed() float64 {
 	return x.capacity()
 }
 
-// counted is the rate of a run, of which no more counts than is possible for long: in a run's second half a few more
-// may end than that.
+// counted returns the rate of a run, limited to the sustainable one: in the second half of a run slightly more chunks
+// may complete.
 func (x cell) counted(f found) float64 { return min(f.rate, x.allowed()) }
 
 // run runs a rival in a cell.
@@ -109,13 +109,13 @@ func (x cell) run(ctx context.Context, r rival, seed uint64, seconds float64) (f
 			longest = m.Value
 		}
 	}
-	if f.p99 == 0 { // too few chunks support it
+	if f.p99 == 0 { // too few chunks for the percentile
 		f.p99 = longest
 	}
 	return f, nil
 }
 
-// runs runs several, each for so many rounds.
+// runs runs several rivals, each for the given rounds.
 func (x cell) runs(ctx context.Context, list []rival, seed uint64, rounds, deep int) ([]found, error) {
 	out := make([]found, len(list))
 	for k, r := range list {
@@ -127,8 +127,8 @@ func (x cell) runs(ctx context.Context, list []rival, seed uint64, rounds, deep 
 	return out, nil
 }
 
-// choose tries all forms for a short time, the best form of each protocol, or so many of them if that is more, for
-// longer, and returns them, the best first.
+// choose tries all forms for a short time, then the best form of each protocol and at least the best atLeast forms for
+// longer, and returns the latter, the best first.
 func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, error) {
 	tried, err := x.runs(ctx, list, tuneSeed, roughly, roughlyDeep)
 	if err != nil {
@@ -152,13 +152,13 @@ func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, e
 	return ordered, nil
 }
 
-// tuned are the forms that are compared: the best of the rivals, the best first, and the best of pull.
+// tuned are the forms to compare: the best of the rivals, the best first, and the best of pull.
 type tuned struct {
-	theirs []rival // nil: not needed so far
+	theirs []rival // nil until they are needed
 	ours   *rival
 }
 
-// class is the cell by which forms are chosen for all loads of a kind.
+// class returns the cell in which the forms for all loads of a kind are chosen.
 func (x cell) class() cell {
 	switch {
 	case x.load.share == 0:
@@ -169,7 +169,7 @@ func (x cell) class() cell {
 	return x
 }
 
-// rival finds what the best rival does in a cell, with forms that are chosen for its class when they are needed first.
+// rival measures the best rival of a cell, with forms that are chosen for the cell's class when first needed.
 func (x cell) rival(ctx context.Context, t *tuned) (row, error) {
 	r := row{cell: x, open: true}
 	if t.theirs == nil {
@@ -188,7 +188,7 @@ func (x cell) rival(ctx context.Context, t *tuned) (row, error) {
 	return r, nil
 }
 
-// pull adds what pull does in a row's cell, likewise.
+// pull adds pull's figures to a row, with forms chosen in the same way.
 func (r *row) pull(ctx context.Context, t *tuned) error {
 	if t.ours == nil {
 		ahead, err := r.ahead()
@@ -213,8 +213,8 @@ func (r *row) pull(ctx context.Context, t *tuned) error {
 	return nil
 }
 
-// again runs a row's rival and both forms of pull for longer, which then counts: what does not keep up, or does so
-// with a backlog that still grows, shows only in time.
+// again runs a row's rival and both forms of pull for longer, and the longer runs replace the others: a backlog that
+// keeps growing shows only over time.
 func (r *row) again(ctx context.Context, ours rival) error {
 	list := r.rivals()
 	k := slices.IndexFunc(list, func(x rival) bool { return x.String() == r.rival })
@@ -227,7 +227,7 @@ func (r *row) again(ctx context.Context, ours rival) error {
 	return nil
 }
 
-// ahead is how far ahead of need targets of pull offer themselves in a cell if nothing is said, in us.
+// ahead returns how far ahead of need pull's targets offer themselves by default in a cell, in microseconds.
 func (x cell) ahead() (float64, error) {
 	s, err := scenario.Parse(shape.Source{File: "pull", Text: []byte(x.scenario(usual, 1))}, nil)
 	if err != nil {
@@ -237,13 +237,13 @@ func (x cell) ahead() (float64, error) {
 	return t.Seconds() * 1e6, err
 }
 
-// What drives do, by cells that differ in their load alone.
+// Rates of SSDs, by cell without its load.
 var (
 	driven  = map[cell]float64{}
 	driving sync.Mutex
 )
 
-// capacity is how many chunks a second the cluster's disks do.
+// capacity returns the number of chunks per second that the cluster's disks sustain.
 func (x cell) capacity() float64 {
 	if x.condition == ssds {
 		driving.Lock()
@@ -255,7 +255,7 @@ func (x cell) capacity() float64 {
 	return x.disks()
 }
 
-// measure finds what drives do: what a chain with two candidates does that has sixteen chunks outstanding.
+// measure measures the rate of a cell's SSDs: that of a chain with two candidates and sixteen chunks outstanding.
 func (x cell) measure(ctx context.Context) error {
 	if x.condition != ssds {
 		return nil
@@ -267,7 +267,7 @@ func (x cell) measure(ctx context.Context) error {
 	return err
 }
 
-// does keeps what drives do, in chunks a second, if it is drives that a cell has.
+// does records the rate of a cell's SSDs, in chunks per second. It has no effect on cells without SSDs.
 func (x cell) does(rate float64) {
 	if x.condition == ssds {
 		driving.Lock()

@@ -9,7 +9,8 @@ import (
 	"farflash/internal/slab"
 )
 
-// Numbers in use are never given twice, values stay where they are, and Each sees exactly what is in use.
+// TestSlab verifies that numbers in use are not allocated again, that values persist, and that Each visits exactly the
+// values in use.
 func TestSlab(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s slab.Slab[int]
@@ -49,7 +50,7 @@ func TestSlab(t *testing.T) {
 	})
 }
 
-// The number given back last is taken first, with what it had.
+// TestReuse: the number freed last is allocated first, with its old value.
 func TestReuse(t *testing.T) {
 	var s slab.Slab[string]
 	if s.Len() != 0 {
@@ -66,7 +67,7 @@ func TestReuse(t *testing.T) {
 
 type request struct{ words [17]int64 }
 
-// At its fullest a slab has allocated all it will.
+// TestNoAllocation: a slab at its maximum size does not allocate.
 func TestNoAllocation(t *testing.T) {
 	var s slab.Slab[request]
 	var held [100]int32
@@ -94,7 +95,7 @@ func BenchmarkSlab(b *testing.B) {
 	}
 }
 
-// BenchmarkNew is what a slab saves: each request an object of its own.
+// BenchmarkNew measures the alternative to a slab: a separate object for each request.
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	var keep *request

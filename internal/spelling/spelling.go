@@ -1,9 +1,9 @@
-// Package spelling finds what a misspelt word was probably meant to be, for the
-// "did you mean" of error messages.
+// Package spelling finds the word that a misspelt one was probably meant to be, for the "did you mean" of error
+// messages.
 //
-// Its functions are Nearest, Distance, the optimal string alignment distance (Levenshtein's, with a swap of
-// neighbours counted as one), OrList and Plural. It leaves out sound and meaning: a word spelt quite otherwise is not
-// found.
+// Its functions are Nearest, Distance, the optimal string alignment distance (Levenshtein's, with a swap of neighbours
+// counted as one), OrList and Plural. It leaves out sound and meaning: a word with an entirely different spelling is
+// not found.
 package spelling
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// longest is how long a word is at most that somebody may have meant another one by.
+// longest is the length of the longest word that Nearest tries to match.
 const longest = 200
 
-// Nearest returns the candidate that a misspelt word was probably meant to be, ""
-// if none is close. Of equals it is the first.
+// Nearest returns the candidate that a misspelt word was probably meant to be, or "" if none is close. It returns the
+// first of equally close ones.
 func Nearest(word string, candidates []string) string {
 	if len(word) > longest {
 		return ""
@@ -59,7 +59,7 @@ func Distance(a, b string) int {
 	return before[len(b)]
 }
 
-// OrList is "a, b or c".
+// OrList formats a list as "a, b or c".
 func OrList(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -67,7 +67,7 @@ func OrList(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// Plural is a number of things: "1 die", "2 dies", "3 switches".
+// Plural formats a number with a noun: "1 die", "2 dies", "3 switches".
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -8,50 +8,49 @@ import (
 	"time"
 )
 
-// ProgressConfig says how progress is shown.
+// ProgressConfig configures the display of progress.
 type ProgressConfig struct {
-	Label    string           // what is being done, such as "run"
+	Label    string           // the name of the work, such as "run"
 	Unit     string           // of the counts, such as "requests"
-	Quiet    bool             // show nothing
-	Terminal bool             // redraw one line; otherwise print a line now and then
+	Quiet    bool             // show no progress
+	Terminal bool             // redraw one line; otherwise print a line every ten seconds
 	Columns  int              // width of the terminal; 0 is 80
 	Now      func() time.Time // the clock; nil is time.Now
 	Style    Style
-	// Ending is what can be done about work that takes long, for the line that says so.
+	// Ending describes how the user can shorten or end long work, for the line that announces it.
 	Ending string
 }
 
-// How often progress is shown, on a terminal and elsewhere.
+// Intervals between updates, on a terminal and elsewhere.
 const (
 	redrawEvery = 100 * time.Millisecond
 	printEvery  = 10 * time.Second
 )
 
-// Work of which more than longWork is left is said to be long, once, at the pace of at least firstMoments.
+// Work with more than longWork left is announced as long, once, after at least firstMoments.
 const (
 	longWork     = 5 * time.Minute
 	firstMoments = 5 * time.Second
 )
 
-// Progress shows how far long work has come: one line with share, rate and time left. On a terminal the line is
-// redrawn; elsewhere a plain line is printed every ten seconds. Nothing is shown for work that ends before the first
-// of these. Where more than five minutes are left at the pace of the first five seconds, a line of its own says so,
-// once. Its methods may be called by several goroutines at once. Errors of the writer are ignored: progress is not
-// worth failing for.
+// Progress shows the progress of long work in one line with share, rate and time left. On a terminal the line is
+// redrawn; elsewhere a plain line is printed every ten seconds. Work that ends before the first update shows no line.
+// If more than five minutes are left at the pace of the first five seconds, a separate line announces that, once.
+// Progress is safe for concurrent use. Errors of the writer are ignored: progress is not worth failing for.
 type Progress struct {
 	c       ProgressConfig
 	w       io.Writer
 	mu      sync.Mutex
 	start   time.Time
-	last    time.Time // shown
+	last    time.Time // time of the last update
 	shown   bool
 	stopped bool
-	warned  bool      // that it takes long
-	begun   time.Time // when the pace began to count, at a share of
+	warned  bool      // of long work
+	begun   time.Time // when the measurement of the pace started, and the share at that time
 	from    float64
 }
 
-// NewProgress begins to measure. Stop must be called at the end.
+// NewProgress starts measuring. The caller must call Stop at the end.
 func NewProgress(w io.Writer, c ProgressConfig) *Progress {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -63,7 +62,7 @@ func NewProgress(w io.Writer, c ProgressConfig) *Progress {
 	return &Progress{c: c, w: w, start: now, last: now, begun: now}
 }
 
-// Update says that done of total are done; a total of 0 is unknown. note is appended, and may be empty.
+// Update reports that done of total are done; a total of 0 is unknown. The note is appended, and may be empty.
 func (p *Progress) Update(done, total int64, note string) {
 	share := 0.0
 	if total > 0 {
@@ -72,8 +71,8 @@ func (p *Progress) Update(done, total int64, note string) {
 	p.update(done, total, share, note)
 }
 
-// Reach says that a share of all is done, from 0 to 1, which may be known where done and total are not. What comes
-// before the first share above 0 does not count for the pace.
+// Reach reports that a share of the work is done, from 0 to 1, which may be known even where done and total are not.
+// The time before the first share above 0 does not count towards the pace.
 func (p *Progress) Reach(share float64, done, total int64, note string) {
 	if p.mu.Lock(); p.from == 0 && share < 1 {
 		p.begun, p.from = p.c.Now(), share
@@ -117,7 +116,7 @@ func (p *Progress) update(done, total int64, share float64, note string) {
 	p.shown = true
 }
 
-// warn says that it takes long.
+// warn announces that the work takes long.
 func (p *Progress) warn(left float64, pace time.Duration) {
 	line := fmt.Sprintf("%s: this will take about %s more, at the pace of the first %.0f s", Shown(p.c.Label),
 		about(left), pace.Seconds())
@@ -131,7 +130,7 @@ func (p *Progress) warn(left float64, pace time.Duration) {
 	}
 }
 
-// about writes seconds in the unit that a person would use.
+// about formats seconds, rounded, in a readable unit.
 func about(seconds float64) string {
 	switch {
 	case seconds < 100*60:
@@ -171,7 +170,7 @@ func (p *Progress) line(done, total int64, share, left float64, spent time.Durat
 	return b.String()
 }
 
-// Stop removes the line from a terminal. Updates after it show nothing.
+// Stop removes the line from a terminal. Later updates have no effect.
 func (p *Progress) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +180,7 @@ func (p *Progress) Stop() {
 	p.stopped = true
 }
 
-// clock writes seconds as a clock shows them: 0:07, 12:30, 1:02:03.
+// clock formats seconds as a clock shows them: 0:07, 12:30, 1:02:03.
 func clock(seconds float64) string {
 	if seconds > 100*3600 {
 		return "more than 100 h"
@@ -193,7 +192,7 @@ func clock(seconds float64) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// clip cuts s to the given width. Escape sequences are kept whole, and one that would be left open is closed.
+// clip truncates s to the given width. Escape sequences are kept whole, and one that would be left open is closed.
 func clip(s string, width int) string {
 	if Width(s) <= width {
 		return s

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Significant returns v with that many significant digits and no exponent, as 402, 1.23 or 0.0457.
+// Significant formats v with the given number of significant digits and without an exponent, such as 402, 1.23 or
+// 0.0457.
 func Significant(v float64, digits int) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -21,7 +22,7 @@ func Significant(v float64, digits int) string {
 	return strconv.FormatFloat(v, 'f', max(digits-1-e, 0), 64)
 }
 
-// step is a unit and how many of the base unit it stands for.
+// step is a unit with its multiple of the base unit.
 type step struct {
 	name  string
 	scale float64
@@ -37,7 +38,7 @@ var (
 	joule = []step{{"uJ", 1e-6}, {"mJ", 1e-3}, {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}}
 )
 
-// scaled writes v with three significant digits and the largest unit of which there is at least one.
+// scaled formats v with three significant digits, in the largest unit in which it is at least one.
 func scaled(v float64, steps []step, space string) string {
 	if v == 0 {
 		zero := ""
@@ -50,7 +51,7 @@ func scaled(v float64, steps []step, space string) string {
 	}
 	best := steps[0]
 	for _, s := range steps {
-		// A value that rounds up to one of the next unit is written in it: 999.9 us is 1.00 ms.
+		// A value that rounds up to one of the next unit is formatted in that: 999.9 us is 1.00 ms.
 		if math.Abs(v) >= 0.9995*s.scale {
 			best = s
 		}
@@ -61,16 +62,16 @@ func scaled(v float64, steps []step, space string) string {
 	return strings.TrimSuffix(Significant(v/best.scale, 3)+space+best.name, " ")
 }
 
-// Latency writes microseconds, as "88.9 us" or "1.23 ms".
+// Latency formats microseconds, such as "88.9 us" or "1.23 ms".
 func Latency(us float64) string { return scaled(us, times, " ") }
 
-// Seconds writes seconds, as "402 ms" or "2.50 min".
+// Seconds formats seconds, such as "402 ms" or "2.50 min".
 func Seconds(s float64) string { return scaled(s*1e6, times, " ") }
 
-// Bandwidth writes bytes per second with decimal prefixes, as "1.23 GB/s".
+// Bandwidth formats bytes per second with decimal prefixes, such as "1.23 GB/s".
 func Bandwidth(v float64) string { return scaled(v, rates, " ") }
 
-// Size writes bytes with decimal prefixes, as "41.0 MB"; below 1 KB it is exact.
+// Size formats bytes with decimal prefixes, such as "41.0 MB"; below 1 KB it is exact.
 func Size(v float64) string {
 	if math.Abs(v) < 1000 {
 		return strconv.FormatFloat(v, 'f', -1, 64) + " B"
@@ -78,10 +79,10 @@ func Size(v float64) string {
 	return scaled(v, sizes, " ")
 }
 
-// Rate writes a number per second, as "36.7k".
+// Rate formats a number per second, such as "36.7k".
 func Rate(v float64) string { return scaled(v, plain, "") }
 
-// Count writes a whole number with its thousands apart, as "10,000". Numbers with a fraction keep three digits.
+// Count formats an integer with separated thousands, such as "10,000". Other numbers have three digits.
 func Count(v float64) string {
 	if v != math.Trunc(v) || math.Abs(v) >= 1e15 {
 		return scaled(v, plain, "")
@@ -100,7 +101,7 @@ func Count(v float64) string {
 	return b.String()
 }
 
-// Money writes an amount of money, as "$7,808" or "$3.285".
+// Money formats an amount of money, such as "$7,808" or "$3.285".
 func Money(v float64) string {
 	switch {
 	case v < 0:
@@ -111,7 +112,7 @@ func Money(v float64) string {
 	return "$" + Count(math.Round(v))
 }
 
-// Percent writes a fraction, as "97.3 %".
+// Percent formats a fraction, such as "97.3 %".
 func Percent(v float64) string {
 	if v == 0 {
 		return "0 %"
@@ -122,8 +123,8 @@ func Percent(v float64) string {
 	return strconv.FormatFloat(v*100, 'f', 1, 64) + " %"
 }
 
-// Quantity writes a metric's value for reading: unit is that of result.json (us, s, B, B/s, bit/s, 1/s, fraction,
-// ratio, count, J, W).
+// Quantity formats the value of a metric for people. The unit is that of result.json (us, s, B, B/s, bit/s, 1/s,
+// fraction, ratio, count, J, W, years).
 func Quantity(v float64, unit string) string {
 	if math.IsNaN(v) {
 		return "-"

@@ -8,7 +8,7 @@ import (
 // Column is a column of a table.
 type Column struct {
 	Title string
-	Right bool // numbers stand right
+	Right bool // numbers are right-aligned
 }
 
 // Left returns a column of text.
@@ -22,20 +22,20 @@ type Table struct {
 	columns []Column
 	rows    [][]string
 	indent  string
-	keys    int // the columns that every part of a table that is too wide begins with
+	keys    int // number of columns repeated at the start of each part of a table that is too wide
 }
 
 // NewTable returns a table without rows.
 func NewTable(columns ...Column) *Table { return &Table{columns: columns, keys: min(1, len(columns))} }
 
-// Indent sets what every line begins with and returns t.
+// Indent sets the prefix of every line and returns t.
 func (t *Table) Indent(text string) *Table {
 	t.indent = text
 	return t
 }
 
-// Keys sets how many columns say what a row is of, and returns t; it is one unless it is said. Where a table is too
-// wide they begin each of its parts.
+// Keys sets the number of columns that identify a row, and returns t; the default is one. If a table is too wide, each
+// of its parts starts with them.
 func (t *Table) Keys(n int) *Table {
 	t.keys = min(n, len(t.columns))
 	return t
@@ -51,21 +51,22 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// Rows returns how many rows there are.
+// Rows returns the number of rows.
 func (t *Table) Rows() int { return len(t.rows) }
 
-// TableWidth is how wide a terminal is taken to be: no line of a table is longer, unless a single cell is.
+// TableWidth is the assumed width of a terminal: no line of a table is longer, unless a single cell is.
 const TableWidth = 80
 
-// least is how little room the last column is broken into if it alone is, and leastShared if others are too.
+// least is the smallest width to which the last column is wrapped alone, leastShared the smallest if other columns are
+// wrapped too.
 const (
 	least       = 24
 	leastShared = 18
 )
 
-// Write prints the table. Titles are left out if all are empty. A table that is wider than a terminal has its columns
-// nearer to each other, then its last column's text broken into lines, then that of all wide columns of text; and if
-// that does not do, the columns that have no room follow below, each part behind the key columns.
+// Write prints the table. Titles are omitted if all are empty. If a table is wider than a terminal, Write narrows the
+// gaps between columns, then wraps the text of the last column, then that of all wide text columns. If that does not
+// suffice, the columns that do not fit follow below in parts, each after the key columns.
 func (t *Table) Write(w io.Writer, style Style) error {
 	var b strings.Builder
 	widths := t.widths()
@@ -83,13 +84,13 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	return err
 }
 
-// layout is how columns stand beside each other.
+// layout is the arrangement of columns in a line.
 type layout struct {
 	gap  int
-	caps []int // by column: the width that its text is broken into; 0: it is not. nil: none is
+	caps []int // by column: the width to which its text is wrapped, or 0 if it is not; nil if none is
 }
 
-// cap is the width that a column's text is broken into, 0 if it is not.
+// cap returns the width to which a column's text is wrapped, or 0 if it is not.
 func (l layout) cap(i int) int {
 	if l.caps == nil {
 		return 0
@@ -97,7 +98,7 @@ func (l layout) cap(i int) int {
 	return l.caps[i]
 }
 
-// widths are those of the columns.
+// widths returns the widths of the columns.
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -109,7 +110,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// fit finds the end of the part that begins with the key columns and goes on at a column, and its layout.
+// fit returns the end of the part that consists of the key columns and those starting at from, and its layout.
 func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	width := func(to, gap int) int {
 		n := Width(t.indent)
@@ -144,7 +145,7 @@ func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	}
 	if over := width(to, 2) - TableWidth; over > 0 && !t.columns[from].Right && to == from+1 &&
 		widths[from]-over >= leastShared {
-		// one cell is too wide
+		// a single cell is too wide
 		caps := make([]int, end)
 		caps[from] = widths[from] - over
 		return to, layout{2, caps}
@@ -152,8 +153,8 @@ func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	return to, layout{gap: 2}
 }
 
-// shared breaks all columns of text that are wide, each into no less than is worth while, so that what is so wide
-// fits; nil if that does not do.
+// shared wraps all wide text columns, none to less than leastShared, until a table of total width all fits. It returns
+// nil if that does not suffice.
 func (t *Table) shared(widths []int, from, all int) []int {
 	caps := make([]int, len(widths))
 	for all > TableWidth {
@@ -173,7 +174,7 @@ func (t *Table) shared(widths []int, from, all int) []int {
 	return caps
 }
 
-// width is what a column takes: its text's, or less if that is broken.
+// width returns the width of a column: that of its text, or of the wrapped text.
 func width(text, cap int) int {
 	if cap > 0 {
 		return cap
@@ -181,7 +182,7 @@ func width(text, cap int) int {
 	return text
 }
 
-// part prints the key columns and those from one up to another.
+// part prints the key columns and those in the range [from, to).
 func (t *Table) part(b *strings.Builder, style Style, widths []int, from, to int, how layout) {
 	var list []int
 	for i := range t.keys {
@@ -230,8 +231,8 @@ func (t *Table) part(b *strings.Builder, style Style, widths []int, from, to int
 	}
 }
 
-// broken puts ends of lines in the place of spaces, so that no line is wider than that, unless a word is. A number
-// stays with its unit.
+// broken replaces spaces by line ends, so that no line is wider than width unless a word is. A number stays with its
+// unit.
 func broken(text string, width int) string {
 	var words []string
 	for word := range strings.SplitSeq(text, " ") {
@@ -261,7 +262,7 @@ func broken(text string, width int) string {
 	return b.String()
 }
 
-// isUnit reports whether a word is a unit, with what may follow it: "%", "us," or "MB/s".
+// isUnit reports whether a word is a unit, which punctuation may follow: "%", "us," or "MB/s".
 func isUnit(word string) bool {
 	word = strings.TrimRight(word, ",.;)")
 	switch word {
@@ -271,7 +272,7 @@ func isUnit(word string) bool {
 	return strings.HasSuffix(word, "/s") || strings.HasSuffix(word, "iB")
 }
 
-// Bar returns a bar of the given width of which the share from 0 to 1 is filled, to an eighth of a character.
+// Bar returns a bar of the given width, filled to a share from 0 to 1, in steps of an eighth of a character.
 func Bar(share float64, width int) string {
 	eighths := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 	n := int(min(max(share, 0), 1)*float64(8*width) + 0.5)
@@ -293,10 +294,10 @@ func Sparks(shares []float64) string {
 	return b.String()
 }
 
-// Lines breaks a text into lines that are no wider than that, unless a word is. A number stays with its unit.
+// Lines breaks a text into lines no wider than width, unless a word is. A number stays with its unit.
 func Lines(text string, width int) []string { return strings.Split(broken(text, width), "\n") }
 
-// Wrap breaks a text into lines of a terminal's width; all but the first begin with the indent.
+// Wrap wraps a text to a terminal's width; all lines but the first start with the indent.
 func Wrap(text, indent string) string {
 	lines := Lines(text, TableWidth-Width(indent))
 	return strings.Join(lines, "\n"+indent)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTableWidth holds that no table is wider than a terminal: columns move together, then the last one's text is
-// broken, then columns follow below.
+// TestTableWidth verifies that no table is wider than a terminal: gaps are narrowed, then the last column is wrapped,
+// then columns follow below.
 func TestTableWidth(t *testing.T) {
 	write := func(x *Table) []string {
 		var b strings.Builder
@@ -48,7 +48,7 @@ func TestTableWidth(t *testing.T) {
 		got[4] != "  second      3  short" {
 		t.Errorf("broken: %q", got)
 	}
-	// Two wide columns of text share what is left.
+	// Two wide text columns share the width left.
 	y := NewTable(Left(""), Left(""), Left("")).Indent("  ")
 	y.Row(strings.Repeat("n", 33), strings.Repeat("figure ", 10)+"end", strings.Repeat("source ", 6)+"end")
 	y.Row("second", "one", "two")

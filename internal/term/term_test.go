@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	// Colour must not move anything.
+	// Colour must not change the layout.
 	var c strings.Builder
 	if err := table.Write(&c, Style{on: true}); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// clockwork is a clock that tests move on by hand.
+// clockwork is a clock that tests advance.
 type clockwork struct{ now time.Time }
 
 func (c *clockwork) Now() time.Time { return c.now }
@@ -181,13 +181,13 @@ func FuzzClip(f *testing.F) {
 	})
 }
 
-// TestProgressLong: work that takes long says so once, soon, and not for what was made before it began.
+// TestProgressLong: long work is announced once and early, and preparation does not count towards its pace.
 func TestProgressLong(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		terminal bool
-		share    float64 // a second
-		want     string  // the line about it; empty is none
+		share    float64 // per second
+		want     string  // the line that announces it; "" if none
 	}{
 		{"plain", false, 1.0 / 7200,
 			"run: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\n"},

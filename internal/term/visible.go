@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// What a file's names and texts may hold is written to a terminal, which obeys it: a name can colour, hide or
-// overwrite lines, set the window's title, or turn the direction of writing. So whatever is no letter, sign or space
-// is shown as Go would quote it.
+// A terminal obeys control characters in the names and texts of a file: a name can colour, hide or overwrite lines, set
+// the window's title, or reverse the direction of text. So every rune other than letters, symbols and spaces is written
+// as Go would quote it.
 
-// Visible returns a writer to w that escapes what a terminal would obey, but for line ends, tabs, and the colours of
-// the style. It may be used by several goroutines at once.
+// Visible returns a writer to w that escapes the characters that a terminal would obey, except line ends, tabs, and the
+// colours of the style. It is safe for concurrent use.
 func Visible(w io.Writer, style Style) io.Writer { return &visible{w: w, style: style} }
 
-// Shown returns text as Visible writes it without colours, in one line.
+// Shown returns text as Visible writes it without colours, on one line.
 func Shown(text string) string {
 	var b strings.Builder
 	v := visible{w: &b, line: true}
@@ -29,8 +29,8 @@ type visible struct {
 	mu    sync.Mutex
 	w     io.Writer
 	style Style
-	line  bool   // line ends and tabs are escaped, too
-	rest  []byte // the beginning of a rune, or of a colour, whose end has not come yet
+	line  bool   // escape line ends and tabs too
+	rest  []byte // the start of an incomplete rune or colour
 	out   []byte
 }
 
@@ -53,7 +53,8 @@ func (v *visible) Write(text []byte) (int, error) {
 // colours are the sequences that a Style writes.
 var colours = []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"}
 
-// escape appends text to out and returns what of it is only a beginning; last says that no more follows.
+// escape appends text to out and returns the incomplete rune or colour at its end; last reports that no more text
+// follows.
 func (v *visible) escape(text []byte, last bool) []byte {
 	for len(text) > 0 {
 		if text[0] == '\x1b' && v.style.on {
@@ -88,8 +89,7 @@ func (v *visible) escape(text []byte, last bool) []byte {
 	return nil
 }
 
-// colour is how long the colour is that text begins with, 0 if with none; more says that it may be one once more has
-// come.
+// colour returns the length of the colour that text begins with, or 0; more reports that text is the start of one.
 func colour(text []byte) (n int, more bool) {
 	for _, c := range colours {
 		if bytes.HasPrefix(text, []byte(c)) {
@@ -100,7 +100,7 @@ func colour(text []byte) (n int, more bool) {
 	return 0, more
 }
 
-// turns tells the signs that change the direction of writing, or end a line.
+// turns reports whether a rune changes the direction of text, or ends a line.
 func turns(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c ||
 		r == 0x2028 || r == 0x2029

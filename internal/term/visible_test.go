@@ -45,7 +45,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// FuzzVisible holds that nothing that a terminal obeys comes through, however the text is cut.
+// FuzzVisible verifies that no character that a terminal obeys passes through, wherever the text is split.
 func FuzzVisible(f *testing.F) {
 	f.Add("a\x1b[31mb\xe2\x80\xaec", 3)
 	f.Fuzz(func(t *testing.T, text string, cut int) {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// wide lists the ranges of runes that take two columns: the blocks that Unicode's EastAsianWidth gives W or F almost
+// wide lists the ranges of runes that occupy two columns: the blocks in which Unicode's EastAsianWidth is W or F almost
 // throughout, and the emoji that terminals draw wide.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
@@ -23,8 +23,8 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// Width returns how many columns a terminal gives s. Escape sequences for colour, combining marks and control
-// characters take none.
+// Width returns the number of columns that s occupies on a terminal. Escape sequences for colour, combining marks and
+// control characters occupy none.
 func Width(s string) int {
 	n := 0
 	escape := false
@@ -56,7 +56,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// pad adds spaces to s until it is as wide as width, before it or behind it.
+// pad pads s with spaces to the given width, on the left if right is set, otherwise on the right.
 func pad(s string, width int, right bool) string {
 	gap := width - Width(s)
 	if gap <= 0 {

@@ -1,12 +1,12 @@
-// Package usage reports what this process has used of the machine: CPU time and peak memory, by getrusage(2). On
+// Package usage reports the resources that this process has used: CPU time and peak memory, from getrusage(2). On
 // systems without getrusage both are 0.
 //
-// What it leaves out: other processes, and single threads.
+// It leaves out other processes, and single threads.
 package usage
 
 import "time"
 
-// CPU returns the CPU time of this process, all its threads included.
+// CPU returns the CPU time of all threads of this process.
 func CPU() time.Duration {
 	cpu, _ := Process()
 	return cpu

@@ -1,30 +1,31 @@
-// Package window is sets of numbers that wrap around, such as packets', in a window that moves on: a bit each.
+// Package window is sets of wrapping numbers, such as packet sequence numbers, in a window that advances, with one bit
+// for each number.
 //
-// Its one type is Set. It is what a sender knows of packets that came out of order (RFC 1982's serial numbers, of 32
-// bits), and whose turn it is.
+// Its one type is Set. Senders and receivers keep in it the packets that arrived out of order (serial numbers of 32
+// bits, RFC 1982), and network interfaces the queue pairs that wait to send.
 //
-// What it leaves out: numbers further apart than 2^31, and windows that go back.
+// It leaves out numbers further apart than 2^31, and windows that move backwards.
 package window
 
 import "math/bits"
 
-// before reports whether number a comes before b; numbers wrap.
+// before reports whether number a precedes b; numbers wrap.
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
-// Set is a set of numbers of which none is before its base. The zero one is empty, from 0 on. Its size is a power of
+// Set is a set of numbers, none of which precedes its base. The zero Set is empty, with base 0. Its size is a power of
 // two and grows with the window.
 type Set struct {
 	words []uint64
-	base  uint32 // nothing before it is in the set
+	base  uint32 // no number before it is in the set
 }
 
-// Base is the number before which there is none.
+// Base returns the lower bound of the set's numbers.
 func (b *Set) Base() uint32 { return b.base }
 
-// Size is how many numbers from its base on there is room for.
+// Size returns the number of bits allocated, for the numbers from the base onwards.
 func (b *Set) Size() uint32 { return uint32(len(b.words)) * 64 }
 
-// Add adds a number that is not before base.
+// Add adds a number, which must not precede the base.
 func (b *Set) Add(psn uint32) {
 	for psn-b.base >= b.Size() {
 		b.grow()
@@ -42,13 +43,13 @@ func (b *Set) Has(psn uint32) bool {
 	return b.words[i/64]>>(i%64)&1 != 0
 }
 
-// Remove takes out a number that is in the set.
+// Remove removes a number, which must be in the set.
 func (b *Set) Remove(psn uint32) {
 	i := psn & (b.Size() - 1)
 	b.words[i/64] &^= 1 << (i % 64)
 }
 
-// Find is the first number in the set that is neither before from nor behind to.
+// Find returns the first number of the set in the range [from, to).
 func (b *Set) Find(from, to uint32) (uint32, bool) {
 	if before(from, b.base) {
 		from = b.base
@@ -57,7 +58,7 @@ func (b *Set) Find(from, to uint32) (uint32, bool) {
 		return 0, false
 	}
 	if before(b.base+b.Size(), to) {
-		to = b.base + b.Size() // what is beyond shares bits with what is within
+		to = b.base + b.Size() // numbers beyond share bits with those within
 	}
 	for before(from, to) && from-b.base < b.Size() {
 		i := from & (b.Size() - 1)
@@ -70,7 +71,7 @@ func (b *Set) Find(from, to uint32) (uint32, bool) {
 	return 0, false
 }
 
-// Count is how many numbers in the set are not before from and before to.
+// Count returns how many numbers of the set are in the range [from, to).
 func (b *Set) Count(from, to uint32) uint32 {
 	if before(from, b.base) {
 		from = b.base
@@ -100,7 +101,7 @@ func (b *Set) grow() {
 	}
 }
 
-// MoveTo takes out everything before psn.
+// MoveTo moves the base forward to psn and removes the numbers before it.
 func (b *Set) MoveTo(psn uint32) {
 	if before(b.base, psn) && psn-b.base >= b.Size() {
 		clear(b.words)
@@ -115,8 +116,8 @@ func (b *Set) MoveTo(psn uint32) {
 	}
 }
 
-// Advance takes out everything before psn and what follows it without a gap, and
-// returns the first number that is missing.
+// Advance moves the base forward to psn and then past the numbers in the set that follow without a gap. It returns the
+// new base, which is the first missing number.
 func (b *Set) Advance(psn uint32) uint32 {
 	b.MoveTo(psn)
 	for b.Has(b.base) {

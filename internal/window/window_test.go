@@ -9,13 +9,13 @@ import (
 	"farflash/internal/window"
 )
 
-// TestSet holds a set against a map, with a window that moves over the end of the numbers.
+// TestSet checks a set against a map, with a window that wraps past the end of the numbers.
 func TestSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s window.Set
 		base := rapid.SampledFrom([]uint32{0, 1, 1<<32 - 100, 1<<31 - 50}).Draw(t, "base")
 		if int32(base) < 0 {
-			s.MoveTo(1<<31 - 1) // in two steps: a window moves by less than half of all numbers
+			s.MoveTo(1<<31 - 1) // in two steps, because a window moves by less than half of all numbers at a time
 		}
 		s.MoveTo(base)
 		in := map[uint32]bool{}

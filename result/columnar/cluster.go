@@ -8,15 +8,15 @@ import (
 
 // Chunk is one row of chunks.parquet. Times are in picoseconds of simulated time.
 type Chunk struct {
-	ID          int64  // counted from 1 in the order in which they were done
+	ID          int64  // counted from 1 in order of completion
 	Op          string // put, get, write or exchange
 	Gateway     int32
-	Target      int32 // -1: several; written as null
+	Target      int32 // -1 for several targets; written as null
 	Size        int64 // bytes
 	Begun, Done units.Duration
 }
 
-// chunkRow is Chunk as Parquet sees it. The names are those of the documented columns.
+// chunkRow is the Parquet schema of Chunk. The names are those of the documented columns.
 type chunkRow struct {
 	ID      int64  `parquet:"id,delta"`
 	Op      string `parquet:"op,dict"`
@@ -30,7 +30,7 @@ type chunkRow struct {
 // ChunkWriter writes chunks.parquet.
 type ChunkWriter struct{ rows[chunkRow] }
 
-// NewChunkWriter begins a file on w. The caller calls Close, which does not close w.
+// NewChunkWriter starts a file on w. The caller must call Close, which does not close w.
 func NewChunkWriter(w io.Writer) *ChunkWriter { return &ChunkWriter{newRows[chunkRow]("chunks", w)} }
 
 // Add writes one chunk.
@@ -42,10 +42,10 @@ func (w *ChunkWriter) Add(x Chunk) error {
 	return w.add(r)
 }
 
-// Close writes what is left and the end of the file.
+// Close writes the buffered rows and the footer.
 func (w *ChunkWriter) Close() error { return w.close() }
 
-// ReadChunks calls f for every chunk of a file, in the order they were written, until f returns an error.
+// ReadChunks calls f for every chunk of a file, in file order, until f returns an error.
 func ReadChunks(r io.ReaderAt, size int64, f func(Chunk) error) error {
 	return readRows("chunks", r, size, func(x chunkRow) error {
 		c := Chunk{x.ID, x.Op, x.Gateway, -1, x.Size, units.Duration(x.Begun), units.Duration(x.Done)}

@@ -1,11 +1,11 @@
-// Package columnar writes and reads the Parquet files of a run: requests.parquet (one row a request), a network's
+// Package columnar writes and reads the Parquet files of a run: requests.parquet (one row per request), a network's
 // flows.parquet and pauses.parquet, an object cluster's chunks.parquet, and series.parquet.
 //
-// Its main types are [Request], [Flow], [Pause], [Chunk], their writers, and [SeriesRow]. Rows are written as the run
-// goes, a row group at a time, so that memory does not grow with the length of the run. DuckDB, pandas and Polars
-// read the files. Parquet is Apache Parquet format 2.9; columns are compressed with Zstandard.
+// Its main types are [Request], [Flow], [Pause], [Chunk], their writers, and [SeriesRow]. Rows are written during the
+// run, one row group at a time, so that memory does not grow with the length of the run. DuckDB, pandas and Polars read
+// the files. The format is Apache Parquet 2.9; columns are compressed with Zstandard.
 //
-// What it leaves out: Parquet in general. It is the only package that knows the Parquet library.
+// It leaves out Parquet in general. It is the only package that depends on the Parquet library.
 package columnar
 
 import (
@@ -20,41 +20,41 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Absent marks a time that a request does not have, such as the arrival over a network when there is none. It is
+// Absent marks a time that a request does not have, such as the network arrival of a request to a local drive. It is
 // written as null.
 const Absent units.Duration = -1
 
 // Request is one row of requests.parquet. Times are in picoseconds of simulated time.
 type Request struct {
 	ID                int64
-	Workload          int32 // the scenario's item
+	Workload          int32 // index of the scenario's workload
 	Tenant            string
-	Volume            int64                  // of a trace, by its number there
-	Initiator, Target int32                  // of a local drive the initiator is the number of the job
+	Volume            int64                  // the trace's volume number
+	Initiator, Target int32                  // for a local drive, the initiator is the number of the job
 	Drive             int32                  // numbered over all targets
 	Op                string                 // read, write, trim or flush
 	Offset, Size      int64                  // bytes
-	Arrival           units.Duration         // when the host wanted it
-	StorageArrival    units.Duration         // when the drive got it
-	StorageDeparture  units.Duration         // when the drive was done
+	Arrival           units.Duration         // when the host issued it
+	StorageArrival    units.Duration         // when it arrived at the drive
+	StorageDeparture  units.Duration         // when the drive completed it
 	NetworkArrival    units.Duration         // when its data or capsule entered the network
 	NetworkDeparture  units.Duration         // when it left the network
-	Completion        units.Duration         // when the host knew
-	Stage             [stages]units.Duration // how long it was in each stage, in the order of a read
-	// Local is how long it was in each stage of a local drive, if that was asked for, BlockedBy what stood in its way
-	// longest, and BlockedByStream the placement stream of a program among it; -1 is none.
+	Completion        units.Duration         // when the host saw the completion
+	Stage             [stages]units.Duration // time in each stage, in the order of a read
+	// Local is the time in each stage of a local drive, if recorded. BlockedBy names the stage that delayed the request
+	// longest, and BlockedByStream is the placement stream of a host's program in that stage, or -1 if there was none.
 	Local           [LocalStages]units.Duration
 	BlockedBy       string
 	BlockedByStream int32
 }
 
-// LocalStages is how many stages a request to a local drive has.
+// LocalStages is the number of stages of a request to a local drive.
 const LocalStages = 17
 
-// stages is how many stages a request has.
+// stages is the number of stages of a request.
 const stages = 7
 
-// row is Request as Parquet sees it. The names are those of the documented columns.
+// row is the Parquet schema of Request. The names are those of the documented columns.
 type row struct {
 	ID               int64  `parquet:"id,delta"`
 	Workload         int32  `parquet:"workload,dict"`
@@ -102,21 +102,21 @@ type row struct {
 }
 
 const (
-	rowGroup = 1 << 17 // rows of a row group: some MB in memory, few enough for readers to skip
-	chunk    = 1 << 10 // rows handed to the library at once
+	rowGroup = 1 << 17 // rows in a row group: several MB in memory, yet small enough for readers to skip groups
+	chunk    = 1 << 10 // rows passed to the library in one call
 )
 
 // RequestWriter writes requests.parquet.
 type RequestWriter struct {
 	w       *parquet.GenericWriter[row]
 	rows    []row
-	times   [][4 + stages + LocalStages]int64 // what the rows' optional times point to
+	times   [][4 + stages + LocalStages]int64 // backing array of the rows' optional times
 	names   []string
 	streams []int32
 	group   int
 }
 
-// NewRequestWriter begins a file on w. The caller calls Close, which does not close w.
+// NewRequestWriter starts a file on w. The caller must call Close, which does not close w.
 func NewRequestWriter(w io.Writer) *RequestWriter {
 	return &RequestWriter{
 		w: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}),
@@ -176,14 +176,14 @@ func (w *RequestWriter) flush() error {
 	return w.w.Flush()
 }
 
-// Close writes what is left and the end of the file.
+// Close writes the buffered rows and the footer.
 func (w *RequestWriter) Close() error {
 	return errors.Join(w.flush(), w.w.Close())
 }
 
-// ReadRequests calls f for every request of a file, in the order they were written, until f returns an error.
+// ReadRequests calls f for every request of a file, in file order, until f returns an error.
 func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) {
-	// The library reports some kinds of damage by panicking.
+	// The library panics on some kinds of damage.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("requests: damaged file: %v", p)
@@ -195,7 +195,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 	}
 	want := parquet.SchemaOf(row{})
 	for _, c := range want.Columns() {
-		if _, ok := file.Schema().Lookup(c...); !ok && c[0] != "controller_ps" { // which files did not have at first
+		if _, ok := file.Schema().Lookup(c...); !ok && c[0] != "controller_ps" { // absent from older files
 			return fmt.Errorf("requests: there is no column %s", c[0])
 		}
 	}
@@ -248,7 +248,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 	}
 }
 
-// SeriesRow is one row of series.parquet: one bin of one series. Value is nil where the bin holds none.
+// SeriesRow is one row of series.parquet: one bin of one series. Value is nil if the bin has no value.
 type SeriesRow struct {
 	Series   string   `parquet:"series,dict"`
 	Unit     string   `parquet:"unit,dict"`

@@ -132,7 +132,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// FuzzRequests writes and reads back what no simulation would make up.
+// FuzzRequests writes requests with arbitrary values, including ones that no simulation produces, and reads them back.
 func FuzzRequests(f *testing.F) {
 	f.Add(int64(1), int32(0), int32(0), "read", int64(0), int64(4096), int64(0), int64(0), int64(-1), int64(5), 1)
 	f.Add(int64(-1), int32(-1), int32(7), "", int64(1)<<62, int64(-5), int64(math.MaxInt64), int64(math.MinInt64),
@@ -169,8 +169,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestDamage cuts a file short and turns single bits over: that is an error, or does not matter, and never ends the
-// program.
+// TestDamage truncates a file and flips single bits: reading it returns an error or succeeds, and never panics.
 func TestDamage(t *testing.T) {
 	text := file(t, 50)
 	read := func(text []byte) error {
@@ -180,7 +179,7 @@ func TestDamage(t *testing.T) {
 			return nil
 		})
 	}
-	// Some hundred places of each kind: a file has many columns, and each try reads all of them.
+	// A few hundred positions of each kind suffice: a file has many columns, and each attempt reads all of them.
 	for n := 0; n < len(text); n += max(7, len(text)/151) {
 		if read(text[:n]) == nil {
 			t.Errorf("the first %d of %d bytes passed for a whole file", n, len(text))

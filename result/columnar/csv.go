@@ -11,10 +11,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// WriteCSV writes a Parquet file of this package as CSV: a header line with the names of its columns, and a line a
-// row, in which what is null is empty. It takes no more memory for a longer file.
+// WriteCSV writes a Parquet file of this package as CSV: a header line with the names of its columns, then one line per
+// row, with nulls as empty cells. Its memory does not grow with the length of the file.
 func WriteCSV(w io.Writer, r io.ReaderAt, size int64) (err error) {
-	// The library reports some kinds of damage by panicking.
+	// The library panics on some kinds of damage.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("damaged file: %v", p)

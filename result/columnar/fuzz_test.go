@@ -7,7 +7,7 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzRead reads Parquet files of any bytes.
+// FuzzRead reads Parquet files from arbitrary bytes.
 func FuzzRead(f *testing.F) {
 	var file bytes.Buffer
 	w := NewFlowWriter(&file)

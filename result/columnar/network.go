@@ -14,26 +14,26 @@ import (
 // Flow is one row of flows.parquet. Times are in picoseconds of simulated time.
 type Flow struct {
 	ID       int64
-	Group    int32  // which of the scenario's sources made it
+	Group    int32  // index of the scenario's source of flows
 	Src, Dst int32  // nodes
-	SrcPort  uint16 // of its queue pair, UDP
+	SrcPort  uint16 // UDP source port of its queue pair
 	Size     int64  // bytes
 	Start    units.Duration
-	FCT      units.Duration // until its sender knew that all had arrived; Absent if it did not
-	Ideal    units.Duration // were it alone
+	FCT      units.Duration // from Start until the sender received the last acknowledgement; Absent if it did not
+	Ideal    units.Duration // on an idle network
 }
 
-// Pause is one row of pauses.parquet: a port that was told to pause, or to go on.
+// Pause is one row of pauses.parquet: a port that received a pause, or a resume.
 type Pause struct {
 	Time   units.Duration
 	Node   int32
-	Switch bool // what the node is
+	Switch bool // whether Node is a switch
 	Port   int32
 	Class  int32
 	Resume bool
 }
 
-// flowRow is Flow as Parquet sees it. The names are those of the documented columns.
+// flowRow is the Parquet schema of Flow. The names are those of the documented columns.
 type flowRow struct {
 	ID      int64  `parquet:"id,delta"`
 	Group   int32  `parquet:"group,dict"`
@@ -55,7 +55,7 @@ type pauseRow struct {
 	Resume bool  `parquet:"resume"`
 }
 
-// rows writes rows of one kind, a group at a time.
+// rows writes rows of one kind, one row group at a time.
 type rows[R any] struct {
 	what  string
 	w     *parquet.GenericWriter[R]
@@ -97,7 +97,7 @@ func (t *rows[R]) close() error { return errors.Join(t.flush(), t.w.Close()) }
 // FlowWriter writes flows.parquet.
 type FlowWriter struct{ rows[flowRow] }
 
-// NewFlowWriter begins a file on w. The caller calls Close, which does not close w.
+// NewFlowWriter starts a file on w. The caller must call Close, which does not close w.
 func NewFlowWriter(w io.Writer) *FlowWriter { return &FlowWriter{newRows[flowRow]("flows", w)} }
 
 // Add writes one flow.
@@ -111,13 +111,13 @@ func (w *FlowWriter) Add(f Flow) error {
 	return w.add(r)
 }
 
-// Close writes what is left and the end of the file.
+// Close writes the buffered rows and the footer.
 func (w *FlowWriter) Close() error { return w.close() }
 
 // PauseWriter writes pauses.parquet.
 type PauseWriter struct{ rows[pauseRow] }
 
-// NewPauseWriter begins a file on w. The caller calls Close, which does not close w.
+// NewPauseWriter starts a file on w. The caller must call Close, which does not close w.
 func NewPauseWriter(w io.Writer) *PauseWriter { return &PauseWriter{newRows[pauseRow]("pauses", w)} }
 
 // Add writes one pause.
@@ -125,10 +125,10 @@ func (w *PauseWriter) Add(p Pause) error {
 	return w.add(pauseRow{int64(p.Time), p.Node, p.Switch, p.Port, p.Class, p.Resume})
 }
 
-// Close writes what is left and the end of the file.
+// Close writes the buffered rows and the footer.
 func (w *PauseWriter) Close() error { return w.close() }
 
-// ReadFlows calls f for every flow of a file, in the order they were written, until f returns an error.
+// ReadFlows calls f for every flow of a file, in file order, until f returns an error.
 func ReadFlows(r io.ReaderAt, size int64, f func(Flow) error) error {
 	return readRows("flows", r, size, func(x flowRow) error {
 		fct := Absent
@@ -140,7 +140,7 @@ func ReadFlows(r io.ReaderAt, size int64, f func(Flow) error) error {
 	})
 }
 
-// ReadPauses calls f for every pause of a file, in the order they were written, until f returns an error.
+// ReadPauses calls f for every pause of a file, in file order, until f returns an error.
 func ReadPauses(r io.ReaderAt, size int64, f func(Pause) error) error {
 	return readRows("pauses", r, size, func(x pauseRow) error {
 		return f(Pause{units.Duration(x.Time), x.Node, x.Switch, x.Port, x.Class, x.Resume})
@@ -148,7 +148,7 @@ func ReadPauses(r io.ReaderAt, size int64, f func(Pause) error) error {
 }
 
 func readRows[R any](what string, r io.ReaderAt, size int64, f func(R) error) (err error) {
-	// The library reports some kinds of damage by panicking.
+	// The library panics on some kinds of damage.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s: damaged file: %v", what, p)

@@ -8,10 +8,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// open opens a table. The library makes room for as long a footer as the file's end says, of gigabytes in a damaged
-// one of few bytes, so that is looked at before.
+// open opens a table. The library allocates as many bytes for the footer as the end of the file specifies, which can be
+// gigabytes in a small damaged file, so open checks that length first.
 func open(r io.ReaderAt, size int64) (*parquet.File, error) {
-	const magic, ends = 4, 8 // the first bytes of the file, and its last: the footer's length and the same again
+	const magic, ends = 4, 8 // the leading magic number, and the trailer: the footer's length and the magic number
 	var end [ends]byte
 	if size < magic+ends {
 		return nil, fmt.Errorf("damaged file: %d bytes are no table", size)

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// TestFooter: a file that says that its footer is longer than it is itself is refused before room is made for it.
+// TestFooter: a footer length that exceeds the file is refused before the footer is allocated.
 func TestFooter(t *testing.T) {
 	for text, want := range map[string]string{
 		"":         "requests: damaged file: 0 bytes are no table",
@@ -24,7 +24,7 @@ func TestFooter(t *testing.T) {
 	}
 }
 
-// TestBeforeController: requests that were written before controllers took time are read, with no time in that stage.
+// TestBeforeController: requests written before the controller stage existed are read with that stage Absent.
 func TestBeforeController(t *testing.T) {
 	var now, before bytes.Buffer
 	w := NewRequestWriter(&now)

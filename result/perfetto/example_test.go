@@ -8,7 +8,7 @@ import (
 	"farflash/result/perfetto"
 )
 
-// Two requests that overlap take two lanes; a third finds the first one free.
+// Two overlapping requests use two lanes; a third reuses the first.
 func Example() {
 	var file bytes.Buffer
 	w := perfetto.NewWriter(&file)

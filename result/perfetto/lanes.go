@@ -9,16 +9,16 @@ import (
 )
 
 // Lanes is a group of tracks over which slices that may overlap are spread, such as the requests of an initiator.
-// Slices come in order of their ends, as a simulator learns of them.
+// Slices must come in order of their ends, as a simulator learns of them.
 //
-// Each slice goes to the lane that has been free for the shortest time, and a new lane is opened if none is. That
-// rule takes no more lanes than slices overlap at most: it is the greedy schedule of intervals on equal machines by
-// their ends, which leaves out none that any schedule could take (Carlisle and Lloyd, "On the k-coloring of
-// intervals", Discrete Applied Mathematics 59, 1995).
+// Each slice goes to the free lane that was used last, and a new lane is opened if none is free. This rule opens no
+// more lanes than the largest number of slices that overlap: it is the greedy schedule of intervals on identical
+// machines in order of their ends, which drops no interval that any schedule could place (Carlisle and Lloyd, "On the
+// k-coloring of intervals", Discrete Applied Mathematics 59, 1995).
 type Lanes struct {
 	w     *Writer
 	group Track
-	lanes []lane // by the end of their last slices, which is the order in which they were used last
+	lanes []lane // by end of their last slices, which is the order of last use
 	last  sim.Time
 }
 
@@ -27,20 +27,20 @@ type lane struct {
 	end   sim.Time
 }
 
-// Lanes adds a group of lanes below parent. Lanes are tracks "1", "2" and so on in it, and are there from their first
-// slice on.
+// Lanes adds a group of lanes below parent. The lanes are tracks "1", "2" and so on in the group; each is created with
+// its first slice.
 func (w *Writer) Lanes(parent Track, name string) *Lanes {
 	return &Lanes{w: w, group: w.Track(parent, name)}
 }
 
-// Group is the track that the lanes are below. Other tracks may be added to it.
+// Group returns the track that is the parent of the lanes. Other tracks can be added to it.
 func (l *Lanes) Group() Track { return l.group }
 
-// Len is how many lanes there are.
+// Len returns the number of lanes.
 func (l *Lanes) Len() int { return len(l.lanes) }
 
-// Slice writes a slice on a lane that is free, and returns that lane. It returns an error, and writes nothing, if the
-// slice ends before one that was given earlier, or for what Writer.Slice refuses.
+// Slice writes a slice on a free lane and returns that lane. It returns an error and writes no event if the slice ends
+// before an earlier one, or for the errors of Writer.Slice.
 func (l *Lanes) Slice(s Slice) (Track, error) {
 	if s.End < l.last {
 		return Top, fmt.Errorf("perfetto: slice %q of %q ends at %v, before %v, where the slice given before it ends",

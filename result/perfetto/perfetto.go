@@ -1,20 +1,20 @@
-// Package perfetto writes what happened when as a trace that Perfetto's viewer and its SQL shell open: lanes of
-// slices for the stages of requests and the work of dies and links, and counters for what has a value at every
-// moment.
+// Package perfetto writes the timeline of a simulation as a trace that Perfetto's viewer and its SQL shell open: lanes
+// of slices for the stages of requests and the work of dies and links, and counters for continuous quantities.
 //
-// Its main types are [Writer], [Track], [Slice] and [Lanes]. A slice is written as soon as it is over, so memory
-// grows with the number of tracks and of different names, not with the length of the run. Slices that may overlap go
-// through Lanes, which opens as many tracks as are in use at once and no more.
+// Its main types are [Writer], [Track], [Slice] and [Lanes]. A slice is written as soon as it is complete, so memory
+// grows with the number of tracks and of distinct names, not with the length of the run. Slices that may overlap go
+// through Lanes, which opens only as many tracks as are in use at once.
 //
-// The format is Perfetto's own, a stream of protocol buffers ("TrackEvent"), laid down in protos/perfetto/trace of
+// The format is Perfetto's own, a stream of protocol buffers ("TrackEvent"), defined in protos/perfetto/trace of
 // https://github.com/google/perfetto and described at https://perfetto.dev/docs/reference/synthetic-track-event; the
-// few messages that are needed are encoded here by hand. A reader sorts events by time and keeps the order of those
-// at the same nanosecond, so slices of different tracks may come in any order, those of one track in order of time.
+// few messages needed are encoded by hand here. A reader sorts events by time and keeps the order of those in the same
+// nanosecond, so slices of different tracks can come in any order, and those of one track in order of time.
 //
 // Perfetto counts nanoseconds. All times are rounded down, which keeps their order: slices that do not overlap in
-// picoseconds do not in nanoseconds. Each slice carries its exact times as annotations begin_ps and duration_ps.
+// picoseconds do not overlap in nanoseconds. Each slice carries its exact times as annotations begin_ps and
+// duration_ps.
 //
-// What it leaves out: threads and processes, of which a simulation has none, scheduling and other data of real
+// The package leaves out threads and processes, which a simulation does not have, scheduling and other data of real
 // machines, and reading.
 package perfetto
 
@@ -29,53 +29,53 @@ import (
 	"farflash/sim"
 )
 
-// Track is a row of the picture. It belongs to the writer that made it.
+// Track is a row of the timeline. It is valid only with the writer that made it.
 type Track uint64
 
-// Top is what tracks without a parent are below.
+// Top is the parent of tracks at the top level.
 const Top Track = 0
 
-// Slice is a span of time on a track.
+// Slice is an interval of time on a track.
 type Slice struct {
 	Name        string
-	Begin, End  sim.Time // End is no part of it
+	Begin, End  sim.Time // End is exclusive
 	Annotations []Annotation
-	Parts       []Slice // within it, in order of time, without overlap; they may have parts again
-	// slices of one flow, such as those of one request, are joined by arrows in order of time; 0: none
+	Parts       []Slice // nested in it, in order of time, without overlap; they can have parts again
+	// The viewer joins slices of one flow, such as those of one request, by arrows in order of time. 0 is no flow.
 	Flow uint64
 }
 
-// Annotation is a value by name that the viewer shows with a slice.
+// Annotation is a named value that the viewer shows with a slice.
 type Annotation struct {
 	name string
-	kind uint64 // the field of the message: annotationInt, annotationDouble or annotationString
+	kind uint64 // field number in the message: annotationInt, annotationDouble or annotationString
 	n    int64
 	f    float64
 	s    string
 }
 
-// Int returns an annotation with a whole number.
+// Int returns an annotation with an integer value.
 func Int(name string, v int64) Annotation { return Annotation{name: name, kind: annotationInt, n: v} }
 
-// Float returns an annotation with a number.
+// Float returns an annotation with a floating-point value.
 func Float(name string, v float64) Annotation {
 	return Annotation{name: name, kind: annotationDouble, f: v}
 }
 
-// Text returns an annotation with a text.
+// Text returns an annotation with a string value.
 func Text(name, v string) Annotation { return Annotation{name: name, kind: annotationString, s: v} }
 
-// The annotations that slices and instants always have: exact times in picoseconds.
+// Names of the annotations that every slice and instant has: its exact times in picoseconds.
 const (
 	BeginAnnotation    = "begin_ps"
 	DurationAnnotation = "duration_ps"
 )
 
-// mostNames bounds how many names are kept to be written once; later ones are written where they are used.
+// mostNames bounds the number of interned names, which are written once; later names are written in full at each use.
 const mostNames = 1 << 14
 
-// Writer writes a trace. After an error of the underlying writer every call returns it; after one about a slice,
-// which was then not written, it can go on.
+// Writer writes a trace. After an error of the underlying writer every call returns that error. After an error about a
+// slice, which is then not written, the writer remains usable.
 type Writer struct {
 	w       *bufio.Writer
 	written int64
@@ -85,39 +85,39 @@ type Writer struct {
 	began   bool
 	closed  bool
 
-	// Messages lie in each other with their lengths in front, so each level is put together in a buffer of its own.
+	// Messages nest with their lengths in front, so each level is assembled in a buffer of its own.
 	packet, event, inner, interned, entry []byte
 }
 
-// track is what a writer knows of a track.
+// track is the writer's state of a track.
 type track struct {
 	name     string
 	counter  bool
 	children int32
-	last     sim.Time // when its last slice ended
+	last     sim.Time // end of its last slice
 }
 
-// names are the strings of one kind that were written already, by their number in the file.
+// names are the strings of one kind that are interned already, with their IDs in the file.
 type names struct {
-	field uint64 // of InternedData
+	field uint64 // in InternedData
 	id    map[string]uint64
 }
 
-// NewWriter begins a trace on w. The caller calls Close, which does not close w.
+// NewWriter starts a trace on w. The caller must call Close, which does not close w.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: bufio.NewWriterSize(w, 1<<16), events: names{internedEvents, map[string]uint64{}},
 		notes: names{internedAnnotations, map[string]uint64{}}}
 }
 
-// Written is how many bytes the trace has so far, those that still wait in a buffer included. A caller that fears for
-// the disk can stop at some size: the trace is whole at any moment.
+// Written returns the number of bytes of the trace so far, including buffered ones. A caller that limits the size on
+// disk can stop at any time: the trace is always complete.
 func (w *Writer) Written() int64 { return w.written }
 
-// Track adds a track for slices below parent, after those that are there, or a group for others. It panics if there
-// is no such parent.
+// Track adds a track for slices below parent, after its existing children, or a group for other tracks. It panics if
+// the parent does not exist.
 func (w *Writer) Track(parent Track, name string) Track { return w.describe(parent, name, false, "") }
 
-// CounterTrack adds a track for a counter; unit, such as "B/s", may be empty. It panics if there is no such parent.
+// CounterTrack adds a track for a counter; unit, such as "B/s", may be empty. It panics if the parent does not exist.
 func (w *Writer) CounterTrack(parent Track, name, unit string) Track {
 	return w.describe(parent, name, true, unit)
 }
@@ -147,14 +147,14 @@ func (w *Writer) describe(parent Track, name string, counter bool, unit string) 
 	if parent != Top {
 		e = appendVarintField(e, descriptorRank, uint64(rank))
 	}
-	// Viewers draw neighbours of the same name as one row unless told not to.
+	// By default viewers draw siblings of the same name as one row.
 	w.event = appendVarintField(e, descriptorMerge, mergeNever)
 	w.packet = appendBytesField(w.packet[:0], packetDescriptor, w.event)
 	w.flush(false)
 	return id
 }
 
-// at returns what is known of a track.
+// at returns the state of a track. It panics if the track does not exist.
 func (w *Writer) at(t Track) *track {
 	if t == Top || uint64(t) > uint64(len(w.tracks)) {
 		panic(fmt.Sprintf("perfetto: no track %d", t))
@@ -162,10 +162,10 @@ func (w *Writer) at(t Track) *track {
 	return &w.tracks[t-1]
 }
 
-// Slice writes a slice. Those of one track must not overlap and come in order of time; a slice may begin where the
-// one before it ended. It returns an error, and writes nothing, if that does not hold, if the slice ends before it
-// begins or before time 0, or if a part lies outside of it or overlaps another. It panics if there is no such track
-// or it is a counter's.
+// Slice writes a slice. Slices of one track must not overlap and must come in order of time; a slice may begin where
+// its predecessor ended. Slice returns an error and writes no event if the slice violates that, if it ends before it
+// begins or begins before time 0, or if a part lies outside it or overlaps another. It panics if the track does not
+// exist or belongs to a counter.
 func (w *Writer) Slice(t Track, s Slice) error {
 	x := w.at(t)
 	if x.counter {
@@ -223,7 +223,7 @@ func (w *Writer) slice(t Track, s *Slice) {
 	w.put(s.End)
 }
 
-// Instant writes a moment on a track, in the order of slices as if it were one without duration.
+// Instant writes an event without duration, which takes its place in the order of the track's slices.
 func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annotation) error {
 	x := w.at(t)
 	if x.counter {
@@ -243,8 +243,8 @@ func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annot
 	return w.failed()
 }
 
-// Counter writes that a counter has a value from some time on. It returns an error, and writes nothing, if the value
-// is no number. It panics if there is no such track or it is none of a counter.
+// Counter sets a counter's value from a time onwards. It returns an error and writes no event if the value is not
+// finite or the time is negative. It panics if the track does not exist or is not a counter's.
 func (w *Writer) Counter(t Track, at sim.Time, v float64) error {
 	x := w.at(t)
 	if !x.counter {
@@ -261,7 +261,7 @@ func (w *Writer) Counter(t Track, at sim.Time, v float64) error {
 	return w.failed()
 }
 
-// Close writes what is still in memory. It returns the first error of the underlying writer.
+// Close writes the buffered bytes. It returns the first error of the underlying writer.
 func (w *Writer) Close() error {
 	if w.closed {
 		return errors.New("perfetto: closed twice")
@@ -279,7 +279,7 @@ func (w *Writer) failed() error {
 	return err
 }
 
-// begin starts an event with a name in w.event, and what has to be said of its names in w.interned.
+// begin starts a named event in w.event, and the definition of its name, if it is new, in w.interned.
 func (w *Writer) begin(t Track, kind uint64, name string) {
 	w.interned = w.interned[:0]
 	w.event = appendVarintField(w.event[:0], eventType, kind)
@@ -301,7 +301,7 @@ func (w *Writer) annotate(a Annotation) {
 	}
 	switch a.kind {
 	case annotationInt:
-		e = appendVarintField(e, annotationInt, uint64(a.n)) // two's complement, as int64 fields have it
+		e = appendVarintField(e, annotationInt, uint64(a.n)) // two's complement, the encoding of int64 fields
 	case annotationDouble:
 		e = appendFixedField(e, annotationDouble, math.Float64bits(a.f))
 	case annotationString:
@@ -311,7 +311,8 @@ func (w *Writer) annotate(a Annotation) {
 	w.event = appendBytesField(w.event, eventAnnotation, e)
 }
 
-// intern returns a name's number, which w.interned gives it if it is new. It returns 0 if there are too many.
+// intern returns the ID of a name, and adds the definition to w.interned if the name is new. It returns 0 if the table
+// is full.
 func (w *Writer) intern(n *names, name string) uint64 {
 	if id, ok := n.id[name]; ok {
 		return id
@@ -327,7 +328,7 @@ func (w *Writer) intern(n *names, name string) uint64 {
 	return id
 }
 
-// put writes w.event as a packet of its own.
+// put writes w.event as one packet.
 func (w *Writer) put(at sim.Time) {
 	w.packet = appendVarintField(w.packet[:0], packetTime, uint64(at/sim.Time(picosPerNano)))
 	w.packet = appendBytesField(w.packet, packetEvent, w.event)
@@ -339,7 +340,8 @@ func (w *Writer) put(at sim.Time) {
 
 const picosPerNano = 1000
 
-// flush ends w.packet and hands it on. A packet that uses names by number needs those before it.
+// flush completes w.packet and writes it. A packet that refers to interned names sets needs, because it depends on the
+// packets before it.
 func (w *Writer) flush(needs bool) {
 	flags := uint64(0)
 	if needs {
@@ -361,5 +363,5 @@ func (w *Writer) flush(needs bool) {
 	w.written += int64(len(w.entry) + len(w.packet))
 }
 
-// valid replaces what is not UTF-8, which protocol buffers' texts must be.
+// valid replaces invalid UTF-8, which strings of protocol buffers must not contain.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

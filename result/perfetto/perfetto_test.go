@@ -25,7 +25,7 @@ var out = flag.String("out", "", "write the sample trace to this file, to be ope
 
 const us = units.Microsecond
 
-// sample is a small system: requests of initiators with their stages, the dies that they use and a counter.
+// sample writes a small system: requests of initiators with their stages, the dies that serve them and a counter.
 func sample(w *Writer) error {
 	hosts := w.Track(Top, "initiators")
 	target := w.Track(Top, "target 0")
@@ -78,7 +78,7 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The bytes stay what they are on any machine. A change of the format changes this line too.
+	// The bytes must be the same on every machine. A change of the format changes this hash too.
 	const want = "b86dd48e494576c3"
 	if got := fmt.Sprintf("%x", sha256.Sum256(b.Bytes()))[:16]; got != want {
 		t.Errorf("the trace's hash is %s, was %s", got, want)
@@ -182,7 +182,7 @@ func TestRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
-		// What was refused left nothing behind, and the writer goes on.
+		// A refused event leaves no state behind, and the writer remains usable.
 		if err := w.Slice(die, slice(100, 200)); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// full is a disk without room.
+// full is a writer whose disk is full.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
@@ -256,7 +256,7 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// TestManyNames holds that names without end do not take memory without end, and are still written.
+// TestManyNames verifies that an unlimited number of names takes bounded memory, and that all are still written.
 func TestManyNames(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
@@ -283,7 +283,7 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
-// TestAllocations holds that writing takes no memory once names and lanes are known.
+// TestAllocations verifies that writing does not allocate once names and lanes exist.
 func TestAllocations(t *testing.T) {
 	w := NewWriter(io.Discard)
 	l := w.Lanes(Top, "initiator")
@@ -313,7 +313,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// overlapping is a list of spans in order of their ends.
+// overlapping is a list of intervals in order of their ends.
 type overlapping [][2]sim.Time
 
 func (o overlapping) depth() int {
@@ -323,8 +323,8 @@ func (o overlapping) depth() int {
 	}
 	var edges []edge
 	for _, s := range o {
-		// An empty span stands beside one that ends at its time and is given later: it takes half a picosecond before
-		// it.
+		// An empty interval overlaps one that ends at its time and is given later, so it starts half a picosecond
+		// earlier.
 		begin := 2 * s[0]
 		if s[0] == s[1] {
 			begin--
@@ -335,7 +335,7 @@ func (o overlapping) depth() int {
 		if a.at != b.at {
 			return int(min(max(a.at-b.at, -1), 1))
 		}
-		return a.by - b.by // ends first
+		return a.by - b.by // ends before begins
 	})
 	most, now := 0, 0
 	for _, e := range edges {
@@ -345,8 +345,8 @@ func (o overlapping) depth() int {
 	return most
 }
 
-// checkLanes writes spans through Lanes and reads them back: all are there, none overlap on a track, and no more
-// lanes are used than spans overlap.
+// checkLanes writes intervals through Lanes and reads them back: all are present, none overlap on a track, and there
+// are no more lanes than intervals that overlap.
 func checkLanes(t testing.TB, spans overlapping) {
 	t.Helper()
 	var b bytes.Buffer
@@ -412,11 +412,11 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// FuzzLanes makes spans of any bytes.
+// FuzzLanes builds intervals from arbitrary bytes.
 func FuzzLanes(f *testing.F) {
 	f.Add([]byte{1, 0, 200, 0, 3, 0, 0, 0, 1, 2})
 	f.Add(bytes.Repeat([]byte{7, 3, 1}, 50))
-	f.Add([]byte{5, 0, 0, 0, 0, 0, 5, 0}) // an empty span, and one that ends with it
+	f.Add([]byte{5, 0, 0, 0, 0, 0, 5, 0}) // an empty interval, and one that ends at the same time
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer patience.Limit()()
 		var spans overlapping
@@ -429,7 +429,7 @@ func FuzzLanes(f *testing.F) {
 	})
 }
 
-// FuzzTexts writes names of any bytes.
+// FuzzTexts writes names of arbitrary bytes.
 func FuzzTexts(f *testing.F) {
 	f.Add("read", "op", "a\xffb", int64(-1))
 	f.Fuzz(func(t *testing.T, name, note, text string, v int64) {

@@ -9,7 +9,7 @@ const (
 	wireBytes  = 2
 )
 
-// Fields of the messages, by their numbers in Perfetto's protos.
+// Field numbers of the messages in Perfetto's protos.
 const (
 	tracePacket = 1 // Trace
 
@@ -52,7 +52,7 @@ const (
 	internedName = 2
 )
 
-// Values of their enumerations.
+// Values of the messages' enumerations.
 const (
 	typeBegin   = 1 // TrackEvent.Type
 	typeEnd     = 2

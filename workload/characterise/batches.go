@@ -7,14 +7,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// mostBatches and leastBatches are of how many batches a rate's confidence is formed.
+// mostBatches and leastBatches bound the number of batches behind a rate's confidence interval.
 const (
 	mostBatches  = 64
 	leastBatches = 8
 )
 
-// batches are bytes in equal lengths of time from the first request on. When they do not reach any further, each
-// becomes twice as long.
+// batches are byte counts of equal time intervals, starting at the first request. When the time exceeds the last batch,
+// the interval doubles.
 type batches struct {
 	length units.Duration
 	bytes  [mostBatches]int64
@@ -35,9 +35,9 @@ func (b *batches) add(since units.Duration, bytes int64) {
 	b.bytes[since/b.length] += bytes
 }
 
-// within is half of the interval that the mean rate is in with 95 % confidence, as a share of it: Student's t over
-// the batches that the span covers, as if they were independent. NaN with fewer than eight, or if nothing was
-// written.
+// within is half the width of the 95 % confidence interval of the mean rate, as a fraction of the rate: Student's t
+// over the batches that the span covers, assuming independence. It is NaN with fewer than eight batches or without
+// writes.
 func (b *batches) within(span units.Duration) float64 {
 	n := 0
 	if b.length > 0 {

@@ -11,12 +11,12 @@ import (
 	"farflash/workload/characterise"
 )
 
-// TestWriteRateWithin: how far the written bytes a day can be off, against batches formed by hand.
+// TestWriteRateWithin compares the confidence interval of the write rate with batches formed by hand.
 func TestWriteRateWithin(t *testing.T) {
 	meter := func(seconds int64, bytes func(second int64) int64) characterise.Result {
 		m := characterise.New()
-		for s := range seconds + 1 { // the last ends the span
-			for _, op := range []block.Op{block.Write, block.Read} { // reads count for nothing
+		for s := range seconds + 1 { // the last one ends the span
+			for _, op := range []block.Op{block.Write, block.Read} { // reads must not count
 				m.Add(&workload.Record{Time: 5*units.Second + units.Duration(s)*units.Second, Offset: s << 20,
 					Size: bytes(s), Op: op, Response: workload.NoResponse})
 			}

@@ -1,18 +1,18 @@
 // Package characterise measures a workload in one pass: counts and mix, moments and correlation of sizes and
-// inter-arrival times, how sequential it is, what it touches, and its peak and daily rates.
+// inter-arrival times, sequentiality, footprint, and peak and daily rates.
 //
-// The main types are [Meter], which is fed one record at a time, and [Result], which it yields; [Run] does both for a
-// whole [workload.Source]. Result marshals to the JSON that `farflash trace info --json` prints.
+// The main types are [Meter], which takes one record at a time, and its [Result]; [Run] does both for a whole
+// [workload.Source]. Result marshals to the JSON that `farflash trace info --json` prints.
 //
-// The estimators: moments are those of the population (divided by n), skewness is m3/m2^1.5, and the lag-1
-// autocorrelation is the sum of (x[i]-mean)(x[i+1]-mean) over that of (x[i]-mean)^2. All are updated record by record
-// about the running mean (Welford; Pébay, SAND2008-6212), so that long traces lose no digits. Inter-arrival times are
-// those between requests of one kind.
+// Estimators: moments are those of the population (divided by n), skewness is m3/m2^1.5, and the lag-1 autocorrelation
+// is the sum of (x[i]-mean)(x[i+1]-mean) over that of (x[i]-mean)^2. All are updated per record about the running mean
+// (Welford; Pébay, SAND2008-6212), so long traces lose no precision. Inter-arrival times are between requests of the
+// same kind.
 //
-// Memory is that of the footprint: 80 B or so for each MiB of address space touched, and 256 B more for a MiB that
-// was touched in pieces other than whole 4 KiB blocks. Everything else is constant.
+// Memory is proportional to the footprint: about 80 B per MiB of address space touched, plus 256 B for a MiB touched in
+// pieces other than whole 4 KiB blocks. Everything else is constant.
 //
-// What it leaves out: stack distances, and burstiness beyond lag 1.
+// The package leaves out stack distances, and burstiness beyond lag 1.
 package characterise
 
 import (
@@ -28,16 +28,16 @@ import (
 	"farflash/workload"
 )
 
-// Figure holds the moments of a sequence. Those that do not exist (of a constant, or of too few) are NaN, and null in
+// Figure holds the moments of a sequence. Undefined ones (of a constant, or of too few values) are NaN, and null in
 // JSON.
 type Figure struct {
 	Mean     Number `json:"mean"`
 	SCV      Number `json:"scv"`      // variance over squared mean
 	Skewness Number `json:"skewness"` // third central moment over the variance to 3/2
-	ACF1     Number `json:"acf1"`     // autocorrelation of neighbours
+	ACF1     Number `json:"acf1"`     // autocorrelation of successive values
 }
 
-// Sequential holds the share of bytes that belong to sequential runs, with so many streams told apart.
+// Sequential holds the share of bytes in sequential runs, with 1, 8 and 32 streams followed.
 type Sequential struct {
 	One       Number `json:"1"`
 	Eight     Number `json:"8"`
@@ -51,39 +51,40 @@ type Side struct {
 	Size            Figure     `json:"size"` // bytes
 	SizeMin         int64      `json:"size_min"`
 	SizeMax         int64      `json:"size_max"`
-	SizeGranule     int64      `json:"size_granule"` // the largest power of two that divides every size; 0 of none
-	Alignment       int64      `json:"alignment"`    // the same of the offsets; 0 when all are zero
+	SizeGranule     int64      `json:"size_granule"` // largest power of two that divides every size; 0: no requests
+	Alignment       int64      `json:"alignment"`    // the same for the offsets; 0 if all are zero
 	Interarrival    Figure     `json:"interarrival"` // us
 	SequentialRatio Sequential `json:"sequential_ratio"`
 }
 
-// Result is what a workload is like.
+// Result is the characterisation of a workload.
 type Result struct {
 	Format     string  `json:"format"`
 	Requests   int64   `json:"requests"`
-	Span       float64 `json:"span_s"`       // s from the first request to the last
-	OutOfOrder int64   `json:"out_of_order"` // requests filed behind a later one
+	Span       float64 `json:"span_s"`       // seconds from the first request to the last
+	OutOfOrder int64   `json:"out_of_order"` // requests recorded after a later one
 	Reads      Side    `json:"reads"`
 	Writes     Side    `json:"writes"`
 	Trims      int64   `json:"trims"`
 	Flushes    int64   `json:"flushes"`
 	Volumes    int64   `json:"volumes"`
-	PerVolume  []Share `json:"per_volume,omitempty"` // of more than one: each, the busiest first
-	// distinct bytes read, written or trimmed, in whole 512-byte sectors
+	PerVolume  []Share `json:"per_volume,omitempty"` // with more than one volume: each, the busiest first
+	// Footprint is the number of distinct bytes read, written or trimmed, in whole 512-byte sectors.
 	Footprint       int64  `json:"footprint"`
 	WriteFootprint  int64  `json:"write_footprint"`    // distinct bytes written
-	HighestByte     int64  `json:"highest_byte"`       // the end of the highest request of any volume
-	WriteRatePerDay Number `json:"write_rate_per_day"` // bytes written over the span, in bytes a day
-	// half of its 95 % confidence interval, as a share of it; of batches of 1 s and more
+	HighestByte     int64  `json:"highest_byte"`       // end of the highest request on any volume
+	WriteRatePerDay Number `json:"write_rate_per_day"` // bytes written over the span, in bytes per day
+	// WriteRateWithin is half the width of its 95 % confidence interval, as a fraction of it, from batches of 1 s or
+	// longer.
 	WriteRateWithin Number `json:"write_rate_within"`
-	PeakIOPS        Number `json:"peak_iops_5min"` // of the busiest 5 minutes, counted from the first request
+	PeakIOPS        Number `json:"peak_iops_5min"` // in the busiest 5 minutes, counted from the first request
 	Skipped         int64  `json:"skipped"`        // bad records left out
 }
 
-// Share is what one volume has of a workload.
+// Share is one volume's part of a workload.
 type Share struct {
-	ID          uint32 `json:"-"`    // the record's
-	Name        string `json:"name"` // the source's, where it has any; the number else
+	ID          uint32 `json:"-"`    // the record's volume
+	Name        string `json:"name"` // the source's name for it, or else the number
 	Requests    int64  `json:"requests"`
 	ReadBytes   int64  `json:"read_bytes"`
 	WriteBytes  int64  `json:"write_bytes"`
@@ -96,7 +97,7 @@ type Number float64
 // PeakWindow is the window of Result.PeakIOPS.
 const PeakWindow = 300 * units.Second
 
-// Meter measures a workload as it goes by.
+// Meter measures a workload incrementally.
 type Meter struct {
 	sides    [2]side // by block.Read, block.Write
 	trims    int64
@@ -105,19 +106,19 @@ type Meter struct {
 	first    units.Duration
 	last     units.Duration
 	disorder int64
-	batches  batches // of written bytes
+	batches  batches // bytes written
 	touched  footprint
 	written  footprint
 	highest  int64
 	peak     int64
-	window   int64 // the number of the window being counted
+	window   int64 // index of the current window
 	inWindow int64
-	volumes  map[uint32]int32 // in shares
+	volumes  map[uint32]int32 // index in shares
 	shares   []Share
-	of       int32 // the share of the last record
+	of       int32 // index of the share of the last record
 }
 
-// side measures the requests of one kind.
+// side measures the requests of one operation.
 type side struct {
 	count   int64
 	bytes   int64
@@ -126,8 +127,8 @@ type side struct {
 	last    units.Duration
 	least   int64
 	most    int64
-	sizeOr  int64 // every bit that a size has
-	placeOr int64 // every bit that an offset has
+	sizeOr  int64 // union of the bits of all sizes
+	placeOr int64 // union of the bits of all offsets
 	streams [3]streams
 }
 
@@ -140,7 +141,7 @@ func New() *Meter {
 	return m
 }
 
-// Add measures one record. Times may run backwards, which is counted; the span then reaches to the latest.
+// Add measures one record. Times that run backwards are counted; the span extends to the latest time.
 func (m *Meter) Add(r *workload.Record) {
 	switch {
 	case m.requests == 0:
@@ -158,7 +159,7 @@ func (m *Meter) Add(r *workload.Record) {
 	case block.Flush:
 		m.flushes++
 		return
-	case block.Reset, block.Finish, block.Open, block.Close: // they move no data
+	case block.Reset, block.Finish, block.Open, block.Close: // these move no data
 		return
 	case block.Trim:
 		m.trims++
@@ -175,7 +176,7 @@ func (m *Meter) Add(r *workload.Record) {
 	m.touched.add(r.Volume, r.Offset, r.Size)
 }
 
-// share is what a volume has so far.
+// share returns the figures of a volume so far.
 func (m *Meter) share(volume uint32) *Share {
 	if len(m.shares) > 0 && m.shares[m.of].ID == volume {
 		return &m.shares[m.of]
@@ -242,7 +243,7 @@ func (m *Meter) Result() Result {
 	}
 	if span > 0 {
 		res.WriteRatePerDay = Number(float64(m.sides[1].bytes) / span.Seconds() * units.Day.Seconds())
-		// A workload shorter than the window has its mean rate as its peak.
+		// The peak of a workload shorter than the window is its mean rate.
 		res.PeakIOPS = Number(float64(m.peak) / min(span, PeakWindow).Seconds())
 	}
 	return res
@@ -266,11 +267,11 @@ func (s *side) result() Side {
 	}
 }
 
-// disordered and skipping are what a source may tell about the file behind it, which re-sorting and skipping hide.
+// disordered and skipping are implemented by sources that know facts about their file which sorting and skipping hide.
 type disordered interface{ OutOfOrder() int64 }
 type skipping interface{ Skipped() int64 }
 
-// naming is a source that has names for its volumes.
+// naming is implemented by sources that have names for their volumes.
 type naming interface{ VolumeName(uint32) string }
 
 // Run measures src to its end.

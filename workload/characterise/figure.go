@@ -7,7 +7,7 @@ import (
 	"farflash/numeric/stats"
 )
 
-// figureOf returns the population's figures.
+// figureOf returns the population's moments.
 func figureOf(m *stats.Moments) Figure {
 	nan := Number(math.NaN())
 	f := Figure{nan, nan, nan, nan}

@@ -2,8 +2,8 @@ package characterise
 
 import "math/bits"
 
-// footprint is a set of 512-byte sectors of any number of volumes: a bit for each 4 KiB block that is in it as a
-// whole, and a byte for each block of those MiB that have others.
+// footprint is a set of 512-byte sectors of any number of volumes: a bit for each 4 KiB block that is completely
+// contained, and a byte per block for each MiB that has partial ones.
 type footprint struct {
 	regions map[region]*marks
 	sectors int64
@@ -11,7 +11,7 @@ type footprint struct {
 	marks   *marks // of the region last touched
 }
 
-// region is a MiB of a volume.
+// region is one MiB of a volume.
 type region struct {
 	index  int64
 	volume uint32
@@ -28,7 +28,7 @@ const (
 
 type marks struct {
 	whole  [blocks / 64]uint64
-	pieces *[blocks]uint8 // nil until a block is touched in part
+	pieces *[blocks]uint8 // nil until a block is partly touched
 }
 
 func (f *footprint) add(volume uint32, offset, size int64) {

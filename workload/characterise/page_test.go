@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/validation/traces.md")
 
-// TestPage holds the tables of docs/validation/traces.md to what the samples have; TestPublishedStatistics holds the
-// same figures to the other program's.
+// TestPage verifies the tables of docs/validation/traces.md against the samples; TestPublishedStatistics verifies the
+// same figures against another program's.
 func TestPage(t *testing.T) {
 	const page = "../../docs/validation/traces.md"
 	moments := golden.Head("sample", "", ">count", ">mean size", ">SCV", ">skewness", ">lag-1", ">mean inter-arrival",
@@ -69,7 +69,7 @@ func shareRow(name string, r characterise.Result) string {
 	return golden.Row(name, cell(float64(s.One)), cell(float64(s.Eight)), cell(float64(s.ThirtyTwo)))
 }
 
-// grouped is a number with so many decimals and a comma at each thousand, nothing if it is none.
+// grouped formats a number with this many decimals and a comma at each thousand; "" if it is NaN.
 func grouped(x float64, decimals int) string {
 	if math.IsNaN(x) {
 		return ""

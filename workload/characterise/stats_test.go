@@ -26,7 +26,7 @@ import (
 var published = map[string]struct {
 	file    string
 	options trace.Options
-	sorted  bool // the figures are of the recorded stamps, sorted
+	sorted  bool // the figures are for the recorded timestamps, sorted
 }{
 	"msr hm_0 sample":      {file: "msr/hm_0-sample-1000.csv"},
 	"systor traces sample": {file: "systor17/systor17-traces-sample.csv.gz"},
@@ -105,7 +105,7 @@ func compareSide(t *testing.T, name string, s characterise.Side, line string) {
 	}
 }
 
-// same compares a figure with a printed one, to the last digit that is printed.
+// same compares a figure with a printed one, to the last printed digit.
 func same(t *testing.T, name string, got float64, want string) {
 	t.Helper()
 	decimals := 0
@@ -150,8 +150,8 @@ func measure(t *testing.T, path string, options trace.Options, sorted bool) char
 	return res
 }
 
-// TestPublishedSequentialRatios compares the sequential shares of written bytes with the table at the end of
-// STATS.txt. That of Tencent is in file order.
+// TestPublishedSequentialRatios compares the sequential shares of written bytes with the table at the end of STATS.txt.
+// Tencent's is in file order.
 func TestPublishedSequentialRatios(t *testing.T) {
 	data, err := os.ReadFile(inputs.Path(t, "data/STATS.txt"))
 	if err != nil {
@@ -233,7 +233,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// TestMemoryOfTheFootprint touches 64 GiB in whole blocks and checks what the package comment says of it.
+// TestMemoryOfTheFootprint touches 64 GiB in whole blocks and verifies the memory use that the package comment gives.
 func TestMemoryOfTheFootprint(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

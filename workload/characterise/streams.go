@@ -2,15 +2,15 @@ package characterise
 
 import "math"
 
-// streams counts how many bytes belong to sequential runs when so many runs can be followed at once.
+// streams counts the bytes in sequential runs when up to atMost runs are followed at once.
 //
-// A stream expects the address behind its last request. A request at an expected address continues that stream: its
-// bytes count, and so do those of the run's first request when it is the second. Any other request begins a stream;
-// when there are too many, the least recently used ends. Two streams that come to expect one address become one: the
-// one that a new run joins is as recent as the run, the one that a continued run joins keeps its age. Volumes are not
-// told apart, as a drive that holds them side by side would not.
+// A stream expects the address after its last request. A request at an expected address continues that stream: its
+// bytes count and, if it is the second of the run, so do those of the first. Any other request starts a stream; if
+// there are too many, the least recently used one ends. Two streams that expect the same address become one: if a new
+// run joins, the stream becomes as recent as that run; if a continued run joins, the stream keeps its age. Volumes are
+// not distinguished, as by a drive that holds them side by side.
 type streams struct {
-	list   []stream // from the most recently used
+	list   []stream // most recently used first
 	bytes  int64
 	atMost int
 }
@@ -71,7 +71,7 @@ func (s *streams) push(run stream) {
 	s.list[0] = run
 }
 
-// ratio returns the share of all bytes; of none it is NaN.
+// ratio returns the fraction of all bytes that is sequential; NaN if there are none.
 func (s *streams) ratio(all int64) Number {
 	if all == 0 {
 		return Number(math.NaN())

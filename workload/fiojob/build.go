@@ -12,7 +12,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// ignored are options that concern fio itself or what it reports.
+// ignored are options that concern fio itself or its reports.
 var ignored = map[string]bool{
 	"group_reporting": true, "description": true, "name": true, "directory": true, "filename_format": true,
 	"thread": true, "fallocate": true,
@@ -36,14 +36,14 @@ var ignored = map[string]bool{
 	"iodepth_low": true, "direct": true, "buffered": true,
 }
 
-// asynchronous are the engines that keep more than one request under way.
+// asynchronous are the engines that can keep several requests outstanding.
 var asynchronous = map[string]bool{
 	"libaio": true, "io_uring": true, "io_uring_cmd": true, "posixaio": true, "windowsaio": true, "solarisaio": true,
 	"sg": true, "guasi": true, "null": true,
 	"rbd": true, "nbd": true, "libblkio": true, "xnvme": true, "http": true,
 }
 
-// synchronous are those that keep one.
+// synchronous are the engines that keep one request outstanding.
 var synchronous = map[string]bool{
 	"sync": true, "psync": true, "vsync": true, "pvsync": true, "pvsync2": true, "mmap": true,
 }
@@ -56,7 +56,7 @@ type builder struct {
 	kbBase int64
 }
 
-// synonyms maps other spellings of an option to the one that is looked up.
+// synonyms maps alternative spellings of an option to the canonical one.
 var synonyms = map[string]string{"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange",
 	"blockalign": "ba", "io_limit": "io_size", "wait_for_previous": "stonewall"}
 
@@ -70,8 +70,7 @@ func (b *builder) fail(s setting, format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf("%s:%d: %s", b.file, s.line, fmt.Sprintf(format, args...)))
 }
 
-// nearest is the option that a misspelt one was probably meant to be. Options of fio itself that are not supported
-// are not misspelt ones.
+// nearest returns the option that a misspelt one probably meant. Unsupported options of fio itself are not misspelt.
 func nearest(name string) string {
 	if unsupported[name] || len(name) < 3 {
 		return ""
@@ -105,7 +104,7 @@ var unsupported = map[string]bool{
 	"readonly": true, "offset_align": true, "cmdprio_percentage": true,
 }
 
-// build makes a job of a section, and reports all its mistakes.
+// build makes a job from a section, and reports all its mistakes.
 func build(s section, file string) (Job, []error) {
 	b := builder{file: file, values: make(map[string]setting), kbBase: 1024}
 	known := make(map[string]bool)
@@ -162,10 +161,10 @@ func (b *builder) job(job *Job) {
 	}
 }
 
-// random reports whether the job draws addresses.
+// random reports whether the job draws random addresses.
 func (b *builder) random() bool { return strings.HasPrefix(b.values["rw"].value, "rand") }
 
-// flows sets sizes, addresses and the mix.
+// flows sets sizes, addresses and the read fraction.
 func (b *builder) flows(job *Job) {
 	rw, ok := b.values["rw"]
 	if !ok {
@@ -221,8 +220,8 @@ func (b *builder) flows(job *Job) {
 	}
 }
 
-// addresses reads size, offset, alignment and distribution. A space of 0 stands for what the volume will turn out to
-// have.
+// addresses reads size, offset, alignment and distribution. A space of 0 stands for the volume's capacity, which is not
+// known yet.
 func (b *builder) addresses(job *Job) synth.Addresses {
 	a := synth.Addresses{Start: b.size("offset"), Align: b.size("ba")}
 	if s, ok := b.values["size"]; ok && strings.HasSuffix(s.value, "%") {
@@ -282,7 +281,7 @@ func (b *builder) addresses(job *Job) synth.Addresses {
 	return a
 }
 
-// pace reads what makes the job an open or a closed loop.
+// pace decides between an open and a closed loop.
 func (b *builder) pace(job *Job) {
 	cfg := &job.config
 	depth := int(b.integer("iodepth", 1, 1, 65535))
@@ -326,8 +325,8 @@ func (b *builder) pace(job *Job) {
 	b.rates(job, rate, kind)
 }
 
-// rates reads rate_iops or rate, one for all or one for reads and one for writes. A rate in bytes is one of requests
-// of the mean size.
+// rates reads rate_iops or rate: one value for both, or one for reads and one for writes. A byte rate is converted to
+// requests of the mean size.
 func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 	cfg := &job.config
 	interarrival := func(text string, of *synth.Flow) synth.Interarrival {
@@ -352,7 +351,7 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 		b.fail(s, "%s=%s: give one rate, or one for reads and one for writes", s.name, s.value)
 		return
 	}
-	// In fio one number limits reads and writes each.
+	// As in fio, a single number limits reads and writes each.
 	flows := []*synth.Flow{cfg.Reads, cfg.Writes}
 	for i, flow := range flows {
 		if flow != nil {
@@ -360,7 +359,7 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 		}
 	}
 	if cfg.Reads != nil && cfg.Writes != nil {
-		// Reads and writes have a rate each, which decides the mix.
+		// The separate rates of reads and writes determine the mix.
 		cfg.ReadFraction = 0
 		_, read := b.values["rwmixread"]
 		_, write := b.values["rwmixwrite"]
@@ -384,7 +383,7 @@ func (b *builder) time(job *Job) {
 	}
 }
 
-// integer reads a whole number within bounds; without the option it is the fallback.
+// integer reads an integer within bounds; fallback without the option.
 func (b *builder) integer(name string, fallback, low, high int64) int64 {
 	s, ok := b.values[name]
 	if !ok {
@@ -398,7 +397,7 @@ func (b *builder) integer(name string, fallback, low, high int64) int64 {
 	return v
 }
 
-// size reads a size; without the option it is 0.
+// size reads a size; 0 without the option.
 func (b *builder) size(name string) units.Bytes {
 	s, ok := b.values[name]
 	if !ok {
@@ -411,7 +410,7 @@ func (b *builder) size(name string) units.Bytes {
 	return units.Bytes(v)
 }
 
-// duration reads a time; without the option it is 0.
+// duration reads a duration; 0 without the option.
 func (b *builder) duration(name string) units.Duration {
 	s, ok := b.values[name]
 	if !ok {

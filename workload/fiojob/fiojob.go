@@ -1,15 +1,14 @@
 // Package fiojob reads a documented subset of fio's job files as synthetic workloads.
 //
-// The main function is [Parse], which returns a [Job] for each job section. A job is a closed loop of iodepth
-// requests, or with rate_iops an open one. The options that are understood are listed under [Options]; those that
-// only concern how fio itself works or reports are accepted and ignored; everything else is refused by name, file and
-// line, because leaving it out would measure something else than was asked. Numbers follow fio's rules, in which 4k
-// is 4096 and 4ki is 4000 unless kb_base=1000 turns that around.
+// [Parse] returns a [Job] for each job section. A job is a closed loop of iodepth requests or, with rate_iops, an open
+// loop. The supported options are listed by [Options]; those that concern only fio's internals or its reports are
+// accepted and ignored; everything else is refused by name, file and line, because ignoring it would measure a
+// different workload. Numbers follow fio's rules: 4k is 4096 and 4ki is 4000, unless kb_base=1000 reverses that.
 //
-// Where a job means something else here than in fio, a note of the job says so: addresses are drawn independently,
-// where fio visits every block once unless norandommap is given, and the page cache is not modelled. The option
-// semantics are those of fio's HOWTO (version 3.33). What it leaves out: verification, bursts, and other dependencies
-// between jobs.
+// Where a job behaves differently here than in fio, one of its notes says so: addresses are drawn independently,
+// whereas fio visits every block once unless norandommap is given, and the page cache is not modelled. The option
+// semantics are those of fio's HOWTO (version 3.33). The package leaves out verification, bursts, and other
+// dependencies between jobs.
 package fiojob
 
 import (
@@ -27,26 +26,26 @@ import (
 // Job is one job section.
 type Job struct {
 	Name   string
-	Line   int            // of its heading
-	Copies int            // numjobs: so many equal jobs at once, each with its own seed
-	Stride units.Bytes    // offset_increment: how far each copy's start lies behind the one before it
+	Line   int            // line of its heading
+	Copies int            // numjobs: number of identical concurrent jobs, each with its own seed
+	Stride units.Bytes    // offset_increment: distance between the starts of successive copies
 	Ramp   units.Duration // ramp_time: warm-up that is not measured
-	Notes  []string       // what means something else than in fio
+	Notes  []string       // differences from fio
 	Order
 	config  synth.Config
-	part    units.Fraction // of the volume, where size is a percentage; 0: size is absolute, or the rest of the volume
-	amount  units.Bytes    // bytes to move; 0: the size
-	forTime bool           // run for the duration, not until the size is moved
+	part    units.Fraction // fraction of the volume, if size is a percentage; 0: absolute, or the rest of the volume
+	amount  units.Bytes    // bytes to transfer; 0: the size
+	forTime bool           // run for the duration, not until the size is transferred
 	count   int64          // number_ios; 0: by amount
-	loops   int64          // how often that is moved
+	loops   int64          // repetitions of that
 }
 
-// Order is when a job's requests come beside what it asks for.
+// Order is the timing of a job's requests relative to other jobs and to its own completions.
 type Order struct {
-	Wave       int            // stonewall and wait_for_previous: it begins when the jobs of the wave before have ended
-	Think      units.Duration // thinktime: how long it pauses
-	ThinkEvery int            // thinktime_blocks: after how many requests, once they have completed
-	FlushEvery int64          // fsync, fdatasync: after how many writes it flushes
+	Wave       int            // stonewall and wait_for_previous: starts when all jobs of the previous wave have ended
+	Think      units.Duration // thinktime: length of a pause
+	ThinkEvery int            // thinktime_blocks: completed requests between pauses
+	FlushEvery int64          // fsync, fdatasync: writes between flushes
 }
 
 // Options lists the options that shape a job.
@@ -60,7 +59,7 @@ func Options() []string {
 		"loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
 }
 
-// Config returns the workload of copy number i (from 0) of the job, on a volume of the given capacity.
+// Config returns the workload of copy i (from 0) of the job, on a volume of the given capacity.
 func (j *Job) Config(copy int, capacity units.Bytes) (synth.Config, error) {
 	cfg := j.config
 	cfg.Name = fmt.Sprintf("fio/%s[%d]", j.Name, copy)
@@ -101,7 +100,7 @@ func (j *Job) Config(copy int, capacity units.Bytes) (synth.Config, error) {
 	return cfg, nil
 }
 
-// meanSize returns the mean bytes of a request.
+// meanSize returns the mean request size in bytes.
 func (j *Job) meanSize() float64 {
 	c := &j.config
 	switch {
@@ -114,20 +113,20 @@ func (j *Job) meanSize() float64 {
 	return float64(read*c.Reads.Size.Average()) + float64((1-read)*c.Writes.Size.Average())
 }
 
-// setting is an option as it stands in the file.
+// setting is an option as written in the file.
 type setting struct {
 	name, value string
 	line        int
 }
 
-// section is a job's heading with all settings that hold for it, in order.
+// section is a job's heading with all settings that apply to it, in order.
 type section struct {
 	name     string
 	line     int
 	settings []setting
 }
 
-// Parse reads a job file; name stands for it in errors. All mistakes are reported, joined.
+// Parse reads a job file; name identifies it in errors. All mistakes are reported, joined.
 func Parse(r io.Reader, name string) ([]Job, error) {
 	sections, err := split(r, name)
 	if err != nil {
@@ -140,11 +139,11 @@ func Parse(r io.Reader, name string) ([]Job, error) {
 	for _, s := range sections {
 		job, errs := build(s, name)
 		if job.Wave > 0 && len(jobs) > 0 {
-			wave++ // whoever builds a wall waits for all before it
+			wave++ // a stonewall waits for all jobs before it
 		}
 		job.Wave = wave
 		for _, e := range errs {
-			// A mistake in [global] is one mistake, however many jobs inherit it.
+			// Report a mistake in [global] once, however many jobs inherit it.
 			if !seen[e.Error()] {
 				seen[e.Error()] = true
 				problems = append(problems, e)
@@ -161,10 +160,10 @@ func Parse(r io.Reader, name string) ([]Job, error) {
 	return jobs, nil
 }
 
-// maxJobs bounds the jobs of a file: each becomes a flow of requests.
+// maxJobs limits the jobs of a file, each of which becomes a flow of requests.
 const maxJobs = 4096
 
-// split reads the sections. Each [global] section adds to what the sections behind it begin with.
+// split reads the sections. Each [global] section adds to the initial settings of the sections after it.
 func split(r io.Reader, name string) ([]section, error) {
 	var sections []section
 	var global []setting
@@ -221,7 +220,7 @@ func split(r io.Reader, name string) ([]section, error) {
 	return sections, nil
 }
 
-// size reads a size by fio's rules: a number with an optional prefix, k, m, g, t or p, behind which may stand i and b.
+// size parses a size by fio's rules: a number with an optional prefix k, m, g, t or p, optionally followed by i and b.
 func size(text string, kbBase int64) (int64, error) {
 	lower := strings.ToLower(text)
 	i := 0
@@ -249,7 +248,7 @@ func size(text string, kbBase int64) (int64, error) {
 	if power == 0 || rest != "" {
 		return 0, fmt.Errorf("%q is not a size; the suffixes are k, m, g, t and p", text)
 	}
-	// With a base of 1024 fio gives the SI and the IEC prefixes each other's meaning, for the sake of old job files.
+	// With a base of 1024, fio swaps the meanings of SI and IEC prefixes, for compatibility with old job files.
 	factor := int64(1000)
 	if binary != (kbBase == 1024) {
 		factor = 1024
@@ -263,7 +262,7 @@ func size(text string, kbBase int64) (int64, error) {
 	return v, nil
 }
 
-// duration reads a time by fio's rules: seconds, or with a suffix d, h, m, s, ms or us.
+// duration parses a time by fio's rules: seconds, or with a suffix d, h, m, s, ms or us.
 func duration(text string) (units.Duration, error) {
 	lower := strings.ToLower(text)
 	i := 0

@@ -181,7 +181,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string][2]int64{ // kb_base 1024, 1000
+	for text, want := range map[string][2]int64{ // results with kb_base 1024 and 1000
 		"512": {512, 512}, "4k": {4096, 4000}, "4K": {4096, 4000}, "4kb": {4096, 4000}, "4ki": {4000, 4096},
 		"4KiB": {4000, 4096},
 		"2m":   {2 << 20, 2e6}, "1g": {1 << 30, 1e9}, "1t": {1 << 40, 1e12}, "1p": {1 << 50, 1e15}, "7b": {7, 7},

@@ -8,15 +8,14 @@ import (
 	"farflash/workload/synth"
 )
 
-// blockSize is how large the requests of a direction are: one size, or a mixture whose least is what addresses are
-// aligned to.
+// blockSize is the request size of one direction: a single size, or a mixture whose smallest size is the alignment.
 type blockSize struct {
 	least int64
 	mix   synth.Mix
 }
 
-// blockSizes reads bs, bsrange or bssplit: one for all, or one for reads and one for writes. As in fio bssplit comes
-// before bsrange, and that before bs.
+// blockSizes reads bs, bsrange or bssplit: one value for both directions, or one for reads and one for writes. As in
+// fio, bssplit takes precedence over bsrange, and bsrange over bs.
 func (b *builder) blockSizes() (read, write blockSize) {
 	both := []blockSize{{least: 4096}, {least: 4096}}
 	of := func(s setting, what string, f func(text string) blockSize) {
@@ -43,7 +42,7 @@ func (b *builder) blockSizes() (read, write blockSize) {
 	return both[0], both[1]
 }
 
-// block reads a size of requests.
+// block reads a request size.
 func (b *builder) block(s setting, text string) int64 {
 	v, err := size(text, b.kbBase)
 	switch {
@@ -57,8 +56,8 @@ func (b *builder) block(s setting, text string) int64 {
 	return 4096
 }
 
-// sizeRange reads 4k-64k: as in fio, which rounds a draw down to a multiple of the least size, all multiples of that
-// are as likely.
+// sizeRange reads a range such as 4k-64k. As in fio, which rounds a draw down to a multiple of the smallest size, all
+// multiples of it are equally likely.
 func (b *builder) sizeRange(s setting, text string) blockSize {
 	low, high, ok := strings.Cut(text, "-")
 	if !ok {
@@ -78,7 +77,7 @@ func (b *builder) sizeRange(s setting, text string) blockSize {
 	return blockSize{least: x}
 }
 
-// split reads 4k/60:64k/40, in which sizes without a share divide what is left.
+// split reads a split such as 4k/60:64k/40; sizes without a share divide the remainder.
 func (b *builder) split(s setting, text string) blockSize {
 	var parts []string
 	least := int64(1) << 62
@@ -100,10 +99,10 @@ func (b *builder) split(s setting, text string) blockSize {
 	return blockSize{least, mix}
 }
 
-// order reads what makes a job wait and flush.
+// order reads the options that make a job wait or flush.
 func (b *builder) order(job *Job) {
 	if s, ok := b.values["stonewall"]; ok && s.value != "0" {
-		job.Wave = 1 // Parse counts them
+		job.Wave = 1 // Parse numbers the waves
 	}
 	b.think(job)
 	for _, name := range []string{"fsync", "fdatasync"} {
@@ -145,7 +144,7 @@ func (b *builder) think(job *Job) {
 	}
 }
 
-// files is how many files a job has. As in fio they have equal parts of its size, and requests go to them in turn.
+// files is the number of files of a job. As in fio, they have equal parts of its size, and requests go to them in turn.
 func (b *builder) files(job *Job) int {
 	s, ok := b.values["filename"]
 	if !ok {

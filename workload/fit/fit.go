@@ -1,13 +1,12 @@
-// Package fit turns what [characterise] measured of a workload into the parameters with which [synth] makes one like
-// it.
+// Package fit turns the measurements of [characterise] into parameters with which [synth] generates a similar workload.
 //
-// The main function is [Synthetic]. Means, squared coefficients of variation, skewness and lag-1 autocorrelation are
-// matched as far as a hyperexponential, an MMPP(2) or a gamma distribution has them; where the measurements lie
-// outside of what these can have, the nearest is taken and a note says what was given up. Runs are matched by the
-// share of sequential bytes, the space by the footprint.
+// [Synthetic] is its main function. Mean, squared coefficient of variation, skewness and lag-1 autocorrelation are
+// matched as far as a hyperexponential, an MMPP(2) or a gamma distribution can have them; measurements outside the
+// feasible range are replaced by the nearest feasible ones, and a note records what was given up. Runs are matched by
+// the share of sequential bytes, the address space by the footprint.
 //
-// What it leaves out: trims and flushes, the popularity of addresses (they are uniform), dependence between reads and
-// writes, and correlation beyond lag 1.
+// The package leaves out trims and flushes, the popularity of addresses (they are uniform), dependence between reads
+// and writes, and correlation beyond lag 1.
 package fit
 
 import (
@@ -22,7 +21,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// Result is a synthetic workload and what it does not share with the measured one, one sentence each.
+// Result is a synthetic workload, with notes on how it differs from the measured one, one sentence each.
 type Result struct {
 	Config synth.Config
 	Notes  []string
@@ -37,7 +36,7 @@ func (f *fitter) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// Synthetic fits a synthetic workload with as many requests as were measured.
+// Synthetic fits a synthetic workload with the same number of requests.
 func Synthetic(m characterise.Result) (Result, error) {
 	var f fitter
 	cfg := synth.Config{Requests: m.Reads.Count + m.Writes.Count, Seed: 1}
@@ -71,8 +70,8 @@ func Synthetic(m characterise.Result) (Result, error) {
 	return Result{cfg, f.notes}, nil
 }
 
-// space finds how large a space of uniform addresses must be for the distinct bytes to come out as measured: when B
-// bytes fall at random on a space of M, M(1-exp(-B/M)) of it are touched.
+// space solves for the space of uniform addresses that reproduces the measured number of distinct bytes: B bytes at
+// random places in a space of M touch M(1-exp(-B/M)) of it.
 func (f *fitter) space(m *characterise.Result) units.Bytes {
 	bytes := float64(m.Reads.Bytes + m.Writes.Bytes)
 	distinct := float64(m.Footprint)
@@ -108,7 +107,7 @@ func (f *fitter) flow(op block.Op, side *characterise.Side, space units.Bytes) *
 	return flow
 }
 
-// shape finds the simplest distribution with the measured moments of n values.
+// shape returns the simplest distribution with the measured moments of n values.
 func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape {
 	scv, skewness, acf1 := float64(m.SCV), float64(m.Skewness), float64(m.ACF1)
 	noise := 2 / math.Sqrt(float64(n)) // two standard errors of the autocorrelation of independent values
@@ -116,7 +115,7 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 		return synth.Shape{Kind: synth.Constant}
 	}
 	if math.Abs(scv-1) <= noise*math.Sqrt2 && math.Abs(acf1) <= noise {
-		// The SCV of n exponential values has a standard error of sqrt(2/n) at the least.
+		// The SCV of n exponential values has a standard error of at least sqrt(2/n).
 		f.note("%s: an SCV of %.4g is 1 within its error: exponential", what, scv)
 		return synth.Shape{Kind: synth.Exponential}
 	}
@@ -155,7 +154,7 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 	return shape
 }
 
-// size fits sizes between the least and the largest measured.
+// size fits sizes between the measured minimum and maximum.
 func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 	sector := units.Sector
 	noted := len(f.notes)
@@ -177,7 +176,7 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 	}
 	fitted, scv := widen(size, float64(side.Size.SCV))
 	if fitted.Shape != size.Shape {
-		// What was said of the shape that clamping spoils holds no more, but for what became of the correlation.
+		// Notes about the shape that clamping spoils no longer apply, except those about correlation.
 		own := slices.DeleteFunc(slices.Clone(f.notes[noted:]),
 			func(n string) bool { return !strings.Contains(n, "autocorrelation") })
 		f.notes = append(f.notes[:noted], own...)
@@ -191,13 +190,13 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 	return fitted
 }
 
-// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured.
-// Asking for ever more does not give ever more: what a very uneven distribution has in its few huge values is clamped
-// away altogether. So the least that will do is looked for, first with balanced means, then with little skewness,
-// whose variance lies in many small sizes.
+// widen compensates for the variance lost to clamping: it raises the requested SCV until the clamped sizes have the
+// measured one. Raising it without bound does not help, because the variance of a very skewed distribution lies in a
+// few huge values, which clamping removes. So it searches for the smallest sufficient SCV, first with balanced means,
+// then with low skewness, whose variance lies in many small sizes.
 func widen(size synth.Size, want float64) (fitted synth.Size, scv float64) {
 	fitted, scv = size, clampedSCV(size)
-	for _, skewness := range []float64{0, 1.1} { // times the least there is; 0: balanced means
+	for _, skewness := range []float64{0, 1.1} { // multiples of the minimum skewness; 0: balanced means
 		if math.Abs(scv-want) <= 0.01*want {
 			break
 		}
@@ -208,7 +207,7 @@ func widen(size synth.Size, want float64) (fitted synth.Size, scv float64) {
 	return fitted, scv
 }
 
-// clampedSCV is the SCV of sizes as they are drawn, NaN if they cannot be.
+// clampedSCV is the SCV of the drawn sizes, NaN if they are infeasible.
 func clampedSCV(s synth.Size) float64 {
 	g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}},
 		QueueDepth: 1})
@@ -218,8 +217,7 @@ func clampedSCV(s synth.Size) float64 {
 	return g.Sizes(block.Read).SCV
 }
 
-// leastSCV looks for the least SCV to ask for so that the sizes drawn have the one that is wanted, or come nearest to
-// it.
+// leastSCV finds the smallest requested SCV for which the drawn sizes have the wanted one, or come nearest to it.
 func leastSCV(size synth.Size, want, skewness float64) (best synth.Size, got float64) {
 	got = math.Inf(1)
 	try := func(scv float64) float64 {
@@ -237,7 +235,7 @@ func leastSCV(size synth.Size, want, skewness float64) (best synth.Size, got flo
 	const step = 1.2
 	least := 1e-4
 	if size.ACF1 != 0 {
-		least = (1 + 1e-6) / (1 - 2*size.ACF1) // an MMPP(2) with that correlation has more
+		least = (1 + 1e-6) / (1 - 2*size.ACF1) // the minimum for an MMPP(2) with that correlation
 	}
 	for scv, before := least, math.NaN(); scv < 1e4; scv *= step {
 		v := try(scv)
@@ -271,7 +269,7 @@ func (f *fitter) addresses(name string, side *characterise.Side, space units.Byt
 		ratio   float64
 	}{{1, float64(side.SequentialRatio.One)}, {4, float64(side.SequentialRatio.Eight)},
 		{16, float64(side.SequentialRatio.ThirtyTwo)}}
-	// Half as many runs at once as could be followed, so that the ends of runs gone by leave room for those under way.
+	// Half as many concurrent runs as were followed, so that finished runs do not displace active ones.
 	for _, r := range ratios {
 		if r.ratio >= 0.95*ratios[2].ratio {
 			if r.ratio > 0 {

@@ -26,8 +26,8 @@ func measure(t *testing.T, cfg synth.Config) characterise.Result {
 	return res
 }
 
-// TestFitReturnsWhatWentIn synthesises, fits, and compares the fitted parameters with the original ones. Each figure
-// may differ by five of its standard errors, measured over replicates with other seeds, and by 1 % for the
+// TestFitReturnsWhatWentIn synthesises a workload, fits it, and compares the fitted parameters with the original ones.
+// Each figure may differ by five of its standard errors, measured over replicates with other seeds, plus 1 % for the
 // estimators' bias of order 1/n.
 func TestFitReturnsWhatWentIn(t *testing.T) {
 	const replicates, requests = 8, 150000
@@ -84,11 +84,11 @@ func TestFitReturnsWhatWentIn(t *testing.T) {
 		limit := 5*standardError + 0.01*w
 		switch name {
 		case "writes' size SCV":
-			// Rounding to 4 KiB adds a variance of 4096²/6 and clamping at the least size takes some away; the fit
-			// makes up for it.
+			// Rounding to 4 KiB adds a variance of 4096²/6, and clamping at the minimum size removes some; the fit
+			// compensates.
 			limit += 0.03 * w
 		case "space":
-			// The footprint says little of a space when few addresses are touched twice.
+			// The footprint determines a space poorly if few addresses are touched twice.
 			limit += 0.1 * w
 		}
 		if math.IsNaN(mean) || math.Abs(mean-w) > limit {
@@ -97,7 +97,7 @@ func TestFitReturnsWhatWentIn(t *testing.T) {
 	}
 }
 
-// TestFitOfAFitIsStable fits real traces, synthesises them, and compares what both measure.
+// TestFitOfRealTraces fits real traces, synthesises workloads from the fits, and compares the measurements of both.
 func TestFitOfRealTraces(t *testing.T) {
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
 		"tencent-cbs/cloud_storage-sample.bz2",
@@ -127,7 +127,7 @@ func TestFitOfRealTraces(t *testing.T) {
 			if pair.want.Count < 100 {
 				continue
 			}
-			// The mean size has a standard error of sqrt(SCV/n) of itself, more where sizes are correlated.
+			// The mean size has a relative standard error of sqrt(SCV/n), more if sizes are correlated.
 			limit := 0.01 + 10*math.Sqrt(float64(pair.want.Size.SCV)/float64(pair.want.Count))
 			if relative := math.Abs(float64(pair.got.Size.Mean/pair.want.Size.Mean) - 1); relative > limit {
 				t.Errorf("%s: %s of %v B become %v B", file, pair.name, pair.want.Size.Mean, pair.got.Size.Mean)
@@ -137,8 +137,8 @@ func TestFitOfRealTraces(t *testing.T) {
 }
 
 // TestSynthesisedTracesMeasureTheSame fits real traces, synthesises long ones from the fits and measures those: mean
-// and SCV of the sizes and of the inter-arrival times come back, within 2 % and five standard errors over replicates,
-// or a note says why not.
+// and SCV of sizes and inter-arrival times are reproduced, within 2 % and five standard errors over replicates, or a
+// note explains why not.
 func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 	const replicates = 6
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
@@ -244,7 +244,7 @@ func TestOddMeasurements(t *testing.T) {
 		"7 trims and flushes are left out":      func(r *characterise.Result) { r.Trims, r.Flushes = 3, 4 },
 		"5 volumes become one":                  func(r *characterise.Result) { r.Volumes = 5 },
 		"one request has no inter-arrival time": func(r *characterise.Result) { r.Writes = r.Reads; r.Writes.Count = 1 },
-		// No sizes from 4 KiB to 1 MiB with a mean of 64 KiB have more than (mean-least)(most-mean)/mean² = 14.06.
+		// Sizes from 4 KiB to 1 MiB with a mean of 64 KiB have an SCV of at most (mean-least)(most-mean)/mean² = 14.06.
 		"reads: sizes have an SCV of 10.88 instead of 40":                             func(r *characterise.Result) { r.Reads.Size = figure(65536, 40, 9, 0) },
 		"of which 3 is left once they are within 4KiB..1MiB; skewness is not matched": func(r *characterise.Result) { r.Reads.Size = figure(65536, 3, 3, 0) },
 		"reads: runs of 3.16 requests, 4 at once": func(r *characterise.Result) {

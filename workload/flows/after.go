@@ -8,19 +8,18 @@ import (
 	"farflash/numeric/units"
 )
 
-// Reactive is a source of which only the first flows begin by themselves; those that Next yields. The others begin
-// when something has ended.
+// Reactive is a source that yields only its first flows through Next. The others start when earlier flows end.
 type Reactive interface {
 	Source
-	// Ended is told of each flow of the source, as it was yielded, when its last byte has been delivered and, a
-	// second time, when its sender knows, and appends the flows that begin because of it to out. They start at that
-	// time or later.
+	// Ended must be called for each flow of the source, as it was yielded, when its last byte has been delivered and, a
+	// second time, when the sender has the last acknowledgement. It appends the flows that start because of it to out.
+	// They start at that time or later.
 	Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flow
-	// Left is how many flows are yet to begin, those that Next has yielded and that Ended has returned not counted.
+	// Left is the number of flows that neither Next nor Ended has returned yet.
 	Left() int
 }
 
-// Upon is what of another flow a flow waits for.
+// Upon is the end of another flow that a flow waits for.
 type Upon uint8
 
 // The two ends of a flow.
@@ -31,13 +30,13 @@ const (
 
 var uponNames = units.Names[Upon]{"delivered", "acknowledged"}
 
-// String is its name in scenarios.
+// String is the name in scenarios.
 func (u Upon) String() string { return uponNames.Name(u) }
 
 // MarshalText writes the name.
 func (u Upon) MarshalText() ([]byte, error) { return uponNames.Marshal(u) }
 
-// UnmarshalText reads a name.
+// UnmarshalText parses a name.
 func (u *Upon) UnmarshalText(text []byte) error { return uponNames.Unmarshal(text, u) }
 
 // sequel is a list in which flows wait for others.
@@ -45,14 +44,14 @@ type sequel struct {
 	sliceSource
 	all    []Flow // by number
 	delays []units.Duration
-	waits  []int32 // for how many each still waits
+	waits  []int32 // number of flows that each still waits for
 	upon   []Upon
-	first  []int32 // of each flow's sequels in next; one more at the end
+	first  []int32 // index in next of each flow's sequels; one extra element at the end
 	next   []int32
 	left   int
 }
 
-// newSequel makes a list of flows of which some wait for others; flows has them in the order of the list.
+// newSequel returns a list of flows, some of which wait for others; flows has them in list order.
 func newSequel(list []Entry, flows []Flow) (Source, error) {
 	number := map[string]int32{}
 	for i, e := range list {
@@ -109,7 +108,7 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 	return s, nil
 }
 
-// circle is a flow that never begins, -1 if all do.
+// circle returns a flow that never starts, or -1 if all do.
 func (s *sequel) circle() int {
 	waits := slices.Clone(s.waits)
 	var ready []int32
@@ -149,7 +148,7 @@ func (s *sequel) Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flo
 	return out
 }
 
-// later is a time after another, the end of time at most.
+// later adds two times, saturating at the end of time.
 func later(at, by units.Duration) units.Duration {
 	if by > math.MaxInt64-at {
 		return units.Forever

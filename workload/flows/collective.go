@@ -8,28 +8,28 @@ import (
 	"farflash/numeric/units"
 )
 
-// Collective is an operation of many hosts in steps. A host begins a step when it has received everything of the
-// steps before. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication
-// Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms", 2009). Computing
-// takes the time delay.
+// Collective is an operation of many hosts in steps. A host starts a step when it has received all data of the
+// preceding steps. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective
+// Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms",
+// 2009). Computation takes the time delay.
 type Collective struct {
-	// Operation is what the hosts do.
+	// Operation is the collective operation.
 	Operation Operation `yaml:"operation"`
-	// Algorithm is how they do it.
+	// Algorithm is the algorithm that performs it.
 	Algorithm Algorithm `yaml:"algorithm,omitempty"`
-	// Size is the data of each host; of an all-gather, the data that each has in the end.
+	// Size is the amount of data at each host; for an all-gather, the amount that each host has at the end.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are those that take part, in this order. Without them it is all.
+	// Hosts are the participants, in this order. Without them, all hosts participate.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Delay is the time that a host takes between receiving a step and beginning the next.
+	// Delay is the time between a host's receipt of a step and its start of the next.
 	Delay units.Duration `yaml:"delay,omitempty"`
 	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
-	// Pause is the time from the end of one round at all hosts to the start of the next.
+	// Pause is the time from the end of a round at all hosts to the start of the next.
 	Pause units.Duration `yaml:"pause,omitempty"`
 }
 
-// Operation is what a collective is for.
+// Operation is the kind of a collective.
 type Operation uint8
 
 // The operations.
@@ -37,31 +37,31 @@ const (
 	AllReduce     Operation = iota // each host gets the sum of all hosts' data
 	ReduceScatter                  // each host gets one part of the sum
 	AllGather                      // each host gets the parts of all hosts
-	AllToAllOf                     // each host sends a different part to each other host
+	AllToAllOf                     // each host sends different data to every other host
 	operations
 )
 
 var operationNames = units.Names[Operation]{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
 
-// String is its name in scenarios.
+// String is the name in scenarios.
 func (o Operation) String() string { return operationNames.Name(o) }
 
 // MarshalText writes the name.
 func (o Operation) MarshalText() ([]byte, error) { return operationNames.Marshal(o) }
 
-// UnmarshalText reads a name.
+// UnmarshalText parses a name.
 func (o *Operation) UnmarshalText(text []byte) error { return operationNames.Unmarshal(text, o) }
 
-// Algorithm is how a collective is done.
+// Algorithm is an algorithm of collectives.
 type Algorithm uint8
 
 // The algorithms.
 const (
-	// parts go from host to host around a ring; an all-to-all goes shift by shift: each host to its next, then to the
-	// one after that
+	// Ring passes parts from host to host around a ring; an all-to-all proceeds by shifts: each host sends to the next
+	// host, then to the one after that, and so on.
 	Ring Algorithm = iota
-	// partners at half the distance of the step before exchange half as much; the number of hosts must be a power of
-	// two
+	// HalvingDoubling halves the distance between partners, and the data they exchange, at every step. The number of
+	// hosts must be a power of two.
 	HalvingDoubling
 	Direct // every host sends to all others at once
 	algorithms
@@ -69,44 +69,44 @@ const (
 
 var algorithmNames = units.Names[Algorithm]{"ring", "halving-doubling", "direct"}
 
-// String is its name in scenarios.
+// String is the name in scenarios.
 func (a Algorithm) String() string { return algorithmNames.Name(a) }
 
 // MarshalText writes the name.
 func (a Algorithm) MarshalText() ([]byte, error) { return algorithmNames.Marshal(a) }
 
-// UnmarshalText reads a name.
+// UnmarshalText parses a name.
 func (a *Algorithm) UnmarshalText(text []byte) error { return algorithmNames.Unmarshal(text, a) }
 
-// Chorus is a collective that is being done. It is a Reactive.
+// Chorus is a running collective. It is a Reactive.
 type Chorus struct {
 	c       Collective
 	hosts   []int32
-	flow    Flow // what all have in common
+	flow    Flow // template of all flows
 	steps   int
-	each    int      // messages that a host sends, and receives, in a step
-	got     []uint32 // messages, by host and step
-	done    []int32  // steps that each host has received as a whole
-	whole   int      // hosts that have all steps
-	sent    int      // first flows that Next has yielded
+	each    int      // messages that a host sends and receives per step
+	got     []uint32 // messages received, by host and step
+	done    []int32  // steps completely received, by host
+	whole   int      // hosts that have completed all steps
+	sent    int      // first flows already yielded by Next
 	rounds  []Round
-	pending int // flows of this round and those to come that have not begun
+	pending int // flows of this and later rounds that have not started
 }
 
-// Round is what came of one round.
+// Round is the outcome of one round.
 type Round struct {
 	Start units.Duration
-	// Steps are when the last host had received each step, units.Forever if it has not.
+	// Steps are the times at which the last host had received each step, units.Forever if it has not.
 	Steps []units.Duration
 }
 
-// End is when all hosts had everything.
+// End is the time at which all hosts had all data.
 func (r *Round) End() units.Duration { return r.Steps[len(r.Steps)-1] }
 
-// mostMessages bounds what is kept of a collective: a count for each host and step.
+// mostMessages limits the state of a collective: a count per host and step.
 const mostMessages = 1 << 26
 
-// newCollective checks a collective.
+// newCollective validates a collective and starts its first round.
 func newCollective(cfg Config, network Network) (Source, error) {
 	c := *cfg.Collective
 	switch {
@@ -164,20 +164,20 @@ func newCollective(cfg Config, network Network) (Source, error) {
 	return k, nil
 }
 
-// Flows is how many there are in all rounds.
+// Flows is the number of flows in all rounds.
 func (k *Chorus) Flows() int { return len(k.hosts) * k.steps * k.each * k.c.Rounds }
 
-// Hosts is how many take part, Size what each has.
+// Hosts returns the number of participants and the data size of each.
 func (k *Chorus) Hosts() (hosts int, size units.Bytes) { return len(k.hosts), k.c.Size }
 
-// Rounds are those that have begun, and how many there are to be.
+// Rounds returns the rounds that have started, and the total number of rounds.
 func (k *Chorus) Rounds() ([]Round, int) { return k.rounds, k.c.Rounds }
 
-// String is what it does, in the words of scenarios.
+// String describes the collective in the words of scenarios.
 func (k *Chorus) String() string { return fmt.Sprintf("%v, %v", k.c.Operation, k.c.Algorithm) }
 
-// Share is what of the size each host has to send at least, and receive, whatever the algorithm: 2(n-1)/n for an
-// all-reduce, (n-1)/n for the others.
+// Share is the minimum that each host must send, and receive, as a fraction of the size, whatever the algorithm:
+// 2(n-1)/n for an all-reduce, (n-1)/n for the others.
 func (k *Chorus) Share() float64 {
 	n := float64(len(k.hosts))
 	if k.c.Operation == AllReduce {
@@ -186,7 +186,7 @@ func (k *Chorus) Share() float64 {
 	return (n - 1) / n
 }
 
-// begin begins a round.
+// begin starts a round.
 func (k *Chorus) begin(at units.Duration) {
 	clear(k.got)
 	clear(k.done)
@@ -212,7 +212,7 @@ func (k *Chorus) Next(f *Flow) error {
 // Left implements Reactive.
 func (k *Chorus) Left() int { return k.pending }
 
-// part is how many bytes the parts from lo to below hi are, of as many parts as there are hosts.
+// part is the size in bytes of parts [lo, hi), of as many parts as there are hosts.
 func (k *Chorus) part(lo, hi int) units.Bytes {
 	n := uint64(len(k.hosts))
 	at := func(i int) units.Bytes {
@@ -223,15 +223,15 @@ func (k *Chorus) part(lo, hi int) units.Bytes {
 	return at(hi) - at(lo)
 }
 
-// span is where the i-th message goes that a host, by its place, sends in a step, and which parts it has: from lo to
-// below hi. gathers says that the parts are what the receiver has in the end, and not to be added to what it has.
+// span returns the destination and the parts [lo, hi) of the i-th message that a host, given by its place, sends in a
+// step. gathers reports that the parts are final results and not to be added to the receiver's.
 func (k *Chorus) span(place, step, i int) (to, lo, hi int, gathers bool) {
 	n := len(k.hosts)
 	gathers = k.c.Operation == AllGather || k.c.Operation == AllReduce && step >= k.steps/2
 	switch {
 	case k.c.Algorithm == Direct:
 		to = (place + 1 + i) % n
-		if lo = to; gathers { // all-to-all does not
+		if lo = to; gathers { // an all-to-all does not gather
 			lo = place
 		}
 		hi = lo + 1
@@ -239,12 +239,12 @@ func (k *Chorus) span(place, step, i int) (to, lo, hi int, gathers bool) {
 		to = (place + 1 + step) % n
 		lo, hi = to, to+1
 	case k.c.Algorithm == Ring:
-		// What is sent in a step came in the one before.
+		// Each step forwards the part received in the previous one.
 		to = (place + 1) % n
 		lo = (place - step%n + n) % n
 		hi = lo + 1
 	default:
-		// Reducing, a host sends its partner the half that is the partner's; gathering, all that it has.
+		// When reducing, a host sends its partner the partner's half; when gathering, everything it has.
 		half := len(k.hosts) >> (step + 1)
 		if gathers {
 			s := step
@@ -262,7 +262,7 @@ func (k *Chorus) span(place, step, i int) (to, lo, hi int, gathers bool) {
 	return to, lo, hi, gathers
 }
 
-// make is that message.
+// make builds the i-th message of a step.
 func (k *Chorus) make(place, step, i int, at units.Duration) Flow {
 	f := k.flow
 	f.Start = at
@@ -302,7 +302,7 @@ func (k *Chorus) Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flo
 	return out
 }
 
-// send has a host begin a step.
+// send starts a step at a host.
 func (k *Chorus) send(place, step int, at units.Duration, out []Flow) []Flow {
 	for i := range k.each {
 		out = append(out, k.make(place, step, i, at))

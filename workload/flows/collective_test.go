@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCollectivesCompute follows who has what through every collective, with flows that end in any order, and holds
-// that in the end every host has what the operation promises, that nothing begins before what it needs is there, and
-// that with ring and halving-doubling a host sends no more than it must.
+// TestCollectivesCompute tracks the data of every host through every collective, with flows that end in any order. It
+// verifies that every host ends with the data that the operation promises, that no flow starts before its data are
+// available, and that with ring and halving-doubling a host sends no more than it must.
 func TestCollectivesCompute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Collective{
@@ -42,11 +42,11 @@ func TestCollectivesCompute(t *testing.T) {
 		k := src.(*Chorus)
 		type flight struct {
 			f    Flow
-			has  []uint32 // of each part, who has added to it
+			has  []uint32 // by part, the set of contributing hosts
 			from int
 		}
 		var under []flight
-		var state [][]uint32 // of each host's parts, who has added to it; of an all-to-all, from whom it has come
+		var state [][]uint32 // by host and part, the contributing hosts; for an all-to-all, the senders
 		reset := func() {
 			state = make([][]uint32, n)
 			for h := range state {
@@ -153,7 +153,7 @@ func TestCollectivesCompute(t *testing.T) {
 	})
 }
 
-// home is the part that a reduce-scatter leaves at a host: the one behind its own where parts go round.
+// home is the part that a reduce-scatter leaves at a host: with the ring, the one after its own.
 func home(k *Chorus, h int) int {
 	if k.c.Algorithm == Ring {
 		return (h + 1) % len(k.hosts)
@@ -179,8 +179,8 @@ func TestCollectiveRefusals(t *testing.T) {
 	}
 }
 
-// TestSequels: a flow begins when all have ended that it waits for, so long after the last of them, at the end that
-// it waits for.
+// TestSequels verifies that a flow begins when all flows that it waits for have ended, after its delay, counted from
+// the selected end of the last of them.
 func TestSequels(t *testing.T) {
 	list := []Entry{
 		{Src: 0, Dst: 1, Size: 1, Name: "a", Start: 5}, {Src: 1, Dst: 2, Size: 2, Name: "b"},
@@ -228,7 +228,7 @@ func TestSequels(t *testing.T) {
 	}
 }
 
-// TestStepsOfCollectives: as many steps as the papers say.
+// TestStepsOfCollectives verifies the number of steps against the papers.
 func TestStepsOfCollectives(t *testing.T) {
 	for n := 2; n <= 64; n *= 2 {
 		for a, want := range map[Algorithm]int{Ring: 2 * (n - 1), HalvingDoubling: 2 * bits.Len(uint(n-1)), Direct: 2} {

@@ -1,20 +1,19 @@
-// Package flows makes what an RDMA network is asked to carry: messages from one host to another, each with a size and
-// a start.
+// Package flows generates the traffic of an RDMA network: messages from one host to another, each with a size and a
+// start time.
 //
-// The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which says in plain
-// values what is wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all, a
-// permutation or a collective. [New] makes a Source of it, [Slice] one of flows that are there already, and [Merge]
-// one of several.
+// The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which selects in plain
+// values a list, Poisson arrivals with a published size distribution ([Sizes]), incast, all-to-all, a permutation or a
+// collective. [New] returns a Source for it, [Slice] one for existing flows, and [Merge] one for several sources.
 //
-// Random numbers come from streams that are named after what they are drawn for, so the same seed gives the same
-// flows and a change of the load moves no destination. The size distributions are those of DCTCP (Alizadeh et al.,
-// SIGCOMM 2010), Facebook's Hadoop clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the
-// points that the latter's repository prints.
+// Random numbers come from streams named after their use, so the same seed gives the same flows, and a change of the
+// load does not change any destination. The size distributions are those of DCTCP (Alizadeh et al., SIGCOMM 2010),
+// Facebook's Hadoop clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the points in the
+// latter's repository.
 //
-// Flows that wait for others are of a source that is a [Reactive]: a list whose entries name others, and a [Chorus],
-// a collective operation in steps.
+// Flows that wait for others come from a [Reactive] source: a list whose entries name others, or a [Chorus], a
+// collective operation in steps.
 //
-// What it leaves out: sizes that depend on who sends them, and the network itself.
+// The package leaves out sizes that depend on the sender, and the network itself.
 package flows
 
 import (
@@ -29,39 +28,39 @@ type Flow struct {
 	Src, Dst int32 // hosts, from 0
 	Class    uint8 // priority group, 0 to 7
 	Size     units.Bytes
-	Start    units.Duration // from where the source begins
-	ID       uint32         // by which a Reactive knows it
-	Group    uint16         // of several sources which one it is of, from 0, if whoever merged them said so
+	Start    units.Duration // relative to the source's start
+	ID       uint32         // identifies the flow to its Reactive
+	Group    uint16         // index of the source, from 0, if InGroup set it
 }
 
 // Source yields flows in order of their starts.
 //
-// Next fills in the caller's flow, all fields of it, and returns nil, or returns an error and leaves the flow
-// undefined; io.EOF means that there are no more. After an error, every further call returns the same error.
+// Next fills in all fields of the caller's flow and returns nil, or returns an error and leaves the flow undefined;
+// io.EOF means that there are no more. After an error, every further call returns the same error.
 type Source interface {
 	Next(*Flow) error
 }
 
-// Classes is how many priority groups there are.
+// Classes is the number of priority groups.
 const Classes = 8
 
-// Network is what the generators need to know of the network.
+// Network describes the network to the generators.
 type Network struct {
 	Hosts int
-	Links []units.BitRate // of each host, all of its links together
+	Links []units.BitRate // by host, the sum of its links
 	Seed  uint64
 }
 
-// Config is what a network is asked to carry. Exactly one of the kinds is set.
+// Config is the traffic of a network. Exactly one of the kinds is set.
 type Config struct {
 	// Name begins the names of the random streams. Sources with different names are independent.
 	Name string `yaml:"name,omitempty"`
 	// Class is the priority group of all flows, 0 to 7. Flows of a list have their own.
 	Class uint8 `yaml:"class,omitempty"`
-	// Start is when the first flow may begin. The times of all kinds count from it.
+	// Start is the earliest start of a flow. The times of all kinds are relative to it.
 	Start units.Duration `yaml:"start,omitempty"`
 
-	// List names every flow.
+	// List specifies every flow.
 	List []Entry `yaml:"list,omitempty"`
 	// Poisson makes flows between random hosts, at a given load of their links.
 	Poisson *Poisson `yaml:"poisson,omitempty"`
@@ -71,7 +70,7 @@ type Config struct {
 	AllToAll *AllToAll `yaml:"all_to_all,omitempty"`
 	// Permutation makes every host send to one host and receive from another.
 	Permutation *Permutation `yaml:"permutation,omitempty"`
-	// Collective makes hosts do a collective operation in steps, such as an all-reduce.
+	// Collective makes hosts perform a collective operation in steps, such as an all-reduce.
 	Collective *Collective `yaml:"collective,omitempty"`
 }
 
@@ -85,13 +84,13 @@ type Entry struct {
 	Class uint8 `yaml:"class,omitempty"`
 	// Size is the length of the message.
 	Size units.Bytes `yaml:"size"`
-	// Start is when the flow begins. With after it counts from the end of those flows.
+	// Start is when the flow begins. With after, it is relative to the end of those flows.
 	Start units.Duration `yaml:"start,omitempty"`
-	// Name is what other flows call it in after.
+	// Name is the name by which other flows refer to it in after.
 	Name string `yaml:"name,omitempty"`
 	// After names flows of the list. This flow begins when all of them have ended.
 	After []string `yaml:"after,omitempty"`
-	// Upon says which end of those flows counts.
+	// Upon selects which end of those flows counts.
 	Upon Upon `yaml:"upon,omitempty"`
 }
 
@@ -100,7 +99,7 @@ func DefaultConfig() Config {
 	return Config{Poisson: &Poisson{Load: 0.3, Sizes: Sizes{Name: WebSearch}, Duration: 10 * units.Millisecond}}
 }
 
-// New returns the source that a configuration says, or an error that names the key that cannot be had.
+// New returns the source for a configuration, or an error that names the invalid key.
 func New(cfg Config, network Network) (Source, error) {
 	kinds := 0
 	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil,
@@ -165,8 +164,7 @@ func (s *sliceSource) Next(f *Flow) error {
 	return nil
 }
 
-// Count is how many flows a source of these settings has among so many hosts, and whether that is known before it has
-// run.
+// Count returns the number of flows of this configuration on that many hosts, and whether it is known in advance.
 func (c *Config) Count(hosts int) (n int, known bool) {
 	part := func(named []int) int {
 		if len(named) > 0 {
@@ -192,7 +190,7 @@ func (c *Config) Count(hosts int) (n int, known bool) {
 	return 0, false
 }
 
-// Collect reads src to its end. The whole of it is held in memory.
+// Collect reads src to its end into memory.
 func Collect(src Source) ([]Flow, error) {
 	var flows []Flow
 	var f Flow

@@ -70,14 +70,14 @@ func collect(t testing.TB, cfg flows.Config, n flows.Network) []flows.Flow {
 	return all
 }
 
-// TestUnequalLinks holds that a load is a share of all the hosts' links together, whichever of them is slow, and of
-// those hosts only that have flows.
+// TestUnequalLinks verifies that a load is a fraction of the total capacity of the links of the participating hosts,
+// whichever of them is slow.
 func TestUnequalLinks(t *testing.T) {
 	const g = units.Gbps
 	for _, c := range []struct {
 		links []units.BitRate
 		hosts []int
-		mean  units.BitRate // of a host that has flows
+		mean  units.BitRate // per participating host
 	}{
 		{[]units.BitRate{100 * g, 100 * g, 100 * g, 100 * g}, nil, 100 * g},
 		{[]units.BitRate{20 * g, 100 * g, 100 * g, 100 * g}, nil, 80 * g},
@@ -98,8 +98,8 @@ func TestUnequalLinks(t *testing.T) {
 	}
 }
 
-// TestMeans holds the exact means of the published points: websearch worked out by
-// hand, the others by the formula of the repository that they are from (getAvg).
+// TestMeans verifies the exact means of the published distributions: websearch worked out by hand, the others with the
+// formula of the repository they are from (getAvg).
 func TestMeans(t *testing.T) {
 	for name, want := range map[string]float64{
 		flows.WebSearch: 1711250, flows.FacebookHadoop: 120420.75, flows.AliStorage2019: 40869.8,
@@ -146,8 +146,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestLoad holds that the flows carry the load that was asked for, that their gaps
-// are exponential and that hosts are drawn evenly, each within five standard errors.
+// TestLoad verifies that flows carry the requested load, that their gaps are exponential, and that hosts are drawn
+// uniformly, each within five standard errors.
 func TestLoad(t *testing.T) {
 	const n = 100000
 	for _, load := range []units.Fraction{0.1, 0.8} {
@@ -193,8 +193,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestSampledQuantiles compares sizes drawn with their distribution (Kolmogorov and
-// Smirnov's statistic; 1.95 is exceeded once in a thousand).
+// TestSampledQuantiles compares drawn sizes with their distribution (Kolmogorov and Smirnov's statistic; 1.95 is
+// exceeded once in a thousand).
 func TestSampledQuantiles(t *testing.T) {
 	const n = 20000
 	for _, name := range flows.Names() {
@@ -210,7 +210,7 @@ func TestSampledQuantiles(t *testing.T) {
 		}
 		slices.Sort(sizes)
 		for q := 0.01; q < 1; q += 0.01 {
-			// So many draws are below the size, and so many at most the size.
+			// numbers of draws below the quantile, and not above it
 			low, _ := slices.BinarySearch(sizes, d.Quantile(q))
 			high, _ := slices.BinarySearch(sizes, d.Quantile(q)+1)
 			if e := 1.95 / math.Sqrt(n); float64(low)/n > q+e || float64(high)/n < q-e {
@@ -299,7 +299,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestMerge holds that a merge is what sorting all flows by start and source gives.
+// TestMerge verifies that a merge equals sorting all flows by start and source.
 func TestMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sources []flows.Source
@@ -343,8 +343,8 @@ func TestMergeErrors(t *testing.T) {
 	}
 }
 
-// TestPoints holds what is true of any distribution: quantiles go up and stay
-// within the points, and the mean is the integral of the quantiles.
+// TestPoints verifies properties of any distribution: quantiles increase and stay within the points, and the mean is
+// the integral of the quantiles.
 func TestPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.Int64Range(1, 1<<30), 2, 8).Draw(t, "sizes")
@@ -485,7 +485,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoAllocation holds that sources allocate nothing per flow.
+// TestNoAllocation verifies that sources do not allocate per flow.
 func TestNoAllocation(t *testing.T) {
 	endless := []flows.Config{
 		{Poisson: &flows.Poisson{Load: 0.5, Sizes: flows.Sizes{Name: flows.GoogleRPC2008}, Flows: 1 << 40}},

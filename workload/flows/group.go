@@ -1,12 +1,12 @@
 package flows
 
-// grouped is a source whose flows are of a group.
+// grouped is a source that sets the group of its flows.
 type grouped struct {
 	Source
 	group uint16
 }
 
-// InGroup is a source with its flows marked as of a group.
+// InGroup returns a source that marks src's flows as belonging to a group.
 func InGroup(src Source, group uint16) Source { return &grouped{src, group} }
 
 // Next implements Source.
@@ -16,7 +16,7 @@ func (g *grouped) Next(f *Flow) error {
 	return err
 }
 
-// Kind names which of the kinds a Config is.
+// Kind returns the name of the kind that is set.
 func (c *Config) Kind() string {
 	switch {
 	case len(c.List) > 0:

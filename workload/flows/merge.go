@@ -8,13 +8,13 @@ import (
 	"farflash/workload/interleave"
 )
 
-// Sort orders flows by their starts; those of equal starts stay as they are.
+// Sort orders flows by start; flows with equal starts keep their order.
 func Sort(flows []Flow) {
 	slices.SortStableFunc(flows, func(a, b Flow) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Merge returns a Source that interleaves the given ones by their flows' starts. Of flows with equal starts, the one
-// of the earlier source comes first.
+// Merge returns a Source that interleaves the given ones by the starts of their flows. Flows with equal starts are
+// ordered by source.
 func Merge(sources ...Source) Source {
 	return interleave.Merge(func(f *Flow) units.Duration { return f.Start }, sources...)
 }

@@ -9,41 +9,41 @@ import (
 	"farflash/numeric/units"
 )
 
-// Incast is many hosts that send to one at the same time, in one round or several. Each round draws the senders at
+// Incast is many hosts sending to one at the same time, in one or several rounds. Each round draws the senders at
 // random.
 type Incast struct {
 	// Fan is the number of senders in a round.
 	Fan int `yaml:"fan"`
-	// Size is how much each of them sends.
+	// Size is the amount of data that each of them sends.
 	Size units.Bytes `yaml:"size"`
 	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
 	// Every is the time from the start of one round to the start of the next.
 	Every units.Duration `yaml:"every,omitempty"`
-	// Target is the host that they send to.
+	// Target is the host that receives.
 	Target int `yaml:"target,omitempty"`
 	// Rotating makes the next host the target of the next round.
 	Rotating bool `yaml:"rotating,omitempty"`
 }
 
-// AllToAll is every host that sends to every other, all at the same time.
+// AllToAll is every host sending to every other, all at the same time.
 type AllToAll struct {
-	// Size is how much each host sends to each other.
+	// Size is the amount of data from each host to each other.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are those that take part. Without them it is all.
+	// Hosts are the participants. Without them, all hosts participate.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// Permutation is every host that sends to one host and receives from another, all at the same time. The order is
-// drawn at random and forms one ring.
+// Permutation is every host sending to one host and receiving from another, all at the same time. The order is drawn at
+// random and forms one ring.
 type Permutation struct {
-	// Size is how much each host sends.
+	// Size is the amount of data that each host sends.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are those that take part; without them all do.
+	// Hosts are the participants; without them, all hosts participate.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// hostsOf checks the hosts that take part, two or more; if none is named, all do.
+// hostsOf validates the participants, two or more; if none is named, all participate.
 func hostsOf(named []int, network Network) ([]int32, error) {
 	if len(named) == 0 {
 		hosts := make([]int32, network.Hosts)
@@ -114,10 +114,10 @@ func newList(cfg Config, network Network) (Source, error) {
 type incast struct {
 	cfg     Incast
 	senders rng.Stream
-	hosts   []int32 // a permutation of them; those before sent were drawn in this round
+	hosts   []int32 // a permutation; the first sent ones were drawn in this round
 	sent    int
 	round   int
-	flow    Flow // of this round
+	flow    Flow // template for this round
 }
 
 func newIncast(cfg Config, network Network) (Source, error) {
@@ -191,7 +191,7 @@ func (s *incast) setTargetLast() {
 	}
 }
 
-// allToAll yields the flows shift by shift: first every host's to the next one, then to the one after that.
+// allToAll yields the flows shift by shift: first from every host to the next, then to the one after that, and so on.
 type allToAll struct {
 	hosts []int32
 	flow  Flow
@@ -226,7 +226,7 @@ func (s *allToAll) Next(f *Flow) error {
 	return nil
 }
 
-// newPermutation draws a ring (Sattolo's shuffle), in which no host is its own neighbour.
+// newPermutation draws a ring (Sattolo's shuffle), so that no host sends to itself.
 func newPermutation(cfg Config, network Network) (Source, error) {
 	if err := checkSize(cfg.Permutation.Size); err != nil {
 		return nil, err

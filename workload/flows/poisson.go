@@ -9,25 +9,25 @@ import (
 	"farflash/numeric/units"
 )
 
-// Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as
-// a whole one Poisson process.
+// Poisson is flows that begin at random times, independently of each other, between random hosts: one Poisson process
+// for the whole network.
 type Poisson struct {
-	// Load is the share of all hosts' links together that flows take, without headers. Hosts are drawn alike,
-	// whatever their links.
+	// Load is the share of the total capacity of all hosts' links that the flows take, without headers. Hosts are drawn
+	// uniformly, whatever their links.
 	Load units.Fraction `yaml:"load"`
-	// Sizes is how large flows are: a published distribution such as websearch, one size, or points.
+	// Sizes is the distribution of flow sizes: a published one such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
-	// Hosts are those that send and receive. Without them it is all.
+	// Hosts are the senders and receivers. Without them, all hosts participate.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Duration is when the last flow may begin. 0 is no limit.
+	// Duration is the time until which flows may begin. 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
-	// Flows is the largest number of flows. 0 is no limit.
+	// Flows is the maximum number of flows. 0 is no limit.
 	Flows int64 `yaml:"flows,omitempty"`
 }
 
 var errNoLinks = errors.New("the hosts' links have no rate that a load could be a share of")
 
-// poisson draws the flows. Every quantity has a random stream of its own.
+// poisson draws the flows. Every quantity has its own random stream.
 type poisson struct {
 	name         string
 	distribution *Distribution
@@ -38,11 +38,11 @@ type poisson struct {
 
 	hosts    []int32
 	class    uint8
-	begin    units.Duration // of the whole
+	begin    units.Duration // start of the process
 	gap      float64        // mean, ps
 	duration units.Duration
-	left     int64          // flows; negative: no limit
-	now      units.Duration // from begin
+	left     int64          // remaining flows; negative: no limit
+	now      units.Duration // relative to begin
 	err      error
 }
 
@@ -69,7 +69,7 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	if err != nil {
 		return nil, units.Within("sizes", err)
 	}
-	var all float64 // bits a second
+	var all float64 // bits per second
 	for _, h := range hosts {
 		all += float64(network.Links[h])
 	}

@@ -13,9 +13,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// The names of the published size distributions. Their points are those that HPCC's repository prints in traffic_gen
-// (commit 9f4be2a), which says of the last two that they are Alibaba's own measurement of 2019 and Google's of before
-// 2008.
+// Names of the published size distributions. The points are those in traffic_gen of HPCC's repository (commit 9f4be2a),
+// which attributes the last two to Alibaba's own measurement of 2019 and to Google's from before 2008.
 const (
 	WebSearch      = "websearch"       // Alizadeh et al., Data Center TCP, SIGCOMM 2010
 	FacebookHadoop = "facebook-hadoop" // Roy et al., Inside the Social Network's (Datacenter) Network, SIGCOMM 2015
@@ -26,28 +25,28 @@ const (
 // Names lists the published size distributions.
 func Names() []string { return []string{WebSearch, FacebookHadoop, AliStorage2019, GoogleRPC2008} }
 
-// Sizes says how large flows are: a published distribution by name, one size for all, or points of a distribution.
+// Sizes is a distribution of flow sizes: a published one by name, one size for all, or points.
 type Sizes struct {
 	// Name is a published distribution: websearch, facebook-hadoop, alistorage-2019 or googlerpc-2008.
 	Name string `yaml:"name,omitempty"`
 	// Fixed is the size of all flows.
 	Fixed units.Bytes `yaml:"fixed,omitempty"`
-	// Points are those of the cumulative distribution, which is linear between them. The first has 0%, the last 100%.
+	// Points are points of the cumulative distribution, which is linear between them. The first has 0%, the last 100%.
 	Points []Point `yaml:"points,omitempty"`
 }
 
-// Point is one point of a cumulative distribution.
+// Point is a point of a cumulative distribution.
 type Point struct {
-	// Size is the size.
+	// Size is the flow size.
 	Size units.Bytes `yaml:"size"`
 	// Share is the share of flows that are at most this large.
 	Share units.Fraction `yaml:"share"`
 }
 
-// Wanted says what to write.
+// Wanted describes the accepted text.
 func (Sizes) Wanted() string { return "a size such as 16KiB, or one of " + strings.Join(Names(), ", ") }
 
-// UnmarshalText reads a distribution's name or a size.
+// UnmarshalText parses a distribution's name or a size.
 func (s *Sizes) UnmarshalText(text []byte) error {
 	t := strings.TrimSpace(string(text))
 	if t != "" && t[0] >= '0' && t[0] <= '9' {
@@ -83,7 +82,7 @@ type Distribution struct {
 	mean   float64
 }
 
-// Distribution returns the distribution that s says, or an error that names the key.
+// Distribution returns the distribution that s selects, or an error that names the key.
 func (s *Sizes) Distribution() (*Distribution, error) {
 	set := 0
 	for _, is := range []bool{s.Name != "", s.Fixed != 0, s.Points != nil} {
@@ -115,7 +114,7 @@ func newDistribution(sizes, shares []float64) *Distribution {
 	return d
 }
 
-// fromPoints checks what a user wrote.
+// fromPoints validates a user's points.
 func fromPoints(points []Point) (*Distribution, error) {
 	if len(points) < 2 {
 		return nil, units.Wrong("points", "%d points; a distribution has two or more", len(points))
@@ -149,11 +148,11 @@ func fromPoints(points []Point) (*Distribution, error) {
 	return newDistribution(sizes, shares), nil
 }
 
-// Mean is the mean size in bytes, before sizes are cut off to whole bytes.
+// Mean is the mean size in bytes, before truncation to whole bytes.
 func (d *Distribution) Mean() float64 { return d.mean }
 
-// Quantile returns the size that a share of flows, from 0 to 1, does not exceed. As the published generators do, it
-// cuts sizes off to whole bytes, and a flow has at least one.
+// Quantile returns the size that a fraction of flows, from 0 to 1, does not exceed. Like the published generators, it
+// truncates sizes to whole bytes, with a minimum of one.
 func (d *Distribution) Quantile(share float64) units.Bytes {
 	i := sort.SearchFloat64s(d.shares, share)
 	i = min(max(i, 1), len(d.shares)-1)
@@ -178,7 +177,7 @@ func (d *Distribution) Points() []Point {
 //go:embed googlerpc2008.txt
 var googleRPC2008 string
 
-// published returns the named distributions, made once.
+// published returns the named distributions, built once.
 var published = sync.OnceValue(func() map[string]*Distribution {
 	out := map[string]*Distribution{}
 	for name, text := range map[string]string{

@@ -1,7 +1,6 @@
-// Package interleave merges sources of timed items, block requests and flows alike, into one source in order of time.
+// Package interleave merges sources of timed items, such as block requests and flows, into one source in order of time.
 //
-// Its function is [Merge]. It leaves out what the items are, and sorting within a source: each must be in order
-// already.
+// [Merge] is its only function. It does not sort within a source: each source must already be ordered.
 package interleave
 
 import (
@@ -30,8 +29,8 @@ type head[T any] struct {
 	index int
 }
 
-// Merge returns a Source that interleaves the given ones by their items' times. Of items with equal times, the one of
-// the earlier source comes first. Each source's times count from a common start.
+// Merge returns a Source that interleaves the given ones by the times of their items. Items with equal times are
+// ordered by source. The times of all sources count from a common start.
 func Merge[T any, S Source[T]](time func(*T) units.Duration, sources ...S) Source[T] {
 	m := &merged[T]{time: time, heads: make([]head[T], 0, len(sources))}
 	for i, s := range sources {
@@ -56,7 +55,7 @@ func (m *merged[T]) Next(x *T) error {
 	return nil
 }
 
-// begin reads the first item of every source and makes the heap.
+// begin reads the first item of every source and builds the heap.
 func (m *merged[T]) begin() {
 	m.begun = true
 	live := m.heads[:0]
@@ -76,8 +75,8 @@ func (m *merged[T]) begin() {
 	}
 }
 
-// refill replaces the item at heap position i by its source's next. An error is kept for the following call, because
-// the item just returned was good.
+// refill replaces the item at heap position i with its source's next one. An error is kept for the following call,
+// because the item just returned is valid.
 func (m *merged[T]) refill(i int) {
 	h := &m.heads[i]
 	if err := h.src.Next(&h.item); err != nil {

@@ -1,14 +1,15 @@
-// Package mqsimgen makes the requests that the synthetic flows of the SSD simulator MQSim (Tavakkol et al., FAST'18;
-// commit 7ec40e3) make, in the same order and with the same random numbers, so that both can be run on one input.
+// Package mqsimgen generates the requests of the synthetic flows of the SSD simulator MQSim (Tavakkol et al., FAST'18;
+// commit 7ec40e3), in the same order and with the same random numbers, so that both simulators can run on the same
+// input.
 //
 // The main types are [Config], one flow's parameters in MQSim's own terms, and [Generator], a [workload.Source]. A
 // closed loop (QueueDepth) has no arrival times: all its records carry time zero, and the caller takes the next one
 // when a request completes. An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to
-// nanoseconds as there.
+// nanoseconds as in MQSim.
 //
-// What it leaves out: how a drive's sectors are divided among flows (a drive's namespaces are that), trace flows,
-// which package trace reads, and normal sizes that come out negative, which MQSim turns into requests of some 2^32
-// sectors; they are an error here.
+// The package leaves out the division of a drive's sectors among flows (left to the drive's namespaces), trace flows
+// (read by package trace), and negative draws of normal sizes, which MQSim turns into requests of some 2^32 sectors;
+// here they are an error.
 package mqsimgen
 
 import (
@@ -28,29 +29,29 @@ type Range struct {
 	First, Last int64
 }
 
-// AddressDistribution says where requests go.
+// AddressDistribution is the distribution of request addresses.
 type AddressDistribution uint8
 
-// The address distributions, MQSim's names beside them.
+// The address distributions, with MQSim's names.
 const (
 	Uniform   AddressDistribution = iota // RANDOM_UNIFORM
 	Streaming                            // STREAMING
 	HotCold                              // RANDOM_HOTCOLD
 )
 
-// SizeDistribution says how large requests are.
+// SizeDistribution is the distribution of request sizes.
 type SizeDistribution uint8
 
-// The size distributions, MQSim's names beside them.
+// The size distributions, with MQSim's names.
 const (
 	Fixed  SizeDistribution = iota // FIXED
 	Normal                         // NORMAL
 )
 
-// Mode says when requests are made.
+// Mode is the timing of requests.
 type Mode uint8
 
-// The modes, MQSim's names beside them.
+// The modes, with MQSim's names.
 const (
 	QueueDepth Mode = iota // QUEUE_DEPTH: closed loop
 	Bandwidth              // BANDWIDTH: open loop
@@ -67,23 +68,23 @@ type Config struct {
 	MeanSize       int64   // Average_Request_Size
 	SizeDeviation  int64   // Variance_Request_Size, which MQSim takes as the standard deviation
 	Seed           int32   // Seed
-	WorkingSet     float64 // Working_Set_Percentage / 100: the part of the range that is used
+	WorkingSet     float64 // Working_Set_Percentage / 100: the used fraction of the range
 	Range          Range   // the flow's sectors
 	Requests       int64   // Total_Requests_To_Generate; used when StopTime is 0
-	StopTime       int64   // Stop_Time, in ns; requests up to it are made, however many; 0: none
+	StopTime       int64   // Stop_Time, in ns; requests arrive up to it, whatever their number; 0: none
 	Mode           Mode
 	BytesPerSecond int64 // Bandwidth; open loop only
 	Volume         uint32
-	Origin         int64 // the sector that the offsets of requests count from
-	// as MQSim: requests that alignment moves before Origin are issued, and sizes wrap to 16 bits; otherwise both are
-	// errors
+	Origin         int64 // the sector that the offsets of requests are relative to
+	// Loose behaves as MQSim: requests that alignment moves before Origin are issued, and sizes wrap to 16 bits.
+	// Otherwise both are errors.
 	Loose bool
 }
 
-// Generator makes the requests of one flow.
+// Generator generates the requests of one flow.
 type Generator struct {
 	cfg      Config
-	first    uint64 // the range that is used, both ends included
+	first    uint64 // the used range, both ends included
 	last     uint64
 	hotEnd   uint64
 	kinds    rng.MQSim
@@ -100,13 +101,13 @@ type Generator struct {
 	err      error
 }
 
-// DefaultConfig returns a closed-loop flow of 4 KiB reads of the whole of a range, as most of MQSim's examples have.
+// DefaultConfig returns a closed-loop flow of 4 KiB reads over a whole range, like most of MQSim's examples.
 func DefaultConfig() Config {
 	return Config{ReadFraction: 1, Aligned: true, Alignment: 8, MeanSize: 8, Seed: 798, WorkingSet: 1, Requests: 1000,
 		Range: Range{0, 1<<21 - 1}}
 }
 
-// lastSeed leaves room for the seeds of six streams.
+// lastSeed leaves space for the seeds of six streams.
 const lastSeed = math.MaxInt32 - 5
 
 // New returns the generator of a flow.
@@ -117,7 +118,7 @@ func New(cfg Config) (*Generator, error) {
 	g := &Generator{cfg: cfg}
 	g.first = uint64(cfg.Range.First)
 	g.last = uint64(float64(cfg.Range.First) + float64(float64(cfg.Range.Last-cfg.Range.First)*cfg.WorkingSet))
-	// The seeds are handed out in this order, to the generators that the flow needs.
+	// Seeds are assigned in this order, to the generators that the flow needs.
 	seed := cfg.Seed
 	take := func() rng.MQSim {
 		made := rng.NewMQSim(seed)
@@ -195,18 +196,18 @@ func (g *Generator) Last() int64 { return int64(g.last) }
 // Closed reports whether the flow is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
 
-// Stop makes a closed-loop flow with a stop time end; the caller knows the time there.
+// Stop ends a closed-loop flow that has a stop time; only the caller knows the time.
 func (g *Generator) Stop() { g.err = io.EOF }
 
-// Next makes the next request; see [workload.Source].
+// Next generates the next request; see [workload.Source].
 func (g *Generator) Next(r *workload.Record) error {
 	if g.err != nil || g.cfg.StopTime > 0 || g.made >= g.cfg.Requests {
 		if g.end(); g.err != nil {
 			return g.err
 		}
 	}
-	// Numbers lie in (0, 1) and this stream serves nothing else, so it need not be drawn
-	// from where all requests are of one kind.
+	// Numbers lie in (0, 1) and this stream has no other use, so it need not be drawn from if all requests are of one
+	// kind.
 	op := block.Write
 	if f := g.cfg.ReadFraction; f >= 1 || f > 0 && g.kinds.Next() <= f {
 		op = block.Read
@@ -224,7 +225,7 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.before(-place)
 	}
 	if g.cfg.Loose {
-		size &= 0xffff // the width of the field in MQSim's command
+		size &= 0xffff // width of the field in MQSim's command
 	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
@@ -241,11 +242,11 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
-// Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming
-// them, and returns the first error of the generator or of wrong.
+// Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming them,
+// and returns the first error of the generator or of wrong.
 func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*workload.Record) error) error {
 	if g.Closed() && g.cfg.StopTime > 0 {
-		return nil // how many are made is seen when they are
+		return nil // their number is known only at run time
 	}
 	ahead := *g
 	var r workload.Record
@@ -263,14 +264,14 @@ func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*worklo
 	return nil
 }
 
-// Plain reports whether no request can be invalid: all have the flow's size and lie within its sectors.
+// Plain reports whether no request can be invalid: all have the same size and lie within the flow's sectors.
 func (g *Generator) Plain() bool {
 	c := &g.cfg
 	return c.Sizes == Fixed && c.Addresses != HotCold && c.MeanSize <= int64(g.last-g.first) &&
 		(!c.Aligned || c.Origin%c.Alignment == 0)
 }
 
-// end sees whether the flow has ended.
+// end checks whether the flow has ended.
 //
 //go:noinline
 func (g *Generator) end() {
@@ -281,7 +282,7 @@ func (g *Generator) end() {
 	}
 }
 
-// before ends the flow for a request so many sectors before its first.
+// before ends the flow because of a request that lies this many sectors before its first one.
 //
 //go:noinline
 func (g *Generator) before(sectors int64) error {
@@ -291,7 +292,7 @@ func (g *Generator) before(sectors int64) error {
 	return g.err
 }
 
-// size draws the next size in sectors, where they differ.
+// size draws the next size in sectors, if sizes vary.
 func (g *Generator) size() (uint64, error) {
 	v := math.Ceil(float64(g.cfg.MeanSize) + float64(g.normal()*float64(g.cfg.SizeDeviation)))
 	switch {
@@ -307,7 +308,7 @@ func (g *Generator) size() (uint64, error) {
 	return uint64(v), nil
 }
 
-// place draws the first sector of a request of that size.
+// place draws the first sector of a request of this size.
 func (g *Generator) place(size uint64) uint64 {
 	var at uint64
 	switch g.cfg.Addresses {
@@ -335,15 +336,14 @@ func (g *Generator) place(size uint64) uint64 {
 //
 //go:noinline
 func (g *Generator) hotOrCold() uint64 {
-	// With the probability of the hot region's share the request goes to the cold region. Nothing keeps it from running
-	// past the end.
+	// The request goes to the cold region with a probability of HotFraction. As in MQSim, it may extend past the end.
 	if g.hotCold.Next() < g.cfg.HotFraction {
 		return g.hot.Between(g.hotEnd+1, g.last)
 	}
 	return g.hot.Between(g.first, g.hotEnd)
 }
 
-// stream returns the next sector of a stream and moves it on; it begins again at the first sector.
+// stream returns the next sector of a stream and advances it, wrapping to the first sector.
 //
 //go:noinline
 func (g *Generator) stream(size uint64) uint64 {
@@ -369,7 +369,7 @@ func (g *Generator) gap() int64 {
 	return int64(-g.interval * rng.Log(g.gaps.Next()))
 }
 
-// normal draws a standard normal number by Marsaglia's polar method, keeping the second of each pair.
+// normal draws a standard normal number with Marsaglia's polar method, keeping the second of each pair.
 func (g *Generator) normal() float64 {
 	if g.spare != 0 {
 		v := g.spare

@@ -19,7 +19,7 @@ import (
 	"farflash/workload"
 )
 
-// settings reads the <name>value</name> elements of a part of an MQSim file; package peer has the real reader.
+// settings reads the <name>value</name> elements of a part of an MQSim file; the real parser is in package peer.
 func settings(text string) map[string]string {
 	found := make(map[string]string)
 	for _, m := range regexp.MustCompile(`<(\w+)>([^<>]*)</(\w+)>`).FindAllStringSubmatch(text, -1) {
@@ -282,7 +282,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Offsets count from the origin. A request that the alignment moves before it ends the flow.
+// TestOrigin verifies that offsets are relative to the origin, and that a request that alignment moves before it ends
+// the flow.
 func TestOrigin(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Requests, cfg.Range, cfg.Origin = 200, Range{First: 1000, Last: 1999}, 1000
@@ -348,9 +349,9 @@ func Example() {
 	// read 0 4096
 }
 
-// The first states of the generator of a seed may be negative; the multiple of the modulus that is taken from a
-// difference above 2^53 is then rounded in MQSim. It makes 2,955 reads of these requests; without that it would be
-// 3,033.
+// TestRounded reproduces a rounding of MQSim. The first states of the generator may be negative for some seeds; the
+// multiple of the modulus subtracted from a difference above 2^53 is then rounded. With it, 2,955 of these requests are
+// reads; without it, 3,033 would be.
 func TestRounded(t *testing.T) {
 	c := DefaultConfig()
 	c.ReadFraction, c.Seed, c.Requests = .5, 5641, 6060

@@ -2,12 +2,12 @@ package mqsimgen
 
 import "fmt"
 
-// drive is what of a drive's geometry decides the flows' ranges.
+// drive is the part of a drive's geometry that determines the flows' ranges.
 type drive struct {
 	Channels, ChipsPerChannel, DiesPerChip, PlanesPerDie int
 	BlocksPerPlane, PagesPerBlock                        int
 	SectorsPerPage                                       int
-	OverProvisioning                                     float64 // of the physical capacity
+	OverProvisioning                                     float64 // fraction of the physical capacity
 }
 
 // resources are the channels, chips of a channel, dies of a chip and planes of a die that a flow may use.
@@ -15,9 +15,9 @@ type resources struct {
 	Channels, Chips, Dies, Planes []int
 }
 
-// rangesOf does what MQSim does ahead of the generation, and a drive's namespaces do in a run: it divides the drive's
-// logical sectors among flows: each plane's share, rounded down, goes in equal parts to the flows that may use it,
-// and the flows' ranges lie one behind the other.
+// rangesOf divides the drive's logical sectors among flows, as MQSim does before the generation and a drive's
+// namespaces do in a run: each plane's share, rounded down, is divided equally among the flows that may use it, and the
+// flows' ranges are consecutive.
 func rangesOf(d drive, flows []resources) ([]Range, error) {
 	sizes := []int{d.Channels, d.ChipsPerChannel, d.DiesPerChip, d.PlanesPerDie, d.BlocksPerPlane, d.PagesPerBlock,
 		d.SectorsPerPage}

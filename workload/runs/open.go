@@ -8,7 +8,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// Open gathers what the trace at a path writes.
+// Open gathers the writes of the trace at a path.
 func Open(path string) (*Runs, error) {
 	r, err := trace.Open(path, trace.Options{Seed: 1})
 	if err != nil {
@@ -21,7 +21,7 @@ func Open(path string) (*Runs, error) {
 	return out, nil
 }
 
-// Read gathers what a trace writes, and closes it.
+// Read gathers the writes of a trace, and closes it.
 func Read(r *trace.Reader) (*Runs, error) {
 	defer r.Close()
 	g := New()
@@ -40,8 +40,8 @@ func Read(r *trace.Reader) (*Runs, error) {
 	}
 }
 
-// Fit are the runs on so many pages: pages become larger by a power of two until they are no more, or each run is as
-// many behind each other, so that what is written covers as many.
+// Fit maps the runs to at most this many pages: either pages grow by powers of two until they fit, or each run is
+// replicated back to back to cover as many pages.
 func (r *Runs) Fit(pages int32) [][2]int32 {
 	shift := 0
 	for r.Pages>>shift > pages {
@@ -61,9 +61,9 @@ func (r *Runs) Fit(pages int32) [][2]int32 {
 	return out
 }
 
-// Layout lays the runs out on a drive: of how many blocks, of at most so many pages. A short trace gets smaller
-// blocks, so that there are enough of them; with little spare space 32 pages a block are amplified an eighth less
-// than 128.
+// Layout returns the number of blocks of a drive for the runs, and of pages per block, at most most. A short trace gets
+// smaller blocks, so that there are enough of them; with little spare space, blocks of 32 pages have an eighth less
+// write amplification than blocks of 128.
 func (r *Runs) Layout(most int) (blocks, pages int, err error) {
 	const wanted, leastPages, leastBlocks = 64, 32, 8
 	pages = min(most, max(leastPages, int(r.Pages)/wanted))

@@ -1,8 +1,8 @@
-// Package runs gathers what a trace writes as runs: pages that are written one behind the other. Drawn again and
-// again in any order they are a load without an end that has the trace's own mix of sequential and random writes, its
-// sizes, and how often which page is written; what write amplification follows from.
+// Package runs gathers the writes of a trace as runs: pages that are written consecutively. Drawing runs at random,
+// repeatedly, gives an endless load with the trace's own mix of sequential and random writes, its sizes, and its write
+// frequency per page, which determine write amplification.
 //
-// It leaves out reads, times, and in which order runs come: a page that is written in bursts is written as often, but
+// The package leaves out reads, times, and the order of runs: a page that is written in bursts is written as often, but
 // evenly.
 package runs
 
@@ -17,35 +17,36 @@ import (
 	"farflash/workload"
 )
 
-// Bounds of what is gathered.
+// Limits.
 const (
-	// Page is the least page.
+	// Page is the minimum page size.
 	Page = 4 * units.KiB
-	// MostRuns is how many runs a trace may have.
+	// MostRuns is the maximum number of runs of a trace.
 	MostRuns = 1 << 24
-	// MostPages is how many pages what is written comes to at most: pages are 4 KiB, or larger by a power of two.
+	// MostPages is the maximum number of written pages; the page size is 4 KiB times the power of two that achieves
+	// this.
 	MostPages = 1 << 22
-	// followed is how many runs are looked at, the latest first, for one that a write goes on with.
+	// followed is the number of recent runs that a write may continue.
 	followed = 32
 )
 
-// run is pages of 4 KiB, the volume in the high bits.
+// run is a range of 4 KiB pages, with the volume in the high bits.
 type run struct{ first, end int64 }
 
-// An int64 of bytes has fewer pages of 4 KiB than 2^volumeShift.
+// An int64 of bytes has fewer than 2^volumeShift pages of 4 KiB.
 const (
 	volumeShift = 51
 	mostVolumes = 1 << 12
 )
 
-// Gatherer takes what a trace writes, request by request.
+// Gatherer collects the writes of a trace, request by request.
 type Gatherer struct {
 	runs    []run
-	latest  [followed]int32  // indices, the latest first, and -1
-	volumes map[uint32]int64 // in the order in which they came
+	latest  [followed]int32  // indices, most recent first; -1 is empty
+	volumes map[uint32]int64 // numbered by first appearance
 }
 
-// New returns a gatherer of nothing.
+// New returns an empty Gatherer.
 func New() *Gatherer {
 	g := &Gatherer{volumes: map[uint32]int64{}}
 	for i := range g.latest {
@@ -54,7 +55,7 @@ func New() *Gatherer {
 	return g
 }
 
-// Add takes a request; all but writes are passed over. A page of which a part is written is written.
+// Add takes a request; only writes count. A partly written page counts as written.
 func (g *Gatherer) Add(r *workload.Record) error {
 	if r.Op != block.Write || r.Size <= 0 {
 		return nil
@@ -88,16 +89,16 @@ func (g *Gatherer) Add(r *workload.Record) error {
 	return nil
 }
 
-// Runs are what a trace writes.
+// Runs are the writes of a trace.
 type Runs struct {
-	Runs  [][2]int32  // the first page of each, and how many; pages are counted from 0, and each is in some run
-	Pages int32       // in all
-	Page  units.Bytes // of one
-	Mean  float64     // pages of a run
-	Turns float64     // how often a page is written on average
+	Runs  [][2]int32  // first page and length of each; pages are numbered from 0, and each is in some run
+	Pages int32       // total
+	Page  units.Bytes // page size
+	Mean  float64     // pages per run
+	Turns float64     // mean number of writes per page
 }
 
-// Gathered returns what was written so far. The pages are numbered by volume and address, without what nobody wrote.
+// Gathered returns the writes so far. Pages are numbered by volume and address, skipping those never written.
 func (g *Gatherer) Gathered() (*Runs, error) {
 	if len(g.runs) == 0 {
 		return nil, errors.New("the trace writes nothing")
@@ -128,13 +129,13 @@ func (g *Gatherer) Gathered() (*Runs, error) {
 	}
 }
 
-// cover is pages all of which are written, with the number of the first.
+// cover is a range of pages that are all written, with the number of the first.
 type cover struct {
 	run
 	number int64
 }
 
-// union returns what runs cover, in order, and how many pages that is.
+// union returns the ranges that the runs cover, in order, and their total number of pages.
 func union(runs []run) (covered []cover, pages int64) {
 	sorted := slices.Clone(runs)
 	slices.SortFunc(sorted, func(a, b run) int { return cmp.Compare(a.first, b.first) })

@@ -36,14 +36,14 @@ func write(volume uint32, first, pages int64) workload.Record {
 	return workload.Record{Op: block.Write, Volume: volume, Offset: first * page, Size: pages * page}
 }
 
-// TestRuns: what goes on where another ended is one run, also with others between; what nobody wrote has no number,
-// and volumes stand behind each other.
+// TestRuns verifies that writes that continue another form one run, even with others in between, that pages never
+// written have no number, and that volumes follow one another.
 func TestRuns(t *testing.T) {
 	r := gather(t,
 		write(7, 100, 4), write(7, 500, 1), write(7, 104, 2), // 100 to 105, in two requests
 		workload.Record{Op: block.Read, Offset: 9000 * page, Size: page},
 		write(3, 100, 1), // another volume
-		workload.Record{Op: block.Write, Volume: 7, Offset: 102*page + 512, Size: 1}, // a part of a page
+		workload.Record{Op: block.Write, Volume: 7, Offset: 102*page + 512, Size: 1}, // part of a page
 		write(7, 104, 4), // overlaps
 	)
 	want := &runs.Runs{Runs: [][2]int32{{0, 6}, {8, 1}, {9, 1}, {2, 1}, {4, 4}}, Pages: 10, Page: runs.Page,
@@ -53,7 +53,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsHold: the pages of all runs are those that were written, by number in the order of their addresses.
+// TestRunsHold verifies that the runs cover exactly the written pages, numbered in order of their addresses.
 func TestRunsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records []workload.Record
@@ -92,9 +92,9 @@ func TestRunsHold(t *testing.T) {
 	})
 }
 
-// TestLargePages: what is written at more places than are simulated has larger pages.
+// TestLargePages verifies that a trace that writes more pages than the limit gets larger pages.
 func TestLargePages(t *testing.T) {
-	const each = 1 << 18 // a GiB
+	const each = 1 << 18 // 1 GiB
 	var records []workload.Record
 	for i := range int64(40) {
 		records = append(records, write(uint32(i%3), i*3*each, each))
@@ -105,7 +105,7 @@ func TestLargePages(t *testing.T) {
 	}
 }
 
-// TestLayout: a short trace gets small blocks, one that fills no drive is refused.
+// TestLayout verifies that a short trace gets small blocks, and that one too short for a drive is refused.
 func TestLayout(t *testing.T) {
 	for pages, want := range map[int32][2]int{1 << 20: {8192, 128}, 6400: {64, 100}, 300: {10, 32}} {
 		if b, p, err := (&runs.Runs{Pages: pages}).Layout(128); err != nil || b != want[0] || p != want[1] {
@@ -118,7 +118,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestRefused: nothing written, too many volumes, a trace that is none.
+// TestRefused verifies the errors for no writes, too many volumes, and an invalid trace.
 func TestRefused(t *testing.T) {
 	if _, err := runs.New().Gathered(); err == nil || err.Error() != "the trace writes nothing" {
 		t.Error(err)

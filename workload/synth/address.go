@@ -8,19 +8,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Pattern says where requests go.
+// Pattern is the distribution of request addresses.
 type Pattern uint8
 
 // The patterns.
 const (
 	Uniform Pattern = iota // all places are equally likely
 	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
-	// self-similar: a share 1-h of the requests goes to a part h of the places, and so on within it; popular places
-	// are scattered
+	// Pareto is self-similar: a fraction 1-h of the requests goes to a fraction h of the places, and so on within it;
+	// popular places are scattered.
 	Pareto
-	HotCold // hot_requests of the requests go to hot_space of the space, at its beginning
-	// from the start of the space to its end, then again; with streams, each stream has a part of the space, and they
-	// take turns
+	HotCold // hot_requests of the requests go to hot_space of the space, at its start
+	// Sequential proceeds from the start of the space to its end, then again; with streams, each stream has a part of
+	// the space, and they take turns.
 	Sequential
 )
 
@@ -32,50 +32,49 @@ func (p Pattern) String() string { return patternNames.Name(p) }
 // MarshalText returns the pattern's name.
 func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) }
 
-// UnmarshalText reads a pattern's name.
+// UnmarshalText parses a pattern's name.
 func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
-// Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern
-// says.
+// Addresses determines where requests go: in runs of consecutive requests, each starting where the pattern says.
 type Addresses struct {
-	// Pattern is where a run of requests begins.
+	// Pattern is the distribution of the starts of runs.
 	Pattern Pattern `yaml:"pattern,omitempty"`
 	// Start is the first byte of the volume that is used.
 	Start units.Bytes `yaml:"start,omitempty"`
-	// Space is how much of the volume is used.
+	// Space is the size of the range that is used.
 	Space units.Bytes `yaml:"space"`
-	// Align is what the beginning of a run is a multiple of; 0 is 4 KiB.
+	// Align is the alignment of the start of a run; 0 is 4 KiB.
 	Align units.Bytes `yaml:"align,omitempty"`
 	// Theta is the exponent of pattern zipf.
 	Theta float64 `yaml:"theta,omitempty"`
 	// H is the parameter of pattern pareto, above 0 and below 1.
 	H float64 `yaml:"h,omitempty"`
-	// HotRequests is the share of requests that go to the hot part, of pattern hot-cold.
+	// HotRequests is the share of requests that go to the hot part, for pattern hot-cold.
 	HotRequests units.Fraction `yaml:"hot_requests,omitempty"`
-	// HotSpace is the share of the space that is hot, of pattern hot-cold.
+	// HotSpace is the share of the space that is hot, for pattern hot-cold.
 	HotSpace units.Fraction `yaml:"hot_space,omitempty"`
 	// RunLength is the mean number of requests in a run, geometrically distributed; 0 or 1 is no runs.
 	RunLength float64 `yaml:"run_length,omitempty"`
-	// Streams is how many runs are under way at once; 0 is one. With pattern sequential it is into how many equal
-	// parts the space is divided, to which requests go in turn.
+	// Streams is the number of concurrent runs; 0 is one. With pattern sequential it is the number of equal parts of
+	// the space, to which requests go in turn.
 	Streams int `yaml:"streams,omitempty"`
 }
 
 // addresses draws offsets.
 type addresses struct {
 	cfg     Addresses
-	slots   int64 // places where a run may begin
-	hot     int64 // of them, those of the hot part
+	slots   int64 // places where a run may start
+	hot     int64 // of these, in the hot part
 	align   int64
-	end     int64 // behind the space
+	end     int64 // end of the space
 	stream  rng.Stream
 	zipf    zipf
 	scatter permutation
-	power   float64 // of Pareto: log h / log(1-h)
-	turn    int     // of Sequential: whose request is next
-	part    int64   // of Sequential: the length of a stream's part
-	jump    float64 // probability that a request begins a new run
-	runs    []int64 // where each stream goes on; -1 before its first request
+	power   float64 // Pareto: log h / log(1-h)
+	turn    int     // Sequential: the stream of the next request
+	part    int64   // Sequential: size of a stream's part
+	jump    float64 // probability that a request starts a new run
+	runs    []int64 // next offset of each stream; -1 before its first request
 }
 
 func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
@@ -120,7 +119,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.zipf = newZipf(a.slots, cfg.Theta)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Pareto:
-		// Closer to 0 or 1, log(1-h) or log(h) rounds to 0.
+		// Closer to 0 or 1, log(1-h) or log(h) would round to 0.
 		if !(cfg.H >= leastH && cfg.H <= 1-leastH) {
 			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1, by %v at least", cfg.H, leastH)
 		}
@@ -153,10 +152,10 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	return a, nil
 }
 
-// leastH bounds pareto's h away from 0 and 1.
+// leastH keeps pareto's h away from 0 and 1.
 const leastH = 1e-12
 
-// next draws the offset of a request of the given size, which fits into the space.
+// next draws the offset of a request of the given size, which must fit into the space.
 func (a *addresses) next(size int64) int64 {
 	if a.cfg.Pattern == Sequential {
 		i := a.turn
@@ -188,7 +187,7 @@ func (a *addresses) next(size int64) int64 {
 	return at
 }
 
-// begin draws where a run begins. Places too near the end for the size give way to the last one that is not.
+// begin draws the start of a run. Places too close to the end for the size are replaced by the last one that fits.
 func (a *addresses) begin(size int64) int64 {
 	var slot int64
 	switch a.cfg.Pattern {

@@ -11,9 +11,8 @@ import (
 	"farflash/workload/characterise"
 )
 
-// TestSameBytesOnEveryMachine compares a workload that uses every distribution with a hash computed once. It fails
-// where a compiler fuses a multiplication with an addition, or where a change of the generator makes other workloads
-// of old seeds.
+// TestSameBytesOnEveryMachine compares a workload that uses every distribution with a hash computed once. It fails if a
+// compiler fuses a multiplication with an addition, or if a change of the generator changes the workloads of old seeds.
 func TestSameBytesOnEveryMachine(t *testing.T) {
 	hash := fnv.New64a()
 	second := heavy()

@@ -10,23 +10,23 @@ import (
 	"farflash/numeric/units"
 )
 
-// Mix is a mixture of sizes: "4KiB/60:64KiB/40" are two with their shares in per cent, and those without a share
-// divide what is left; "4KiB-64KiB" are all multiples of 4 KiB up to 64 KiB, each as often.
+// Mix is a mixture of sizes. "4KiB/60:64KiB/40" lists sizes with their shares in per cent, where sizes without a share
+// divide the remainder; "4KiB-64KiB" is all multiples of 4 KiB up to 64 KiB, equally likely.
 type Mix string
 
-// mostSizes bounds the sizes of a mixture.
+// mostSizes limits the sizes of a mixture.
 const mostSizes = 1 << 14
 
 // mixture draws sizes by their shares.
 type mixture struct {
 	sizes   []int64
-	upTo    []float64 // the share of sizes up to this one
+	upTo    []float64 // cumulative shares
 	largest int64
 	mean    float64
 	square  float64
 }
 
-// Parts are the sizes of a mixture and their shares, which are 1 in all.
+// Parts returns the sizes of a mixture and their shares, which sum to 1.
 func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 	if low, high, ok := strings.Cut(string(m), "-"); ok && !strings.ContainsAny(string(m), "/:") {
 		a, err := units.ParseBytes(strings.TrimSpace(low))
@@ -118,11 +118,11 @@ func newMixture(m Mix) (*mixture, error) {
 	return x, nil
 }
 
-// draw is the size at u, which is from 0 up to 1.
+// draw returns the size at u in [0, 1).
 func (x *mixture) draw(u float64) int64 {
 	i, found := slices.BinarySearch(x.upTo, u)
 	if found {
-		i++ // sizes of a share of 0 are never drawn
+		i++ // skip sizes with a share of 0
 		for i < len(x.upTo) && x.upTo[i] == u {
 			i++
 		}

@@ -10,13 +10,13 @@ import (
 	"farflash/workload"
 )
 
-// TestMix holds that sizes of a mixture come as often as their shares say, by a chi-squared test at one in a
-// thousand, and have the mean that is said.
+// TestMix verifies that the sizes of a mixture occur with their shares, by a chi-squared test at one in a thousand, and
+// have the stated mean.
 func TestMix(t *testing.T) {
 	for _, x := range []struct {
 		mix    Mix
 		shares map[int64]float64
-		most   float64 // of chi-squared, by degrees of freedom
+		most   float64 // critical value of chi-squared, by degrees of freedom
 	}{
 		{"4KiB/60:64KiB/40", map[int64]float64{4096: 0.6, 65536: 0.4}, 10.83},
 		{"4KiB/50:8KiB:16KiB", map[int64]float64{4096: 0.5, 8192: 0.25, 16384: 0.25}, 13.82},
@@ -67,7 +67,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestSequentialStreams goes through equal parts of the space in turn.
+// TestSequentialStreams verifies that requests go to equal parts of the space in turn.
 func TestSequentialStreams(t *testing.T) {
 	flow := &Flow{Size: Size{Mean: 4 * units.KiB},
 		Addresses: Addresses{Pattern: Sequential, Start: units.MiB, Space: 24 * units.KiB, Align: 4 * units.KiB,

@@ -9,7 +9,7 @@ import (
 type sequence struct {
 	phases
 	stream rng.Stream
-	second bool // the phase of the latest draw
+	second bool // phase of the latest draw
 	begun  bool
 }
 
@@ -17,8 +17,8 @@ func newSequence(p phases, seed uint64, name string) sequence {
 	return sequence{phases: p, stream: rng.NewStream(seed, name)}
 }
 
-// next draws the next number. In an MMPP(2) the phase is kept with probability stay, else chosen anew: that is the
-// whole of it, because the process's matrices D0 = -diag(u), D1 = diag(u)(stay I + (1-stay) 1 pi) have just this
+// next draws the next number. In an MMPP(2), the phase is kept with probability stay and otherwise chosen anew. That
+// suffices, because the process with matrices D0 = -diag(u), D1 = diag(u)(stay I + (1-stay) 1 pi) has exactly this
 // embedded chain.
 func (s *sequence) next() float64 {
 	switch s.kind {
@@ -39,8 +39,8 @@ func (s *sequence) next() float64 {
 	return s.m1 * s.stream.Exp()
 }
 
-// gamma draws from the gamma distribution of mean 1 and the given form, at least 1 (Marsaglia and Tsang, ACM TOMS
-// 26(3), 2000).
+// gamma draws from the gamma distribution with mean 1 and shape parameter form, at least 1 (Marsaglia and Tsang, ACM
+// TOMS 26(3), 2000).
 func (s *sequence) gamma() float64 {
 	d := s.form - 1.0/3
 	c := 1 / math.Sqrt(9*d)
@@ -60,7 +60,7 @@ func (s *sequence) gamma() float64 {
 	}
 }
 
-// beyond returns, for a threshold c >= 0, the partial moments of the distribution of mean 1: the integrals from c to
+// beyond returns, for a threshold c >= 0, partial moments of the distribution with mean 1: the integrals from c to
 // infinity of S(x) and of x S(x), where S is the survival function. The first is the expected excess over c.
 func (p *phases) beyond(c float64) (excess, weighted float64) {
 	switch p.kind {
@@ -89,8 +89,8 @@ func (p *phases) beyond(c float64) (excess, weighted float64) {
 	return excess, weighted
 }
 
-// upperGamma returns the regularised upper incomplete gamma function Q(a, x), a > 0, x >= 0, by its series below a+1
-// and its continued fraction above (Abramowitz and Stegun 6.5.29 and 6.5.31, the latter by Lentz's method).
+// upperGamma returns the regularized upper incomplete gamma function Q(a, x), a > 0, x >= 0, by its series below a+1
+// and its continued fraction above (Abramowitz and Stegun 6.5.29 and 6.5.31, the latter with Lentz's method).
 func upperGamma(a, x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -132,7 +132,7 @@ func upperGamma(a, x float64) float64 {
 	return float64(front * h)
 }
 
-// logGamma returns the logarithm of the gamma function for a > 0, by Stirling's series above 16 and the recurrence
+// logGamma returns the logarithm of the gamma function for a > 0, by Stirling's series from 16 on and the recurrence
 // below.
 func logGamma(a float64) float64 {
 	shift := 1.0

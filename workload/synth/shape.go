@@ -7,15 +7,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// Kind names the distribution of a sequence of sizes or of inter-arrival times.
+// Kind is the distribution of a sequence of sizes or of inter-arrival times.
 type Kind uint8
 
-// The kinds. Auto takes the simplest that has the moments asked for.
+// The kinds. Auto selects the simplest one with the requested moments.
 const (
-	Auto        Kind = iota // the simplest that has the moments asked for
+	Auto        Kind = iota // the simplest with the requested moments
 	Constant                // no variation (scv 0)
 	Exponential             // scv 1, no correlation
-	Gamma                   // scv up to 1, no correlation; Erlang where 1/scv is whole
+	Gamma                   // scv up to 1, no correlation; Erlang if 1/scv is an integer
 	Hyper                   // two-phase hyperexponential (H2): scv above 1, no correlation
 	Modulated               // two-state Markov-modulated Poisson process, MMPP(2): scv above 1, correlated
 )
@@ -28,10 +28,10 @@ func (k Kind) String() string { return kindNames.Name(k) }
 // MarshalText returns the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
-// UnmarshalText reads a kind's name.
+// UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
-// Shape is what is asked of a sequence besides its mean. The zero value is a constant one.
+// Shape is what is required of a sequence besides its mean. The zero value is a constant.
 type Shape struct {
 	// Kind is the distribution.
 	Kind Kind `yaml:"kind,omitempty"`
@@ -39,18 +39,18 @@ type Shape struct {
 	SCV float64 `yaml:"scv,omitempty"`
 	// Skewness is the third standardised moment. 0 leaves it open: a hyperexponential then has balanced means.
 	Skewness float64 `yaml:"skewness,omitempty"`
-	// ACF1 is the autocorrelation of neighbours; from there it decays geometrically.
+	// ACF1 is the autocorrelation of successive values; at higher lags it decays geometrically.
 	ACF1 float64 `yaml:"acf1,omitempty"`
 }
 
-// phases is a fitted sequence of mean 1: with probability p an exponential of mean m1, else of mean m2, where a draw
-// keeps the phase of the one before with probability stay and else chooses anew. Kinds with one phase have p = 1.
+// phases is a fitted sequence of mean 1: exponential with mean m1 with probability p, otherwise with mean m2, where a
+// draw keeps the previous phase with probability stay and otherwise chooses anew. Kinds with one phase have p = 1.
 type phases struct {
 	kind   Kind
 	p      float64
 	m1, m2 float64
 	stay   float64
-	form   float64 // of Gamma: 1/SCV
+	form   float64 // Gamma: 1/SCV
 }
 
 // resolve replaces Auto.
@@ -70,7 +70,7 @@ func (s *Shape) resolve() Kind {
 	return Hyper
 }
 
-// fit returns the sequence of mean 1 that has the shape, or says why there is none and what there is.
+// fit returns the sequence of mean 1 with this shape, or an error that gives the feasible range.
 func (s *Shape) fit() (phases, error) {
 	none := phases{}
 	for _, v := range []struct {
@@ -84,7 +84,7 @@ func (s *Shape) fit() (phases, error) {
 	if s.SCV < 0 {
 		return none, fmt.Errorf("scv is %v; it must not be negative", s.SCV)
 	}
-	const most = 1e6 // beyond it a sequence of any length that can be run shows nothing of its moments
+	const most = 1e6 // beyond it no sequence of feasible length shows its moments
 	if s.SCV > most {
 		return none, fmt.Errorf("scv is %v; the most is %g", s.SCV, most)
 	}
@@ -130,10 +130,10 @@ func (s *Shape) fit() (phases, error) {
 	return none, fmt.Errorf("%v is not a distribution", kind)
 }
 
-// correlationBound is the autocorrelation that an MMPP(2) of that SCV stays below.
+// correlationBound is the upper bound, not attained, of the autocorrelation of an MMPP(2) with that SCV.
 func correlationBound(scv float64) float64 { return (1 - 1/scv) / 2 }
 
-// only refuses a skewness other than the one the kind has.
+// only rejects a skewness other than the kind's own.
 func (s *Shape) only(skewness float64) error {
 	if s.Skewness == 0 || math.Abs(s.Skewness-skewness) < 1e-6 {
 		return nil
@@ -142,16 +142,16 @@ func (s *Shape) only(skewness float64) error {
 		s.resolve(), s.SCV, skewness)
 }
 
-// SkewnessBound returns the skewness that a hyperexponential of that SCV (above 1) exceeds: its third moment must
-// exceed 1.5 times the squared second over the first.
+// SkewnessBound returns the infimum of the skewness of a hyperexponential with that SCV (above 1): its third moment
+// must exceed 1.5 times the squared second over the first.
 func SkewnessBound(scv float64) float64 {
 	second := 1 + scv
 	third := float64(1.5 * float64(second*second))
 	return (third - 1 - float64(3*scv)) / (scv * math.Sqrt(scv))
 }
 
-// hyper fits H2 to mean 1, SCV and skewness (the three-moment match of Whitt, Bell Labs Tech. J. 61(8), 1982), or
-// with balanced means when the skewness is free.
+// hyper fits an H2 to mean 1, SCV and skewness (the three-moment match of Whitt, Bell Labs Tech. J. 61(8), 1982), or
+// with balanced means if the skewness is free.
 func (s *Shape) hyper() (phases, error) {
 	c := s.SCV
 	if !(c > 1) {
@@ -181,14 +181,14 @@ func (s *Shape) hyper() (phases, error) {
 	return phases{p: p, m1: m1, m2: m2}, nil
 }
 
-// MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the state
-// is left at rate Sigma[i].
+// MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the process
+// leaves the state at rate Sigma[i].
 type MMPP2 struct {
 	Lambda, Sigma [2]float64 // per unit of the mean
 }
 
 // Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is
-// the same point process as the sampler's, written as the literature does.
+// the same point process as the sampler's, in the notation of the literature.
 func (s *Shape) Process(mean float64) (MMPP2, error) {
 	h, err := s.fit()
 	if err != nil {

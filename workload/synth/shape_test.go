@@ -46,7 +46,7 @@ func near(t *testing.T, name string, got, want, relative float64) {
 }
 
 // TestWorkedExample fits a mean of 57 us, SCV 4, skewness 6 and lag-1 autocorrelation 0.2, whose parameters were
-// computed elsewhere.
+// computed independently.
 func TestWorkedExample(t *testing.T) {
 	shape := Shape{SCV: 4, Skewness: 6, ACF1: 0.2}
 	h, err := shape.fit()

@@ -8,24 +8,24 @@ import (
 	"farflash/numeric/units"
 )
 
-// Size says how large requests are. A lone quantity in text, "44KB", is a constant size.
+// Size is the distribution of request sizes. A single quantity in text, such as "44KB", is a constant size.
 type Size struct {
-	// Mean is the size of a request, on average.
+	// Mean is the mean size of a request.
 	Mean  units.Bytes `yaml:"mean"`
 	Shape `yaml:",inline"`
-	// Granule is what every size is a multiple of; 0 is 512 B.
+	// Granule is the unit of sizes: every size is a multiple of it; 0 is 512 B.
 	Granule units.Bytes `yaml:"granule,omitempty"`
 	// Min is the smallest size; 0 is a granule.
 	Min units.Bytes `yaml:"min,omitempty"`
 	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
 	Max units.Bytes `yaml:"max,omitempty"`
-	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", of which all
-	// multiples of its lower end are as likely. Then the mean is what comes of it, and mean, shape and bounds are
-	// left out.
+	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", in which all
+	// multiples of its lower end are equally likely. The mean then follows from it, so leave out mean, shape and
+	// bounds.
 	Mix Mix `yaml:"mix,omitempty"`
 }
 
-// UnmarshalText reads a constant size.
+// UnmarshalText parses a constant size.
 func (s *Size) UnmarshalText(text []byte) error {
 	v, err := units.ParseBytes(string(text))
 	if err == nil {
@@ -34,26 +34,26 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Largest is the largest size that may come, whatever space is addressed. A mixture's is not known here.
+// Largest is the largest possible size, whatever space is addressed. It does not cover mixtures.
 func (s *Size) Largest() units.Bytes {
 	d := s.withDefaults(units.GiB)
 	return d.Max
 }
 
-// Average is the mean size in bytes, of a mixture what comes of it.
+// Average is the mean size in bytes, also of a mixture.
 func (s *Size) Average() float64 {
 	if s.Mix == "" {
 		return float64(s.Mean)
 	}
 	mean, err := s.Mix.Mean()
 	if err != nil {
-		return 0 // New says what is wrong
+		return 0 // New reports the error
 	}
 	return mean
 }
 
-// sizes draws sizes. A draw is rounded to one of the two granules beside it at random, so that rounding moves no
-// mean, and then clamped; the scale makes up for the clamping.
+// sizes draws sizes. A draw is rounded randomly to one of the two neighbouring granules, so that rounding does not
+// change the mean, and then clamped; scale compensates for the clamping.
 type sizes struct {
 	sequence
 	rounding rng.Stream
@@ -64,13 +64,13 @@ type sizes struct {
 	mix      *mixture // nil: a sequence
 }
 
-// Achieved is what sizes or times are like once they have been rounded and clamped.
+// Achieved are the moments of sizes or times after rounding and clamping.
 type Achieved struct {
-	Mean float64 // bytes; always what was asked
+	Mean float64 // bytes; always as requested
 	SCV  float64
 }
 
-// withDefaults fills in what is left out, for requests to a space of that size.
+// withDefaults fills in omitted fields, for requests to a space of that size.
 func (s *Size) withDefaults(space units.Bytes) Size {
 	d := *s
 	if d.Mix != "" {
@@ -116,9 +116,9 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	return s, s.calibrate(float64(cfg.Mean), cfg.Shape)
 }
 
-// calibrate finds the scale at which the clamped draws have the mean asked for. Rounding at random to a neighbouring
-// granule moves neither, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ -
-// E(X-max)+, which grows with the scale.
+// calibrate finds the scale at which the clamped draws have the requested mean. Random rounding to a neighbouring
+// granule does not change the mean, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ -
+// E(X-max)+, which increases with the scale.
 func (s *sizes) calibrate(mean float64, shape Shape) error {
 	s.scale = mean
 	if s.kind == Constant {
@@ -159,10 +159,10 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 	return nil
 }
 
-// meanSquare is the mean of the squares of the clamped and rounded draws. Rounding at random to one of the two
-// granules beside a draw makes its square, in the mean, what the chord between the two granules' squares has there.
-// Chords change their slope by two granules at each granule, so the mean is a sum of expected excesses over granules;
-// where there are many, the last ones, over which the excess hardly changes from one to the next, are an integral.
+// meanSquare is the mean of the squares of the clamped and rounded draws. With random rounding to the two granules next
+// to a draw, the expected square lies on the chord between the two granules' squares. The slope of the chords changes
+// by two granules at each granule, so the mean square is a sum of expected excesses over granules. If there are many,
+// the last ones, where the excess hardly changes from one to the next, are approximated by an integral.
 func (s *sizes) meanSquare() float64 {
 	if s.min == s.max {
 		return s.min * s.min

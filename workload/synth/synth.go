@@ -1,18 +1,18 @@
-// Package synth makes synthetic workloads.
+// Package synth generates synthetic workloads.
 //
-// The main types are [Config], which says what is wanted in plain values, and [Generator], a [workload.Source] that
-// makes it. Sizes and inter-arrival times are constant, exponential, gamma (Erlang), two-phase hyperexponential or
-// those of a two-state Markov-modulated Poisson process, found in closed form from mean, squared coefficient of
-// variation, skewness and lag-1 autocorrelation (see [Shape]); addresses are uniform, Zipf or hot/cold, in runs of
-// requests that follow one another.
+// The main types are [Config], which specifies a workload in plain values, and [Generator], the [workload.Source] that
+// generates it. Sizes and inter-arrival times are constant, exponential, gamma (Erlang), two-phase hyperexponential or
+// a two-state Markov-modulated Poisson process, fitted in closed form to mean, squared coefficient of variation,
+// skewness and lag-1 autocorrelation (see [Shape]); addresses are uniform, Zipf, Pareto, hot/cold or sequential, in
+// runs of consecutive requests.
 //
-// Reads and writes arrive as two independent streams merged by time, or as one stream in which each request is a read
-// with a given probability, or in a closed loop, where records carry time zero and the caller takes the next one when
-// a request completes.
+// Reads and writes arrive as two independent streams merged by time; or as one stream in which each request is a read
+// with a given probability; or in a closed loop, where records carry time zero and the caller takes the next one when a
+// request completes.
 //
-// Every quantity has a random stream of its own, named after it, so that changing one disturbs no other. The fits
+// Every quantity has its own random stream, named after it, so that changing one does not affect the others. The fits
 // follow Whitt (1982) for the hyperexponential and Heffes and Lucantoni's MMPP(2) in the form of a sticky
-// hyperexponential, with rho(k) = (1-1/SCV)/2 * gamma^k. What it leaves out: correlation that decays slower than
+// hyperexponential, with rho(k) = (1-1/SCV)/2 * gamma^k. The package leaves out correlation that decays slower than
 // geometrically, dependence between size, time and address, and stack-distance models.
 package synth
 
@@ -27,14 +27,15 @@ import (
 	"farflash/workload"
 )
 
-// Interarrival says when requests come. A lone quantity in text, "10us", is a constant time.
+// Interarrival is the distribution of inter-arrival times. A single quantity in text, such as "10us", is a constant
+// time.
 type Interarrival struct {
-	// Mean is the time from an arrival to the next, on average.
+	// Mean is the mean time from one arrival to the next.
 	Mean  units.Duration `yaml:"mean"`
 	Shape `yaml:",inline"`
 }
 
-// UnmarshalText reads a constant time.
+// UnmarshalText parses a constant time.
 func (i *Interarrival) UnmarshalText(text []byte) error {
 	v, err := units.ParseDuration(string(text))
 	if err == nil {
@@ -47,8 +48,8 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 type Flow struct {
 	// Size is how large requests are.
 	Size Size `yaml:"size"`
-	// Interarrival is the time between requests of this kind. Leave it out where reads and writes come in one stream,
-	// and in a closed loop.
+	// Interarrival is the time between requests of this kind. Leave it out in a closed loop, and where reads and writes
+	// come in one stream.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
 	// Addresses is where requests go.
 	Addresses Addresses `yaml:"addresses"`
@@ -61,17 +62,17 @@ type Config struct {
 	// Writes are the requests that write; without the section there are none.
 	Writes *Flow `yaml:"writes,omitempty"`
 
-	// Interarrival is the time between requests of one stream that has reads and writes. Each kind then has none of
-	// its own.
+	// Interarrival is the time between requests of a single stream of reads and writes. Each kind must then have none
+	// of its own.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
-	// ReadFraction is the share of reads among the requests of one stream, or of a closed loop.
+	// ReadFraction is the share of reads among the requests of a single stream or of a closed loop.
 	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"`
-	// QueueDepth is how many requests a closed loop has under way; 0 is an open loop.
+	// QueueDepth is the number of requests that a closed loop keeps outstanding; 0 is an open loop.
 	QueueDepth int `yaml:"queue_depth,omitempty"`
 
-	// Requests is how many requests are made; 0 is no limit.
+	// Requests is the number of requests; 0 is no limit.
 	Requests int64 `yaml:"requests,omitempty"`
-	// Duration is the time after which none arrives; 0 is no limit.
+	// Duration is the time after which no request arrives; 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
 	Volume   uint32         `yaml:"volume,omitempty"`
 	Seed     uint64         `yaml:"seed,omitempty"`
@@ -79,8 +80,8 @@ type Config struct {
 	Name string `yaml:"name,omitempty"`
 }
 
-// DefaultConfig returns a small workload of reads and writes, three reads to a write: Poisson arrivals, 4 KiB
-// requests, uniform over 1 GiB. Who wants reads alone sets Writes to nil.
+// DefaultConfig returns a small workload with three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1
+// GiB. Set Writes to nil for reads alone.
 func DefaultConfig() Config {
 	flow := func(mean units.Duration) *Flow {
 		return &Flow{
@@ -92,11 +93,11 @@ func DefaultConfig() Config {
 	return Config{Reads: flow(20 * units.Microsecond), Writes: flow(60 * units.Microsecond), Requests: 10000, Seed: 1}
 }
 
-// Generator makes the requests of a Config.
+// Generator generates the requests of a Config.
 type Generator struct {
 	cfg   Config
 	flows [2]flow     // by block.Read, block.Write
-	times [2]arrivals // of the flows; the first alone when they share one stream
+	times [2]arrivals // of the flows; only the first if they share one stream
 	mix   rng.Stream
 	now   units.Duration
 	made  int64
@@ -117,7 +118,7 @@ type arrivals struct {
 	next units.Duration
 }
 
-// New returns the generator of a workload, or an error that names what cannot be had.
+// New returns the generator of a workload, or an error that names what is invalid.
 func New(cfg Config) (*Generator, error) {
 	g := &Generator{cfg: cfg}
 	if err := cfg.validate(); err != nil {
@@ -199,7 +200,7 @@ func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 	return a, nil
 }
 
-// advance draws the next arrival. A draw beyond the range of a Duration ends the stream at its end.
+// advance draws the next arrival. A draw beyond the range of a Duration saturates at Forever.
 func (a *arrivals) advance() {
 	gap := float64(a.mean * a.sequence.next())
 	if gap >= float64(units.Forever-a.next) {
@@ -246,13 +247,13 @@ func (c *Config) validate() error {
 // Closed reports whether the workload is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
 
-// Config returns what was asked for.
+// Config returns the configuration.
 func (g *Generator) Config() Config { return g.cfg }
 
-// Sizes returns what rounding and clamping have made of the sizes of reads or of writes.
+// Sizes returns the moments of the sizes of reads or of writes after rounding and clamping.
 func (g *Generator) Sizes(op block.Op) Achieved { return g.flows[op].sizes.achieved }
 
-// Next makes the next request; see [workload.Source].
+// Next generates the next request; see [workload.Source].
 func (g *Generator) Next(r *workload.Record) error {
 	if g.err != nil {
 		return g.err
@@ -282,7 +283,7 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
-// pick decides what comes next and when.
+// pick chooses the operation of the next request, and its time.
 func (g *Generator) pick() block.Op {
 	if g.cfg.shared() {
 		if g.cfg.QueueDepth == 0 {

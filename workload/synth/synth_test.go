@@ -15,7 +15,7 @@ import (
 	"farflash/workload/characterise"
 )
 
-// estimate measures a figure in so many independent replicates and returns its mean and the standard error of that.
+// estimate measures figures in independent replicates and returns their means and the standard errors of these.
 func estimate(replicates int, measure func(seed uint64) []float64) (means, errors []float64) {
 	var sums, squares []float64
 	for seed := range replicates {
@@ -37,7 +37,7 @@ func estimate(replicates int, measure func(seed uint64) []float64) (means, error
 	return means, errors
 }
 
-// within fails unless got is within five standard errors of want, and a bias of the estimator itself.
+// within fails unless got is within five standard errors of want, plus a bias of the estimator itself.
 func within(t *testing.T, name string, got, want, standardError, bias float64) {
 	t.Helper()
 	if math.IsNaN(got) || math.Abs(got-want) > 5*standardError+bias {
@@ -46,7 +46,7 @@ func within(t *testing.T, name string, got, want, standardError, bias float64) {
 }
 
 // TestSequencesHaveTheirMoments samples every kind. The estimators of SCV, skewness and correlation are biased by
-// O(1/n), which the allowance of 1 % of the figure covers at n = 200,000.
+// O(1/n), which the tolerance of 1 % covers at n = 200,000.
 func TestSequencesHaveTheirMoments(t *testing.T) {
 	for _, shape := range []Shape{
 		{Kind: Exponential},
@@ -90,7 +90,7 @@ func TestSequencesHaveTheirMoments(t *testing.T) {
 	}
 }
 
-// TestSizesKeepTheirMean rounds and clamps hard; the mean must not move.
+// TestSizesKeepTheirMean verifies that heavy rounding and clamping do not change the mean.
 func TestSizesKeepTheirMean(t *testing.T) {
 	for _, cfg := range []Size{
 		{Mean: 44 * units.KB},
@@ -256,7 +256,7 @@ func TestAddresses(t *testing.T) {
 		for _, v := range sorted[len(sorted)-205:] {
 			hot += v
 		}
-		// 80 % of the requests to 20 % of the 1024 slots; picking the top after the fact favours it a little.
+		// 80 % of the requests to 20 % of the 1024 slots; selecting the top afterwards favours it slightly.
 		within(t, "share of the top fifth", hot/n, 0.8, math.Sqrt(0.16/n), 0.01)
 	})
 	t.Run("sequential", func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestAddresses(t *testing.T) {
 			for _, r := range collect(t, cfg) {
 				m.Add(&r)
 			}
-			// A run is of one request with probability 1/5, and a request is in such a run with probability 1/25.
+			// A run has one request with probability 1/5, and a request is in such a run with probability 1/25.
 			ratio := m.Result().Reads.SequentialRatio
 			within(t, fmt.Sprint(streams, " streams"), float64(ratio.ThirtyTwo), 1-1.0/25, 0, 0.01)
 			if streams == 4 && ratio.One > 0.6 {

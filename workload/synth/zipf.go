@@ -10,8 +10,8 @@ import (
 type zipf struct {
 	n          float64
 	theta      float64
-	low, high  float64 // H at 1.5 less h(1), and at n + 0.5
-	acceptance float64 // a draw so near below its whole number is accepted at once
+	low, high  float64 // H at 1.5 minus h(1), and at n + 0.5
+	acceptance float64 // a draw less than this below its integer is accepted immediately
 }
 
 func newZipf(n int64, theta float64) zipf {
@@ -35,7 +35,7 @@ func (z *zipf) next(s *rng.Stream) int64 {
 
 func (z *zipf) density(x float64) float64 { return rng.Exp(-z.theta * rng.Log(x)) }
 
-// integral returns (x^(1-theta) - 1)/(1-theta), or log x where theta is 1, without the cancellation near it.
+// integral returns (x^(1-theta) - 1)/(1-theta), or log x if theta is 1, without the cancellation near it.
 func (z *zipf) integral(x float64) float64 {
 	l := rng.Log(x)
 	return l * growth((1-z.theta)*l)

@@ -6,7 +6,7 @@ import (
 	"farflash/workload"
 )
 
-// alibabaDecoder reads the Alibaba block trace format: bytes, and microseconds of the Unix epoch.
+// alibabaDecoder reads the Alibaba block trace format: bytes, and microseconds since the Unix epoch.
 type alibabaDecoder struct {
 	fields [5][]byte
 }

@@ -8,15 +8,15 @@ import (
 	"farflash/workload"
 )
 
-// The life of a request as blkparse abbreviates it. One of these is chosen to be the request's arrival.
+// Stages of a request, as blkparse abbreviates them. One of them is chosen as the request's arrival.
 const (
 	ActionQueued    = 'Q' // queued by the block layer, before merging
 	ActionIssued    = 'D' // issued to the driver, after merging
 	ActionCompleted = 'C' // completed
 )
 
-// blkparseDecoder reads blkparse's text. Lines of other actions than the chosen one are no records; completions are
-// passed on so that the reader can pair them. The summary that blkparse prints at the end is skipped.
+// blkparseDecoder reads blkparse's text. Lines of other actions than the chosen one yield no records; completions are
+// passed on so that the reader can pair them. The summary at the end of blkparse's output is skipped.
 type blkparseDecoder struct {
 	action byte
 	fields [10][]byte
@@ -58,7 +58,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 	}
 	e.op, e.response = op, workload.NoResponse
 	if n < 10 && (n < 9 || len(f[8]) != 1 || f[8][0] != '+') {
-		// A flush has no address, and then no "+" either.
+		// A flush has no address, and therefore no "+".
 		if bytes.IndexByte(f[6], 'F') >= 0 {
 			e.op, e.offset, e.size = block.Flush, 0, 0
 			return true, nil
@@ -77,7 +77,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// blkparseSummary reports whether a line belongs to what blkparse prints behind the events.
+// blkparseSummary reports whether a line belongs to the summary that follows the events.
 func blkparseSummary(line, first []byte) bool {
 	if line[0] == ' ' && first[0] >= 'A' && first[0] <= 'Z' {
 		return true
@@ -99,9 +99,9 @@ func isUpper(s []byte) bool {
 	return true
 }
 
-// rwbs reads the kind of a request: D discards, R reads, W writes, F alone flushes; the rest (S sync, A ahead, M
-// metadata, F behind a W: force unit access) does not change what is moved. N, a command that moves no data, is no
-// request.
+// rwbs decodes the kind of a request: D discards, R reads, W writes, F alone flushes; the rest (S sync, A ahead, M
+// metadata, F after a W: force unit access) does not change the data transfer. N, a command that moves no data, is not
+// a request.
 func rwbs(s []byte) (block.Op, bool) {
 	flush := false
 	for _, c := range s {
@@ -119,7 +119,7 @@ func rwbs(s []byte) (block.Op, bool) {
 	return block.Flush, flush
 }
 
-// chooseAction picks the earliest stage of a request's life that the head of a blkparse file shows.
+// chooseAction returns the earliest stage of requests found at the start of a blkparse file.
 func chooseAction(lines [][]byte) (byte, string) {
 	var queued, issued, completed int
 	var f [7][]byte

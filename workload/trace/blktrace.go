@@ -9,9 +9,9 @@ import (
 	"farflash/workload"
 )
 
-// blktraceDecoder reads blktrace's binary records as Linux's blktrace_api.h defines them, in either byte order: a
-// header of 48 bytes (magic and version u32, sequence u32, time in ns u64, sector u64, bytes u32, action u32, pid
-// u32, device u32, cpu u32, error u16, payload length u16), then the payload.
+// blktraceDecoder reads blktrace's binary records as defined by Linux's blktrace_api.h, in either byte order: a header
+// of 48 bytes (magic and version u32, sequence u32, time in ns u64, sector u64, bytes u32, action u32, pid u32, device
+// u32, cpu u32, error u16, payload length u16), then the payload.
 type blktraceDecoder struct {
 	order  binary.ByteOrder
 	action byte
@@ -22,7 +22,7 @@ const (
 	blktraceMagic   = 0x65617400 // the lowest byte is the version
 	blktraceVersion = 7
 
-	// The low half of an action is a stage of the request's life, the high half a set of categories.
+	// The low half of an action is a stage of the request, the high half a set of categories.
 	blktraceQueue    = 1
 	blktraceIssue    = 7
 	blktraceComplete = 8
@@ -34,7 +34,7 @@ const (
 	blktraceDiscard  = 1 << 29
 )
 
-// blktraceOrder returns the byte order of a file whose head has the magic number, or nil.
+// blktraceOrder returns the byte order of a file that starts with the magic number, or nil.
 func blktraceOrder(head []byte) binary.ByteOrder {
 	if len(head) < 4 {
 		return nil
@@ -47,7 +47,7 @@ func blktraceOrder(head []byte) binary.ByteOrder {
 	return nil
 }
 
-// payload checks a header and returns how many bytes follow it.
+// payload validates a header and returns the length of the payload that follows it.
 func (d *blktraceDecoder) payload(b []byte) (int, error) {
 	magic := d.order.Uint32(b)
 	if magic&^0xff != blktraceMagic {
@@ -59,7 +59,7 @@ func (d *blktraceDecoder) payload(b []byte) (int, error) {
 	return int(d.order.Uint16(b[46:])), nil
 }
 
-// decode decodes a header that payload has checked.
+// decode decodes a header that payload has validated.
 func (d *blktraceDecoder) decode(b []byte, e *event) (bool, error) {
 	action := d.order.Uint32(b[28:])
 	if action&(blktraceNotify|blktracePC) != 0 {
@@ -109,7 +109,7 @@ func (d *blktraceDecoder) decode(b []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// choose picks the earliest stage of a request's life that the heads of files show, and says so.
+// choose selects the earliest stage of requests found at the start of the files, and notes it.
 func (r *Reader) choose(heads []*headReader) byte {
 	var queued, issued, completed int
 	for _, h := range heads {

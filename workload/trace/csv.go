@@ -13,21 +13,21 @@ import (
 	"farflash/workload"
 )
 
-// CSV says how a table is read: one line a request, in columns that are separated by commas, semicolons, tabs or
-// spaces, whichever the first line has.
+// CSV describes how to read a table: one request per line, in columns separated by commas, semicolons, tabs or spaces,
+// whichever the first line contains.
 type CSV struct {
-	// Columns say which column holds what.
+	// Columns are the columns that hold the fields of a request.
 	Columns Columns `yaml:"columns"`
-	// Unit is what 1 stands for in the columns of numbers.
+	// Unit is the unit of each numeric column.
 	Unit Unit `yaml:"unit"`
 }
 
-// Columns names the columns of a table, by the words in its first line or by numbers from 1.
+// Columns are the columns of a table, by their names in its first line or by numbers from 1.
 type Columns struct {
 	// Time is the request's arrival.
 	Time string `yaml:"time"`
 	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are
-	// read too.
+	// accepted too.
 	Op string `yaml:"op"`
 	// Offset is where the request begins.
 	Offset string `yaml:"offset"`
@@ -53,7 +53,7 @@ type Unit struct {
 	Size units.Bytes `yaml:"size,omitempty"`
 }
 
-// Validate refuses what no table can be read with.
+// Validate rejects configurations that cannot read any table.
 func (c *CSV) Validate() error {
 	for _, x := range []struct{ key, value string }{{"time", c.Columns.Time}, {"op", c.Columns.Op},
 		{"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
@@ -81,7 +81,7 @@ func (c *CSV) Validate() error {
 	return nil
 }
 
-// exponent is n where the unit of time is 10^-n seconds.
+// exponent is n if the unit of time is 10^-n seconds.
 func (u *Unit) exponent() (n int, ok bool) {
 	at := u.Time
 	if at == 0 {
@@ -95,7 +95,7 @@ func (u *Unit) exponent() (n int, ok bool) {
 	return 0, false
 }
 
-// The columns of a table that are looked for, by their place in csvDecoder.
+// The columns of a table, as indices in csvDecoder.
 const (
 	colTime = iota
 	colOp
@@ -114,15 +114,15 @@ type csvDecoder struct {
 	cfg       *CSV
 	separator byte // ' ' stands for runs of spaces and tabs
 	at        [cols]int
-	names     [cols]string // as the first line has them
+	names     [cols]string // as in the first line
 	exponent  int
 	units     [2]int64 // of offset and size
-	header    bool     // the first line is one and has not been passed over
+	header    bool     // the first line is a header and has not been skipped yet
 	fields    [][]byte
 	unquoted  []byte
 }
 
-// newCSVDecoder finds the separator and the columns by the first line.
+// newCSVDecoder determines the separator and the columns from the first line.
 func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) {
 	d := &csvDecoder{volumes: v, cfg: cfg,
 		units: [2]int64{max(int64(cfg.Unit.Offset), 1), max(int64(cfg.Unit.Size), 1)}}
@@ -163,14 +163,14 @@ func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) 
 		d.names[i] = header[d.at[i]]
 	}
 	if !d.header && highest >= 0 {
-		// Columns were numbered: a first line whose time is no number names them.
+		// Columns were numbered, so a first line whose time is not a number is a header.
 		_, isTime := parseDecimal(names[d.at[colTime]], d.exponent)
 		d.header = !isTime
 	}
 	return d, nil
 }
 
-// find is where a column stands among those of the first line, from 0.
+// find returns the index of a column in the first line, from 0.
 func (d *csvDecoder) find(what, want string, header []string) (int, error) {
 	for i, name := range header {
 		if strings.EqualFold(name, want) {
@@ -193,7 +193,7 @@ func (d *csvDecoder) find(what, want string, header []string) (int, error) {
 		strings.Join(header, ", "))
 }
 
-// describe says what was found.
+// describe reports which columns are used.
 func (d *csvDecoder) describe() string {
 	var b strings.Builder
 	for i, at := range d.at {
@@ -213,8 +213,8 @@ func (d *csvDecoder) describe() string {
 	return b.String()
 }
 
-// split cuts a line into its fields, which hold until the next call. A field in double quotes may hold separators,
-// and two quotes for one.
+// split splits a line into its fields, which are valid until the next call. A field in double quotes may contain
+// separators, and a doubled quote for a quote.
 func (d *csvDecoder) split(line []byte) ([][]byte, error) {
 	d.fields, d.unquoted = d.fields[:0], d.unquoted[:0]
 	if d.separator == ' ' {
@@ -243,7 +243,7 @@ func (d *csvDecoder) split(line []byte) ([][]byte, error) {
 	}
 }
 
-// field cuts the first field off rest; more says that another one follows.
+// field cuts the first field off rest; more reports whether another one follows.
 func (d *csvDecoder) field(rest *[]byte) (field []byte, more bool, err error) {
 	text := bytes.TrimLeft(*rest, " ")
 	if len(text) == 0 || text[0] != '"' {
@@ -340,7 +340,7 @@ func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// opWords are what a column of operations holds.
+// opWords are the words accepted in a column of operations.
 var opWords = [...]struct {
 	word    string
 	op      block.Op
@@ -357,7 +357,7 @@ var opWords = [...]struct {
 	{word: "flush", op: block.Flush}, {word: "sync", op: block.Flush},
 }
 
-// op reads an operation's word; appends says that it is an append, which is a write.
+// op parses an operation's word; appends reports a Zone Append, which is a write.
 func (d *csvDecoder) op(word []byte) (op block.Op, appends, ok bool) {
 	c := &d.cfg.Columns
 	switch {

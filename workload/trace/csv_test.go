@@ -12,7 +12,7 @@ import (
 
 var named = Columns{Time: "ts", Op: "type", Offset: "lba", Size: "len", Volume: "disk", Response: "lat"}
 
-// tables are read as the records of tableWant.
+// tables must all be read as the records of tableWant.
 var tables = []struct {
 	text string
 	cfg  CSV

@@ -4,18 +4,20 @@ import (
 	"farflash/workload"
 )
 
-// lineDecoder decodes one line of a text format. The reader calls it for every line, in order, without the line's end.
+// lineDecoder decodes one line of a text format. The reader calls it for every line, in order, without the line
+// terminator.
 //
 // It returns true when it has filled in the event, false when the line holds none (a header, a comment, an event that
-// is no request), or an error that says which field is wrong and what it must be. It keeps no reference to the line.
+// is not a request), or an error that names the invalid field and the expected value. It retains no reference to the
+// line.
 type lineDecoder interface {
 	decode(line []byte, e *event) (bool, error)
 }
 
-// lineEncoder writes records of one text format. The writer calls it once a record, in order of time.
+// lineEncoder writes records of one text format. The writer calls it once per record, in order of time.
 //
-// It appends one line without its end to dst and returns the extended slice, or an error when the record cannot be
-// written.
+// It appends one line without its terminator to dst and returns the extended slice, or an error if the record cannot be
+// represented.
 type lineEncoder interface {
 	encode(dst []byte, r *workload.Record) ([]byte, error)
 }

@@ -13,23 +13,24 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// headSize is how much of a file detection looks at, and the longest line.
+// headSize is the number of bytes available to detection, and the maximum length of a line.
 const headSize = 1 << 16
 
-// bufioFull is what ReadSlice returns for a line longer than headSize.
+// bufioFull is the error of ReadSlice for a line longer than headSize.
 var bufioFull = bufio.ErrBufferFull
 
-// headReader is the decompressed file, of which the beginning can be looked at before it is read.
+// headReader is the decompressed file, whose beginning can be inspected before it is read.
 type headReader struct {
 	*bufio.Reader
 	head        []byte // the beginning; valid until the first read
-	whole       bool   // head is all of the file
+	whole       bool   // head is the whole file
 	name        string
-	compression string // or empty
-	failed      error  // of the decompressor, other than the end of the file
+	compression string // name, or empty
+	failed      error  // decompressor error, other than the end of the file
 }
 
-// Read errors of the decompressor are kept, because io.ReadFull cannot tell a damaged file from a short one.
+// watched records read errors of the decompressor, because io.ReadFull cannot distinguish a damaged file from a short
+// one.
 type watched struct {
 	src io.Reader
 	to  *headReader
@@ -43,7 +44,7 @@ func (w watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// corrupt says that the file cannot be read on.
+// corrupt describes why the file cannot be read further.
 func (h *headReader) corrupt(err error) error {
 	if h.failed != nil {
 		err = h.failed
@@ -73,11 +74,12 @@ func (h *headReader) lines() [][]byte {
 	return lines
 }
 
-// xzEnd watches an xz stream for its footer, which the decoder does not miss when the file is cut off right before it.
+// xzEnd watches an xz stream for its footer, because the decoder does not notice if the file is truncated right before
+// it.
 type xzEnd struct {
 	src     io.Reader
 	content io.Reader
-	tail    [2]byte // the last two bytes but for padding, which is zeros
+	tail    [2]byte // last two bytes, not counting zero padding
 }
 
 func (x *xzEnd) Read(p []byte) (int, error) {
@@ -101,15 +103,15 @@ func (x xzContent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errTrailing is what is wrong with a gzip file that goes on with something else.
+// errTrailing reports a gzip file followed by other data.
 var errTrailing = errors.New("what follows the gzip data is none; cut it off, or compress the trace again")
 
-// gzipMembers reads gzip data, of which several may follow each other, and tells what else follows from what is cut
-// off. Zeros at the end are padding, as gzip has it.
+// gzipMembers reads gzip data, possibly several members in sequence, and distinguishes other trailing data from
+// truncation. Zeros at the end are padding, as gzip permits.
 type gzipMembers struct {
 	*gzip.Reader
 	raw *bufio.Reader
-	err error // of what follows
+	err error // about the data after the last member
 }
 
 func newGzipMembers(raw *bufio.Reader) (*gzipMembers, error) {
@@ -125,7 +127,7 @@ func (g *gzipMembers) Read(p []byte) (int, error) {
 		n, err := g.Reader.Read(p)
 		if err != io.EOF || n > 0 {
 			if err == io.EOF {
-				err = nil // it is told again
+				err = nil // it is returned again
 			}
 			return n, err
 		}
@@ -156,7 +158,7 @@ func (g *gzipMembers) padding() error {
 	}
 }
 
-// decompress finds the compression by its magic number and returns the content.
+// decompress detects the compression by its magic number and returns the contents.
 func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 	raw := bufio.NewReaderSize(src, 1<<16)
 	magic, err := raw.Peek(6)
@@ -185,7 +187,7 @@ func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		h.compression = "zstd"
 		var z *zstd.Decoder
-		// One decoder in the caller's goroutine; frames that ask for more than 256 MiB of window are refused.
+		// A single decoder in the caller's goroutine; frames that require a window above 256 MiB are refused.
 		z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<28))
 		if err == nil {
 			content, closer = z, z.IOReadCloser()

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// detectLines is how many lines of a text file are tried.
+// detectLines is the number of lines of a text file that detection tries.
 const detectLines = 1000
 
-// detect finds the format of a file by its beginning, and why. What could be read in more than one way is refused.
+// detect determines the format of a file from its beginning, and the reason. An ambiguous file is refused.
 func detect(head *headReader, name string) (Format, string, error) {
 	if order := blktraceOrder(head.head); order != nil {
 		return Blktrace, "it begins with blktrace's magic number (" + order.String() + ")", nil
@@ -61,7 +61,7 @@ func detect(head *headReader, name string) (Format, string, error) {
 		name, strings.Join(names(), ", "), closest.hint(name))
 }
 
-// trial is the outcome of reading the first lines as one format.
+// trial is the result of reading the first lines as one format.
 type trial struct {
 	format    Format
 	good, bad int
@@ -110,7 +110,7 @@ func try(f Format, lines [][]byte) trial {
 	return t
 }
 
-// vscsiRun returns how many records of one vscsi version the head begins with, if they fill all of it.
+// vscsiRun returns the number of records of one vscsi version at the start of head, if they fill all of it.
 func vscsiRun(head []byte) (n, version int) {
 	version = vscsiVersion(head)
 	if version == 0 {
@@ -119,7 +119,7 @@ func vscsiRun(head []byte) (n, version int) {
 	d := vscsiDecoder{version: version}
 	for len(head) >= d.size() && n < detectLines {
 		if vscsiVersion(head) != version {
-			// One damaged record does not make it another format, but the first few must be whole.
+			// A damaged record does not rule out the format, but the first few must be intact.
 			if n < 4 {
 				return 0, 0
 			}
@@ -143,8 +143,8 @@ func binaryByte(lines [][]byte) int {
 	return -1
 }
 
-// reversed refuses five columns of whole numbers whose direction cannot be told. Tencent's fourth column is 0 for
-// read and 1 for write; MQSim's fifth is 0 for write and 1 for read: what is one's read is the other's write.
+// reversed refuses five integer columns whose direction is ambiguous. Tencent's fourth column is 0 for read and 1 for
+// write; MQSim's fifth is 0 for write and 1 for read: one format's reads are the other's writes.
 func reversed(lines [][]byte, name string) error {
 	rows, comma, fourth, fifth := 0, 0, 0, 0
 	var f [5][]byte
@@ -159,7 +159,7 @@ func reversed(lines [][]byte, name string) error {
 		for _, field := range f {
 			if _, ok := parseUint(field); !ok {
 				if rows == 0 {
-					break // a header, perhaps
+					break // possibly a header
 				}
 				return nil
 			}

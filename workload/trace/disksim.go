@@ -11,7 +11,7 @@ import (
 // means read.
 type disksimDecoder struct {
 	fields [5][]byte
-	strict bool // a time without a decimal point is refused: such a line could as well be MQSim's
+	strict bool // reject a time without a decimal point: such a line could also be MQSim's
 }
 
 func (d *disksimDecoder) decode(line []byte, e *event) (bool, error) {
@@ -45,7 +45,7 @@ func (d *disksimDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// disksimEncoder writes DiskSim's ASCII format with as many decimals as a time needs, and at least 6.
+// disksimEncoder writes DiskSim's ASCII format with as many decimals as a time needs, at least 6.
 type disksimEncoder struct {
 	out *Writer
 }

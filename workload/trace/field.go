@@ -11,7 +11,7 @@ import (
 // sector is the unit of addresses in most formats, in bytes.
 const sector = int64(units.Sector)
 
-// event is a decoded record before its time is counted from the first one.
+// event is a decoded record whose time is not yet relative to the first one.
 type event struct {
 	at       instant
 	response units.Duration
@@ -21,11 +21,11 @@ type event struct {
 	op       block.Op
 	append   bool // a write that is a Zone Append
 
-	completes bool  // the event completes an earlier one; it is no request of its own
-	place     place // where in the file it stands
+	completes bool  // completes an earlier event; not a request itself
+	place     place // position in the file
 }
 
-// instant is a time of the trace's own clock: seconds since its epoch and picoseconds within the second.
+// instant is a time on the trace's own clock: seconds since its epoch and picoseconds within the second.
 type instant struct {
 	sec int64
 	ps  int64
@@ -47,12 +47,12 @@ func (t instant) since(u instant) (d units.Duration, ok bool) {
 	return units.Duration(sec*psPerSecond + t.ps - u.ps), true
 }
 
-// ticks returns the instant of n ticks, perSecond of them to the second, since the epoch. perSecond divides 10^12.
+// ticks returns the instant n ticks of 1/perSecond s after the epoch. perSecond divides 10^12.
 func ticks(n uint64, perSecond uint64) instant {
 	return instant{int64(n / perSecond), int64(n%perSecond) * (psPerSecond / int64(perSecond))}
 }
 
-// fieldError says that a field holds the wrong thing; the reader adds the place.
+// fieldError reports an invalid field; the reader adds the position.
 func fieldError(name string, field []byte, want string) error {
 	const most = 40
 	text := string(field)
@@ -65,7 +65,7 @@ func fieldError(name string, field []byte, want string) error {
 	return fmt.Errorf("%s is %q; it must be %s", name, text, want)
 }
 
-// parseUint reads a decimal number without sign.
+// parseUint parses an unsigned decimal number.
 func parseUint(s []byte) (v uint64, ok bool) {
 	if len(s) == 0 || len(s) > 20 {
 		return 0, false
@@ -83,7 +83,7 @@ func parseUint(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// parseInt63 reads a decimal number without sign that fits an int64.
+// parseInt63 parses an unsigned decimal number that fits an int64.
 func parseInt63(s []byte) (int64, bool) {
 	v, ok := parseUint(s)
 	if !ok || v > math.MaxInt64 {
@@ -92,7 +92,7 @@ func parseInt63(s []byte) (int64, bool) {
 	return int64(v), true
 }
 
-// parseHex reads a hexadecimal number, with or without 0x.
+// parseHex parses a hexadecimal number, with or without 0x.
 func parseHex(s []byte) (v uint64, ok bool) {
 	if len(s) > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') {
 		s = s[2:]
@@ -115,7 +115,7 @@ func parseHex(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// parseDecimal reads a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <=
+// parseDecimal parses a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <=
 // exponent <= 12. Digits finer than a picosecond are dropped.
 func parseDecimal(s []byte, exponent int) (instant, bool) {
 	var t instant
@@ -152,7 +152,7 @@ func parseDecimal(s []byte, exponent int) (instant, bool) {
 	return t, digits > 0
 }
 
-// parseDuration reads a decimal number of seconds as a duration of at most 106 days.
+// parseDuration parses a decimal number of seconds as a duration of at most 106 days.
 func parseDuration(s []byte) (units.Duration, bool) {
 	t, ok := parseDecimal(s, 0)
 	if !ok {
@@ -161,12 +161,12 @@ func parseDuration(s []byte) (units.Duration, bool) {
 	return t.since(instant{})
 }
 
-// sectors returns n sectors in bytes; ok is false when that overflows.
+// sectors converts n sectors to bytes; ok is false if that overflows.
 func sectors(n int64) (int64, bool) {
 	return n * sector, n <= math.MaxInt64/sector
 }
 
-// readOrWrite reads the first letter of R, Read, w, WRITE and so on.
+// readOrWrite parses R, Read, w, WRITE and so on.
 func readOrWrite(s []byte) (block.Op, bool) {
 	if len(s) == 0 {
 		return 0, false
@@ -195,8 +195,8 @@ func readOrWrite(s []byte) (block.Op, bool) {
 	return op, true
 }
 
-// splitComma cuts a line at its commas into dst and returns how many fields there are; beyond len(dst) they are
-// counted only.
+// splitComma splits a line at its commas into dst and returns the number of fields; those beyond len(dst) are only
+// counted.
 func splitComma(line []byte, dst [][]byte) int {
 	n, start := 0, 0
 	for i := 0; i <= len(line); i++ {
@@ -212,7 +212,7 @@ func splitComma(line []byte, dst [][]byte) int {
 	return n
 }
 
-// splitSpace cuts a line at runs of spaces and tabs into dst and returns how many fields there are.
+// splitSpace splits a line at runs of spaces and tabs into dst and returns the number of fields.
 func splitSpace(line []byte, dst [][]byte) int {
 	n := 0
 	for i := 0; i < len(line); {
@@ -244,7 +244,7 @@ func trim(s []byte) []byte {
 	return s
 }
 
-// columnsError says that a line has the wrong number of fields.
+// columnsError reports a line with the wrong number of fields.
 type columnsError struct {
 	got  int
 	want string

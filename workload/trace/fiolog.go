@@ -11,9 +11,9 @@ import (
 	"farflash/workload"
 )
 
-// fioLogDecoder reads fio's I/O logs. Version 3 stamps every line with microseconds from the start (fio's manual
-// gives no unit; its iolog.c writes and replays microseconds). Version 2 has no stamps: time advances by the
-// microseconds of its wait lines only. A volume is a file.
+// fioLogDecoder reads fio's I/O logs. Version 3 stamps every line with microseconds from the start (fio's manual gives
+// no unit; its iolog.c writes and replays microseconds). Version 2 has no timestamps: time advances only by the
+// microseconds of its wait lines. A volume is a file.
 type fioLogDecoder struct {
 	volumes *volumes
 	fields  [5][]byte
@@ -109,11 +109,12 @@ func (d *fioLogDecoder) wait(f [][]byte, n int) error {
 	return nil
 }
 
-// fioLogEncoder writes version 3. The header and the add and open lines of every file stand before its first request.
+// fioLogEncoder writes version 3. The header precedes all requests, and each file's add and open lines precede its
+// first request.
 type fioLogEncoder struct {
 	out  *Writer
 	open map[uint32]bool
-	last int64 // the latest stamp
+	last int64 // latest timestamp
 }
 
 func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
@@ -141,7 +142,7 @@ func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 	return dst, l.out.cannot(r.Op)
 }
 
-// file names a volume in a way that has no spaces.
+// file returns a volume's name without spaces.
 func (l *fioLogEncoder) file(volume uint32) string {
 	name := []byte(l.out.volumeName(volume))
 	for i, c := range name {

@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// fiuDecoder reads FIU's format: nanoseconds, 512-byte sectors, and the MD5 of the content, which is not kept. The
-// process name may hold spaces, so fields are counted from both ends.
+// fiuDecoder reads FIU's format: nanoseconds, 512-byte sectors, and the MD5 of the content, which is dropped. The
+// process name may contain spaces, so fields are counted from both ends.
 type fiuDecoder struct {
 	fields [32][]byte
 }
@@ -43,7 +43,7 @@ func (d *fiuDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// parseDevice reads a Linux device number.
+// parseDevice parses a Linux device number.
 func parseDevice(major, minor []byte) (uint32, bool) {
 	a, okA := parseUint(major)
 	b, okB := parseUint(minor)

@@ -10,15 +10,15 @@ import (
 // Format is a trace file format.
 type Format uint8
 
-// The formats. Auto asks for detection.
+// The formats. Auto requests detection.
 const (
 	Auto        Format = iota // detected from the file
-	MSR                       // MSR Cambridge (Narayanan et al., FAST'08)
+	MSR                       // Microsoft Research Cambridge (Narayanan et al., FAST'08)
 	Systor                    // Fujitsu VDI, SYSTOR'17 (Lee et al.)
-	Tencent                   // Tencent CBS (Zhang et al., ATC'20)
-	Alibaba                   // Alibaba block traces 2020 (Li et al., IISWC'20)
+	Tencent                   // cloud block store of Tencent, CBS (Zhang et al., ATC'20)
+	Alibaba                   // block traces of Alibaba, 2020 (Li et al., IISWC'20)
 	SPC                       // Storage Performance Council trace file format 1.0
-	FIU                       // FIU SRCMap and IODedup
+	FIU                       // Florida International University, SRCMap and IODedup
 	K5cloud                   // Fujitsu K5 cloud service (Oe et al.)
 	Tectonic                  // Meta Tectonic, as published with Baleen (FAST'24)
 	Thesios                   // Google Thesios (ASPLOS'24)
@@ -29,24 +29,24 @@ const (
 	Blktrace                  // binary output of blktrace
 	FioLog                    // fio I/O log, versions 2 and 3
 	CSVTable                  // any table, with columns
-	formatCount               // how many there are
+	formatCount               // number of formats
 )
 
-// description is what the package knows of a format besides its decoder.
+// description holds the properties of a format besides its decoder.
 type description struct {
 	name     string
-	layout   string // what a record looks like, for error messages
-	stamps   string // the resolution of its times
+	layout   string // fields of a record, for error messages
+	stamps   string // resolution of its times
 	ordering ordering
 	aligned  bool // offsets and sizes are multiples of 512 bytes
 }
 
-// ordering says how the times of a format's records relate to their order in the file.
+// ordering is the relation between the times of a format's records and their order in the file.
 type ordering uint8
 
 const (
-	inOrder    ordering = iota // times do not run backwards
-	completion                 // filed when they completed: sorted again within a window
+	inOrder    ordering = iota // times do not decrease
+	completion                 // in order of completion: re-sorted within a window
 	seconds                    // whole seconds: sorted within a window, then spread over the second
 )
 
@@ -95,7 +95,7 @@ func (f Format) String() string {
 	return fmt.Sprintf("format(%d)", uint8(f))
 }
 
-// ParseFormat reads a format's name.
+// ParseFormat parses a format's name.
 func ParseFormat(s string) (Format, error) {
 	for f := range descriptions {
 		if descriptions[f].name == s {
@@ -106,7 +106,7 @@ func ParseFormat(s string) (Format, error) {
 		Near: spelling.Nearest(s, names())}
 }
 
-// names lists the names of all formats but auto.
+// names lists the names of all formats except auto.
 func names() []string {
 	list := make([]string, 0, formatCount)
 	for f := MSR; f < formatCount; f++ {
@@ -127,13 +127,13 @@ func Formats() []Format {
 // Layout describes a record of the format in one line.
 func (f Format) Layout() string { return descriptions[f].layout }
 
-// Wanted says what to write.
+// Wanted describes the accepted text.
 func (Format) Wanted() string { return "auto, " + spelling.OrList(names()) }
 
 // MarshalText returns the format's name.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads what ParseFormat reads.
+// UnmarshalText parses a name as ParseFormat does.
 func (f *Format) UnmarshalText(text []byte) error {
 	v, err := ParseFormat(string(text))
 	if err == nil {

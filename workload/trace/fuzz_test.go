@@ -11,7 +11,7 @@ import (
 	"farflash/workload"
 )
 
-// examine reads data every way that the options allow and checks what must always hold.
+// examine reads data with all kinds of options and verifies the invariants.
 func examine(t *testing.T, data string, format Format) {
 	for _, opts := range []Options{
 		{Format: format},
@@ -102,8 +102,7 @@ func FuzzDetect(f *testing.F) {
 	}
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"))
 	f.Add([]byte("BZh91AY&SY"))
-	// A block of xz with an empty content, as its format's specification (1.2.0) has it, and one whose dictionary is
-	// 4 GiB.
+	// An xz stream with empty contents, from the format's specification (1.2.0), and one whose dictionary is 4 GiB.
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x00\x00\x00\x00\x1c\xdfD!\x1f\xb6\xf3}\x01\x00\x00\x00\x00\x04YZ"))
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x02\x00!\x01\x28\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})

@@ -8,14 +8,14 @@ import (
 	"io"
 )
 
-// lineInput feeds a text decoder.
+// lineInput feeds lines to a text decoder.
 type lineInput struct {
 	in      *headReader
 	format  Format
 	decoder lineDecoder
 	line    int64
-	partial bool // the last line had no end
-	tooLong bool // the rest of a line is still to be skipped
+	partial bool // the last line had no terminator
+	tooLong bool // the rest of a line must be skipped
 }
 
 func newLineInput(in *headReader, format Format, decoder lineDecoder) *lineInput {
@@ -123,7 +123,8 @@ func (v *vscsiInput) next(e *event) (bool, error) {
 	return ok, err
 }
 
-// truncated turns the error of reading a record of size bytes into the end of the file, a bad last record, or itself.
+// truncated classifies the error of reading a record of size bytes: the end of the file, a bad last record, or another
+// error.
 func truncated(in *headReader, err error, n, size int) error {
 	switch err {
 	case io.EOF:
@@ -146,14 +147,14 @@ func (v *vscsiInput) notes() []string {
 	return []string{fmt.Sprintf("left out %d SCSI commands that neither read, write nor flush", v.decoder.other)}
 }
 
-// blktraceInput reads headers and passes over their payloads.
+// blktraceInput reads headers and skips their payloads.
 type blktraceInput struct {
 	in      *headReader
 	decoder blktraceDecoder
 	buffer  [blktraceHeader]byte
 	offset  int64
 	at      int64
-	lost    bool // the header just read was none: look for the next one
+	lost    bool // the last header was invalid: search for the next one
 }
 
 func newBlktraceInput(in *headReader, name string, action byte) (*blktraceInput, error) {
@@ -192,7 +193,7 @@ func (b *blktraceInput) next(e *event) (bool, error) {
 	return ok, err
 }
 
-// resume looks for the next magic number after a header without one.
+// resume searches for the next magic number after an invalid header.
 func (b *blktraceInput) resume() error {
 	for b.lost {
 		head, err := b.in.Peek(4)

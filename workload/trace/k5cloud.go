@@ -6,7 +6,7 @@ import (
 	"farflash/workload"
 )
 
-// k5cloudDecoder reads the Fujitsu K5 cloud format: seconds from the first request of all logs, bytes.
+// k5cloudDecoder reads the Fujitsu K5 cloud format: seconds since the first request of all logs, bytes.
 type k5cloudDecoder struct {
 	fields [5][]byte
 }
@@ -39,7 +39,7 @@ func (d *k5cloudDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// k5cloudEncoder writes the K5 cloud format with as many decimals as a time needs, and at least 6.
+// k5cloudEncoder writes the K5 cloud format with as many decimals as a time needs, at least 6.
 type k5cloudEncoder struct {
 	out *Writer
 }

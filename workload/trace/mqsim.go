@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// mqsimDecoder reads MQSim's ASCII traces: nanoseconds (MQSim ignores the unit that its XML names), 512-byte sectors,
-// 0 for write and 1 for read. MQSim ignores the device column; here it is the volume.
+// mqsimDecoder reads MQSim's ASCII traces: nanoseconds (MQSim ignores the unit that its XML gives), 512-byte sectors, 0
+// for write and 1 for read. MQSim ignores the device column; here it is the volume.
 type mqsimDecoder struct {
 	fields [5][]byte
 }

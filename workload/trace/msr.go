@@ -12,8 +12,8 @@ import (
 // unixFiletime is the Unix epoch as a Windows filetime: 100 ns ticks since 1601.
 const unixFiletime = 116444736000000000
 
-// msrDecoder reads the MSR Cambridge format. Times and responses are Windows filetime ticks of 100 ns; disk numbers
-// repeat across hosts, so a volume is host and disk together.
+// msrDecoder reads the MSR Cambridge format. Times and responses are Windows filetime ticks of 100 ns. Disk numbers
+// repeat across hosts, so a volume is identified by host and disk.
 type msrDecoder struct {
 	volumes *volumes
 	fields  [7][]byte
@@ -57,7 +57,7 @@ func (d *msrDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, err
 }
 
-// span returns the part of line from the beginning of a to the end of b, which both lie in it.
+// span returns the part of line from the start of a to the end of b, both of which are subslices of it.
 func span(line, a, b []byte) []byte {
 	from := cap(line) - cap(a)
 	return line[from : cap(line)-cap(b)+len(b)]
@@ -113,7 +113,7 @@ func (m *msrEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 	return strconv.AppendInt(dst, response, 10), nil
 }
 
-// msrVolume cuts a volume name into host and disk number; a name without a disk number becomes disk 0 of a host of
+// msrVolume splits a volume name into host and disk number; a name without a disk number becomes disk 0 of a host of
 // that name.
 func msrVolume(name string) (host, disk string) {
 	for i := len(name) - 1; i > 0; i-- {
@@ -130,7 +130,7 @@ func msrVolume(name string) (host, disk string) {
 	return name, "0"
 }
 
-// absurdStamp says that a time cannot be written.
+// absurdStamp reports a time that cannot be represented.
 func absurdStamp(t instant) error {
 	return fmt.Errorf("time %d s cannot be written in this format", t.sec)
 }

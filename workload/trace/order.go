@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// sorter puts events in order of time, those of equal times in file order, within a window of events.
+// sorter sorts events by time, and by file order for equal times, within a window of events.
 type sorter struct {
 	window int
 	heap   heap.Heap[queued, *queued]
-	filed  int64   // events taken from the file
-	last   instant // time of the event yielded last
+	filed  int64   // events read from the file
+	last   instant // time of the last event yielded
 	begun  bool
-	coming queued // being read
-	err    error  // why the file ended
+	coming queued // scratch for reading
+	err    error  // why reading ended
 }
 
 type queued struct {
@@ -27,7 +27,7 @@ type queued struct {
 
 func newSorter(window int) *sorter { return &sorter{window: window} }
 
-// Before is the order of time, then of the file.
+// Before orders by time, then by position in the file.
 func (q *queued) Before(p *queued) bool {
 	if q.event.at != p.event.at {
 		return q.event.at.before(p.event.at)
@@ -64,16 +64,16 @@ func (s *sorter) next(r *Reader, e *event) error {
 	return nil
 }
 
-// spread places the events of one second at sorted uniform times within it. The stream of random numbers is named by
-// the second, so a second is spread alike wherever the file begins.
+// spread places the events of one second at sorted uniform times within it. The random stream is named after the
+// second, so a second is spread identically wherever the file starts.
 type spread struct {
 	seed   uint64
 	second []event // of the second being yielded
-	at     []int64 // their places within it, in ps
+	at     []int64 // their offsets within it, in ps
 	place  int
 	ahead  event // the first event of the next second
 	held   bool
-	err    error // why the file ended
+	err    error // why reading ended
 }
 
 func (s *spread) next(r *Reader, e *event) error {
@@ -121,15 +121,15 @@ func (s *spread) gather(r *Reader) error {
 	return nil
 }
 
-// pairs finds the completion of each request, by volume, end and operation, to fill in its response time. Requests
-// wait for it in order; when too many wait, the oldest goes on without.
+// pairs matches requests with their completions, by volume, end and operation, to fill in response times. Requests wait
+// for their completion in order; if too many wait, the oldest is yielded without.
 type pairs struct {
-	waiting   []event // in order, from position head on
+	waiting   []event // in order, from index head on
 	head      int
-	passed    int64 // requests no longer in waiting: waiting[0] is the request of that number
+	passed    int64 // requests removed from waiting: waiting[0] has this number
 	open      map[pairKey]int64
 	completed int64
-	coming    event // being read
+	coming    event // scratch for reading
 	err       error
 }
 
@@ -174,7 +174,7 @@ func (p *pairs) next(r *Reader, e *event) error {
 	return nil
 }
 
-// wait queues a request. The room of those that went on is used again once it is half of the queue.
+// wait queues a request. The space of yielded requests is reclaimed once it is half of the queue.
 func (p *pairs) wait(in *event) {
 	if p.head > 32 && p.head > len(p.waiting)/2 {
 		n := copy(p.waiting, p.waiting[p.head:])
@@ -186,7 +186,7 @@ func (p *pairs) wait(in *event) {
 	p.waiting = append(p.waiting, *in)
 }
 
-// complete fills in the response of the request that waits for this completion, if one does.
+// complete fills in the response time of the request that matches this completion, if there is one.
 func (p *pairs) complete(in *event) {
 	number, ok := p.open[in.pairKey()]
 	if !ok {
@@ -200,7 +200,7 @@ func (p *pairs) complete(in *event) {
 	}
 }
 
-// volumeFilter picks one volume by name, remembering the last numbers compared.
+// volumeFilter selects one volume by name, caching the last numbers compared.
 type volumeFilter struct {
 	want      string
 	yes, no   uint32
@@ -233,7 +233,7 @@ func (f *volumeFilter) accepts(id uint32, v *volumes) bool {
 	return false
 }
 
-// seen lists volumes that the trace has.
+// seen lists some of the volumes in the trace.
 func (f *volumeFilter) seen() string {
 	text := ""
 	for i, name := range f.others {

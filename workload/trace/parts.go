@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Parts are the files of the trace that a path names, in order. blktrace writes one for each processor, such as
-// nvme0n1.blktrace.0 and nvme0n1.blktrace.1: any of them stands for all, and so do nvme0n1.blktrace.*,
-// nvme0n1.blktrace and, as for blkparse, nvme0n1. Everything else is one file, whether it is there or not.
+// Parts returns the files of the trace that a path names, in order. blktrace writes one file per processor, such as
+// nvme0n1.blktrace.0 and nvme0n1.blktrace.1: any of them names the whole trace, and so do nvme0n1.blktrace.*,
+// nvme0n1.blktrace and, as for blkparse, nvme0n1. Any other path is a single file, whether or not it exists.
 func Parts(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
@@ -59,11 +59,10 @@ func Parts(path string) ([]string, error) {
 	return list, nil
 }
 
-// partMark is what blktrace puts between the name of a device and the number of a processor.
+// partMark separates the name of a device from the number of a processor in blktrace's file names.
 const partMark = ".blktrace"
 
-// processor takes the name of a file that blktrace wrote for a processor apart. What compressed it may have added its
-// own ending.
+// processor parses the name of a per-processor file of blktrace. It accepts the extension of a compressor.
 func processor(path string) (device string, number int, ok bool) {
 	i := strings.LastIndex(path, partMark+".")
 	if i < 0 {
@@ -103,7 +102,7 @@ func partsOf(device string) []string {
 	return list
 }
 
-// missing notes which processors have no file among the parts: blktrace writes one for each, if only an empty one.
+// missing notes processors without a file among the parts: blktrace writes one for each, even if it is empty.
 func (r *Reader) missing(parts []string) {
 	last := -1
 	var lost []string
@@ -152,7 +151,7 @@ func openParts(name string, parts []string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// open makes an input of each part that is not empty.
+// open creates an input for each part that is not empty.
 func (r *Reader) open(parts []string, j *joinedInput) error {
 	var heads []*headReader
 	for _, name := range parts {
@@ -162,7 +161,7 @@ func (r *Reader) open(parts []string, j *joinedInput) error {
 		}
 		r.closers = append(r.closers, f)
 		if st, err := f.Stat(); err == nil && st.Size() == 0 {
-			continue // a processor that issued nothing
+			continue // a processor that issued no requests
 		}
 		head, closer, err := decompress(f, name)
 		if closer != nil {
@@ -192,16 +191,15 @@ func (r *Reader) open(parts []string, j *joinedInput) error {
 	return nil
 }
 
-// joinedInput yields the events of several files in order of time; of events at one time, those of the earlier file
-// come first.
+// joinedInput yields the events of several files in order of time; events with equal times are ordered by file.
 type joinedInput struct {
 	names []string
 	parts []joinedPart
-	last  int   // the file whose bad record came last
-	where place // of what came last
+	last  int   // the file with the last bad record
+	where place // position of the last event
 }
 
-// joinedPart is one of the files with the event that it goes on with.
+// joinedPart is one of the files, with its next event.
 type joinedPart struct {
 	input *blktraceInput
 	next  event
@@ -210,7 +208,8 @@ type joinedPart struct {
 	ended bool
 }
 
-// partShift keeps the number of a file and an offset in one place: files of blktrace are not longer than 2^48 bytes.
+// partShift is the position of the file number in a place; the lower bits are the offset, because files of blktrace are
+// shorter than 2^48 bytes.
 const partShift = 48
 
 func (j *joinedInput) at(p place) (name string, offset int64) {
@@ -240,7 +239,7 @@ func (j *joinedInput) next(e *event) (bool, error) {
 	return true, nil
 }
 
-// read goes on to the part's next event.
+// read advances to the part's next event.
 func (p *joinedPart) read() error {
 	for {
 		p.next = event{}

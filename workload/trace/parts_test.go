@@ -12,8 +12,8 @@ import (
 	"farflash/workload"
 )
 
-// TestParts joins what blktrace writes for each processor, by whichever name it is asked for, and names what is
-// missing.
+// TestParts joins the per-processor files of blktrace, under each name that selects them, and verifies that missing
+// ones are named.
 func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -69,7 +69,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A bad record is told with its own file.
+	// The error of a bad record names its own file.
 	write("sda.blktrace.1", blktraceBytes(binary.LittleEndian, at(1500, 8))+strings.Repeat("x", 60))
 	r, err := Open(filepath.Join(dir, "sda"), Options{})
 	if err != nil {
@@ -82,8 +82,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestDump reads what blkparse -d writes: the events of all processors and devices in one file, by time, messages
-// among them.
+// TestDump reads the output of blkparse -d: the events of all processors and devices in one file, by time, with
+// messages among them.
 func TestDump(t *testing.T) {
 	text := blktraceBytes(binary.LittleEndian, blktraceEvent{0, 0, 0, blktraceNotify, "process"},
 		blktraceEvent{100, 8, 4096, blktraceRead | blktraceQueue, ""},

@@ -9,20 +9,20 @@ import (
 	"farflash/workload"
 )
 
-// sample is a short trace of one format and what it must read as.
+// sample is a short trace of one format and its expected records.
 type sample struct {
 	format Format
 	text   string
 	start  int64 // seconds of the absolute start
 	want   []workload.Record
-	names  []string // of the volumes of want, where they are named
+	names  []string // of the volumes of want, if they are named
 }
 
 const none = workload.NoResponse
 
 func us(n float64) units.Duration { return units.Microseconds(n) }
 
-// vscsiBytes makes records of either version: sequence number, block, bytes, microseconds, command.
+// vscsiBytes encodes records of either version: sequence number, block, bytes, microseconds, command.
 func vscsiBytes(version int, records ...[4]uint64) string {
 	var b []byte
 	le := binary.LittleEndian

@@ -8,7 +8,7 @@ import (
 )
 
 // spcDecoder reads the SPC trace file format 1.0: application specific unit, 512-byte block address, size in bytes,
-// opcode, seconds from the start; further fields are the writer's own.
+// opcode, seconds from the start; further fields are writer-specific.
 type spcDecoder struct {
 	fields [5][]byte
 }
@@ -42,7 +42,7 @@ func (d *spcDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// spcEncoder writes the SPC format with as many decimals as a time needs, and at least 6.
+// spcEncoder writes the SPC format with as many decimals as a time needs, at least 6.
 type spcEncoder struct {
 	out *Writer
 }

@@ -9,7 +9,7 @@ import (
 	"farflash/workload"
 )
 
-// endless is an Alibaba trace of so many lines that never exists as a whole.
+// endless generates an Alibaba trace line by line, so that it never exists as a whole.
 type endless struct {
 	left, line int
 	rest       []byte
@@ -35,7 +35,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestMemoryDoesNotGrowWithTheTrace streams 60 MB in a heap of a few.
+// TestMemoryDoesNotGrowWithTheTrace streams 60 MB with a heap of a few MB.
 func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	const lines = 2_000_000
 	r, err := NewReader(&endless{left: lines}, "endless", Options{Window: 1000})

@@ -6,8 +6,8 @@ import (
 	"farflash/workload"
 )
 
-// systorDecoder reads the SYSTOR'17 format: times and responses in seconds, the Unix epoch in Japan's time zone,
-// accurate to the microsecond. Records are filed when they complete; responses may be missing.
+// systorDecoder reads the SYSTOR'17 format: times and responses in seconds since the Unix epoch in Japan's time zone,
+// accurate to the microsecond. Records are in order of completion; responses may be missing.
 type systorDecoder struct {
 	fields [6][]byte
 }
@@ -44,7 +44,7 @@ func (d *systorDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// systorEncoder writes the SYSTOR'17 format, nanoseconds kept.
+// systorEncoder writes the SYSTOR'17 format with as many decimals as a time needs, at least 9.
 type systorEncoder struct {
 	out *Writer
 }

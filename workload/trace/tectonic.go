@@ -8,18 +8,18 @@ import (
 	"farflash/workload"
 )
 
-// tectonicBlock is the largest Tectonic block in bytes; block b holds the addresses from b times this.
+// tectonicBlock is the size in bytes of the largest Tectonic block; block b is placed at b times this address.
 const tectonicBlock = 8 << 20
 
-// tectonicDecoder reads the Tectonic traces that Baleen published. Three layouts share their first five columns,
-// block_id io_offset io_size op_time op_name: that of 2019 goes on with pipeline user_namespace user_name, that of
+// tectonicDecoder reads the Tectonic traces published with Baleen. Three layouts share their first five columns,
+// block_id io_offset io_size op_time op_name: that of 2019 continues with pipeline user_namespace user_name, that of
 // 2021 with user_namespace user_name host_name op_count, and that of 2023 with user_namespace user_name rs_shard_id
-// op_count host_name. Operations 1, 2 and 5 get data; 3, 4 and 6 put it. Lines that begin with # are comments. A
-// volume is a host where the layout names it.
+// op_count host_name. Operations 1, 2 and 5 get data; 3, 4 and 6 put it. Lines that start with # are comments. A volume
+// is a host, if the layout names it.
 type tectonicDecoder struct {
 	volumes *volumes
 	fields  [10][]byte
-	columns int   // of the file's first record
+	columns int   // in the file's first record
 	several int64 // records that stand for more than one operation
 }
 

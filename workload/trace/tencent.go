@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// tencentDecoder reads the Tencent CBS format: whole seconds of the Unix epoch, 512-byte sectors, 0 for read and 1
-// for write, the reverse of MQSim's.
+// tencentDecoder reads the Tencent CBS format: whole seconds since the Unix epoch, 512-byte sectors, 0 for read and 1
+// for write, the opposite of MQSim's.
 type tencentDecoder struct {
 	fields [5][]byte
 }
@@ -44,7 +44,7 @@ func (d *tencentDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, nil
 }
 
-// sectorRange reads a first sector and a number of sectors as bytes.
+// sectorRange converts a first sector and a number of sectors to bytes.
 func sectorRange(first, count []byte) (offset, size int64, ok bool) {
 	a, okA := parseInt63(first)
 	b, okB := parseInt63(count)
@@ -53,7 +53,7 @@ func sectorRange(first, count []byte) (offset, size int64, ok bool) {
 	return offset, size, okA && okB && okX && okY
 }
 
-// sectorError says which of the two fields of sectorRange is wrong.
+// sectorError reports which of the two fields of sectorRange is invalid.
 func sectorError(firstName string, first []byte, countName string, count []byte) error {
 	const want = "a whole number of 512-byte sectors"
 	if v, ok := parseInt63(first); ok {

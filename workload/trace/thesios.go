@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// thesiosColumns are the columns of a Thesios file that become a record.
+// thesiosColumns are the columns of a Thesios file that make up a record.
 var thesiosColumns = [...]string{"filename", "file_offset", "op_type", "request_io_size_bytes", "start_time",
 	"simulated_latency"}
 
-// thesiosDecoder reads Google's Thesios traces. Columns are found by the header's names, so their order does not
+// thesiosDecoder reads Google's Thesios traces. Columns are located by the header's names, so their order does not
 // matter; shards joined into one file repeat the header. Offsets are within a file, and a volume is a file.
 type thesiosDecoder struct {
 	volumes *volumes
@@ -60,7 +60,7 @@ func (d *thesiosDecoder) decode(line []byte, e *event) (bool, error) {
 	return true, err
 }
 
-// header notes where the columns are; the fields hold the header's names.
+// header records the positions of the columns; the fields hold the header's names.
 func (d *thesiosDecoder) header(n int) error {
 	for i, name := range thesiosColumns {
 		d.at[i] = -1

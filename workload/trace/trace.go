@@ -1,23 +1,22 @@
 // Package trace reads and writes block traces.
 //
-// [Open] detects the compression and the format of a file, or takes the format that it is given, and returns a
-// [Reader], which is a [workload.Source]: it streams, so a trace needs not fit into memory, and its times count from
-// the first record that it yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip,
-// bzip2, xz and zstd files are read.
+// [Open] detects the compression and the format of a file, or uses the given format, and returns a [Reader], which is a
+// [workload.Source]: it streams, so a trace need not fit into memory, and its times are relative to the first record
+// that it yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip, bzip2, xz and zstd
+// files can be read.
 //
-// Records come out in order of time. Where a format files records in order of completion (SYSTOR'17) they are sorted
-// again within a bounded window, and where it stamps whole seconds (Tencent) the records of a second are spread over
-// it by seed, in their order; [Reader.Notes] says so. Everywhere else a time that runs backwards is an error.
+// Records are yielded in order of time. Formats that store records in order of completion (SYSTOR'17) are re-sorted
+// within a bounded window, and the records of a format with whole-second timestamps (Tencent) are spread over each
+// second by seed, in their order; [Reader.Notes] reports both. In other formats a time that runs backwards is an error.
 //
 // Memory: the window (64 Ki records of about 80 B by default), the records of one second for Tencent, up to 4096
-// requests that await their completion for blkparse and blktrace, and the names of the volumes where they are not
-// numbers.
+// requests that await their completion for blkparse and blktrace, and the names of volumes that are not numbers.
 //
-// Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent
-// CBS, FIU), the SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios,
-// Linux's blktrace_api.h, blkparse(1), fio's HOWTO and iolog.c, MQSim's and DiskSim's sources. What it leaves out:
-// the process, checksum and cache columns of the formats that have them, files inside tar archives, and records of a
-// table that span several lines.
+// Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent CBS,
+// FIU), the SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios, Linux's
+// blktrace_api.h, blkparse(1), fio's HOWTO and iolog.c, and the sources of MQSim and DiskSim. The package leaves out
+// the process, checksum and cache columns of the formats that have them, files inside tar archives, and table records
+// that span several lines.
 package trace
 
 import (
@@ -31,30 +30,32 @@ import (
 	"farflash/workload"
 )
 
-// Options says how a trace is read. The zero value detects the format, tolerates no bad record and yields every volume.
+// Options configures how a trace is read. The zero value detects the format, tolerates no bad records and yields every
+// volume.
 type Options struct {
 	Format     Format // Auto: detect
-	Seed       uint64 // of the spreading of whole seconds
-	SkipBad    int64  // so many bad records are skipped and counted; negative: any number
-	Window     int    // records held back to sort them by time; 0: the format's own, which is none for most
-	AsRecorded bool   // file order and the file's stamps: neither sort nor spread; times may then run backwards
+	Seed       uint64 // for spreading whole seconds
+	SkipBad    int64  // number of bad records to skip and count; negative: unlimited
+	Window     int    // records buffered to sort them by time; 0: the format's default, none for most
+	AsRecorded bool   // file order and the file's timestamps: no sorting, no spreading; times may then run backwards
 	Volume     string // only this volume, by the trace's own name or number; empty: all
-	// blkparse and blktrace: which event is the arrival, 'Q', 'D' or 'C'; 0: the earliest that the file has
+	// Action is the blkparse or blktrace event that counts as the arrival, 'Q', 'D' or 'C'; 0: the earliest in the
+	// file.
 	Action byte
-	CSV    CSV // what the columns of a table are; used where Columns are named, and the format is then csv
+	CSV    CSV // the columns of a table; used if Columns are set, and the format is then csv
 }
 
-// defaultWindow is how many records are held back where a format needs sorting.
+// defaultWindow is the number of buffered records for formats that need sorting.
 const defaultWindow = 1 << 16
 
-// place is where a record stands: the line (from 1) of a text file, or the byte offset (from 0) in a binary one.
+// place is the position of a record: its line (from 1) in a text file, or its byte offset (from 0) in a binary one.
 type place int64
 
-// Error is a mistake in a trace, and where it stands.
+// Error is a mistake in a trace, with its position.
 type Error struct {
 	File   string
 	Line   int64 // from 1; 0 in a binary file
-	Offset int64 // in a binary file: the record's first byte, after decompression
+	Offset int64 // binary file: offset of the record, after decompression
 	Err    error
 }
 
@@ -65,7 +66,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: record at byte %d: %v", e.File, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong without the place.
+// Unwrap returns the error without the position.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Reader yields the records of a trace.
@@ -77,42 +78,42 @@ type Reader struct {
 
 	input   input   // lines or binary records
 	volumes volumes // their names
-	sorter  *sorter // nil: file order is time order
-	spread  *spread // nil: stamps are fine enough
+	sorter  *sorter // nil: the file is in order of time
+	spread  *spread // nil: timestamps are fine enough
 	pairs   *pairs  // nil: the format has no completions
 
-	notes      []string // what was decided when the file was opened
+	notes      []string // decisions made when the file was opened
 	firstBad   []error  // the first bad records skipped
 	skipped    int64
 	outOfOrder int64
-	read       int64 // good requests in the file
+	read       int64 // valid requests in the file
 	yielded    int64
-	previous   instant // of the request read last
+	previous   instant // time of the last request read
 	start      instant
 	match      volumeFilter
-	current    event // of Next; a local one would be allocated for every record
+	current    event // scratch of Next; a local variable would be allocated per record
 	err        error
 }
 
-// input decodes events in file order. next returns false for what is no event.
+// input decodes events in file order. next returns false for an entry that is not an event.
 type input interface {
 	next(*event) (bool, error)
 	// resume is called after next has returned a bad record, before the next call.
 	resume() error
-	// place returns where the event that next decoded last stands.
+	// place returns the position of the event that next decoded last.
 	place() place
-	// notes returns remarks that only reading the file could reveal.
+	// notes returns remarks that only reading the file can reveal.
 	notes() []string
 }
 
-// badRecord marks an error of one record, behind which reading can go on.
+// badRecord is an error of one record, after which reading can continue.
 type badRecord struct{ err error }
 
 func (b *badRecord) Error() string { return b.err.Error() }
 func (b *badRecord) Unwrap() error { return b.err }
 
-// Open opens the trace at path, or standard input when path is "-". What blktrace left in a file for each processor
-// is one trace; see [Parts]. The caller closes the Reader.
+// Open opens the trace at path, or standard input if path is "-". The per-processor files of blktrace are one trace;
+// see [Parts]. The caller closes the Reader.
 func Open(path string, opts Options) (*Reader, error) {
 	if path == "-" {
 		return NewReader(os.Stdin, "standard input", opts)
@@ -143,7 +144,7 @@ func Open(path string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a trace from src; name stands for it in errors.
+// NewReader reads a trace from src; name identifies it in errors.
 func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// check refuses what no trace can be read with.
+// check rejects invalid options.
 func (o *Options) check() error {
 	if o.Window < 0 {
 		return fmt.Errorf("window of %d records; it must be 0 (the format's own) or more", o.Window)
@@ -199,7 +200,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// prepare sets up the decoder and what stands behind it.
+// prepare sets up the decoder and the stages after it.
 func (r *Reader) prepare(head *headReader) error {
 	if r.opts.Action != 0 && r.format != Blkparse && r.format != Blktrace {
 		return fmt.Errorf("%s: an action can be chosen in blkparse and blktrace traces only, not in %s", r.name,
@@ -241,7 +242,7 @@ func (r *Reader) prepare(head *headReader) error {
 	return nil
 }
 
-// arrange sets up what stands behind the decoder.
+// arrange sets up the stages after the decoder.
 func (r *Reader) arrange() {
 	if (r.format == Blkparse || r.format == Blktrace) && r.opts.Action != ActionCompleted {
 		r.pairs = newPairs()
@@ -265,7 +266,7 @@ func (r *Reader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// Next yields the next request; see [workload.Source]. With AsRecorded its time may be earlier than the one before.
+// Next yields the next request; see [workload.Source]. With AsRecorded, its time may be earlier than the previous one.
 func (r *Reader) Next(rec *workload.Record) error {
 	if r.err != nil {
 		return r.err
@@ -318,7 +319,7 @@ func (r *Reader) sorted(e *event) error {
 	return r.filed(e)
 }
 
-// filed returns the next good event in the order of the file, and skips bad ones as far as that is allowed.
+// filed returns the next valid event in file order, and skips bad ones as far as permitted.
 func (r *Reader) filed(e *event) error {
 	for {
 		*e = event{}
@@ -355,7 +356,7 @@ func (r *Reader) explain(err error) error {
 	return err
 }
 
-// locate adds the place to an error.
+// locate adds the position to an error.
 func (r *Reader) locate(p place, err error) error {
 	if j, ok := r.input.(*joinedInput); ok {
 		name, offset := j.at(p)
@@ -367,10 +368,10 @@ func (r *Reader) locate(p place, err error) error {
 	return &Error{File: r.name, Line: int64(p), Err: err}
 }
 
-// Locate gives an error about the record that Next returned last the place where that stands.
+// Locate adds to an error the position of the record that Next returned last.
 func (r *Reader) Locate(err error) error { return r.locate(r.current.place, err) }
 
-// skip counts a bad record, or returns it as an error when no more may be skipped.
+// skip counts a bad record, or returns its error if no more may be skipped.
 func (r *Reader) skip(err error) error {
 	if r.opts.SkipBad >= 0 && r.skipped >= r.opts.SkipBad {
 		if r.opts.SkipBad > 0 {
@@ -385,13 +386,13 @@ func (r *Reader) skip(err error) error {
 	return nil
 }
 
-// Bounds of what a request may be; beyond them a trace is corrupt.
+// Limits of a valid request; beyond them the trace is considered corrupt.
 const (
 	maxAddress = int64(1) << 56 // 64 PiB
-	maxMoved   = int64(1) << 32 // of a read or a write
+	maxMoved   = int64(1) << 32 // for a read or a write
 )
 
-// check refuses impossible requests and times that run backwards.
+// check rejects impossible requests and times that run backwards.
 func (r *Reader) check(e *event) error {
 	aligned := descriptions[r.format].aligned
 	switch {
@@ -445,22 +446,22 @@ func (r *Reader) atEnd(err error) error {
 // Format returns the format that was given or detected.
 func (r *Reader) Format() Format { return r.format }
 
-// Skipped returns how many bad records were skipped so far.
+// Skipped returns the number of bad records skipped so far.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// OutOfOrder returns how many requests so far stood in the file behind one with a later time.
+// OutOfOrder returns the number of requests so far that follow one with a later time in the file.
 func (r *Reader) OutOfOrder() int64 { return r.outOfOrder }
 
-// Start returns the time of the first record yielded, by the trace's own clock: seconds since its epoch (1970 where
-// the format has one) and the rest of the second.
+// Start returns the time of the first record yielded, on the trace's own clock: seconds since its epoch (1970 if the
+// format has one) and the rest of the second.
 func (r *Reader) Start() (seconds int64, rest units.Duration) {
 	return r.start.sec, units.Duration(r.start.ps)
 }
 
-// VolumeName returns what the trace calls a record's volume.
+// VolumeName returns the trace's name for a record's volume.
 func (r *Reader) VolumeName(id uint32) string { return r.volumes.name(id) }
 
-// Notes returns what was decided, changed or skipped so far, one sentence each.
+// Notes returns the decisions, changes and skips so far, one sentence each.
 func (r *Reader) Notes() []string {
 	notes := append([]string(nil), r.notes...)
 	if r.sorter != nil && descriptions[r.format].ordering == completion {

@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 		seen[s.format] = true
 	}
 	for _, f := range Formats() {
-		if !seen[f] && f != CSVTable { // its columns are named: see TestTables
+		if !seen[f] && f != CSVTable { // its columns must be named: see TestTables
 			t.Errorf("format %s has no sample", f)
 		}
 		if back, err := ParseFormat(f.String()); err != nil || back != f {
@@ -287,7 +287,7 @@ func TestSkipBad(t *testing.T) {
 		!strings.Contains(err.Error(), "no record is good") {
 		t.Errorf("all bad: %v", err)
 	}
-	// blktrace finds the next header behind rubbish.
+	// blktrace finds the next header after garbage.
 	b := blktraceBytes(binary.LittleEndian, blktraceEvents[:2]...)
 	got, r, err := read(b+strings.Repeat("rubbish ", 20)+blktraceBytes(binary.LittleEndian, blktraceEvents[3:]...),
 		Options{SkipBad: 1})
@@ -300,7 +300,7 @@ func TestWindow(t *testing.T) {
 	var text strings.Builder
 	const n = 1000
 	for i := range n {
-		// Each record lies up to 7 places from where its time belongs.
+		// Each record is up to 7 positions from where its time belongs.
 		fmt.Fprintf(&text, "0,R,0,512,%d\n", 100+(i^5))
 	}
 	if _, _, err := read(text.String(), Options{}); err == nil {
@@ -383,7 +383,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// rows makes n lines of a format in steady state.
+// rows generates n lines of a format in steady state.
 func rows(format Format, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -416,8 +416,8 @@ func rows(format Format, n int) string {
 
 var streamed = []Format{MSR, Systor, Tencent, Alibaba, SPC, K5cloud, MQSim, DiskSim, FIU, Blkparse}
 
-// TestSteadyStateDoesNotAllocate reads on in the middle of a trace. Tencent's spreading names a random stream each
-// second, which is allowed a few allocations for the 500 records of one.
+// TestSteadyStateDoesNotAllocate reads in the middle of a trace. Tencent's spreading creates a random stream per
+// second, which may cost a few allocations for its 500 records.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	const warm, runs = 3000, 1000
 	for _, f := range streamed {
@@ -486,7 +486,8 @@ func Example() {
 	// msr
 }
 
-// What follows gzip data is more of it, padding, cut off, or something else, which each is told apart.
+// TestWhatFollowsGzip verifies that another member, padding, truncation and foreign data after gzip data are
+// distinguished.
 func TestWhatFollowsGzip(t *testing.T) {
 	pack := func(text string) string {
 		var b bytes.Buffer

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// volumes numbers the volumes of a trace. Formats that number them themselves keep their numbers; names and long
-// numbers get 0, 1, 2... in order of first appearance.
+// volumes numbers the volumes of a trace. Formats that number their volumes keep these numbers; names and long numbers
+// are numbered 0, 1, 2... in order of first appearance.
 type volumes struct {
-	names  []string          // of numbered ones
+	names  []string          // of volumes numbered here
 	number map[string]uint32 // the inverse
-	last   string            // the latest name looked up: most records name the same volume as the one before
+	last   string            // last name looked up: most records name the same volume as the previous one
 	lastID uint32
-	format func(uint32) string // for volumes that the format numbers; nil when names are used
+	format func(uint32) string // for volumes numbered by the format; nil if names are used
 }
 
 // intern returns the number of a named volume.
@@ -37,7 +37,7 @@ func (v *volumes) intern(name []byte) (uint32, error) {
 	return id, nil
 }
 
-// name returns what the trace calls volume id.
+// name returns the trace's name for volume id.
 func (v *volumes) name(id uint32) string {
 	switch {
 	case v.format != nil:
@@ -48,13 +48,13 @@ func (v *volumes) name(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// parseVolume reads a volume number of a format that numbers its volumes.
+// parseVolume parses a volume number of a format that numbers its volumes.
 func parseVolume(s []byte) (uint32, bool) {
 	v, ok := parseUint(s)
 	return uint32(v), ok && v <= 1<<32-1
 }
 
-// deviceName writes a Linux device number, major<<20 | minor.
+// deviceName formats a Linux device number, major<<20 | minor.
 func deviceName(id uint32) string {
 	return strconv.Itoa(int(id>>20)) + "," + strconv.Itoa(int(id&(1<<20-1)))
 }

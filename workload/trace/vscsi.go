@@ -24,7 +24,7 @@ const (
 	vscsiSize2 = 40
 )
 
-// vscsiVersion returns the version of the record that head begins with, or 0.
+// vscsiVersion returns the version of the record at the start of head, or 0.
 func vscsiVersion(head []byte) int {
 	switch {
 	case len(head) >= vscsiSize1 && head[15] == 1 && vscsiCommand(binary.LittleEndian.Uint16(head[12:])):
@@ -45,7 +45,7 @@ func (d *vscsiDecoder) size() int {
 	return vscsiSize1
 }
 
-// decode decodes one record, which has the version's size.
+// decode decodes one record of the version's size.
 func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 	le := binary.LittleEndian
 	cmd, version, length := le.Uint16(b[12:]), le.Uint16(b[14:]), le.Uint32(b[4:])

@@ -13,21 +13,21 @@ import (
 	"farflash/workload"
 )
 
-// WriterOptions says how a trace is written.
+// WriterOptions configures how a trace is written.
 type WriterOptions struct {
-	// Start is the absolute time of record time zero, seconds and the rest of the second, for the formats that stamp
-	// absolute times; [Reader.Start] gives it.
+	// Start and StartRest are the absolute time of record time zero, in seconds and the rest of the second, for formats
+	// with absolute timestamps; [Reader.Start] returns it.
 	Start     int64
 	StartRest units.Duration
-	// VolumeName names a volume for the formats that name them (msr, fio); nil: the number.
+	// VolumeName returns the name of a volume, for formats that name them (msr, fio); nil: use the number.
 	VolumeName func(uint32) string
-	// LeaveOut drops requests that the format cannot hold (trims and flushes, mostly) and counts them in a note,
+	// LeaveOut drops requests that the format cannot represent (mostly trims and flushes) and counts them in a note,
 	// instead of failing.
 	LeaveOut bool
 }
 
-// Writer writes records as a trace of one format. What the format cannot hold is an error, or where it loses only
-// precision a note; nothing is lost silently.
+// Writer writes records as a trace of one format. Anything that the format cannot represent is an error or, if only
+// precision is lost, a note; no information is lost silently.
 type Writer struct {
 	to      *bufio.Writer
 	format  Format
@@ -37,17 +37,17 @@ type Writer struct {
 	written int64
 	last    units.Duration
 
-	renamed          []string // volumes whose names became numbers, the first few
-	renumber         uint32   // the latest volume looked at
+	renamed          []string // the first few volumes whose names became numbers
+	renumber         uint32   // last volume checked
 	looked           bool
 	leftOut          int64
 	roundedTimes     int64
-	noResponse       int64 // the format wants one and the record has none
-	lostResponses    int64 // the record has one and the format keeps none
+	noResponse       int64 // the format needs one and the record has none
+	lostResponses    int64 // the record has one and the format has no column for it
 	roundedResponses int64
 }
 
-// unsupported marks a record that the format cannot hold.
+// unsupported is the error of a record that the format cannot represent.
 type unsupported struct{ message string }
 
 func (u *unsupported) Error() string { return u.message }
@@ -57,7 +57,8 @@ func Writable() []Format {
 	return []Format{MSR, Systor, Tencent, Alibaba, SPC, FIU, K5cloud, MQSim, DiskSim, FioLog}
 }
 
-// NewWriter writes a trace of the given format to w. The caller calls Close at the end, which does not close w.
+// NewWriter returns a writer of a trace of the given format to w. The caller calls Close at the end; it does not close
+// w.
 func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) {
 	out := &Writer{to: bufio.NewWriterSize(w, 1<<16), format: format, opts: opts, line: make([]byte, 0, 256)}
 	switch format {
@@ -95,7 +96,7 @@ func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) 
 	return out, nil
 }
 
-// Write writes one record. Records come in order of time.
+// Write writes one record. Records must be in order of time.
 func (w *Writer) Write(r *workload.Record) error {
 	if r.Time < w.last {
 		return fmt.Errorf("record %d arrives at %v, before the one written ahead of it at %v; traces are written in "+
@@ -121,13 +122,13 @@ func (w *Writer) Write(r *workload.Record) error {
 	return err
 }
 
-// Close writes what is buffered.
+// Close flushes the buffer.
 func (w *Writer) Close() error { return w.to.Flush() }
 
-// Written returns how many records were written.
+// Written returns the number of records written.
 func (w *Writer) Written() int64 { return w.written }
 
-// Notes says what the format could not hold, one sentence each.
+// Notes lists what the format could not represent, one sentence each.
 func (w *Writer) Notes() []string {
 	var notes []string
 	add := func(n int64, format string, args ...any) {
@@ -159,7 +160,7 @@ func (w *Writer) Notes() []string {
 	return notes
 }
 
-// keepsStart reports whether the format stamps absolute times.
+// keepsStart reports whether the format has absolute timestamps.
 func (w *Writer) keepsStart() bool {
 	switch w.format {
 	case MSR, Systor, Tencent, Alibaba, FIU:
@@ -168,7 +169,7 @@ func (w *Writer) keepsStart() bool {
 	return false
 }
 
-// noteVolume remembers the first few volumes whose names a numbering format loses.
+// noteVolume remembers the first few volumes whose names are lost in a format with numbered volumes.
 func (w *Writer) noteVolume(id uint32) {
 	if w.opts.VolumeName == nil || w.format == MSR || w.format == FioLog || w.looked && id == w.renumber {
 		return
@@ -183,7 +184,7 @@ func (w *Writer) noteVolume(id uint32) {
 	}
 }
 
-// count counts an imperfection. It exists so that encoders read as a list of columns.
+// count counts a loss of information. It exists so that encoders read as a list of columns.
 func (w *Writer) count(n *int64) { *n++ }
 
 // dropResponse counts a response time that the format has no column for.
@@ -193,7 +194,7 @@ func (w *Writer) dropResponse(r *workload.Record) {
 	}
 }
 
-// cannot says that the format has no such operation.
+// cannot reports an operation that the format lacks.
 func (w *Writer) cannot(op block.Op) error {
 	return &unsupported{fmt.Sprintf("it has no %s; write another format (fio has them all)", op)}
 }
@@ -209,7 +210,7 @@ func (w *Writer) readWrite(op block.Op) byte {
 	return 0
 }
 
-// sectors returns a record's place in 512-byte sectors.
+// sectors returns a record's range in 512-byte sectors.
 func (w *Writer) sectors(r *workload.Record) (first, count int64, err error) {
 	if r.Offset%sector != 0 || r.Size%sector != 0 {
 		return 0, 0, &unsupported{fmt.Sprintf("%d bytes at byte %d are no whole 512-byte sectors", r.Size, r.Offset)}
@@ -217,8 +218,8 @@ func (w *Writer) sectors(r *workload.Record) (first, count int64, err error) {
 	return r.Offset / sector, r.Size / sector, nil
 }
 
-// appendPlain writes what MQSim's and DiskSim's lines have behind the time: volume, first sector, sectors, and 1 for
-// a read or 0 for a write, with spaces ahead of each.
+// appendPlain appends the fields that follow the time in lines of MQSim and DiskSim: volume, first sector, number of
+// sectors, and 1 for a read or 0 for a write, each preceded by a space.
 func (w *Writer) appendPlain(dst []byte, r *workload.Record) ([]byte, error) {
 	first, count, err := w.sectors(r)
 	if err != nil {
@@ -241,7 +242,7 @@ func (w *Writer) appendPlain(dst []byte, r *workload.Record) ([]byte, error) {
 	return dst, w.cannot(r.Op)
 }
 
-// absolute returns the absolute time of a record time.
+// absolute converts a record time to an absolute time.
 func (w *Writer) absolute(t units.Duration) instant {
 	at := durationInstant(t)
 	at.sec += w.opts.Start
@@ -257,7 +258,7 @@ func durationInstant(t units.Duration) instant {
 	return instant{int64(t) / psPerSecond, int64(t) % psPerSecond}
 }
 
-// ticks returns an instant in ticks, perSecond of them to the second, rounded down.
+// ticks converts an instant to ticks of 1/perSecond s, rounded down.
 func (w *Writer) ticks(t instant, perSecond int64) (int64, error) {
 	if t.sec < 0 || t.sec > (1<<63-1)/perSecond-1 {
 		return 0, absurdStamp(t)
@@ -269,12 +270,12 @@ func (w *Writer) ticks(t instant, perSecond int64) (int64, error) {
 	return t.sec*perSecond + t.ps/tick, nil
 }
 
-// appendSeconds writes an instant as decimal seconds, exactly, with at least so many decimals.
+// appendSeconds appends an instant as decimal seconds, exactly, with at least this many decimals.
 func (w *Writer) appendSeconds(dst []byte, t instant, decimals int) []byte {
 	return w.appendDecimal(dst, uint64(t.sec), t.ps, 12, decimals)
 }
 
-// appendDecimal writes whole.fraction, where fraction counts 10^-places, without trailing zeros beyond the given
+// appendDecimal appends whole.fraction, where fraction counts 10^-places, without trailing zeros beyond the given
 // decimals.
 func (w *Writer) appendDecimal(dst []byte, whole uint64, fraction int64, places, decimals int) []byte {
 	dst = strconv.AppendUint(dst, whole, 10)
@@ -293,7 +294,7 @@ func (w *Writer) appendDecimal(dst []byte, whole uint64, fraction int64, places,
 	return dst
 }
 
-// volumeName names a volume.
+// volumeName returns the name of a volume.
 func (w *Writer) volumeName(id uint32) string {
 	if w.opts.VolumeName != nil {
 		return w.opts.VolumeName(id)
@@ -301,7 +302,7 @@ func (w *Writer) volumeName(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// Copy writes all of src and closes the writer, and returns how many records were written.
+// Copy writes all of src, closes the writer, and returns the number of records written.
 func Copy(w *Writer, src workload.Source) (int64, error) {
 	var r workload.Record
 	for {

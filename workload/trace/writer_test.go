@@ -14,7 +14,7 @@ import (
 	"farflash/workload"
 )
 
-// resolution is to what a format rounds times and responses down.
+// resolution is the unit to which a format rounds times and responses down.
 var resolution = map[Format]units.Duration{
 	MSR: 100 * units.Nanosecond, Systor: 1, Tencent: units.Second, Alibaba: units.Microsecond, SPC: 1,
 	FIU:     units.Nanosecond,
@@ -87,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestConvertRealTraces takes every real trace through every format that can be written.
+// TestConvertRealTraces converts every real trace to every writable format.
 func TestConvertRealTraces(t *testing.T) {
 	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
 		"fiu/one-line.blkparse",

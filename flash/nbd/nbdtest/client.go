@@ -1,8 +1,7 @@
-// Package nbdtest is for tests of NBD servers: Client, a client that says exactly what it is told, right or wrong;
-// Pool and Serve, a pool on a file with a server in front of it.
+// Package nbdtest supports tests of NBD servers: Client sends exactly the messages that a test asks for, valid or not;
+// Pool and Serve provide a pool on a file with a server in front.
 //
-// It leaves out everything that a real client has to do on its own account: nothing is retried, checked against what
-// was asked, or kept in order.
+// Client does none of the work of a real client: it does not retry, match replies to requests, or reorder.
 package nbdtest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"farflash/flash/nbd"
 )
 
-// Client is one connection.
+// Client is one client connection.
 type Client struct {
 	net.Conn
 	Structured bool
@@ -44,7 +43,7 @@ type Answer struct {
 	Payload []byte
 }
 
-// Option sends an option and reads its replies, to the last.
+// Option sends an option and reads all its replies.
 func (c *Client) Option(o nbd.Option, payload []byte) ([]Answer, error) {
 	if _, err := c.Write(nbd.AppendOption(nil, o, payload)); err != nil {
 		return nil, err
@@ -74,12 +73,12 @@ func (c *Client) Answers(o nbd.Option) ([]Answer, error) {
 	}
 }
 
-// Named is a payload of a name and what follows it.
+// Named is a payload of a name followed by rest.
 func Named(name string, rest ...byte) []byte {
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(name))), name...), rest...)
 }
 
-// Contexts is a payload that asks for contexts of an export.
+// Contexts is the payload of an option about metadata contexts of an export.
 func Contexts(name string, queries ...string) []byte {
 	p := binary.BigEndian.AppendUint32(Named(name), uint32(len(queries)))
 	for _, q := range queries {
@@ -88,7 +87,7 @@ func Contexts(name string, queries ...string) []byte {
 	return p
 }
 
-// Go chooses an export, with structured replies and base:allocation if so wished.
+// Go selects an export, optionally with structured replies and base:allocation.
 func (c *Client) Go(name string, structured bool) error {
 	if structured {
 		for o, p := range map[nbd.Option][]byte{nbd.OptStructuredReply: nil} {
@@ -130,10 +129,10 @@ type Message struct {
 	Done    bool
 	Type    uint16
 	Err     nbd.Errno
-	Payload []byte // of a chunk, whole
+	Payload []byte // of a chunk, complete
 }
 
-// Next reads a message. Of a simple reply without an error, what was read is not taken.
+// Next reads a message. The data after a successful simple reply are left for the caller to read.
 func (c *Client) Next() (Message, error) {
 	b := make([]byte, 16)
 	if _, err := io.ReadFull(c.Conn, b); err != nil {
@@ -166,7 +165,7 @@ func (c *Client) Next() (Message, error) {
 	return m, nil
 }
 
-// Do sends a command and reads its reply; nothing else is under way.
+// Do sends a command and reads its reply. No other command may be outstanding.
 func (c *Client) Do(flags uint16, k nbd.Command, offset uint64, n uint32, payload []byte) (nbd.Errno, error) {
 	if _, err := c.Send(flags, k, offset, n, payload); err != nil {
 		return 0, err
@@ -179,7 +178,7 @@ func (c *Client) Do(flags uint16, k nbd.Command, offset uint64, n uint32, payloa
 	}
 }
 
-// Fetch reads, whatever the kind of the reply; holes are how many bytes came as holes.
+// Fetch reads data with either kind of reply; holes is the number of bytes received as holes.
 func (c *Client) Fetch(flags uint16, offset uint64, n uint32) (data []byte, holes int, e nbd.Errno, err error) {
 	if _, err = c.Send(flags, nbd.CmdRead, offset, n, nil); err != nil {
 		return nil, 0, 0, err
@@ -220,13 +219,13 @@ func (c *Client) Fetch(flags uint16, offset uint64, n uint32) (data []byte, hole
 	}
 }
 
-// Extent is what block status says of some bytes.
+// Extent is one extent of a block status reply.
 type Extent struct {
 	Length uint32
 	Flags  uint32
 }
 
-// Status asks which extents are allocated.
+// Status returns the allocation status of a range.
 func (c *Client) Status(flags uint16, offset uint64, n uint32) (all []Extent, e nbd.Errno, err error) {
 	if _, err = c.Send(flags, nbd.CmdBlockStatus, offset, n, nil); err != nil {
 		return nil, 0, err

@@ -17,7 +17,7 @@ import (
 	"farflash/flash/uring"
 )
 
-// One is exports of one, whose name is also the default.
+// One is Exports with a single export, whose name is also the default.
 type One struct{ nbd.Export }
 
 // List implements nbd.Exports.
@@ -31,8 +31,8 @@ func (o One) Open(name string) (nbd.Export, error) {
 	return o.Export, nil
 }
 
-// Loops are threads for a server's connections and its pool's device, until the test ends. A test that needs them is
-// skipped where the kernel has none.
+// Loops returns threads for a server's connections and its pool's device, closed when the test ends. The test is
+// skipped where the kernel does not support them.
 func Loops(t testing.TB) *uring.Loops {
 	t.Helper()
 	ls, err := uring.Start(2, 128)
@@ -53,8 +53,8 @@ func Loops(t testing.TB) *uring.Loops {
 	return ls
 }
 
-// Pool makes a pool on a file of so many bytes, with so many frames, whose device is done by loops, if there are any.
-// It is closed, and has to be clean, when the test ends.
+// Pool creates a pool on a file with a size in bytes and a number of frames, on a device driven by loops if given. When
+// the test ends, the pool is checked and closed.
 func Pool(t testing.TB, loops *uring.Loops, path string, bytes int64, frames int) *ctl.Pool {
 	t.Helper()
 	if path == "" {
@@ -123,7 +123,7 @@ func Serve(t testing.TB, cfg server.Config) (*server.Server, string) {
 	return s, l.Addr().String()
 }
 
-// Dial connects, with a deadline for everything.
+// Dial connects with a deadline for the whole test.
 func Dial(t testing.TB, addr string) *Client {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)

@@ -13,7 +13,7 @@ import (
 	"farflash/flash/nbd/server"
 )
 
-// short is a listener of a process that is short of descriptors for a while.
+// short is a listener that fails with EMFILE a number of times.
 type short struct {
 	net.Listener
 	left atomic.Int32
@@ -26,13 +26,13 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-// still is a volume of which nobody reads.
+// still is a volume that is never read.
 type still struct{ nbd.Volume }
 
 func (still) Size() uint64 { return 1 << 20 }
 
-// TestShortOfDescriptors holds that connections are accepted again when there are descriptors again, and that it was
-// said why they were not; and that a server which ends meanwhile ends.
+// TestShortOfDescriptors verifies that the server reports EMFILE and accepts again once descriptors are available, and
+// that it can be shut down while there are none.
 func TestShortOfDescriptors(t *testing.T) {
 	for _, recovers := range []bool{true, false} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	bufferSize = 256 << 10 // what is read at once
-	vectors    = 512       // what is sent at once; the kernel takes 1024 at most
-	gather     = 128 << 10 // bytes that are sent at once where there are no vectors
-	direct     = 16 << 10  // bytes of a payload from which on they are read to where they belong
+	bufferSize = 256 << 10 // size of the read buffer
+	vectors    = 512       // vectors per system call; the kernel's limit is 1024
+	gather     = 128 << 10 // bytes per write where vectors are not available
+	direct     = 16 << 10  // outstanding payload, in bytes, from which it is read directly into its task
 )
 
-// conn is one client.
+// conn is one client connection.
 type conn struct {
 	server *Server
 	nc     net.Conn
 	raw    syscall.RawConn // of nc, if it has a descriptor and no TLS
-	placed bool            // it has asked for an export; held by the server's mu
+	placed bool            // has asked for an export; guarded by the server's mu
 
-	in         []byte // [start:end] has come and is not done with
+	in         []byte // in[start:end] is received but not consumed
 	start, end int
 
-	mu       sync.Mutex // held to use session, and what follows
+	mu       sync.Mutex // guards session and all fields below
 	session  *nbd.Session
 	volume   nbd.Volume
-	leave    func()     // of the export; may be nil
-	ready    *sync.Cond // the session is no longer stalled, or over
-	sending  bool       // somebody is at it
+	leave    func()     // the export's Leave; may be nil
+	ready    *sync.Cond // signals progress of a stalled session, or the end
+	sending  bool       // a goroutine is sending
 	over     bool
 	draining bool
 	err      error
@@ -44,19 +44,19 @@ type conn struct {
 	flat     []byte
 	send     sender
 	starts   []*nbd.Task
-	patience *time.Timer // of a drain
+	patience *time.Timer // timer that bounds a drain
 
 	inbox struct {
 		sync.Mutex
 		tasks []*nbd.Task
 		spare []*nbd.Task
-		busy  bool // somebody takes them out soon
+		busy  bool // a goroutine will collect the tasks soon
 	}
 	kick    chan struct{}
-	working int // tasks that the volume has, held by mu
+	working int // tasks with the volume; guarded by mu
 	settled chan struct{}
-	sinking bool    // what comes is read into a task's own memory, held by mu
-	driven  *driven // if a loop does the I/O
+	sinking bool    // the pending read goes into a task's memory; guarded by mu
+	driven  *driven // set if a loop does the I/O
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -65,7 +65,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// serve serves the connection until its end.
+// serve serves the connection until it ends.
 func (c *conn) serve(require bool) error {
 	h, err := c.negotiate(require)
 	if h == nil || err != nil {
@@ -111,7 +111,7 @@ func (c *conn) serve(require bool) error {
 	return errors.Join(c.err, closed(c.nc.Close()))
 }
 
-// closed drops the error of closing what is closed already, or broken: the cause is known.
+// closed suppresses the error of closing a connection that is already closed or broken, because the cause is known.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, os.ErrDeadlineExceeded) {
@@ -120,7 +120,7 @@ func closed(err error) error {
 	return err
 }
 
-// negotiate is everything before transmission. It returns nothing if the client goes.
+// negotiate runs everything before transmission. It returns a nil handshake if the client leaves.
 func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	cfg := &c.server.cfg
 	c.mu.Lock()
@@ -161,7 +161,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 		}
 		n := h.Input(c.in[:c.end])
 		c.end = copy(c.in, c.in[n:c.end])
-		if n > 0 { // there may be something to be sent, and more that has come
+		if n > 0 { // there may be output to send, and more input to process
 			continue
 		}
 		if c.end == len(c.in) {
@@ -172,7 +172,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 		n, err := c.nc.Read(c.in[c.end:])
 		if err != nil {
 			if c.end == 0 && (err == io.EOF || errors.Is(err, syscall.ECONNRESET)) {
-				return nil, nil // scanners and those who only wanted to know whether somebody is there
+				return nil, nil // port scanners and liveness probes
 			}
 			return h, err
 		}
@@ -180,7 +180,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	}
 }
 
-// secure begins TLS.
+// secure upgrades the connection to TLS.
 func (c *conn) secure(h *nbd.Handshake) error {
 	t := tls.Server(c.nc, c.server.cfg.TLS)
 	if err := t.Handshake(); err != nil {
@@ -210,7 +210,7 @@ func (c *conn) done(t *nbd.Task) {
 	}
 }
 
-// nudge has the connection looked at: by its loop, or by the writer.
+// nudge wakes the connection's loop or writer.
 func (c *conn) nudge() {
 	if c.driven != nil {
 		c.driven.wake()
@@ -226,7 +226,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// collect gives the session what volumes have done, and reports whether that was anything; c.mu is held.
+// collect passes completed tasks to the session and reports whether there were any. The caller holds c.mu.
 func (c *conn) collect() bool {
 	in := &c.inbox
 	in.Lock()
@@ -248,7 +248,7 @@ func (c *conn) collect() bool {
 	return did
 }
 
-// attend says whether callbacks need to wake somebody.
+// attend sets whether a goroutine is at work, so that callbacks need not wake one.
 func (c *conn) attend(yes bool) {
 	in := &c.inbox
 	in.Lock()
@@ -260,13 +260,13 @@ func (c *conn) attend(yes bool) {
 	}
 }
 
-// begin begins what the session wants begun; c.mu is held and released meanwhile.
+// begin starts the tasks that the session has issued. The caller holds c.mu, which is released during Start.
 func (c *conn) begin() bool {
 	tasks := c.session.Starts(c.starts[:0])
 	if len(tasks) == 0 {
 		return false
 	}
-	c.starts = nil // the other goroutine may be here meanwhile
+	c.starts = nil // the other goroutine may get here in the meantime
 	c.working += len(tasks)
 	for _, t := range tasks {
 		t.Lane = c.driven.lane()
@@ -279,8 +279,8 @@ func (c *conn) begin() bool {
 	return true
 }
 
-// proceed does all that can be done, and reports whether that was anything; c.mu is held. wait says that it may wait
-// for the client.
+// proceed does all work that is possible and reports whether there was any. With wait set, it may block for the client.
+// The caller holds c.mu.
 func (c *conn) proceed(wait bool) bool {
 	did := false
 	for c.collect() || c.begin() || !c.sending && c.flush(wait) {
@@ -295,14 +295,14 @@ func (c *conn) proceed(wait bool) bool {
 	return did
 }
 
-// fail ends the connection; c.mu is held.
+// fail ends the connection. The caller holds c.mu.
 func (c *conn) fail(err error) {
 	if !c.over {
 		c.over, c.err = true, err
 		if c.leave != nil {
 			c.leave()
 		}
-		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes who waits for the client; if it cannot be, he has his own error
+		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes a blocked reader or writer; if this fails, it gets its own error
 		c.nudge()
 	}
 	if !c.sending && !c.sinking {
@@ -310,7 +310,7 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// flush sends what there is, and reports whether it has sent anything; c.mu is held.
+// flush sends pending output and reports whether it made progress. The caller holds c.mu.
 func (c *conn) flush(wait bool) bool {
 	if err := c.session.Err(); err != nil || c.over {
 		c.fail(err)
@@ -339,19 +339,19 @@ func (c *conn) flush(wait bool) bool {
 		c.session.Sent(n)
 		return true
 	case !wait:
-		signal(c.kick) // the writer waits for the client
+		signal(c.kick) // the writer blocks for the client
 		return false
 	}
 	return c.wait()
 }
 
-// wait sends some of what is in vec, waiting for the client; c.mu is held, and released meanwhile. After Hold nothing
-// of the volume is lent any more.
+// wait sends some of c.vec, blocking for the client. After Hold, it copies what the client has not taken, so that no
+// memory of the volume stays lent. The caller holds c.mu, which is released while waiting.
 func (c *conn) wait() bool {
 	cfg := &c.server.cfg
 	for _, limit := range []time.Duration{min(cfg.Hold, cfg.Progress), cfg.Progress} {
 		c.sending = true
-		n, err := 0, c.nc.SetWriteDeadline(time.Now().Add(limit)) // before another's fail has a chance to shorten it
+		n, err := 0, c.nc.SetWriteDeadline(time.Now().Add(limit)) // under c.mu: a concurrent fail must win
 		c.mu.Unlock()
 		if err == nil {
 			n, err = c.send.wait(c.raw, c.vec)
@@ -375,7 +375,8 @@ func (c *conn) wait() bool {
 	return false
 }
 
-// gather sends some of what is in vec over a connection that takes no vectors; c.mu is held, and released meanwhile.
+// gather sends some of c.vec over a connection that does not take vectors. The caller holds c.mu, which is released
+// while writing.
 func (c *conn) gather() bool {
 	if c.flat == nil {
 		c.flat = make([]byte, gather)
@@ -386,7 +387,7 @@ func (c *conn) gather() bool {
 	}
 	c.session.Sent(n)
 	c.sending = true
-	// before another's fail has a chance to shorten it
+	// Set while c.mu is held, so that it cannot override the deadline of a concurrent fail.
 	err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.Progress))
 	c.mu.Unlock()
 	if err == nil {
@@ -400,7 +401,7 @@ func (c *conn) gather() bool {
 	return err == nil
 }
 
-// write is the goroutine that sends what the reader does not.
+// write is the writer goroutine. It sends what the reader does not.
 func (c *conn) write() {
 	for range c.kick {
 		c.mu.Lock()
@@ -416,14 +417,15 @@ func (c *conn) write() {
 	close(c.settled)
 }
 
-// drain has the connection end as soon as what has come is answered, or within a time; at once if it still negotiates.
+// drain ends the connection as soon as all received commands have been answered, at most after within; immediately if
+// it is still negotiating.
 func (c *conn) drain(within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
 	past := time.Unix(1, 0)
 	if c.session == nil {
-		_ = c.nc.SetDeadline(past) // if it cannot be set the connection has ended
+		_ = c.nc.SetDeadline(past) // on failure the connection has already ended
 		return
 	}
 	_ = c.nc.SetReadDeadline(past)
@@ -435,8 +437,8 @@ func (c *conn) drain(within time.Duration) {
 	c.nudge()
 }
 
-// limitOf is until when all of a command has to have come of which a part has, or else the next one; zero: there is
-// no limit. c.mu is held.
+// limitOf returns the deadline for the rest of a partially received command, or for the next command; zero is no
+// deadline. The caller holds c.mu.
 func (c *conn) limitOf(partial bool) time.Time {
 	cfg := &c.server.cfg
 	switch {
@@ -448,7 +450,7 @@ func (c *conn) limitOf(partial bool) time.Time {
 	return time.Time{}
 }
 
-// limit sets the deadline for reading, of a connection that is not being drained; c.mu is held.
+// limit sets the read deadline, unless the connection is draining. The caller holds c.mu.
 func (c *conn) limit(partial bool) error {
 	if c.draining {
 		return nil
@@ -456,8 +458,8 @@ func (c *conn) limit(partial bool) error {
 	return c.nc.SetReadDeadline(c.limitOf(partial))
 }
 
-// space is where what comes next is read to: a task's own memory, if that is worth it, or else the buffer; c.mu is
-// held.
+// space returns where to read into: the memory of the task being filled, if enough payload is outstanding, otherwise
+// the buffer. The caller holds c.mu.
 func (c *conn) space() []byte {
 	c.end = copy(c.in, c.in[c.start:c.end])
 	c.start = 0
@@ -470,7 +472,7 @@ func (c *conn) space() []byte {
 	return c.in[c.end:]
 }
 
-// came takes in what was read, or why nothing was; c.mu is held.
+// came records the result of a read. The caller holds c.mu.
 func (c *conn) came(n int, err error) {
 	if c.sinking {
 		c.sinking = false
@@ -487,8 +489,8 @@ func (c *conn) came(n int, err error) {
 	}
 }
 
-// take gives the session what has come and does what follows; c.mu is held. It reports whether there is nothing more
-// to be done until something comes.
+// take passes received bytes to the session and executes the result. It reports whether all work is done until more
+// input or a completion arrives. The caller holds c.mu.
 func (c *conn) take() bool {
 	c.start += c.session.Input(c.in[c.start:c.end])
 	c.attend(true)
@@ -497,12 +499,12 @@ func (c *conn) take() bool {
 	return c.over || !c.session.Stalled() || !did
 }
 
-// read is the goroutine that reads.
+// read is the reader goroutine.
 func (c *conn) read() {
 	c.mu.Lock()
 	defer signal(c.kick)
 	defer c.mu.Unlock()
-	partial := false // there is a deadline for a command of which a part has come
+	partial := false // the read deadline is for a partially received command
 	for !c.over {
 		done := c.take()
 		switch {
@@ -515,8 +517,7 @@ func (c *conn) read() {
 			continue
 		}
 		into := c.space()
-		// What a command owes is due from when its first part has come: what comes of it meanwhile does not move the
-		// deadline.
+		// The deadline counts from the first part of a command; further parts do not extend it.
 		if now := c.end > 0 || c.session.Owed() > 0; now != partial || !now && c.server.cfg.Idle > 0 {
 			partial = now
 			if err := c.limit(partial); err != nil {
@@ -530,7 +531,7 @@ func (c *conn) read() {
 		c.mu.Lock()
 		if c.draining && !c.over && errors.Is(err, os.ErrDeadlineExceeded) {
 			c.came(n, nil)
-			for !c.over { // the writer ends it when what has come is answered
+			for !c.over { // the writer ends the connection once everything received is answered
 				c.ready.Wait()
 			}
 			return
@@ -539,7 +540,7 @@ func (c *conn) read() {
 	}
 }
 
-// sender writes vectors with one system call. It is kept with its functions, so that a call allocates nothing.
+// sender writes vectors with one system call. It is kept together with its closures, so that a call does not allocate.
 type sender struct {
 	iov  []syscall.Iovec
 	n    int
@@ -576,7 +577,7 @@ func (s *sender) load(vec [][]byte) {
 	}
 }
 
-// try writes what the connection takes without waiting: perhaps nothing.
+// try writes as much as the connection accepts without blocking, possibly 0 bytes.
 func (s *sender) try(raw syscall.RawConn, vec [][]byte) (int, error) {
 	s.load(vec)
 	outer := raw.Write(s.once)
@@ -590,7 +591,7 @@ func (s *sender) try(raw syscall.RawConn, vec [][]byte) (int, error) {
 	return s.n, s.err
 }
 
-// wait writes, waiting until the connection takes something or the deadline is over.
+// wait writes, blocking until the connection accepts some bytes or the deadline expires.
 func (s *sender) wait(raw syscall.RawConn, vec [][]byte) (int, error) {
 	s.load(vec)
 	outer := raw.Write(s.full)

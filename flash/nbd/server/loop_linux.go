@@ -13,25 +13,24 @@ import (
 // Loops are threads that do the I/O of connections.
 type Loops = uring.Loops
 
-// driven is what a connection has that a loop drives. What is received goes from the ring to where it belongs; what
-// is sent goes by a system call that does not wait, from the loop's thread, which takes straight from the volume's
-// memory.
+// driven is the state of a connection that a loop drives. The ring receives directly into the destination; the loop's
+// thread sends with a non-blocking system call, directly from the volume's memory.
 type driven struct {
 	*conn
-	on     uint8 // the lane
+	on     uint8 // index of the loop
 	socket *uring.Socket
 	fd     int
 	watch  *time.Timer
 
 	partial bool
-	due     time.Time // when all of a command has to have come of which a part has, or the next one; zero: never
-	full    bool      // the client takes nothing
+	due     time.Time // deadline for the rest of a partially received command, or for the next one; zero: none
+	full    bool      // the socket accepts no more bytes
 	stuck   time.Time // since when
-	copied  bool      // nothing of the volume is lent any more for what it has not taken
+	copied  bool      // the unsent output has been copied out of the volume's memory
 	gone    bool
 }
 
-// drive gives the connection to a loop, after the negotiation.
+// drive moves the connection to a loop, after the negotiation.
 func (c *conn) drive() error {
 	loops := c.server.cfg.Loops
 	d := &driven{conn: c, on: loops.Lane()}
@@ -39,7 +38,7 @@ func (c *conn) drive() error {
 	if d.fd, err = uring.Duplicate(c.raw); err != nil {
 		return err
 	}
-	_ = c.nc.Close() // the runtime's poller would be woken for all that comes; the socket is open still
+	_ = c.nc.Close() // the runtime's poller would be woken for all input; the duplicate stays open
 	if d.socket, err = loops.Attach(d.on, d.fd, d); err != nil {
 		return errors.Join(err, syscall.Close(d.fd))
 	}
@@ -82,15 +81,15 @@ func (d *driven) Received(n int, err error) {
 }
 
 // Writable implements uring.Handler.
-func (d *driven) Writable(error) { // an error comes again when something is sent
+func (d *driven) Writable(error) { // the next send reports the error
 	d.mu.Lock()
 	d.full, d.copied = false, false
 	d.goOn()
 	d.mu.Unlock()
 }
 
-// flush sends some of what is in vec, and reports whether it has; mu is held, on the loop's thread or, of what the
-// volume has done, wherever its callbacks come from.
+// flush sends some of d.vec and reports whether it made progress. The caller holds d.mu. It runs on the loop's thread
+// or, for results of the volume, on the goroutine of the callback.
 func (d *driven) flush() bool {
 	if d.full {
 		return false
@@ -111,8 +110,8 @@ func (d *driven) flush() bool {
 	return false
 }
 
-// goOn does what can be done, and asks the loop for what the connection waits for next; mu is held, on the loop's
-// thread.
+// goOn does all possible work and submits the connection's next receive or wait to the loop. It runs on the loop's
+// thread; the caller holds d.mu.
 func (d *driven) goOn() {
 	if d.gone {
 		return
@@ -133,7 +132,7 @@ func (d *driven) goOn() {
 		d.socket.Cancel(false)
 	case !receiving && !d.draining && !d.session.Stalled() && !d.session.Leaving():
 		into := d.space()
-		// What a command owes is due from when its first part has come: what comes of it meanwhile does not move that.
+		// The deadline counts from the first part of a command; further parts do not extend it.
 		if now := d.end > 0 || d.session.Owed() > 0; now != d.partial || !now {
 			d.partial, d.due = now, d.limitOf(now)
 		}
@@ -146,11 +145,11 @@ func (d *driven) goOn() {
 
 // bury closes the socket of a connection that has ended.
 func (d *driven) bury() {
-	_ = syscall.Close(d.fd) // nothing is lost with it
+	_ = syscall.Close(d.fd) // no data can be lost
 	close(d.settled)
 }
 
-// period is how soon deadlines are looked at: what is late is so by that at most.
+// period is the interval at which deadlines are checked, and thus the maximum delay in detecting a timeout.
 func (d *driven) period() time.Duration {
 	cfg := &d.server.cfg
 	if d.full && !d.copied {
@@ -163,7 +162,7 @@ func (d *driven) period() time.Duration {
 	return max(period/8, time.Millisecond)
 }
 
-// look sees to clients that are late.
+// look detaches or cuts off a client that is late.
 func (d *driven) look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,13 +2,13 @@
 
 package server
 
-// Loops are threads that do the I/O of connections. There are none here.
+// Loops are threads that do the I/O of connections. They are not available on this system.
 type Loops struct{}
 
-// Sockets reports whether there are.
+// Sockets reports that loops are not available.
 func (*Loops) Sockets() bool { return false }
 
-// driven is what a connection has that a loop drives: there is none.
+// driven is the state of a connection that a loop drives; empty on this system.
 type driven struct{}
 
 func (*driven) lane() uint8 { return 0 }

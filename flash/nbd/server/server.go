@@ -1,14 +1,14 @@
-// Package server drives the Network Block Device protocol of flash/nbd over connections: it does I/O, has goroutines
-// and looks at the clock, so that nbd does not.
+// Package server drives the Network Block Device protocol of flash/nbd over connections. It does the I/O, runs the
+// goroutines and reads the clock, so that package nbd needs none of them.
 //
-// Server accepts connections and serves each until its end; Config says with what exports, TLS and limits. A
-// connection has two goroutines: one reads, begins what follows and sends what is answered meanwhile with one system
-// call; the other sends what volumes have done later. With Loops one of their threads does this for many connections,
-// together with the devices' operations that they ask for. Replies go out straight from the volume's memory, as
-// vectors; over TLS they are gathered first. A client that takes nothing has what it was lent copied after
-// Config.Hold, and is cut off after Config.Progress.
+// Server accepts connections and serves each until it ends; Config sets the exports, TLS and limits. A connection has
+// two goroutines. One reads, starts the resulting tasks and sends, with one system call, the replies that are ready in
+// the meantime; the other sends results that the volume completes later. With Loops, one of their threads does this for
+// many connections, together with the device operations that they request. Replies are sent directly from the volume's
+// memory, as vectors; over TLS they are gathered into a buffer first. If a client does not read, the output lent by the
+// volume is copied after Config.Hold, and the client is cut off after Config.Progress.
 //
-// It leaves out who may connect beyond TLS: Config.Exports is asked for every connection, with its state of TLS.
+// Access control beyond TLS is left to Config.Exports, which is called for every connection with its TLS state.
 package server
 
 import (
@@ -22,41 +22,40 @@ import (
 	"farflash/flash/nbd"
 )
 
-// Config is how a Server serves. DefaultConfig has the defaults.
+// Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {
-	// Exports is what a client is given. It is called with nil before TLS, and with its state after.
+	// Exports returns the exports of a client. It is called with nil before TLS, and with the TLS state after it.
 	Exports func(*tls.ConnectionState) (nbd.Exports, error)
-	// TLS, if set, is offered: of version 1.3, whatever it says. Without it only addresses of this machine itself are
-	// served.
+	// TLS, if set, is offered to clients; version 1.3 is enforced. Without it, only local addresses can be served.
 	TLS *tls.Config
-	// Require has every client begin TLS, from whatever address; beyond this machine every client has to anyway.
+	// Require makes TLS mandatory for every client. For clients on non-local addresses it always is.
 	Require bool
-	// Loops, if set, do the I/O of connections without TLS, and that of the volume's devices at best. They are closed
+	// Loops, if set, do the I/O of connections without TLS and, ideally, of the volume's device. The caller closes them
 	// after the server.
 	Loops *Loops
-	// Limits are those of one connection.
+	// Limits are the limits of each connection.
 	Limits nbd.Limits
-	// Most is how many connections there may be at once that have asked for an export; one that is too many is told so.
+	// Most is the maximum number of connections that have asked for an export; a client beyond it receives an error.
 	Most int
-	// Early is how many there may be at once that have not yet: who they are may not be known. More are closed as
-	// they come.
+	// Early is the maximum number of connections that have not asked for an export yet and may be unauthenticated. More
+	// are closed on arrival.
 	Early int
-	// Handshake bounds the negotiation, TLS included.
+	// Handshake bounds the duration of the negotiation, including TLS.
 	Handshake time.Duration
-	// Progress bounds a command from its first byte to its last (with a second more for each MiB of its payload), and
-	// a write to the connection.
+	// Progress bounds the reception of a command, from its first byte to its last, plus one second per MiB of payload;
+	// and each write to the connection.
 	Progress time.Duration
 	// Idle, if not zero, bounds the time between commands.
 	Idle time.Duration
-	// Hold is how long a client that takes nothing keeps what it was lent of the volume's memory.
+	// Hold is how long a client that does not read can hold memory of the volume.
 	Hold time.Duration
-	// Drain bounds the wait of Shutdown for commands under way.
+	// Drain bounds how long Shutdown waits for outstanding commands.
 	Drain time.Duration
-	// Failed, if set, is told why a connection ended, unless the client said so.
+	// Failed, if set, receives the reason why a connection ended, unless the client disconnected.
 	Failed func(net.Addr, error)
 }
 
-// DefaultConfig is 64 connections and as many that negotiate, ten seconds for everything.
+// DefaultConfig returns a configuration for 64 connections and 64 negotiations, with timeouts of ten seconds.
 func DefaultConfig() Config {
 	return Config{
 		Limits: nbd.DefaultLimits(), Most: 64, Early: 64, Handshake: 10 * time.Second, Progress: 10 * time.Second,
@@ -64,19 +63,19 @@ func DefaultConfig() Config {
 	}
 }
 
-// Fixed serves the same exports to everybody.
+// Fixed serves the same exports to all clients.
 func Fixed(e nbd.Exports) func(*tls.ConnectionState) (nbd.Exports, error) {
 	return func(*tls.ConnectionState) (nbd.Exports, error) { return e, nil }
 }
 
-// Server serves connections. Its methods may be called from anywhere.
+// Server serves connections. It is safe for concurrent use.
 type Server struct {
 	cfg Config
 
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	conns     map[*conn]bool
-	places    int // of conns that have asked for an export
+	places    int // conns that have asked for an export
 	closing   bool
 	running   sync.WaitGroup
 }
@@ -97,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}}, nil
 }
 
-// local reports whether an address is reached from this machine only.
+// local reports whether an address can be reached from this machine only.
 func local(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:
@@ -108,8 +107,7 @@ func local(a net.Addr) bool {
 	return false
 }
 
-// Serve accepts connections until the server is closed, which closes l. An address beyond this machine is refused if
-// there is no TLS.
+// Serve accepts connections until the server is shut down, which closes l. Without TLS, it refuses a non-local address.
 func (s *Server) Serve(l net.Listener) error {
 	if !local(l.Addr()) && s.cfg.TLS == nil {
 		return errors.Join(fmt.Errorf("nbd: %v can be reached from other machines, and there is no TLS; give a "+
@@ -140,7 +138,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return errors.Join(err, l.Close())
 		}
 		s.mu.Unlock()
-		// Out of descriptors, say: they come back when connections end.
+		// A transient error, such as running out of descriptors, which become available when connections end.
 		if s.cfg.Failed != nil {
 			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
 		}
@@ -149,13 +147,13 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// take serves a connection if there is room for one more.
+// take serves a connection if the limit on handshakes permits.
 func (s *Server) take(nc net.Conn, far bool) {
 	c := newConn(s, nc)
 	s.mu.Lock()
 	if s.closing || len(s.conns)-s.places >= s.cfg.Early {
 		s.mu.Unlock()
-		_ = nc.Close() // its client sees why: nothing was sent
+		_ = nc.Close() // the client sees a close before the greeting
 		return
 	}
 	s.conns[c] = true
@@ -176,11 +174,11 @@ func (s *Server) take(nc net.Conn, far bool) {
 	}()
 }
 
-// errMany is what a client is told for whom there is no place.
+// errMany is the error for clients beyond Config.Most.
 var errMany = errors.New("too many connections")
 
-// admitted is exports of which the first one that is asked for takes a place: before TLS, where that is needed, none
-// can be.
+// admitted wraps the exports of a connection to claim one of Config.Most places at the first Open. Before a required
+// TLS handshake, Open cannot be called.
 type admitted struct {
 	nbd.Exports
 	conn *conn
@@ -202,14 +200,14 @@ func (a admitted) Open(name string) (nbd.Export, error) {
 	return a.Exports.Open(name)
 }
 
-// Connections is how many there are that have asked for an export.
+// Connections is the number of connections that have asked for an export.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.places
 }
 
-// Handshakes is how many there are that have not asked for one yet.
+// Handshakes is the number of connections that have not asked for an export yet.
 func (s *Server) Handshakes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +217,8 @@ func (s *Server) Handshakes() int {
 // Shutdown is Drain within Config.Drain.
 func (s *Server) Shutdown() error { return s.Drain(s.cfg.Drain) }
 
-// Drain ends the server: nothing more is accepted or taken in, what is under way is answered for so long at most, and
-// all connections are closed. It returns when no goroutine is left.
+// Drain stops the server: it accepts no more connections and reads no more commands, gives outstanding commands up to
+// within to be answered, and closes all connections. It returns when no goroutine is left.
 func (s *Server) Drain(within time.Duration) error {
 	s.mu.Lock()
 	s.closing = true

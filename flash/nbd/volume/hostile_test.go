@@ -16,12 +16,12 @@ import (
 	"farflash/flash/nbd/volume"
 )
 
-// short has deadlines that a test can wait for.
+// short sets deadlines short enough for a test to wait for.
 func short(c *server.Config, _ *nbd.Export) {
 	c.Handshake, c.Progress, c.Hold, c.Most = 300*time.Millisecond, 300*time.Millisecond, 20*time.Millisecond, 8
 }
 
-// gone reports whether a connection is closed by the server in time.
+// gone reports whether the server closes a connection in time.
 func gone(nc net.Conn) bool {
 	_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
 	_, err := io.Copy(io.Discard, nc)
@@ -29,8 +29,8 @@ func gone(nc net.Conn) bool {
 	return !ok || !ne.Timeout()
 }
 
-// TestHostile has clients that say nothing, too little, too much or nonsense: each is cut off, and others are served
-// all the while.
+// TestHostile has clients that send no bytes, too few, too many, or garbage: each is cut off, and others are served all
+// the while.
 func TestHostile(t *testing.T) { both(t, testHostile) }
 
 func testHostile(t *testing.T) {
@@ -86,7 +86,7 @@ func testHostile(t *testing.T) {
 			t.Fatalf("after a client that %s: %v, %v", name, e, err)
 		}
 	}
-	// More than there may be are closed, and a place that is free again is given.
+	// Connections beyond the limit are closed, and freed places are reused.
 	var crowd []net.Conn
 	for range 30 {
 		nc, err := net.Dial("tcp", addr)
@@ -123,7 +123,7 @@ func testHostile(t *testing.T) {
 	t.Errorf("%d connections and %d goroutines are left of %d", s.Connections(), runtime.NumGoroutine(), before)
 }
 
-// lazy is a client that asks for far more than it takes.
+// lazy is a client that requests far more than it reads.
 func lazy(t *testing.T, addr string) *nbdtest.Client {
 	c := nbdtest.Dial(t, addr)
 	if err := c.Conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
@@ -140,8 +140,8 @@ func lazy(t *testing.T, addr string) *nbdtest.Client {
 	return c
 }
 
-// TestTakesNothing has clients ask for more pages than there are and take none: they hold none, so others go on
-// beside them, and they are cut off in time.
+// TestTakesNothing has clients request more pages than there are frames and read none: they do not hold frames, so
+// other clients proceed, and they are cut off in time.
 func TestTakesNothing(t *testing.T) { both(t, testTakesNothing) }
 
 func testTakesNothing(t *testing.T) {
@@ -173,7 +173,7 @@ func testTakesNothing(t *testing.T) {
 	}
 }
 
-// TestShutdown answers what has come, and nothing more.
+// TestShutdown verifies that received commands are answered and no more are accepted.
 func TestShutdown(t *testing.T) { both(t, testShutdown) }
 
 func testShutdown(t *testing.T) {
@@ -224,7 +224,7 @@ func testShutdown(t *testing.T) {
 	}
 }
 
-// TestBeyondThisMachine refuses to listen for others without TLS.
+// TestBeyondThisMachine verifies that listening on a non-local address without TLS is refused.
 func TestBeyondThisMachine(t *testing.T) {
 	s, err := server.New(server.Config{Exports: server.Fixed(nbdtest.One{})})
 	if err != nil {
@@ -242,7 +242,7 @@ func TestBeyondThisMachine(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is the data path without a network: 32 reads of 4 KiB in, their answers out. Nothing is allocated.
+// BenchmarkRead measures the data path without a network: 32 reads of 4 KiB in, their replies out, without allocation.
 func BenchmarkRead(b *testing.B) {
 	p := nbdtest.Pool(b, nil, "", 48<<20, 8192)
 	v, err := volume.New(p, 0, size)
@@ -260,7 +260,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// path is a session in which 32 reads are asked for and sent.
+// path returns a function that runs 32 reads through a session.
 func path(t testing.TB, v nbd.Volume) func() {
 	h := nbd.NewHandshake(nbdtest.One{Export: nbd.Export{Name: "disk", Volume: v}}, nbd.NoTLS)
 	h.Input(nbd.AppendOption(nbd.AppendOption([]byte{0, 0, 0, 3}, nbd.OptStructuredReply, nil), nbd.OptGo,
@@ -291,7 +291,7 @@ func path(t testing.TB, v nbd.Volume) func() {
 	}
 }
 
-// TestAllocations holds the data path to none.
+// TestAllocations verifies that the data path does not allocate.
 func TestAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pools of memory are leaky under the race detector")

@@ -24,7 +24,7 @@ import (
 	"farflash/flash/nbd/server"
 )
 
-// run runs a program that nobody here wrote, and skips the test, by name, if it is not installed.
+// run runs a third-party program, and skips the test, by name, if it is not installed.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -33,7 +33,7 @@ func run(t *testing.T, name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = t.TempDir() // for what fio leaves behind
+	cmd.Dir = t.TempDir() // for files that fio leaves behind
 	var out, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &wrong
 	if err := cmd.Run(); err != nil {
@@ -42,7 +42,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return out.String()
 }
 
-// random is a file of so many bytes by chance, with holes.
+// random returns a file of n random bytes with holes.
 func random(t *testing.T, n int) (string, []byte) {
 	b := make([]byte, n)
 	if _, err := rand.Read(b); err != nil {
@@ -56,7 +56,7 @@ func random(t *testing.T, n int) (string, []byte) {
 	return path, b
 }
 
-// TestNbdinfo has libnbd's nbdinfo say what it is told.
+// TestNbdinfo compares what libnbd's nbdinfo reports with the export.
 func TestNbdinfo(t *testing.T) { both(t, testNbdinfo) }
 
 func testNbdinfo(t *testing.T) {
@@ -90,7 +90,7 @@ func testNbdinfo(t *testing.T) {
 	}
 }
 
-// TestNbdcopy copies an image in and out, with many requests over several connections, and by simple replies.
+// TestNbdcopy copies an image in and out, with many requests over several connections, and with simple replies.
 func TestNbdcopy(t *testing.T) { both(t, testNbdcopy) }
 
 func testNbdcopy(t *testing.T) {
@@ -134,7 +134,7 @@ func testQemu(t *testing.T) {
 	}
 }
 
-// TestFio has fio's own engine write and verify with checksums, at a depth of 32 over two connections.
+// TestFio has fio's own NBD engine write, and verify with checksums, at a queue depth of 32 over two connections.
 func TestFio(t *testing.T) { both(t, testFio) }
 
 func testFio(t *testing.T) {
@@ -150,7 +150,7 @@ func testFio(t *testing.T) {
 		"--numjobs=2", "--offset_increment=4M", "--verify=crc32c", "--verify_fatal=1", "--randseed=8", "--eta=never")
 }
 
-// certificates makes an authority, and a server's and a client's certificate, in a folder as libnbd and qemu want it.
+// certificates creates a CA, a server certificate and a client certificate in the folder layout of libnbd and qemu.
 func certificates(t *testing.T) (dir string, cfg *tls.Config) {
 	dir = t.TempDir()
 	write := func(name, kind string, der []byte) {
@@ -204,7 +204,7 @@ func certificates(t *testing.T) (dir string, cfg *tls.Config) {
 	return dir, cfg
 }
 
-// TestTLSTools has libnbd and qemu come over TLS, with certificates on both sides; without they are refused.
+// TestTLSTools connects libnbd and qemu over TLS with certificates on both sides; clients without one are refused.
 func TestTLSTools(t *testing.T) {
 	dir, cfg := certificates(t)
 	_, addr := serve(t, func(c *server.Config, _ *nbd.Export) { c.TLS, c.Require = cfg, true })

@@ -19,8 +19,8 @@ import (
 	"farflash/flash/nbd/volume"
 )
 
-// TestSpeed compares reads of 4 KiB, 32 under way on one connection, with those of qemu-nbd and nbdkit on the same
-// file, in turns.
+// TestSpeed compares 4 KiB reads, 32 outstanding on one connection, with those of qemu-nbd and nbdkit on the same file,
+// in alternation.
 func TestSpeed(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -93,7 +93,7 @@ func TestSpeed(t *testing.T) {
 	for round := range rounds + 1 {
 		for _, name := range names {
 			how := []string{"--ioengine=nbd", "--uri=" + uris[name]}
-			if uris[name] == "" { // what the device gives, and nobody can exceed
+			if uris[name] == "" { // the raw device, the upper bound
 				how = []string{"--ioengine=io_uring", "--direct=1", "--readonly", "--filename=" + path}
 			}
 			out := run(t, "fio",

@@ -1,10 +1,9 @@
-// Package volume is an nbd.Volume over a range of a pool of flash/ctl: a file, or the whole of it.
+// Package volume implements nbd.Volume over a range of a flash/ctl pool: a file, or the whole pool.
 //
-// File is its only type. What a client reads is lent from the pool's own pages and copied by nobody but the kernel;
-// what was never written is told as a hole and takes no page. All pages that commands of one batch touch are asked
-// for together.
+// File is its only type. Reads lend the pool's own pages, so that the only copy is the kernel's. Ranges that were never
+// written are returned as holes and occupy no frame. All pages touched by a batch of commands are requested together.
 //
-// It leaves out names, rights and growth, which are those of who opens files.
+// Names, rights and growth are left to the code that opens files.
 package volume
 
 import (
@@ -18,18 +17,18 @@ import (
 	"farflash/flash/nbd"
 )
 
-// File is bytes [base, base+size) of a pool. It is one user of it: of what is lost, one FLUSH is told, so each
-// connection has a File of its own.
+// File is bytes [base, base+size) of a pool. It is one ctl.User: each loss of data is reported to one FLUSH only, so
+// each connection needs its own File.
 type File struct {
 	pool       *ctl.Pool
 	user       *ctl.User
 	base, size uint64
 }
 
-// frames is how many a pool has to have: several times what one task may ask for.
+// frames is the minimum number of frames of a pool: several times the frames of one task.
 const frames = 4 * nbd.Window / ctl.Page
 
-// New returns a volume of a range, which begins at a page.
+// New returns a volume over a range that starts on a page boundary.
 func New(pool *ctl.Pool, base, size uint64) (*File, error) {
 	if pool.Frames() < frames {
 		return nil, fmt.Errorf("volume: a pool of %d frames; use at least %d", pool.Frames(), frames)
@@ -43,37 +42,37 @@ func New(pool *ctl.Pool, base, size uint64) (*File, error) {
 // Size implements nbd.Volume.
 func (f *File) Size() uint64 { return f.size }
 
-// trimmed is how many pages are trimmed at once: others get at the pool in between.
+// trimmed is the number of pages trimmed per call, so that other users of the pool get a turn in between.
 const trimmed = 32768
 
-// batch is what one Start asks for. It is kept for the next one.
+// batch collects the pages that one Start requests. It is reused.
 type batch struct{ wants []ctl.Want }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// work is what the volume keeps of a task.
+// work is the volume's state of a task.
 type work struct {
 	file  *File
 	task  *nbd.Task
-	left  atomic.Int32  // pages that are on the way, and one for who asks
-	err   atomic.Uint32 // the first error
+	left  atomic.Int32  // outstanding pages, plus one for the submitter
+	err   atomic.Uint32 // first error
 	slots []*slot
 	used  int
-	at    uint64 // of a trim: the page that is next
+	at    uint64 // next page of a trim
 	end   uint64
 	next  func(error)
 	flush func(error)
 }
 
-// slot is a page of a task.
+// slot is one page of a task.
 type slot struct {
 	work *work
 	ref  ctl.Ref
 	have bool
-	from uint32 // of the task's bytes, the first in this page
+	from uint32 // offset in the task of its first byte in this page
 	n    uint32
-	in   uint32 // where that is in the page
-	at   int    // of a read: its piece
+	in   uint32 // offset in the page of that byte
+	at   int    // for a read: index of its piece
 	got  func(ctl.Ref, error)
 	put  func(error)
 }
@@ -115,7 +114,7 @@ func (f *File) Start(tasks []*nbd.Task) {
 	b.wants = b.wants[:0]
 	batches.Put(b)
 	for i, t := range tasks {
-		tasks[i] = nil // it may be used for something else as soon as it is done
+		tasks[i] = nil // the task may be reused as soon as it is done
 		w := t.Private.(*work)
 		switch t.Kind {
 		case nbd.Flush:
@@ -128,7 +127,7 @@ func (f *File) Start(tasks []*nbd.Task) {
 	}
 }
 
-// pages asks for the pages of the task's range, of those that are read only if they have content.
+// pages requests the pages of the task's range. For reads, pages without contents are skipped.
 func (w *work) pages(b *batch, mode ctl.Mode) {
 	t := w.task
 	for from := uint32(0); from < t.Length; {
@@ -147,7 +146,7 @@ func (w *work) pages(b *batch, mode ctl.Mode) {
 		default:
 			w.want(b, page, mode, from, n)
 			if t.Kind == nbd.Read {
-				// Something that is not nil, so that holes on both sides do not merge over it.
+				// A non-nil placeholder, so that holes on either side do not merge across it.
 				t.Pieces = append(t.Pieces, nbd.Piece{Data: []byte{}})
 			}
 		}
@@ -155,7 +154,7 @@ func (w *work) pages(b *batch, mode ctl.Mode) {
 	}
 }
 
-// want asks for one page.
+// want requests one page.
 func (w *work) want(b *batch, page uint64, mode ctl.Mode, from, n uint32) {
 	if w.used == len(w.slots) {
 		s := &slot{work: w}
@@ -173,7 +172,7 @@ func (w *work) want(b *batch, page uint64, mode ctl.Mode, from, n uint32) {
 	b.wants = append(b.wants, ctl.Want{Page: page, Mode: mode, Fn: s.got})
 }
 
-// gotten is the page, or why not.
+// gotten receives a page, or the error of getting it.
 func (s *slot) gotten(r ctl.Ref, err error) {
 	w := s.work
 	t := w.task
@@ -202,20 +201,20 @@ func (s *slot) gotten(r ctl.Ref, err error) {
 	w.file.pool.Put(r, change, heat.Auto, s.put)
 }
 
-// done ends a page.
+// done finishes a page.
 func (s *slot) done(err error) {
 	s.work.note(err)
 	s.work.step()
 }
 
-// note notes the first error.
+// note records the first error.
 func (w *work) note(err error) {
 	if err != nil {
 		w.err.CompareAndSwap(0, uint32(errno(err)))
 	}
 }
 
-// step ends the task when everything has come.
+// step finishes the task when all its pages are done.
 func (w *work) step() {
 	if w.left.Add(-1) > 0 {
 		return
@@ -227,7 +226,7 @@ func (w *work) step() {
 	t.Done(t)
 }
 
-// errno is an error as the protocol has it.
+// errno maps an error to the protocol's error number.
 func errno(err error) nbd.Errno {
 	switch {
 	case errors.Is(err, ctl.ErrFull):
@@ -255,11 +254,11 @@ func (f *File) Release(t *nbd.Task) {
 	w.used = 0
 }
 
-// clear asks for pages that are zeroed only in part, or that keep their room; whole ones are trimmed by trim.
+// clear requests the pages that are zeroed in part, or that must keep their space; whole pages are left to trim.
 func (w *work) clear(b *batch) {
 	t := w.task
 	from, to := w.file.base+t.Offset, w.file.base+t.Offset+uint64(t.Length)
-	first, last := (from+ctl.Page-1)/ctl.Page, to/ctl.Page // whole pages from first to before last
+	first, last := (from+ctl.Page-1)/ctl.Page, to/ctl.Page // whole pages are [first, last)
 	w.at, w.end = first, max(first, last)
 	if t.NoHole {
 		w.at = w.end
@@ -267,7 +266,7 @@ func (w *work) clear(b *batch) {
 		return
 	}
 	if t.Kind == nbd.Trim {
-		return // a part of a page may stay as it is
+		return // partial pages need not be trimmed
 	}
 	if first > last { // within one page
 		w.edge(b, from, to)
@@ -281,7 +280,8 @@ func (w *work) clear(b *batch) {
 	}
 }
 
-// edge zeroes bytes of one page, if it has content. If it has none, that it was trimmed may not be durable yet.
+// edge zeroes bytes of one page, if it has contents. If it has none, a preceding trim of the page may not be durable
+// yet, so a durable task waits for that.
 func (w *work) edge(b *batch, from, to uint64) {
 	if !w.file.pool.Holds(from / ctl.Page) {
 		if w.task.Durable {
@@ -293,7 +293,7 @@ func (w *work) edge(b *batch, from, to uint64) {
 	w.want(b, from/ctl.Page, ctl.Writing, uint32(from-w.file.base-w.task.Offset), uint32(to-from))
 }
 
-// trim trims whole pages, some at a time.
+// trim trims the whole pages, `trimmed` at a time.
 func (w *work) trim(err error) {
 	w.note(err)
 	if w.at == w.end || err != nil {

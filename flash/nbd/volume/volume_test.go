@@ -43,13 +43,13 @@ func serve(t testing.TB, change func(*server.Config, *nbd.Export)) (*server.Serv
 	return nbdtest.Serve(t, cfg)
 }
 
-// both does a test with goroutines, and with loops, that do the I/O of connections.
+// both runs a test with goroutines and with loops for the I/O of connections.
 func both(t *testing.T, test func(*testing.T)) {
 	t.Run("goroutines", test)
 	t.Run("loops", test)
 }
 
-// threads are the loops of such a test; nil: goroutines.
+// threads returns the loops of such a test, or nil for goroutines.
 func threads(t testing.TB) *uring.Loops {
 	if slices.Contains(strings.Split(t.Name(), "/"), "loops") {
 		return nbdtest.Loops(t)
@@ -57,7 +57,7 @@ func threads(t testing.TB) *uring.Loops {
 	return nil
 }
 
-// TestAgainstMemory does commands by chance, with simple and structured replies, and compares with a slice.
+// TestAgainstMemory runs random commands, with simple and structured replies, and compares with a slice.
 func TestAgainstMemory(t *testing.T) { both(t, testAgainstMemory) }
 
 func testAgainstMemory(t *testing.T) {
@@ -107,7 +107,7 @@ func testAgainstMemory(t *testing.T) {
 					clear(want[at:][:n])
 					e, err = c.Do(flags, nbd.CmdWriteZeroes, uint64(at), uint32(n), nil)
 				case what < 9:
-					// What a trim leaves is the server's affair: zeros or what there was, so it is written anew.
+					// A trim may leave zeros or the old contents, so the range is written anew.
 					if e, err = c.Do(flags, nbd.CmdTrim, uint64(at), uint32(n), nil); e != 0 || err != nil {
 						break
 					}
@@ -125,7 +125,7 @@ func testAgainstMemory(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce has several clients with many commands under way on ranges of their own.
+// TestManyAtOnce has several clients with many outstanding commands, each on its own range.
 func TestManyAtOnce(t *testing.T) { both(t, testManyAtOnce) }
 
 func testManyAtOnce(t *testing.T) {
@@ -144,7 +144,7 @@ func testManyAtOnce(t *testing.T) {
 			fill := make([]byte, part/4096)
 			order := 0
 			for round := range 30 {
-				// A batch of writes of different pages, in one go; then reads of the same.
+				// A batch of writes to distinct pages, all at once; then reads of the same pages.
 				pages := map[uint64]byte{}
 				var out []byte
 				for len(pages) < depth {
@@ -193,7 +193,7 @@ func testManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestStatus asks for extents, and reads holes as holes.
+// TestStatus queries extents and verifies that holes are read as holes.
 func TestStatus(t *testing.T) { both(t, testStatus) }
 
 func testStatus(t *testing.T) {
@@ -240,7 +240,7 @@ func testStatus(t *testing.T) {
 	}
 }
 
-// TestRefusals has each thing that the protocol refuses, refused as it says, and the connection go on.
+// TestRefusals verifies that invalid commands are refused as the protocol specifies and that the connection continues.
 func TestRefusals(t *testing.T) { both(t, testRefusals) }
 
 func testRefusals(t *testing.T) {
@@ -291,7 +291,7 @@ func testRefusals(t *testing.T) {
 	}
 }
 
-// TestReadOnly refuses what changes.
+// TestReadOnly verifies that commands that modify the volume are refused.
 func TestReadOnly(t *testing.T) { both(t, testReadOnly) }
 
 func testReadOnly(t *testing.T) {
@@ -317,8 +317,8 @@ func testReadOnly(t *testing.T) {
 	}
 }
 
-// TestZeroesAreDurable holds that what was zeroed with FUA is zero after a crash, even where a trim that need not be
-// durable came first.
+// TestZeroesAreDurable verifies that a range zeroed with FUA is zero after a crash, even after an earlier trim that was
+// not durable.
 func TestZeroesAreDurable(t *testing.T) {
 	layout := ctl.DefaultLayout()
 	layout.UUID, layout.Segment = media.UUID{1, 2, 3}, 64
@@ -371,7 +371,7 @@ func TestZeroesAreDurable(t *testing.T) {
 	zeroed(100, 1100)
 	do(nbd.Zero, false, 4096, 4096)
 	do(nbd.Trim, false, 2*4096, 4096)
-	do(nbd.Zero, true, 2*4096-10, 20) // the end of one and the beginning of another
+	do(nbd.Zero, true, 2*4096-10, 20) // the end of one page and the start of the next
 	zeroed(2*4096-10, 2*4096+10)
 	if err := pool.Close(); err != nil {
 		t.Error(err)

@@ -1,12 +1,11 @@
-// Package control is the small protocol by which a client learns where an export is:
-// requests and replies that go as Sends, before and between the one-sided operations.
+// Package control is the protocol by which a client locates exports: requests and replies exchanged as Sends, before
+// and between the one-sided operations.
 //
-// A Request asks to open an export, to look at it, or to close it again; a Reply to open
-// hands out STag, address, length and rights. Session is the server's side of one
-// connection, a plain state machine from a request's bytes to a reply's; Server runs it
-// on a connection, Client is the other side. The layout is in docs/flash/protocol.md.
+// A Request opens, stats or closes an export; the Reply to an open carries STag, address, length and rights. Session is
+// the server's side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a
+// connection, and Client is the other side. The layout is in docs/flash/protocol.md.
 //
-// It leaves out who may connect, and what exports there are: Exports says.
+// Access control and the set of exports are left to Exports.
 package control
 
 import (
@@ -20,7 +19,7 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Version is the protocol's.
+// Version is the protocol version.
 const Version = 1
 
 // Lengths in bytes.
@@ -31,7 +30,7 @@ const (
 	ReplyLength   = 32
 )
 
-// Op is what a request asks for.
+// Op is the kind of a request.
 type Op uint8
 
 // The requests.
@@ -41,10 +40,10 @@ const (
 	Close
 )
 
-// answer is set in a reply's Op.
+// answer is the bit that marks the Op of a reply.
 const answer = 0x80
 
-// Status is how a request went.
+// Status is the outcome of a request.
 type Status uint16
 
 // The statuses.
@@ -62,7 +61,7 @@ const (
 var statusNames = [statuses]string{"ok", "the request is malformed", "there is no such export",
 	"the export may not be used so", "too many exports are open", "the export is not open", "the server has failed"}
 
-// Error is what the status means.
+// Error describes the status.
 func (s Status) Error() string {
 	if s < statuses {
 		return statusNames[s]
@@ -70,18 +69,18 @@ func (s Status) Error() string {
 	return fmt.Sprintf("status %d", uint16(s))
 }
 
-// Request is what a client asks.
+// Request is a client's request.
 type Request struct {
 	Op     Op
-	Rights verbs.Rights // of Open: what it wants to do
-	ID     uint32       // comes back in the reply
-	STag   uint32       // of Close
-	Name   string       // of Open and Stat
+	Rights verbs.Rights // Open: the rights wanted
+	ID     uint32       // echoed in the reply
+	STag   uint32       // Close
+	Name   string       // Open and Stat
 }
 
 var be = binary.BigEndian
 
-// Append writes the request behind b.
+// Append appends the encoded request to b.
 func (r Request) Append(b []byte) []byte {
 	b = append(b, Version, byte(r.Op), byte(r.Rights), 0)
 	b = be.AppendUint32(b, r.ID)
@@ -91,7 +90,7 @@ func (r Request) Append(b []byte) []byte {
 	return append(b, r.Name...)
 }
 
-// ParseRequest reads a request. Of one that is malformed, it returns what can be told.
+// ParseRequest decodes a request. For a malformed one, it returns the fields that could be decoded.
 func ParseRequest(b []byte) (Request, error) {
 	if len(b) < RequestLength {
 		return Request{}, fmt.Errorf("%w: %d bytes, of at least %d", Malformed, len(b), RequestLength)
@@ -130,12 +129,12 @@ func ParseRequest(b []byte) (Request, error) {
 	return r, nil
 }
 
-// Reply is what the server answers.
+// Reply is the server's reply.
 type Reply struct {
 	Op     Op
 	Status Status
 	ID     uint32
-	// Of Open: how the export is reached. Of Stat, only Length, Rights and Allowed.
+	// Open sets all fields, which describe how to access the export; Stat only Length, Rights and Allowed.
 	STag    uint32
 	Rights  verbs.Rights
 	Allowed verbs.Semantics
@@ -143,7 +142,7 @@ type Reply struct {
 	Length  uint64
 }
 
-// Append writes the reply behind b.
+// Append appends the encoded reply to b.
 func (r Reply) Append(b []byte) []byte {
 	b = append(b, Version, byte(r.Op)|answer)
 	b = be.AppendUint16(b, uint16(r.Status))
@@ -154,7 +153,7 @@ func (r Reply) Append(b []byte) []byte {
 	return be.AppendUint64(b, r.Length)
 }
 
-// ParseReply reads a reply.
+// ParseReply decodes a reply.
 func ParseReply(b []byte) (Reply, error) {
 	if len(b) != ReplyLength || b[0] != Version || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
 		return Reply{}, fmt.Errorf("%d bytes are no reply of version %d", len(b), Version)
@@ -168,14 +167,14 @@ func ParseReply(b []byte) (Reply, error) {
 	return r, nil
 }
 
-// Exports is what a server has to offer. It is called by the connections' goroutines, at
-// the same time. Errors that are fs.ErrNotExist or fs.ErrPermission are told apart.
+// Exports are the exports of a server. Implementations must be safe for concurrent use by the goroutines of all
+// connections. Errors that wrap fs.ErrNotExist or fs.ErrPermission get a status of their own.
 type Exports interface {
-	// Open is asked before an export is registered for a connection, which wants these
-	// rights. The configuration it returns grants at most those. Closed is called once, when
-	// it is registered no more: a name may be another export's by then.
+	// Open is called before an export is registered for a connection that wants these rights. The returned
+	// configuration grants at most those. closed is called once, when the export is no longer registered; the name may
+	// belong to another export by then.
 	Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error)
-	// Stat is how an export would be at most.
+	// Stat returns the configuration of an export with all the rights it can grant.
 	Stat(name string) (verbs.RegionConfig, error)
 }
 
@@ -193,14 +192,13 @@ type opened struct {
 	closed func()
 }
 
-// NewSession returns a connection's session. Regions are registered in the domain, for
-// this queue pair only, at most so many at a time.
+// NewSession returns the session of a connection. Regions are registered in domain d, scoped to this queue pair, up to
+// most at a time.
 func NewSession(e Exports, d *verbs.Domain, scope *verbs.QueuePair, most int) *Session {
 	return &Session{exports: e, domain: d, scope: scope, most: most}
 }
 
-// Handle answers a request: it appends the reply to out. The error is one after which
-// the connection makes no sense.
+// Handle processes a request and appends the reply to out. After an error, the connection must be closed.
 func (s *Session) Handle(request, out []byte) ([]byte, error) {
 	if len(request) < RequestLength {
 		return out, fmt.Errorf("%w: %d bytes", Malformed, len(request))
@@ -266,7 +264,7 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 	return reply, nil
 }
 
-// length is a configuration's, as Register will have it.
+// length returns the length of the region that Register would create.
 func length(c verbs.RegionConfig) uint64 {
 	if c.Memory != nil {
 		return uint64(len(c.Memory))
@@ -274,7 +272,7 @@ func length(c verbs.RegionConfig) uint64 {
 	return c.Length
 }
 
-// End takes back all that is open.
+// End deregisters and closes all open exports.
 func (s *Session) End() {
 	for _, o := range s.open {
 		o.region.Deregister()

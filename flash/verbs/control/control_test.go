@@ -19,7 +19,7 @@ import (
 	"farflash/internal/patience"
 )
 
-// exports has one file, and one that may only be read.
+// exports has one file, and one that is read-only.
 type exports struct {
 	store *verbstest.Pages
 	mu    sync.Mutex
@@ -73,7 +73,7 @@ func adapter(t testing.TB) *verbs.Adapter {
 	return a
 }
 
-// serve runs a server for one connection of a domain, and returns a client of it and what ends both.
+// serve runs a server for one connection in a domain and returns a client and a function that stops both.
 func serve(t testing.TB, e *exports, d *verbs.Domain) (*stream.Conn, func() error) {
 	t.Helper()
 	x, y := net.Pipe()
@@ -98,7 +98,7 @@ func serve(t testing.TB, e *exports, d *verbs.Domain) (*stream.Conn, func() erro
 	return c, func() error { c.Close(); return <-ended }
 }
 
-// TestSession opens, reads and writes, closes, and is refused what it may not.
+// TestSession opens, reads, writes and closes exports, and verifies that forbidden operations are refused.
 func TestSession(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	copy(e.store.Bytes()[4096:], "what the file holds")
@@ -163,8 +163,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRightsAsked holds that a client is given the rights that it has asked for, and no others, though the export has
-// more.
+// TestRightsAsked verifies that a client gets only the rights it asked for, though the export allows more.
 func TestRightsAsked(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	a := adapter(t)
@@ -187,7 +186,7 @@ func TestRightsAsked(t *testing.T) {
 	}
 }
 
-// TestLongNames holds that a name may be as long as it may be, and that a longer one is refused before it is sent.
+// TestLongNames verifies that a name of maximum length works, and that a longer one is refused before it is sent.
 func TestLongNames(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	conn, stop := serve(t, e, adapter(t).NewDomain(8))
@@ -204,7 +203,7 @@ func TestLongNames(t *testing.T) {
 	stop()
 }
 
-// TestStatuses holds that each status says something of its own, and an unknown one its number.
+// TestStatuses verifies that each status has its own text, and an unknown one its number.
 func TestStatuses(t *testing.T) {
 	said := map[string]control.Status{}
 	for s := control.Malformed; s <= control.Failed; s++ {
@@ -219,7 +218,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestSTagOfAnother holds that what one connection has opened, another cannot use, whether they share a domain or not.
+// TestSTagOfAnother verifies that an export opened by one connection is unusable by another, whether or not they share
+// a domain.
 func TestSTagOfAnother(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
@@ -255,7 +255,7 @@ func TestSTagOfAnother(t *testing.T) {
 	}
 }
 
-// TestMalformed changes each byte that has one meaning only, of requests and replies, and their lengths.
+// TestMalformed changes every byte that has a fixed meaning in requests and replies, and their lengths.
 func TestMalformed(t *testing.T) {
 	open := control.Request{Op: control.Open, Name: "file", Rights: verbs.RemoteRead, ID: 7}.Append(nil)
 	for _, at := range []int{0, 3, 8, 11, 12, 13, 14, 15} {
@@ -295,8 +295,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestSideBySide asks for several things before any answer has come, as often as there are receives and once more:
-// each answer is to its own request.
+// TestSideBySide sends several requests before any reply, as many as there are receives, in several rounds; each reply
+// must match its request.
 func TestSideBySide(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	conn, stop := serve(t, e, adapter(t).NewDomain(8))
@@ -328,8 +328,8 @@ func TestSideBySide(t *testing.T) {
 	_ = stop()
 }
 
-// FuzzSession feeds a server any request: the answer can be read, is to that request, and grants nothing beyond what
-// is asked for.
+// FuzzSession feeds a server an arbitrary request: the reply must parse, match the request, and grant no more than was
+// asked for.
 func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Open, Name: "file", Rights: 3, ID: 7}.Append(nil))
 	f.Add(control.Request{Op: control.Stat, Name: "frozen"}.Append(nil))
@@ -374,7 +374,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// FuzzReply holds that a reply of any bytes is refused or comes back.
+// FuzzReply verifies that arbitrary bytes are rejected as a reply or round-trip.
 func FuzzReply(f *testing.F) {
 	f.Add(control.Reply{Op: control.Open, STag: 256, Rights: 1, Address: 4096, Length: 8192}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -397,7 +397,7 @@ func Example() {
 	// 0181000000000007abcdef000101000000000000000000000000000000001000
 }
 
-// TestRequestsAsTheyMayBe holds that each request has what it takes, and nothing else.
+// TestRequestsAsTheyMayBe verifies that each request must have exactly the fields of its kind.
 func TestRequestsAsTheyMayBe(t *testing.T) {
 	for _, x := range []struct {
 		request control.Request
@@ -426,7 +426,7 @@ func TestRequestsAsTheyMayBe(t *testing.T) {
 	}
 }
 
-// TestRepliesOfOthers holds that a client takes no reply that is not to its request.
+// TestRepliesOfOthers verifies that a client rejects a reply to another request.
 func TestRepliesOfOthers(t *testing.T) {
 	for _, change := range []func(*control.Reply){
 		func(r *control.Reply) {}, func(r *control.Reply) { r.ID++ }, func(r *control.Reply) { r.Op = control.Open },

@@ -9,10 +9,10 @@ import (
 	"farflash/flash/wire"
 )
 
-// depth is how many requests of a client may be under way: so many receives are posted.
+// depth is the number of requests that a client can have outstanding, and of receives posted for them.
 const depth = 4
 
-// Server is the server's side of one connection, with what it receives into.
+// Server is the server's side of one connection, with its buffers.
 type Server struct {
 	exports  Exports
 	domain   *verbs.Domain
@@ -22,8 +22,7 @@ type Server struct {
 	replies  []byte
 }
 
-// NewServer returns a server for one connection of the domain, which may have so many
-// exports open.
+// NewServer returns a server for one connection in domain d, which can have up to most exports open.
 func NewServer(e Exports, d *verbs.Domain, most int) *Server {
 	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
 		replies: make([]byte, depth*ReplyLength)}
@@ -31,7 +30,7 @@ func NewServer(e Exports, d *verbs.Domain, most int) *Server {
 
 func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:MaxRequest:MaxRequest] }
 
-// Prepare posts the receives. It is for stream.Config: a client may ask at once.
+// Prepare posts the receives. Use it as stream.Config.Prepare, because a client may send a request immediately.
 func (s *Server) Prepare(c *stream.Conn) error {
 	s.session = NewSession(s.exports, s.domain, c.QueuePair(), s.most)
 	for id := range uint64(depth) {
@@ -42,8 +41,8 @@ func (s *Server) Prepare(c *stream.Conn) error {
 	return nil
 }
 
-// Serve answers requests on the connection that was prepared until it ends, and returns
-// why it did. What was open is closed then. The connection is the caller's to close.
+// Serve answers requests on a prepared connection until the connection ends, and returns the reason. It then closes all
+// open exports. The caller closes the connection.
 func (s *Server) Serve(c *stream.Conn) error {
 	defer s.session.End()
 	var got [depth]verbs.Completion
@@ -54,7 +53,7 @@ func (s *Server) Serve(c *stream.Conn) error {
 		}
 		for _, x := range got[:n] {
 			if x.Err != nil || !x.Receive {
-				continue // what was outstanding at the end
+				continue // flushed at the end of the connection, or a Send
 			}
 			in := s.request(x.ID)
 			reply, err := s.session.Handle(in[:x.Length], s.replies[x.ID*ReplyLength:][:0:ReplyLength])
@@ -71,7 +70,7 @@ func (s *Server) Serve(c *stream.Conn) error {
 	}
 }
 
-// end is why a connection has ended, if that is why a call failed.
+// end returns the connection's error if err only reports that the connection has ended, and err otherwise.
 func end(c *stream.Conn, err error) error {
 	if errors.Is(err, verbs.ErrClosed) && c.Err() != nil {
 		return c.Err()
@@ -79,7 +78,7 @@ func end(c *stream.Conn, err error) error {
 	return err
 }
 
-// Client asks. No other work may be outstanding on its connection during a call.
+// Client sends requests. No other work may be outstanding on the connection during a call.
 type Client struct {
 	conn *stream.Conn
 	next uint32
@@ -87,21 +86,20 @@ type Client struct {
 	out  []byte
 }
 
-// NewClient returns the client's side of a connection, whose queues have room for a
-// request and its reply.
+// NewClient returns a client on a connection whose queues have space for a request and its reply.
 func NewClient(c *stream.Conn) *Client {
 	return &Client{conn: c, out: make([]byte, 0, MaxRequest)}
 }
 
-// Open opens an export with these rights, and returns how it is reached.
+// Open opens an export with these rights and returns how to access it.
 func (c *Client) Open(name string, rights verbs.Rights) (Reply, error) {
 	return c.ask(Request{Op: Open, Name: name, Rights: rights})
 }
 
-// Stat returns how an export is.
+// Stat returns the properties of an export.
 func (c *Client) Stat(name string) (Reply, error) { return c.ask(Request{Op: Stat, Name: name}) }
 
-// Close closes what Open has opened.
+// Close closes an export by the STag that Open returned.
 func (c *Client) Close(stag uint32) error {
 	_, err := c.ask(Request{Op: Close, STag: stag})
 	return err

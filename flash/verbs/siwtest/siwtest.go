@@ -1,9 +1,9 @@
-// Package siwtest is tests only: a small machine with an unmodified Linux kernel and its own iWARP (siw), emulated by
-// qemu without KVM, whose programs are peers of ours.
+// Package siwtest provides tests with a real iWARP peer: a small virtual machine with an unmodified Linux kernel and
+// its software iWARP (siw), emulated by qemu without KVM.
 //
-// Guest starts one, as .ci/siw makes it, with a command; Until reads what it says. FARFLASH_SIW names the folder with
-// kernel and initrd; without it tests are skipped, by name. No machine outlives the process that started it, however
-// that ends.
+// Guest starts a machine, built by .ci/siw, with a command; Until reads its output. FARFLASH_SIW names the folder with
+// kernel and initrd; without it the tests are skipped. No machine outlives the process that started it, however that
+// process ends.
 package siwtest
 
 import (
@@ -19,18 +19,19 @@ import (
 	"time"
 )
 
-// Patience is how long a machine may take for everything, and Deadline what connections to it are given for each
-// step: emulation is slow.
+// Patience is the total time limit of a machine, Deadline the time limit of each step of a connection to it; both are
+// long because emulation is slow.
 const (
 	Patience = 5 * time.Minute
 	Deadline = time.Minute
 )
 
-// Host is where the machine's programs find this one.
+// Host is the address of the test's machine as seen by the guest.
 const Host = "10.0.2.2"
 
-// Guest starts a machine, and returns its lines of output. Forward is appended to the network's options,
-// ",hostfwd=tcp:127.0.0.1:1234-:7174" for a port of ours that leads to one of its. It is stopped with the test.
+// Guest starts a machine and returns its lines of output. forward is appended to the network options;
+// ",hostfwd=tcp:127.0.0.1:1234-:7174" forwards a local port to one of the guest. The machine is stopped when the test
+// ends.
 func Guest(t *testing.T, forward, command string) <-chan string {
 	t.Helper()
 	dir := os.Getenv("FARFLASH_SIW")
@@ -68,20 +69,20 @@ func Guest(t *testing.T, forward, command string) <-chan string {
 		stop()
 		for range lines {
 		}
-		_ = wait() // it was killed, or has ended
+		_ = wait() // it was killed, or has exited
 	})
 	return lines
 }
 
-// Tied starts a command in a process group of its own, all of which its context's end kills, and which the kernel
-// kills when this process has ended: by a time limit of the tests, say, or by a signal that nobody handles. The
-// function returned waits for it.
+// Tied starts a command in its own process group, so that the end of its context kills the whole group. The kernel
+// kills the command when this process dies, for example by a test timeout or an unhandled signal. The returned function
+// waits for the command.
 func Tied(cmd *exec.Cmd) (wait func() error, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if cmd.Cancel != nil {
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	}
-	// The kernel looks at the thread that started it, so that has to live as long.
+	// Pdeathsig is tied to the thread that started the command, so that thread must live as long.
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -98,7 +99,8 @@ func Tied(cmd *exec.Cmd) (wait func() error, err error) {
 	return func() error { return <-ended }, nil
 }
 
-// Until reads lines until one has this, and returns what follows it: the first line has the terminal's codes before it.
+// Until reads lines until one contains what, and returns the remainder of that line. It searches within the line
+// because the first line starts with terminal escape codes.
 func Until(t *testing.T, lines <-chan string, what string) string {
 	t.Helper()
 	var all []string

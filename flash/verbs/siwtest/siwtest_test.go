@@ -13,7 +13,7 @@ import (
 	"farflash/flash/verbs/siwtest"
 )
 
-// TestTied kills a process that has started another: nothing is left of that one, nor of what it has started.
+// TestTied kills a process that has started another through Tied, and verifies that the child dies too.
 func TestTied(t *testing.T) {
 	if os.Getenv("FARFLASH_TIED") != "" {
 		cmd := exec.Command("sleep", "600")
@@ -50,7 +50,7 @@ func TestTied(t *testing.T) {
 	for i := 0; ; i++ {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(state), ") Z ") {
-			// killed, and perhaps not yet waited for by who took it over
+			// killed, though possibly not yet reaped by its new parent
 			return
 		}
 		if i == 1000 {

@@ -9,8 +9,8 @@ import (
 	"farflash/flash/verbs/stream"
 )
 
-// TestNoDescriptors holds that a connection for which a loop gets no descriptor, as the process has as many as it
-// may, is an error like another: there is no Conn, nothing is left, and the peer sees it closed.
+// TestNoDescriptors verifies that running out of file descriptors for a loop's connection is an ordinary error: there
+// is no Conn, no resource leaks, and the peer sees the connection close.
 func TestNoDescriptors(t *testing.T) { ways(t, testNoDescriptors) }
 
 func testNoDescriptors(t *testing.T) {
@@ -42,7 +42,7 @@ func testNoDescriptors(t *testing.T) {
 		}
 		ended <- err
 	}()
-	// The client's own is as always, up to where the server gives up.
+	// The client side works normally until the server gives up.
 	client := stream.DefaultConfig()
 	c, err := stream.Client(a, domain(t), client)
 	if err != nil {

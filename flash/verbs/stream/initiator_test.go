@@ -15,13 +15,13 @@ import (
 	"farflash/flash/wire"
 )
 
-// server is a responder that was written from the RFCs alone, with memory that only it knows, and answers in pieces
-// of any size, until it breaks a rule.
+// server is a responder written from the RFCs alone, with memory that it exposes under a fixed STag. It answers in
+// pieces of any size until it breaks a rule.
 type server struct {
 	*rawPeer
 	memory []byte
 	got    []message
-	flawed int // after so many answers it errs
+	flawed int // number of responses before the violation
 	flaw   string
 }
 
@@ -30,12 +30,13 @@ const (
 	serverBase = uint64(1) << 63
 )
 
-// flaws are how it errs; "" is not at all.
+// flaws are the protocol violations; "" is none.
 var flaws = []string{"", "", "", "close", "reset", "half a frame", "terminate", "another STag", "an offset too high",
 	"last too early", "too long", "not last", "empty, not last",
 	"the wrong kind", "twice", "crc", "a queue", "an atomic's name", "a long answer to an atomic", "silence"}
 
-// errs does it wrong, and reports that there is nothing more to come; not if this one cannot be done wrong so.
+// errs commits the violation and reports whether the connection is over. It returns false if this request cannot be
+// answered that way.
 func (v *server) errs(e rawSegment) (over bool) {
 	q := func(at int) uint32 { return big.Uint32(e.payload[at:]) }
 	sink, sinkAt, size := uint32(1), uint64(1), uint32(8)
@@ -59,7 +60,7 @@ func (v *server) errs(e rawSegment) (over bool) {
 		v.tagged(rawReadResponse, size < 2, sink, sinkAt+1<<uint(v.rnd.IntN(63)), append(data[:min(1, size)], 0)[:1])
 	case "last too early":
 		if size == 0 {
-			return false // it never is
+			return false // an empty response cannot end early
 		}
 		v.tagged(rawReadResponse, true, sink, sinkAt, data[:size/2])
 	case "too long":
@@ -74,7 +75,7 @@ func (v *server) errs(e rawSegment) (over bool) {
 		} else {
 			v.tagged(rawReadResponse, true, sink, sinkAt, data)
 		}
-	case "twice": // answered well, and then once more, which nothing may be left to take
+	case "twice": // answered correctly, and then a second time without a request
 		v.answer(e)
 		v.tagged(rawReadResponse, true, sink, ^uint64(0), []byte("again"))
 	case "crc":
@@ -100,7 +101,7 @@ func (v *server) errs(e rawSegment) (over bool) {
 	return true
 }
 
-// answer answers a read or an atomic.
+// answer responds to a read or an atomic.
 func (v *server) answer(e rawSegment) {
 	q := func(at int) uint32 { return big.Uint32(e.payload[at:]) }
 	if e.op == rawReadRequest {
@@ -134,7 +135,7 @@ func (v *server) answer(e rawSegment) {
 	v.untagged(rawAtomicResponse, v.rnd.Uint32(), big.AppendUint64(big.AppendUint32(nil, q(4)), old), nil)
 }
 
-// serve does what our initiator asks for, until it errs or the connection ends.
+// serve executes the initiator's requests until its violation or the end of the connection.
 func (v *server) serve() error {
 	var part []byte
 	for {
@@ -180,18 +181,18 @@ func (v *server) serve() error {
 	}
 }
 
-// TestInitiatorAgainstModel has our initiator do everything to a responder that was written from the RFCs alone, and
-// that errs at some time or not. Each work request completes once, in order; what completes well was done as a model
-// says, and what errs ends the connection and all that is behind it.
+// TestInitiatorAgainstModel runs all operations of our initiator against a responder that was written from the RFCs
+// alone and may violate them at some point. Each work request completes once, in order; successful ones match the
+// model, and a violation ends the connection and fails everything after it.
 func TestInitiatorAgainstModel(t *testing.T) { ways(t, testInitiatorAgainstModel) }
 
 func testInitiatorAgainstModel(t *testing.T) { drawn(t, initiatorRound) }
 
-// posted is a work request, and what must come of it.
+// posted is a work request with its expected outcome.
 type posted struct {
 	work     verbs.Work
-	want     []byte // of a read
-	original uint64 // of an atomic
+	want     []byte // data of a read
+	original uint64 // result of an atomic
 }
 
 func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
@@ -220,7 +221,7 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 	model := bytes.Clone(v.memory)
 	label += ", " + v.flaw
 
-	// The script is drawn before anything is sent: the responder draws from the same source.
+	// The script is drawn before anything is sent, because the responder draws from the same source.
 	var all []posted
 	var sent []message
 	for id := range uint64(20 + rnd.IntN(150)) {
@@ -314,7 +315,7 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 	var got []verbs.Completion
 	var buf [16]verbs.Completion
 	loud := 0
-	refused := len(all) // what could not be posted
+	refused := len(all) // index of the first request that could not be posted
 	for i, p := range all {
 		if err := conn.Post(p.work); err != nil {
 			if !errors.Is(err, verbs.ErrClosed) {
@@ -331,13 +332,13 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 		}
 	}
 	if v.flaw == "silence" || v.flaw == "crc" {
-		// without CRCs nothing is wrong, and nothing more comes: it is ours to leave
+		// Without CRCs the corruption is invisible, and after silence no more arrives, so the test closes.
 		time.Sleep(20 * time.Millisecond)
 		if err := conn.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	// Until the last one: a read behind all, which is loud.
+	// A final read after all requests, with a completion.
 	last := verbs.Work{ID: 1 << 40, Op: wire.ReadReq}
 	if refused == len(all) {
 		if err := conn.Post(last); err == nil {

@@ -10,8 +10,8 @@ import (
 	"net"
 )
 
-// rawPeer is the other end of a connection, written from RFC 5040, 5041, 5044, 6581 and 7306 alone: it shares no code
-// with what it talks to, and sends whatever it is told to.
+// rawPeer is one end of a connection, written from RFC 5040, 5041, 5044, 6581 and 7306 alone. It shares no code with
+// the implementation under test and sends whatever the test wants.
 type rawPeer struct {
 	nc  net.Conn
 	in  *bufio.Reader
@@ -19,11 +19,11 @@ type rawPeer struct {
 
 	crc               bool
 	marksOut, marksIn bool
-	posOut, posIn     int // bytes of the stream of FPDUs
+	posOut, posIn     int // positions in the FPDU streams, in bytes
 	out               []byte
 
 	msnOut, msnIn [4]uint32
-	ird           int // how many reads and atomics the other end takes at once
+	ird           int // limit on outstanding reads and atomics at the other end
 }
 
 var (
@@ -91,7 +91,7 @@ func (f startupFrame) bytes(reply bool) []byte {
 	return append(b, private...)
 }
 
-// readStartup reads the other end's.
+// readStartup reads the startup frame of the other end.
 func (p *rawPeer) readStartup(reply bool) (f startupFrame, err error) {
 	b := make([]byte, 20)
 	if _, err = io.ReadFull(p.in, b); err != nil {
@@ -127,7 +127,7 @@ func (p *rawPeer) readStartup(reply bool) (f startupFrame, err error) {
 	return f, nil
 }
 
-// frame puts an FPDU of a DDP segment behind what is to be sent.
+// frame appends the FPDU of a DDP segment to the output.
 func (p *rawPeer) frame(segment []byte) {
 	body := big.AppendUint16(nil, uint16(len(segment)))
 	body = append(body, segment...)
@@ -154,7 +154,7 @@ func (p *rawPeer) frame(segment []byte) {
 		p.posOut += 4
 	}
 	mark()
-	sum := p.rnd.Uint32() // without CRCs anything may stand there
+	sum := p.rnd.Uint32() // without CRCs the field is arbitrary
 	if p.crc {
 		sum = crc32.Checksum(p.out[begin:], crc32c)
 	}
@@ -162,7 +162,7 @@ func (p *rawPeer) frame(segment []byte) {
 	p.posOut += 4
 }
 
-// flush sends it, in pieces that have nothing to do with frames.
+// flush sends the output, in pieces that ignore frame boundaries.
 func (p *rawPeer) flush() error {
 	for len(p.out) > 0 {
 		n := len(p.out)
@@ -178,7 +178,7 @@ func (p *rawPeer) flush() error {
 	return nil
 }
 
-// read reads the segment of the next FPDU.
+// read returns the segment of the next FPDU.
 func (p *rawPeer) read() ([]byte, error) {
 	var frame, body []byte
 	header := -1
@@ -247,7 +247,7 @@ func (p *rawPeer) tagged(op byte, last bool, stag uint32, offset uint64, payload
 	p.frame(append(b, payload...))
 }
 
-// untaggedAt frames one segment of an untagged message with any header.
+// untaggedAt frames one segment of an untagged message with an arbitrary header.
 func (p *rawPeer) untaggedAt(op byte, last bool, reserved, queue, msn, offset uint32, payload []byte) {
 	b := []byte{0x01, 0x40 | op}
 	if last {
@@ -259,7 +259,7 @@ func (p *rawPeer) untaggedAt(op byte, last bool, reserved, queue, msn, offset ui
 	p.frame(append(b, payload...))
 }
 
-// queueOf is the queue that an untagged message goes to.
+// queueOf is the queue of an untagged opcode.
 func queueOf(op byte) uint32 {
 	switch op {
 	case rawReadRequest, rawAtomicRequest:
@@ -272,7 +272,7 @@ func queueOf(op byte) uint32 {
 	return 0
 }
 
-// untagged frames a whole message with the next number, cut as cuts says.
+// untagged frames a whole message with the next sequence number, split by cut.
 func (p *rawPeer) untagged(op byte, reserved uint32, payload []byte, cut func(left int) int) {
 	q := queueOf(op)
 	for at := 0; ; {
@@ -288,7 +288,7 @@ func (p *rawPeer) untagged(op byte, reserved uint32, payload []byte, cut func(le
 	p.msnOut[q]++
 }
 
-// pieces cuts what is left of a message at random: anything from nothing to all of it.
+// pieces returns a random length for the next segment, from 0 to all that is left.
 func (p *rawPeer) pieces(left int) int {
 	switch p.rnd.IntN(5) {
 	case 0:
@@ -301,7 +301,7 @@ func (p *rawPeer) pieces(left int) int {
 	return min(left, 60000)
 }
 
-// rawSegment is a segment taken apart.
+// rawSegment is a decoded segment.
 type rawSegment struct {
 	op             byte
 	tagged, last   bool
@@ -332,7 +332,7 @@ func parseRaw(b []byte) (s rawSegment, err error) {
 	return s, nil
 }
 
-// next reads and takes apart the next segment, and holds untagged ones to their numbers.
+// next reads and decodes the next segment, and checks the sequence number of an untagged one.
 func (p *rawPeer) next() (rawSegment, error) {
 	b, err := p.read()
 	if err != nil {
@@ -351,7 +351,7 @@ func (p *rawPeer) next() (rawSegment, error) {
 	return s, err
 }
 
-// readRequest is the payload of an RDMA Read Request.
+// rawReadRequestOf encodes the payload of an RDMA Read Request.
 func rawReadRequestOf(sink uint32, sinkAt uint64, n uint32, source uint32, sourceAt uint64) []byte {
 	b := big.AppendUint32(nil, sink)
 	b = big.AppendUint64(b, sinkAt)
@@ -360,7 +360,7 @@ func rawReadRequestOf(sink uint32, sinkAt uint64, n uint32, source uint32, sourc
 	return big.AppendUint64(b, sourceAt)
 }
 
-// rawAtomic is the payload of an Atomic Request.
+// rawAtomic encodes the payload of an Atomic Request.
 func rawAtomic(swap bool, id, stag uint32, at, data, dataMask, compare, compareMask uint64) []byte {
 	op := uint32(0)
 	if swap {

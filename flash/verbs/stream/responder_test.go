@@ -20,7 +20,7 @@ import (
 	"farflash/flash/verbs/verbstest"
 )
 
-// rounds is how many connections a random test makes.
+// rounds is the number of connections that a randomized test makes.
 func rounds() uint64 {
 	if os.Getenv("FARFLASH_LONG") != "" {
 		return 600
@@ -28,7 +28,7 @@ func rounds() uint64 {
 	return 40
 }
 
-// spot is a range that the peer may use, and a model of what is in it.
+// spot is a range that the peer may access, with a model of its contents.
 type spot struct {
 	stag  uint32
 	base  uint64
@@ -36,7 +36,7 @@ type spot struct {
 	now   []byte
 }
 
-// expected is a read or an atomic under way.
+// expected is an outstanding read or atomic.
 type expected struct {
 	atomic    bool
 	at        *spot
@@ -44,27 +44,28 @@ type expected struct {
 	sink      uint32
 	sinkAt    uint64
 	size, got int
-	was       []byte         // when it was asked for
-	became    map[int][]byte // by byte, since
-	id        uint32         // of an atomic
+	was       []byte         // contents when it was requested
+	became    map[int][]byte // later values, by byte
+	id        uint32         // identifier of an atomic
 	original  uint64
 }
 
-// script drives our responder as a peer that keeps to the rules but for where it cuts things, and then does not.
+// script drives our responder as a peer that splits its data arbitrarily but keeps to the rules, and finally breaks
+// one.
 type script struct {
 	*rawPeer
 	t     *testing.T
 	label string
 	spots []*spot
-	// revoked: it has taken its own STag back.
+	// revoked: it has invalidated its own STag.
 	revoked bool
-	refused []byte // the request that a Terminate is to have with it
+	refused []byte // the request that the Terminate must return
 
-	mu    sync.Mutex // of all below: the reader takes answers in
+	mu    sync.Mutex // guards everything below, which the reader updates
 	due   []*expected
 	wake  *sync.Cond
-	err   error  // of the reader
-	ended []byte // what a Terminate said
+	err   error  // the reader's error
+	ended []byte // the payload of a received Terminate
 }
 
 func (s *script) fatalf(format string, args ...any) {
@@ -72,7 +73,7 @@ func (s *script) fatalf(format string, args ...any) {
 	s.t.Fatalf(s.label+": "+format, args...)
 }
 
-// answers is the reader's goroutine.
+// answers is the reader goroutine.
 func (s *script) answers(done chan<- struct{}) {
 	defer close(done)
 	for {
@@ -99,7 +100,7 @@ func (s *script) answers(done chan<- struct{}) {
 
 var errTerminated = errors.New("terminated")
 
-// answer holds what has come to the model.
+// answer checks a received segment against the model.
 func (s *script) answer(x rawSegment) error {
 	if x.op == rawTerminate {
 		s.ended = bytes.Clone(x.payload)
@@ -143,7 +144,7 @@ func (s *script) answer(x rawSegment) error {
 	return nil
 }
 
-// change notes that the peer writes.
+// change records a write by the peer in the model.
 func (s *script) change(at *spot, from int, b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,7 @@ func (s *script) change(at *spot, from int, b []byte) {
 	}
 }
 
-// until waits for the reader: for there to be at most so many answers due.
+// until waits for the reader until at most due responses are outstanding.
 func (s *script) until(due int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +183,8 @@ func (s *script) send() {
 	}
 }
 
-// write sends an RDMA Write, in segments of any size, some of them empty, some twice over the same bytes, in any
-// order: what comes last holds.
+// write sends an RDMA Write in segments of any size and order, some empty, some overlapping; the last write to a byte
+// wins.
 func (s *script) write() {
 	at := s.spots[s.rnd.IntN(len(s.spots))]
 	size := s.rnd.IntN([]int{9, 300, 9000, len(at.now) + 1}[s.rnd.IntN(4)])
@@ -214,11 +215,11 @@ func (s *script) write() {
 		s.rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	if len(all) == 0 {
-		s.tagged(rawWrite, true, s.rnd.Uint32(), s.rnd.Uint64(), nil) // of nothing: to anywhere
+		s.tagged(rawWrite, true, s.rnd.Uint32(), s.rnd.Uint64(), nil) // an empty Write may go anywhere
 	}
 	for i, x := range all {
 		c := b[x.from:][:x.n]
-		if s.rnd.IntN(2) == 0 { // so that the order of what overlaps can be told
+		if s.rnd.IntN(2) == 0 { // makes the order of overlapping segments visible
 			c = bytes.Clone(c)
 			for k := range c {
 				c[k] ^= byte(i)
@@ -229,7 +230,7 @@ func (s *script) write() {
 	}
 }
 
-// busy reports whether an atomic is under way in a range: which of it and a write is first is then nobody's to say.
+// busy reports whether an atomic is outstanding in the range; its order relative to a write would be undefined.
 func (s *script) busy(at *spot, from, size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +242,7 @@ func (s *script) busy(at *spot, from, size int) bool {
 	return false
 }
 
-// read asks for something, when there may be one more under way.
+// read requests a range, once the limit on outstanding requests allows it.
 func (s *script) read() {
 	s.until(s.ird - 1)
 	at := s.spots[s.rnd.IntN(len(s.spots))]
@@ -255,17 +256,17 @@ func (s *script) read() {
 		became: map[int][]byte{}}
 	s.mu.Lock()
 	e.was = bytes.Clone(at.now[from : from+size])
-	// An atomic before it may or may not have been done when it is answered.
+	// A preceding atomic may or may not have been applied when the read is answered.
 	s.due = append(s.due, e)
 	s.mu.Unlock()
 	s.untagged(rawReadRequest, s.rnd.Uint32(), rawReadRequestOf(e.sink, e.sinkAt, uint32(size), stag, offset), nil)
 }
 
-// atomic adds or swaps, in fields or as a whole.
+// atomic requests an add or a swap, in fields or as a whole.
 func (s *script) atomic() {
 	s.until(s.ird - 1)
 	at := s.spots[s.rnd.IntN(len(s.spots))]
-	from := 8 * s.rnd.IntN(min(8, len(at.now)/8)) // few words, so that they meet
+	from := 8 * s.rnd.IntN(min(8, len(at.now)/8)) // few words, so that atomics collide
 	e := &expected{atomic: true, at: at, from: from, id: s.rnd.Uint32()}
 	flags := uint32(0)
 	if at.store {
@@ -289,7 +290,7 @@ func (s *script) atomic() {
 		mask = []uint64{0, 1 << 63, 1<<31 | 1<<63, s.rnd.Uint64()}[s.rnd.IntN(4)]
 		carry := uint64(0)
 		next = 0
-		for i := range 64 { // bit by bit: nothing is carried beyond a bit of the mask
+		for i := range 64 { // bit by bit: no carry beyond a set bit of the mask
 			a, b := old>>i&1, data>>i&1
 			next |= (a ^ b ^ carry) << i
 			carry = a&b | a&carry | b&carry
@@ -318,7 +319,7 @@ func little(b []byte) (v uint64) {
 	return v
 }
 
-// message is one that our side has to receive.
+// message is a message that our side must receive.
 type message struct {
 	op          byte
 	payload     []byte
@@ -326,14 +327,14 @@ type message struct {
 	invalidated uint32
 }
 
-// TestResponderAgainstModel has a peer that was written from the RFCs alone do everything to our responder, in
-// segments and pieces of any size, and then break a rule or leave. What it reads, and what is in memory in the end,
-// is as a model says; each message is received once, in order; and nothing is left.
+// TestResponderAgainstModel runs all operations of a peer that was written from the RFCs alone against our responder,
+// in segments and pieces of any size; finally the peer breaks a rule or leaves. The data it reads and the final memory
+// contents match the model, each message is received once and in order, and no resource leaks.
 func TestResponderAgainstModel(t *testing.T) { ways(t, testResponderAgainstModel) }
 
 func testResponderAgainstModel(t *testing.T) { drawn(t, responderRound) }
 
-// drawn plays rounds until one fails. Nothing may be left of any.
+// drawn plays rounds until one fails. No round may leak goroutines.
 func drawn(t *testing.T, round func(t *testing.T, cfg stream.Config, seed uint64)) {
 	goroutines(t)
 	cfg := config(t)
@@ -446,7 +447,7 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 		}
 	}
 
-	// What keeps to the rules.
+	// The part that keeps to the rules.
 	var sent []message
 	for range 10 + rnd.IntN(60) {
 		switch k := rnd.IntN(12); {
@@ -484,13 +485,13 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	}
 	s.send()
 	s.until(0)
-	// What is behind a read of nothing has seen all before it.
+	// An empty read is answered after everything before it.
 	s.due = append(s.due, &expected{at: s.spots[0], sink: 5})
 	s.untagged(rawReadRequest, 0, rawReadRequestOf(5, 0, 0, rnd.Uint32(), rnd.Uint64()), nil)
 	s.send()
 	s.until(0)
 
-	// And then what does not.
+	// The part that breaks one.
 	want := s.breakRule(flash)
 	if s.revoked {
 		sent = append(sent, message{op: rawSendInvalidate, invalidated: flash.STag()})
@@ -558,9 +559,9 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	put()
 }
 
-// pagesOf is a store of 64 KiB that begins with some bytes: one in memory whose pages come in any order, or a range
-// of a pool, nearly full, whose memory is little more than what one connection may hold. put holds that nobody has
-// any page of it, and ends it.
+// pagesOf returns a 64 KiB store that starts with some bytes: one in memory whose pages become ready in any order, or a
+// range of a nearly full pool whose memory is little more than the limit of one connection. put verifies that no page
+// is held and closes the store.
 func pagesOf(t *testing.T, seed uint64, first []byte) (s verbs.Store, content func() []byte, put func()) {
 	t.Helper()
 	const n = 1 << 16
@@ -609,13 +610,13 @@ func pagesOf(t *testing.T, seed uint64, first []byte) (s verbs.Store, content fu
 		for _, v := range pool.Check(true).Violations {
 			t.Errorf("seed %d: %v", seed, v)
 		}
-		if err := pool.Close(); err != nil { // which says so if a page is held
+		if err := pool.Close(); err != nil { // fails if a page is still held
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-// breakRule breaks a rule or leaves, and returns which Terminate is due; none if the connection is only to end.
+// breakRule breaks a rule or leaves, and returns the expected Terminate, or "" if the connection just ends.
 func (s *script) breakRule(far *verbs.Region) (terminate string) {
 	ram := s.spots[0]
 	leave := func() {
@@ -625,9 +626,9 @@ func (s *script) breakRule(far *verbs.Region) (terminate string) {
 		_ = s.nc.Close()
 	}
 	switch k := s.rnd.IntN(16); k {
-	case 0, 1, 2: // leaves, in the middle of something or between
+	case 0, 1, 2: // leave, mid-frame or between frames
 		for range s.rnd.IntN(4) {
-			s.tagged(rawWrite, false, ram.stag, ram.base, ram.now[:8]) // what is there already
+			s.tagged(rawWrite, false, ram.stag, ram.base, ram.now[:8]) // unchanged contents
 			s.untaggedAt(rawReadRequest, true, 0, 1, s.msnOut[1], 0,
 				rawReadRequestOf(1, 1, 9000, far.STag(), far.Base()))
 			s.msnOut[1]++
@@ -638,51 +639,51 @@ func (s *script) breakRule(far *verbs.Region) (terminate string) {
 		_ = s.flush()
 		leave()
 		return ""
-	case 3: // ends it by a Terminate of its own
+	case 3: // send a Terminate
 		s.untagged(rawTerminate, 0, []byte{0x01, 0, 0, 0}, nil)
 		_ = s.flush()
 		return ""
-	case 4: // a number is left out
+	case 4: // skip a sequence number
 		s.untaggedAt(rawSend, true, 0, 0, s.msnOut[0]+1, 0, []byte("x"))
 		terminate = "1203"
-	case 5: // and comes twice
+	case 5: // repeat a sequence number
 		s.untaggedAt(rawReadRequest, true, 0, 1, s.msnOut[1]-1, 0, rawReadRequestOf(1, 1, 0, 0, 0))
 		terminate = "1203"
-	case 6: // an answer to nothing
+	case 6: // a response without a request
 		s.tagged(rawReadResponse, true, ram.stag, ram.base, []byte("x"))
 		terminate = "0206"
-	case 7: // beyond the end by a byte
+	case 7: // one byte beyond the end
 		s.tagged(rawWrite, true, ram.stag, ram.base+uint64(len(ram.now)), []byte("x"))
 		terminate = "1101"
 	case 8:
 		s.refused = rawReadRequestOf(1, 1, 2, ram.stag, ram.base+uint64(len(ram.now))-1)
 		s.untagged(rawReadRequest, 0, s.refused, nil)
 		terminate = "0101"
-	case 9: // an offset that leaves a hole in a message
+	case 9: // an offset that leaves a gap in a message
 		s.untaggedAt(rawSend, false, 0, 0, s.msnOut[0], 0, []byte("xx"))
 		s.untaggedAt(rawSend, true, 0, 0, s.msnOut[0], 3, []byte("xx"))
 		terminate = "1204"
-	case 10: // another kind of message within one
+	case 10: // another opcode within a message
 		s.untaggedAt(rawSend, false, 0, 0, s.msnOut[0], 0, []byte("xx"))
 		s.untaggedAt(rawSendSolicited, true, 0, 0, s.msnOut[0], 2, []byte("xx"))
 		terminate = "0206"
-	case 11: // atomics beside a word
+	case 11: // a misaligned atomic
 		s.untagged(rawAtomicRequest, 0, rawAtomic(false, 1, ram.stag, ram.base+4, 1, 0, 0, 0), nil)
 		terminate = "0207"
-	case 12: // the STag that is used meanwhile is revoked, by its own connection
+	case 12: // revoke an STag in use, on its own connection
 		s.untagged(rawSendInvalidate, far.STag(), nil, nil)
 		s.revoked = true
 		s.tagged(rawWrite, true, far.STag(), far.Base(), []byte("x"))
 		_ = s.flush()
 		return ""
-	case 13: // a message that is too long for its buffer, by its last byte
+	case 13: // a message one byte too long for its buffer
 		s.untagged(rawSend, 0, make([]byte, 5001), s.pieces)
 		terminate = "1205"
-	case 14: // revision and version
+	case 14: // a wrong DDP version
 		s.out = nil
 		s.frame([]byte{0xC2, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 		terminate = "1104"
-	default: // a frame that came wrong
+	default: // a corrupted frame
 		if !s.crc {
 			leave()
 			return ""

@@ -12,18 +12,18 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Loops are threads that do the I/O of connections.
+// Loops are threads that do the I/O of many connections.
 type Loops = uring.Loops
 
-// shard is what a connection has that a loop drives. What is received goes from the ring into the connection's
-// buffer, and what is sent goes by a system call that does not wait, from the loop's thread: it is known at once how
-// much the socket has taken, and the buffer is free again.
+// shard is the state of a connection that a loop drives. The ring receives into the connection's buffer; the loop's
+// thread sends with a non-blocking system call, because the number of bytes accepted is then known immediately and the
+// buffer can be reused.
 type shard struct {
-	socket *uring.Socket // nil until Attach, and after the end
+	socket *uring.Socket // nil until Attach and after the end
 	fd     int
 	watch  *time.Timer
-	frames uint64    // of the queue pair, when the watch last looked
-	moved  time.Time // when there was last another number
+	frames uint64    // SegmentsIn at the last check of the watch
+	moved  time.Time // when frames last changed
 	gone   bool
 }
 
@@ -50,7 +50,7 @@ func (c *Conn) attach(lane uint8) error {
 	return nil
 }
 
-// wake has the loop give the connection a turn.
+// wake makes the loop give the connection a turn.
 func (c *Conn) wake() {
 	if s := c.shard.socket; s != nil {
 		s.Wake()
@@ -64,7 +64,7 @@ func (s *shard) send(b []byte) (int, error) {
 	return s.socket.Send(b)
 }
 
-// driven is a connection as its loop sees it.
+// driven is the view that a loop has of a connection.
 type driven Conn
 
 // Turn implements uring.Handler.
@@ -94,7 +94,7 @@ func (d *driven) Received(n int, err error) {
 }
 
 // Writable implements uring.Handler.
-func (d *driven) Writable(error) { // an error comes again when it is written
+func (d *driven) Writable(error) { // the next send reports the error
 	c := (*Conn)(d)
 	c.mu.Lock()
 	if c.writing {
@@ -105,7 +105,7 @@ func (d *driven) Writable(error) { // an error comes again when it is written
 	c.mu.Unlock()
 }
 
-// sendRest sends more of the rest; c.mu is held.
+// sendRest sends more of c.rest. The caller holds c.mu.
 func (c *Conn) sendRest() {
 	n, err := c.shard.send(c.rest)
 	if c.rest = c.rest[n:]; err == nil && len(c.rest) > 0 {
@@ -119,7 +119,7 @@ func (c *Conn) sendRest() {
 	}
 }
 
-// goOn asks the loop for what the connection waits for next; c.mu is held, on the loop's thread.
+// goOn submits the connection's next receive or wait to the loop. It runs on the loop's thread; the caller holds c.mu.
 func (c *Conn) goOn() {
 	if c.shard.gone {
 		return
@@ -162,11 +162,11 @@ func (c *Conn) bury() {
 			shut(nc)
 		}
 	}
-	_ = f.Close() // nothing is lost with it
+	_ = f.Close() // no data can be lost
 	close(c.done)
 }
 
-// period is how often deadlines are looked at: what is late is so by that at most.
+// period is the interval at which deadlines are checked, and thus the maximum delay in detecting a timeout.
 func (c *Conn) period() time.Duration {
 	d := c.cfg.Progress
 	if c.cfg.Idle > 0 {
@@ -175,7 +175,7 @@ func (c *Conn) period() time.Duration {
 	return max(d/8, time.Millisecond)
 }
 
-// look ends a connection that is late.
+// look ends the connection if a deadline has passed.
 func (c *Conn) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,16 +2,16 @@
 
 package stream
 
-// Loops are threads that do the I/O of connections. There are none here.
+// Loops are threads that do the I/O of many connections. They are not available on this system.
 type Loops struct{}
 
-// Sockets reports whether there are.
+// Sockets reports that loops are not available.
 func (*Loops) Sockets() bool { return false }
 
-// Lane is none.
+// Lane returns 0, no loop.
 func (*Loops) Lane() uint8 { return 0 }
 
-// shard is what a connection has that a loop drives: none.
+// shard is the state of a connection that a loop drives; empty on this system.
 type shard struct{}
 
 func (*shard) send([]byte) (int, error) { return 0, nil }

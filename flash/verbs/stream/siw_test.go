@@ -14,8 +14,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// rping is our end of rping's exchange: each side tells the other by a Send of sixteen bytes where a buffer is, or
-// only that it goes on.
+// rping is our end of rping's exchange: each side announces a buffer with a sixteen-byte Send, or only that it has
+// finished a step.
 type rping struct {
 	t    *testing.T
 	conn *stream.Conn
@@ -31,7 +31,7 @@ func (r *rping) prepare(c *stream.Conn) error {
 	return nil
 }
 
-// told waits for a Send of the peer, and returns the buffer that it describes; false at the connection's end.
+// told waits for a Send of the peer and returns the buffer that it describes; false if the connection has ended.
 func (r *rping) told() (offset uint64, stag, length uint32, ok bool) {
 	r.t.Helper()
 	var x [1]verbs.Completion
@@ -59,7 +59,7 @@ func (r *rping) tell(offset uint64, stag uint32, length int) {
 	}
 }
 
-// patient is a configuration for a machine that is emulated.
+// patient returns a configuration for an emulated machine.
 func patient(r *rping) stream.Config {
 	cfg := stream.DefaultConfig()
 	cfg.Setup, cfg.Progress, cfg.Prepare = time.Minute, time.Minute, r.prepare
@@ -68,7 +68,7 @@ func patient(r *rping) stream.Config {
 
 const rpingSize, rpingCount = 5000, 7
 
-// TestSiwClient serves rping's client on an unmodified Linux kernel, which checks what comes back: Read, Write and
+// TestSiwClient serves rping's client on an unmodified Linux kernel, which verifies the returned data: Read, Write and
 // Send, with CRCs.
 func TestSiwClient(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,8 +119,7 @@ func TestSiwClient(t *testing.T) {
 	}
 }
 
-// TestSiwServer is a client of rping's server on an unmodified Linux kernel, which reads from and writes to memory of
-// ours.
+// TestSiwServer is a client of rping's server on an unmodified Linux kernel, which reads and writes our memory.
 func TestSiwServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,12 +132,12 @@ func TestSiwServer(t *testing.T) {
 	siwtest.Until(t, lines, "begins: ")
 	d, r := domain(t), &rping{t: t}
 	cfg := patient(r)
-	// siw, having replied, misses what comes before it has changed over.
+	// After its reply, siw misses messages that arrive before it has switched to FPDUs.
 	cfg.Settle = 500 * time.Millisecond
 	for try := 0; r.conn == nil; try++ {
 		nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
-			// Until rping listens, qemu takes the connection and drops it.
+			// Until rping listens, qemu accepts the connection and drops it.
 			r.conn, err = stream.Client(nc, d, cfg)
 		}
 		if err != nil && try == 20 {

@@ -1,18 +1,15 @@
-// Package stream drives a queue pair over a net.Conn: it is what does I/O, has
-// goroutines and looks at the clock, so that verbs does not.
+// Package stream drives a queue pair over a net.Conn. It does the I/O, runs the goroutines and reads the clock, so that
+// package verbs needs none of them.
 //
-// Client and Server do MPA's startup on a connection and return a Conn, to which work is
-// posted and from which completions are polled or waited for. Listener accepts as many
-// connections as it may. A Conn reads, and what follows from that is done and written on
-// the goroutine that has read, without a hand-over, as far as the connection takes it at
-// once; a second goroutine writes what it does not, and takes in stores' callbacks. With
-// Loops one thread does this for many connections, together with the reads of the device
-// that they ask for. A Polled Conn has no goroutine at all: whoever waits for a completion
-// does the I/O, and spins before it blocks.
+// Client and Server perform MPA startup on a connection and return a Conn, to which work is posted and from which
+// completions are polled or awaited. The goroutine that reads from the connection also executes what it has read and
+// writes the result, without a hand-over, as far as the connection accepts it without blocking; a second goroutine
+// writes the remainder and processes store callbacks. With Loops, one thread does all this for many connections,
+// together with the device reads that they request. A Polled Conn has no goroutines: the caller that waits for a
+// completion does the I/O, and spins before it blocks.
 //
-// What a slow or dead peer can hold is bounded in time by Setup, Progress and Idle, and
-// in memory by two buffers of Buffer bytes. It leaves out TLS, which is a net.Conn as
-// another, and who may connect.
+// A slow or dead peer holds resources for a bounded time, set by Setup, Progress and Idle, and bounded memory, two
+// buffers of Buffer bytes. The package leaves out TLS, which is just another net.Conn, and access control.
 package stream
 
 import (
@@ -30,40 +27,40 @@ import (
 	"farflash/flash/wire"
 )
 
-// Config is how a connection is driven. DefaultConfig has the defaults.
+// Config configures how a connection is driven. DefaultConfig returns the defaults.
 type Config struct {
-	// Verbs is the queue pair's; Initiator and Wake are set here.
+	// Verbs configures the queue pair; Initiator and Wake are overwritten.
 	Verbs verbs.Config
-	// Setup bounds MPA's startup, from the first byte to the last.
+	// Setup bounds MPA startup, from the first byte to the last.
 	Setup time.Duration
-	// Progress bounds a frame, from its first byte to its last, in either direction: a
-	// peer that drips, or takes nothing, is cut off.
+	// Progress bounds the transfer of one frame, from first to last byte, in either direction. It cuts off a peer that
+	// trickles data or stops reading.
 	Progress time.Duration
-	// Idle, if not zero, bounds the time without a frame.
+	// Idle, if not zero, bounds the time between frames.
 	Idle time.Duration
-	// Settle is how long an initiator waits between the reply and its first message. Linux'
-	// siw misses one that comes while it changes over to FPDUs; 300 ms are enough for it.
+	// Settle is how long an initiator waits between the reply and its first message. siw of Linux misses a message that
+	// arrives while it switches to FPDUs; 300 ms are enough for it.
 	Settle time.Duration
-	// Linger bounds the wait for the peer to close, after a Terminate has been sent.
+	// Linger bounds the wait for the peer to close after a Terminate has been sent.
 	Linger time.Duration
-	// Buffer bounds what is read at once, in bytes; at least wire.MaxFPDU.
+	// Buffer bounds the size of one read, in bytes; at least wire.MaxFPDU.
 	Buffer int
-	// Polled: no goroutines; Poll and Wait do the I/O, and no completion has to be handed
-	// from one goroutine to another. Spin is how often Wait looks before it blocks.
+	// Polled runs no goroutines: Poll and Wait do the I/O, so completions are not handed between goroutines. Spin is
+	// the number of times that Wait polls before it blocks.
 	Polled bool
 	Spin   int
-	// Loops, if set, are the threads that do the I/O of connections that have a descriptor of their own, each of
-	// many, instead of two goroutines a connection. It is not for a Polled connection.
+	// Loops, if set, are the threads that do the I/O of connections with a file descriptor, each for many connections,
+	// in place of two goroutines per connection. Polled connections do not use them.
 	Loops *Loops
-	// Accept, of a server, decides about a request: with private data for the reply, or
-	// with an error, which goes into the reply as text.
+	// Accept, on a server, decides about a request. It returns private data for the reply, or an error whose text is
+	// sent in the rejection.
 	Accept func(request wire.StartupFields) (private []byte, err error)
-	// Prepare, if set, is called before anything of the peer's but its startup frame is
-	// looked at: to post receives for what it may send at once.
+	// Prepare, if set, is called before any input except the startup frame is processed, to post receives for messages
+	// that the peer may send immediately.
 	Prepare func(*Conn) error
 }
 
-// DefaultConfig has CRCs, and deadlines of some seconds.
+// DefaultConfig returns a configuration with CRCs and with deadlines of a few seconds.
 func DefaultConfig() Config {
 	return Config{
 		Verbs: verbs.DefaultConfig(), Setup: 5 * time.Second, Progress: 10 * time.Second, Linger: time.Second,
@@ -71,42 +68,42 @@ func DefaultConfig() Config {
 	}
 }
 
-// firstBuffer is what a connection reads into until it needs more.
+// firstBuffer is the initial size of a connection's read buffer, in bytes.
 const firstBuffer = 4 << 10
 
-// outBuffers are what is written from: room for the largest frame, and as much again. A
-// connection has one only while it writes.
+// outBuffers pools write buffers, each with space for two of the largest frames. A connection holds one only while it
+// writes.
 var outBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 2*wire.MaxFPDU); return &b }}
 
-// Conn is one end of an iWARP connection. Its methods may be called from anywhere, but
-// Poll and Wait of a Polled one by one goroutine at a time; others may post meanwhile what
-// the peer's answer completes, which wakes who waits, but not what is complete when sent.
+// Conn is one end of an iWARP connection. It is safe for concurrent use, except that Poll and Wait of a Polled
+// connection must be serialized. While one goroutine waits, others may post work that is completed by the peer's
+// response, which wakes the waiter, but not work that completes when it is sent.
 type Conn struct {
 	cfg    Config
 	nc     net.Conn
-	raw    syscall.RawConn // nil if the connection has no descriptor of its own
+	raw    syscall.RawConn // nil if the connection has no file descriptor
 	reader *attempt
 	writer *attempt
 	qp     *verbs.QueuePair
 	cq     *verbs.CompletionQueue
 
 	mu      sync.Mutex
-	in      []byte // [start:end] has come and is not done with
+	in      []byte // in[start:end] is received but not consumed
 	start   int
 	end     int
-	full    bool // in was filled by what came last
+	full    bool // the last read filled in
 	out     *[]byte
-	rest    []byte    // of what is being written
-	writing bool      // rest is the writer's
-	reading bool      // of a Polled connection: somebody waits for the peer
-	posting bool      // likewise: rest is written by who posts
-	stuck   time.Time // since when a Polled connection cannot write
+	rest    []byte    // unwritten part of out
+	writing bool      // rest belongs to the writer
+	reading bool      // Polled only: a goroutine waits for the peer
+	posting bool      // Polled only: the poster is writing rest
+	stuck   time.Time // since when the socket has accepted no bytes
 	closing bool
-	// finishing: a Polled connection is being closed by somebody.
+	// finishing: a goroutine is closing a Polled connection.
 	finishing bool
-	draining  bool      // nothing more is read
-	deadline  bool      // one is set for reading
-	since     time.Time // when the frame at the front began to come
+	draining  bool      // stop reading
+	deadline  bool      // a read deadline is set
+	since     time.Time // when the first bytes of the frame at the front arrived
 	resume    *sync.Cond
 	kick      chan struct{}
 	ready     chan struct{}
@@ -118,10 +115,10 @@ type Conn struct {
 // Client starts MPA as the initiator.
 func Client(nc net.Conn, d *verbs.Domain, cfg Config) (*Conn, error) { return start(nc, d, cfg, true) }
 
-// Server starts MPA as the responder: it waits for a request, and answers it.
+// Server starts MPA as the responder: it waits for a request and answers it.
 func Server(nc net.Conn, d *verbs.Domain, cfg Config) (*Conn, error) { return start(nc, d, cfg, false) }
 
-// start takes nc over: it is closed when the Conn is, or at an error.
+// start takes ownership of nc: it is closed with the Conn, or on an error.
 func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, error) {
 	c := &Conn{cfg: cfg, nc: nc, in: make([]byte, firstBuffer), kick: make(chan struct{}, 1),
 		ready: make(chan struct{}, 1), done: make(chan struct{})}
@@ -182,7 +179,7 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	return c, nil
 }
 
-// shut closes a connection that is of no use any more, whatever comes of it.
+// shut closes a connection that is no longer needed, ignoring errors.
 func shut(nc net.Conn) { _ = nc.Close() }
 
 func signal(c chan struct{}) {
@@ -206,7 +203,7 @@ func (c *Conn) setup() error {
 		}
 		switch c.qp.State() {
 		case verbs.Starting:
-			// No more than is needed: what is behind is read with all deadlines in place.
+			// Read no more than needed, so that later input is read with all deadlines in place.
 			n, err := c.nc.Read(c.in[c.end:c.qp.Need()])
 			c.end += n
 			c.end -= c.qp.Input(c.in[:c.end])
@@ -234,7 +231,7 @@ func (c *Conn) setup() error {
 		case verbs.Running:
 			return c.nc.SetDeadline(time.Time{})
 		default:
-			// What was agreed on cannot be: the peer is told.
+			// The negotiation failed: send the Terminate to the peer.
 			if out := c.qp.Fill(make([]byte, 0, wire.MaxFPDU)); len(out) > 0 {
 				if _, err := c.nc.Write(out); err == nil {
 					c.linger()
@@ -256,40 +253,40 @@ func (c *Conn) reject(why error) error {
 	return why
 }
 
-// QueuePair is the queue pair, for regions that only it may use. It must not be called.
+// QueuePair returns the queue pair, for use as the Scope of regions. The caller must not call its methods.
 func (c *Conn) QueuePair() *verbs.QueuePair { return c.qp }
 
-// Request and Reply are the peer's startup frame, of a server and of a client.
+// Request returns the peer's startup frame, on a server.
 func (c *Conn) Request() wire.StartupFields { return c.qp.Request() }
 
-// Reply is the peer's startup frame, of a client.
+// Reply returns the peer's startup frame, on a client.
 func (c *Conn) Reply() wire.StartupFields { return c.qp.Reply() }
 
-// Limits are how many reads and atomics may be under way: the peer's, and to the peer.
+// Limits returns the negotiated limits on outstanding reads and atomics: from the peer, and to the peer.
 func (c *Conn) Limits() (ird, ord int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.qp.Limits()
 }
 
-// Counters are what the connection has done so far.
+// Counters returns the connection's counters so far.
 func (c *Conn) Counters() verbs.Counters {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.qp.Counters()
 }
 
-// Err is why the connection has ended, or nil.
+// Err returns the reason why the connection ended, or nil.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.qp.Err()
 }
 
-// Done is closed when the connection has ended, and its goroutines have.
+// Done is closed when the connection and its goroutines have ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Post posts requests, and sends what can be. It stops at the first that cannot be posted.
+// Post posts requests and sends as much as possible. It stops at the first that cannot be posted.
 func (c *Conn) Post(work ...verbs.Work) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,7 +296,7 @@ func (c *Conn) Post(work ...verbs.Work) error {
 		}
 	}
 	c.took(0)
-	// Who reads cannot write what the connection did not take at once.
+	// The reader is blocked, so the poster itself writes what the connection did not accept immediately.
 	for c.reading && c.writing && !c.posting {
 		c.posting = true
 		c.mu.Unlock()
@@ -311,22 +308,22 @@ func (c *Conn) Post(work ...verbs.Work) error {
 	return nil
 }
 
-// Blocked reports whether what is to be sent waits for the connection to take more. Of a Polled one Poll goes on with
-// it.
+// Blocked reports whether outgoing data are waiting for space in the connection. On a Polled connection, Poll continues
+// writing them.
 func (c *Conn) Blocked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writing
 }
 
-// PostReceive posts a buffer for a message of the peer.
+// PostReceive posts a buffer for a message from the peer.
 func (c *Conn) PostReceive(r verbs.Receive) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.qp.PostReceive(r)
 }
 
-// Poll moves completions to out, and returns how many; it does not wait.
+// Poll moves completions to out and returns their number, without waiting.
 func (c *Conn) Poll(out []verbs.Completion) int {
 	if n := c.cq.Poll(out); n > 0 || !c.cfg.Polled {
 		return n
@@ -335,8 +332,8 @@ func (c *Conn) Poll(out []verbs.Completion) int {
 	return c.cq.Poll(out)
 }
 
-// Wait is Poll that waits for at least one completion. It returns none when the connection
-// has ended and all have been polled.
+// Wait is Poll, but waits for at least one completion. It returns 0 when the connection has ended and all completions
+// have been polled.
 func (c *Conn) Wait(out []verbs.Completion) int {
 	for spin := 0; ; spin++ {
 		if n := c.cq.Poll(out); n > 0 {
@@ -359,8 +356,7 @@ func (c *Conn) Wait(out []verbs.Completion) int {
 	}
 }
 
-// Close ends the connection. It returns when no store has anything of it any more, and no
-// goroutine is left.
+// Close ends the connection. It returns when all store accesses have been returned and no goroutine is left.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.qp.Close()
@@ -373,9 +369,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Drain is Close that first finishes what the peer has begun: nothing more is read, and what was read is done,
-// answered and, where that is due, durable, within a time. The peer sees the connection close between two frames. It
-// is not for a Polled connection.
+// Drain is a graceful Close. It stops reading, gives operations already received up to within to be executed, answered
+// and, where requested, made durable, and then closes. The peer sees the connection close between two frames. It must
+// not be used on a Polled connection.
 func (c *Conn) Drain(within time.Duration) error {
 	until := time.Now().Add(within)
 	c.mu.Lock()
@@ -401,8 +397,8 @@ func (c *Conn) Drain(within time.Duration) error {
 	return c.Close()
 }
 
-// flush sends what the queue pair has to send; c.mu is held. What the connection does not
-// take at once is left to the writer.
+// flush sends what the queue pair has to send. What the connection does not accept immediately is left to the writer.
+// The caller holds c.mu.
 func (c *Conn) flush() {
 	for !c.writing {
 		if c.out == nil {
@@ -419,10 +415,10 @@ func (c *Conn) flush() {
 		}
 		if n == len(b) {
 			c.qp.Sent()
-			if cap(b)-n >= wire.MaxFPDU { // there was room for more, so there is no more
+			if cap(b)-n >= wire.MaxFPDU { // space was left for another frame, so there is none
 				break
 			}
-			if c.shard != nil { // the loop begins what was asked for meanwhile, and others have their turns
+			if c.shard != nil { // let the loop submit new device reads and serve other connections
 				c.wake()
 				break
 			}
@@ -446,8 +442,7 @@ func (c *Conn) flush() {
 	}
 }
 
-// attempt is one system call that does not wait. It is kept with its function, so that a
-// call allocates nothing.
+// attempt is a non-blocking system call. It is kept together with its closure, so that a call does not allocate.
 type attempt struct {
 	b    []byte
 	n    int
@@ -468,7 +463,7 @@ func newAttempt(do func(fd int, b []byte) (int, error)) *attempt {
 	return t
 }
 
-// run makes the call: through is RawConn's Read or Write. Nothing done is no error.
+// run makes the call through RawConn's Read or Write. It returns 0 and no error if the call would block.
 func (t *attempt) run(through func(func(uintptr) bool) error, b []byte) (int, error) {
 	t.b = b
 	outer := through(t.call)
@@ -484,8 +479,7 @@ func (t *attempt) run(through func(func(uintptr) bool) error, b []byte) (int, er
 	return t.n, nil
 }
 
-// tryWrite writes what the connection takes without waiting; of a connection without a
-// descriptor, nothing.
+// tryWrite writes what the connection accepts without blocking; 0 bytes if it has no descriptor.
 func (c *Conn) tryWrite(b []byte) (int, error) {
 	if c.shard != nil {
 		return c.shard.send(b)
@@ -496,7 +490,7 @@ func (c *Conn) tryWrite(b []byte) (int, error) {
 	return c.writer.run(c.raw.Write, b)
 }
 
-// tryRead reads what is there without waiting.
+// tryRead reads what is available without blocking.
 func (c *Conn) tryRead(b []byte) (int, error) {
 	n, err := c.reader.run(c.raw.Read, b)
 	if n == 0 && err == nil && c.reader.err == nil {
@@ -505,19 +499,19 @@ func (c *Conn) tryRead(b []byte) (int, error) {
 	return n, err
 }
 
-// ended notes that the queue pair has ended; c.mu is held. The reader, if there is one,
-// closes the connection below.
+// ended records that the queue pair has ended. The reader, if there is one, closes the underlying connection. The
+// caller holds c.mu.
 func (c *Conn) ended() {
 	if c.closing {
 		return
 	}
 	c.closing = true
-	_ = c.interrupt() // if the reader cannot be woken it has its own error
+	_ = c.interrupt() // on failure the reader gets an error of its own
 	c.resume.Broadcast()
 	signal(c.kick)
 }
 
-// interrupt has the reader, or the loop, look at what is to be done.
+// interrupt makes the reader, or the loop, check the connection's state.
 func (c *Conn) interrupt() error {
 	if c.shard != nil {
 		c.wake()
@@ -526,7 +520,7 @@ func (c *Conn) interrupt() error {
 	return c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// room makes room for reading; c.mu is held. It returns nil while input is to wait.
+// room returns buffer space for the next read, compacting and growing the buffer as needed. The caller holds c.mu.
 func (c *Conn) room() []byte {
 	if c.start > 0 {
 		c.end = copy(c.in, c.in[c.start:c.end])
@@ -545,11 +539,11 @@ func (c *Conn) room() []byte {
 	return c.in[c.end:]
 }
 
-// took gives the queue pair n bytes more, and sends what follows from it; c.mu is held. A
-// store that calls back meanwhile may let more of either go on.
+// took passes n more received bytes to the queue pair and sends the results. It repeats while store callbacks arrive,
+// because they may unblock input or output. The caller holds c.mu.
 func (c *Conn) took(n int) {
 	c.end += n
-	c.full = c.full || n > 0 && c.end == len(c.in) // there was more, and one call is to take it
+	c.full = c.full || n > 0 && c.end == len(c.in) // more may be waiting; grow so that one call reads it
 	for again := true; again; again = c.qp.Fresh() {
 		for c.start < c.end {
 			k := c.qp.Input(c.in[c.start:c.end])
@@ -566,7 +560,7 @@ func (c *Conn) took(n int) {
 	}
 }
 
-// limit sets the deadline for reading, if another is due than is set; c.mu is held.
+// limit updates the read deadline if it has to change. The caller holds c.mu.
 func (c *Conn) limit() error {
 	var at time.Time
 	switch {
@@ -585,8 +579,8 @@ func (c *Conn) limit() error {
 	return unlessGone(c.nc.SetReadDeadline(at))
 }
 
-// unlessGone is the error of setting a deadline, but for that of a net.Pipe whose other end has closed: whoever reads
-// or writes it next learns that, and whether it came between two frames.
+// unlessGone returns an error of setting a deadline, except the one of a net.Pipe whose other end has closed: the next
+// read or write reports that, and whether it happened between two frames.
 func unlessGone(err error) error {
 	if errors.Is(err, io.ErrClosedPipe) {
 		return nil
@@ -594,7 +588,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-// read is the goroutine that reads.
+// read is the reader goroutine.
 func (c *Conn) read() {
 	defer c.running.Done()
 	c.mu.Lock()
@@ -631,7 +625,7 @@ func (c *Conn) read() {
 	shut(c.nc)
 }
 
-// linger lets the peer read our Terminate: it closes our half, and waits for the peer's.
+// linger gives the peer time to read our Terminate: it closes our half and waits for the peer to close its own.
 func (c *Conn) linger() {
 	h, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || c.nc.SetReadDeadline(time.Now().Add(c.cfg.Linger)) != nil || h.CloseWrite() != nil {
@@ -645,8 +639,7 @@ func (c *Conn) linger() {
 	}
 }
 
-// write is the goroutine that writes what the reader and Post could not, and takes in
-// what stores call back with.
+// write is the writer goroutine. It writes what the reader and Post could not, and processes store callbacks.
 func (c *Conn) write() {
 	for range c.kick {
 		c.mu.Lock()
@@ -668,14 +661,14 @@ func (c *Conn) write() {
 	close(c.done)
 }
 
-// writeRest writes what is the writer's, waiting for the connection to take it.
+// writeRest writes c.rest, blocking until the connection accepts it.
 func (c *Conn) writeRest() {
 	err := c.nc.SetWriteDeadline(time.Now().Add(c.cfg.Progress))
 	if err == nil {
 		_, err = c.nc.Write(c.rest)
 	}
 	if err == nil {
-		err = unlessGone(c.nc.SetWriteDeadline(time.Time{})) // one that is past would end attempts that do not wait
+		err = unlessGone(c.nc.SetWriteDeadline(time.Time{})) // an expired deadline would fail non-blocking writes
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -687,8 +680,8 @@ func (c *Conn) writeRest() {
 	c.qp.Sent()
 }
 
-// progress does I/O for a Polled connection, and reports whether it goes on. If it may
-// wait, it does for the peer or for a store.
+// progress does I/O for a Polled connection and reports whether the connection is still alive. With wait set, it may
+// block for the peer or for a store.
 func (c *Conn) progress(wait bool) bool {
 	select {
 	case <-c.kick:
@@ -743,8 +736,8 @@ func (c *Conn) progress(wait bool) bool {
 	return true
 }
 
-// writeMore writes more of the rest, without waiting if it can be: whoever waits here does
-// not read, and the peer may be waiting for that. c.mu is held.
+// writeMore writes more of c.rest, if possible without blocking: a caller that blocks here does not read, and the peer
+// may be waiting for it to read. The caller holds c.mu.
 func (c *Conn) writeMore() {
 	if c.raw == nil {
 		c.mu.Unlock()
@@ -770,7 +763,7 @@ func (c *Conn) writeMore() {
 	}
 }
 
-// finish ends a Polled connection. Whoever comes second waits for the first.
+// finish closes a Polled connection. A second caller waits for the first.
 func (c *Conn) finish() {
 	c.mu.Lock()
 	if c.finishing {

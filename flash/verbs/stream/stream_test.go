@@ -38,7 +38,7 @@ func domain(t testing.TB) *verbs.Domain {
 	return a.NewDomain(100)
 }
 
-// ways runs a test with connections that goroutines drive, and with ones that rings do, if there are any here.
+// ways runs a test with connections driven by goroutines and, where available, by io_uring loops.
 func ways(t *testing.T, test func(*testing.T)) {
 	t.Run("goroutines", test)
 	l, err := uring.Start(1, 4)
@@ -57,7 +57,7 @@ func ways(t *testing.T, test func(*testing.T)) {
 	}
 }
 
-// config is the default one, with loops where the test is to have them.
+// config returns the default configuration, with loops if the test's name asks for them.
 func config(t testing.TB) stream.Config {
 	t.Helper()
 	c := stream.DefaultConfig()
@@ -76,7 +76,7 @@ func config(t testing.TB) stream.Config {
 	return c
 }
 
-// sockets are the two ends of a connection over loopback, or of a pipe.
+// sockets returns the two ends of a loopback connection, or of a pipe.
 func sockets(t testing.TB, pipe bool) (net.Conn, net.Conn) {
 	t.Helper()
 	if pipe {
@@ -118,7 +118,7 @@ func connect(t testing.TB, a, b net.Conn, ca, cb stream.Config, server *verbs.Do
 	return client, srv
 }
 
-// goroutines holds that a test leaves none behind.
+// goroutines verifies that a test leaks no goroutines.
 func goroutines(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -135,7 +135,7 @@ func goroutines(t *testing.T) {
 	})
 }
 
-// wait is one completion.
+// wait waits for one completion.
 func wait(t testing.TB, c *stream.Conn) verbs.Completion {
 	t.Helper()
 	var out [1]verbs.Completion
@@ -145,15 +145,15 @@ func wait(t testing.TB, c *stream.Conn) verbs.Completion {
 	return out[0]
 }
 
-// TestConn reads, writes, sends and swaps over TCP and over a pipe, with and without goroutines at the client, from a
-// store whose callbacks come from elsewhere.
+// TestConn reads, writes, sends and swaps over TCP and over a pipe, with and without goroutines at the client, on a
+// store that calls back from other goroutines.
 func TestConn(t *testing.T) { ways(t, testConn) }
 
 func testConn(t *testing.T) {
 	for _, pipe := range []bool{false, true} {
 		for _, polled := range []bool{false, true} {
 			if pipe && polled {
-				continue // a pipe's writer waits for its reader: one goroutine cannot be both
+				continue // a pipe's writer blocks for its reader; one goroutine cannot be both
 			}
 			t.Run(fmt.Sprintf("pipe=%v,polled=%v", pipe, polled), func(t *testing.T) {
 				goroutines(t)
@@ -242,7 +242,7 @@ func testConn(t *testing.T) {
 	}
 }
 
-// late is late with deadlines for writing, and later with the end.
+// late is a connection that is slow to set write deadlines and to report its end.
 type late struct{ net.Conn }
 
 func (l late) SetWriteDeadline(t time.Time) error {
@@ -258,8 +258,8 @@ func (l late) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestClosedBetween holds that a peer that closes between two frames is the end of what there is to read, although it
-// has closed by the time that a deadline is set behind what was written last.
+// TestClosedBetween verifies that a peer that closes between two frames is seen as io.EOF, even if it has closed by the
+// time that a deadline is set after the last write.
 func TestClosedBetween(t *testing.T) {
 	a, b := net.Pipe()
 	client, srv := connect(t, a, late{b}, config(t), config(t), domain(t))
@@ -274,7 +274,7 @@ func TestClosedBetween(t *testing.T) {
 	}
 }
 
-// TestBothWays holds that two ends that write to each other as much as they can do not wait for each other for ever.
+// TestBothWays verifies that two ends that write to each other as fast as they can do not deadlock.
 func TestBothWays(t *testing.T) { ways(t, testBothWays) }
 
 func testBothWays(t *testing.T) {
@@ -333,8 +333,8 @@ func testBothWays(t *testing.T) {
 	srv.Close()
 }
 
-// TestTerminate holds that the Terminate arrives, at both ends as the error, although the connection is closed behind
-// it.
+// TestTerminate verifies that the Terminate reaches both ends as the error, although the connection is closed right
+// after it.
 func TestTerminate(t *testing.T) { ways(t, testTerminate) }
 
 func testTerminate(t *testing.T) {
@@ -356,8 +356,8 @@ func testTerminate(t *testing.T) {
 	srv.Close()
 }
 
-// TestSlowPeers holds that a peer that connects and says nothing, drips, stops within a frame, or takes nothing, is
-// cut off.
+// TestSlowPeers verifies that a peer that connects and stays silent, trickles bytes, stops within a frame, or does not
+// read is cut off.
 func TestSlowPeers(t *testing.T) { ways(t, testSlowPeers) }
 
 func testSlowPeers(t *testing.T) {
@@ -430,8 +430,8 @@ func testSlowPeers(t *testing.T) {
 	})
 }
 
-// TestDisconnects cuts the connection after every so many bytes of an exchange: both ends get an error, and nothing
-// is left.
+// TestDisconnects cuts the connection at various byte counts of an exchange: both ends get an error and no resource
+// leaks.
 func TestDisconnects(t *testing.T) { ways(t, testDisconnects) }
 
 func testDisconnects(t *testing.T) {
@@ -476,7 +476,7 @@ func testDisconnects(t *testing.T) {
 	}
 }
 
-// cutter is a connection that breaks when so many bytes have been written.
+// cutter is a connection that breaks after left bytes have been written.
 type cutter struct {
 	net.Conn
 	mu   sync.Mutex
@@ -496,7 +496,7 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestReject holds that a refusal arrives with its reason.
+// TestReject verifies that a rejection arrives with its reason.
 func TestReject(t *testing.T) { ways(t, testReject) }
 
 func testReject(t *testing.T) {
@@ -517,8 +517,8 @@ func testReject(t *testing.T) {
 	}
 }
 
-// recorder writes what goes over a connection into a capture. With markers, each FPDU is a packet: Wireshark finds
-// them in no other.
+// recorder writes a connection's traffic to a capture. With markers, each FPDU is its own packet, because Wireshark
+// does not find them otherwise.
 type recorder struct {
 	net.Conn
 	capture *wiretest.Capture
@@ -548,8 +548,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// TestTshark holds that Wireshark finds a good CRC in every FPDU of ours, and nothing malformed: of every operation,
-// with and without markers, and of a connection that ends with a Terminate.
+// TestTshark verifies that Wireshark finds a valid CRC in every FPDU of ours and no malformed packet: for every
+// operation, with and without markers, and for a connection that ends with a Terminate.
 func TestTshark(t *testing.T) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
@@ -594,7 +594,7 @@ func TestTshark(t *testing.T) {
 				{Op: wire.Imm, Immediate: 1},
 				{Op: wire.ImmSE, Immediate: 2},
 				{Op: wire.SendInv, Local: []byte("x"), Invalidate: g.STag(), Fence: true},
-				{Op: wire.SendSEInv, Invalidate: g.STag()}, // which is gone
+				{Op: wire.SendSEInv, Invalidate: g.STag()}, // already revoked
 			}
 			if err := client.Post(ops...); err != nil {
 				t.Fatal(err)
@@ -679,7 +679,7 @@ func BenchmarkRead4KiB(b *testing.B) {
 	}
 }
 
-// TestNoAllocations holds that a read over loopback allocates nothing, at either end.
+// TestNoAllocations verifies that a read over loopback does not allocate at either end.
 func TestNoAllocations(t *testing.T) { ways(t, testNoAllocations) }
 
 func testNoAllocations(t *testing.T) {
@@ -717,7 +717,7 @@ func testNoAllocations(t *testing.T) {
 	}
 }
 
-// counted counts reads of a connection.
+// counted counts the reads from a connection.
 type counted struct {
 	*net.TCPConn
 	reads *atomic.Int64
@@ -728,8 +728,8 @@ func (c counted) Read(b []byte) (int, error) {
 	return c.TCPConn.Read(b)
 }
 
-// TestBufferGrows holds that answers which come together are taken together: a connection that its first buffer is
-// too small for reads into a larger one.
+// TestBufferGrows verifies that the read buffer grows when responses fill it, so that later ones are received with
+// fewer reads.
 func TestBufferGrows(t *testing.T) {
 	a, b := sockets(t, false)
 	var reads atomic.Int64

@@ -9,9 +9,9 @@ import (
 	"farflash/flash/wire"
 )
 
-// Conformance holds what every Store must do, by what a client of it sees: bytes that were never written are zero,
-// what was written is read back, at any offset and length and with several operations under way, atomics find what
-// was left, and every access ends. It writes the store's first megabyte, which nobody must have written before.
+// Conformance verifies the contract of a Store as a client observes it: unwritten bytes read as zero, written bytes are
+// read back at any offset and length and with several operations outstanding, atomics see earlier results, and every
+// access ends. It writes the store's first megabyte, which must not have been written before.
 func Conformance(t *testing.T, store verbs.Store) {
 	t.Helper()
 	p := newPair(t)
@@ -37,7 +37,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 		n = min(n, length)
 		at := r.IntN(length - n + 1)
 		switch r.IntN(3) {
-		case 0: // three reads at once
+		case 0: // three concurrent reads
 			works, want := make([]verbs.Work, 3), make([][]byte, 3)
 			for i := range works {
 				at := r.IntN(length - n + 1)
@@ -84,7 +84,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 	}
 }
 
-// pair is a client and a server whose bytes are moved by hand.
+// pair is a client and a server connected through byte slices.
 type pair struct {
 	t              *testing.T
 	client, server *verbs.QueuePair
@@ -125,7 +125,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// do does work, and returns the last completion.
+// do posts works, waits for all, and returns the last completion.
 func (p *pair) do(works ...verbs.Work) verbs.Completion {
 	p.t.Helper()
 	for _, w := range works {
@@ -148,7 +148,7 @@ func (p *pair) do(works ...verbs.Work) verbs.Completion {
 	return out[0]
 }
 
-// move moves what there is in both directions, and reports whether that was anything.
+// move transfers pending bytes in both directions and reports whether there were any.
 func (p *pair) move() bool {
 	moved := false
 	send := func(from, to *verbs.QueuePair, queue *[]byte) {

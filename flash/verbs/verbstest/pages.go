@@ -1,8 +1,7 @@
-// Package verbstest is for tests of what verbs works with: a Store in memory whose pages
-// come when and in the order that the test says, and what every Store must do.
+// Package verbstest supports tests of packages that use verbs: a Store in memory whose pages become ready when, and in
+// the order that, the test decides, and a conformance test for Stores.
 //
-// Pages is the store; Conformance tests one. It leaves out what a store does to its
-// medium.
+// Pages is the store; Conformance tests a store. It does not cover what a store does to its medium.
 package verbstest
 
 import (
@@ -15,14 +14,14 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Pages is a Store in memory with a page cache in front of a medium: what was put is in
-// the cache; it is on the medium when a synchronous Put is done, or Settle was called.
+// Pages is a Store in memory with a page cache in front of a medium. A Put changes the cache; the medium changes only
+// when a synchronous Put completes.
 type Pages struct {
 	// Hold keeps callbacks back until Release.
 	Hold bool
-	// HoldPuts does so for the end of Puts only.
+	// HoldPuts keeps back only the completions of Puts.
 	HoldPuts bool
-	// FailGet and FailPut, if set, are what the next Get or Put of changes ends with.
+	// FailGet and FailPut, if set, are the error of the next Get, or of the next Put with changes.
 	FailGet, FailPut error
 
 	mu     sync.Mutex
@@ -35,8 +34,8 @@ type Pages struct {
 	log    []string
 }
 
-// NewPages returns a store of size bytes in pages of page bytes. With a seed other than
-// zero, pages are ready in an order drawn from it.
+// NewPages returns a store of size bytes in pages of page bytes. With a nonzero seed, pages become ready in an order
+// drawn from it.
 func NewPages(size, page int, seed uint64) *Pages {
 	p := &Pages{page: page, cache: make([]byte, size), medium: make([]byte, size), out: map[*verbs.Access]bool{}}
 	if seed != 0 {
@@ -51,24 +50,24 @@ func (p *Pages) Size() uint64 { return uint64(len(p.cache)) }
 // PageSize is the length of a page in bytes.
 func (p *Pages) PageSize() int { return p.page }
 
-// Bytes is the content as an operation sees it. It is for when no operation is under way.
+// Bytes is the content as an operation sees it. Call it only while no operation is in progress.
 func (p *Pages) Bytes() []byte { return p.cache }
 
-// Medium is the content that would be left after a loss of power.
+// Medium returns the content that would survive a power loss.
 func (p *Pages) Medium() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.medium)
 }
 
-// Out is how many accesses hold pages or wait for some.
+// Out is the number of accesses that hold pages or wait for them.
 func (p *Pages) Out() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.out)
 }
 
-// Log returns what was asked for since the last call.
+// Log returns the Gets and Puts since the last call.
 func (p *Pages) Log() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,15 +76,14 @@ func (p *Pages) Log() []string {
 	return l
 }
 
-// Held is how many callbacks are kept back.
+// Held is the number of callbacks kept back.
 func (p *Pages) Held() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.held)
 }
 
-// Release makes the callback number i of those that are kept back, oldest first; all of
-// them if i is negative.
+// Release makes held callback i, where 0 is the oldest; all of them if i is negative.
 func (p *Pages) Release(i int) {
 	p.mu.Lock()
 	var run []func()
@@ -168,7 +166,7 @@ func (p *Pages) Put(a *verbs.Access) {
 	}})
 }
 
-// call makes or keeps calls, and gives p.mu back.
+// call makes the calls, or keeps them, and unlocks p.mu.
 func (p *Pages) call(hold bool, calls []func()) {
 	if hold {
 		p.held = append(p.held, calls...)

@@ -15,8 +15,7 @@ type Stream struct {
 	Bytes    []byte
 }
 
-// Read returns the TCP streams of a capture in the order in which they began, each put
-// together from its segments. A gap fails the test.
+// Read returns the TCP streams of a capture, reassembled, in order of their first packet. A gap fails the test.
 func Read(t testing.TB, path string) []Stream {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -34,7 +33,7 @@ func Read(t testing.TB, path string) []Stream {
 	return streams
 }
 
-// packets are the frames of a pcap or pcapng file.
+// packets returns the frames of a pcap or pcapng file.
 func packets(b []byte) ([][]byte, error) {
 	le := binary.LittleEndian
 	if len(b) < 24 {
@@ -73,7 +72,7 @@ func packets(b []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// reassemble puts the payloads of Ethernet, IPv4 and TCP together.
+// reassemble joins the TCP payloads of the Ethernet and IPv4 frames into streams.
 func reassemble(frames [][]byte) ([]Stream, error) {
 	type end struct{ from, to uint16 }
 	type state struct {
@@ -137,14 +136,14 @@ func reassemble(frames [][]byte) ([]Stream, error) {
 	return out, nil
 }
 
-// Capture is a pcap file of one TCP connection, built up write by write.
+// Capture builds a pcap file of one TCP connection, write by write.
 type Capture struct {
 	buf  bytes.Buffer
 	next [2]uint32
 	now  uint32
 }
 
-// NewCapture begins a capture with the connection's three-way handshake.
+// NewCapture returns a capture that starts with the three-way handshake.
 func NewCapture() *Capture {
 	c := &Capture{next: [2]uint32{1000, 2000}}
 	for _, w := range []uint32{0xA1B2C3D4, 4<<16 | 2, 0, 0, 262144, 1} {
@@ -156,11 +155,10 @@ func NewCapture() *Capture {
 	return c
 }
 
-// Bytes is the file so far.
+// Bytes returns a copy of the file so far.
 func (c *Capture) Bytes() []byte { return slices.Clone(c.buf.Bytes()) }
 
-// Add puts what one side (0 is who connected) wrote into the capture, in packets of at
-// most mss bytes.
+// Add appends the bytes that one side wrote (0 is the side that connected), in packets of at most mss bytes.
 func (c *Capture) Add(side int, b []byte, mss int) {
 	for len(b) > 0 {
 		n := min(mss, len(b))

@@ -1,10 +1,8 @@
-// Package wiretest is for tests of iWARP: checkers of segments, which combine, and
-// captures, read and written.
+// Package wiretest supports tests of iWARP: composable checkers of segments, and reading and writing of captures.
 //
-// Segment applies checkers to a segment and names everything that is not as expected.
-// Read takes the TCP streams out of a pcap or pcapng file; Capture writes pcap files of
-// streams that never were on a network. It leaves out IPv6, and all of TCP but order and
-// repetition.
+// Segment applies checkers to a segment and reports every mismatch. Read extracts the TCP streams of a pcap or pcapng
+// file; Capture writes pcap files of streams that never crossed a network. IPv6 is not supported, and of TCP only
+// ordering and retransmission are.
 package wiretest
 
 import (
@@ -14,10 +12,10 @@ import (
 	"farflash/flash/wire"
 )
 
-// A Checker looks at one thing of a segment.
+// A Checker verifies one property of a segment.
 type Checker func(t testing.TB, s wire.Segment)
 
-// Segment checks that the header is whole and all checkers are content.
+// Segment verifies that the header is complete and runs all checkers.
 func Segment(t testing.TB, s wire.Segment, checkers ...Checker) {
 	t.Helper()
 	if !s.Whole() {
@@ -39,7 +37,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Op expects an opcode, and with it the kind of buffer that it goes to.
+// Op expects an opcode, and the buffer kind and queue that go with it.
 func Op(o wire.Op) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
@@ -51,7 +49,7 @@ func Op(o wire.Op) Checker {
 	}
 }
 
-// Last expects the last flag to be so.
+// Last expects the last flag to have this value.
 func Last(last bool) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
@@ -77,7 +75,7 @@ func Sequence(sequence, offset uint32) Checker {
 	}
 }
 
-// Payload expects these bytes behind the DDP header.
+// Payload expects these bytes after the DDP header.
 func Payload(want []byte) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
@@ -87,7 +85,7 @@ func Payload(want []byte) Checker {
 	}
 }
 
-// ReadRequest expects a Read Request of these fields.
+// ReadRequest expects a Read Request with these fields.
 func ReadRequest(want wire.ReadRequestFields) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
@@ -99,7 +97,7 @@ func ReadRequest(want wire.ReadRequestFields) Checker {
 	}
 }
 
-// Fault expects a Terminate that reports this, in the RFC's form.
+// Fault expects a Terminate that reports this fault in the RFC's bit layout.
 func Fault(want wire.Fault) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
@@ -115,7 +113,7 @@ func Fault(want wire.Fault) Checker {
 	}
 }
 
-// All is several checkers as one.
+// All combines several checkers into one.
 func All(checkers ...Checker) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()

@@ -1,10 +1,10 @@
-// Package perfettotest reads Perfetto's traces, for tests of those who write them.
+// Package perfettotest decodes Perfetto traces, for tests of packages that write them.
 //
-// Its main types are [Trace], [Track], [Event] and [Slice]. It follows Perfetto's protos and does what Perfetto's
-// importer does, without the writer's code, so that both would have to be wrong in the same way. It is strict: a
-// field that the writer does not use is an error.
+// Its main types are [Trace], [Track], [Event] and [Slice]. It follows Perfetto's protos and behaves as Perfetto's
+// importer does. It shares no code with the writer, so a mistake escapes only if both make it. It is strict: a field
+// that the writer does not use is an error.
 //
-// What it leaves out: everything that the writer does not write.
+// It leaves out everything that the writer does not write.
 package perfettotest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Track is a row of the picture, or a group of rows.
+// Track is a row of the timeline, or a group of rows.
 type Track struct {
 	ID, Parent uint64
 	Name, Unit string
@@ -23,9 +23,9 @@ type Track struct {
 	Rank       uint64
 }
 
-// Event is one event as it stands in the file.
+// Event is one event, as recorded in the file.
 type Event struct {
-	// Time in nanoseconds; Kind 1 begins a slice, 2 ends it, 3 is a moment, 4 a counter's value
+	// Time is in nanoseconds. Kind 1 begins a slice, 2 ends it, 3 is an instant, 4 a counter's value.
 	Time, Kind, Track uint64
 	Name              string
 	Notes             map[string]any // annotations: int64, float64 or string
@@ -33,28 +33,28 @@ type Event struct {
 	Flows             []uint64
 }
 
-// Trace is a file.
+// Trace is the contents of a file.
 type Trace struct {
 	Tracks []Track
 	Events []Event
 }
 
-// Slice is a slice, or a moment, after begins and ends were matched.
+// Slice is a slice, or an instant, after begins and ends are matched.
 type Slice struct {
 	Name       string
 	Begin, End uint64 // nanoseconds
-	Depth      int    // 1: a part of another
+	Depth      int    // 1 for a part of another slice
 	Notes      map[string]any
 	Flows      []uint64
 }
 
-// field is one field of a message: v for numbers, b for texts and messages.
+// field is one field of a message: v for numbers, b for strings and messages.
 type field struct {
 	number, wire, v uint64
 	b               []byte
 }
 
-// fields cuts a message into its fields.
+// fields splits a message into its fields.
 func fields(b []byte) ([]field, error) {
 	var out []field
 	for len(b) > 0 {
@@ -89,14 +89,14 @@ func fields(b []byte) ([]field, error) {
 	return out, nil
 }
 
-// reader holds the state of a sequence.
+// reader is the decoder's state of a packet sequence.
 type reader struct {
 	trace        Trace
 	events, note map[uint64]string
 	known        map[uint64]bool
 }
 
-// Decode reads a file.
+// Decode decodes a file.
 func Decode(b []byte) (Trace, error) {
 	r := reader{events: map[uint64]string{}, note: map[uint64]string{}, known: map[uint64]bool{}}
 	packets, err := fields(b)
@@ -296,9 +296,9 @@ func (r *reader) annotation(b []byte, to map[string]any) error {
 	return nil
 }
 
-// Slices matches begins and ends, by track. It does what Perfetto's importer does: events in order of time, those of
-// one nanosecond in the order of the file; an end closes the slice that was opened last. It fails on ends without a
-// begin and on slices that are never closed.
+// Slices matches begins and ends, by track, as Perfetto's importer does: events are in order of time, those in one
+// nanosecond in file order, and an end closes the slice that was opened last. It fails on an end without a begin and on
+// a slice that is never closed.
 func (trace *Trace) Slices() (map[uint64][]Slice, error) {
 	events := slices.Clone(trace.Events)
 	slices.SortStableFunc(events, func(a, b Event) int {
@@ -350,7 +350,7 @@ func Read(t testing.TB, b []byte) (Trace, map[uint64][]Slice) {
 	return trace, s
 }
 
-// Paths are the tracks' names with those of the groups that they are in before them, such as "target 0 / NIC".
+// Paths returns each track's name preceded by those of its groups, such as "target 0 / NIC".
 func (trace *Trace) Paths() map[uint64]string {
 	paths := map[uint64]string{}
 	for _, x := range trace.Tracks {
