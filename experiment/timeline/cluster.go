@@ -17,7 +17,8 @@ type Cluster struct {
 	chunks   []*perfetto.Lanes       // of gateways
 	heard    []*perfetto.Lanes       // by node: control messages
 	bids     []*perfetto.Lanes       // of targets
-	links    []*perfetto.Lanes       // by node: data; nil of gateways that read nothing
+	links    []*perfetto.Lanes       // by node: data; nil of gateways that none has come to
+	groups   []perfetto.Track        // by gateway
 	disks    []perfetto.Track        // of all targets
 	drives   []*perfetto.Lanes       // of targets whose disks do several things at once; nil if none does
 	runs     []frames                // by node: frames of one chunk that followed each other
@@ -56,11 +57,8 @@ func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	for i := range cfg.Gateways {
 		g := t.w.Track(top, fmt.Sprintf("gateway %d", i))
 		n.chunks, n.heard = append(n.chunks, t.w.Lanes(g, "chunks")), append(n.heard, t.w.Lanes(g, "control messages"))
-		var link *perfetto.Lanes
-		if cfg.Reads > 0 {
-			link = t.w.Lanes(g, "link")
-		}
-		n.links = append(n.links, link)
+		// Data comes to a gateway that reads, replays reads, or updates a part of a chunk under a code.
+		n.links, n.groups = append(n.links, nil), append(n.groups, g)
 	}
 	top = t.w.Track(perfetto.Top, "targets")
 	for i := range cfg.Targets {
@@ -137,6 +135,9 @@ func (n *Cluster) link(node int32) {
 		return
 	}
 	t := n.t
+	if n.links[node] == nil {
+		n.links[node] = t.w.Lanes(n.groups[node], "link")
+	}
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(r.chunk)), perfetto.Int("frames", r.n))
 	r.n = 0
 	t.lane(n.links[node],

@@ -356,6 +356,24 @@ func TestTimelineCluster(t *testing.T) {
 	}
 }
 
+// TestTimelineUpdates: gateways that only write receive data as well when they update a part of a chunk under a code.
+func TestTimelineUpdates(t *testing.T) {
+	s, err := trialtest.Parse("object_cluster: {protocol: chain, code: {data: 2}, update: {share: 100%, size: 512B}}\nmeasure: {until: 3ms}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, _ := timelineOf(t, s, experiment.Options{})
+	old := 0
+	for path, spans := range p.Spans {
+		if strings.HasPrefix(path, "gateways / ") && strings.Contains(path, " / link / ") {
+			old += len(spans)
+		}
+	}
+	if old == 0 {
+		t.Error("no gateway received the old parts of what it updates")
+	}
+}
+
 // TestClusterWatch: nobody listens but a ladder that is under way and a timeline that has room.
 func TestClusterWatch(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.SmallCluster)
