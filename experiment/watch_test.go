@@ -118,6 +118,7 @@ func TestStuck(t *testing.T) {
 		want  string
 	}{
 		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
+		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 6, Stuck: 1}, "stuck at 1s: 1 of 7 requests have not completed"},
 		{units.Minute, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
 		{units.Second, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, ""},
 		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 7}, ""},
