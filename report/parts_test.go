@@ -35,7 +35,14 @@ func shares(scope string, names []string, ops ...map[string]float64) *result.Res
 	return r
 }
 
-// parts is what a run's text says of its parts.
+// tenants is a run with two of those names, which share reads.
+func tenants(names ...string) Run {
+	r := shares("tenant", names, map[string]float64{"read": 20, "write": 10, "slowdown": 1.5}, map[string]float64{"read": 5, "slowdown": 2})
+	r.Set("fairness.progress", 0.9)
+	return Run{Result: r, Label: names[0]}
+}
+
+// partsText is what a run's text says of its parts.
 func partsText(t *testing.T, r *result.Result) string {
 	t.Helper()
 	var b strings.Builder

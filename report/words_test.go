@@ -113,9 +113,28 @@ func TestWords(t *testing.T) {
 			}
 			return WriteEffects(w, x, Study{Version: "test"})
 		},
-		"sweep":  sweep("ssd.over_provisioning=5%..30%:+5%"),
-		"grid":   sweep("ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", "ssd.cache.capacity=4MiB,8MiB"),
-		"shades": sweep("ssd.over_provisioning=7%,14%", "ssd.timing.read_latency=10us..80us:+10us"),
+		"headroom": func(w io.Writer) error {
+			h := looked(t, 2, nil, func(load float64, rep int) float64 { return 100 * load * (1 + 0.1*float64(rep)) })
+			if err := WriteHeadroomText(plainly{w}, h, nil, term.Style{}); err != nil {
+				return err
+			}
+			return WriteHeadroom(w, h, Study{Version: "test", Command: "farflash headroom"})
+		},
+		"protocol": func(w io.Writer) error {
+			r := clusterResult()
+			r.SetMatrix("cluster.protocol", protocolRows, protocolColumns, protocolOf())
+			return WriteHTML(w, Run{Result: r})
+		},
+		"tenants": func(w io.Writer) error {
+			if err := WriteText(plainly{w}, tenants("web", "log"), term.Style{}); err != nil {
+				return err
+			}
+			return WriteHTML(w, tenants("web", "log"))
+		},
+		"tenants-side-by-side": func(w io.Writer) error { return WriteHTML(w, tenants("web", "log"), tenants("mail", "log")) },
+		"sweep":                sweep("ssd.over_provisioning=5%..30%:+5%"),
+		"grid":                 sweep("ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", "ssd.cache.capacity=4MiB,8MiB"),
+		"shades":               sweep("ssd.over_provisioning=7%,14%", "ssd.timing.read_latency=10us..80us:+10us"),
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
