@@ -39,7 +39,7 @@ func looked(t *testing.T, reps int, change func(*headroom.Config), latency func(
 		var out []study.Outcome
 		for rep, x := range trials {
 			l := &x.Scenario.Workload[0]
-			load := 1.0
+			var load float64
 			if mean := l.Synthetic.Reads.Interarrival.Mean; mean > 0 {
 				load = (50 * units.Microsecond).Seconds() / mean.Seconds()
 			} else {
