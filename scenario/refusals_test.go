@@ -398,3 +398,85 @@ func TestBrief(t *testing.T) {
 		t.Error("two scenarios are told apart by their texts")
 	}
 }
+
+// TestFlowFiles: the flows of a file go between the topology's hosts, in their classes and from when on the item says; what is none of that is refused at its line.
+func TestFlowFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	// Node 1 is the switch, so hosts 0, 1 and 2 are the nodes 0, 2 and 3.
+	net := write("net.txt", "4 1 3\n1\n0 1 25Gbps 1000ns 0\n2 1 25Gbps 1000ns 0\n3 1 25Gbps 1000ns 0\n")
+	text := func(flows, more string) string {
+		return "fabric: {topology: {file: " + net + "}}\nflows: [{file: " + write("flows.txt", flows) + more + "}]\n"
+	}
+	s, err := parse(text("2\n0 2 3 100 20000 0.000001\n3 0 4 100 30000 0.000002\n", ", from: 1us"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.fileFlows(&s.Flows[0], g)
+	if err != nil || len(list) != 2 || list[0].Src != 0 || list[0].Dst != 1 || list[1].Src != 2 || list[1].Dst != 0 || list[0].Start != 0 || list[1].Start != units.Microsecond || list[1].Size != 30000 || list[1].Class != 4 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	o, err := s.OpenFlows(g, 1)
+	if err != nil || o.Count != 2 || o.Classes != 1<<3|1<<4 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if s.FlowName(0) != "flows.txt" {
+		t.Errorf("%s", s.FlowName(0))
+	}
+	for flow, want := range map[string]string{
+		"0 1 3 100 20000 0.000001":  "flows.txt:2: node 1 is not a host of the topology",
+		"4 0 3 100 20000 0.000001":  "flows.txt:2: node 4 is not a host of the topology",
+		"0 2 0 100 20000 0.000001":  "flows.txt:2: priority group 0 is the class of control traffic; use 1 to 7",
+		"0 2 3 100 20000 0.0000009": "flows.txt:2: the flow starts at 900ns, before from, 1us",
+	} {
+		if _, err := parse(text("1\n"+flow+"\n", ", from: 1us")); err == nil || !strings.Contains(err.Error(), "flows[0].file: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", flow, err)
+		}
+	}
+}
+
+// TestSpreadOut: what a host can address is one drive's where requests are told apart, all drives' whole stripes where they are striped, and the volume's where the host makes one; the smallest drive decides.
+func TestSpreadOut(t *testing.T) {
+	one, err := parse(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := one.Addressable(0)
+	system := func(route string) string {
+		return "targets: [{count: 2, ssds: 2, ssd: mqsim-default}]\ninitiators: 1\n" + route + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1}]\n"
+	}
+	for text, want := range map[string]units.Bytes{
+		system(""):                                     each,
+		system("route: {target: hash}\n"):              each,
+		system("route: {target: {stripe: 3MiB}}\n"):    4 * (each - each%(3*units.MiB)),
+		system("host_raid: {level: 5, chunk: 1MiB}\n"): 3 * (each - each%units.MiB),
+		strings.Replace(small, "ssd: ", "host_raid: {drives: 3, level: 0}\nssd: ", 1):                                                                                     3 * (each - each%(64*units.KiB)),
+		strings.Replace(system("route: {target: {stripe: 1MiB}}\n"), "}]", "}, {count: 1, ssds: 1, ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 512}}}]", 1): 0,
+	} {
+		s, err := parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if want == 0 { // of unlike drives
+			least := s.DriveOf(1).Addressable(0)
+			want = 5 * (least - least%units.MiB)
+			if least >= each {
+				t.Errorf("a smaller drive has %v", least)
+			}
+		}
+		if got := s.Addressable(0); got != want {
+			t.Errorf("%s: %v, not %v", text, got, want)
+		}
+	}
+}
