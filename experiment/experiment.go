@@ -138,7 +138,7 @@ func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
 	defer func() {
 		switch {
 		case err == nil:
-		case o.ctx != nil && o.ctx.Err() != nil && errors.Is(err, o.ctx.Err()):
+		case o.ctx.Err() != nil && errors.Is(err, o.ctx.Err()):
 			err = o.ctx.Err() // it has no place: nothing is wrong with what was being made
 		default:
 			err = &Refusal{s.Located(err)}

@@ -3,9 +3,11 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -332,5 +334,35 @@ func TestLinks(t *testing.T) {
 	want := "0-1 a->b b->a, 0-1 a->b b->a, 2-0 a->b->a"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// TestDepthsOfOthers: a port whose queue nobody saw anything but empty, however deep it once was, is left out, and those behind it are still shown.
+func TestDepthsOfOthers(t *testing.T) {
+	run := netA.run()
+	var m *result.Matrix
+	for i := range run.Result.Matrices {
+		if run.Result.Matrices[i].Name == "fabric.queue.histogram" {
+			m = &run.Result.Matrices[i]
+		}
+	}
+	var deep []port
+	for _, p := range foremost(run.ports(), 8, port.byQueue) {
+		if slices.Contains(m.Rows, p.name) {
+			deep = append(deep, p)
+		}
+	}
+	shows := func(name string) bool {
+		f := depthFigure(&run)
+		return len(f) > 0 && strings.Contains(string(f[0].SVG), html.EscapeString(name))
+	}
+	first, second := deep[0].name, deep[1].name
+	if !shows(first) || !shows(second) {
+		t.Fatalf("%s and %s are not shown", first, second)
+	}
+	row := m.V[slices.Index(m.Rows, first)]
+	clear(row[1:])
+	if shows(first) || !shows(second) {
+		t.Errorf("with %s always empty it is shown: %v, and %s: %v", first, shows(first), second, shows(second))
 	}
 }

@@ -202,3 +202,21 @@ func TestTwoValues(t *testing.T) {
 		}
 	}
 }
+
+// TestLargestFirst: parts of a whole are told as shares of it, the largest first and of equal ones the first, without what rounds to nothing.
+func TestLargestFirst(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	for want, v := range map[string][]float64{
+		"":                               {0, 0, 0, 0},
+		"b 67 %, a 33 %":                 {0.25, 0.5, 0, 0},
+		"a 50 %, c 50 %":                 {0.1, 0, 0.1, 0},
+		"d 100 %, a 0 %":                 {1, 0, 0, 199},
+		"d 100 %":                        {1, 0, 0, 201},
+		"a 40 %, b 30 %, c 20 %, d 10 %": {4, 3, 2, 1},
+		"a 100 %":                        {3, -1, 0, 0},
+	} {
+		if got := largestFirst(names, v); got != want {
+			t.Errorf("%v: %q, not %q", v, got, want)
+		}
+	}
+}

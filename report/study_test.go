@@ -348,3 +348,16 @@ func TestCurvesOfTransients(t *testing.T) {
 		}
 	}
 }
+
+// TestEffectTable: each metric has a cell in every column, also one that is identical and has no figures to tell.
+func TestEffectTable(t *testing.T) {
+	x := comparison3(t, 8, everyVerdict)
+	for _, pair := range x.Pairs {
+		table := effectTable(x, pair.Effects, "B", "p (Holm)")
+		for i, row := range table.Rows {
+			if len(row) != len(table.Head) {
+				t.Errorf("%s has %d cells, of %d columns", pair.Effects[i].Name, len(row), len(table.Head))
+			}
+		}
+	}
+}

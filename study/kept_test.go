@@ -189,3 +189,76 @@ func TestSearchesBegunAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestManifestsDiffer: what keeps a folder from being gone on with is said, each thing that decides a study in its turn.
+func TestManifestsDiffer(t *testing.T) {
+	sweep := func(change func(*manifest)) *manifest {
+		m := &manifest{Schema: "farflash/sweep/1", Seed: 1, Reps: 3, Program: "a", Axes: []Axis{{Path: "x", Values: []string{"1", "2"}}, {Path: "y", Values: []string{"3"}}},
+			Points: []manifestPoint{{Label: "one", Digest: "0123456789abcdef"}, {Label: "two", Digest: "fedcba9876543210"}}}
+		if change != nil {
+			change(m)
+		}
+		return m
+	}
+	for want, change := range map[string]func(*manifest){
+		"": nil,
+		"it is of the schema farflash/sweep/2, not farflash/sweep/1":                              func(m *manifest) { m.Schema = "farflash/sweep/2" },
+		"its --seed is 2, not 1":                                                                  func(m *manifest) { m.Seed = 2 },
+		"its seeds are apart, not common":                                                         func(m *manifest) { m.Apart = true },
+		"it was computed by another build of the program, b, not a, and their results may differ": func(m *manifest) { m.Program = "b" },
+		"its --reps is 4, not 3":                                                                  func(m *manifest) { m.Reps = 4 },
+		"it varies x, not x, y":                                                                   func(m *manifest) { m.Axes = m.Axes[:1] },
+		"it varies x, z, not x, y":                                                                func(m *manifest) { m.Axes[1].Path = "z" },
+		"its values of x are 1, 2, 3, 4, 5, 6, not 1, 2":                                          func(m *manifest) { m.Axes[0].Values = []string{"1", "2", "3", "4", "5", "6"} },
+		"its values of x are 1, 2, 3, ..., 7 (7), not 1, 2":                                       func(m *manifest) { m.Axes[0].Values = []string{"1", "2", "3", "4", "5", "6", "7"} },
+		"it has 1 arms, not 2":                                                                    func(m *manifest) { m.Points = m.Points[:1] },
+		"the scenario of two has digest 0123456789ab there and fedcba987654 here":                 func(m *manifest) { m.Points[1].Digest = "0123456789ab" },
+		"the scenario of one has digest 0123456789ab there and 0123456789ab here":                 func(m *manifest) { m.Points[0].Label = "three" },
+	} {
+		if got := sweep(nil).differs(sweep(change)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	search := func(change func(*searchManifest)) *searchManifest {
+		m := &searchManifest{Schema: "a", Seed: 1, Reps: 3, Program: "p", Digest: "0123456789abcdef"}
+		if change != nil {
+			change(m)
+		}
+		return m
+	}
+	for want, change := range map[string]func(*searchManifest){
+		"":                             nil,
+		"it is of the schema b, not a": func(m *searchManifest) { m.Schema = "b" },
+		"its --seed is 2, not 1":       func(m *searchManifest) { m.Seed = 2 },
+		"its --reps is 4, not 3":       func(m *searchManifest) { m.Reps = 4 },
+		"it was computed by another build of the program, q, not p, and their results may differ": func(m *searchManifest) { m.Program = "q" },
+		"what it looks for has digest f there and 0123456789ab here":                              func(m *searchManifest) { m.Digest = "f" },
+	} {
+		if got := search(nil).differs(search(change)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// TestSweepInWords: an axis is told with its values, of many the first and the last; a metric has a knee only along numbers that rise.
+func TestSweepInWords(t *testing.T) {
+	c := &Curves{Axes: []Axis{{Path: "a", Values: []string{"1", "2"}}, {Path: "b", Values: []string{"1", "2", "3", "4", "5", "6", "7"}}}}
+	if got := c.Describe(); got != "a over 1, 2; b over 1, 2, 3, ..., 7 (7)" {
+		t.Error(got)
+	}
+	bend := func(x float64) float64 { return max(0, x-5) }
+	for name, c := range map[string]*Curves{
+		"falling":     curve(false, 0, []float64{9, 8, 7, 6, 5, 4, 3, 2, 1}, bend),
+		"twice":       curve(false, 0, []float64{1, 2, 3, 4, 5, 5, 6, 7, 8}, bend),
+		"two axes":    {Axes: make([]Axis, 2), Points: make([]PointSummary, 20)},
+		"words":       {Axes: []Axis{{Values: []string{"a", "b", "c", "d", "e", "f", "g"}}}, Points: make([]PointSummary, 7)},
+		"a point too": {Axes: []Axis{{Values: []string{"1", "2", "3", "4", "5", "6"}}}, Points: make([]PointSummary, 7)},
+	} {
+		if k := c.Knees([]string{"m"}); k != nil {
+			t.Errorf("%s: %v", name, k)
+		}
+	}
+	if k := curve(false, 0, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, bend).Knees([]string{"m"}); len(k) != 1 || k[0].At != "5" {
+		t.Errorf("rising: %v", k)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,7 +79,7 @@ func TestLimit(t *testing.T) {
 		n     int64
 		until units.Duration
 		want  int
-	}{{0, 0, 3}, {2, 0, 2}, {9, 0, 3}, {0, 2, 1}, {0, 3, 2}, {1, 3, 1}} {
+	}{{0, 0, 3}, {2, 0, 2}, {9, 0, 3}, {0, 2, 1}, {0, 3, 2}, {1, 3, 1}, {0, 1, 0}} {
 		src := Limit(Slice(records), c.n, c.until)
 		got, err := Collect(src)
 		if err != nil || len(got) != c.want {
@@ -88,6 +89,50 @@ func TestLimit(t *testing.T) {
 		if err := src.Next(&r); err != io.EOF {
 			t.Errorf("behind the end: %v", err)
 		}
+	}
+}
+
+// TestLimitLeavesTheRest holds that a source is not read on behind the first record that comes too late: it may be a pipe, or broken there.
+func TestLimitLeavesTheRest(t *testing.T) {
+	src := Limit(&failing{Slice([]Record{{Time: 1}, {Time: 3}}), errors.New("read on")}, 0, 3)
+	var r Record
+	if err := src.Next(&r); err != nil || r.Time != 1 {
+		t.Fatalf("%v, %v", r.Time, err)
+	}
+	for range 3 {
+		if err := src.Next(&r); err != io.EOF {
+			t.Errorf("behind the end: %v", err)
+		}
+	}
+	if err := Limit(&failing{Slice(nil), io.ErrUnexpectedEOF}, 2, 0).Next(&r); err != io.ErrUnexpectedEOF {
+		t.Errorf("the source's error is %v", err)
+	}
+}
+
+// TestFlushed: a flush of the same volume stands behind every third write, at its time; what is no write does not count.
+func TestFlushed(t *testing.T) {
+	var records []Record
+	for i, op := range []block.Op{block.Write, block.Read, block.Write, block.Flush, block.Write, block.Trim, block.Write, block.Write, block.Write, block.Write} {
+		records = append(records, Record{Time: units.Duration(10 * i), Response: 5, Offset: 4096 * int64(i), Size: 4096, Volume: uint32(i), Op: op})
+	}
+	want := slices.Concat(records[:5], []Record{{Time: 40, Response: NoResponse, Volume: 4, Op: block.Flush}}, records[5:9], []Record{{Time: 80, Response: NoResponse, Volume: 8, Op: block.Flush}}, records[9:])
+	got, err := Collect(Flushed(Slice(records), 3))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v\n%+v\nnot\n%+v", err, got, want)
+	}
+	broken := errors.New("broken")
+	if got, err := Collect(Flushed(&failing{Slice(records[:1]), broken}, 1)); err != broken || len(got) != 2 || got[1].Op != block.Flush {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
+
+// TestRecord: it ends where the next byte begins, and no response takes as long as none.
+func TestRecord(t *testing.T) {
+	if r := (Record{Offset: 4096, Size: 512}); r.End() != 4608 {
+		t.Errorf("it ends at %d", r.End())
+	}
+	if NoResponse >= 0 {
+		t.Errorf("a response may take %v", NoResponse)
 	}
 }
 

@@ -287,6 +287,19 @@ func TestReserveByHand(t *testing.T) {
 	}
 }
 
+// TestReserveHoldsNoWritesBeforeItKnows: until there is a limit nothing has bound, also at the very beginning of time.
+func TestReserveHoldsNoWritesBeforeItKnows(t *testing.T) {
+	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Yield = ratecontrol.Reserve, 0.25 })
+	s := steering(1)
+	s.Toll = 0.1
+	c.Start(s)
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1e9})
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: 1, Op: block.Read, Bytes: 10000, Took: 100 * units.Microsecond})
+	if s.WriteRate != 0 || s.ReadLimit == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestPaceHasNoEnd: what takes longer than the clock can say waits for ever; it does not go at once.
 func TestPaceHasNoEnd(t *testing.T) {
 	p := ratecontrol.NewPace(units.Millisecond)

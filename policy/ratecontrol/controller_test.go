@@ -137,9 +137,9 @@ func TestAIMD(t *testing.T) {
 	if want := "[2 4 8 16 16 16 15 14 14 14 14 13]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, not %v", got, want)
 	}
-	for i := 0; s.Wake != units.Forever; i++ {
-		if i > 20 {
-			t.Fatal("it never rests")
+	for ratio := 12; s.Wake != units.Forever; ratio-- {
+		if ratio < 1 {
+			t.Fatal("it does not rest when weights are equal")
 		}
 		now, s.Wake = s.Wake, units.Forever
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})

@@ -248,7 +248,6 @@ func (q *Queues) Done(ticket int32) {
 		q.unused = e
 		e = next
 	}
-	x.before = 0
 	x.next = q.spare
 	q.spare = ticket
 }

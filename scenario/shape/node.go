@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 type Errors []*Error
 
 func (es Errors) Error() string {
-	lines := make([]string, 0, min(len(es), maxShown+1))
+	var lines []string
 	for i, e := range es {
 		if i == maxShown {
 			lines = append(lines, fmt.Sprintf("%d more mistakes", len(es)-i))
@@ -195,7 +195,7 @@ func Parse(file string, src []byte) (*Node, error) {
 		}
 		return nil, yamlError(file, err)
 	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
+	if len(doc.Content) == 0 {
 		return top, nil
 	}
 	c := converter{file: file}

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -80,14 +81,20 @@ func (l *Language) apply(top *Node, t reflect.Type, file string, c Change) error
 	if err != nil {
 		return Errors{{at, err.Error()}}
 	}
+	before := 0
+	if c.Flag == "" {
+		before = len(c.Path) + 1 // columns of the value count from the start of the whole argument
+	}
 	value, err := parseValue(file, c.Value)
+	if wrong, ok := errors.AsType[Errors](err); ok {
+		for _, e := range wrong {
+			e.At.shift(before)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if c.Flag == "" {
-		// Columns of the value count from the start of the whole argument.
-		value.shift(len(c.Path) + 1)
-	}
+	value.shift(before)
 	if err := l.setAt(top, t, steps, at, value, ""); err != nil {
 		return Errors{{at, err.Error()}}
 	}
@@ -111,11 +118,16 @@ func parseValue(file, text string) (*Node, error) {
 	return v, nil
 }
 
-// shift moves the columns of a node on the first line.
-func (n *Node) shift(by int) {
-	if n.At.Line == 1 {
-		n.At.Column += by
+// shift moves a place on the first line.
+func (p *Position) shift(by int) {
+	if p.Line == 1 {
+		p.Column += by
 	}
+}
+
+// shift moves what of a node stands on the first line.
+func (n *Node) shift(by int) {
+	n.At.shift(by)
 	for _, k := range n.Keys {
 		k.shift(by)
 	}
