@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // kind makes the experiments that a test gives it.
@@ -47,7 +47,8 @@ const (
 	networkText = "fabric: {topology: {star: {hosts: 3}}}\nflows: [{list: [{src: 0, dst: 1, size: 1KB}]}]\n"
 )
 
-// TestRun: models are made, run to the end that the scenario says, asked for what they found, and closed; the result says of what it is.
+// TestRun: models are made, run to the end that the scenario says, asked for what they found, and closed; the result
+// says of what it is.
 func TestRun(t *testing.T) {
 	s := read(t, driveText+"measure: {until: 3s}\n")
 	digest, err := s.Digest()
@@ -59,12 +60,14 @@ func TestRun(t *testing.T) {
 		return nil
 	}}
 	told := 0
-	out, err := experiment.Run(context.Background(), of(x), words(), s, experiment.Options{Seed: 7, Version: "v1", Progress: func(experiment.Progress) { told++ }})
+	out, err := experiment.Run(context.Background(), of(x), words(), s,
+		experiment.Options{Seed: 7, Version: "v1", Progress: func(experiment.Progress) { told++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := out.Result
-	if r.Digest != digest || r.Seed != 7 || r.Version != "v1" || r.Name != "a" || out.Events != 12 || out.Interrupted || r.Interrupted || told != 1 {
+	if r.Digest != digest || r.Seed != 7 || r.Version != "v1" || r.Name != "a" || out.Events != 12 ||
+		out.Interrupted || r.Interrupted || told != 1 {
 		t.Errorf("%+v, %+v, told %d times", out, r, told)
 	}
 	if want := []string{"to 3s", "fill", "close"}; !slices.Equal(x.calls, want) {
@@ -73,7 +76,8 @@ func TestRun(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	x = &script{stands: []experiment.Standing{{At: units.Second}}, each: func() error { cancel(); return nil }}
-	if out, err = experiment.Run(ctx, of(x), words(), s, experiment.Options{}); err != nil || !out.Interrupted || !out.Result.Interrupted {
+	if out, err = experiment.Run(ctx, of(x), words(), s, experiment.Options{}); err != nil || !out.Interrupted ||
+		!out.Result.Interrupted {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -88,11 +92,15 @@ func TestRunFails(t *testing.T) {
 		want  []error
 		calls string
 	}{
-		{"advance", &script{each: func() error { return broken }}, []error{broken}, "to " + sim.Forever.String() + ", close"},
-		{"fill", &script{stands: over, fill: func(*experiment.Outcome) error { return broken }}, []error{broken}, "to " + sim.Forever.String() + ", fill, close"},
+		{"advance", &script{each: func() error { return broken }}, []error{broken},
+			"to " + sim.Forever.String() + ", close"},
+		{"fill", &script{stands: over, fill: func(*experiment.Outcome) error { return broken }}, []error{broken},
+			"to " + sim.Forever.String() + ", fill, close"},
 		{"close", &script{stands: over, closed: held}, []error{held}, "to " + sim.Forever.String() + ", fill, close"},
-		{"fill and close", &script{stands: over, fill: func(*experiment.Outcome) error { return broken }, closed: held}, []error{broken, held}, "to " + sim.Forever.String() + ", fill, close"},
-		{"the clock", &script{each: func() error { panic(&sim.ClockError{Now: sim.Forever}) }}, nil, "to " + sim.Forever.String() + ", close"},
+		{"fill and close", &script{stands: over, fill: func(*experiment.Outcome) error { return broken },
+			closed: held}, []error{broken, held}, "to " + sim.Forever.String() + ", fill, close"},
+		{"the clock", &script{each: func() error { panic(&sim.ClockError{Now: sim.Forever}) }}, nil,
+			"to " + sim.Forever.String() + ", close"},
 	} {
 		_, err := experiment.Run(context.Background(), of(c.x), words(), read(t, driveText), experiment.Options{})
 		if err == nil {
@@ -119,7 +127,8 @@ func TestRunFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	unread := &script{}
-	if _, err := experiment.Run(context.Background(), of(unread), words(), s, experiment.Options{}); !errors.Is(err, os.ErrNotExist) || unread.calls != nil {
+	if _, err := experiment.Run(context.Background(), of(unread), words(), s, experiment.Options{}); !errors.Is(err,
+		os.ErrNotExist) || unread.calls != nil {
 		t.Errorf("%v, after %v", err, unread.calls)
 	}
 	defer func() {
@@ -127,18 +136,24 @@ func TestRunFails(t *testing.T) {
 			t.Errorf("a panic of a fault becomes %v", x)
 		}
 	}()
-	_, _ = experiment.Run(context.Background(), of(&script{each: func() error { panic("a fault") }}), words(), read(t, driveText), experiment.Options{})
+	_, _ = experiment.Run(context.Background(), of(&script{each: func() error { panic("a fault") }}), words(),
+		read(t, driveText), experiment.Options{})
 }
 
-// TestNothingMeasured: a run that ends within its warm-up is refused, at its place and with what would do, unless it was interrupted.
+// TestNothingMeasured: a run that ends within its warm-up is refused, at its place and with what would do, unless it
+// was interrupted.
 func TestNothingMeasured(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		reached sim.Time
 		want    string
 	}{
-		{driveText + "measure: {warm_up: 2s}\n", 2 * units.Second, "a.yaml:3:20: measure.warm_up: the run ends at 2s, within the warm-up of 2s, so that nothing is measured; use a shorter one, auto, or a share such as 10%"},
-		{networkText + "measure: {warm_up: 2s}\n", units.Second, "a.yaml:3:20: measure.warm_up: the run ends at 1s, within the warm-up of 2s, so that nothing is measured; use a shorter one"},
+		{driveText + "measure: {warm_up: 2s}\n", 2 * units.Second,
+			"a.yaml:3:20: measure.warm_up: the run ends at 2s, within the warm-up of 2s, so that nothing is " +
+				"measured; use a shorter one, auto, or a share such as 10%"},
+		{networkText + "measure: {warm_up: 2s}\n", units.Second,
+			"a.yaml:3:20: measure.warm_up: the run ends at 1s, within the warm-up of 2s, so that nothing is " +
+				"measured; use a shorter one"},
 		{driveText + "measure: {warm_up: 2s}\n", 2*units.Second + 1, ""},
 		{driveText, 0, ""},
 	} {
@@ -153,12 +168,14 @@ func TestNothingMeasured(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &script{stands: []experiment.Standing{{At: units.Second}}, each: func() error { cancel(); return nil }}
-	if out, err := experiment.Run(ctx, of(x), words(), read(t, driveText+"measure: {warm_up: 2s}\n"), experiment.Options{}); err != nil || !out.Interrupted {
+	if out, err := experiment.Run(ctx, of(x), words(), read(t, driveText+"measure: {warm_up: 2s}\n"),
+		experiment.Options{}); err != nil || !out.Interrupted {
 		t.Errorf("interrupted within the warm-up: %v", err)
 	}
 }
 
-// TestRefusals: what Run refuses before anything runs Check refuses too, in the same words, at its place in the file; what Check does not refuse it closes.
+// TestRefusals: what Run refuses before anything runs Check refuses too, in the same words, at its place in the file;
+// what Check does not refuse it closes.
 func TestRefusals(t *testing.T) {
 	s := read(t, driveText)
 	for _, c := range []struct {
@@ -169,8 +186,11 @@ func TestRefusals(t *testing.T) {
 		{"a field", func(*experiment.Options) (experiment.Experiment, error) {
 			return nil, units.Wrong("ssd", "it is too large")
 		}, "a.yaml:1:6: ssd: it is too large"},
-		{"the clock", func(*experiment.Options) (experiment.Experiment, error) { panic(&sim.ClockError{Now: 5}) }, (&sim.ClockError{Now: 5}).Error()},
-		{"another's context", func(*experiment.Options) (experiment.Experiment, error) { return nil, context.DeadlineExceeded }, context.DeadlineExceeded.Error()},
+		{"the clock", func(*experiment.Options) (experiment.Experiment, error) { panic(&sim.ClockError{Now: 5}) },
+			(&sim.ClockError{Now: 5}).Error()},
+		{"another's context",
+			func(*experiment.Options) (experiment.Experiment, error) { return nil, context.DeadlineExceeded },
+			context.DeadlineExceeded.Error()},
 	} {
 		k := kind{c.build}
 		_, ran := experiment.Run(context.Background(), k, words(), s, experiment.Options{})
@@ -182,7 +202,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	x := &script{}
-	if err := experiment.Check(context.Background(), of(x), s, experiment.Options{}); err != nil || !slices.Equal(x.calls, []string{"close"}) {
+	if err := experiment.Check(context.Background(), of(x), s, experiment.Options{}); err != nil ||
+		!slices.Equal(x.calls, []string{"close"}) {
 		t.Errorf("%v, %v", err, x.calls)
 	}
 	x.closed = errors.New("a file stays open")
@@ -191,7 +212,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPreparing: who waits for models to be made is told how far they are, and what makes them that the context has ended, which is no mistake in the scenario.
+// TestPreparing: who waits for models to be made is told how far they are, and what makes them that the context has
+// ended, which is no mistake in the scenario.
 func TestPreparing(t *testing.T) {
 	s := read(t, driveText)
 	ctx, cancel := context.WithCancel(context.Background())

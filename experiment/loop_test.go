@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // script is an experiment that stands, from one call to the next, where it is told to, and notes what is asked of it.
@@ -79,7 +79,8 @@ func (g *gauge) Slice(at sim.Time) bool {
 
 func (g *gauge) End(at sim.Time) { g.x.note("%s end %v", g.name, at) }
 
-// TestLoop: models go on to the end of whichever slice is next, each meter is told of its own, and all of the end, which comes when everything has happened, when it is time, when a meter has settled or when the context has ended.
+// TestLoop: models go on to the end of whichever slice is next, each meter is told of its own, and all of the end,
+// which comes when everything has happened, when it is time, when a meter has settled or when the context has ended.
 func TestLoop(t *testing.T) {
 	const ms = units.Millisecond
 	at := func(list ...sim.Time) (out []experiment.Standing) {
@@ -103,20 +104,29 @@ func TestLoop(t *testing.T) {
 	}{
 		{name: "everything has happened", stands: over(at(2*ms, 3*ms, 4*ms, 5*ms)),
 			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 6ms, a end 5ms, b end 5ms"},
-		{name: "it is time", until: 5 * ms, stands: at(2*ms, 3*ms, 4*ms, 5*ms), want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 5ms, a end 5ms, b end 5ms"},
+		{name: "it is time", until: 5 * ms, stands: at(2*ms, 3*ms, 4*ms, 5*ms),
+			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 5ms, a end 5ms, b end 5ms"},
 		{name: "one slice each ends at once", until: 7 * ms, stands: at(2*ms, 3*ms, 4*ms, 6*ms, 7*ms),
-			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 6ms, a slice 6ms, b slice 6ms, to 7ms, a end 7ms, b end 7ms"},
-		{name: "settled", stands: at(2*ms, 3*ms, 4*ms, 6*ms), settles: 2, want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, a end 4ms, b end 4ms"},
+			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 6ms, a slice 6ms, b slice 6ms, " +
+				"to 7ms, a end 7ms, b end 7ms"},
+		{name: "settled", stands: at(2*ms, 3*ms, 4*ms, 6*ms), settles: 2,
+			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, a end 4ms, b end 4ms"},
 		{name: "settled before another's slice ends", stands: at(2*ms, 3*ms, 4*ms, 6*ms), settles: 3,
-			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 6ms, a slice 6ms, b slice 6ms, a end 6ms, b end 6ms"},
-		{name: "interrupted", stands: at(2*ms, 2*ms+1), cancel: 2, interrupted: true, want: "to 2ms, a slice 2ms, to 3ms, a end 2ms+1, b end 2ms+1"},
-		{name: "interrupted as it ends", stands: over(at(2*ms, 3*ms)), cancel: 2, want: "to 2ms, a slice 2ms, to 3ms, a end 3ms, b end 3ms"},
-		{name: "interrupted when it is time", until: 3 * ms, stands: at(2*ms, 3*ms), cancel: 2, want: "to 2ms, a slice 2ms, to 3ms, a end 3ms, b end 3ms"},
-		{name: "it stands at an event in a slice before", stands: at(2*ms, ms), cancel: 2, interrupted: true, want: "to 2ms, a slice 2ms, to 3ms, a end 2ms, b end 2ms"},
+			want: "to 2ms, a slice 2ms, to 3ms, b slice 3ms, to 4ms, a slice 4ms, to 6ms, a slice 6ms, b slice 6ms, " +
+				"a end 6ms, b end 6ms"},
+		{name: "interrupted", stands: at(2*ms, 2*ms+1), cancel: 2, interrupted: true,
+			want: "to 2ms, a slice 2ms, to 3ms, a end 2ms+1, b end 2ms+1"},
+		{name: "interrupted as it ends", stands: over(at(2*ms, 3*ms)), cancel: 2,
+			want: "to 2ms, a slice 2ms, to 3ms, a end 3ms, b end 3ms"},
+		{name: "interrupted when it is time", until: 3 * ms, stands: at(2*ms, 3*ms), cancel: 2,
+			want: "to 2ms, a slice 2ms, to 3ms, a end 3ms, b end 3ms"},
+		{name: "it stands at an event in a slice before", stands: at(2*ms, ms), cancel: 2, interrupted: true,
+			want: "to 2ms, a slice 2ms, to 3ms, a end 2ms, b end 2ms"},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
 		x := &script{stands: c.stands}
-		x.meters = []experiment.Meter{&gauge{x: x, name: "a", width: 2 * ms, settles: c.settles}, &gauge{x: x, name: "b", width: 3 * ms}}
+		x.meters = []experiment.Meter{&gauge{x: x, name: "a", width: 2 * ms, settles: c.settles},
+			&gauge{x: x, name: "b", width: 3 * ms}}
 		calls := 0
 		x.each = func() error {
 			if calls++; calls == c.cancel {
@@ -128,15 +138,18 @@ func TestLoop(t *testing.T) {
 		l := experiment.Loop{Until: c.until, Progress: func(p experiment.Progress) { told = append(told, p) }}
 		interrupted, err := l.Run(ctx, x)
 		cancel()
-		if got := strings.ReplaceAll(strings.Join(x.calls, ", "), (2*ms + 1).String(), "2ms+1"); got != c.want || interrupted != c.interrupted || err != nil {
+		if got := strings.ReplaceAll(strings.Join(x.calls, ", "), (2*ms + 1).String(), "2ms+1"); got != c.want ||
+			interrupted != c.interrupted || err != nil {
 			t.Errorf("%s: interrupted %v, %v\n%s\nnot\n%s", c.name, interrupted, err, got, c.want)
 		}
-		if p := told[0]; len(told) != calls || p != (experiment.Progress{Requests: 2, Expected: 9, Simulated: 2 * ms, Until: c.until}) {
+		if p := told[0]; len(told) != calls ||
+			p != (experiment.Progress{Requests: 2, Expected: 9, Simulated: 2 * ms, Until: c.until}) {
 			t.Errorf("%s: of %d calls %d are told, first %+v", c.name, calls, len(told), p)
 		}
 	}
 	x := &script{each: func() error { return errors.New("no room") }}
-	if _, err := (&experiment.Loop{}).Run(context.Background(), x); err == nil || err.Error() != "no room" || !slices.Equal(x.calls, []string{"to " + sim.Forever.String()}) {
+	if _, err := (&experiment.Loop{}).Run(context.Background(), x); err == nil || err.Error() != "no room" ||
+		!slices.Equal(x.calls, []string{"to " + sim.Forever.String()}) {
 		t.Errorf("%v after %v", err, x.calls)
 	}
 }
@@ -213,7 +226,8 @@ func TestChunkRows(t *testing.T) {
 // words are a vocabulary with nothing but what every experiment has.
 func words() *result.Vocabulary { return result.NewVocabulary(experiment.Words()) }
 
-// TestCutWarmUp: the warm-up is whole slices that end within what was asked for, never all of them, and the result says which and why.
+// TestCutWarmUp: the warm-up is whole slices that end within what was asked for, never all of them, and the result
+// says which and why.
 func TestCutWarmUp(t *testing.T) {
 	ends := []sim.Time{10 * units.Second, 20 * units.Second, 30 * units.Second, 40 * units.Second}
 	settling := stats.NewSeries(stats.SeriesConfig{Width: units.Second, Bins: 64})
@@ -236,12 +250,16 @@ func TestCutWarmUp(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "a time", w: scenario.WarmUp{Time: 20 * units.Second}, skip: 2, explain: "as the scenario says"},
-		{name: "a time within a slice", w: scenario.WarmUp{Time: 20*units.Second - 1}, skip: 1, explain: "as the scenario says"},
+		{name: "a time within a slice", w: scenario.WarmUp{Time: 20*units.Second - 1}, skip: 1,
+			explain: "as the scenario says"},
 		{name: "a time before the first slice ends", w: scenario.WarmUp{Time: units.Second}},
 		{name: "all of it", w: scenario.WarmUp{Time: units.Minute}, skip: 3, explain: "as the scenario says"},
-		{name: "a share", w: scenario.WarmUp{Share: 0.25}, skip: 1, explain: "the share of the run that the scenario says"},
-		{name: "auto", w: scenario.WarmUp{Auto: true}, means: settling, skip: 1, explain: "MSER-5 cuts the first 10 of 40 observations (25 %)"},
-		{name: "auto that finds nothing", w: scenario.WarmUp{Auto: true}, means: short, warning: "no warm-up was cut: 1 observations are too few"},
+		{name: "a share", w: scenario.WarmUp{Share: 0.25}, skip: 1,
+			explain: "the share of the run that the scenario says"},
+		{name: "auto", w: scenario.WarmUp{Auto: true}, means: settling, skip: 1,
+			explain: "MSER-5 cuts the first 10 of 40 observations (25 %)"},
+		{name: "auto that finds nothing", w: scenario.WarmUp{Auto: true}, means: short,
+			warning: "no warm-up was cut: 1 observations are too few"},
 	} {
 		r := result.New(words(), "digest", 1, "version")
 		skip, until := experiment.CutWarmUp(c.w, ends, c.means, r)
@@ -256,11 +274,13 @@ func TestCutWarmUp(t *testing.T) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
-	if skip, until := experiment.CutWarmUp(scenario.WarmUp{Time: 1}, []sim.Time{1, 2}, nil, result.New(words(), "", 1, "")); skip != 1 || until != 1 {
+	if skip, until := experiment.CutWarmUp(scenario.WarmUp{Time: 1}, []sim.Time{1, 2}, nil,
+		result.New(words(), "", 1, "")); skip != 1 || until != 1 {
 		t.Errorf("of a picosecond %d slices are cut, until %v", skip, until)
 	}
 	instant := []sim.Time{0, 0, 0}
-	if skip, until := experiment.CutWarmUp(scenario.WarmUp{Share: 0.5}, instant, nil, result.New(words(), "", 1, "")); skip != 0 || until != 0 {
+	if skip, until := experiment.CutWarmUp(scenario.WarmUp{Share: 0.5}, instant, nil,
+		result.New(words(), "", 1, "")); skip != 0 || until != 0 {
 		t.Errorf("of a run that takes no time %d slices are cut", skip)
 	}
 }
@@ -274,7 +294,8 @@ func TestClose(t *testing.T) {
 	}{
 		{want: "{bytes true all arrived} 7 []"},
 		{err: errors.New("3 are lost"), want: "{bytes false 3 are lost} 7 []"},
-		{interrupted: true, want: "{bytes true all arrived} 7 [incomplete: the run was interrupted at 2.5s of simulated time]"},
+		{interrupted: true, want: "{bytes true all arrived} 7 [incomplete: the run was interrupted at 2.5s of " +
+			"simulated time]"},
 	} {
 		o := &experiment.Outcome{Result: result.New(words(), "", 1, ""), Events: 7, Interrupted: c.interrupted}
 		o.Result.SimulatedS = 2.5
@@ -285,7 +306,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestOperation: an operation has a rate only if it moves bytes, of which more is better, and is given up only if it can be.
+// TestOperation: an operation has a rate only if it moves bytes, of which more is better, and is given up only if it
+// can be.
 func TestOperation(t *testing.T) {
 	for _, c := range []struct{ aborted, rate bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		var l result.Lexicon
@@ -299,7 +321,8 @@ func TestOperation(t *testing.T) {
 		if aborted != c.aborted || rate != c.rate || rate && better != result.HigherIsBetter {
 			t.Errorf("%+v: aborted %v, rate %v, direction %v", c, aborted, rate, better)
 		}
-		for _, name := range []string{"count", "iops", "latency.mean", "latency.stddev", "latency.min", "latency.p50", "latency.p99_99", "latency.max"} {
+		for _, name := range []string{"count", "iops", "latency.mean", "latency.stddev", "latency.min", "latency.p50",
+			"latency.p99_99", "latency.max"} {
 			if _, ok := have[name]; !ok {
 				t.Errorf("no cluster.put.%s", name)
 			}
@@ -310,7 +333,8 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// TestLook holds when a watch calls a run stalled, from both sides, for a run that is in the middle of its life: progress at 5 s, after 1000 events.
+// TestLook holds when a watch calls a run stalled, from both sides, for a run that is in the middle of its life:
+// progress at 5 s, after 1000 events.
 func TestLook(t *testing.T) {
 	const (
 		begun  = 5 * units.Second
@@ -331,19 +355,27 @@ func TestLook(t *testing.T) {
 		{"long enough, and enough events", experiment.Watch{}, []look{{units.Second, vain}}, true},
 		{"too few events", experiment.Watch{}, []look{{units.Second, vain - 1}}, false},
 		{"not long enough", experiment.Watch{}, []look{{units.Second - 1, vain}}, false},
-		{"more patience", experiment.Watch{Patience: func() sim.Time { return units.Minute }}, []look{{units.Minute - 1, vain}}, false},
-		{"more patience at its end", experiment.Watch{Patience: func() sim.Time { return units.Minute }}, []look{{units.Minute, vain}}, true},
-		{"something is to come", experiment.Watch{Coming: func() bool { return true }}, []look{{units.Minute, vain}}, false},
-		{"nothing is to come", experiment.Watch{Coming: func() bool { return false }}, []look{{units.Minute, vain}}, true},
+		{"more patience", experiment.Watch{Patience: func() sim.Time { return units.Minute }},
+			[]look{{units.Minute - 1, vain}}, false},
+		{"more patience at its end", experiment.Watch{Patience: func() sim.Time { return units.Minute }},
+			[]look{{units.Minute, vain}}, true},
+		{"something is to come", experiment.Watch{Coming: func() bool { return true }}, []look{{units.Minute, vain}},
+			false},
+		{"nothing is to come", experiment.Watch{Coming: func() bool { return false }}, []look{{units.Minute, vain}},
+			true},
 		{"it ends by time", experiment.Watch{Until: units.Hour}, []look{{units.Minute, vain}}, false},
 		{"the clock stands", experiment.Watch{Until: units.Hour}, []look{{stands - 1, stands}}, true},
 		{"the clock stands, but not for long", experiment.Watch{}, []look{{0, stands - 1}}, false},
 		{"the clock hardly moves", experiment.Watch{}, []look{{stands, stands}}, false},
 		{"nobody waits", experiment.Watch{Waits: nobodyUntil(1)}, []look{{units.Second, vain}}, false},
-		{"nobody waited a while ago", experiment.Watch{Waits: nobodyUntil(1)}, []look{{units.Second, vain}, {2*units.Second - 1, 2 * vain}}, false},
-		{"nobody waited long ago", experiment.Watch{Waits: nobodyUntil(1)}, []look{{units.Second, vain}, {2 * units.Second, 2 * vain}}, true},
-		{"who counts events began anew", experiment.Watch{}, []look{{units.Second, -500}, {3 * units.Second, vain - 501}}, false},
-		{"who counts events began anew long ago", experiment.Watch{}, []look{{units.Second, -500}, {2 * units.Second, vain - 500}}, true},
+		{"nobody waited a while ago", experiment.Watch{Waits: nobodyUntil(1)},
+			[]look{{units.Second, vain}, {2*units.Second - 1, 2 * vain}}, false},
+		{"nobody waited long ago", experiment.Watch{Waits: nobodyUntil(1)},
+			[]look{{units.Second, vain}, {2 * units.Second, 2 * vain}}, true},
+		{"who counts events began anew", experiment.Watch{},
+			[]look{{units.Second, -500}, {3 * units.Second, vain - 501}}, false},
+		{"who counts events began anew long ago", experiment.Watch{},
+			[]look{{units.Second, -500}, {2 * units.Second, vain - 500}}, true},
 	} {
 		w := c.watch
 		w.Moves = func() uint64 { return 3 }
@@ -364,7 +396,8 @@ func TestLook(t *testing.T) {
 	w := experiment.Watch{Moves: func() uint64 { return 3 }, Waits: func() string { return "a read waits" }}
 	w.Look(begun, before)
 	w.Look(begun+2*units.Second, before+vain)
-	if want := "stalled at 7s: nothing has come of the last 2097152 events, since 5s: a read waits"; w.Stalled() != want {
+	if want := "stalled at 7s: nothing has come of the last 2097152 events, since 5s: a read waits"; w.Stalled() !=
+		want {
 		t.Errorf("%q", w.Stalled())
 	}
 	if (&experiment.Watch{Waits: w.Waits}).Look(units.Hour, math.MaxUint64) {

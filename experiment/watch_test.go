@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // spinner is a model that has an event follow each event, some time later.
@@ -51,7 +51,8 @@ func TestWatch(t *testing.T) {
 		{name: "the clock hardly moves", gap: 2, watch: experiment.Watch{Patience: func() sim.Time { return long }}},
 		{name: "the run ends by time", gap: units.Microsecond, watch: experiment.Watch{Until: long}},
 		{name: "nobody waits", gap: units.Microsecond, watch: experiment.Watch{Waits: func() string { return "" }}},
-		{name: "something is to come", gap: units.Microsecond, watch: experiment.Watch{Coming: func() bool { return true }}},
+		{name: "something is to come", gap: units.Microsecond,
+			watch: experiment.Watch{Coming: func() bool { return true }}},
 		{name: "patience", gap: units.Microsecond, watch: experiment.Watch{Patience: func() sim.Time { return long }}},
 		{name: "now and then something moves", gap: units.Microsecond, each: func(n uint64) {
 			if n%1000000 == 0 {
@@ -110,19 +111,24 @@ func (standing) Meters() []experiment.Meter                      { return nil }
 func (standing) Fill(context.Context, *experiment.Outcome) error { return nil }
 func (standing) Close() error                                    { return nil }
 
-// TestStuck: models in which nothing is left to happen while requests are under way are at fault, also where the run was to end later.
+// TestStuck: models in which nothing is left to happen while requests are under way are at fault, also where the run
+// was to end later.
 func TestStuck(t *testing.T) {
 	for _, c := range []struct {
 		until units.Duration
 		now   experiment.Standing
 		want  string
 	}{
-		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
-		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 6, Stuck: 1}, "stuck at 1s: 1 of 7 requests have not completed"},
-		{units.Minute, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
+		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
+			"stuck at 1s: 2 of 7 requests have not completed"},
+		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 6, Stuck: 1},
+			"stuck at 1s: 1 of 7 requests have not completed"},
+		{units.Minute, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
+			"stuck at 1s: 2 of 7 requests have not completed"},
 		{units.Second, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, ""},
 		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 7}, ""},
-		{0, experiment.Standing{At: units.Second, Stalled: "stalled at 1s: who waits for whom"}, "stalled at 1s: who waits for whom"},
+		{0, experiment.Standing{At: units.Second, Stalled: "stalled at 1s: who waits for whom"},
+			"stalled at 1s: who waits for whom"},
 	} {
 		_, err := (&experiment.Loop{Until: c.until}).Run(context.Background(), standing{c.now})
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {

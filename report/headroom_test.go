@@ -7,17 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
 	"farflash/study/headroom"
-	"farflash/trial"
-	"farflash/units"
 )
 
-// looked is a search in which a load's figures are what latency says, in us, of the load and the replicate; a latency below 0 is a trial that fails.
-func looked(t *testing.T, reps int, change func(*headroom.Config), latency func(load float64, rep int) float64) *headroom.Headroom {
+// looked is a search in which a load's figures are what latency says, in us, of the load and the replicate; a latency
+// below 0 is a trial that fails.
+func looked(t *testing.T, reps int, change func(*headroom.Config),
+	latency func(load float64, rep int) float64) *headroom.Headroom {
 	t.Helper()
 	c := headroom.DefaultConfig()
 	c.Source, c.Reps, c.Within, c.Most = studiedSource(), reps, 0.2, 8
@@ -45,7 +47,8 @@ func looked(t *testing.T, reps int, change func(*headroom.Config), latency func(
 			} else {
 				load = float64(l.Closed) / 4
 			}
-			o := study.Outcome{Trial: x, State: study.Done, Result: result.New(trial.Vocabulary(), x.Digest, x.Seed, "test")}
+			o := study.Outcome{Trial: x, State: study.Done,
+				Result: result.New(trial.Vocabulary(), x.Digest, x.Seed, "test")}
 			if us := latency(load, rep); us < 0 {
 				o.State, o.Result, o.Err = study.Failed, nil, errors.New("the drive is full")
 			} else {
@@ -63,9 +66,11 @@ func looked(t *testing.T, reps int, change func(*headroom.Config), latency func(
 	return h
 }
 
-// TestHeadroomText: the answer says between which loads the limit is passed and what the figure is at both, or why there is no such pair; of several seeds, where each of them passes it.
+// TestHeadroomText: the answer says between which loads the limit is passed and what the figure is at both, or why
+// there is no such pair; of several seeds, where each of them passes it.
 func TestHeadroomText(t *testing.T) {
-	const closed = "name: closed\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 200}, closed: 4}]\nssd: mqsim-default\n"
+	const closed = "name: closed\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 200}, closed: 4}]\nssd: " +
+		"mqsim-default\n"
 	depth := func(c *headroom.Config) {
 		c.Source, c.Depth = shape.Source{File: "closed.yaml", Text: []byte(closed)}, true
 	}
@@ -78,26 +83,40 @@ func TestHeadroomText(t *testing.T) {
 		change  func(*headroom.Headroom)
 		want    []string
 	}{
-		{"between two", 1, nil, linear, nil, []string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
+		{"between two", 1, nil, linear, nil,
+			[]string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
 		{"seeds", 2, nil, func(load float64, rep int) float64 { return 100 * load * (1 + 0.1*float64(rep)) }, nil,
-			[]string{"headroom: x4.757, where read.latency.p99 is 499 us; at x5.657 read.latency.p99 is 594 us", "single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2 seeds)"}},
-		{"seeds that do not pass it", 2, nil, func(load float64, rep int) float64 { return 200 * load * float64(rep) }, nil,
+			[]string{"headroom: x4.757, where read.latency.p99 is 499 us; at x5.657 read.latency.p99 is 594 us",
+				"single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2 seeds)"}},
+		{"seeds that do not pass it", 2, nil,
+			func(load float64, rep int) float64 { return 200 * load * float64(rep) }, nil,
 			[]string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us",
-				"some seeds do not pass the limit between these loads, because seeds differ more than the loads; use more --reps or longer runs"}},
-		{"none", 1, nil, func(float64, int) float64 { return 700 }, nil, []string{"headroom: none, already at x0.1250 of the load read.latency.p99 is 700 us"}},
-		{"more than was tried", 1, nil, func(float64, int) float64 { return 7 }, nil, []string{"headroom: more than x8.000, where read.latency.p99 is 7.00 us"}},
-		{"no more is possible", 1, depth, func(float64, int) float64 { return 7 }, func(h *headroom.Headroom) { h.Refused = errors.New("closed: too deep") },
-			[]string{"headroom: more than x8.000, where read.latency.p99 is 7.00 us", "a larger load is not possible: closed: too deep"}},
-		{"whole numbers", 1, func(c *headroom.Config) { depth(c); c.Within = 0.001 }, func(load float64, _ int) float64 { return 499 * load }, nil,
-			[]string{"headroom: x1.000, where read.latency.p99 is 499 us; at x1.189 read.latency.p99 is 624 us", "the load is a whole number, so there is none between the two"}},
-		{"another limit", 1, func(c *headroom.Config) { c.Limits[0], c.Limits[1] = c.Limits[1], c.Limits[0] }, linear, nil, []string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
+				"some seeds do not pass the limit between these loads, because seeds differ more than the loads; use " +
+					"more --reps or longer runs"}},
+		{"none", 1, nil, func(float64, int) float64 { return 700 }, nil,
+			[]string{"headroom: none, already at x0.1250 of the load read.latency.p99 is 700 us"}},
+		{"more than was tried", 1, nil, func(float64, int) float64 { return 7 }, nil,
+			[]string{"headroom: more than x8.000, where read.latency.p99 is 7.00 us"}},
+		{"no more is possible", 1, depth, func(float64, int) float64 { return 7 },
+			func(h *headroom.Headroom) { h.Refused = errors.New("closed: too deep") },
+			[]string{"headroom: more than x8.000, where read.latency.p99 is 7.00 us",
+				"a larger load is not possible: closed: too deep"}},
+		{"whole numbers", 1, func(c *headroom.Config) { depth(c); c.Within = 0.001 },
+			func(load float64, _ int) float64 { return 499 * load }, nil,
+			[]string{"headroom: x1.000, where read.latency.p99 is 499 us; at x1.189 read.latency.p99 is 624 us",
+				"the load is a whole number, so there is none between the two"}},
+		{"another limit", 1, func(c *headroom.Config) { c.Limits[0], c.Limits[1] = c.Limits[1], c.Limits[0] }, linear,
+			nil, []string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
 		{"trials that fail", 1, nil, func(load float64, _ int) float64 {
 			if load > 2 {
 				return -1
 			}
 			return 7
-		}, nil, []string{"headroom: x2.000, where read.latency.p99 is 7.00 us; at x2.378 seed 1 failed: the drive is full"}},
-		{"interrupted", 1, nil, linear, func(h *headroom.Headroom) { h.Interrupted, h.Points, h.Under, h.Over = true, nil, -1, -1 }, []string{"interrupted after 0 loads; results so far", "headroom: unknown"}},
+		}, nil, []string{"headroom: x2.000, where read.latency.p99 is 7.00 us; at x2.378 seed 1 failed: the drive is " +
+			"full"}},
+		{"interrupted", 1, nil, linear,
+			func(h *headroom.Headroom) { h.Interrupted, h.Points, h.Under, h.Over = true, nil, -1, -1 },
+			[]string{"interrupted after 0 loads; results so far", "headroom: unknown"}},
 	} {
 		h := looked(t, c.reps, c.config, c.latency)
 		if c.change != nil {
@@ -109,7 +128,8 @@ func TestHeadroomText(t *testing.T) {
 	}
 }
 
-// TestHeadroomTable: each load has a row with the first key's value and the figures, the limits' own first, then what else is asked for; what is over says so.
+// TestHeadroomTable: each load has a row with the first key's value and the figures, the limits' own first, then what
+// else is asked for; what is over says so.
 func TestHeadroomTable(t *testing.T) {
 	for _, c := range []struct {
 		reps     int
@@ -157,7 +177,8 @@ single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2
 	}
 }
 
-// TestHeadroomPage: a search's page has the answer, a figure a metric with its limit, a row a load, and the scenario as it stands.
+// TestHeadroomPage: a search's page has the answer, a figure a metric with its limit, a row a load, and the scenario
+// as it stands.
 func TestHeadroomPage(t *testing.T) {
 	linear := func(load float64, _ int) float64 { return 100 * load }
 	page := func(h *headroom.Headroom) string {
@@ -170,7 +191,8 @@ func TestHeadroomPage(t *testing.T) {
 	text := page(looked(t, 1, nil, linear))
 	for _, want := range []string{
 		"<h1>Headroom: &lt;studied&gt;</h1>",
-		"How much more load until read.latency.p99&gt;500us or read.iops&lt;10. Headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us.",
+		"How much more load until read.latency.p99&gt;500us or read.iops&lt;10. Headroom: x4.757, where " +
+			"read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us.",
 		"<li>Loads <b>6</b></li><li>Replicates <b>1</b></li><li>First seed <b>1</b></li>",
 		"Load is workload[0].synthetic.reads.interarrival.mean, 50us, divided by the load.",
 		"<figcaption>read.latency.p99</figcaption>", "<figcaption>all.iops</figcaption>",
@@ -187,12 +209,14 @@ func TestHeadroomPage(t *testing.T) {
 	// Of a search that began at another load, and was interrupted, the scenario is the first that there is.
 	h := looked(t, 1, nil, linear)
 	h.Interrupted, h.Points, h.Under, h.Over = true, h.Points[1:2], 0, -1
-	if text := page(h); !strings.Contains(text, "Interrupted after 1 loads; results so far.") || !strings.Contains(text, "mean: 25us") {
+	if text := page(h); !strings.Contains(text, "Interrupted after 1 loads; results so far.") ||
+		!strings.Contains(text, "mean: 25us") {
 		t.Error("an interrupted search does not say so")
 	}
 	h.Points = nil
 	h.Under = -1
-	if text := page(h); !strings.Contains(text, "Headroom: unknown.") || strings.Contains(text, `id="points"`) || strings.Contains(text, "Resolved scenario") {
+	if text := page(h); !strings.Contains(text, "Headroom: unknown.") || strings.Contains(text, `id="points"`) ||
+		strings.Contains(text, "Resolved scenario") {
 		t.Error("of no load there is a table or a scenario")
 	}
 }

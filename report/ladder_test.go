@@ -7,17 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // protocolRows and protocolOf are a protocol in which two chunks ask the same target, which bids.
-var protocolRows = []string{"> request", "< bid", "tentative", "> accept", "accepted", "canceled", "data", "disk", "disk", "< ack", "put"}
+var protocolRows = []string{"> request", "< bid", "tentative", "> accept", "accepted", "canceled", "data", "disk",
+	"disk", "< ack", "put"}
 
 func protocolOf() [][]float64 {
 	return [][]float64{
-		{1, 4, 9, -1, 1000, 1002, 0, 0}, {1, 4, 9, -1, 1002, 1004, 0, 0}, {1, 4, 9, -1, 1010, 1200, 1002, 1006}, {1, 4, 9, -1, 1004, 1006, 0, 0}, {1, 4, 9, -1, 1020, 1150, 1006, 1160},
-		{2, 5, 9, -1, 1200, 1400, 1030, 1036}, {1, 4, 9, -1, 1020, 1150, 1018, 0}, {0, -1, 9, -1, 900, 1150, 0, 0}, {1, -1, 9, -1, 1150, 1460, 0, 0}, {1, 4, 9, -1, 1460, 1462, 0, 0}, {1, 4, -1, -1, 1000, 1462, 0, 0},
+		{1, 4, 9, -1, 1000, 1002, 0, 0}, {1, 4, 9, -1, 1002, 1004, 0, 0}, {1, 4, 9, -1, 1010, 1200, 1002, 1006},
+		{1, 4, 9, -1, 1004, 1006, 0, 0}, {1, 4, 9, -1, 1020, 1150, 1006, 1160},
+		{2, 5, 9, -1, 1200, 1400, 1030, 1036}, {1, 4, 9, -1, 1020, 1150, 1018, 0}, {0, -1, 9, -1, 900, 1150, 0, 0},
+		{1, -1, 9, -1, 1150, 1460, 0, 0}, {1, 4, 9, -1, 1460, 1462, 0, 0}, {1, 4, -1, -1, 1000, 1462, 0, 0},
 	}
 }
 
@@ -37,7 +40,9 @@ func TestProtocol(t *testing.T) {
 		return b.String()
 	}
 	text := page()
-	for _, want := range []string{"The protocol, message by message", "gateway 4: A", "gateway 5: B", "target 9", "request of A: gateway 4, target 9, 0 us to 2 us", "window of 190 us from 10 us to 200 us; since 2 us, until 6 us",
+	for _, want := range []string{"The protocol, message by message", "gateway 4: A", "gateway 5: B", "target 9",
+		"request of A: gateway 4, target 9, 0 us to 2 us",
+		"window of 190 us from 10 us to 200 us; since 2 us, until 6 us",
 		"A in 8 us", "Time 0 is 1.00 ms", "write of another chunk: -100 us to 150 us"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
@@ -56,7 +61,8 @@ func TestProtocol(t *testing.T) {
 func TestProtocolOfAChain(t *testing.T) {
 	rows := []string{"> take", "> take", "= pull", "< pull", "data", "data", "> read", "disk reads", "got"}
 	v := [][]float64{
-		{1, 4, 9, -1, 1000, 1002, 0, 0}, {1, 4, 7, -1, 1000, 1002, 0, 0}, {1, -1, 7, 9, 1002, 1004, 0, 0}, {1, 4, 7, -1, 1002, 1005, 0, 0},
+		{1, 4, 9, -1, 1000, 1002, 0, 0}, {1, 4, 7, -1, 1000, 1002, 0, 0}, {1, -1, 7, 9, 1002, 1004, 0, 0},
+		{1, 4, 7, -1, 1002, 1005, 0, 0},
 		{1, 4, 7, -1, 1010, 1120, 1005, 0}, {1, 4, 9, 7, 1020, 1130, 1018, 0},
 		{2, 5, 9, -1, 1040, 1042, 0, 0}, {2, -1, 9, -1, 1200, 1500, 0, 0}, {2, 5, 9, 9, 1502, 1600, 1500, 0},
 	}
@@ -77,8 +83,11 @@ func TestProtocolOfAChain(t *testing.T) {
 	}
 	for _, x := range []struct{ what, is, want string }{
 		{"lanes", strings.Join(lanes, "; "), "gateway 4: A/1; gateway 5: B/1; target 7/2; target 9/2"},
-		{"arrows", strings.Join(arrows, "; "), "take 0>3 1000; take 0>2 1000; pull 3>2 1002; pull 2>0 1002; first frame of data 0>2 1005; first frame of data 2>3 1018; read 1>3 1040; first frame of data 3>1 1500"},
-		{"boxes", strings.Join(boxes, "; "), "data received 2/0 1010; data received 3/0 1020; disk reads 3/1 1200; data received 1/0 1502"},
+		{"arrows", strings.Join(arrows, "; "),
+			"take 0>3 1000; take 0>2 1000; pull 3>2 1002; pull 2>0 1002; first frame of data 0>2 1005; first frame " +
+				"of data 2>3 1018; read 1>3 1040; first frame of data 3>1 1500"},
+		{"boxes", strings.Join(boxes, "; "),
+			"data received 2/0 1010; data received 3/0 1020; disk reads 3/1 1200; data received 1/0 1502"},
 	} {
 		if x.is != x.want {
 			t.Errorf("%s: %s, not %s", x.what, x.is, x.want)
@@ -89,7 +98,8 @@ func TestProtocolOfAChain(t *testing.T) {
 	}
 }
 
-// TestNegotiation: what is drawn by itself lasts from the first request to the answer to it, or to that of two whose requests are within four times as long; worked out by hand.
+// TestNegotiation: what is drawn by itself lasts from the first request to the answer to it, or to that of two whose
+// requests are within four times as long; worked out by hand.
 func TestNegotiation(t *testing.T) {
 	ask := func(chunk int, at float64) rung { return rung{"> request", chunk, 1, 2, -1, at, at + 1, 0, 0} }
 	tell := func(chunk int, at float64) rung { return rung{"> accept", chunk, 1, 2, -1, at, at + 1, 0, 0} }
@@ -98,10 +108,11 @@ func TestNegotiation(t *testing.T) {
 		from, to float64
 		ok       bool
 	}{
-		"one":                      {[]rung{ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
-		"two that are near":        {[]rung{ask(1, 0), tell(1, 9), ask(2, 39), tell(2, 49)}, -3, 62, true},
-		"two that are apart":       {[]rung{ask(1, 0), tell(1, 9), ask(2, 40), tell(2, 49)}, -0.6, 12.4, true},
-		"the nearest of three":     {[]rung{ask(1, 0), tell(1, 9), ask(2, 30), tell(2, 39), ask(3, 35), tell(3, 54)}, 28.5, 61, true},
+		"one":                {[]rung{ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
+		"two that are near":  {[]rung{ask(1, 0), tell(1, 9), ask(2, 39), tell(2, 49)}, -3, 62, true},
+		"two that are apart": {[]rung{ask(1, 0), tell(1, 9), ask(2, 40), tell(2, 49)}, -0.6, 12.4, true},
+		"the nearest of three": {[]rung{ask(1, 0), tell(1, 9), ask(2, 30), tell(2, 39), ask(3, 35), tell(3, 54)},
+			28.5, 61, true},
 		"in another order":         {[]rung{ask(1, 20), tell(1, 29), ask(2, 10), tell(2, 24)}, 8.8, 34.8, true},
 		"one that has no answer":   {[]rung{ask(1, 0), tell(1, 9), ask(2, 5)}, -0.6, 12.4, true},
 		"several of one multicast": {[]rung{ask(1, 0), tell(1, 9), tell(1, 10.5), tell(1, 30)}, -0.69, 14.26, true},

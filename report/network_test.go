@@ -337,7 +337,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestDepthsOfOthers: a port whose queue nobody saw anything but empty, however deep it once was, is left out, and those behind it are still shown.
+// TestDepthsOfOthers: a port whose queue nobody saw anything but empty, however deep it once was, is left out, and
+// those behind it are still shown.
 func TestDepthsOfOthers(t *testing.T) {
 	run := netA.run()
 	var m *result.Matrix

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/trial"
 )
 
-// shares is a result with the same number of requests of an operation in each part of a scope as it has there, and their latencies.
+// shares is a result with the same number of requests of an operation in each part of a scope as it has there, and
+// their latencies.
 func shares(scope string, names []string, ops ...map[string]float64) *result.Result {
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	r.Parts = append(r.Parts, result.Parts{Scope: scope, Names: names})
@@ -37,7 +38,8 @@ func shares(scope string, names []string, ops ...map[string]float64) *result.Res
 
 // tenants is a run with two of those names, which share reads.
 func tenants(names ...string) Run {
-	r := shares("tenant", names, map[string]float64{"read": 20, "write": 10, "slowdown": 1.5}, map[string]float64{"read": 5, "slowdown": 2})
+	r := shares("tenant", names, map[string]float64{"read": 20, "write": 10, "slowdown": 1.5},
+		map[string]float64{"read": 5, "slowdown": 2})
 	r.Set("fairness.progress", 0.9)
 	return Run{Result: r, Label: names[0]}
 }
@@ -52,7 +54,8 @@ func partsText(t *testing.T, r *result.Result) string {
 	return b.String()
 }
 
-// TestPartsText: tenants that share a kind of request have a row for each kind; names that are too long are cut in the middle, and of many parts those with most requests are shown, in their order.
+// TestPartsText: tenants that share a kind of request have a row for each kind; names that are too long are cut in
+// the middle, and of many parts those with most requests are shown, in their order.
 func TestPartsText(t *testing.T) {
 	type of = map[string]float64
 	var many []of
@@ -108,7 +111,8 @@ and 3 other volumes with fewer requests (result.json has all)
 	}
 	both.Set("fairness.bandwidth", 0.875)
 	both.Set("fairness.progress", 1)
-	if got := partsText(t, both); !strings.HasSuffix(got, "\nfairness: 0.88 of bandwidth (Jain), 1.00 of progress (Jain)\n") {
+	if got := partsText(t, both); !strings.HasSuffix(got,
+		"\nfairness: 0.88 of bandwidth (Jain), 1.00 of progress (Jain)\n") {
 		t.Errorf("%s", got)
 	}
 	loads := shares("workload", nil, of{"read": 1}, of{"read": 2})
@@ -117,7 +121,8 @@ and 3 other volumes with fewer requests (result.json has all)
 		t.Errorf("fairness between items that are no tenants:\n%s", got)
 	}
 	loads.Set("fairness.slowdown", 0.5)
-	if got := partsText(t, loads); !strings.Contains(got, "fairness: 0.50 of bandwidth (Jain), 0.50 of slowdown (least over greatest)") {
+	if got := partsText(t, loads); !strings.Contains(got,
+		"fairness: 0.50 of bandwidth (Jain), 0.50 of slowdown (least over greatest)") {
 		t.Errorf("%s", got)
 	}
 	for _, c := range []struct {
@@ -131,13 +136,17 @@ and 3 other volumes with fewer requests (result.json has all)
 	}
 }
 
-// TestPartsPage: a page has a table of a division with all figures, and a chart of its latencies for each kind of request, wide where there is one kind or many parts.
+// TestPartsPage: a page has a table of a division with all figures, and a chart of its latencies for each kind of
+// request, wide where there is one kind or many parts.
 func TestPartsPage(t *testing.T) {
 	type of = map[string]float64
-	r := shares("tenant", []string{"web", "log"}, of{"read": 20, "write": 10, "slowdown": 1.5}, of{"read": 5, "slowdown": 2})
+	r := shares("tenant", []string{"web", "log"}, of{"read": 20, "write": 10, "slowdown": 1.5},
+		of{"read": 5, "slowdown": 2})
 	r.Set("fairness.progress", 0.9)
 	f := partFigures([]Run{{Result: r}})
-	if len(f) != 3 || f[0].Table == nil || f[1].Caption != "Read latency by tenant" || f[2].Caption != "Write latency by tenant" || f[1].Wide || f[1].Note != "Fairness: 0.90 of progress (Jain)." || f[2].Note != "" {
+	if len(f) != 3 || f[0].Table == nil || f[1].Caption != "Read latency by tenant" ||
+		f[2].Caption != "Write latency by tenant" || f[1].Wide || f[1].Note != "Fairness: 0.90 of progress (Jain)." ||
+		f[2].Note != "" {
 		t.Fatalf("%d figures, %+v", len(f), f)
 	}
 	var rows []string
@@ -148,22 +157,26 @@ func TestPartsPage(t *testing.T) {
 		}
 		rows = append(rows, strings.Join(cells, "|"))
 	}
-	want := "web|read|20|200|819 KB/s|120 us||320 us||920 us|1.500\n|write|10|100|410 KB/s|110 us||310 us||910 us|\nlog|read|5|50.0|205 KB/s|105 us||305 us||905 us|2.000"
+	want := "web|read|20|200|819 KB/s|120 us||320 us||920 us|1.500\n|write|10|100|410 KB/s|110 us||310 us||910 " +
+		"us|\nlog|read|5|50.0|205 KB/s|105 us||305 us||905 us|2.000"
 	if got := strings.Join(rows, "\n"); got != want || f[0].Table.Caption != "Tenants" || len(f[0].Table.Head) != 11 {
 		t.Errorf("%s\nnot\n%s", got, want)
 	}
 	r = shares("volume", nil, of{"read": 20}, of{"read": 5})
-	if f = partFigures([]Run{{Result: r}}); len(f) != 2 || f[1].Caption != "Latency by volume" || !f[1].Wide || f[1].Note != "" || len(f[0].Table.Head) != 10 {
+	if f = partFigures([]Run{{Result: r}}); len(f) != 2 || f[1].Caption != "Latency by volume" || !f[1].Wide ||
+		f[1].Note != "" || len(f[0].Table.Head) != 10 {
 		t.Errorf("%+v", f)
 	}
 	many := make([]of, mostPagedParts+3)
 	for i := range many {
 		many[i] = of{"read": float64(100 - i)}
 	}
-	if f = partFigures([]Run{{Result: shares("volume", nil, many...)}}); f[1].Note != "The 32 with most requests; result.json has 3 more." || len(f[0].Table.Rows) != mostPagedParts {
+	if f = partFigures([]Run{{Result: shares("volume", nil, many...)}}); f[1].Note !=
+		"The 32 with most requests; result.json has 3 more." || len(f[0].Table.Rows) != mostPagedParts {
 		t.Errorf("%d rows, %q", len(f[0].Table.Rows), f[1].Note)
 	}
-	a, b := shares("tenant", []string{"web", "log"}, of{"read": 20}, of{"read": 5}), shares("tenant", []string{"web", "log"}, of{"read": 10}, of{"read": 5})
+	a, b := shares("tenant", []string{"web", "log"}, of{"read": 20}, of{"read": 5}),
+		shares("tenant", []string{"web", "log"}, of{"read": 10}, of{"read": 5})
 	f = partFigures([]Run{{Result: a, Path: "a"}, {Result: b, Path: "b"}})
 	if len(f) != 1 || f[0].Table.Caption != "Tenants" || f[0].Table.Rows[0][0].Text != "web: read.latency.mean" {
 		t.Fatalf("%+v", f)
@@ -180,7 +193,8 @@ func TestFlowGroups(t *testing.T) {
 		r.Set(fmt.Sprintf("flows[%d].count", i), n)
 	}
 	run := Run{Result: r}
-	for most, want := range map[int]string{9: "flows[0]. flows[2]. flows[3]., 0 left", 3: "flows[0]. flows[2]. flows[3]., 0 left", 2: "flows[0]. flows[2]., 1 left"} {
+	for most, want := range map[int]string{9: "flows[0]. flows[2]. flows[3]., 0 left",
+		3: "flows[0]. flows[2]. flows[3]., 0 left", 2: "flows[0]. flows[2]., 1 left"} {
 		list, left := run.flowGroups(most)
 		var names []string
 		for _, p := range list {

@@ -203,7 +203,8 @@ func TestTwoValues(t *testing.T) {
 	}
 }
 
-// TestLargestFirst: parts of a whole are told as shares of it, the largest first and of equal ones the first, without what rounds to nothing.
+// TestLargestFirst: parts of a whole are told as shares of it, the largest first and of equal ones the first, without
+// what rounds to nothing.
 func TestLargestFirst(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	for want, v := range map[string][]float64{

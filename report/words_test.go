@@ -19,20 +19,24 @@ import (
 var rewords = flag.Bool("words", false, "write testdata/words anew")
 
 var (
-	wordless = regexp.MustCompile(`(?s)<(style|script|defs)\b.*?</(style|script|defs)>|<div class="slim">.*?</svg>\s*</div>`)
-	picture  = regexp.MustCompile(`(?s)<svg\b.*?</svg>`)
-	marked   = regexp.MustCompile(`(?s)<title>.*?</title>`)
-	inline   = regexp.MustCompile(`</?(b|i|em|strong|code|span|small|wbr|a|tspan)\b[^>]*>|<t[dh]\b[^>]*>|</?t(able|head|body|foot)>`)
-	tag      = regexp.MustCompile(`<[^>]*>`)
+	wordless = regexp.MustCompile(
+		`(?s)<(style|script|defs)\b.*?</(style|script|defs)>|<div class="slim">.*?</svg>\s*</div>`)
+	picture = regexp.MustCompile(`(?s)<svg\b.*?</svg>`)
+	marked  = regexp.MustCompile(`(?s)<title>.*?</title>`)
+	inline  = regexp.MustCompile(
+		`</?(b|i|em|strong|code|span|small|wbr|a|tspan)\b[^>]*>|<t[dh]\b[^>]*>|</?t(able|head|body|foot)>`)
+	tag = regexp.MustCompile(`<[^>]*>`)
 )
 
-// What is kept of what a page has much of: words of a chart's marks, the first and the last among them, and rows of the table of all metrics.
+// What is kept of what a page has much of: words of a chart's marks, the first and the last among them, and rows of
+// the table of all metrics.
 const (
 	keptMarks   = 6
 	keptMetrics = 5
 )
 
-// words are what a reader finds in a page: a line for each place and for each row of a table, and one for all labels of a chart, before what it says of some of its marks.
+// words are what a reader finds in a page: a line for each place and for each row of a table, and one for all labels
+// of a chart, before what it says of some of its marks.
 func words(page string) string {
 	page = wordless.ReplaceAllString(page, "")
 	page = picture.ReplaceAllStringFunc(page, func(svg string) string {
@@ -75,7 +79,8 @@ func (p plainly) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// TestWords holds the words of pages and of tables: titles, notes, rows, and what charts say of some of their marks. What changes there is read, line by line, before it is kept.
+// TestWords holds the words of pages and of tables: titles, notes, rows, and what charts say of some of their marks.
+// What changes there is read, line by line, before it is kept.
 func TestWords(t *testing.T) {
 	cluster := func(label string) Run { return Run{Result: clusterResult(), Label: label} }
 	sweep := func(axes ...string) func(io.Writer) error {
@@ -131,15 +136,20 @@ func TestWords(t *testing.T) {
 			}
 			return WriteHTML(w, tenants("web", "log"))
 		},
-		"tenants-side-by-side": func(w io.Writer) error { return WriteHTML(w, tenants("web", "log"), tenants("mail", "log")) },
-		"sweep":                sweep("ssd.over_provisioning=5%..30%:+5%"),
-		"grid":                 sweep("ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", "ssd.cache.capacity=4MiB,8MiB"),
-		"shades":               sweep("ssd.over_provisioning=7%,14%", "ssd.timing.read_latency=10us..80us:+10us"),
+		"tenants-side-by-side": func(w io.Writer) error {
+			return WriteHTML(w, tenants("web", "log"),
+				tenants("mail", "log"))
+		},
+		"sweep": sweep("ssd.over_provisioning=5%..30%:+5%"),
+		"grid": sweep("ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random",
+			"ssd.cache.capacity=4MiB,8MiB"),
+		"shades": sweep("ssd.over_provisioning=7%,14%", "ssd.timing.read_latency=10us..80us:+10us"),
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		golden.File(t, filepath.Join("testdata", "words", name+".txt"), []byte(words(b.String())), *rewords, "go test ./report -run TestWords -words, and read what changes")
+		golden.File(t, filepath.Join("testdata", "words", name+".txt"), []byte(words(b.String())), *rewords,
+			"go test ./report -run TestWords -words, and read what changes")
 	}
 }

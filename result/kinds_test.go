@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
 )
 
-// TestSetAgain: what is set again replaces what was there; what is dropped is gone; and a part without a name is told by its number.
+// TestSetAgain: what is set again replaces what was there; what is dropped is gone; and a part without a name is told
+// by its number.
 func TestSetAgain(t *testing.T) {
 	r := result.New(trial.Vocabulary(), "d", 1, "test")
 	for v := range 2 {
@@ -31,7 +32,8 @@ func TestSetAgain(t *testing.T) {
 	if m, ok := r.Metric("read.iops"); len(r.Metrics) != 2 || !ok || m.Value != 1 {
 		t.Errorf("%+v", r.Metrics)
 	}
-	if len(r.Series) != 1 || r.Series[0].V[0] != 1 || len(r.Histograms) != 2 || r.Histograms[0].H.Count() != 2 || len(r.Matrices) != 1 || r.Matrices[0].V[0][0] != 1 {
+	if len(r.Series) != 1 || r.Series[0].V[0] != 1 || len(r.Histograms) != 2 || r.Histograms[0].H.Count() != 2 ||
+		len(r.Matrices) != 1 || r.Matrices[0].V[0][0] != 1 {
 		t.Errorf("%+v, %+v, %+v", r.Series, r.Histograms, r.Matrices)
 	}
 	r.DropHistogram("read.latency")
@@ -45,10 +47,19 @@ func TestSetAgain(t *testing.T) {
 		}
 	}
 	for what, f := range map[string]func(){
-		"a name that there is not":       func() { r.Set("read.iopses", 1) },
-		"2 times and 1 values":           func() { r.PutSeries(result.Series{Name: "snis.conv_c", T: []float64{0, 1}, V: []float64{1}}) },
-		"a row of 1 value, of 2 columns": func() { r.SetMatrix("snis.error", []string{"a"}, []string{"b", "c"}, [][]float64{{1}}) },
-		"a label of 2 rows, and 1 row":   func() { r.SetMatrix("snis.error", []string{"a", "b"}, []string{"b"}, [][]float64{{1}}) },
+		"a name that there is not": func() { r.Set("read.iopses", 1) },
+		"2 times and 1 values": func() {
+			r.PutSeries(result.Series{Name: "snis.conv_c", T: []float64{0, 1},
+				V: []float64{1}})
+		},
+		"a row of 1 value, of 2 columns": func() {
+			r.SetMatrix("snis.error", []string{"a"}, []string{"b", "c"},
+				[][]float64{{1}})
+		},
+		"a label of 2 rows, and 1 row": func() {
+			r.SetMatrix("snis.error", []string{"a", "b"}, []string{"b"},
+				[][]float64{{1}})
+		},
 	} {
 		func() {
 			defer func() {
@@ -61,7 +72,8 @@ func TestSetAgain(t *testing.T) {
 	}
 }
 
-// TestNamesOfFiles: a file that is not written to its end yet is found by its process, in a folder whose name has the signs of a pattern too, and long names are cut at a character.
+// TestNamesOfFiles: a file that is not written to its end yet is found by its process, in a folder whose name has the
+// signs of a pattern too, and long names are cut at a character.
 func TestNamesOfFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("names hold no signs of patterns there")
@@ -84,7 +96,8 @@ func TestNamesOfFiles(t *testing.T) {
 	if got := result.Temporary(long); !strings.HasPrefix(got, ".farflash-"+strings.Repeat("ä", 32)+"-") {
 		t.Errorf("%s", got)
 	}
-	if got := result.Temporary(strings.Repeat("a", 64)); !strings.HasPrefix(got, ".farflash-"+strings.Repeat("a", 64)+"-") {
+	if got := result.Temporary(strings.Repeat("a", 64)); !strings.HasPrefix(got,
+		".farflash-"+strings.Repeat("a", 64)+"-") {
 		t.Errorf("%s", got)
 	}
 	name := filepath.Join(dir, "below", "x")
@@ -104,7 +117,8 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveTheirFile: an error of a file's text has the file's name, line and column before it, and is still what it was.
+// TestMistakesHaveTheirFile: an error of a file's text has the file's name, line and column before it, and is still
+// what it was.
 func TestMistakesHaveTheirFile(t *testing.T) {
 	var v struct{ A int }
 	if err := result.DecodeFile("a.json", []byte("{\"A\": 1}"), &v); err != nil || v.A != 1 {
@@ -112,7 +126,8 @@ func TestMistakesHaveTheirFile(t *testing.T) {
 	}
 	err := result.DecodeFile("a.json", []byte("{\n \"A\": x}"), &v)
 	var d *result.DecodeError
-	if err == nil || !strings.HasPrefix(err.Error(), "a.json:2:7: ") || !errors.As(err, &d) || d.Line != 2 || d.Column != 7 || !errors.Is(d, d.Err) {
+	if err == nil || !strings.HasPrefix(err.Error(), "a.json:2:7: ") || !errors.As(err, &d) || d.Line != 2 ||
+		d.Column != 7 || !errors.Is(d, d.Err) {
 		t.Errorf("%v", err)
 	}
 	for m, want := range map[result.Machine]string{
@@ -128,10 +143,12 @@ func TestMistakesHaveTheirFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &result.Result{Metrics: []result.Metric{{Name: "read.count", Value: 9, Unit: "us"}}}
-	if _, err := c.Value(r); err == nil || err.Error() != `condition "read.count>5": read.count is in "us" in this result, "count" was expected` {
+	if _, err := c.Value(r); err == nil ||
+		err.Error() != `condition "read.count>5": read.count is in "us" in this result, "count" was expected` {
 		t.Error(err)
 	}
-	if _, err := result.ParseCondition(trial.Vocabulary().Metrics, "read.count>5us"); err == nil || !strings.Contains(err.Error(), `read.count is in plain numbers: `) {
+	if _, err := result.ParseCondition(trial.Vocabulary().Metrics, "read.count>5us"); err == nil ||
+		!strings.Contains(err.Error(), `read.count is in plain numbers: `) {
 		t.Error(err)
 	}
 }

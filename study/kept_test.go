@@ -190,11 +190,14 @@ func TestSearchesBegunAtOnce(t *testing.T) {
 	}
 }
 
-// TestManifestsDiffer: what keeps a folder from being gone on with is said, each thing that decides a study in its turn.
+// TestManifestsDiffer: what keeps a folder from being gone on with is said, each thing that decides a study in its
+// turn.
 func TestManifestsDiffer(t *testing.T) {
 	sweep := func(change func(*manifest)) *manifest {
-		m := &manifest{Schema: "farflash/sweep/1", Seed: 1, Reps: 3, Program: "a", Axes: []Axis{{Path: "x", Values: []string{"1", "2"}}, {Path: "y", Values: []string{"3"}}},
-			Points: []manifestPoint{{Label: "one", Digest: "0123456789abcdef"}, {Label: "two", Digest: "fedcba9876543210"}}}
+		m := &manifest{Schema: "farflash/sweep/1", Seed: 1, Reps: 3, Program: "a",
+			Axes: []Axis{{Path: "x", Values: []string{"1", "2"}}, {Path: "y", Values: []string{"3"}}},
+			Points: []manifestPoint{{Label: "one", Digest: "0123456789abcdef"},
+				{Label: "two", Digest: "fedcba9876543210"}}}
 		if change != nil {
 			change(m)
 		}
@@ -240,25 +243,30 @@ func TestManifestsDiffer(t *testing.T) {
 	}
 }
 
-// TestSweepInWords: an axis is told with its values, of many the first and the last; a metric has a knee only along numbers that rise.
+// TestSweepInWords: an axis is told with its values, of many the first and the last; a metric has a knee only along
+// numbers that rise.
 func TestSweepInWords(t *testing.T) {
-	c := &Curves{Axes: []Axis{{Path: "a", Values: []string{"1", "2"}}, {Path: "b", Values: []string{"1", "2", "3", "4", "5", "6", "7"}}}}
+	c := &Curves{Axes: []Axis{{Path: "a", Values: []string{"1", "2"}},
+		{Path: "b", Values: []string{"1", "2", "3", "4", "5", "6", "7"}}}}
 	if got := c.Describe(); got != "a over 1, 2; b over 1, 2, 3, ..., 7 (7)" {
 		t.Error(got)
 	}
 	bend := func(x float64) float64 { return max(0, x-5) }
 	for name, c := range map[string]*Curves{
-		"falling":     curve(false, 0, []float64{9, 8, 7, 6, 5, 4, 3, 2, 1}, bend),
-		"twice":       curve(false, 0, []float64{1, 2, 3, 4, 5, 5, 6, 7, 8}, bend),
-		"two axes":    {Axes: make([]Axis, 2), Points: make([]PointSummary, 20)},
-		"words":       {Axes: []Axis{{Values: []string{"a", "b", "c", "d", "e", "f", "g"}}}, Points: make([]PointSummary, 7)},
-		"a point too": {Axes: []Axis{{Values: []string{"1", "2", "3", "4", "5", "6"}}}, Points: make([]PointSummary, 7)},
+		"falling":  curve(false, 0, []float64{9, 8, 7, 6, 5, 4, 3, 2, 1}, bend),
+		"twice":    curve(false, 0, []float64{1, 2, 3, 4, 5, 5, 6, 7, 8}, bend),
+		"two axes": {Axes: make([]Axis, 2), Points: make([]PointSummary, 20)},
+		"words": {Axes: []Axis{{Values: []string{"a", "b", "c", "d", "e", "f", "g"}}},
+			Points: make([]PointSummary, 7)},
+		"a point too": {Axes: []Axis{{Values: []string{"1", "2", "3", "4", "5", "6"}}},
+			Points: make([]PointSummary, 7)},
 	} {
 		if k := c.Knees([]string{"m"}); k != nil {
 			t.Errorf("%s: %v", name, k)
 		}
 	}
-	if k := curve(false, 0, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, bend).Knees([]string{"m"}); len(k) != 1 || k[0].At != "5" {
+	if k := curve(false, 0, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, bend).Knees([]string{"m"}); len(k) != 1 ||
+		k[0].At != "5" {
 		t.Errorf("rising: %v", k)
 	}
 }

@@ -92,7 +92,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitLeavesTheRest holds that a source is not read on behind the first record that comes too late: it may be a pipe, or broken there.
+// TestLimitLeavesTheRest holds that a source is not read on behind the first record that comes too late: it may be a
+// pipe, or broken there.
 func TestLimitLeavesTheRest(t *testing.T) {
 	src := Limit(&failing{Slice([]Record{{Time: 1}, {Time: 3}}), errors.New("read on")}, 0, 3)
 	var r Record
@@ -109,19 +110,25 @@ func TestLimitLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestFlushed: a flush of the same volume stands behind every third write, at its time; what is no write does not count.
+// TestFlushed: a flush of the same volume stands behind every third write, at its time; what is no write does not
+// count.
 func TestFlushed(t *testing.T) {
 	var records []Record
-	for i, op := range []block.Op{block.Write, block.Read, block.Write, block.Flush, block.Write, block.Trim, block.Write, block.Write, block.Write, block.Write} {
-		records = append(records, Record{Time: units.Duration(10 * i), Response: 5, Offset: 4096 * int64(i), Size: 4096, Volume: uint32(i), Op: op})
+	for i, op := range []block.Op{block.Write, block.Read, block.Write, block.Flush, block.Write, block.Trim,
+		block.Write, block.Write, block.Write, block.Write} {
+		records = append(records,
+			Record{Time: units.Duration(10 * i), Response: 5, Offset: 4096 * int64(i), Size: 4096, Volume: uint32(i),
+				Op: op})
 	}
-	want := slices.Concat(records[:5], []Record{{Time: 40, Response: NoResponse, Volume: 4, Op: block.Flush}}, records[5:9], []Record{{Time: 80, Response: NoResponse, Volume: 8, Op: block.Flush}}, records[9:])
+	want := slices.Concat(records[:5], []Record{{Time: 40, Response: NoResponse, Volume: 4, Op: block.Flush}},
+		records[5:9], []Record{{Time: 80, Response: NoResponse, Volume: 8, Op: block.Flush}}, records[9:])
 	got, err := Collect(Flushed(Slice(records), 3))
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n%+v\nnot\n%+v", err, got, want)
 	}
 	broken := errors.New("broken")
-	if got, err := Collect(Flushed(&failing{Slice(records[:1]), broken}, 1)); err != broken || len(got) != 2 || got[1].Op != block.Flush {
+	if got, err := Collect(Flushed(&failing{Slice(records[:1]), broken}, 1)); err != broken || len(got) != 2 ||
+		got[1].Op != block.Flush {
 		t.Errorf("%v, %+v", err, got)
 	}
 }

@@ -358,7 +358,8 @@ func TestTimelineCluster(t *testing.T) {
 
 // TestTimelineUpdates: gateways that only write receive data as well when they update a part of a chunk under a code.
 func TestTimelineUpdates(t *testing.T) {
-	s, err := trialtest.Parse("object_cluster: {protocol: chain, code: {data: 2}, update: {share: 100%, size: 512B}}\nmeasure: {until: 3ms}\n")
+	s, err := trialtest.Parse(
+		"object_cluster: {protocol: chain, code: {data: 2}, update: {share: 100%, size: 512B}}\nmeasure: {until: 3ms}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,8 +48,8 @@ func (c *CompletionQueue) Poll(out []Completion) int {
 	return n
 }
 
-// Arm requests one event: at the next completion or, if solicited is set, at the next one that is solicited or failed. It
-// reports whether completions are already queued; those trigger no event.
+// Arm requests one event: at the next completion or, if solicited is set, at the next one that is solicited or
+// failed. It reports whether completions are already queued; those trigger no event.
 func (c *CompletionQueue) Arm(solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,8 +66,8 @@ func TestAnatomy(t *testing.T) {
 	}
 }
 
-// TestAnatomyOfOverload: the time of all requests together may exceed the clock's 106 days, as it does where millions of
-// requests wait for seconds.
+// TestAnatomyOfOverload: the time of all requests together may exceed the clock's 106 days, as it does where millions
+// of requests wait for seconds.
 func TestAnatomyOfOverload(t *testing.T) {
 	var a, b cosim.Anatomy
 	for range 3 {

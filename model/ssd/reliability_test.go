@@ -86,7 +86,8 @@ func TestRetryBreakdown(t *testing.T) {
 	b := &s.Breakdown[block.Read]
 	senses := units.Duration(n + s.Errors.Retries)
 	if b.Array != units.TotalOf(senses*(tm.Read[0]+tm.ReadyBusy)) ||
-		b.Transfer != units.TotalOf(senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096))) || b.Backlog.Sign() != 0 ||
+		b.Transfer != units.TotalOf(senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096))) ||
+		b.Backlog.Sign() != 0 ||
 		s.Errors.Retries == 0 || s.Reads != uint64(senses) {
 		t.Errorf("%d tries of %d reads: array %v, channel %v, other %v", s.Errors.Retries, n, b.Array, b.Transfer,
 			b.Backlog)

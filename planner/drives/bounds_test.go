@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/scenario/shape"
 )
 
 // TestLimits holds what a plan may say, from both sides of each bound; each key replaces a line of the same key.
@@ -21,48 +21,92 @@ func TestLimits(t *testing.T) {
 	}
 	plain := func(more string) string { return more + "\n" + group("count: 1") }
 	for _, c := range []struct{ text, want string }{
-		{plain("review: 30d"), ""}, {plain("review: 29d"), "review: 29d is too often; workloads may move every month, 30d, or more rarely"},
-		{plain("effective: {reduction: 0.5}"), ""}, {plain("effective: {reduction: 0}"), "effective.reduction: 0 is not possible; it is the bytes that users keep over the bytes stored, 1 for none"},
-		{plain("effective: {replication: 1}"), ""}, {plain("effective: {replication: 0.9}"), "effective.replication: 0.9 copies are not possible; write 1 or more"},
-		{plain("search: {steps: 0}"), ""}, {plain("search: {steps: -1}"), "search.steps: -1 is not possible; write 0 or more"},
-		{plain("search: {climb: 0}"), ""}, {plain("search: {climb: -1}"), "search.climb: -1 is not possible; write 0 or more"},
+		{plain("review: 30d"), ""},
+		{plain("review: 29d"), "review: 29d is too often; workloads may move every month, 30d, or more rarely"},
+		{plain("effective: {reduction: 0.5}"), ""},
+		{plain("effective: {reduction: 0}"),
+			"effective.reduction: 0 is not possible; it is the bytes that users keep over the bytes stored, 1 for none"},
+		{plain("effective: {replication: 1}"), ""},
+		{plain("effective: {replication: 0.9}"), "effective.replication: 0.9 copies are not possible; write 1 or more"},
+		{plain("search: {steps: 0}"), ""},
+		{plain("search: {steps: -1}"), "search.steps: -1 is not possible; write 0 or more"},
+		{plain("search: {climb: 0}"), ""},
+		{plain("search: {climb: -1}"), "search.climb: -1 is not possible; write 0 or more"},
 		{plain("objective: calendar\nmode: paper"), "objective: mode: paper needs objective: paper"},
-		{plain("weights: {}\nalgorithm: min-rate"), "weights: min-rate does not use it; leave it out, or choose mintco-perf"},
+		{plain("weights: {}\nalgorithm: min-rate"),
+			"weights: min-rate does not use it; leave it out, or choose mintco-perf"},
 		{plain("zones: {switch: 50%}\nalgorithm: min-rate"), "zones"},
 		{group("count: 0"), "write either count, for drives that are there, or up_to, for drives that may be bought"},
 		{group("count: -1"), "count: -1 is not possible; a count is 0 or more"},
 		{group("count: 1, up_to: 1"), "write either count"},
 		{group("up_to: -1"), "up_to: -1 is not possible; a count is 0 or more"},
-		{group("up_to: 2, owned: true"), "owned: owned drives are already there; write count in place of up_to"}, {group("count: 2, owned: true"), ""},
+		{group("up_to: 2, owned: true"), "owned: owned drives are already there; write count in place of up_to"},
+		{group("count: 2, owned: true"), ""},
 		{group("count: 1000001"), "count: 1000001 drives are too many; a plan has at most 1000000"},
-		{group("count: 1, afr: 100%"), ""}, {group("count: 1, afr: 101%"), "afr: it is above 100%; write the share of drives that fail in a year, at most 100%"},
-		{group("count: 1, duty: 100%"), ""}, {group("count: 1, duty: 101%"), "duty: it is above 100%; a drive is active for at most all of the time"},
-		{group("count: 1, write_share: 101%"), "write_share: 101% is above 100%; write the share of I/Os that write, at most 100%"},
-		{group("count: 1, write_share: 50%"), "write_share: each workload's own write_share counts, against the ratings for reads and writes; leave it out, or choose mode: paper"},
-		{group("count: 1, spare: 90%"), ""}, {group("count: 1, spare: 91%"), "spare: 91% is not possible; at most 90% of a drive may be left unused"},
-		{group("count: 1, worn: 99%"), ""}, {group("count: 1, worn: 100%"), "worn: a drive that is worn out takes no workload; write less than 100%"},
-		{group("count: 1, read_iops: 0"), ""}, {group("count: 1, read_iops: -1"), "read_iops: the value is not possible; write 0 or more"}, {group("count: 1, write_iops: -1"), "write_iops: the value is not possible"},
-		{group("count: 1, active_w: -1"), "active_w: the value is not possible"}, {group("count: 1, idle_w: -1"), "idle_w: the value is not possible"}, {group("count: 1, tbw: -1"), "tbw: the value is not possible"},
-		{group("count: 1, rated_waf: 1"), ""}, {group("count: 1, rated_waf: 0.9"), "rated_waf: a write amplification of 0.9 is not possible; write 1 or more"},
+		{group("count: 1, afr: 100%"), ""},
+		{group("count: 1, afr: 101%"),
+			"afr: it is above 100%; write the share of drives that fail in a year, at most 100%"},
+		{group("count: 1, duty: 100%"), ""},
+		{group("count: 1, duty: 101%"), "duty: it is above 100%; a drive is active for at most all of the time"},
+		{group("count: 1, write_share: 101%"),
+			"write_share: 101% is above 100%; write the share of I/Os that write, at most 100%"},
+		{group("count: 1, write_share: 50%"),
+			"write_share: each workload's own write_share counts, against the ratings for reads and writes; leave it " +
+				"out, or choose mode: paper"},
+		{group("count: 1, spare: 90%"), ""},
+		{group("count: 1, spare: 91%"), "spare: 91% is not possible; at most 90% of a drive may be left unused"},
+		{group("count: 1, worn: 99%"), ""},
+		{group("count: 1, worn: 100%"), "worn: a drive that is worn out takes no workload; write less than 100%"},
+		{group("count: 1, read_iops: 0"), ""},
+		{group("count: 1, read_iops: -1"), "read_iops: the value is not possible; write 0 or more"},
+		{group("count: 1, write_iops: -1"), "write_iops: the value is not possible"},
+		{group("count: 1, active_w: -1"), "active_w: the value is not possible"},
+		{group("count: 1, idle_w: -1"), "idle_w: the value is not possible"},
+		{group("count: 1, tbw: -1"), "tbw: the value is not possible"},
+		{group("count: 1, rated_waf: 1"), ""},
+		{group("count: 1, rated_waf: 0.9"), "rated_waf: a write amplification of 0.9 is not possible; write 1 or more"},
 		{group("count: 1, latency: {}"), "latency: latency has either points or simulate; write one of the two"},
-		{group("count: 1, array: {kind: raid5, drives: -1}"), "array.drives: -1 is not possible; an array has at least one drive"},
-		{group("count: 1, array: {kind: raid5, drives: 4, data: 2}"), "array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
-		{group("count: 1, array: {kind: raid5, drives: 4, parity: 2}"), "array.parity: the parity of raid5 is fixed; leave it out, or choose ec or replication"},
+		{group("count: 1, array: {kind: raid5, drives: -1}"),
+			"array.drives: -1 is not possible; an array has at least one drive"},
+		{group("count: 1, array: {kind: raid5, drives: 4, data: 2}"),
+			"array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
+		{group("count: 1, array: {kind: raid5, drives: 4, parity: 2}"),
+			"array.parity: the parity of raid5 is fixed; leave it out, or choose ec or replication"},
 		{group("count: 1, array: {kind: ec, drives: 6, data: 4, parity: 2}"), ""},
-		{group("count: 1, domains: [a]"), ""}, {group("count: 1, domains: [a/b]"), ""}, {group("count: 1, domains: ['']"), `domains[0]: "" is not the name of a domain`},
-		{group("count: 1, domains: [/a]"), `domains[0]: "/a" is not the name of a domain; write a name such as r1 or east/r1`}, {group("count: 1, domains: [a/]"), `domains[0]: "a/" is not the name of a domain`},
-		{"apart_by: zone\n" + group("count: 1"), "domains: apart_by: zone needs the zone of these drives; write domains such as [east/r1, west/r1]"},
+		{group("count: 1, domains: [a]"), ""}, {group("count: 1, domains: [a/b]"), ""},
+		{group("count: 1, domains: ['']"), `domains[0]: "" is not the name of a domain`},
+		{group("count: 1, domains: [/a]"),
+			`domains[0]: "/a" is not the name of a domain; write a name such as r1 or east/r1`},
+		{group("count: 1, domains: [a/]"), `domains[0]: "a/" is not the name of a domain`},
+		{"apart_by: zone\n" + group("count: 1"),
+			"domains: apart_by: zone needs the zone of these drives; write domains such as [east/r1, west/r1]"},
 		{group("count: 1, waf: {}"), "waf: write amplification comes from exactly one of random"},
-		{group("count: 1, waf: {constant: 1}"), ""}, {group("count: 1, waf: {constant: 0.9}"), "waf.constant: a write amplification of 0.9 is not possible"}, {group("count: 1, waf: {constant: 2, random: 3}"), "exactly one of"},
-		{group("count: 1, waf: {simulate: 16}"), ""}, {group("count: 1, waf: {simulate: 15}"), "waf.simulate: a drive of 15 blocks is not simulated; write 16 to 20000, such as 500"},
-		{group("count: 1, waf: {simulate: 20000}"), ""}, {group("count: 1, waf: {simulate: 20001}"), "waf.simulate: a drive of 20001 blocks is not simulated"}, {group("count: 1, waf: {simulate: -1}"), "waf.simulate: -1 blocks are not possible; write 0 or more"},
-		{group("count: 1, waf: {random: 1}"), ""}, {group("count: 1, waf: {random: 0.9}"), "waf.random: a write amplification of 0.9 is not possible"},
-		{group("count: 1, waf: {random: 3, sequential: 1}"), ""}, {group("count: 1, waf: {random: 3, sequential: 0.9}"), "waf.sequential: a write amplification of 0.9 is not possible"},
-		{group("count: 1, waf: {random: 3, sequential: 3}"), ""}, {group("count: 1, waf: {random: 3, sequential: 3.1}"), "waf.sequential: sequential writes are amplified by 3.1, more than random ones, by 3; write at most the value of random"},
-		{group("count: 1, waf: {random: 3, turn: 99%}"), ""}, {group("count: 1, waf: {random: 3, turn: 100%}"), "waf.turn: 100% is not possible; write less than 100%"},
-		{strings.Replace(group("count: 1"), "name: w", "name: ''", 1), "workloads.list[0]: the workload has no name; give it one"},
-		{strings.Replace(group("count: 1"), "}]}", "}, {name: w, write_gb_per_day: 1, working_set_gb: 1}]}", 1), `workloads.list[1].name: two workloads are named "w"; give each its own name`},
-		{strings.Replace(group("count: 1"), "{list", "{file: w.csv, list", 1), "workloads are either a CSV file or a list; write one of the two"},
+		{group("count: 1, waf: {constant: 1}"), ""},
+		{group("count: 1, waf: {constant: 0.9}"), "waf.constant: a write amplification of 0.9 is not possible"},
+		{group("count: 1, waf: {constant: 2, random: 3}"), "exactly one of"},
+		{group("count: 1, waf: {simulate: 16}"), ""},
+		{group("count: 1, waf: {simulate: 15}"),
+			"waf.simulate: a drive of 15 blocks is not simulated; write 16 to 20000, such as 500"},
+		{group("count: 1, waf: {simulate: 20000}"), ""},
+		{group("count: 1, waf: {simulate: 20001}"), "waf.simulate: a drive of 20001 blocks is not simulated"},
+		{group("count: 1, waf: {simulate: -1}"), "waf.simulate: -1 blocks are not possible; write 0 or more"},
+		{group("count: 1, waf: {random: 1}"), ""},
+		{group("count: 1, waf: {random: 0.9}"), "waf.random: a write amplification of 0.9 is not possible"},
+		{group("count: 1, waf: {random: 3, sequential: 1}"), ""},
+		{group("count: 1, waf: {random: 3, sequential: 0.9}"),
+			"waf.sequential: a write amplification of 0.9 is not possible"},
+		{group("count: 1, waf: {random: 3, sequential: 3}"), ""},
+		{group("count: 1, waf: {random: 3, sequential: 3.1}"),
+			"waf.sequential: sequential writes are amplified by 3.1, more than random ones, by 3; write at most the " +
+				"value of random"},
+		{group("count: 1, waf: {random: 3, turn: 99%}"), ""},
+		{group("count: 1, waf: {random: 3, turn: 100%}"), "waf.turn: 100% is not possible; write less than 100%"},
+		{strings.Replace(group("count: 1"), "name: w", "name: ''", 1),
+			"workloads.list[0]: the workload has no name; give it one"},
+		{strings.Replace(group("count: 1"), "}]}", "}, {name: w, write_gb_per_day: 1, working_set_gb: 1}]}", 1),
+			`workloads.list[1].name: two workloads are named "w"; give each its own name`},
+		{strings.Replace(group("count: 1"), "{list", "{file: w.csv, list", 1),
+			"workloads are either a CSV file or a list; write one of the two"},
 	} {
 		_, err := Load(shape.Source{File: "plan.yaml", Text: []byte(c.text)}, nil)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -73,7 +117,8 @@ func TestLimits(t *testing.T) {
 
 // TestReadMix: points of write amplification have two columns, below a header or none, as shares or per cent.
 func TestReadMix(t *testing.T) {
-	for text, want := range map[string]float64{"0,4\n1,2\n": 3, "sequential,waf\n0%, 4\n 100 % ,2\n": 3, "# a comment\n0,3\n1,3\n": 3} {
+	for text, want := range map[string]float64{"0,4\n1,2\n": 3, "sequential,waf\n0%, 4\n 100 % ,2\n": 3,
+		"# a comment\n0,3\n1,3\n": 3} {
 		m, err := readMix(strings.NewReader(text), "m.csv")
 		if err != nil || math.Abs(m.At(0.5)-want) > 1e-9 {
 			t.Errorf("%q: %v", text, err)
@@ -103,8 +148,10 @@ func TestUnserved(t *testing.T) {
 		want            string
 	}{
 		{0, 3, nil, ""}, {0, 3, []Move{moved}, ""}, {2, 3, []Move{moved}, "2 of 5 workloads have no drive; add drives"},
-		{2, 3, []Move{lost, moved, lost}, "2 workloads have no drive, and 2 more lose theirs when it is worn out; add drives"},
-		{0, 3, []Move{moved, lost}, "1 workloads lose their drive when it is worn out; add drives (up_to), or choose drives with more endurance"},
+		{2, 3, []Move{lost, moved, lost},
+			"2 workloads have no drive, and 2 more lose theirs when it is worn out; add drives"},
+		{0, 3, []Move{moved, lost},
+			"1 workloads lose their drive when it is worn out; add drives (up_to), or choose drives with more endurance"},
 	} {
 		o := &Outcome{Moves: c.moves, Assessment: &tco.Assessment{Refused: c.refused, Placed: c.placed}}
 		if err := o.Unserved(); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
@@ -116,8 +163,11 @@ func TestUnserved(t *testing.T) {
 		horizon float64
 		want    string
 	}{
-		{tco.DriveState{Lifetime: 5}, 10, "unused"}, {tco.DriveState{Workloads: 1, Limited: true, Lifetime: 5}, 10, "endurance"}, {tco.DriveState{Workloads: 1, Lifetime: 5}, 10, "end of its last workload"},
-		{tco.DriveState{Workloads: 1, Lifetime: 10}, 10, "horizon"}, {tco.DriveState{Workloads: 1, Lifetime: 10}, 0, "end of its last workload"},
+		{tco.DriveState{Lifetime: 5}, 10, "unused"},
+		{tco.DriveState{Workloads: 1, Limited: true, Lifetime: 5}, 10, "endurance"},
+		{tco.DriveState{Workloads: 1, Lifetime: 5}, 10, "end of its last workload"},
+		{tco.DriveState{Workloads: 1, Lifetime: 10}, 10, "horizon"},
+		{tco.DriveState{Workloads: 1, Lifetime: 10}, 0, "end of its last workload"},
 	} {
 		if got := endsBy(&c.s, c.horizon); got != c.want {
 			t.Errorf("%+v within %v ends by %s", c.s, c.horizon, got)
@@ -125,15 +175,20 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestWilson: half of the interval of a share of 10, of 100 and of all, by Wilson's formula; and in words what was drawn.
+// TestWilson: half of the interval of a share of 10, of 100 and of all, by Wilson's formula; and in words what was
+// drawn.
 func TestWilson(t *testing.T) {
-	for _, c := range []struct{ share, n, want float64 }{{0.5, 10, 0.2634}, {0.5, 100, 0.0962}, {1, 10, 0.1388}, {0, 10, 0.1388}} {
+	for _, c := range []struct{ share, n, want float64 }{{0.5, 10, 0.2634}, {0.5, 100, 0.0962}, {1, 10, 0.1388},
+		{0, 10, 0.1388}} {
 		if got := wilson(c.share, c.n); math.Abs(got-c.want) > 1e-4 {
 			t.Errorf("of %v in %v: %v, not %v", c.share, c.n, got, c.want)
 		}
 	}
-	u := Uncertainty{Prices: []units.Fraction{0.9, 1.2}, WAF: []units.Fraction{0.5, 2}, Growth: []units.Change{-0.1, 0.2}, Estimates: true}
-	if got := u.Text(); got != "prices 90% to 120%, WAF 50% to 200%, growth per year -10% to 20% more, estimates over the range of other drives" {
+	u := Uncertainty{Prices: []units.Fraction{0.9, 1.2}, WAF: []units.Fraction{0.5, 2},
+		Growth: []units.Change{-0.1, 0.2}, Estimates: true}
+	if got := u.Text(); got !=
+		"prices 90% to 120%, WAF 50% to 200%, growth per year -10% to 20% more, estimates over the range of other "+
+			"drives" {
 		t.Error(got)
 	}
 	if got := (&Uncertainty{}).Text(); got != "" {
@@ -141,7 +196,8 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// TestMergedAuthors: of more authors than are told apart neighbours are one, which writes what both do, as sequentially as both together, and who has a trace stays alone.
+// TestMergedAuthors: of more authors than are told apart neighbours are one, which writes what both do, as
+// sequentially as both together, and who has a trace stays alone.
 func TestMergedAuthors(t *testing.T) {
 	var list []author
 	rate, space, sequential := 0.0, 0.0, 0.0
@@ -168,10 +224,12 @@ func TestMergedAuthors(t *testing.T) {
 	}
 }
 
-// TestTracesNamed: a workload has its file's name up to the first dot, and the whole of it if that is taken; a folder without a trace is refused.
+// TestTracesNamed: a workload has its file's name up to the first dot, and the whole of it if that is taken; a folder
+// without a trace is refused.
 func TestTracesNamed(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := FromTraces(dir, true, nil); err == nil || !strings.HasSuffix(err.Error(), "has no trace that a workload can be made from") {
+	if _, _, err := FromTraces(dir, true, nil); err == nil ||
+		!strings.HasSuffix(err.Error(), "has no trace that a workload can be made from") {
 		t.Error(err)
 	}
 	const text = "128166372003061629,hm,0,Write,0,4096,100\n128166972003061629,hm,0,Read,4096,4096,100\n"

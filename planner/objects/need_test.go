@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cluster"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // TestNeedLimits holds what may be needed, from both sides of each bound.
@@ -20,34 +20,66 @@ func TestNeedLimits(t *testing.T) {
 		want   string
 	}{
 		{func(*Need) {}, ""},
-		{func(n *Need) { n.Rate = 0 }, "rate: 0 is not possible; give the rate in chunks per second, such as 50000"}, {func(n *Need) { n.Rate = 1e9 }, ""}, {func(n *Need) { n.Rate = 1.001e9 }, "rate: 1.001e+09 is not possible"},
-		{func(n *Need) { n.Chunk = 1 }, ""}, {func(n *Need) { n.Chunk = 0 }, "chunk: 0B is not possible; use 1B to 1GiB"}, {func(n *Need) { n.Chunk = units.GiB + 1 }, "chunk: "},
-		{func(n *Need) { n.Reads, n.GetP99 = 1, units.Millisecond }, ""}, {func(n *Need) { n.Reads, n.GetP99 = 1.01, units.Millisecond }, "reads: 101% is not possible; use 0% to 100%"},
-		{func(n *Need) { n.Replicas = 0 }, "replicas: 0 are not possible; use 1 to 16"}, {func(n *Need) { n.Replicas = 17 }, "replicas: 17 are not possible"}, {func(n *Need) { n.Replicas = 16 }, ""},
-		{func(n *Need) { n.PutP99 = 0 }, "put_p99: 0s is not possible; give the limit of the 99th percentile of puts, such as 2ms"},
+		{func(n *Need) { n.Rate = 0 }, "rate: 0 is not possible; give the rate in chunks per second, such as 50000"},
+		{func(n *Need) { n.Rate = 1e9 }, ""}, {func(n *Need) { n.Rate = 1.001e9 }, "rate: 1.001e+09 is not possible"},
+		{func(n *Need) { n.Chunk = 1 }, ""},
+		{func(n *Need) { n.Chunk = 0 }, "chunk: 0B is not possible; use 1B to 1GiB"},
+		{func(n *Need) { n.Chunk = units.GiB + 1 }, "chunk: "},
+		{func(n *Need) { n.Reads, n.GetP99 = 1, units.Millisecond }, ""},
+		{func(n *Need) { n.Reads, n.GetP99 = 1.01, units.Millisecond }, "reads: 101% is not possible; use 0% to 100%"},
+		{func(n *Need) { n.Replicas = 0 }, "replicas: 0 are not possible; use 1 to 16"},
+		{func(n *Need) { n.Replicas = 17 }, "replicas: 17 are not possible"}, {func(n *Need) { n.Replicas = 16 }, ""},
+		{func(n *Need) { n.PutP99 = 0 },
+			"put_p99: 0s is not possible; give the limit of the 99th percentile of puts, such as 2ms"},
 		{func(n *Need) { n.Reads, n.PutP99, n.GetP99 = 1, 0, units.Millisecond }, ""},
 		{func(n *Need) { n.Reads, n.GetP99 = 0.5, -1 }, "get_p99: -1ps is not possible"},
-		{func(n *Need) { n.Reads = 1 }, "get_p99: all chunks are read; give the limit of the 99th percentile of gets, such as 2ms"}, {func(n *Need) { n.Reads = 0.5 }, ""},
+		{func(n *Need) { n.Reads = 1 },
+			"get_p99: all chunks are read; give the limit of the 99th percentile of gets, such as 2ms"},
+		{func(n *Need) { n.Reads = 0.5 }, ""},
 		{func(n *Need) { n.GetP99 = 1 }, "get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
-		{func(n *Need) { n.Capacity = -1 }, "capacity: -1B is not possible"}, {func(n *Need) { n.Capacity = 1 }, "drives[0].capacity: the cluster must store 1B, so state the capacity of slow, such as 4TB"},
+		{func(n *Need) { n.Capacity = -1 }, "capacity: -1B is not possible"},
+		{func(n *Need) { n.Capacity = 1 },
+			"drives[0].capacity: the cluster must store 1B, so state the capacity of slow, such as 4TB"},
 		{func(n *Need) { n.Survive = -1 }, "survive: -1 is not possible; give how many nodes may be down, such as 1"},
-		{func(n *Need) { n.Replicas, n.Survive = 3, 2 }, ""}, {func(n *Need) { n.Replicas, n.Survive = 3, 3 }, "survive: with 3 nodes down, chunks kept on 3 nodes are lost; use at most 2"},
-		{func(n *Need) { n.Replicas, n.Survive = 1, 1 }, "survive: with 1 nodes down, chunks kept on 1 node are lost; use at most 0"},
-		{func(n *Need) { n.Code.Data, n.Code.Parity, n.Survive = 4, 2, 3 }, "survive: a code of 4+2 pieces survives at most 2 nodes down"},
-		{func(n *Need) { n.Drives = nil }, "drives: there is no drive to choose from"}, {func(n *Need) { n.NICs = nil }, "nics: there is no NIC to choose from"},
-		{func(n *Need) { n.Drives[1].Name = "slow" }, `drives[1].name: "slow" is used twice; give each its own name`}, {func(n *Need) { n.NICs = append(n.NICs, n.NICs[0]) }, `nics[1].name: "10G" is used twice`},
-		{func(n *Need) { n.Drives[0].Rate = 0 }, "drives[0].rate: 0B/s is not possible; use a rate such as 400MiB/s"}, {func(n *Need) { n.NICs[0].Rate = 0 }, "nics[0].rate: 0bps is not possible; use a rate such as 25Gbps"},
-		{func(n *Need) { n.Drives[0].Watts = -1 }, "drives[0].watts: -1 is not possible; use watts such as 8"}, {func(n *Need) { n.NICs[0].Watts = 1e6 }, "nics[0].watts: 1e+06 is not possible; use watts such as 15"},
-		{func(n *Need) { n.Node.Watts = -1 }, "node.watts: -1 is not possible; use watts such as 120"}, {func(n *Need) { n.Node.Watts, n.Drives[0].Watts, n.NICs[0].Watts = 0, 0, 0 }, ""},
-		{func(n *Need) { n.Gateways.Count = -1 }, "gateways.count: -1 is not possible; use 0 (as many as nodes) or more"},
-		{func(n *Need) { n.Power.PUE = 1 }, ""}, {func(n *Need) { n.Power.PUE = 0.99 }, "power.pue: 0.99 is not possible; use 1 to 10"}, {func(n *Need) { n.Power.PUE = 10.1 }, "power.pue: 10.1 is not possible"},
-		{func(n *Need) { n.Power.Years = 100 }, ""}, {func(n *Need) { n.Power.Years = 101 }, "power.years: 101 is not possible; use 0 to 100"}, {func(n *Need) { n.Power.Years = -1 }, "power.years: -1 is not possible"},
-		{func(n *Need) { n.GroupSizes = []int{2} }, "group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"}, {func(n *Need) { n.GroupSizes = []int{3, 6, 3} }, "group_sizes[2]: 3 is listed twice"},
-		{func(n *Need) { n.Protocols = []cluster.Scheme{cluster.Chain, cluster.Chain} }, "protocols[1]: chain is listed twice"},
-		{func(n *Need) { n.Search.Chunks = 100 }, ""}, {func(n *Need) { n.Search.Chunks = 99 }, "search.chunks: 99 is not possible; use 100 or more, since the slowest hundredth decides"},
-		{func(n *Need) { n.Search.WarmUp = 0.9 }, ""}, {func(n *Need) { n.Search.WarmUp = 0.91 }, "search.warm_up: 91% leaves too little to measure; use at most 90%"},
-		{func(n *Need) { n.Search.Most = 1 }, ""}, {func(n *Need) { n.Search.Most = 0 }, "search.most: 0 is not possible; use 1 to 1048576 nodes"}, {func(n *Need) { n.Search.Most = 1<<20 + 1 }, "search.most: 1048577 is not possible"},
-		{func(n *Need) { n.Cluster.Repair.Streams *= 2 }, "cluster.repair: nothing is rebuilt, since no node is down; set survive, or leave it out"},
+		{func(n *Need) { n.Replicas, n.Survive = 3, 2 }, ""},
+		{func(n *Need) { n.Replicas, n.Survive = 3, 3 },
+			"survive: with 3 nodes down, chunks kept on 3 nodes are lost; use at most 2"},
+		{func(n *Need) { n.Replicas, n.Survive = 1, 1 },
+			"survive: with 1 nodes down, chunks kept on 1 node are lost; use at most 0"},
+		{func(n *Need) { n.Code.Data, n.Code.Parity, n.Survive = 4, 2, 3 },
+			"survive: a code of 4+2 pieces survives at most 2 nodes down"},
+		{func(n *Need) { n.Drives = nil }, "drives: there is no drive to choose from"},
+		{func(n *Need) { n.NICs = nil }, "nics: there is no NIC to choose from"},
+		{func(n *Need) { n.Drives[1].Name = "slow" }, `drives[1].name: "slow" is used twice; give each its own name`},
+		{func(n *Need) { n.NICs = append(n.NICs, n.NICs[0]) }, `nics[1].name: "10G" is used twice`},
+		{func(n *Need) { n.Drives[0].Rate = 0 }, "drives[0].rate: 0B/s is not possible; use a rate such as 400MiB/s"},
+		{func(n *Need) { n.NICs[0].Rate = 0 }, "nics[0].rate: 0bps is not possible; use a rate such as 25Gbps"},
+		{func(n *Need) { n.Drives[0].Watts = -1 }, "drives[0].watts: -1 is not possible; use watts such as 8"},
+		{func(n *Need) { n.NICs[0].Watts = 1e6 }, "nics[0].watts: 1e+06 is not possible; use watts such as 15"},
+		{func(n *Need) { n.Node.Watts = -1 }, "node.watts: -1 is not possible; use watts such as 120"},
+		{func(n *Need) { n.Node.Watts, n.Drives[0].Watts, n.NICs[0].Watts = 0, 0, 0 }, ""},
+		{func(n *Need) { n.Gateways.Count = -1 },
+			"gateways.count: -1 is not possible; use 0 (as many as nodes) or more"},
+		{func(n *Need) { n.Power.PUE = 1 }, ""},
+		{func(n *Need) { n.Power.PUE = 0.99 }, "power.pue: 0.99 is not possible; use 1 to 10"},
+		{func(n *Need) { n.Power.PUE = 10.1 }, "power.pue: 10.1 is not possible"},
+		{func(n *Need) { n.Power.Years = 100 }, ""},
+		{func(n *Need) { n.Power.Years = 101 }, "power.years: 101 is not possible; use 0 to 100"},
+		{func(n *Need) { n.Power.Years = -1 }, "power.years: -1 is not possible"},
+		{func(n *Need) { n.GroupSizes = []int{2} }, "group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},
+		{func(n *Need) { n.GroupSizes = []int{3, 6, 3} }, "group_sizes[2]: 3 is listed twice"},
+		{func(n *Need) { n.Protocols = []cluster.Scheme{cluster.Chain, cluster.Chain} },
+			"protocols[1]: chain is listed twice"},
+		{func(n *Need) { n.Search.Chunks = 100 }, ""},
+		{func(n *Need) { n.Search.Chunks = 99 },
+			"search.chunks: 99 is not possible; use 100 or more, since the slowest hundredth decides"},
+		{func(n *Need) { n.Search.WarmUp = 0.9 }, ""},
+		{func(n *Need) { n.Search.WarmUp = 0.91 }, "search.warm_up: 91% leaves too little to measure; use at most 90%"},
+		{func(n *Need) { n.Search.Most = 1 }, ""},
+		{func(n *Need) { n.Search.Most = 0 }, "search.most: 0 is not possible; use 1 to 1048576 nodes"},
+		{func(n *Need) { n.Search.Most = 1<<20 + 1 }, "search.most: 1048577 is not possible"},
+		{func(n *Need) { n.Cluster.Repair.Streams *= 2 },
+			"cluster.repair: nothing is rebuilt, since no node is down; set survive, or leave it out"},
 	} {
 		n := someNeed()
 		c.change(n)
@@ -57,7 +89,8 @@ func TestNeedLimits(t *testing.T) {
 		}
 	}
 	for _, key := range Decided() {
-		if err := someNeed().Validate(func(k string) bool { return k == key }); err == nil || !strings.HasPrefix(err.Error(), key+": ") || !strings.HasSuffix(err.Error(), "; leave it out") {
+		if err := someNeed().Validate(func(k string) bool { return k == key }); err == nil ||
+			!strings.HasPrefix(err.Error(), key+": ") || !strings.HasSuffix(err.Error(), "; leave it out") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -87,7 +120,8 @@ func TestDesigns(t *testing.T) {
 		t.Errorf("a hundred times the longest limit it lasts %v", n.Until())
 	}
 	c := n.Config(d, 0)
-	if c.Targets != 4 || c.Gateways != 2 || c.Protocol != cluster.Chain || c.Disk.Rate != n.Drives[1].Rate || c.Link.Rate != n.NICs[0].Rate || c.Load.Rate != 1000 || c.Failures != nil || c.Replicas != n.Replicas {
+	if c.Targets != 4 || c.Gateways != 2 || c.Protocol != cluster.Chain || c.Disk.Rate != n.Drives[1].Rate ||
+		c.Link.Rate != n.NICs[0].Rate || c.Load.Rate != 1000 || c.Failures != nil || c.Replicas != n.Replicas {
 		t.Errorf("%+v", c)
 	}
 	if c = n.Config(d, 2); len(c.Failures) != 2 || c.Failures[1].Target != 1 || c.Repair.Detect != 0 || c.Objects == 0 {
@@ -96,7 +130,8 @@ func TestDesigns(t *testing.T) {
 	for _, c := range []struct {
 		d    Design
 		want string
-	}{{d, "chain, 4 nodes, fast, 10G"}, {Design{Option{Protocol: cluster.Chain, Group: 6}, 1}, "chain, 1 node, slow, 10G, groups of 6"}} {
+	}{{d, "chain, 4 nodes, fast, 10G"},
+		{Design{Option{Protocol: cluster.Chain, Group: 6}, 1}, "chain, 1 node, slow, 10G, groups of 6"}} {
 		if got := n.Label(c.d); got != c.want {
 			t.Errorf("%q, not %q", got, c.want)
 		}
@@ -116,7 +151,8 @@ func TestDesigns(t *testing.T) {
 	}
 	n = someNeed()
 	for _, s := range cluster.SharedSchemes() {
-		if want := []int{6, 9, 12}; s.Grouped() && !slices.Equal(n.groups(s), want) || !s.Grouped() && !slices.Equal(n.groups(s), []int{0}) {
+		if want := []int{6, 9, 12}; s.Grouped() && !slices.Equal(n.groups(s), want) ||
+			!s.Grouped() && !slices.Equal(n.groups(s), []int{0}) {
 			t.Errorf("groups of %v: %v", s, n.groups(s))
 		}
 	}
@@ -138,8 +174,10 @@ func TestJudgeWords(t *testing.T) {
 		want string
 	}{
 		{Sample{Put: 1999, Get: 999}, 1, ""}, {Sample{Put: 6000, Get: 3000}, 3, ""},
-		{Sample{Put: 6001, Get: 3000}, 3, "p99 of puts 6ms is not below 2ms"}, {Sample{Put: 6000, Get: 3001}, 3, "p99 of gets 3ms is not below 1ms"},
-		{Sample{Failed: 2}, 3, "2 chunks could not be put or got"}, {Sample{Growth: 0.02}, 3, ""}, {Sample{Growth: 0.025}, 3, "the queue grows: 2.5 % of the arriving chunks are not completed"},
+		{Sample{Put: 6001, Get: 3000}, 3, "p99 of puts 6ms is not below 2ms"},
+		{Sample{Put: 6000, Get: 3001}, 3, "p99 of gets 3ms is not below 1ms"},
+		{Sample{Failed: 2}, 3, "2 chunks could not be put or got"}, {Sample{Growth: 0.02}, 3, ""},
+		{Sample{Growth: 0.025}, 3, "the queue grows: 2.5 % of the arriving chunks are not completed"},
 	} {
 		if got := n.hopeless(c.s, c.runs); got != c.want {
 			t.Errorf("%+v in %d runs: %q", c.s, c.runs, got)
@@ -150,11 +188,15 @@ func TestJudgeWords(t *testing.T) {
 		m    *Measured
 		want string
 	}{
-		{runs(Sample{Put: 1999, Get: 999}), ""}, {runs(Sample{Put: 2000, Get: 999}), "p99 of puts 2ms is not below 2ms"}, {runs(Sample{Put: 1999, Get: 1000}), "p99 of gets 1ms is not below 1ms"},
+		{runs(Sample{Put: 1999, Get: 999}), ""},
+		{runs(Sample{Put: 2000, Get: 999}), "p99 of puts 2ms is not below 2ms"},
+		{runs(Sample{Put: 1999, Get: 1000}), "p99 of gets 1ms is not below 1ms"},
 		{runs(Sample{Put: 1900, Get: 9}, Sample{Put: 1960, Get: 9}), "p99 of puts 1.93ms +- 381us is not below 2ms"},
 		{runs(Sample{Put: 1500, Get: 9}, Sample{Put: 1501, Get: 9}), ""},
 		{runs(Sample{Put: 9, Get: 9}, Sample{Put: 9, Get: 9, Failed: 1}), "1 chunks could not be put or got"},
-		{runs(Sample{Drift: 0.2}, Sample{Drift: 0.2001}), "the queue grows: chunks take 20 % longer in the second half of a run"}, {runs(Sample{Drift: 0.1}, Sample{Drift: 0.1}), ""}, {runs(Sample{Drift: 0.9}), ""},
+		{runs(Sample{Drift: 0.2}, Sample{Drift: 0.2001}),
+			"the queue grows: chunks take 20 % longer in the second half of a run"},
+		{runs(Sample{Drift: 0.1}, Sample{Drift: 0.1}), ""}, {runs(Sample{Drift: 0.9}), ""},
 	} {
 		if got := n.fails(c.m); got != c.want {
 			t.Errorf("%+v: %q, not %q", c.m.Samples, got, c.want)
@@ -164,14 +206,16 @@ func TestJudgeWords(t *testing.T) {
 	if got := n.fails(runs(Sample{Put: 9000, Get: 999})); got != "" {
 		t.Errorf("puts count although nothing is put: %s", got)
 	}
-	for us, want := range map[float64]string{1: "1us", 999.4: "999us", 1000: "1ms", 12345: "12.3ms", 1e6: "1s", 2.5e6: "2.5s"} {
+	for us, want := range map[float64]string{1: "1us", 999.4: "999us", 1000: "1ms", 12345: "12.3ms", 1e6: "1s",
+		2.5e6: "2.5s"} {
 		if got := micros(us); got != want {
 			t.Errorf("%v us is %s", us, got)
 		}
 	}
 	// The worst of two states is that with the higher end of its percentile, of gets where nothing is put.
 	of := func(put, get float64) *Measured {
-		return &Measured{Put: stats.Interval{Mean: put}, Get: stats.Interval{Mean: get}, Samples: []Sample{{Put: put, Get: get}}}
+		return &Measured{Put: stats.Interval{Mean: put}, Get: stats.Interval{Mean: get},
+			Samples: []Sample{{Put: put, Get: get}}}
 	}
 	a, b := of(5, 1), of(0, 7)
 	for _, c := range []struct{ intact, down, want *Measured }{{a, nil, a}, {a, b, b}, {b, a, b}, {nil, a, a}} {
@@ -187,13 +231,16 @@ func TestJudgeWords(t *testing.T) {
 	}
 }
 
-// TestChoice: the cheapest design is chosen, of equally dear ones the fastest, of a protocol too; advice is the least that would do of each key.
+// TestChoice: the cheapest design is chosen, of equally dear ones the fastest, of a protocol too; advice is the least
+// that would do of each key.
 func TestChoice(t *testing.T) {
 	candidate := func(s cluster.Scheme, state State, cost units.Money, put float64) *Candidate {
-		return &Candidate{Option: Option{Protocol: s}, State: state, Cost: cost, Point: &Point{Intact: &Measured{Put: stats.Interval{Mean: put}}}}
+		return &Candidate{Option: Option{Protocol: s}, State: state, Cost: cost,
+			Point: &Point{Intact: &Measured{Put: stats.Interval{Mean: put}}}}
 	}
 	first, second := cluster.SharedSchemes()[0], cluster.SharedSchemes()[1]
-	list := []*Candidate{candidate(first, Dearer, 1, 1), candidate(first, Meets, 9, 5), candidate(second, Meets, 8, 5), candidate(second, Meets, 8, 4), candidate(first, Meets, 9, 6)}
+	list := []*Candidate{candidate(first, Dearer, 1, 1), candidate(first, Meets, 9, 5),
+		candidate(second, Meets, 8, 5), candidate(second, Meets, 8, 4), candidate(first, Meets, 9, 6)}
 	p := Plan{Need: someNeed(), Candidates: list}
 	if got := p.Cheapest(first); got != list[1] {
 		t.Errorf("%+v", got)
@@ -208,7 +255,8 @@ func TestChoice(t *testing.T) {
 	if s.choose(); p.Best != list[3] {
 		t.Errorf("%+v", p.Best)
 	}
-	for i, a := range []Advice{{}, {"put_p99", 5, "five"}, {"rate", -9, "nine"}, {"put_p99", 4, "four"}, {"put_p99", 6, "six"}} {
+	for i, a := range []Advice{{}, {"put_p99", 5, "five"}, {"rate", -9, "nine"}, {"put_p99", 4, "four"},
+		{"put_p99", 6, "six"}} {
 		list[i].Advice = a
 	}
 	if got := p.Advice(); !slices.Equal(got, []Advice{{"put_p99", 4, "four"}, {"rate", -9, "nine"}}) {
@@ -224,8 +272,11 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		s    Sample
 		want string
-	}{{Sample{Put: 2000, Get: 1}, "put_p99"}, {Sample{Put: 1999, Get: 1000}, "get_p99"}, {Sample{Put: 1999, Get: 999}, "rate"}, {Sample{Put: 9000, Failed: 1}, "rate"}, {Sample{Put: 9000, Growth: 0.03}, "rate"}} {
-		if a := n.advice(&Point{Intact: measure(0, []Sample{c.s})}); a.Key != c.want || c.want == "rate" && a.Value != -n.Rate {
+	}{{Sample{Put: 2000, Get: 1}, "put_p99"}, {Sample{Put: 1999, Get: 1000}, "get_p99"},
+		{Sample{Put: 1999, Get: 999}, "rate"}, {Sample{Put: 9000, Failed: 1}, "rate"},
+		{Sample{Put: 9000, Growth: 0.03}, "rate"}} {
+		if a := n.advice(&Point{Intact: measure(0, []Sample{c.s})}); a.Key != c.want ||
+			c.want == "rate" && a.Value != -n.Rate {
 			t.Errorf("%+v: %+v", c.s, a)
 		}
 	}

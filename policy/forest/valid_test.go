@@ -33,36 +33,43 @@ func TestValid(t *testing.T) {
 		change func(*Forest)
 		want   string
 	}{
-		"as grown":           {func(*Forest) {}, ""},
-		"no inputs":          {func(f *Forest) { f.Inputs, f.Importance, f.Low, f.High = nil, nil, nil, nil }, "0 inputs and 1 outputs"},
-		"no outputs":         {func(f *Forest) { f.Outputs, f.OutOfBag = nil, nil }, "2 inputs and 0 outputs"},
-		"too many inputs":    {func(f *Forest) { f.Inputs = make([]string, mostColumn+1) }, "4097 inputs and 1 outputs"},
-		"too many outputs":   {func(f *Forest) { f.Outputs = make([]string, mostColumn+1) }, "2 inputs and 4097 outputs"},
-		"the most inputs":    {func(f *Forest) { f.Inputs = make([]string, mostColumn) }, "its figures are not those"},
-		"the most outputs":   {func(f *Forest) { f.Outputs = make([]string, mostColumn) }, "its figures are not those"},
-		"out of bag":         {func(f *Forest) { f.OutOfBag = nil }, "its figures are not those"},
-		"importance":         {func(f *Forest) { f.Importance = f.Importance[:1] }, "its figures are not those"},
-		"low":                {func(f *Forest) { f.Low = f.Low[:1] }, "its figures are not those"},
-		"high":               {func(f *Forest) { f.High = f.High[:1] }, "its figures are not those"},
-		"no trees":           {func(f *Forest) { f.roots = nil }, "0 trees"},
-		"the most trees":     {func(f *Forest) { f.roots = make([]int32, mostTrees) }, ""},
-		"too many trees":     {func(f *Forest) { f.roots = make([]int32, mostTrees+1) }, "10001 trees"},
-		"a root before":      {func(f *Forest) { f.roots[1] = -1 }, "tree 1 begins where there is no node"},
-		"a root behind":      {func(f *Forest) { f.roots[1] = int32(len(f.nodes)) }, "tree 1 begins where there is no node"},
-		"a root at the end":  {func(f *Forest) { f.roots[1] = last(f) }, ""},
-		"no such input":      {func(f *Forest) { split(f).input = 2 }, "node 0 divides by an input that there is not"},
-		"the last input":     {func(f *Forest) { split(f).input = 1 }, ""},
-		"below the inputs":   {func(f *Forest) { split(f).input = -1 }, "node 0 divides by an input that there is not"},
-		"a leaf that splits": {func(f *Forest) { f.nodes[leafOf(f)].threshold = math.Inf(-1) }, "is a leaf without outputs"},
-		"outputs before":     {func(f *Forest) { f.ends[leafOf(f)] = -1 }, "is a leaf without outputs"},
-		"outputs behind":     {func(f *Forest) { f.ends[leafOf(f)] = int32(len(f.leaves)) }, "is a leaf without outputs"},
-		"the last outputs":   {func(f *Forest) { f.ends[leafOf(f)] = int32(len(f.leaves) - 1) }, ""},
-		"back":               {func(f *Forest) { n := &f.nodes[f.roots[1]]; n.next = f.roots[1] - 1 }, "leads to no nodes behind it"},
-		"beyond":             {func(f *Forest) { split(f).next = last(f) }, "leads to no nodes behind it"},
-		"the last two":       {func(f *Forest) { split(f).next = last(f) - 1 }, ""},
-		"no threshold":       {func(f *Forest) { split(f).threshold = math.NaN() }, "node 0 has no threshold"},
-		"no number":          {func(f *Forest) { f.leaves[0] = math.NaN() }, "an output is not a number"},
-		"no end":             {func(f *Forest) { f.leaves[0] = math.Inf(-1) }, "an output is not a number"},
+		"as grown": {func(*Forest) {}, ""},
+		"no inputs": {func(f *Forest) { f.Inputs, f.Importance, f.Low, f.High = nil, nil, nil, nil },
+			"0 inputs and 1 outputs"},
+		"no outputs": {func(f *Forest) { f.Outputs, f.OutOfBag = nil, nil }, "2 inputs and 0 outputs"},
+		"too many inputs": {func(f *Forest) { f.Inputs = make([]string, mostColumn+1) },
+			"4097 inputs and 1 outputs"},
+		"too many outputs": {func(f *Forest) { f.Outputs = make([]string, mostColumn+1) },
+			"2 inputs and 4097 outputs"},
+		"the most inputs":  {func(f *Forest) { f.Inputs = make([]string, mostColumn) }, "its figures are not those"},
+		"the most outputs": {func(f *Forest) { f.Outputs = make([]string, mostColumn) }, "its figures are not those"},
+		"out of bag":       {func(f *Forest) { f.OutOfBag = nil }, "its figures are not those"},
+		"importance":       {func(f *Forest) { f.Importance = f.Importance[:1] }, "its figures are not those"},
+		"low":              {func(f *Forest) { f.Low = f.Low[:1] }, "its figures are not those"},
+		"high":             {func(f *Forest) { f.High = f.High[:1] }, "its figures are not those"},
+		"no trees":         {func(f *Forest) { f.roots = nil }, "0 trees"},
+		"the most trees":   {func(f *Forest) { f.roots = make([]int32, mostTrees) }, ""},
+		"too many trees":   {func(f *Forest) { f.roots = make([]int32, mostTrees+1) }, "10001 trees"},
+		"a root before":    {func(f *Forest) { f.roots[1] = -1 }, "tree 1 begins where there is no node"},
+		"a root behind": {func(f *Forest) { f.roots[1] = int32(len(f.nodes)) },
+			"tree 1 begins where there is no node"},
+		"a root at the end": {func(f *Forest) { f.roots[1] = last(f) }, ""},
+		"no such input":     {func(f *Forest) { split(f).input = 2 }, "node 0 divides by an input that there is not"},
+		"the last input":    {func(f *Forest) { split(f).input = 1 }, ""},
+		"below the inputs":  {func(f *Forest) { split(f).input = -1 }, "node 0 divides by an input that there is not"},
+		"a leaf that splits": {func(f *Forest) { f.nodes[leafOf(f)].threshold = math.Inf(-1) },
+			"is a leaf without outputs"},
+		"outputs before": {func(f *Forest) { f.ends[leafOf(f)] = -1 }, "is a leaf without outputs"},
+		"outputs behind": {func(f *Forest) { f.ends[leafOf(f)] = int32(len(f.leaves)) },
+			"is a leaf without outputs"},
+		"the last outputs": {func(f *Forest) { f.ends[leafOf(f)] = int32(len(f.leaves) - 1) }, ""},
+		"back": {func(f *Forest) { n := &f.nodes[f.roots[1]]; n.next = f.roots[1] - 1 },
+			"leads to no nodes behind it"},
+		"beyond":       {func(f *Forest) { split(f).next = last(f) }, "leads to no nodes behind it"},
+		"the last two": {func(f *Forest) { split(f).next = last(f) - 1 }, ""},
+		"no threshold": {func(f *Forest) { split(f).threshold = math.NaN() }, "node 0 has no threshold"},
+		"no number":    {func(f *Forest) { f.leaves[0] = math.NaN() }, "an output is not a number"},
+		"no end":       {func(f *Forest) { f.leaves[0] = math.Inf(-1) }, "an output is not a number"},
 	} {
 		f, err := Grow(pair(16), Config{Trees: 2, Try: 2, Leaf: 1, Seed: 1}, 1)
 		if err != nil {
@@ -88,7 +95,8 @@ func TestLimits(t *testing.T) {
 		{Config{Trees: 1, Leaf: 1, Try: -1}, "try"}, {Config{Trees: 1, Leaf: 1, Try: 1}, ""},
 		{Config{Trees: 1, Leaf: 1, Depth: -1}, "depth"}, {Config{Trees: 1, Leaf: 1, Depth: 1}, ""},
 	} {
-		if err := c.c.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+":") {
+		if err := c.c.Validate(); (err == nil) != (c.want == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), c.want+":") {
 			t.Errorf("%+v: %v", c.c, err)
 		}
 	}
@@ -102,7 +110,8 @@ func TestLimits(t *testing.T) {
 		want string
 	}{
 		{pair(1), ""}, {many(mostColumn, 1), ""}, {many(1, mostColumn), ""}, {pair(0), "there are no samples"},
-		{many(0, 1), "samples of 0 inputs and 1 outputs; each must be 1 to 4096"}, {many(1, 0), "samples of 1 inputs and 0 outputs"},
+		{many(0, 1), "samples of 0 inputs and 1 outputs; each must be 1 to 4096"},
+		{many(1, 0), "samples of 1 inputs and 0 outputs"},
 		{many(mostColumn+1, 1), "samples of 4097 inputs"}, {many(1, mostColumn+1), "samples of 1 inputs and 4097"},
 		{infinite, "row 2 has x1 +Inf"}, {none, "row 2 has y -Inf"},
 	} {
@@ -127,7 +136,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDivisions: parts are as even as can be and no more than there are groups; a share of groups is rounded to the nearest.
+// TestDivisions: parts are as even as can be and no more than there are groups; a share of groups is rounded to the
+// nearest.
 func TestDivisions(t *testing.T) {
 	sizes := func(folds []Fold) (out []int) {
 		for _, f := range folds {
@@ -137,7 +147,8 @@ func TestDivisions(t *testing.T) {
 		return out
 	}
 	s := pair(7)
-	for k, want := range map[int][]int{0: {7}, 1: {7}, 2: {3, 4}, 3: {2, 2, 3}, 7: {1, 1, 1, 1, 1, 1, 1}, 9: {1, 1, 1, 1, 1, 1, 1}} {
+	for k, want := range map[int][]int{0: {7}, 1: {7}, 2: {3, 4}, 3: {2, 2, 3}, 7: {1, 1, 1, 1, 1, 1, 1},
+		9: {1, 1, 1, 1, 1, 1, 1}} {
 		if got := sizes(s.Folds(k, 1)); !slices.Equal(got, want) {
 			t.Errorf("7 rows in %d: %v", k, got)
 		}
@@ -149,12 +160,14 @@ func TestDivisions(t *testing.T) {
 	s = pair(4)
 	for share, want := range map[float64]int{0: 0, 0.1: 0, 0.2: 1, 0.5: 2, 0.6: 2, 0.65: 3, 0.9: 4, 1: 4} {
 		f := s.GroupSplit(share, 1)
-		if rows := slices.Sorted(slices.Values(slices.Concat(f.Train, f.Test))); len(f.Train) != want || !slices.Equal(rows, []int{0, 1, 2, 3}) {
+		if rows := slices.Sorted(slices.Values(slices.Concat(f.Train, f.Test))); len(f.Train) != want ||
+			!slices.Equal(rows, []int{0, 1, 2, 3}) {
 			t.Errorf("a share of %v of 4 groups: %v train, %v test", share, f.Train, f.Test)
 		}
 	}
 	picked := pair(6).Pick([]int{4, 1})
-	if picked.Rows() != 2 || !slices.Equal(picked.X(0), []float64{0, 1}) || picked.Y(1)[0] != 1 || !slices.Equal(picked.Group, []int{4, 1}) {
+	if picked.Rows() != 2 || !slices.Equal(picked.X(0), []float64{0, 1}) || picked.Y(1)[0] != 1 ||
+		!slices.Equal(picked.Group, []int{4, 1}) {
 		t.Errorf("%+v", picked)
 	}
 	seen := map[int]bool{}
@@ -166,7 +179,8 @@ func TestDivisions(t *testing.T) {
 	}
 }
 
-// TestWalks: the mean over trees is the same whether they are walked one by one or several side by side, and out of bag a row is predicted by the mean of the trees that have not seen it.
+// TestWalks: the mean over trees is the same whether they are walked one by one or several side by side, and out of
+// bag a row is predicted by the mean of the trees that have not seen it.
 func TestWalks(t *testing.T) {
 	s := pair(24)
 	for _, trees := range []int{1, abreast - 1, abreast, abreast + 1, 2*abreast + 3} {
@@ -197,7 +211,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// TestDegenerate: least squares of columns that never vary, that repeat another, or of fewer rows than columns, goes through the rows.
+// TestDegenerate: least squares of columns that never vary, that repeat another, or of fewer rows than columns, goes
+// through the rows.
 func TestDegenerate(t *testing.T) {
 	for name, rows := range map[string][][]float64{
 		"a constant":     {{5, 1, 1}, {5, 2, 2}, {5, 3, 3}},

@@ -294,7 +294,8 @@ func TestReserveHoldsNoWritesBeforeItKnows(t *testing.T) {
 	s.Toll = 0.1
 	c.Start(s)
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1e9})
-	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: 1, Op: block.Read, Bytes: 10000, Took: 100 * units.Microsecond})
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: 1, Op: block.Read, Bytes: 10000,
+		Took: 100 * units.Microsecond})
 	if s.WriteRate != 0 || s.ReadLimit == 0 {
 		t.Errorf("%+v", s)
 	}

@@ -165,7 +165,8 @@ func (d *Decoder) decodeStruct(n *Node, v reflect.Value, path string) {
 	if n.Kind == Scalar {
 		key, ok := d.lang.short(t)
 		if !ok {
-			d.Fail(n.At, "%s: %q stands where a mapping is expected; its keys are %s", d.lang.name(path), n.Text, d.lang.keyList(t))
+			d.Fail(n.At, "%s: %q stands where a mapping is expected; its keys are %s", d.lang.name(path), n.Text,
+				d.lang.keyList(t))
 			return
 		}
 		n = &Node{Kind: Mapping, At: n.At, Keys: []*Node{{At: n.At, Text: key}}, Items: []*Node{n}}

@@ -81,24 +81,31 @@ func line(d Description) string {
 	return s
 }
 
-// TestDescribe holds what is said of keys of all kinds: what to write, the default, the comment in the words of the file, and what is inside.
+// TestDescribe holds what is said of keys of all kinds: what to write, the default, the comment in the words of the
+// file, and what is inside.
 func TestDescribe(t *testing.T) {
 	l := described()
 	for path, want := range map[string]string{
-		"":                "|a mapping||A plan says what is built.|name|width|tall|paint|size|latency|grid|rate|bolts|main|spread|depth|ratio|live|tiny|how_many|most|short|words|file",
-		"name":            "name|text|none|",
-		"width":           "width|a whole number|0|",
-		"tall":            "tall|a whole number|0|Above the ground; width is beside.",
-		"paint":           "paint|red, green or dark-blue|red|The colour of bolts without one of their own. Paint dries.|red=Warm.|green=Cold, as size is not.|dark-blue=Night.",
-		"size":            "size|a size such as 16KiB|4KiB|How large all is, beside ratio and name.",
-		"latency":         "latency|a time such as 75us, or a list of one a page type|[1ns, 2ns, 3ns]|",
-		"grid":            "grid|a list of 2: a whole number|[0, 0]|",
-		"rate":            "rate|a rate such as 40Gbps|none|",
-		"bolts":           "bolts|a list of mappings||What holds./A screw: it has a count.|bolts.name|bolts.count|bolts.paint|bolts.inner",
-		"bolts[3].count":  "bolts.count|a whole number|1|Of a kind.",
-		"bolts[*].inner":  "bolts.inner|a mapping, or its name alone||A screw: it has a count.|bolts.inner.name|bolts.inner.count|bolts.inner.paint|bolts.inner.inner",
-		"main":            "main|a mapping, or its name alone||Holds the rest. MQSim has none, nor has an SSD./A screw: it has a count.|main.name|main.count|main.paint|main.inner",
-		"main.paint":      "main.paint|red, green or dark-blue|red||red=Warm.|green=Cold, as Size is not.|dark-blue=Night.",
+		"": "|a mapping||A plan says what is " +
+			"built.|name|width|tall|paint|size|latency|grid|rate|bolts|main|spread|depth|ratio|live|tiny|how_many|most|short|words|file",
+		"name":  "name|text|none|",
+		"width": "width|a whole number|0|",
+		"tall":  "tall|a whole number|0|Above the ground; width is beside.",
+		"paint": "paint|red, green or dark-blue|red|The colour of bolts without one of their own. Paint " +
+			"dries.|red=Warm.|green=Cold, as size is not.|dark-blue=Night.",
+		"size":    "size|a size such as 16KiB|4KiB|How large all is, beside ratio and name.",
+		"latency": "latency|a time such as 75us, or a list of one a page type|[1ns, 2ns, 3ns]|",
+		"grid":    "grid|a list of 2: a whole number|[0, 0]|",
+		"rate":    "rate|a rate such as 40Gbps|none|",
+		"bolts": "bolts|a list of mappings||What holds./A screw: it has a " +
+			"count.|bolts.name|bolts.count|bolts.paint|bolts.inner",
+		"bolts[3].count": "bolts.count|a whole number|1|Of a kind.",
+		"bolts[*].inner": "bolts.inner|a mapping, or its name alone||A screw: it has a " +
+			"count.|bolts.inner.name|bolts.inner.count|bolts.inner.paint|bolts.inner.inner",
+		"main": "main|a mapping, or its name alone||Holds the rest. MQSim has none, nor has an SSD./A " +
+			"screw: it has a count.|main.name|main.count|main.paint|main.inner",
+		"main.paint": "main.paint|red, green or dark-blue|red||red=Warm.|green=Cold, as Size is " +
+			"not.|dark-blue=Night.",
 		"spread":          "spread|a mapping, or its mean alone||Even.|spread.mean|spread.mix",
 		"depth":           "depth|a mapping||Depth and size bound it. Size counts twice, as depth.|depth.top|depth.low",
 		"depth.top.level": "depth.top.level|a whole number|0|",

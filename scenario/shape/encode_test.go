@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
-// TestEncode holds what is written of each kind of key, with marks of where it is from, and that it reads back to the same.
+// TestEncode holds what is written of each kind of key, with marks of where it is from, and that it reads back to the
+// same.
 func TestEncode(t *testing.T) {
 	p, set, err := planned(`name: "two: words"
 paint: dark-blue
@@ -78,11 +79,14 @@ file: a.csv
 		how        Encoding
 		with, gone string
 	}{
-		"no marks":       {Encoding{}, "tiny: -7\n", "#"},
-		"a key less":     {Encoding{Skip: []string{"tiny", "depth.low", "bolts[1].inner"}}, "depth:\n  top:\n    level: 0\nratio", "-7"},
-		"a file's name":  {Encoding{File: func(name string) string { return "/data/" + name }}, "file: /data/a.csv\n", "name: /data"},
-		"nothing inside": {Encoding{Skip: []string{"main.count", "main.paint", "bolts[2].count", "bolts[2].paint"}}, "main: {}\n", "main:\n"},
-		"an empty item":  {Encoding{Skip: []string{"bolts[2].count", "bolts[2].paint"}}, "  - {}\n", "- count"},
+		"no marks": {Encoding{}, "tiny: -7\n", "#"},
+		"a key less": {Encoding{Skip: []string{"tiny", "depth.low", "bolts[1].inner"}},
+			"depth:\n  top:\n    level: 0\nratio", "-7"},
+		"a file's name": {Encoding{File: func(name string) string { return "/data/" + name }}, "file: /data/a.csv\n",
+			"name: /data"},
+		"nothing inside": {Encoding{Skip: []string{"main.count", "main.paint", "bolts[2].count", "bolts[2].paint"}},
+			"main: {}\n", "main:\n"},
+		"an empty item": {Encoding{Skip: []string{"bolts[2].count", "bolts[2].paint"}}, "  - {}\n", "- count"},
 	} {
 		got := plans.Encode(&p, x.how)
 		if !strings.Contains(got, x.with) || strings.Contains(got, x.gone) {
@@ -90,7 +94,8 @@ file: a.csv
 		}
 	}
 	p.Latency, p.Bolts, p.Words = [3]units.Duration{5000, 5000, 5000}, nil, []string{}
-	if got := plans.Encode(&p, Encoding{}); !strings.Contains(got, "latency: 5ns\n") || strings.Contains(got, "\nbolts") || strings.Contains(got, "\nwords") {
+	if got := plans.Encode(&p, Encoding{}); !strings.Contains(got, "latency: 5ns\n") ||
+		strings.Contains(got, "\nbolts") || strings.Contains(got, "\nwords") {
 		t.Errorf("%s", got)
 	}
 }
@@ -106,7 +111,8 @@ func differing(got, want string) string {
 	return got
 }
 
-// TestEncodeDifferences: where it is said what sections begin with, what differs from that is written and nothing else, and it reads back to the same.
+// TestEncodeDifferences: where it is said what sections begin with, what differs from that is written and nothing
+// else, and it reads back to the same.
 func TestEncodeDifferences(t *testing.T) {
 	const text = `name: a
 rate: 10Gbps
@@ -133,7 +139,8 @@ depth:
 	q.Name, q.Live, q.Depth.Top.Level, q.Main = "b", true, 4, nil
 	var changes []string
 	plans.Differing(&p, &q, "plan", func(path, text string) { changes = append(changes, path+"="+text) })
-	if want := []string{"plan.name=b", "plan.main=null", "plan.depth.top.level=4", "plan.live=true"}; !slices.Equal(changes, want) {
+	if want := []string{"plan.name=b", "plan.main=null", "plan.depth.top.level=4",
+		"plan.live=true"}; !slices.Equal(changes, want) {
 		t.Errorf("%v, not %v", changes, want)
 	}
 }
@@ -141,7 +148,9 @@ depth:
 // TestPlain: text that YAML would take for something else is quoted, what it reads as itself is not.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{
-		"": `""`, "a": "a", "a b": "a b", "a/b.csv": "a/b.csv", "4KiB:50% x": `"4KiB:50% x"`, "~": `"~"`, "null": `"null"`, "NULL": `"NULL"`, "-a": `"-a"`, "a: b": `"a: b"`, "a, b": `"a, b"`, "a (b)": "a (b)", "a\n": `"a\n"`,
+		"": `""`, "a": "a", "a b": "a b", "a/b.csv": "a/b.csv", "4KiB:50% x": `"4KiB:50% x"`, "~": `"~"`,
+		"null": `"null"`, "NULL": `"NULL"`, "-a": `"-a"`, "a: b": `"a: b"`, "a, b": `"a, b"`, "a (b)": "a (b)",
+		"a\n": `"a\n"`,
 		"[a]": `"[a]"`, "nulls": "nulls", "a  b": `"a  b"`, "#": `"#"`,
 	} {
 		if got := plain(in); got != want {
@@ -154,36 +163,42 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestStructs: the structs and enumerations that a file is made of are listed once each, from the whole on, without what has no key.
+// TestStructs: the structs and enumerations that a file is made of are listed once each, from the whole on, without
+// what has no key.
 func TestStructs(t *testing.T) {
 	var names []string
 	for _, s := range plans.Structs(&plan{}) {
 		names = append(names, s.String())
 	}
-	want := []string{"shape.plan", "shape.Frame", "shape.bolt", "shape.spread", "struct { Top struct { Level int }; Low struct { Level int } }", "struct { Level int }"}
+	want := []string{"shape.plan", "shape.Frame", "shape.bolt", "shape.spread",
+		"struct { Top struct { Level int }; Low struct { Level int } }", "struct { Level int }"}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
 	if got := plans.Enumerations(&plan{}); len(got) != 1 || got[0] != reflect.TypeFor[paint]() {
 		t.Errorf("%v", got)
 	}
-	if got := (&Language{Keys: map[string]string{"shape.plan.Bolts": "-", "shape.plan.Main": "-", "shape.plan.Paint": "-"}}).Structs(&plan{}); len(got) != 5 {
+	if got := (&Language{Keys: map[string]string{"shape.plan.Bolts": "-", "shape.plan.Main": "-",
+		"shape.plan.Paint": "-"}}).Structs(&plan{}); len(got) != 5 {
 		t.Errorf("%v", got)
 	}
 	if got := wordsOf(reflect.TypeFor[paint]()); !slices.Equal(got, []string{"", "red", "green", "dark-blue"}) {
 		t.Errorf("%q", got)
 	}
-	for _, x := range []reflect.Type{reflect.TypeFor[uint8](), reflect.TypeFor[units.Bytes](), reflect.TypeFor[spread]()} {
+	for _, x := range []reflect.Type{reflect.TypeFor[uint8](), reflect.TypeFor[units.Bytes](),
+		reflect.TypeFor[spread]()} {
 		if got := wordsOf(x); got != nil {
 			t.Errorf("%v: %q", x, got)
 		}
 	}
-	for key, want := range map[string]string{"mean": "spread.mean", "level": "depth.top.level", "count": "main.count", "name": "main.name", "low": "depth.low", "nothing": "", "tiny": ""} {
+	for key, want := range map[string]string{"mean": "spread.mean", "level": "depth.top.level", "count": "main.count",
+		"name": "main.name", "low": "depth.low", "nothing": "", "tiny": ""} {
 		if got := plans.findKey(reflect.TypeFor[plan](), key); got != want {
 			t.Errorf("%s is found at %q, not %q", key, got, want)
 		}
 	}
-	if got := (&Language{Short: map[reflect.Type]string{reflect.TypeFor[spread](): "mix"}}); got.word() != "the file" || got.name("") != "the file" || got.name("a") != "a" {
+	if got := (&Language{Short: map[reflect.Type]string{reflect.TypeFor[spread](): "mix"}}); got.word() !=
+		"the file" || got.name("") != "the file" || got.name("a") != "a" {
 		t.Errorf("%q", got.word())
 	}
 }

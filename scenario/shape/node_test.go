@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestParse holds what YAML becomes: aliases and merge keys are resolved, the mapping's own keys come before what is merged in and win.
+// TestParse holds what YAML becomes: aliases and merge keys are resolved, the mapping's own keys come before what is
+// merged in and win.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "",
@@ -36,7 +37,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrors holds that what is no YAML, or none that is used here, is refused at its place with what would be right.
+// TestParseErrors holds that what is no YAML, or none that is used here, is refused at its place with what would be
+// right.
 func TestParseErrors(t *testing.T) {
 	deep := strings.Repeat("a: {", maxDepth+1) + strings.Repeat("}", maxDepth+1)
 	var bombs strings.Builder // each line is ten of the line before
@@ -46,9 +48,10 @@ func TestParseErrors(t *testing.T) {
 		bombs.WriteString(string(c) + ": &" + string(c) + " [" + strings.Repeat(before+", ", 9) + before + "]\n")
 	}
 	for text, want := range map[string]string{
-		"a: 1\n---\nb: 2":    "a.yaml: more than one YAML document; it must be a single one, without ---",
-		"...\n":              "a.yaml: not valid YAML: no documents in stream",
-		"a: b: c":            "a.yaml:1:5: not valid YAML: mapping values are not allowed in this context; quote text that holds a colon, and put nested keys on lines of their own",
+		"a: 1\n---\nb: 2": "a.yaml: more than one YAML document; it must be a single one, without ---",
+		"...\n":           "a.yaml: not valid YAML: no documents in stream",
+		"a: b: c": "a.yaml:1:5: not valid YAML: mapping values are not allowed in this context; quote " +
+			"text that holds a colon, and put nested keys on lines of their own",
 		"a:\n\tb: 1":         "a.yaml:2:1: not valid YAML: ",
 		"a: @x":              "a.yaml:1:4: not valid YAML: ",
 		"a: [1":              "a.yaml:",
@@ -63,19 +66,23 @@ func TestParseErrors(t *testing.T) {
 		"a: 1\nb: \xff":      "a.yaml:2:4: what stands here is not UTF-8; save the file as UTF-8",
 		"ä: \xff":            "a.yaml:1:4: what stands here is not UTF-8; save the file as UTF-8",
 		"a: \ufffd\nb: \xff": "a.yaml:2:4: what stands here is not UTF-8; save the file as UTF-8",
-		deep:                 "the file is nested too deep or too long once its aliases are resolved; at most 64 levels and 200000 values are read",
-		bombs.String():       "the file is nested too deep or too long once its aliases are resolved; at most 64 levels and 200000 values are read",
+		deep: "the file is nested too deep or too long once its aliases are resolved; at most 64 " +
+			"levels and 200000 values are read",
+		bombs.String(): "the file is nested too deep or too long once its aliases are resolved; at most 64 " +
+			"levels and 200000 values are read",
 	} {
 		n, err := Parse("a.yaml", []byte(text))
 		if err == nil {
 			t.Errorf("%.40s: %s", text, flat(n, ""))
 			continue
 		}
-		if got := err.Error(); got != want && !(strings.HasSuffix(want, ": ") || strings.HasSuffix(want, ":")) && !strings.HasSuffix(got, ": "+want) || !strings.Contains(got, want) {
+		if got := err.Error(); got != want && !(strings.HasSuffix(want, ": ") || strings.HasSuffix(want, ":")) &&
+			!strings.HasSuffix(got, ": "+want) || !strings.Contains(got, want) {
 			t.Errorf("%.40s:\n%s\nnot\n%s", text, got, want)
 		}
 	}
-	if _, err := Parse("a.yaml", []byte("a:\n\tb: 1")); err == nil || !strings.HasSuffix(err.Error(), "; indent with spaces, not tabs, and quote text that begins with a sign") {
+	if _, err := Parse("a.yaml", []byte("a:\n\tb: 1")); err == nil ||
+		!strings.HasSuffix(err.Error(), "; indent with spaces, not tabs, and quote text that begins with a sign") {
 		t.Error(err)
 	}
 	// A file that is as deep as may be is read.
@@ -91,7 +98,9 @@ func TestParseErrors(t *testing.T) {
 // TestNull: what is missing or written as null is none, unless it is quoted.
 func TestNull(t *testing.T) {
 	for text, want := range map[string]bool{
-		"a:": true, "a: ~": true, "a: null": true, "a: ''": false, `a: ""`: false, `a: "null"`: false, "a: 'null'": false, "a: |\n  null": false, "a: >-\n  null": false, "a: nul": false, "a: []": false, "a: {}": false,
+		"a:": true, "a: ~": true, "a: null": true, "a: ''": false, `a: ""`: false, `a: "null"`: false,
+		"a: 'null'": false, "a: |\n  null": false, "a: >-\n  null": false, "a: nul": false, "a: []": false,
+		"a: {}": false,
 	} {
 		n, err := Parse("a.yaml", []byte(text))
 		if err != nil || n.Get("a").Null() != want {
@@ -123,7 +132,8 @@ func TestGetPut(t *testing.T) {
 // TestErrors: mistakes are in the order of their file, and a hundred are written out.
 func TestErrors(t *testing.T) {
 	at := func(line, column int, msg string) *Error { return &Error{Position{"a", line, column}, msg} }
-	es := Errors{at(2, 1, "c"), at(1, 9, "b"), at(1, 2, "a"), at(2, 1, "d"), {Msg: "nowhere"}, {At: Position{File: "z"}, Msg: "somewhere"}}
+	es := Errors{at(2, 1, "c"), at(1, 9, "b"), at(1, 2, "a"), at(2, 1, "d"), {Msg: "nowhere"},
+		{At: Position{File: "z"}, Msg: "somewhere"}}
 	es[:4].InOrder()
 	if got := es.Error(); got != "a:1:2: a\na:1:9: b\na:2:1: c\na:2:1: d\nnowhere\nz: somewhere" {
 		t.Error(got)
@@ -137,7 +147,8 @@ func TestErrors(t *testing.T) {
 		}
 		return es
 	}
-	for n, want := range map[int]string{1: "a:1:1: a", maxShown: "a:1:1: a", maxShown + 1: "1 more mistakes", maxShown + 7: "7 more mistakes"} {
+	for n, want := range map[int]string{1: "a:1:1: a", maxShown: "a:1:1: a", maxShown + 1: "1 more mistakes",
+		maxShown + 7: "7 more mistakes"} {
 		lines := strings.Split(many(n).Error(), "\n")
 		if len(lines) != min(n, maxShown+1) || lines[len(lines)-1] != want {
 			t.Errorf("of %d there are %d lines, the last %q", n, len(lines), lines[len(lines)-1])
@@ -147,7 +158,8 @@ func TestErrors(t *testing.T) {
 	if brief(long) != long {
 		t.Error("a message of the greatest length is cut")
 	}
-	if got := brief("ab" + strings.Repeat("x", maxMessage-3) + "yz"); len(got) != maxMessage+len(" ... ") || !strings.HasPrefix(got, "abx") || !strings.HasSuffix(got, "xyz") || !strings.Contains(got, "x ... x") {
+	if got := brief("ab" + strings.Repeat("x", maxMessage-3) + "yz"); len(got) != maxMessage+len(" ... ") ||
+		!strings.HasPrefix(got, "abx") || !strings.HasSuffix(got, "xyz") || !strings.Contains(got, "x ... x") {
 		t.Errorf("%d bytes: %.10s", len(got), got)
 	}
 	if got := brief(strings.Repeat("ä", maxMessage)); strings.ToValidUTF8(got, "?") != got {
@@ -168,7 +180,8 @@ func TestReadFile(t *testing.T) {
 	if err != nil || len(text) != maxBytes+1 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if _, err := Parse("a.yaml", text); err == nil || err.Error() != "a.yaml: the file has more than the 16 MiB that are read" {
+	if _, err := Parse("a.yaml", text); err == nil ||
+		err.Error() != "a.yaml: the file has more than the 16 MiB that are read" {
 		t.Error(err)
 	}
 	for text, want := range map[string]int{"": 0, "a\n": 1, "a\n\n  \n# b, c\n": 2, "a, b\n  #\nc": 3} {
@@ -178,13 +191,19 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestDifferences: two texts are compared key by key, whatever order and form they have; a list of single values is one value, of others each item has its own.
+// TestDifferences: two texts are compared key by key, whatever order and form they have; a list of single values is
+// one value, of others each item has its own.
 func TestDifferences(t *testing.T) {
-	a := Source{File: "a.yaml", Text: []byte("name: a\nsize: 8KiB\nlist: [1, 2]\nbolts: [{name: x}, {name: y}]\nempty: []\nonly: {a: 1}\nsame: z\n")}
-	b := Source{File: "b.yaml", Text: []byte("same: 'z'\nsize: 4KiB\nlist: [1, 3]\nbolts: [{name: x}, {name: w}, {name: v}]\nempty: []\nmore: {b: 2, c: []}\n")}
+	a := Source{File: "a.yaml",
+		Text: []byte("name: a\nsize: 8KiB\nlist: [1, 2]\nbolts: [{name: x}, {name: y}]\nempty: []\nonly: {a: " +
+			"1}\nsame: z\n")}
+	b := Source{File: "b.yaml",
+		Text: []byte("same: 'z'\nsize: 4KiB\nlist: [1, 3]\nbolts: [{name: x}, {name: w}, {name: v}]\nempty: " +
+			"[]\nmore: {b: 2, c: []}\n")}
 	got, err := Differences(a, b)
 	want := []KeyChange{
-		{"name", "a", ""}, {"size", "8KiB", "4KiB"}, {"list", "[1, 2]", "[1, 3]"}, {"bolts[1].name", "y", "w"}, {"only.a", "1", ""}, {"bolts[2].name", "", "v"}, {"more.b", "", "2"}, {"more.c", "", "[]"},
+		{"name", "a", ""}, {"size", "8KiB", "4KiB"}, {"list", "[1, 2]", "[1, 3]"}, {"bolts[1].name", "y", "w"},
+		{"only.a", "1", ""}, {"bolts[2].name", "", "v"}, {"more.b", "", "2"}, {"more.c", "", "[]"},
 	}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%v, %v", got, err)
@@ -203,7 +222,8 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if got, err := Flatten("a", "a: [1, [2, 3], {b: 4}]"); err != nil || len(got) != 3 || got[0] != (Value{"a[0]", "1"}) || got[1] != (Value{"a[1]", "[2, 3]"}) || got[2] != (Value{"a[2].b", "4"}) {
+	if got, err := Flatten("a", "a: [1, [2, 3], {b: 4}]"); err != nil || len(got) != 3 ||
+		got[0] != (Value{"a[0]", "1"}) || got[1] != (Value{"a[1]", "[2, 3]"}) || got[2] != (Value{"a[2].b", "4"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // paint is an enumeration whose first value has no word.
@@ -147,7 +147,8 @@ func TestDecode(t *testing.T) {
 		{"main: {inner: {name: x}}", func(p *plan) any { return p.Main.Inner.String() }, "x*1"},
 		{"spread: 4KiB", func(p *plan) any { return p.Spread }, spread{Mean: 4 * units.KiB}},
 		{"spread: {mean: 8KiB, mix: even}", func(p *plan) any { return p.Spread }, spread{8 * units.KiB, "even"}},
-		{"depth: {top: {level: 2}, low: {level: 1}}", func(p *plan) any { return p.Depth.Top.Level*10 + p.Depth.Low.Level }, 21},
+		{"depth: {top: {level: 2}, low: {level: 1}}",
+			func(p *plan) any { return p.Depth.Top.Level*10 + p.Depth.Low.Level }, 21},
 		{"ratio: -1.5e3", func(p *plan) any { return p.Ratio }, -1500.0},
 		{"live: true", func(p *plan) any { return p.Live }, true},
 		{"live: false", func(p *plan) any { return p.Live }, false},
@@ -167,75 +168,83 @@ func TestDecode(t *testing.T) {
 
 // TestMistakes holds what is said of each kind of mistake, and where.
 func TestMistakes(t *testing.T) {
-	const keys = "name, width, tall, paint, size, latency, grid, rate, bolts, main, spread, depth, ratio, live, tiny, how_many, most, short, words, file"
+	const keys = "name, width, tall, paint, size, latency, grid, rate, bolts, main, spread, depth, ratio, live, " +
+		"tiny, how_many, most, short, words, file"
 	for text, want := range map[string]string{
-		"[a]":                          "p.yaml:1:1: the plan is a list; a mapping is expected, with the keys " + keys,
-		"a":                            `p.yaml:1:1: the plan: "a" stands where a mapping is expected; its keys are ` + keys,
-		"naem: a":                      `p.yaml:1:1: unknown key "naem" in the plan; did you mean "name"?`,
-		"main: {cuont: 1}":             `p.yaml:1:8: unknown key "cuont" in main; did you mean "count"?`,
-		"mean: 1":                      `p.yaml:1:1: unknown key "mean" in the plan; did you mean "spread.mean"?`,
-		"level: 1":                     `p.yaml:1:1: unknown key "level" in the plan; did you mean "depth.top.level"?`,
-		"word: [a]":                    `p.yaml:1:1: unknown key "word" in the plan; did you mean "words"?`,
-		"zzzzzzz: 1":                   `p.yaml:1:1: unknown key "zzzzzzz" in the plan; its keys are ` + keys,
-		"secret: 1":                    `p.yaml:1:1: unknown key "secret" in the plan; its keys are ` + keys,
-		"many: 1":                      `p.yaml:1:1: unknown key "many" in the plan; did you mean "main"?`,
-		"size:":                        "p.yaml:1:6: size has no value; write a size such as 16KiB",
-		"live: null":                   "p.yaml:1:7: live has no value; write true or false",
-		"grid: ~":                      "p.yaml:1:7: grid has no value; write a list such as [a, b]",
-		"depth:":                       "p.yaml:1:7: depth has no value; its keys are top, low",
-		"paint:":                       "p.yaml:1:7: paint has no value; write a single word",
-		"how_many:":                    "p.yaml:1:10: how_many has no value; write a whole number such as 4",
-		"ratio:":                       "p.yaml:1:7: ratio has no value; write a number such as 1.5",
-		"words: [~]\nname: [a]":        "p.yaml:2:7: name is a list; write text",
-		"size: [1]":                    "p.yaml:1:7: size is a list; write a size such as 16KiB",
-		"rate: {a: 1}":                 "p.yaml:1:7: rate is a mapping; write a rate such as 40Gbps",
-		"live: [true]":                 "p.yaml:1:7: live is a list; write true or false",
-		"size: large":                  `p.yaml:1:7: size: "large" is not`,
-		"size: 129PiB":                 "p.yaml:1:7: size: 129PiB is not possible; the most is 128PiB",
-		"rate: 1000000001Gbps":         "p.yaml:1:7: rate: 1000000.001Tbps is not possible; the most is 1000000Tbps",
-		"paint: gren":                  `p.yaml:1:8: paint: "gren" is not possible; use red, green or dark-blue (did you mean green?)`,
-		"live: yes":                    `p.yaml:1:7: live: "yes" is neither true nor false`,
-		"tiny: 128":                    "p.yaml:1:7: tiny: 128 is not possible; the most is 127",
-		"how_many: 2147483648":         "p.yaml:1:11: how_many: 2147483648 is not possible; the most is 2147483647",
-		"how_many: 1.5":                `p.yaml:1:11: how_many: "1.5" is not a whole number; write a whole number such as 4`,
-		"short: 65536":                 `p.yaml:1:8: short: "65536" is not a whole number from 0 to 65535`,
-		"short: -1":                    `p.yaml:1:8: short: "-1" is not a whole number from 0 to 65535`,
-		"ratio: x":                     `p.yaml:1:8: ratio: "x" is not a number; write one such as 1.5`,
-		"ratio: .nan":                  `p.yaml:1:8: ratio: ".nan" is not a number; write one such as 1.5`,
-		"ratio: nan":                   `p.yaml:1:8: ratio: "nan" is not a number; write one such as 1.5`,
-		"ratio: inf":                   `p.yaml:1:8: ratio: "inf" is not a number; write one such as 1.5`,
-		"bolts: a":                     "p.yaml:1:8: bolts is a single value; a list is expected: write [...] or a line with a dash for each item",
-		"bolts: [a, {count: x}]":       `p.yaml:1:20: bolts[1].count: "x" is not a whole number; write a whole number such as 4`,
-		"depth: 3":                     `p.yaml:1:8: depth: "3" stands where a mapping is expected; its keys are top, low`,
-		"depth: [3]":                   "p.yaml:1:8: depth is a list; a mapping is expected, with the keys top, low",
-		"spread: [4KiB]":               "p.yaml:1:9: spread is a list; a mapping is expected, with the keys mean, mix",
-		"spread: x":                    `p.yaml:1:9: spread: "x" is not`,
-		"grid: 1":                      "p.yaml:1:7: grid is a single value; a list of 2 values is expected",
-		"grid: [1]":                    "p.yaml:1:7: grid has 1 values; 2 are expected",
-		"grid: [1, 2, 3]":              "p.yaml:1:7: grid has 3 values; 2 are expected",
-		"grid: []":                     "p.yaml:1:7: grid has 0 values; 2 are expected",
-		"latency: []":                  "p.yaml:1:10: latency has 0 values; 1 to 3 are expected",
-		"latency: [1s, 1s, 1s, 1s]":    "p.yaml:1:10: latency has 4 values; 1 to 3 are expected",
-		"latency: {a: 1}":              "p.yaml:1:10: latency is a mapping; a list of 3 values is expected",
-		"latency: [1s, x]":             `p.yaml:1:15: latency[1]: "x" is not`,
-		"tiny: x\nlive: y\nratio: z\n": "p.yaml:1:7: tiny: \"x\" is not a whole number; write a whole number such as 4\np.yaml:2:7: live: \"y\" is neither true nor false\np.yaml:3:8: ratio: \"z\" is not a number; write one such as 1.5",
+		"[a]":                   "p.yaml:1:1: the plan is a list; a mapping is expected, with the keys " + keys,
+		"a":                     `p.yaml:1:1: the plan: "a" stands where a mapping is expected; its keys are ` + keys,
+		"naem: a":               `p.yaml:1:1: unknown key "naem" in the plan; did you mean "name"?`,
+		"main: {cuont: 1}":      `p.yaml:1:8: unknown key "cuont" in main; did you mean "count"?`,
+		"mean: 1":               `p.yaml:1:1: unknown key "mean" in the plan; did you mean "spread.mean"?`,
+		"level: 1":              `p.yaml:1:1: unknown key "level" in the plan; did you mean "depth.top.level"?`,
+		"word: [a]":             `p.yaml:1:1: unknown key "word" in the plan; did you mean "words"?`,
+		"zzzzzzz: 1":            `p.yaml:1:1: unknown key "zzzzzzz" in the plan; its keys are ` + keys,
+		"secret: 1":             `p.yaml:1:1: unknown key "secret" in the plan; its keys are ` + keys,
+		"many: 1":               `p.yaml:1:1: unknown key "many" in the plan; did you mean "main"?`,
+		"size:":                 "p.yaml:1:6: size has no value; write a size such as 16KiB",
+		"live: null":            "p.yaml:1:7: live has no value; write true or false",
+		"grid: ~":               "p.yaml:1:7: grid has no value; write a list such as [a, b]",
+		"depth:":                "p.yaml:1:7: depth has no value; its keys are top, low",
+		"paint:":                "p.yaml:1:7: paint has no value; write a single word",
+		"how_many:":             "p.yaml:1:10: how_many has no value; write a whole number such as 4",
+		"ratio:":                "p.yaml:1:7: ratio has no value; write a number such as 1.5",
+		"words: [~]\nname: [a]": "p.yaml:2:7: name is a list; write text",
+		"size: [1]":             "p.yaml:1:7: size is a list; write a size such as 16KiB",
+		"rate: {a: 1}":          "p.yaml:1:7: rate is a mapping; write a rate such as 40Gbps",
+		"live: [true]":          "p.yaml:1:7: live is a list; write true or false",
+		"size: large":           `p.yaml:1:7: size: "large" is not`,
+		"size: 129PiB":          "p.yaml:1:7: size: 129PiB is not possible; the most is 128PiB",
+		"rate: 1000000001Gbps":  "p.yaml:1:7: rate: 1000000.001Tbps is not possible; the most is 1000000Tbps",
+		"paint: gren":           `p.yaml:1:8: paint: "gren" is not possible; use red, green or dark-blue (did you mean green?)`,
+		"live: yes":             `p.yaml:1:7: live: "yes" is neither true nor false`,
+		"tiny: 128":             "p.yaml:1:7: tiny: 128 is not possible; the most is 127",
+		"how_many: 2147483648":  "p.yaml:1:11: how_many: 2147483648 is not possible; the most is 2147483647",
+		"how_many: 1.5":         `p.yaml:1:11: how_many: "1.5" is not a whole number; write a whole number such as 4`,
+		"short: 65536":          `p.yaml:1:8: short: "65536" is not a whole number from 0 to 65535`,
+		"short: -1":             `p.yaml:1:8: short: "-1" is not a whole number from 0 to 65535`,
+		"ratio: x":              `p.yaml:1:8: ratio: "x" is not a number; write one such as 1.5`,
+		"ratio: .nan":           `p.yaml:1:8: ratio: ".nan" is not a number; write one such as 1.5`,
+		"ratio: nan":            `p.yaml:1:8: ratio: "nan" is not a number; write one such as 1.5`,
+		"ratio: inf":            `p.yaml:1:8: ratio: "inf" is not a number; write one such as 1.5`,
+		"bolts: a": "p.yaml:1:8: bolts is a single value; a list is expected: write [...] or a " +
+			"line with a dash for each item",
+		"bolts: [a, {count: x}]":    `p.yaml:1:20: bolts[1].count: "x" is not a whole number; write a whole number such as 4`,
+		"depth: 3":                  `p.yaml:1:8: depth: "3" stands where a mapping is expected; its keys are top, low`,
+		"depth: [3]":                "p.yaml:1:8: depth is a list; a mapping is expected, with the keys top, low",
+		"spread: [4KiB]":            "p.yaml:1:9: spread is a list; a mapping is expected, with the keys mean, mix",
+		"spread: x":                 `p.yaml:1:9: spread: "x" is not`,
+		"grid: 1":                   "p.yaml:1:7: grid is a single value; a list of 2 values is expected",
+		"grid: [1]":                 "p.yaml:1:7: grid has 1 values; 2 are expected",
+		"grid: [1, 2, 3]":           "p.yaml:1:7: grid has 3 values; 2 are expected",
+		"grid: []":                  "p.yaml:1:7: grid has 0 values; 2 are expected",
+		"latency: []":               "p.yaml:1:10: latency has 0 values; 1 to 3 are expected",
+		"latency: [1s, 1s, 1s, 1s]": "p.yaml:1:10: latency has 4 values; 1 to 3 are expected",
+		"latency: {a: 1}":           "p.yaml:1:10: latency is a mapping; a list of 3 values is expected",
+		"latency: [1s, x]":          `p.yaml:1:15: latency[1]: "x" is not`,
+		"tiny: x\nlive: y\nratio: z\n": "p.yaml:1:7: tiny: \"x\" is not a whole number; write a whole number such as " +
+			"4\np.yaml:2:7: live: \"y\" is neither true nor false\np.yaml:3:8: ratio: \"z\" is not a number; write " +
+			"one such as 1.5",
 	} {
 		_, _, err := planned(text)
-		if err == nil || err.Error() != want && !(strings.HasSuffix(want, "is not") && strings.HasPrefix(err.Error(), want)) {
+		if err == nil || err.Error() != want &&
+			!(strings.HasSuffix(want, "is not") && strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s:\n%v\nnot\n%s", text, err, want)
 		}
 	}
 }
 
-// TestPlaces: a path has the place of its own value, else that of the nearest thing around it that was written; a short form is the place of the key that it is for.
+// TestPlaces: a path has the place of its own value, else that of the nearest thing around it that was written; a
+// short form is the place of the key that it is for.
 func TestPlaces(t *testing.T) {
 	_, set, err := planned("name: a\nbolts:\n  - nut\n  - {name: b, count: 2}\nspread: 4KiB\nmain: x\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"name": "p.yaml:1:7", "bolts[0]": "p.yaml:3:5", "bolts[0].name": "p.yaml:3:5", "bolts[0].count": "p.yaml:3:5", "bolts[1].count": "p.yaml:4:22", "bolts[1].paint": "p.yaml:4:5", "bolts[7].name": "p.yaml:3:3",
-		"spread.mean": "p.yaml:5:9", "spread.mix": "p.yaml:5:9", "main.name": "p.yaml:6:7", "size": "p.yaml:1:1", "depth.top.level": "p.yaml:1:1",
+		"name": "p.yaml:1:7", "bolts[0]": "p.yaml:3:5", "bolts[0].name": "p.yaml:3:5", "bolts[0].count": "p.yaml:3:5",
+		"bolts[1].count": "p.yaml:4:22", "bolts[1].paint": "p.yaml:4:5", "bolts[7].name": "p.yaml:3:3",
+		"spread.mean": "p.yaml:5:9", "spread.mix": "p.yaml:5:9", "main.name": "p.yaml:6:7", "size": "p.yaml:1:1",
+		"depth.top.level": "p.yaml:1:1",
 	} {
 		if got := set.At(path).String(); got != want {
 			t.Errorf("%s stands at %s, not %s", path, got, want)
@@ -252,27 +261,35 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestApply: a change sets a value at its path as if the file had it there, in sections and lists that are there or are made, and what it cannot reach it says.
+// TestApply: a change sets a value at its path as if the file had it there, in sections and lists that are there or
+// are made, and what it cannot reach it says.
 func TestApply(t *testing.T) {
 	const text = "name: a\nsize: 8KiB\nbolts: [x, {name: y, count: 2}]\nmain: big\n"
 	for _, c := range []struct{ path, value, want string }{
 		{"name", "b", "name=b size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big"},
 		{"width", "3", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big width=3"},
 		{"main.count", "7", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.count=7"},
-		{"main[0].count", "7", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.count=7"},
-		{"main[*].count", "7", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.count=7"},
+		{"main[0].count", "7",
+			"name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.count=7"},
+		{"main[*].count", "7",
+			"name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.count=7"},
 		{"main[0]", "tall", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=tall"},
-		{"main.inner.count", "7", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.inner.count=7"},
-		{"bolts[0].count", "7", "name=a size=8KiB bolts[0].name=x bolts[0].count=7 bolts[1].name=y bolts[1].count=2 main=big"},
+		{"main.inner.count", "7",
+			"name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=big main.inner.count=7"},
+		{"bolts[0].count", "7",
+			"name=a size=8KiB bolts[0].name=x bolts[0].count=7 bolts[1].name=y bolts[1].count=2 main=big"},
 		{"bolts[1].count", "7", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=7 main=big"},
-		{"bolts[*].count", "7", "name=a size=8KiB bolts[0].name=x bolts[0].count=7 bolts[1].name=y bolts[1].count=7 main=big"},
+		{"bolts[*].count", "7",
+			"name=a size=8KiB bolts[0].name=x bolts[0].count=7 bolts[1].name=y bolts[1].count=7 main=big"},
 		{"bolts[1]", "z", "name=a size=8KiB bolts=[x, z] main=big"},
 		{"bolts[*]", "z", "name=a size=8KiB bolts=[z, z] main=big"},
 		{"bolts", "[p, q]", "name=a size=8KiB bolts=[p, q] main=big"},
-		{"depth.top.level", "4", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big depth.top.level=4"},
+		{"depth.top.level", "4",
+			"name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big depth.top.level=4"},
 		{"name", "", "name= size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big"},
 		{"name", "x, y", "name=x, y size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main=big"},
-		{"main", "{name: n, count: 5}", "name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=n main.count=5"},
+		{"main", "{name: n, count: 5}",
+			"name=a size=8KiB bolts[0]=x bolts[1].name=y bolts[1].count=2 main.name=n main.count=5"},
 
 		{"name", "a: b: c", "--set:1:1:10: not valid YAML"},
 		{"bolts.count", "7", "--set:1:1:1: bolts is a list; say which item with bolts[0] or bolts[*]"},
@@ -310,7 +327,8 @@ func TestApply(t *testing.T) {
 		" =b":       {},
 	} {
 		got, err := ParseChange(s)
-		if got != want || (err != nil) != (want == Change{}) || err != nil && !strings.Contains(err.Error(), "is not a path=value, such as") {
+		if got != want || (err != nil) != (want == Change{}) ||
+			err != nil && !strings.Contains(err.Error(), "is not a path=value, such as") {
 			t.Errorf("%q: %+v, %v", s, got, err)
 		}
 	}
@@ -340,21 +358,26 @@ func flat(n *Node, path string) string {
 	return strings.Join(out, " ")
 }
 
-// TestChangesHavePlaces: what a change has set is known to be from the command line, at its column there; a flag's own name stands for it if it has one.
+// TestChangesHavePlaces: what a change has set is known to be from the command line, at its column there; a flag's
+// own name stands for it if it has one.
 func TestChangesHavePlaces(t *testing.T) {
-	_, set, err := planned("name: a\nbolts: [x]\n", Change{Path: "size", Value: "8KiB"}, Change{Path: "bolts[0].count", Value: "3"}, Change{Path: "main", Value: "{name: y, count: 2}"}, Change{Path: "width", Value: "7", Flag: "--width"})
+	_, set, err := planned("name: a\nbolts: [x]\n", Change{Path: "size", Value: "8KiB"},
+		Change{Path: "bolts[0].count", Value: "3"}, Change{Path: "main", Value: "{name: y, count: 2}"},
+		Change{Path: "width", Value: "7", Flag: "--width"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"name": "p.yaml:1:7", "size": "--set:1:1:6", "bolts[0].count": "--set:2:1:16", "bolts[0].name": "p.yaml:2:9", "main.count": "--set:3:1:23", "width": "--width:1:1",
+		"name": "p.yaml:1:7", "size": "--set:1:1:6", "bolts[0].count": "--set:2:1:16", "bolts[0].name": "p.yaml:2:9",
+		"main.count": "--set:3:1:23", "width": "--width:1:1",
 	} {
 		if got := set[path]; got.String() != want || got.Flagged() != strings.HasPrefix(want, "--") {
 			t.Errorf("%s stands at %v, not %s", path, got, want)
 		}
 	}
 	if _, _, err := planned("", Change{Path: "width", Value: "x"}, Change{Path: "tiny", Value: "y"}); err == nil ||
-		err.Error() != "--set:1:1:7: width: \"x\" is not a whole number; write a whole number such as 4\n--set:2:1:6: tiny: \"y\" is not a whole number; write a whole number such as 4" {
+		err.Error() != "--set:1:1:7: width: \"x\" is not a whole number; write a whole number such as "+
+			"4\n--set:2:1:6: tiny: \"y\" is not a whole number; write a whole number such as 4" {
 		t.Error(err)
 	}
 }

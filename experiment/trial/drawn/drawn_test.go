@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"farflash/internal/golden"
-	"farflash/rng"
-	"farflash/shape"
+	"farflash/numeric/rng"
+	"farflash/scenario/shape"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
-// orchard is a small language that has all that a language may: a section in a section, a list, a section in a list, keys that are needed, and edges.
+// orchard is a small language that has all that a language may: a section in a section, a list, a section in a list,
+// keys that are needed, and edges.
 func orchard(t *testing.T) *Language {
 	t.Helper()
 	l := &Language{byPath: map[string]*Section{}, holding: map[*Section][]*Tree{}}
@@ -31,14 +32,24 @@ func orchard(t *testing.T) *Language {
 		}
 		l.Sections, l.byPath[path] = append(l.Sections, s), s
 	}
-	add("", false, "", key{name: "name", usual: []string{"a", "b"}}, key{name: "initiators", usual: []string{"1", "2"}, edges: []string{"99"}})
-	add("ssd", false, "", key{name: "preset", usual: []string{"p", "q"}}, key{name: "over", usual: []string{"7%", "28%"}, edges: []string{"0%"}})
-	add("ssd.geometry", false, "ssd", key{name: "channels", usual: []string{"1", "2"}, needed: true}, key{name: "blocks", usual: []string{"20", "40"}, edges: []string{"1"}, needed: true})
-	add("workload", true, "", key{name: "requests", usual: []string{"1", "7", "60"}, edges: []string{"99"}, needed: true}, key{name: "closed", usual: []string{"1", "2"}}, key{name: "after", usual: []string{"a", "b"}})
-	add("workload.think", false, "workload", key{name: "time", usual: []string{"1us", "5us"}, needed: true}, key{name: "every", usual: []string{"1", "2"}})
-	add("targets", true, "", key{name: "count", usual: []string{"1", "2"}}, key{name: "ssds", usual: []string{"1", "3"}})
-	add("measure", false, "", key{name: "until", usual: []string{"1ms", "end"}}, key{name: "alone", usual: []string{"true"}})
-	for _, text := range []string{"ssd: {preset: p, geometry: {channels: 4, blocks: 30}}\nworkload: [{requests: 5, closed: 1}, {requests: 6, think: {time: 9us}}]\n", "ssd: q\nworkload: [{requests: 8, queue: [1, 2]}]\nmeasure: {until: 2ms}\n"} {
+	add("", false, "", key{name: "name", usual: []string{"a", "b"}},
+		key{name: "initiators", usual: []string{"1", "2"}, edges: []string{"99"}})
+	add("ssd", false, "", key{name: "preset", usual: []string{"p", "q"}},
+		key{name: "over", usual: []string{"7%", "28%"}, edges: []string{"0%"}})
+	add("ssd.geometry", false, "ssd", key{name: "channels", usual: []string{"1", "2"}, needed: true},
+		key{name: "blocks", usual: []string{"20", "40"}, edges: []string{"1"}, needed: true})
+	add("workload", true, "",
+		key{name: "requests", usual: []string{"1", "7", "60"}, edges: []string{"99"}, needed: true},
+		key{name: "closed", usual: []string{"1", "2"}}, key{name: "after", usual: []string{"a", "b"}})
+	add("workload.think", false, "workload", key{name: "time", usual: []string{"1us", "5us"}, needed: true},
+		key{name: "every", usual: []string{"1", "2"}})
+	add("targets", true, "", key{name: "count", usual: []string{"1", "2"}},
+		key{name: "ssds", usual: []string{"1", "3"}})
+	add("measure", false, "", key{name: "until", usual: []string{"1ms", "end"}},
+		key{name: "alone", usual: []string{"true"}})
+	for _, text := range []string{"ssd: {preset: p, geometry: {channels: 4, blocks: 30}}\nworkload: [{requests: 5, " +
+		"closed: 1}, {requests: 6, think: {time: 9us}}]\n",
+		"ssd: q\nworkload: [{requests: 8, queue: [1, 2]}]\nmeasure: {until: 2ms}\n"} {
 		tree, err := parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +62,8 @@ func orchard(t *testing.T) *Language {
 	return l
 }
 
-// keeper says what is wrong with an orchard's text, at its place: edges are not possible, targets need initiators, think needs closed, a measure an end, and many channels are too large for a test.
+// keeper says what is wrong with an orchard's text, at its place: edges are not possible, targets need initiators,
+// think needs closed, a measure an end, and many channels are too large for a test.
 func keeper(text string) error {
 	top, err := shape.Parse("a.yaml", []byte(text))
 	if err != nil {
@@ -88,13 +100,15 @@ func keeper(text string) error {
 	if len(wrong) > 0 {
 		return wrong
 	}
-	if g := top.Get("ssd"); g != nil && g.Get("geometry") != nil && g.Get("geometry").Get("channels") != nil && g.Get("geometry").Get("channels").Text == "4" {
+	if g := top.Get("ssd"); g != nil && g.Get("geometry") != nil && g.Get("geometry").Get("channels") != nil &&
+		g.Get("geometry").Get("channels").Text == "4" {
 		return ErrLarge
 	}
 	return nil
 }
 
-// TestDraws: what is made of wanted sections is accepted and has them, nearly always; and the same stream makes the same, which is held in testdata: a change that is to leave draws alone leaves that.
+// TestDraws: what is made of wanted sections is accepted and has them, nearly always; and the same stream makes the
+// same, which is held in testdata: a change that is to leave draws alone leaves that.
 func TestDraws(t *testing.T) {
 	l := orchard(t)
 	c := l.Cover(ptr(rng.NewStream(3, "cover")))
@@ -128,7 +142,8 @@ func TestDraws(t *testing.T) {
 		t.Errorf("of 150 draws %d are accepted, and %d have what was wanted", made, kept)
 	}
 	fmt.Fprintln(&b, "#", c)
-	golden.File(t, filepath.Join("testdata", "draws.txt"), []byte(b.String()), *rewrite, "go test ./trial/drawn -run TestDraws -rewrite, and read what changes")
+	golden.File(t, filepath.Join("testdata", "draws.txt"), []byte(b.String()), *rewrite,
+		"go test ./trial/drawn -run TestDraws -rewrite, and read what changes")
 }
 
 func ptr(r rng.Stream) *rng.Stream { return &r }
@@ -158,7 +173,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestCover: a campaign has each section alone first, then each pair once, then all again; what has run is counted by sections and pairs, and what has not is named.
+// TestCover: a campaign has each section alone first, then each pair once, then all again; what has run is counted by
+// sections and pairs, and what has not is named.
 func TestCover(t *testing.T) {
 	l := orchard(t)
 	c := l.Cover(ptr(rng.NewStream(1, "cover")))
@@ -188,14 +204,16 @@ func TestCover(t *testing.T) {
 	if same > 10 {
 		t.Errorf("another stream has %d of 21 in the same places", same)
 	}
-	if got := c.String(); got != "0 of 6 sections, 0 of 15 pairs of sections; not ssd, ssd.geometry, workload, workload.think, targets, measure" {
+	if got := c.String(); got !=
+		"0 of 6 sections, 0 of 15 pairs of sections; not ssd, ssd.geometry, workload, workload.think, targets, measure" {
 		t.Error(got)
 	}
 	c.Ran(l.seeds[0])
 	if got := c.String(); got != "4 of 6 sections, 6 of 15 pairs of sections; not targets, measure" {
 		t.Error(got)
 	}
-	all, err := parse("ssd: {geometry: {blocks: 1}}\ntargets: [{count: 1}]\nworkload: [{think: {time: 1us}}]\nmeasure: {until: end}\n")
+	all, err := parse("ssd: {geometry: {blocks: 1}}\ntargets: [{count: 1}]\nworkload: [{think: {time: " +
+		"1us}}]\nmeasure: {until: end}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +226,10 @@ func TestCover(t *testing.T) {
 // TestTree: what is parsed is written back line by line, nodes are found by section, and a copy shares nothing.
 func TestTree(t *testing.T) {
 	l := orchard(t)
-	const text = "name: \"x y\"\nempty: {}\nnone: []\nssd: q\nworkload:\n  -\n    requests: 5\n    list: [1, 2]\n  -\n    think:\n      time: 1us\nnested:\n  - [1]\n"
-	tree, err := parse("name: 'x y'\nempty: {}\nnone: []\nssd: q\nworkload: [{requests: 5, list: [1, 2]}, {think: {time: 1us}}]\nnested: [[1]]\n")
+	const text = "name: \"x y\"\nempty: {}\nnone: []\nssd: q\nworkload:\n  -\n    requests: 5\n    list: [1, 2]\n  " +
+		"-\n    think:\n      time: 1us\nnested:\n  - [1]\n"
+	tree, err := parse("name: 'x y'\nempty: {}\nnone: []\nssd: q\nworkload: [{requests: 5, list: [1, 2]}, {think: " +
+		"{time: 1us}}]\nnested: [[1]]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +243,9 @@ func TestTree(t *testing.T) {
 			t.Errorf("%s is in another place", path)
 		}
 	})
-	if got := strings.Join(walked, " "); got != "name:1 empty:2 none:3 ssd:4 workload:5 workload:6 workload.requests:7 workload.list:8 workload.list:8 workload.list:8 workload:9 workload.think:10 workload.think.time:11 nested:12 nested:13 nested:13" {
+	if got := strings.Join(walked, " "); got !=
+		"name:1 empty:2 none:3 ssd:4 workload:5 workload:6 workload.requests:7 workload.list:8 workload.list:8 "+
+			"workload.list:8 workload:9 workload.think:10 workload.think.time:11 nested:12 nested:13 nested:13" {
 		t.Error(got)
 	}
 	var sections []string
@@ -233,7 +255,8 @@ func TestTree(t *testing.T) {
 	if got := strings.Join(sections, " "); got != " workload workload.think" { // ssd is in its short form
 		t.Errorf("%q", got)
 	}
-	for path, there := range map[string]bool{"ssd": false, "workload": true, "workload.think": true, "measure": false, "": true} {
+	for path, there := range map[string]bool{"ssd": false, "workload": true, "workload.think": true, "measure": false,
+		"": true} {
 		if got := tree.has(l, l.byPath[path]); got != there {
 			t.Errorf("%s is there: %v", path, got)
 		}
@@ -246,7 +269,9 @@ func TestTree(t *testing.T) {
 	for range 40 {
 		items[tree.place(l, &r, l.byPath["workload"])] = true
 	}
-	if len(items) != 2 || items[tree.find(l, l.byPath["workload"])] || tree.place(l, &r, l.byPath["measure"]) != nil || tree.place(l, &r, l.byPath[""]) != tree.root || tree.place(l, &r, l.byPath["ssd"]) != tree.root.get("ssd") {
+	if len(items) != 2 || items[tree.find(l, l.byPath["workload"])] ||
+		tree.place(l, &r, l.byPath["measure"]) != nil || tree.place(l, &r, l.byPath[""]) != tree.root ||
+		tree.place(l, &r, l.byPath["ssd"]) != tree.root.get("ssd") {
 		t.Errorf("%d places for an item's keys", len(items))
 	}
 	copied := tree.clone()
@@ -256,13 +281,15 @@ func TestTree(t *testing.T) {
 	copied.remove(copied.root.get("workload").kids[0])
 	copied.remove(copied.root.get("name"))
 	copied.remove(&node{})
-	if got := copied.Text(); got != "empty: {}\nnone: []\nssd:\n  over: 8%\nworkload:\n  -\n    think:\n      time: 1us\n  - {}\nnested:\n  - [1]\n" {
+	if got := copied.Text(); got !=
+		"empty: {}\nnone: []\nssd:\n  over: 8%\nworkload:\n  -\n    think:\n      time: 1us\n  - {}\nnested:\n  - [1]\n" {
 		t.Errorf("%s", got)
 	}
 	if tree.Text() != text {
 		t.Errorf("a copy's change is in\n%s", tree.Text())
 	}
-	if tree.root.get("nothing") != nil || tree.root.get("workload").get("") != nil || tree.pathOf(&node{}) != "" || tree.parentOf(tree.root) != nil {
+	if tree.root.get("nothing") != nil || tree.root.get("workload").get("") != nil || tree.pathOf(&node{}) != "" ||
+		tree.parentOf(tree.root) != nil {
 		t.Error("something is found that is not there")
 	}
 	if _, err := parse("a: ["); err == nil {
@@ -270,7 +297,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestShrink: of what fails as much is taken away and made smaller as can be, in no more tries than are allowed, and what is given is left as it was.
+// TestShrink: of what fails as much is taken away and made smaller as can be, in no more tries than are allowed, and
+// what is given is left as it was.
 func TestShrink(t *testing.T) {
 	const text = "a: 9\nb: {c: 40, d: [1, 2, 3]}\ne: [{f: 17, g: x}, {h: 5}]\n"
 	tree, err := parse(text)
@@ -308,7 +336,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestLanguage: the scenario language is read whole: each section once and behind the one that it is in, keys with values, and the drives of targets as local ones.
+// TestLanguage: the scenario language is read whole: each section once and behind the one that it is in, keys with
+// values, and the drives of targets as local ones.
 func TestLanguage(t *testing.T) {
 	l, err := Load()
 	if err != nil {
@@ -316,7 +345,9 @@ func TestLanguage(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i, s := range l.Sections {
-		if seen[s.Path] || (s.Parent == nil) != (i == 0) || s.Parent != nil && (!seen[s.Parent.Path] || !slices.Contains(s.Parent.inner, s)) || strings.HasPrefix(s.Path, "targets.ssd") {
+		if seen[s.Path] || (s.Parent == nil) != (i == 0) ||
+			s.Parent != nil && (!seen[s.Parent.Path] || !slices.Contains(s.Parent.inner, s)) ||
+			strings.HasPrefix(s.Path, "targets.ssd") {
 			t.Errorf("section %q", s.Path)
 		}
 		seen[s.Path] = true
@@ -326,7 +357,8 @@ func TestLanguage(t *testing.T) {
 			}
 		}
 	}
-	for path, list := range map[string]bool{"ssd": false, "ssd.geometry": false, "workload": true, "workload.synthetic.reads": false, "flows": true, "flows.list": true, "targets": true} {
+	for path, list := range map[string]bool{"ssd": false, "ssd.geometry": false, "workload": true,
+		"workload.synthetic.reads": false, "flows": true, "flows.list": true, "targets": true} {
 		if s := l.Section(path); s == nil || s.List != list {
 			t.Errorf("%s: %+v", path, s)
 		}
@@ -334,7 +366,8 @@ func TestLanguage(t *testing.T) {
 	if l.Section("targets.ssd.geometry") != l.Section("ssd.geometry") || l.Section("nothing") != nil {
 		t.Error("the drive of a target is another section than a local one")
 	}
-	if k, ok := l.keyAt("targets.ssd.geometry.channels"); !ok || !k.needed || !slices.Equal(k.usual, []string{"1", "2", "3"}) || k.edges != nil {
+	if k, ok := l.keyAt("targets.ssd.geometry.channels"); !ok || !k.needed ||
+		!slices.Equal(k.usual, []string{"1", "2", "3"}) || k.edges != nil {
 		t.Errorf("%+v", k)
 	}
 	if k, ok := l.keyAt("initiators"); !ok || k.name != "initiators" {
@@ -345,7 +378,8 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%q is a key", path)
 		}
 	}
-	if len(l.seeds) != len(Seeds) || len(l.holding[l.Section("ssd")]) == 0 || len(l.holding[l.Sections[0]]) != len(Seeds) {
+	if len(l.seeds) != len(Seeds) || len(l.holding[l.Section("ssd")]) == 0 ||
+		len(l.holding[l.Sections[0]]) != len(Seeds) {
 		t.Errorf("%d seeds", len(l.seeds))
 	}
 	dir := t.TempDir()
