@@ -72,3 +72,24 @@ func TestRatesOfParts(t *testing.T) {
 		t.Errorf("%g bits in slices of %g s until %g s, want %g", bits, width, at, want)
 	}
 }
+
+// TestFailedReadsRelease: reads that fail release their share of the bytes that a controller lets reads have outstanding,
+// for the reads of all drives of the target.
+func TestFailedReadsRelease(t *testing.T) {
+	for _, kind := range []string{"reserve", "pace"} {
+		o := trialtest.Run(t, `
+targets:
+  - ssds: 8
+    ssd:
+      preset: tlc-enterprise
+      reliability: {curve: given, fit: {base: 0.012}, retries: 1, gain: 70%}
+      geometry: {channels: 1, chips_per_channel: 2, blocks_per_plane: 20, pages_per_block: 8}
+workload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 200}}]
+rate_control: {kind: `+kind+`, demands: [{rate: 10Gbps}]}
+`, 1)
+		failed := trialtest.Metric(t, o, "ssd.errors.failed")
+		if failed == 0 {
+			t.Errorf("%s: no read failed", kind)
+		}
+	}
+}

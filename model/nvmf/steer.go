@@ -320,26 +320,33 @@ func (s *System) noteEnded(x *command) {
 	if x.req.Op > block.Write {
 		return
 	}
+	limit, held := t.steered.steering.ReadLimit, t.steered.holdsReads()
 	if x.req.Op == block.Read && !x.reads() {
 		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and returns no data
 	}
 	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number,
 		Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
 	s.react(t)
+	s.resumeReads(t, held, limit)
+}
+
+// resumeReads fetches for all of a target's drives if outstanding reads had reached a limit in bytes and are now below
+// it. Reads of other drives than the one that released the bytes wait for it as well.
+func (s *System) resumeReads(t *transmitter, held bool, limit int64) {
+	if held && t.steered.steering.Reading < limit {
+		s.admitAll(t)
+	}
 }
 
 // noteSent records that bytes of reads' answers were acknowledged.
 func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	x := t.steered
-	limit := x.steering.ReadLimit
-	held := x.holdsReads()
+	limit, held := x.steering.ReadLimit, x.holdsReads()
 	x.steering.Reading -= bytes
 	x.sent += bytes
 	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes, Took: s.eng.Now() - ended}
 	s.react(t)
-	if held && x.steering.Reading < limit {
-		s.admitAll(t)
-	}
+	s.resumeReads(t, held, limit)
 }
 
 // checkSteered reports an inconsistent state of a target's controller.
