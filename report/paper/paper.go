@@ -78,7 +78,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 9, 64)
 }
 
-// table writes the numbers of a plot, below a comment line that describes the columns.
+// table writes the numbers of a plot, below a comment line that shows how to read and draw them with pandas.
 func table(w io.Writer, p Plot) error {
 	var rows [][]string
 	how := ""

@@ -85,8 +85,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// balanced reports whether all TeX groups and environments are closed in order, ignoring escaped characters and
-// comments.
+// balanced reports whether all brackets of a TeX text are closed in order, ignoring escaped characters and comments.
 func balanced(text string) bool {
 	var open []byte
 	for line := range strings.Lines(text) {
