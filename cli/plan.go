@@ -96,7 +96,7 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 				var b bytes.Buffer
 				jobs := tco.Table4()
 				for i := range jobs {
-					// round the shares to the decimals that the paper prints, away from the nearest binary fraction
+					// print the shares in the paper's decimals rather than as their nearest binary fractions
 					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential),
 						stats.Micro(jobs[i].WriteShare)
 				}

@@ -125,7 +125,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	return p.judge(f, results...)
 }
 
-// makeBase creates the directory that holds the replicates' directories.
+// makeBase creates the directory that holds the replicates' directories, or reuses dir if it is an empty directory.
 func makeBase(dir, name, digest string) (string, error) {
 	if dir != "" {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {

@@ -62,8 +62,8 @@ func (f *studyFlags) check(leastReps int) error {
 	return f.runFlags.check(leastReps)
 }
 
-// openCache opens the cache of results. The cache is optional: if the default location is unusable, the result is nil
-// with a note.
+// openCache opens the cache of results, nil with --no-cache. The cache is optional: if its default location is
+// unusable, the result is nil with a note, but an unusable --cache is an error.
 func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	if f.noCache {
 		return nil, nil

@@ -216,7 +216,7 @@ func TestIdle(t *testing.T) {
 }
 
 func TestProcessors(t *testing.T) {
-	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // one processor handles 1 / 2.5 us
+	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // each handles one request per 2.5 us
 		if got := run(t, "processors.yaml",
 			shape.Change{Path: "ssd.controller.processors", Value: n})("read.iops"); got < 0.99*want ||
 			got > want*1.001 {

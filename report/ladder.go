@@ -14,7 +14,7 @@ import (
 type rung struct {
 	kind                     string
 	chunk, gateway, target   int
-	from                     int // sending target of a message or data between targets; -1: none
+	from                     int // the sending target of a message to another target, or of data; -1: none
 	begin, end, given, ended float64
 }
 

@@ -90,7 +90,7 @@ var (
 	fetched = regexp.MustCompile(`url\([^#]`)
 )
 
-// without removes an element's contents that are not HTML.
+// without removes the elements of a name together with their contents, which are not HTML.
 func without(html, element string) string {
 	var b strings.Builder
 	for {
