@@ -1,12 +1,11 @@
-// Package cli is the command line: one file per verb, nothing but reading flags,
-// calling the library and printing.
+// Package cli implements the command line, one file per verb. It only reads flags, calls the library and prints.
 //
-// Main runs one command and returns its exit code: 0 done, 1 a run failed, was interrupted, could not be written or
-// panicked, 2 bad usage or bad input, 3 a --fail-if held. Results go to standard output, everything else to standard
-// error. What the verbs, flags and files are called is a contract with other programs, written down in
-// docs/reference.
+// Main runs one command and returns its exit code: 0 on success, 1 if a run failed, was interrupted, panicked or could
+// not be written, 2 for bad usage or bad input, 3 if a --fail-if condition held. Results go to standard output,
+// everything else to standard error. The names of verbs, flags and files are a contract with other programs, documented
+// in docs/reference.
 //
-// What it leaves out: anything that a program importing the library would want.
+// It leaves out anything that a program importing the library would want.
 package cli
 
 import (
@@ -35,19 +34,19 @@ import (
 	"farflash/study"
 )
 
-// program is one invocation.
+// program is one invocation of the program.
 type program struct {
 	in      io.Reader
-	out     io.Writer // text for people; what is not fit to be shown is escaped
-	data    io.Writer // the same place, for what must arrive byte by byte
+	out     io.Writer // text for people; control characters are escaped
+	data    io.Writer // same destination as out, byte for byte
 	err     io.Writer
-	stdout  io.Writer // as they were given
+	stdout  io.Writer // stdout and stderr are the writers that the caller passed
 	stderr  io.Writer
 	written *sink
 	ending  ending
 }
 
-// verbs is what verbs in packages of their own have of it.
+// verbs returns the part of the invocation that verbs in packages of their own use.
 func (p *program) verbs() *verb.Program {
 	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping,
 		Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
@@ -62,7 +61,7 @@ func (p *program) verbs() *verb.Program {
 		}}
 }
 
-// newProgram wraps what an invocation writes to.
+// newProgram wraps the streams of an invocation.
 func newProgram(in io.Reader, out, errw io.Writer) *program {
 	p := &program{in: in, stdout: out, stderr: errw, written: &sink{w: out}}
 	p.data = p.written
@@ -71,7 +70,8 @@ func newProgram(in io.Reader, out, errw io.Writer) *program {
 	return p
 }
 
-// sink remembers the first error of what it writes to: not every line of a table is worth a look at its own.
+// sink records the first write error, so that callers need not check each line of a table. Once a write has failed, the
+// later ones fail with the same error. Safe for concurrent use.
 type sink struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -92,7 +92,7 @@ func (s *sink) Write(text []byte) (int, error) {
 	return n, s.err
 }
 
-// flush reports whether all that was written has arrived.
+// flush returns the first error of writing to standard output, nil if all writes succeeded.
 func (p *program) flush() error {
 	p.written.mu.Lock()
 	defer p.written.mu.Unlock()
@@ -130,8 +130,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return f.Code
 }
 
-// complain prints an error. Mistakes in a scenario or a table stand alone on their lines, as
-// editors expect them; everything else begins with the program's name.
+// complain prints an error. Mistakes in a scenario or a table start their lines with the position, as editors expect;
+// any other error is prefixed with the program's name.
 func (p *program) complain(err error) {
 	var located shape.Errors
 	var rows sheet.TableErrors
@@ -142,15 +142,15 @@ func (p *program) complain(err error) {
 	fmt.Fprintf(p.err, "farflash: %v\n", err)
 }
 
-// note prints a remark that is no result.
+// note prints a remark, which is not part of the results, to standard error.
 func (p *program) note(format string, args ...any) {
 	fmt.Fprintf(p.err, "farflash: "+format+"\n", args...)
 }
 
-// Command is the program's verbs and flags, for those who write about them; to run it is Main's.
+// Command returns the tree of verbs and flags, for generators of documentation; use Main to run it.
 func Command() *cobra.Command { return new(program).root() }
 
-// root is the command without arguments, and all verbs below it.
+// root returns the root command with all verbs below it.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "farflash",
@@ -195,8 +195,8 @@ and serves real flash over the network.
 	return root
 }
 
-// giveExamples has the help of a verb that is nothing without another, and has no examples of its own, end with the
-// first ones of each of these.
+// giveExamples completes the help of verbs that only group subcommands: one without examples of its own shows the first
+// example of each visible subcommand.
 func giveExamples(cmd *cobra.Command) {
 	var lines []string
 	for _, c := range cmd.Commands() {
@@ -215,12 +215,12 @@ func giveExamples(cmd *cobra.Command) {
 	}
 }
 
-// open loads the scenario that an argument names, with the changes of --set and of other flags.
+// open loads the scenario that an argument names, with the changes from --set and other flags applied.
 func (p *program) open(name string, set []string, more ...shape.Change) (*scenario.Scenario, error) {
 	return p.load(name, set, more, scenario.Parse)
 }
 
-// openWorkload loads a scenario that may lack a drive.
+// openWorkload loads a scenario that need not have a drive.
 func (p *program) openWorkload(name string, set []string) (*scenario.Scenario, error) {
 	return p.load(name, set, nil, scenario.ParseWorkload)
 }
@@ -239,8 +239,8 @@ func (p *program) load(name string, set []string, more []shape.Change,
 	return s, verb.BadInput(err)
 }
 
-// find returns what an argument names: a file, a preset, a run directory, which has the scenario that was run, or -
-// for standard input.
+// find returns the source of the scenario that an argument names: a file, a preset, a run directory (the scenario that
+// was run), or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := shape.Read(p.in)
@@ -256,7 +256,7 @@ func (p *program) find(name string) (shape.Source, error) {
 	return src, verb.BadInput(err)
 }
 
-// wrongFlag reports a flag that there is not, or whose value cannot be.
+// wrongFlag reports an unknown flag or an invalid value of a flag.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -283,7 +283,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return verb.Usagef("%s: unknown flag %s%s;%s see %s --help", verb.Name(cmd), dashes, flag, hint, cmd.CommandPath())
 }
 
-// flagTakes is what a flag of a kind can be set to, "" for kinds that say so themselves.
+// flagTakes describes the values that a flag of a kind accepts, "" for kinds whose own error says so.
 func flagTakes(kind string) string {
 	switch kind {
 	case "uint64":
@@ -302,7 +302,7 @@ func flagTakes(kind string) string {
 	return ""
 }
 
-// buildVersion is what this binary was built from.
+// buildVersion returns the module version, or the revision, that this binary was built from.
 func buildVersion() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

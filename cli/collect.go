@@ -6,21 +6,20 @@ import (
 	"runtime/metrics"
 )
 
-// Models allocate at their beginning and hardly afterwards, so of a large heap memory can be had for little time. Of
-// a small one it is not worth having: a heap that grows from one megabyte to thirty by fifths is collected some
-// fifteen times, on all processors, which took a tenth of a drive's run.
+// Models allocate most of their memory at the start, so a large live heap costs few collections. A small one is not
+// worth collecting: a heap that grows from 1 MiB to 30 MiB in steps of a fifth is collected about 15 times, on all
+// processors, which took a tenth of the time of a drive's run.
 const (
-	heapFloor  = 32 << 20 // bytes that the heap may hold before anything is collected
-	heapGrowth = 20       // percent of what lives by which it may grow beyond that
-	// leastHeap is what the runtime begins to collect at under 100 percent, whatever lives; it goes with the
-	// percentage.
+	heapFloor  = 32 << 20 // bytes that the heap may reach before the first collection
+	heapGrowth = 20       // growth of a larger heap before the next collection, in percent of the live bytes
+	// leastHeap is the runtime's smallest heap goal in bytes at GOGC=100, however little is live; it scales with GOGC.
 	leastHeap = 4 << 20
 )
 
-// collectLate has the collector of this program's memory keep to that.
+// collectLate sets the garbage collector's percentage now, and again after each collection by growth.
 func collectLate() {
 	debug.SetGCPercent(heapFloor / leastHeap * 100)
-	// A finalizer runs after each collection, if the one before has not been forgotten by then.
+	// The finalizer re-arms itself, so it runs after each collection, unless the next one finishes before it has.
 	set := heapFloor / leastHeap * 100
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	type collected struct{ _ *byte }
@@ -36,7 +35,7 @@ func collectLate() {
 	runtime.SetFinalizer(new(collected), after)
 }
 
-// growth is by how many percent a heap of which so many bytes live may grow.
+// growth returns the GOGC percentage for a heap with live bytes of live data.
 func growth(live uint64) int {
 	if live >= heapFloor {
 		return heapGrowth

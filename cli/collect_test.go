@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What may be held before the next collection is at least the floor, and beyond that what lives and a fifth.
+// The heap goal is at least the floor, and above it the live bytes plus a fifth.
 func TestGrowth(t *testing.T) {
 	for _, live := range []uint64{0, 1, 40 << 10, 1 << 20, 4<<20 + 1, 13 << 20, 26 << 20, heapFloor - 1, heapFloor,
 		1 << 30, 1 << 40} {
@@ -19,7 +19,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// A heap that grows from nothing to the floor is not collected, and one that lives beyond the floor grows by a fifth.
+// A heap that grows from empty to the floor is not collected; one whose live bytes exceed the floor grows by a fifth.
 func TestCollectLate(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

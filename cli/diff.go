@@ -19,12 +19,12 @@ import (
 type metricChange struct {
 	Name     string   `json:"name"`
 	Unit     string   `json:"unit"`
-	A        *float64 `json:"a"` // null: the run does not have it
+	A        *float64 `json:"a"` // null: the run does not have the metric
 	B        *float64 `json:"b"`
 	Relative *float64 `json:"relative,omitempty"` // (b-a)/|a|
 }
 
-// keyChange is a key of two scenarios.
+// keyChange is a key whose value differs between two scenarios.
 type keyChange struct {
 	Path string `json:"path"`
 	A    string `json:"a"`
@@ -81,7 +81,7 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 	return cmd
 }
 
-// keyChanges lists the keys of both scenarios that differ, if both are there.
+// keyChanges lists the keys that differ between two scenarios, none if either is missing.
 func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
 	for _, s := range of {
 		if len(s.Text) == 0 {
@@ -92,7 +92,7 @@ func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
 	return shape.Differences(of[0], of[1])
 }
 
-// changes lists the metrics of both.
+// changes lists the metrics of both runs.
 func changes(a, b *result.Result) []metricChange {
 	var out []metricChange
 	for _, x := range a.Metrics {
@@ -130,7 +130,7 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 		if m.A != nil && m.B != nil && *m.A == *m.B {
 			continue
 		}
-		if !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
+		if !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // metrics of parts are too many to print
 			hidden++
 			continue
 		}

@@ -17,28 +17,28 @@ import (
 	"farflash/internal/term"
 )
 
-// How a command ends: by itself, by a signal, or by a panic.
+// How a command ends: normally, by a signal, or by a panic.
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the context of a verb that keeps what is done (it has called keeping), and
-// every other verb at once: it has nothing that is worth waiting for. The second one ends any verb. Either way
-// nothing half written stays behind.
+// The first SIGINT, SIGTERM or SIGHUP cancels the context of a verb that has called keeping, so that it saves the
+// completed work. Any other verb has no work to save and ends at once. The second signal ends every verb at once. In
+// either case no partially written file stays behind.
 
-// ending is what the end of a command has to know.
+// ending is the state that is needed to end a command cleanly. mu guards all fields.
 type ending struct {
 	mu         sync.Mutex
 	keeps      bool
-	unfinished map[string]bool // patterns of files and folders that go if the command is left in the middle
+	unfinished map[string]bool // glob patterns of files and directories that leave removes
 	progress   *term.Progress  // nil: none is shown
 }
 
-// keeping says that from now on a signal is to end the context alone: the verb writes what is done.
+// keeping declares that from now on the first signal only cancels the context: the verb then writes the completed work.
 func (p *program) keeping() {
 	p.ending.mu.Lock()
 	defer p.ending.mu.Unlock()
 	p.ending.keeps = true
 }
 
-// unfinished notes files by a pattern as not worth keeping, until whole is called.
+// unfinished registers a pattern of files that are removed if the command is cut short. whole unregisters it.
 func (p *program) unfinished(pattern string) (whole func()) {
 	e := &p.ending
 	e.mu.Lock()
@@ -54,24 +54,24 @@ func (p *program) unfinished(pattern string) (whole func()) {
 	}
 }
 
-// leave removes what is unfinished, as a command is left in the middle.
+// leave removes the unfinished files of a command that is cut short.
 func (e *ending) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.progress != nil {
 		e.progress.Stop()
 	}
-	// The command goes on until the process ends, and may write into what is removed: then it is removed again.
+	// The command keeps running until the process exits and may recreate the files, so try several times.
 	for range 5 {
 		found := false
 		for pattern := range e.unfinished {
 			names, err := filepath.Glob(pattern)
 			if err != nil {
-				continue // no pattern of ours is malformed but for a name with [ in it, which then stays
+				continue // only a name with a [ in it makes a malformed pattern; such a file stays
 			}
 			for _, name := range names {
 				found = true
-				_ = os.RemoveAll(name) // what cannot be removed stays; there is nobody left to tell
+				_ = os.RemoveAll(name) // best effort: the process is about to exit
 			}
 		}
 		if !found {
@@ -80,14 +80,14 @@ func (e *ending) leave() {
 	}
 }
 
-// errLeft is what a command ends with that a signal has ended with nothing to keep.
+// errLeft is the error of a command that a signal ended at once, without saving anything.
 var errLeft = errors.New("interrupted")
 
-// carry runs a command to one of its ends.
+// carry runs a command until it returns, panics, or is ended by a signal.
 func (p *program) carry(command func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
@@ -124,7 +124,7 @@ func (p *program) carry(command func(context.Context) error) error {
 	}
 }
 
-// fault is the error of a panic. A panic has no trace for users; FARFLASH_DEBUG shows it.
+// fault turns a panic into an error. The stack trace is shown only if FARFLASH_DEBUG is set.
 func fault(x any, stack []byte) error {
 	if elsewhere, ok := x.(interface{ Stack() []byte }); ok {
 		stack = elsewhere.Stack()

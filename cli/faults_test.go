@@ -13,7 +13,7 @@ import (
 	"farflash/sim"
 )
 
-// TestFaults runs the shared inputs that once broke the program: each ends as it should, and none with a panic.
+// TestFaults runs the shared inputs that once broke the program: each returns the expected exit code, without a panic.
 func TestFaults(t *testing.T) {
 	dir := inputs.Path(t, "cases/faults")
 	for _, x := range []struct {
@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPanic holds that a panic is an error that says what to report, and shows its trace to whoever asks.
+// TestPanic verifies that a panic becomes an error that asks for a report, with the stack trace only on request.
 func TestPanic(t *testing.T) {
 	for _, debug := range []string{"", "1"} {
 		t.Setenv("FARFLASH_DEBUG", debug)
@@ -105,8 +105,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestClockEnds holds that a time behind the clock's end is told apart from one in the past, which is a fault of a
-// model.
+// TestClockEnds verifies that scheduling beyond the clock's range is distinguished from scheduling in the past, which
+// is a bug in a model.
 func TestClockEnds(t *testing.T) {
 	for _, x := range []struct {
 		at    sim.Time

@@ -10,7 +10,7 @@ import (
 	"farflash/cli/verb"
 )
 
-// flash says that the real stack is not for this system.
+// flash returns a verb that reports that the real stack does not run on this system.
 func (p *program) flash() *cobra.Command {
 	return &cobra.Command{
 		Use:                "flash",
@@ -23,5 +23,5 @@ func (p *program) flash() *cobra.Command {
 	}
 }
 
-// servers is the command of servers that are measured: there are none here.
+// servers returns no command line, because this system has no servers to measure.
 func servers() ([]string, error) { return nil, nil }

@@ -22,11 +22,11 @@ import (
 	"farflash/scenario/shape"
 )
 
-// planFlags are those of farflash plan.
+// planFlags holds the flags of farflash plan.
 type planFlags struct {
 	bound, asJSON        bool
 	force                bool
-	kept                 studyFlags // quiet and the cache
+	kept                 studyFlags // quiet and the cache flags
 	explain, dir, traces string
 	set                  []string
 }
@@ -95,7 +95,8 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 			if table {
 				var b bytes.Buffer
 				jobs := tco.Table4()
-				for i := range jobs { // as the paper prints shares, and not as they are nearest to in binary
+				for i := range jobs {
+					// print the shares in the paper's decimals rather than as their nearest binary fractions
 					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential),
 						stats.Micro(jobs[i].WriteShare)
 				}
@@ -187,7 +188,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	return verb.Failed(err)
 }
 
-// planCache is where simulations of a plan's drives are kept; nil: nowhere, or there are none.
+// planCache returns the cache for the simulations of a plan's drives, nil if there are no simulations or no cache.
 func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error) {
 	if !x.Simulates() {
 		return nil, nil
@@ -204,7 +205,7 @@ func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error)
 	return c, nil
 }
 
-// tracedNote says what a workload's daily writes rest on.
+// tracedNote describes the evidence for a workload's daily writes.
 func tracedNote(w *drives.Traced) string {
 	within := "too short for a confidence interval"
 	if !math.IsNaN(w.Within) {

@@ -8,7 +8,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestUnits: progress counts what a run consists of.
+// TestUnits: progress is counted in the units of a run.
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		trialtest.SmallSystem: "requests",

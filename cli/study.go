@@ -20,7 +20,7 @@ import (
 	"farflash/study"
 )
 
-// studyFlags are those of the verbs that run many trials.
+// studyFlags holds the flags of the verbs that run many trials.
 type studyFlags struct {
 	runFlags
 	cache   string
@@ -28,7 +28,7 @@ type studyFlags struct {
 	metrics []string
 }
 
-// register gives a command the flags of runFlags, with words that fit many trials, and its own.
+// register adds the flags of runFlags, with help texts for many trials, and its own.
 func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
@@ -51,7 +51,7 @@ func registerMetrics(cmd *cobra.Command, metrics *[]string) {
 		"show only these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
 }
 
-// check reads the flags that are no part of a scenario.
+// check validates the flags that are not part of a scenario.
 func (f *studyFlags) check(leastReps int) error {
 	if f.noCache && f.cache != "" {
 		return verb.Usagef("--cache and --no-cache exclude each other; leave one out")
@@ -62,7 +62,8 @@ func (f *studyFlags) check(leastReps int) error {
 	return f.runFlags.check(leastReps)
 }
 
-// openCache opens the cache of results. A study does not depend on it: without a place for it there is none.
+// openCache opens the cache of results, nil with --no-cache. The cache is optional: if its default location is
+// unusable, the result is nil with a note, but an unusable --cache is an error.
 func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	if f.noCache {
 		return nil, nil
@@ -87,8 +88,8 @@ func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	return nil, nil
 }
 
-// programName tells programs apart that might give different results. A revision names its sources; where these were
-// changed or are not known, only the program's own bytes say what it is.
+// programName returns a name that differs between programs that may compute different results. A revision identifies
+// the sources; if they were modified or are unknown, a hash of the executable is added.
 func programName() (string, error) {
 	v := buildVersion()
 	if v != "unknown" && v != "devel" && !strings.HasSuffix(v, "+changes") {
@@ -110,7 +111,7 @@ func programName() (string, error) {
 	return v + "-" + hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// carryOut runs a plan's trials in its folder. It returns with what is done also when it was interrupted.
+// carryOut runs a plan's trials in its folder. If interrupted, it returns the completed outcomes.
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome,
 	error) {
 	var outcomes []study.Outcome
@@ -121,7 +122,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	return folder, outcomes, err
 }
 
-// inFolder runs work with a runner in the plan's folder, and records the outcomes.
+// inFolder calls work with a runner in the plan's folder, and records the outcomes.
 func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
 	name, err := programName()
@@ -133,7 +134,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	if err != nil {
 		return nil, err
 	}
-	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
+	p.keeping() // before the folder exists: once it is visible, others may expect the command to continue from it
 	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, verb.BadInput(err)
@@ -154,7 +155,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	defer p.unfinishedStudy(folder, cache)()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
 		Progress: func(x study.Progress) {
-			// What matters most is first: a narrow terminal cuts the end off.
+			// The most important part first: a narrow terminal cuts off the end.
 			note := fmt.Sprintf("%d at once", x.Running)
 			if x.Failed > 0 {
 				note = fmt.Sprintf("%d failed, ", x.Failed) + note
@@ -178,7 +179,8 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	return folder, verb.Failed(folder.Record(outcomes))
 }
 
-// unfinishedStudy notes what of a study, and of what it keeps for others, is written at the moment.
+// unfinishedStudy registers the files of a study and of its cache that are being written, for removal if the command is
+// cut short.
 func (p *program) unfinishedStudy(folder *study.Folder, cache *study.Cache) (whole func()) {
 	var all []func()
 	for _, pattern := range append(folder.Unfinished(), cache.Unfinished()...) {
@@ -191,14 +193,14 @@ func (p *program) unfinishedStudy(folder *study.Folder, cache *study.Cache) (who
 	}
 }
 
-// sampled tells scenarios that ask for what a study does not keep.
+// sampled reports whether a scenario requests tables or a timeline, which studies do not keep.
 func sampled(x study.Point) bool {
 	m := x.Scenario.Measure
 	return m.Requests || m.Flows || m.Pauses || m.Timeline
 }
 
-// openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if
-// something else is there, such as what an older build of the program computed.
+// openStudy opens the folder of a study. The default name is derived from the plan, with a number appended if the
+// folder belongs to something else, such as the results of an older build.
 func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Folder, error) {
 	if dir != "" {
 		return study.OpenFolder(dir, plan, program)
@@ -217,7 +219,7 @@ func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Fold
 	}
 }
 
-// keep writes what a study found, for programs and for people, into its folder.
+// keep writes a study's findings into its folder, as JSON and as a page.
 func keep(folder *study.Folder, name string, doc any, write func(io.Writer) error) error {
 	if err := folder.WriteJSON(name, doc); err != nil {
 		return verb.Failed(err)
@@ -229,7 +231,8 @@ func keep(folder *study.Folder, name string, doc any, write func(io.Writer) erro
 	return verb.Failed(folder.Write("report.html", page.Bytes()))
 }
 
-// verdict decides the exit code of a study: trials that failed first, then those that are missing, then the conditions.
+// verdict returns the error, and with it the exit code, of a study: interrupted with missing trials first, then failed
+// trials, then the conditions of --fail-if.
 func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags,
 	interrupted bool) error {
 	bad, missing := 0, 0
@@ -281,10 +284,10 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	return nil
 }
 
-// mostListed bounds lists on standard error.
+// mostListed limits the length of lists on standard error.
 const mostListed = 20
 
-// labelOf is what the point of a plan's k-th trial is called; a search has none.
+// labelOf returns the label of the point of a plan's k-th trial, or its digest in a search, which has no points.
 func labelOf(plan *study.Plan, k int, o study.Outcome) string {
 	if len(plan.Points) == 0 {
 		return o.Digest
@@ -292,7 +295,7 @@ func labelOf(plan *study.Plan, k int, o study.Outcome) string {
 	return plan.Label(k)
 }
 
-// curvesPage writes the page of a sweep.
+// curvesPage returns a function that writes the page of a sweep.
 func curvesPage(c *study.Curves, metrics []string, scenario, version string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		return report.WriteCurves(w, c,
@@ -300,7 +303,7 @@ func curvesPage(c *study.Curves, metrics []string, scenario, version string) fun
 	}
 }
 
-// effectsPage writes the page of a comparison.
+// effectsPage returns a function that writes the page of a comparison.
 func effectsPage(x *study.Effects, version string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		return report.WriteEffects(w, x, report.Study{Version: version, Command: commandLine()})

@@ -1,12 +1,13 @@
-// Package docs is the documentation. Its tests run every command that a page or the
-// README shows, follow every link, and compare the generated pages with their sources.
+// Package docs is the documentation. Its tests run every command that a page or the README shows, check every link, and
+// compare the generated pages with their sources.
 //
-// Tables of docs/validation that come out of tests are written by
+// The tables of docs/validation that are computed by tests are written by
 //
 //	go generate ./docs                    the quick ones
 //	FARFLASH_LONG=1 go generate ./docs    all of them, in an hour or so
 //
-// each with its seeds, the date and the commit; the same tests hold them, the quick ones in every run.
+// each with its seeds, the date and the commit. The same tests compare the tables with fresh results, the quick ones on
+// every run.
 package docs
 
 //go:generate go test farflash/scenario/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update

@@ -19,12 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "write the output that commands really have into the pages")
 
-// root is the repository's, seen from this folder.
+// root is the repository's root, relative to this folder.
 const root = ".."
 
 // page is one Markdown file.
 type page struct {
-	path   string // from the root, with slashes
+	path   string // relative to root, with slashes
 	lines  []string
 	blocks []block
 }
@@ -33,7 +33,7 @@ type page struct {
 type block struct {
 	first int    // index of the line after the opening fence
 	last  int    // index of the closing fence
-	info  string // what follows the opening fence
+	info  string // info string of the opening fence
 }
 
 func (b block) language() string {
@@ -43,7 +43,7 @@ func (b block) language() string {
 
 var titled = regexp.MustCompile(`title="([^"]+)"`)
 
-// title is the name of the file that a block shows, if it shows one.
+// title returns the name of the file that a block shows, "" if it shows none.
 func (b block) title() string {
 	if m := titled.FindStringSubmatch(b.info); m != nil {
 		return m[1]
@@ -51,7 +51,7 @@ func (b block) title() string {
 	return ""
 }
 
-// pages reads all Markdown of the repository.
+// pages reads all Markdown files of the repository.
 func pages(t *testing.T) []*page {
 	t.Helper()
 	var out []*page
@@ -136,7 +136,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary builds the program once and returns the folder that it is in.
+// binary builds the program once and returns its folder.
 func binary(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
@@ -164,10 +164,10 @@ func shell(t *testing.T, dir, where, command string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+binary(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
 		"COLUMNS=120", "LC_ALL=C.UTF-8",
-		"XDG_CACHE_HOME="+filepath.Join(dir, ".cache")) // a page's studies find what the page computed
+		"XDG_CACHE_HOME="+filepath.Join(dir, ".cache")) // a page's studies reuse the trials that the page has computed
 	var out, diagnostics bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diagnostics
-	const brokenPipe = 128 + 13 // a command whose output "head" had enough of
+	const brokenPipe = 128 + 13 // a command whose output was cut short by "head"
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != brokenPipe {
 		t.Fatalf("%s: %s\n%v\n%s%s", where, command, err, out.String(), diagnostics.String())
 	}
@@ -181,21 +181,21 @@ func mine(command string) bool {
 	return strings.HasPrefix(command, "farflash ") || strings.HasPrefix(command, "go run ./cmd/farflash ")
 }
 
-// unstable parts of an output are not compared: how long things took. Digests are: a page that shows an old one is of
-// another program.
+// unstable matches the parts of an output that are not compared, the run times. Digests are compared: an outdated
+// digest shows that a page was made by a different program.
 var unstable = regexp.MustCompile(`took [^,\n]+, [0-9.]+[kM]? events/s`)
 
 func stable(line string) string {
 	return unstable.ReplaceAllString(strings.TrimRight(line, " "), "*")
 }
 
-// TestCommands runs the commands that pages show, from the top of a page to its end, in a folder that holds
-// what the page's titled blocks hold and nothing else.
+// TestCommands runs the commands that pages show, from the top of a page to its end, in a folder that contains only the
+// files of the page's titled blocks.
 //
 //   - A block of language sh whose first command is the program's is run as a whole.
-//   - In a block of language console, lines that begin with "$ " are run one after the other, and what they
-//     print to standard output is compared with what follows. A line "..." stands for any lines.
-//   - A block marked long ("console long") is run with FARFLASH_LONG=1 alone. So is what needs its files.
+//   - In a block of language console, lines that start with "$ " are run one after the other, and their standard output
+//     is compared with the lines that follow. A line "..." stands for any lines.
+//   - A block marked long ("console long") is run only with FARFLASH_LONG=1, and so are the blocks that need its files.
 //
 // With -update the output is written into the page.
 func TestCommands(t *testing.T) {
@@ -205,7 +205,7 @@ func TestCommands(t *testing.T) {
 	ran := 0
 	for _, p := range pages(t) {
 		if !slices.ContainsFunc(p.blocks, runnable) || p.path == "docs/reference/cli.md" {
-			continue // the reference's examples stand alone; cli tests each verb
+			continue // the examples of the reference are independent; cli tests each verb
 		}
 		ran++
 		t.Run(p.path, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// long tells a block whose commands take longer than a test should that runs always.
+// long reports whether a block's commands take too long for a test that always runs.
 func (b block) long() bool { return slices.Contains(strings.Fields(b.info), "long") }
 
 func runnable(b block) bool { return b.language() == "sh" || b.language() == "console" }
@@ -263,7 +263,7 @@ func (p *page) run(t *testing.T) {
 	}
 }
 
-// session runs a console block's commands and returns the block as it should be.
+// session runs the commands of a console block and returns the block with their actual output.
 func (p *page) session(t *testing.T, dir string, b block) []string {
 	var out []string
 	for i := b.first; i < b.last; {
@@ -312,7 +312,7 @@ func match(want, got []string) bool {
 	return len(got) > 0 && stable(want[0]) == stable(got[0]) && match(want[1:], got[1:])
 }
 
-// abridge shortens an output as the page did: as many lines before a "..." and after it.
+// abridge shortens an output like the page did: it keeps the same number of lines before a "..." and after it.
 func abridge(want, got []string) []string {
 	first, last := slices.Index(want, "..."), len(want)-1
 	for last >= 0 && want[last] != "..." {
@@ -331,12 +331,12 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// slug is the anchor of a heading, as forges make it.
+// slug returns the anchor of a heading, by the rules of forges.
 func slug(title string) string {
 	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }
 
-// TestLinks holds that links between pages lead somewhere.
+// TestLinks verifies that the targets of links between pages exist.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	anchors := map[string][]string{}
@@ -370,7 +370,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReachable holds that every page of docs is linked from some other page.
+// TestReachable verifies that every page of docs is linked from some other page.
 func TestReachable(t *testing.T) {
 	all := pages(t)
 	linked := map[string]bool{"README.md": true}

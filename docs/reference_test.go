@@ -18,7 +18,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// TestMetricsReference holds docs/reference/metrics.md to the names that the program knows; -update writes it.
+// TestMetricsReference compares docs/reference/metrics.md with the program's vocabulary; -update writes it.
 func TestMetricsReference(t *testing.T) {
 	words := trial.Vocabulary()
 	var b strings.Builder
@@ -66,7 +66,7 @@ func TestMetricsReference(t *testing.T) {
 		"go test ./docs -run TestMetricsReference -update")
 }
 
-// TestTraceFormats holds that the reference of trace formats has each of them.
+// TestTraceFormats verifies that the reference of trace formats is complete.
 func TestTraceFormats(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("reference", "trace-formats.md"))
 	if err != nil {
@@ -90,7 +90,7 @@ var (
 	otherFlags = []string{"output-format"} // of other programs
 )
 
-// TestNames holds that verbs, presets, flags, keys and metrics that prose names in code exist.
+// TestNames verifies that the verbs, presets, flags, keys and metrics that prose mentions in code spans exist.
 func TestNames(t *testing.T) {
 	var presets []string
 	for _, p := range scenario.Presets() {
@@ -159,7 +159,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// known reports whether a dotted name means something.
+// known reports whether a dotted name is defined.
 func known(name string) bool {
 	words := trial.Vocabulary()
 	for _, table := range []*result.Table{words.Metrics, words.Series, words.Histograms, words.Matrices} {
@@ -174,7 +174,7 @@ func known(name string) bool {
 	return err == nil
 }
 
-// TestCodeOfOwnAlgorithm holds the how-to's code to the example that the tests run.
+// TestCodeOfOwnAlgorithm compares the code in the how-to with the tested example.
 func TestCodeOfOwnAlgorithm(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("how-to", "congestion-control.md"))
 	if err != nil {
@@ -191,7 +191,7 @@ func TestCodeOfOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// TestNotice holds that NOTICE names every peer whose answers the repository or the shared cases have, and every
+// TestNotice verifies that NOTICE names every peer whose results are in the repository or the shared cases, and every
 // collection of the shared traces.
 func TestNotice(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "NOTICE"))
@@ -209,7 +209,7 @@ func TestNotice(t *testing.T) {
 		"fiu": "FIU", "mqsim": "MQSim's excerpts", "msr": "MSR Cambridge", "spc": "SPC trace format",
 		"systor17": "Fujitsu VDI", "tencent-cbs": "Tencent CBS", "ycsb-rocksdb-blkparse": "YCSB on RocksDB",
 		"mlperf": "MLPerf Storage", "mooncake": "Mooncake",
-		"catalogue": "", "reality": "", // tables of ours, with a source a row
+		"catalogue": "", "reality": "", // our own tables, with a source in each row
 	}
 	folders, err := os.ReadDir(inputs.Path(t, "data"))
 	if err != nil {

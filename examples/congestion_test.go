@@ -10,11 +10,11 @@ import (
 	"farflash/sim"
 )
 
-// Halving is a congestion control of one's own, as a program outside of Farflash may have it: a marked
-// acknowledgement halves the rate, at most once in a round trip; one without a mark adds Step.
+// Halving is a custom congestion control, as a program outside of Farflash might implement it: a marked acknowledgement
+// halves the rate, at most once per round trip; an unmarked one adds Step.
 type Halving struct {
 	Step units.BitRate
-	cut  []sim.Time // of each queue pair, when its rate was last halved
+	cut  []sim.Time // time of the last halving, by queue pair
 }
 
 // Wants implements cc.Algorithm.
@@ -40,15 +40,15 @@ func (h *Halving) React(q int32, s *cc.Sender, x *cc.Signal) {
 	}
 }
 
-// arrivals notes what has arrived.
+// arrivals counts the delivered messages.
 type arrivals struct{ count int }
 
 func (a *arrivals) Delivered(int32) { a.count++ }
 func (a *arrivals) Acked(int32)     {}
 
-// TestCongestionControlOfOnesOwn: eight senders to one receiver. With it all arrives, in not much more time than the
-// receiver's link takes, without a packet lost, and the queue in front of the link stays far below what it is when
-// nobody holds back.
+// TestCongestionControlOfOnesOwn sends from eight senders to one receiver. With the custom congestion control all
+// messages arrive in little more than the receiver's link time, without packet loss, and the queue in front of the
+// link stays far shorter than without congestion control.
 func TestCongestionControlOfOnesOwn(t *testing.T) {
 	const senders, size = 8, 4 * units.MB
 	run := func(alg cc.Algorithm) (end sim.Time, deepest units.Bytes) {

@@ -13,9 +13,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Polite is a rate controller of one's own, as a program outside of Farflash may have it: when the network cuts the
-// demand, a target's drives have writes four times as often as reads, and for as long after the last cut as Rest
-// says.
+// Polite is a custom rate controller, as a program outside of Farflash might implement it: when the network cuts the
+// demand, a target's drives serve writes four times as often as reads, until Rest has passed since the last cut.
 type Polite struct {
 	Rest units.Duration
 	cuts int
@@ -42,7 +41,7 @@ func (p *Polite) set(s *ratecontrol.Steering, ratio int) {
 	}
 }
 
-// incastOfReads is two targets whose reads meet on one initiator's link, while it writes.
+// incastOfReads has two targets whose reads share one initiator's link, while the initiator writes.
 const incastOfReads = `
 initiators: 1
 targets: [{count: 2, ssds: 1, ssd: src-ssd-a}]
@@ -55,8 +54,8 @@ fabric: {host_link: 25Gbps}
 measure: {until: 10ms, warm_up: 1ms}
 `
 
-// TestControllerOfOnesOwn: it is handed to the experiment in place of those that a scenario can name, hears of
-// congestion, and has more written than nobody does.
+// TestControllerOfOnesOwn passes a custom controller to the experiment in place of the built-in ones, and verifies
+// that it is notified of congestion and increases the write bandwidth.
 func TestControllerOfOnesOwn(t *testing.T) {
 	s, err := scenario.Parse(shape.Source{File: "incast.yaml", Text: []byte(incastOfReads)}, nil)
 	if err != nil {

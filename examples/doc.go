@@ -1,3 +1,3 @@
-// Package examples holds scenarios that run in seconds, each a start for one's own.
-// Its test runs them all and holds what their comments promise.
+// Package examples contains scenarios that run in seconds, as starting points for new ones. Its test runs them all and
+// verifies the statements in their comments.
 package examples

@@ -12,7 +12,7 @@ import (
 	"farflash/workload"
 )
 
-// Strided is a source of requests of one's own, as a program outside of Farflash may have it: reads of 16 KiB, Stride
+// Strided is a custom source of requests, as a program outside of Farflash might implement it: reads of 16 KiB, Stride
 // apart, one every Gap.
 type Strided struct {
 	Requests int
@@ -32,7 +32,7 @@ func (s *Strided) Next(r *workload.Record) error {
 	return nil
 }
 
-// A drive alone, under a source of one's own: an engine, a drive on it, and the host that issues requests and measures.
+// A single drive under a custom source: an engine, a drive on it, and the host that issues requests and measures.
 func Example_driveAlone() {
 	eng := sim.New()
 	host := cosim.NewHost(eng)

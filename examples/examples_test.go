@@ -46,7 +46,7 @@ func run(t *testing.T, name string, changes ...shape.Change) func(string) float6
 	}
 }
 
-// TestAll holds that every example is tested here.
+// TestAll verifies that every example is tested here.
 func TestAll(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil {
@@ -122,7 +122,7 @@ func TestClusterDrives(t *testing.T) {
 	}
 }
 
-// TestClusterDrivesSteady: what the example measures is what a run of twice the time does.
+// TestClusterDrivesSteady verifies that a run of twice the length gives the same figures as the example.
 func TestClusterDrivesSteady(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("takes 20 s; set FARFLASH_LONG=1")
@@ -183,7 +183,7 @@ func TestRAID(t *testing.T) {
 	five, six, mirrors := run(t, "raid.yaml"), change("{level: 6}"), change("{level: 1}")
 	for _, c := range []struct {
 		of   func(string) float64
-		want float64 // commands that write, of a small write
+		want float64 // write commands per small write
 	}{{five, 2}, {six, 3}, {mirrors, 2}} {
 		if got := c.of("raid.write.commands") / c.of("write.count"); got != c.want {
 			t.Errorf("a small write is %v writes, and should be %v", got, c.want)
@@ -216,7 +216,7 @@ func TestIdle(t *testing.T) {
 }
 
 func TestProcessors(t *testing.T) {
-	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // 1 / 2.5 us each
+	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // each handles one request per 2.5 us
 		if got := run(t, "processors.yaml",
 			shape.Change{Path: "ssd.controller.processors", Value: n})("read.iops"); got < 0.99*want ||
 			got > want*1.001 {
@@ -236,7 +236,7 @@ func TestSLCCache(t *testing.T) {
 		t.Errorf("the first burst's mean is %v us, the second's, after a rest, %v", a, b)
 	}
 	if n := folded("ssd.slc.folds"); n != 32*64 || folded("ssd.slc.share") < 0.8 {
-		// 4 GiB are 32 superblocks of 64 blocks; those of the second burst are still there
+		// 4 GiB are 32 superblocks of 64 blocks; those of the second burst are still in the cache
 		t.Errorf("%v blocks were folded, %v of the writes went to the cache", n, folded("ssd.slc.share"))
 	}
 	hurried := run(t, "slc-cache.yaml", shape.Change{Path: "ssd.slc_cache.idle_after", Value: "30s"})
@@ -300,7 +300,7 @@ func TestSharedLog(t *testing.T) {
 	one := log("false", "1", "1")("write.iops")
 	for _, c := range []struct {
 		appends, closed, zones string
-		least, most            float64 // of what one write at a time makes
+		least, most            float64 // relative to one write at a time
 	}{{"true", "1", "1", 0.99, 1.01}, {"true", "4", "1", 3.9, 4}, {"true", "64", "1", 7, 9},
 		{"false", "4", "1", 0.99, 1.02}, {"false", "64", "1", 0.99, 1.02}, {"false", "64", "4", 3.9, 4.1}} {
 		x := log(c.appends, c.closed, c.zones)

@@ -9,18 +9,18 @@ import (
 	"farflash/sim"
 )
 
-// Eager is a protocol of one's own, as a program outside of Farflash may have it: a gateway asks nobody. It sends
-// each replica of a chunk as soon as it has the chunk, to the targets that the placement names; a target that has all
-// of a replica writes it, and its gateway hears of that.
+// Eager is a custom put protocol, as a program outside of Farflash might implement it, without negotiation. A gateway
+// sends each replica of a chunk as soon as it has the chunk, to the targets that the placement selects; a target that
+// has received a whole replica writes it and notifies the gateway.
 type Eager struct {
 	bus     *put.Bus
-	arrived map[uint32]units.Bytes // of each replica that is on its way, by the argument of its frames
+	arrived map[uint32]units.Bytes // bytes received of each replica in flight, by the Arg of its frames
 }
 
 // kept is Eager's only control message: a replica is on the disk.
 const kept uint8 = 0
 
-// NewEager is what cluster.NewUnder is given.
+// NewEager returns the protocol; it is the argument of cluster.NewUnder.
 func NewEager(b *put.Bus) put.Protocol { return &Eager{b, map[uint32]units.Bytes{}} }
 
 // Begin implements put.Protocol.
@@ -52,11 +52,11 @@ func (e *Eager) Frame(f put.Frame) {
 // Message implements put.Protocol.
 func (e *Eager) Message(m *put.Message) { e.bus.Outcomes.Acknowledged(m.Chunk) }
 
-// Timer implements put.Protocol; Eager asks for none.
+// Timer implements put.Protocol; Eager sets no timers.
 func (e *Eager) Timer(uint32) {}
 
-// Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and its gateway
-// hears of it.
+// Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and the gateway is
+// notified.
 func (e *Eager) Floor(p *put.Plan) sim.Time {
 	replica := sim.Time(0)
 	for left := p.Piece; left > 0; left -= p.Frame {
@@ -68,8 +68,8 @@ func (e *Eager) Floor(p *put.Plan) sim.Time {
 // Expects implements put.Forecast.
 func (e *Eager) Expects(int32) (promised, open bool) { return false, false }
 
-// TestProtocolOfOnesOwn: a chunk that is alone takes what the sum says; with as many gateways as targets it keeps up
-// with a chain.
+// TestProtocolOfOnesOwn verifies that a lone chunk takes the time that Floor predicts, and that with as many gateways
+// as targets the protocol keeps up with a chain.
 func TestProtocolOfOnesOwn(t *testing.T) {
 	run := func(gateways int, protocol func(*put.Bus) put.Protocol) (c *cluster.Cluster, done []cluster.Done) {
 		cfg := cluster.DefaultConfig()

@@ -13,8 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// Drives behind a network: an initiator and two targets of a drive each around one switch, NVMe-oF between them, and
-// the host that cannot tell them from a drive.
+// Drives behind a network: an initiator and two targets with one drive each around a switch, connected by NVMe-oF,
+// and a host that cannot distinguish them from a local drive.
 func Example_drivesBehindANetwork() {
 	eng := sim.New()
 	host := cosim.NewHost(eng)
@@ -32,7 +32,7 @@ func Example_drivesBehindANetwork() {
 	// none takes less than the flash and four links do: true
 }
 
-// remote makes the system on an engine and has the host start.
+// remote builds the system on an engine and starts the host.
 func remote(eng *sim.Engine, host *cosim.Host) error {
 	system, err := nvmf.New(nvmf.DefaultConfig(), nvmf.NVMeoF, true, eng)
 	if err != nil {
@@ -64,7 +64,7 @@ func remote(eng *sim.Engine, host *cosim.Host) error {
 			return err
 		}
 	}
-	// Volumes are striped over the drives by 64 KiB; a command is at most 1 MiB.
+	// Volumes are striped over the drives in units of 64 KiB; a command is at most 1 MiB.
 	array, err := cosim.NewArray(eng, system,
 		cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB, MaxTransfer: units.MiB}, host.Complete)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"farflash/workload"
 )
 
-// Oldest is a victim policy of one's own, as a program outside of Farflash may have it: of the blocks that were
-// filled first, a share of all, the one with the fewest valid pages.
+// Oldest is a custom victim policy, as a program outside of Farflash might implement it: it picks the block with the
+// fewest valid pages among the given share of the blocks that were filled first.
 type Oldest struct{ Share float64 }
 
 // Pick implements ftl.Picker.
@@ -48,8 +48,9 @@ func (s *Overwrites) Next(r *workload.Record) error {
 	return nil
 }
 
-// TestVictimPolicyOfOnesOwn: on a small drive that is overwritten at random, looking at the oldest block alone is
-// fifo, at all of them greedy but for ties, and at half of them costs as few moves as at all.
+// TestVictimPolicyOfOnesOwn verifies, on a small drive under random overwrites, that considering only the oldest
+// block equals fifo, that considering all blocks equals greedy except for ties, and that considering half of them
+// moves about as few pages as all.
 func TestVictimPolicyOfOnesOwn(t *testing.T) {
 	amplification := func(victim ftl.Victim, own ftl.Picker) float64 {
 		cfg := ssd.DefaultConfig()

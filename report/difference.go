@@ -7,7 +7,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// settings are the values of a resolved scenario. A text that is no YAML is one value, so that nothing is lost.
+// settings returns the values of a resolved scenario. A text that is not valid YAML becomes a single value, so that it
+// is not lost.
 func settings(lines []Line) []shape.Value {
 	var b strings.Builder
 	for _, l := range lines {
@@ -20,14 +21,14 @@ func settings(lines []Line) []shape.Value {
 	return list
 }
 
-// What a label has of settings that differ: so many of them, and so many characters.
+// Limits of a label that is made of differing settings: the number of settings, and the length in bytes.
 const (
 	mostToldApart = 3
 	longestLabel  = 60
 )
 
-// told are the names of runs; those that share one are told apart by the settings that differ, and the seed, unless
-// that would be too much to read.
+// told returns the names of runs. Runs with the same name are distinguished by their differing settings and seeds, if
+// these fit into a label.
 func told(runs []Run) []string {
 	out := make([]string, len(runs))
 	alike := map[string][]int{}
@@ -51,7 +52,8 @@ func told(runs []Run) []string {
 	return out
 }
 
-// apart is what tells runs of one name apart; nil if that is nothing, or too much.
+// apart returns labels that distinguish runs of the same name; nil if the runs do not differ, or if a label would be
+// too long.
 func apart(runs []Run) (out []string) {
 	list := differences(runs)
 	if len(runs) < 2 || len(list) > mostToldApart {
@@ -82,13 +84,13 @@ func apart(runs []Run) (out []string) {
 	return out
 }
 
-// differing is a setting that is not the same in all runs.
+// differing is a setting that differs between runs.
 type differing struct {
 	Path   string
-	Values []string // per run; "" where the run does not have it
+	Values []string // per run; "" for a run without the setting
 }
 
-// differences returns the settings that are not the same in all runs, in the order of the first run that has them.
+// differences returns the settings that differ between runs, in order of first appearance.
 func differences(runs []Run) []differing {
 	type entry struct{ values []string }
 	var order []string

@@ -16,40 +16,40 @@ import (
 	"farflash/result"
 )
 
-// figure is a chart with its caption.
+// figure is a chart or a table with its caption.
 type figure struct {
 	Caption string
 	Note    string // small print under the chart; may be empty
 	SVG     template.HTML
-	Wide    bool   // takes the whole width
-	Table   *table // in place of a chart
-	Player  bool   // the chart moves: controls belong above it
+	Wide    bool   // spans the whole width
+	Table   *table // shown in place of a chart
+	Player  bool   // the chart is animated and needs controls above it
 }
 
 func svg(text string) template.HTML {
 	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
 }
 
-// Widths of charts: of those that take the whole page or half of it on a screen, and of both on paper and on a
-// telephone, where the text of a wider one would be too small to read.
+// Chart widths: full and half page on a screen, and the slim version for paper and phones, where the text of a wider
+// chart would be too small to read.
 const (
 	broadWidth = 1310
 	halfWidth  = 640
 	slimWidth  = 480
 )
 
-// pair draws a chart in a width for the screen and in the slim one; the page shows the one that fits.
+// pair draws a chart in a screen width and in the slim one; the page shows the version that fits.
 func pair(width float64, draw func(width float64) string) template.HTML {
 	return svg(`<div class="broad">` + draw(width) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
 }
 
-// broad draws a chart that takes the whole width of a page.
+// broad draws a chart of the full page width.
 func broad(draw func(width float64) string) template.HTML { return pair(broadWidth, draw) }
 
-// half draws a chart that takes half of it.
+// half draws a chart of half the page width.
 func half(draw func(width float64) string) template.HTML { return pair(halfWidth, draw) }
 
-// both draws a chart with its frame's width, or half a page's, and the slim one.
+// both draws a chart with its frame's width, or half the page width, and in the slim version.
 func both(frame *chart.Frame, draw func() string) template.HTML {
 	width := frame.Width
 	if width == 0 {
@@ -86,8 +86,8 @@ func bothHeatMap(c chart.HeatMapChart) template.HTML {
 	return both(&c.Frame, func() string { return chart.HeatMap(c) })
 }
 
-// multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in
-// each of them.
+// multiples draws each series in a chart of its own, all with the same axes. The series in each are added to every
+// chart.
 func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
 	lo, hi := span(slices.Concat(c.Series, each))
 	for _, s := range c.Series {
@@ -112,16 +112,17 @@ func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
 	return svg(b.String())
 }
 
-// curve is one histogram or series to be drawn together with others.
+// curve is a histogram or series that is drawn together with others.
 type curve struct {
 	run   *Run
 	name  string // in the legend
 	style int
-	what  string // of the result: the name of its histogram or series
+	what  string // name of the result's histogram or series
 }
 
-// groups returns what is drawn together: one group with reads and writes if there is one run, a group per operation
-// with a curve for each run if there are several. have tells whether a run has a name.
+// groups returns the curves that are drawn together. For a single run that is one group with reads and writes; for
+// several runs, one group per operation and suffix with a curve for each run. have reports whether a run has a
+// histogram or series.
 func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group {
 	var out []group
 	if len(runs) == 1 {
@@ -158,18 +159,18 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 	return out
 }
 
-// readWriteStyles are the looks of reads and writes: of their first figure, such as the mean, and of their second, in a
-// related colour.
+// readWriteStyles holds the styles of reads and writes, for the first suffix, such as the mean, and for the second,
+// in a related colour.
 var readWriteStyles = [2][2]int{{0, 1}, {5, 4}}
 
-// group is what one figure shows.
+// group holds the curves of one figure.
 type group struct {
-	op     string // what all curves are of; "" if they differ
-	figure string // likewise, such as p99
+	op     string // the operation of all curves; "" if they differ
+	figure string // likewise the statistic, such as p99
 	curves []curve
 }
 
-// caption puts what the curves have in common around what they are.
+// caption adds to what the operation and the statistic that the curves share.
 func (g group) caption(what string) string {
 	if g.op != "" {
 		what = g.op + " " + what
@@ -180,7 +181,7 @@ func (g group) caption(what string) string {
 	return capital(what)
 }
 
-// capital has a text begin with a capital letter.
+// capital capitalises the first letter of a text.
 func capital(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	if n == 0 || first == utf8.RuneError {
@@ -189,7 +190,7 @@ func capital(s string) string {
 	return string(unicode.ToUpper(first)) + s[n:]
 }
 
-// curveName is "read" or, where there are several figures of one operation, "read p99".
+// curveName returns "read" or, if an operation has several curves, "read p99".
 func curveName(op, suffix string, of int) string {
 	if of < 2 {
 		return op
@@ -212,7 +213,7 @@ func latencyFigures(runs []Run) []figure {
 	return distributionFigures(groups(runs, []string{".latency"}, hasHistogram), "latency", "requests")
 }
 
-// distributionFigures draws distributions of a time that things took, cumulative and as histograms.
+// distributionFigures draws distributions of a duration, cumulative and as histograms.
 func distributionFigures(found []group, what, things string) []figure {
 	var out []figure
 	label, many := capital(what), capital(things)
@@ -242,7 +243,7 @@ func distributionFigures(found []group, what, things string) []figure {
 	return out
 }
 
-// cumulative is the chart of the group's distributions.
+// cumulative returns the chart of the group's cumulative distributions.
 func (g group) cumulative(what, things string) chart.CDFChart {
 	var d []chart.Distribution
 	for _, c := range g.curves {
@@ -253,7 +254,7 @@ func (g group) cumulative(what, things string) chart.CDFChart {
 		YLabel: capital(things) + " within", Distributions: d}
 }
 
-// scale is logarithmic unless the group's histograms are narrower than an octave.
+// scale is logarithmic unless the group's histograms span less than an octave.
 func (g group) scale() chart.Scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, c := range g.curves {
@@ -266,19 +267,19 @@ func (g group) scale() chart.Scale {
 	return chart.Log
 }
 
-// distribution turns a histogram into the points of a curve, in microseconds.
+// distribution converts a histogram to the points of a cumulative curve, in microseconds.
 func distribution(h *stats.Histogram, name string, style int) chart.Distribution {
 	d := chart.Distribution{Name: name, Style: style, Count: h.Count()}
 	d.Value = append(d.Value, h.Min().Microseconds())
 	d.Share = append(d.Share, 0)
 	var sum int64
 	for _, b := range h.Bins() {
-		// Between buckets there is nothing: the curve is level there.
+		// There are no values between buckets, so the curve is flat there.
 		if low := b.Low.Microseconds(); low > d.Value[len(d.Value)-1] {
 			d.Value, d.Share = append(d.Value, low), append(d.Share, float64(sum)/float64(h.Count()))
 		}
 		sum += b.Count
-		// The last bucket ends where values end; one beyond the geometry would otherwise lie about the maximum.
+		// End the last bucket at the maximum; a bucket beyond the histogram's geometry would otherwise overstate it.
 		end := b.High
 		if sum == h.Count() {
 			end = h.Max()
@@ -294,10 +295,10 @@ func distribution(h *stats.Histogram, name string, style int) chart.Distribution
 	return d
 }
 
-// perOctave is how many columns of the latency histogram make an octave.
+// perOctave is the number of columns per octave of the latency histogram.
 const perOctave = 6
 
-// latencyColumns returns logarithmic columns over the range of a group's histograms and their shares.
+// latencyColumns returns logarithmic columns over the range of a group's histograms, and the shares in each.
 func latencyColumns(g group) (edges []float64, parts []chart.Part) {
 	lo, hi := math.Inf(1), 0.0
 	for _, c := range g.curves {
@@ -323,7 +324,7 @@ func latencyColumns(g group) (edges []float64, parts []chart.Part) {
 	return edges, parts
 }
 
-// shareWithin returns the share of a distribution up to v.
+// shareWithin returns the share of a distribution up to v, interpolated between its points.
 func shareWithin(d chart.Distribution, v float64) float64 {
 	i, found := slices.BinarySearch(d.Value, v)
 	switch {
@@ -352,7 +353,7 @@ func timeFigures(runs []Run) []figure {
 		{"latency over time", "Latency", []string{".latency.mean", ".latency.p99"}, chart.Micros},
 	} {
 		if f.unit == chart.PerSecond && len(runs) > 1 {
-			continue // says much the same as the throughput, and space is short
+			continue // nearly the same as the throughput, and space is short
 		}
 		for _, g := range groups(runs, f.suffixes, hasSeries) {
 			var s []chart.Series
@@ -377,7 +378,8 @@ func timeFigures(runs []Run) []figure {
 	return append(out, networkOverTime(runs)...)
 }
 
-// warmUp is the shading of a figure over time. Several runs have none: each has its own.
+// warmUp returns the shading of the warm-up in a figure over time. Several runs have none, because each has its own
+// warm-up.
 func warmUp(runs []Run) []chart.Span {
 	if len(runs) != 1 || !(runs[0].Result.WarmUp.UntilS > 0) {
 		return nil
@@ -387,9 +389,9 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose
-// simulated part a rate is: its point is in the middle of that part, and there is no point for less than half a bin,
-// where chance is all that one would see.
+// middles returns a series with each value at the middle of its bin. A run rarely ends at a bin boundary, and the
+// rate of the last bin covers only the simulated part of it: the point is placed in the middle of that part, and
+// dropped if the part is less than half a bin, because it would show mostly noise.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
 	x, y := make([]float64, len(s.T)), s.V
@@ -407,7 +409,7 @@ func middles(c curve) chart.Series {
 	return chart.Series{Name: c.name, Style: c.style, X: x, Y: y}
 }
 
-// logIfWide chooses a logarithmic axis if the values span more than a factor of 20.
+// logIfWide returns a logarithmic scale if the values span more than a factor of 20.
 func logIfWide(series []chart.Series) chart.Scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, s := range series {
@@ -423,7 +425,7 @@ func logIfWide(series []chart.Series) chart.Scale {
 	return chart.Linear
 }
 
-// phaseStyles gives each part of a latency a look that sets it off from its neighbours.
+// phaseStyles gives each part of a latency a style that contrasts with its neighbours.
 var phaseStyles = []struct {
 	column string
 	style  int
@@ -439,10 +441,10 @@ func phaseStyle(column string, i int) int {
 	return i % chart.Styles
 }
 
-// phaseFigure draws where the time of requests went.
+// phaseFigure draws the breakdown of the requests' latency.
 func phaseFigure(runs []Run) []figure {
 	var rows, cols []string
-	var v []map[string]float64 // by part: runs have those that their drives have
+	var v []map[string]float64 // by part, because runs have only the parts of their drives
 	for i := range runs {
 		m, ok := runs[i].matrix("ssd.latency.breakdown", 1)
 		if !ok {
@@ -461,7 +463,7 @@ func phaseFigure(runs []Run) []figure {
 		for k, row := range m.Rows {
 			label := row
 			if total(m.V[k]) == 0 {
-				continue // no such request
+				continue // no such requests
 			}
 			if len(runs) > 1 {
 				label = runs[i].Label + " " + row
@@ -503,7 +505,7 @@ func phaseFigure(runs []Run) []figure {
 		})}}
 }
 
-// busyFigures draws how busy dies and channels were.
+// busyFigures draws the utilisation of dies and channels.
 func busyFigures(runs []Run) []figure {
 	var out []figure
 	for i := range runs {
@@ -540,14 +542,14 @@ func prefixed(prefix string, list []string) []string {
 	return out
 }
 
-// writeParts are the reasons for which pages are programmed.
+// writeParts lists the reasons for programming pages.
 var writeParts = []struct {
 	name, label string
 	style       int
 }{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4},
 	{"wear", "wear levelling", 2}, {"refresh", "refresh", 3}, {"fold", "folding of the SLC cache", 5}}
 
-// writeFigures draws what was programmed, why, and how blocks wore.
+// writeFigures draws the programmed pages by reason, and the wear of blocks.
 func writeFigures(runs []Run) []figure {
 	var out []figure
 	if len(runs) == 1 {
@@ -565,7 +567,7 @@ func writeFigures(runs []Run) []figure {
 			s = append(s, middles(curve{&runs[i], name, i, "ssd.free_blocks"}))
 		}
 	}
-	// A drive that neither programs nor erases keeps its number, which the table beside has.
+	// A drive that neither programs nor erases has a constant count, which the table shows.
 	if slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.Y) > 0 && slices.Min(s.Y) < slices.Max(s.Y) }) {
 		out = append(out, figure{Caption: "Free blocks",
 			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
@@ -603,7 +605,7 @@ func writesOverTime(r *Run) []figure {
 		return nil
 	}
 	edges := append(slices.Clone(first.T), first.T[len(first.T)-1]+first.Width)
-	// A run seldom ends with its last bin, whose rate would look low.
+	// A run rarely ends at a bin boundary: scale the last bin's rate to its simulated part, or it would look low.
 	if end := r.Result.SimulatedS; end > first.T[len(first.T)-1] && end < edges[len(edges)-1] {
 		for _, p := range parts {
 			p.V[len(p.V)-1] *= first.Width / (end - first.T[len(first.T)-1])
@@ -630,7 +632,7 @@ func total(v []float64) float64 {
 	return sum
 }
 
-// writesSideBySide compares what was programmed per page of the host.
+// writesSideBySide compares the runs' programmed pages per page written by the host.
 func writesSideBySide(runs []Run) []figure {
 	var rows []string
 	var of []*Run
@@ -664,13 +666,14 @@ func writesSideBySide(runs []Run) []figure {
 		})}}
 }
 
-// wearFigure draws how many blocks were erased how often.
+// wearFigure draws the histogram of the blocks' erase counts.
 func wearFigure(r *Run, several bool) (figure, bool) {
 	m, ok := r.matrix("ssd.wear", 1)
-	if !ok || len(m.V) != 1 || len(m.Cols) < 2 { // blocks that were all erased equally often are no picture
+	if !ok || len(m.V) != 1 || len(m.Cols) < 2 {
+		// a single column, all blocks erased equally often, is not worth a chart
 		return figure{}, false
 	}
-	// The labels are numbers or ranges "8-15"; equal columns from the first label on need only the ends.
+	// The labels are numbers or ranges such as "8-15", which become the edges of columns.
 	edges := make([]float64, len(m.Cols)+1)
 	for i, c := range m.Cols {
 		first, last, ranged := strings.Cut(c, "-")
@@ -701,7 +704,7 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}})}, true
 }
 
-// others draws what has no place of its own: series and matrices of other models, under their names.
+// others draws the series and matrices that no other section shows, under their own names.
 func others(runs []Run) []figure {
 	if len(runs) != 1 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"farflash/study/headroom"
 )
 
-// looked is a search in which a load's figures are what latency says, in us, of the load and the replicate; a latency
-// below 0 is a trial that fails.
+// looked returns a search in which latency gives a trial's latency in us, by load and replicate; a negative latency
+// makes the trial fail.
 func looked(t *testing.T, reps int, change func(*headroom.Config),
 	latency func(load float64, rep int) float64) *headroom.Headroom {
 	t.Helper()
@@ -66,8 +66,8 @@ func looked(t *testing.T, reps int, change func(*headroom.Config),
 	return h
 }
 
-// TestHeadroomText: the answer says between which loads the limit is passed and what the figure is at both, or why
-// there is no such pair; of several seeds, where each of them passes it.
+// TestHeadroomText verifies that the answer names the loads on either side of the limit and the figure at both, or the
+// reason why there is no such pair, and for several seeds the load at which each crosses it.
 func TestHeadroomText(t *testing.T) {
 	const closed = "name: closed\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 200}, closed: 4}]\nssd: " +
 		"mqsim-default\n"
@@ -128,8 +128,8 @@ func TestHeadroomText(t *testing.T) {
 	}
 }
 
-// TestHeadroomTable: each load has a row with the first key's value and the figures, the limits' own first, then what
-// else is asked for; what is over says so.
+// TestHeadroomTable verifies that each load has a row with the first key's value and the figures, those of the limits
+// first, then the requested ones, and that a load over the limit is marked.
 func TestHeadroomTable(t *testing.T) {
 	for _, c := range []struct {
 		reps     int
@@ -177,8 +177,8 @@ single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2
 	}
 }
 
-// TestHeadroomPage: a search's page has the answer, a figure a metric with its limit, a row a load, and the scenario
-// as it stands.
+// TestHeadroomPage verifies that a search's page has the answer, a figure with the limit for each metric, a row for
+// each load, and the unscaled scenario.
 func TestHeadroomPage(t *testing.T) {
 	linear := func(load float64, _ int) float64 { return 100 * load }
 	page := func(h *headroom.Headroom) string {
@@ -206,7 +206,7 @@ func TestHeadroomPage(t *testing.T) {
 	if strings.Contains(text, "interrupted") || strings.Count(text, ">limit<") == 0 {
 		t.Error("it says that it was interrupted, or of no limit")
 	}
-	// Of a search that began at another load, and was interrupted, the scenario is the first that there is.
+	// For an interrupted search that started at a different load, the page shows the scenario of its first point.
 	h := looked(t, 1, nil, linear)
 	h.Interrupted, h.Points, h.Under, h.Over = true, h.Points[1:2], 0, -1
 	if text := page(h); !strings.Contains(text, "Interrupted after 1 loads; results so far.") ||

@@ -28,7 +28,7 @@ var pageScript string
 //go:embed page/network.js
 var networkScript string
 
-// page is what the template shows.
+// page holds the data of the template.
 type page struct {
 	Title       string
 	Summary     string
@@ -46,7 +46,7 @@ type page struct {
 	Limits      []string
 	Citations   string
 	Metrics     *table
-	Unlisted    string // which metrics the table lacks
+	Unlisted    string // note on the metrics that the table omits
 	Style       template.CSS
 	Script      template.JS
 	Patterns    template.HTML
@@ -77,7 +77,7 @@ type heading struct {
 	Text  bool
 }
 
-// Parts are the pieces of a heading between which it may be broken: a metric's or a key's name behind its dots.
+// Parts splits a heading where it may be broken: after each dot of a metric's or key's name.
 func (h heading) Parts() []string { return strings.SplitAfter(h.Title, ".") }
 
 type cell struct{ Text, Class, Delta string }
@@ -93,8 +93,7 @@ type pageRun struct {
 	Digest   string
 }
 
-// WriteHTML writes a self-contained page for one run, or for several side by side, the first being what the others are
-// compared with.
+// WriteHTML writes a self-contained page for one run, or for several side by side, with the first as the baseline.
 func WriteHTML(w io.Writer, runs ...Run) error {
 	if len(runs) == 0 {
 		return errors.New("report: there is no run to show")
@@ -131,7 +130,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	return t.Execute(w, &p)
 }
 
-// labelled gives every run a name of its own.
+// labelled gives every run a unique label.
 func labelled(runs []Run) []Run {
 	runs = slices.Clone(runs)
 	seen := map[string]int{}
@@ -170,7 +169,7 @@ func facts(r *Run) []fact {
 	return list
 }
 
-// tiles are the headline figures of one run.
+// tiles returns the headline figures of one run.
 func tiles(r *Run) []tile {
 	var list []tile
 	add := func(name, metric, detail string) {
@@ -227,7 +226,7 @@ func (p *page) remarks(runs []Run) {
 func sections(runs []Run) []section {
 	var list []section
 	add := func(id, title string, t *table, f []figure) {
-		// A chart without values says nothing.
+		// Omit charts without values.
 		f = slices.DeleteFunc(f, func(x figure) bool { return strings.Contains(string(x.SVG), chart.Empty) })
 		if t != nil || len(f) > 0 {
 			list = append(list, section{ID: id, Title: title, Table: t, Figures: f})
@@ -269,7 +268,7 @@ func sections(runs []Run) []section {
 	return list
 }
 
-// latencies is the table of one run's requests.
+// latencies returns the table of one run's requests.
 func latencies(r *Run) *table {
 	ops := r.present()
 	if len(ops) == 0 {
@@ -293,7 +292,7 @@ func latencies(r *Run) *table {
 	return t
 }
 
-// driveMetrics are what tables of drives show.
+// driveMetrics lists the metrics in tables of drives.
 var driveMetrics = []struct{ metric, label string }{
 	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"},
 	{"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
@@ -320,7 +319,7 @@ func driveNames() []string {
 	return names
 }
 
-// headline is what comparisons begin with.
+// headline lists the first metrics of comparisons.
 var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50",
 	"read.latency.p99", "read.latency.p99_9",
 	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50",
@@ -339,7 +338,7 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
 	"cluster.lost", "cluster.retried", "cluster.failed", "cluster.imbalance.target.max", "cluster.imbalance.group.max"}
 
-// driveTable is what the drive counted. Zeros of things that need not happen are left out.
+// driveTable lists the drive's counters. Zeros are omitted, except those of garbage collection.
 func driveTable(r *Run) *table {
 	t := &table{Full: true, Head: []heading{{"", true}, {}}}
 	for _, d := range driveMetrics {
@@ -355,7 +354,7 @@ func driveTable(r *Run) *table {
 	return t
 }
 
-// withTable puts a table after the wide figures.
+// withTable inserts a table after the wide figures.
 func withTable(f []figure, t *table) []figure {
 	if t == nil {
 		return f
@@ -367,7 +366,7 @@ func withTable(f []figure, t *table) []figure {
 	return slices.Insert(f, at, figure{Table: t})
 }
 
-// warmUpNote says what the shaded part of charts is, and how it was found.
+// warmUpNote explains the shaded part of charts and how the warm-up was determined.
 func warmUpNote(explain string) string {
 	note := "Shaded: the warm-up. Only charts over time include it."
 	if explain != "" && !strings.Contains(explain, "the scenario says") {
@@ -384,7 +383,7 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// comparison is a table of metrics with a column per run.
+// comparison returns a table of metrics with a column per run.
 func comparison(runs []Run, names []string) *table {
 	t := &table{Full: true, Head: []heading{{"", true}}}
 	for _, r := range runs {
@@ -413,7 +412,7 @@ func comparison(runs []Run, names []string) *table {
 	return t
 }
 
-// change writes how far v is from the first run's value.
+// change formats the difference of v from the first run's value.
 func change(first, v float64) string {
 	if first == v {
 		return "="
@@ -467,10 +466,10 @@ func checks(runs []Run) *table {
 	return t
 }
 
-// mostListed is how many components of a kind have their metrics listed; those of more are only in result.json.
+// mostListed limits the components of a kind whose metrics are listed; result.json has all.
 const mostListed = 64
 
-// unlisted tells whether the metric is of a component with too high a number.
+// unlisted reports whether a metric belongs to a component whose number is beyond mostListed.
 func unlisted(m result.Metric) bool {
 	_, index, _ := strings.Cut(m.Name, "[")
 	index, _, _ = strings.Cut(index, "]")

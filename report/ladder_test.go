@@ -11,7 +11,7 @@ import (
 	"farflash/result"
 )
 
-// protocolRows and protocolOf are a protocol in which two chunks ask the same target, which bids.
+// protocolRows and protocolOf describe a protocol run in which two chunks ask the same target, which bids.
 var protocolRows = []string{"> request", "< bid", "tentative", "> accept", "accepted", "canceled", "data", "disk",
 	"disk", "< ack", "put"}
 
@@ -24,10 +24,11 @@ func protocolOf() [][]float64 {
 	}
 }
 
-// protocolColumns are those of the matrix.
+// protocolColumns are the columns of the matrix.
 var protocolColumns = []string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}
 
-// TestProtocol: a run that has taken down its protocol shows it, with the negotiation by itself if there are bids.
+// TestProtocol verifies that a run that recorded its protocol shows it, with a zoom on the negotiation if there are
+// bids.
 func TestProtocol(t *testing.T) {
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	cols, v := protocolColumns, protocolOf()
@@ -57,7 +58,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestProtocolOfAChain: data and pulls go from target to target, and what is read comes to the gateway.
+// TestProtocolOfAChain verifies that data and pulls are drawn from target to target, and reads towards the gateway.
 func TestProtocolOfAChain(t *testing.T) {
 	rows := []string{"> take", "> take", "= pull", "< pull", "data", "data", "> read", "disk reads", "got"}
 	v := [][]float64{
@@ -98,8 +99,8 @@ func TestProtocolOfAChain(t *testing.T) {
 	}
 }
 
-// TestNegotiation: what is drawn by itself lasts from the first request to the answer to it, or to that of two whose
-// requests are within four times as long; worked out by hand.
+// TestNegotiation verifies that the zoom covers the time from the first request to its answer, or to the answers of two
+// whose requests are within four times that duration; the expected values were worked out by hand.
 func TestNegotiation(t *testing.T) {
 	ask := func(chunk int, at float64) rung { return rung{"> request", chunk, 1, 2, -1, at, at + 1, 0, 0} }
 	tell := func(chunk int, at float64) rung { return rung{"> accept", chunk, 1, 2, -1, at, at + 1, 0, 0} }
@@ -127,7 +128,7 @@ func TestNegotiation(t *testing.T) {
 			t.Errorf("%s: from %v to %v, %v; not %v to %v", name, from, to, ok, c.from, c.to)
 		}
 	}
-	// What other chunks do lies below what those that are followed do.
+	// Other chunks are drawn below the recorded ones.
 	v := protocolOf()
 	list := make([]rung, len(v))
 	for i, x := range v {

@@ -6,10 +6,10 @@ import (
 	"farflash/internal/term"
 )
 
-// mishap is something that an object cluster has lost, or done again.
+// mishap is a fault in an object cluster that is counted: something lost or repeated.
 type mishap struct{ metric, label, what string }
 
-// mishaps are shown where they were counted.
+// mishaps lists the faults, shown where the run counted any.
 var mishaps = []mishap{
 	{"cluster.lost", "lost", "frames and messages lost"},
 	{"cluster.retried", "retried", "puts and gets of a chunk that timed out"},
@@ -19,8 +19,8 @@ var mishaps = []mishap{
 	{"cluster.get.unavailable", "unavailable", "reads of chunks with too many pieces missing"},
 }
 
-// repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile
-// need not be made again.
+// repair describes the rebuilding of pieces lost to failures. Pieces of chunks that newer chunks have replaced since
+// then are not rebuilt.
 func (r *Run) repair() (text string, ok bool) {
 	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
 		return "", false
@@ -32,7 +32,7 @@ func (r *Run) repair() (text string, ok bool) {
 	return text, true
 }
 
-// mishapRows print them.
+// mishapRows prints the faults.
 func (r *Run) mishapRows(t *term.Table, style term.Style) {
 	for _, x := range mishaps {
 		if v, ok := r.value(x.metric); ok && v > 0 {
@@ -44,7 +44,7 @@ func (r *Run) mishapRows(t *term.Table, style term.Style) {
 	}
 }
 
-// mishapTable is the same for a page; nil if there were none.
+// mishapTable returns the same for a page, nil if there were none.
 func mishapTable(r *Run) *table {
 	t := &table{Caption: "Losses and repeats", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
 	for _, x := range mishaps {

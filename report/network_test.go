@@ -18,11 +18,10 @@ import (
 	"farflash/result"
 )
 
-// toyNet is the result of a network of leaves over racks, with figures that a formula gives. It exists to test what
-// reports draw.
+// toyNet generates the result of a leaf-and-rack network, with figures from formulas, to test drawing.
 type toyNet struct {
 	name                 string
-	racks, leaves, hosts int // hosts of a rack
+	racks, leaves, hosts int // hosts per rack
 	slices               int
 	pauses               bool
 }
@@ -217,11 +216,11 @@ func TestNetworkHTMLSeveral(t *testing.T) {
 	if strings.Contains(html, "<td class=\"text\">fabric.nacks</td><td>0") {
 		t.Error("what happened in no run is compared")
 	}
-	// A drive beside a network shows what each has.
+	// A drive next to a network: each shows its own metrics.
 	sound(t, page1(t, toyA.run(1), netA.run()))
 }
 
-// TestNetworkSize holds that a thousand hosts fit.
+// TestNetworkSize verifies that the page of a network with a thousand hosts stays small enough.
 func TestNetworkSize(t *testing.T) {
 	big := toyNet{"big", 32, 8, 32, 64, true}.run()
 	html := page1(t, big)
@@ -238,7 +237,7 @@ func TestNetworkSize(t *testing.T) {
 	}
 }
 
-// TestNetworkParts shows results in which something is missing or is no number.
+// TestNetworkParts draws results with missing or non-finite values.
 func TestNetworkParts(t *testing.T) {
 	show := func(name string, r Run) string {
 		t.Helper()
@@ -317,7 +316,7 @@ func TestNetworkEscapes(t *testing.T) {
 	}
 }
 
-// TestLinks holds which ports make a link.
+// TestLinks verifies which ports are paired into links.
 func TestLinks(t *testing.T) {
 	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
 	index := map[string]int{"a": 0, "b": 1, "a->b": 2}
@@ -337,8 +336,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestDepthsOfOthers: a port whose queue nobody saw anything but empty, however deep it once was, is left out, and
-// those behind it are still shown.
+// TestDepthsOfOthers verifies that a port whose queue was empty in every sample is left out, however deep it once was,
+// and that the ports after it are still shown.
 func TestDepthsOfOthers(t *testing.T) {
 	run := netA.run()
 	var m *result.Matrix

@@ -19,8 +19,8 @@ import (
 	"farflash/study"
 )
 
-// odd makes a result of any of the vocabulary's names in any order, with values that no run has: a file that others
-// have written, or a later version.
+// odd returns a result with random names of the vocabulary in random order, with values that no run produces: a file
+// written by another program, or by a later version.
 func odd(seed uint64) *result.Result {
 	g := rand.New(rand.NewPCG(seed, 1))
 	v := trial.Vocabulary()
@@ -109,8 +109,8 @@ func odd(seed uint64) *result.Result {
 	return r
 }
 
-// TestOdd: whatever a result holds that can be read, pages and tables of it are drawn, of one run and of several, and
-// nothing breaks.
+// TestOdd verifies that pages and tables can be drawn from any readable result, for one run and for several, without a
+// panic.
 func TestOdd(t *testing.T) {
 	n := uint64(30)
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -140,7 +140,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// survived makes an error of a panic.
+// survived converts a panic to an error.
 func survived(draw func() error) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -150,7 +150,7 @@ func survived(draw func() error) (err error) {
 	return draw()
 }
 
-// TestOddStudies: the same of what folders of studies hold.
+// TestOddStudies does the same for the contents of study folders.
 func TestOddStudies(t *testing.T) {
 	for seed := range uint64(40) {
 		g := rand.New(rand.NewPCG(seed, 2))

@@ -10,8 +10,7 @@ import (
 	"farflash/result"
 )
 
-// shares is a result with the same number of requests of an operation in each part of a scope as it has there, and
-// their latencies.
+// shares returns a result with the number of requests of each operation, and their latencies, for each part of a scope.
 func shares(scope string, names []string, ops ...map[string]float64) *result.Result {
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	r.Parts = append(r.Parts, result.Parts{Scope: scope, Names: names})
@@ -36,7 +35,7 @@ func shares(scope string, names []string, ops ...map[string]float64) *result.Res
 	return r
 }
 
-// tenants is a run with two of those names, which share reads.
+// tenants returns a run with two tenants of these names, which share reads.
 func tenants(names ...string) Run {
 	r := shares("tenant", names, map[string]float64{"read": 20, "write": 10, "slowdown": 1.5},
 		map[string]float64{"read": 5, "slowdown": 2})
@@ -44,7 +43,7 @@ func tenants(names ...string) Run {
 	return Run{Result: r, Label: names[0]}
 }
 
-// partsText is what a run's text says of its parts.
+// partsText returns the part section of a run's text.
 func partsText(t *testing.T, r *result.Result) string {
 	t.Helper()
 	var b strings.Builder
@@ -54,8 +53,8 @@ func partsText(t *testing.T, r *result.Result) string {
 	return b.String()
 }
 
-// TestPartsText: tenants that share a kind of request have a row for each kind; names that are too long are cut in
-// the middle, and of many parts those with most requests are shown, in their order.
+// TestPartsText verifies that tenants that share a kind of request have a row for each kind, that long names are
+// truncated in the middle, and that of many parts those with the most requests are shown, in their order.
 func TestPartsText(t *testing.T) {
 	type of = map[string]float64
 	var many []of
@@ -136,8 +135,8 @@ and 3 other volumes with fewer requests (result.json has all)
 	}
 }
 
-// TestPartsPage: a page has a table of a division with all figures, and a chart of its latencies for each kind of
-// request, wide where there is one kind or many parts.
+// TestPartsPage verifies that a page has a table of a division with all figures, and a chart of its latencies for each
+// kind of request, which is wide for a single kind or for many parts.
 func TestPartsPage(t *testing.T) {
 	type of = map[string]float64
 	r := shares("tenant", []string{"web", "log"}, of{"read": 20, "write": 10, "slowdown": 1.5},
@@ -186,7 +185,7 @@ func TestPartsPage(t *testing.T) {
 	}
 }
 
-// TestFlowGroups: groups of flows that have ended are told, so many of them; those without are passed over.
+// TestFlowGroups verifies that groups with completed flows are listed up to a limit, and that other groups are skipped.
 func TestFlowGroups(t *testing.T) {
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	for i, n := range []float64{3, 0, 2, 5} {

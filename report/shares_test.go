@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestColumnsHoldAll: columns of a histogram lie without gaps over all values, and have all of them, each where it
-// belongs as far as the histogram's own buckets can tell.
+// TestColumnsHoldAll verifies that the columns of a histogram cover all values without gaps and count each value in its
+// column, within the resolution of the histogram's buckets.
 func TestColumnsHoldAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := group{}
@@ -64,7 +64,7 @@ func TestColumnsHoldAll(t *testing.T) {
 	})
 }
 
-// TestEvenly: so many of the numbers, both ends among them.
+// TestEvenly verifies the number of selected values, and that both ends are among them.
 func TestEvenly(t *testing.T) {
 	for n := range 40 {
 		for most := 2; most < 12; most++ {
@@ -77,11 +77,11 @@ func TestEvenly(t *testing.T) {
 	}
 }
 
-// TestEffectWords: an effect is a share of A, a ratio where it or its interval reaches far, and a difference in the
-// metric's own unit where there is no ratio.
+// TestEffectWords verifies that an effect is shown as a percentage of A, as a ratio if it or its interval is large,
+// and as a difference in the metric's own unit if there is no ratio.
 func TestEffectWords(t *testing.T) {
 	for _, c := range []struct {
-		ratio, factor    float64 // its interval is from ratio/factor to ratio*factor
+		ratio, factor    float64 // the interval is from ratio/factor to ratio*factor
 		effect, interval string
 	}{
 		{1, 1, "0.00 %", "0.00 to 0.00 %"},
@@ -110,7 +110,7 @@ func TestEffectWords(t *testing.T) {
 	}
 }
 
-// TestVerdictWords: what is said of a verdict says also how far it goes.
+// TestVerdictWords verifies that a verdict's text includes its extent.
 func TestVerdictWords(t *testing.T) {
 	for want, e := range map[string]study.Effect{
 		"better":                 {Verdict: study.Better},
@@ -145,7 +145,7 @@ func TestVerdictWords(t *testing.T) {
 	}
 }
 
-// TestCapitals: a text begins with a capital whatever letter that is.
+// TestCapitals verifies that the first letter is capitalised in any script.
 func TestCapitals(t *testing.T) {
 	for text, want := range map[string]string{"": "", "read": "Read", "Read": "Read", "über": "Über", "日本": "日本",
 		"1 us": "1 us", "\xff": "\xff"} {
@@ -155,8 +155,8 @@ func TestCapitals(t *testing.T) {
 	}
 }
 
-// TestEachDriveAnyOrder: figures of drives are where they belong in whatever order a result has them, and a drive
-// without one has none.
+// TestEachDriveAnyOrder verifies that the figures of drives are assigned correctly whatever their order in the result,
+// and that a drive without a metric has NaN.
 func TestEachDriveAnyOrder(t *testing.T) {
 	r := &Run{Result: &result.Result{Metrics: []result.Metric{{Name: "ssd[10].waf", Value: 10},
 		{Name: "ssd.waf", Value: 5}, {Name: "ssd[0].gc.count", Value: 3}, {Name: "ssd[2].waf", Value: 2},
@@ -180,7 +180,8 @@ func TestEachDriveAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTwoValues: where half of requests take one time and half a hundred times as much, none takes anything between.
+// TestTwoValues verifies that if half of the requests take one time and half a hundred times as long, no request is
+// shown in between.
 func TestTwoValues(t *testing.T) {
 	h := &stats.Histogram{}
 	for range 500 {
@@ -203,8 +204,8 @@ func TestTwoValues(t *testing.T) {
 	}
 }
 
-// TestLargestFirst: parts of a whole are told as shares of it, the largest first and of equal ones the first, without
-// what rounds to nothing.
+// TestLargestFirst verifies that the parts of a whole are listed as shares, largest first, ties in their order, without
+// those that round to 0 %.
 func TestLargestFirst(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	for want, v := range map[string][]float64{

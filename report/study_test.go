@@ -25,7 +25,7 @@ func studiedSource() shape.Source {
 	return shape.Source{File: "studied.yaml", Text: []byte(studied)}
 }
 
-// outcomes makes up what became of a plan's trials.
+// outcomes makes up the outcomes of a plan's trials.
 func outcomes(p *study.Plan, fill func(r *result.Result, point, rep int) error) []study.Outcome {
 	var out []study.Outcome
 	for k, t := range p.Trials() {
@@ -57,7 +57,7 @@ func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep in
 	return x
 }
 
-// everyVerdict has a metric for each thing that can be said of one.
+// everyVerdict sets a metric for each possible verdict.
 func everyVerdict(r *result.Result, arm, rep int) error {
 	if arm == 2 {
 		arm = 0
@@ -69,7 +69,7 @@ func everyVerdict(r *result.Result, arm, rep int) error {
 	r.Set("read.latency.p50", 1000+wave+b+0.1*b*wave) // worse, by less than 1%
 	r.Set("write.latency.mean", 100+20*b*wave)        // too few runs
 	r.Set("read.iops", 1000+b*wave)                   // no evidence, less than 1%
-	// the same, of the primary family
+	// likewise, in the primary family
 	r.Set("all.bandwidth", 1000+b*(wave-0.25)/10)
 	r.Set("write.latency.p99", 100+b*(6+float64([]int{0, 25, 1, 0, 2, 1, 0, 30}[rep]))) // too few runs
 	r.Set("workload[0].read.latency.mean", 2*mean)                                      // an alias of the first
@@ -105,7 +105,7 @@ func TestEffectsText(t *testing.T) {
 	if strings.Contains(whole, "workload[0]") {
 		t.Errorf("one number is there twice:\n%s", whole)
 	}
-	// What differs is first, the largest first.
+	// Differing metrics come first, the largest effect first.
 	at := -1
 	for _, name := range []string{"read.latency.p99 ", "read.latency.mean ", "read.latency.p50 ",
 		"write.latency.p99 ", "write.latency.mean "} {
@@ -185,7 +185,7 @@ func curvesOf(t *testing.T, reps int, fill func(r *result.Result, point, rep int
 	return c
 }
 
-// TestCurves draws sweeps of one axis, two, three, and of too many lines, with failures.
+// TestCurves draws sweeps of one axis, two axes, three axes, and with too many lines, with failures.
 func TestCurves(t *testing.T) {
 	fill := func(r *result.Result, point, rep int) error {
 		if point == 1 {
@@ -240,7 +240,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestHeatScale holds that heat maps of one quantity have the same colours for the same number.
+// TestHeatScale verifies that heat maps of one quantity use the same colours for the same number.
 func TestHeatScale(t *testing.T) {
 	c := curvesOf(t, 1, func(r *result.Result, point, _ int) error {
 		r.Set("read.latency.p99", float64(10+point))
@@ -264,10 +264,10 @@ func TestHeatScale(t *testing.T) {
 	}
 }
 
-// unwrapped puts the lines of a text that were broken for a terminal together again.
+// unwrapped rejoins the wrapped lines of a terminal's text.
 func unwrapped(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
 
-// TestCountsInWords: one point and one metric are said as such, and what there is none of is not counted.
+// TestCountsInWords verifies the singular of one point and one metric, and that counts of 0 are left out.
 func TestCountsInWords(t *testing.T) {
 	c := &study.Curves{Reps: 1, Seed: 1, Points: make([]study.PointSummary, 1)}
 	if got := curvesFacts(c); got != "1 point, seed 1" {
@@ -309,8 +309,8 @@ func TestCountsInWords(t *testing.T) {
 	}
 }
 
-// TestCurvesOfTransients: points in a transient are marked in the table, on the page and in the charts, with the
-// reason; others are not.
+// TestCurvesOfTransients verifies that points in a transient are marked in the table, on the page and in the charts,
+// with the reason, and that others are not.
 func TestCurvesOfTransients(t *testing.T) {
 	for _, steady := range []bool{false, true} {
 		c := curvesOf(t, 2, func(r *result.Result, point, rep int) error {
@@ -349,7 +349,7 @@ func TestCurvesOfTransients(t *testing.T) {
 	}
 }
 
-// TestEffectTable: each metric has a cell in every column, also one that is identical and has no figures to tell.
+// TestEffectTable verifies that each metric has a cell in every column, even an identical one without figures.
 func TestEffectTable(t *testing.T) {
 	x := comparison3(t, 8, everyVerdict)
 	for _, pair := range x.Pairs {

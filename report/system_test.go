@@ -18,14 +18,14 @@ import (
 	"farflash/result"
 )
 
-// toySystem is the result of initiators and targets behind a network, with figures that a formula gives, added to
-// those of a network. It exists to test what reports draw.
+// toySystem generates the result of initiators and targets behind a network, with figures from formulas, on top of a
+// network's result. It exists to test drawing.
 type toySystem struct {
 	name   string
 	drives int
-	slow   float64 // times that the network takes
+	slow   float64 // factor on the network's time
 	turns  bool
-	even   bool // the tail is not much longer than the median
+	even   bool // the tail is hardly longer than the median
 }
 
 var stageColumns = []string{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
@@ -179,8 +179,8 @@ func TestSystemHTML(t *testing.T) {
 	if html != page1(t, systemA.run()) {
 		t.Error("the page differs from one time to the next")
 	}
-	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in
-	// two widths, and each bar's title.
+	// Writes of the toy never wait in a TXQ, so their legend does not have it. Two charts of reads do, each in two
+	// widths, and so does each bar's title.
 	if n := strings.Count(html, ">TXQ wait</text>"); n != 4 {
 		t.Errorf("the legend names the TXQ %d times", n)
 	}
@@ -211,12 +211,12 @@ func TestSystemHTMLSeveral(t *testing.T) {
 	sound(t, page1(t, toyA.run(1), systemB.run()))
 }
 
-// TestSystemParts shows results in which something is missing or is no number.
+// TestSystemParts draws results with missing or non-finite values.
 func TestSystemParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes some hundred pages")
 	}
-	// The network's picture is not the subject, and takes most of the time.
+	// The network's picture is not tested here and takes most of the time.
 	alone := func(c toySystem) Run {
 		r := c.run()
 		r.Result.Matrices = slices.DeleteFunc(r.Result.Matrices,
@@ -317,8 +317,7 @@ func TestEachDrive(t *testing.T) {
 	}
 }
 
-// TestRateControlInText: what a rate controller was told and did is in the table, and nothing of it where there is
-// none.
+// TestRateControlInText verifies that the table shows the inputs and actions of a rate controller, if the run has one.
 func TestRateControlInText(t *testing.T) {
 	run := toySystem{name: "steered", drives: 2, slow: 1}.run()
 	text := func() string {
@@ -342,8 +341,8 @@ func TestRateControlInText(t *testing.T) {
 	}
 }
 
-// TestUpright: of more stages than fit beside each other a table has one a line, of those in which some request was,
-// and one for each run; the sums are below.
+// TestUpright verifies that stages that do not fit as columns become rows, without stages that took no time, in one
+// table per run, with the sums below.
 func TestUpright(t *testing.T) {
 	g := anatomyGroup{op: "read", stages: blame.Names[:], labels: []string{"mean", "p99"}, runs: []string{"a", "a"}}
 	for _, f := range []float64{1, 10} {

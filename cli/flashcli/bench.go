@@ -17,7 +17,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// benchFlags are those of flash bench.
+// benchFlags holds the flags of flash bench.
 type benchFlags struct {
 	size, memory, block sizeFlag
 	systems             []string
@@ -224,7 +224,7 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	}
 }
 
-// processors names processors by their numbers.
+// processors formats processor numbers.
 func processors(numbers []int) string {
 	if len(numbers) == 1 {
 		return fmt.Sprintf("processor %d", numbers[0])
@@ -245,7 +245,7 @@ func processors(numbers []int) string {
 	return "processors " + strings.Join(parts, ",")
 }
 
-// median is a spread, each figure written by one function.
+// median formats a spread as median (low-high), each figure with write.
 func median(s bench.Spread, write func(float64) string) string {
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Low), write(s.High))
 }
@@ -254,13 +254,13 @@ func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
 
 func share(x float64) string { return fmt.Sprintf("%.2f", x) }
 
-// table prints one behind an empty line.
+// table prints a table after an empty line.
 func (p *program) table(t *term.Table) {
 	fmt.Fprintln(p.Out)
-	_ = t.Write(p.Out, p.Style()) // what cannot be written of standard output is noticed when it is closed
+	_ = t.Write(p.Out, p.Style()) // errors of standard output are reported when it is closed
 }
 
-// flashBenchServers is the process that the systems of a bench are served from.
+// flashBenchServers is the hidden verb that serves the systems of a bench, in a process of its own.
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
 		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself",
@@ -271,7 +271,7 @@ func (p *program) flashBenchServers() *cobra.Command {
 
 const benchServers = "bench-servers"
 
-// BenchServers is the command that starts that process.
+// BenchServers returns the command line that starts that process.
 func BenchServers() ([]string, error) {
 	self, err := os.Executable()
 	return []string{self, "flash", benchServers}, err
@@ -283,7 +283,7 @@ func (p *program) benchJSON(v any) error {
 	return e.Encode(v)
 }
 
-// benchRegister measures registration.
+// benchRegister measures the registration of memory.
 func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 	r := bench.DefaultRegister()
 	r.Dir, r.Rounds, r.Note = c.Dir, c.Rounds, c.Note
@@ -313,7 +313,7 @@ func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 	return nil
 }
 
-// benchProfile says where processor time goes.
+// benchProfile prints where the processor time goes.
 func (p *program) benchProfile(c *bench.Config, asJSON bool) error {
 	out, err := bench.Processor(*c)
 	switch {

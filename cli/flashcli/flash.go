@@ -1,5 +1,5 @@
-// Package flashcli is the verb flash of the command line: pools of real devices, what is in them, and serving it.
-// Like package cli it does nothing but read flags, call the library and print.
+// Package flashcli implements the flash verb of the command line: pools of real devices, their files, and the daemon
+// that serves them. Like package cli, it only reads flags, calls the library and prints.
 package flashcli
 
 import (
@@ -16,10 +16,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// program is one invocation.
+// program is one invocation of the program.
 type program struct{ *verb.Program }
 
-// Command is the verb.
+// Command returns the flash verb.
 func Command(invocation *verb.Program) *cobra.Command {
 	p := &program{invocation}
 	cmd := &cobra.Command{
@@ -33,7 +33,7 @@ func Command(invocation *verb.Program) *cobra.Command {
 	return cmd
 }
 
-// sizeFlag is a quantity of bytes on the command line.
+// sizeFlag is a flag whose value is a quantity of bytes.
 type sizeFlag struct{ bytes units.Bytes }
 
 func (s *sizeFlag) String() string {
@@ -59,18 +59,18 @@ func (s *sizeFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (s *sizeFlag) Type() string { return "size" }
 
-// poolFlags say how a pool's devices are used.
+// poolFlags holds the flags for access to a pool's devices.
 type poolFlags struct {
 	memory   sizeFlag
 	cached   bool
 	portable bool
 }
 
-// briefMemory is what a verb that looks at a pool and ends has for pages: handing it to the kernel takes longer than
-// the verb.
+// briefMemory is the page memory of verbs that only open a pool briefly: registering more with the kernel would take
+// longer than the verb itself.
 const briefMemory = 8 * units.MiB
 
-// register adds the flags to a verb that has so much memory for pages unless it is told otherwise.
+// register adds the flags to a verb, with memory as the default size of the page memory.
 func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
 	f.memory.bytes = memory
 	fl := cmd.Flags()

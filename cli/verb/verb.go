@@ -1,8 +1,8 @@
-// Package verb is what all verbs of the command line share, in whichever package they are: errors with the exit code
-// that they lead to, how arguments are checked, and what a verb has of the invocation. The exit codes are in
+// Package verb is shared by all verbs of the command line, whichever package implements them: errors with exit codes,
+// checks of arguments, and the part of an invocation that a verb uses. The exit codes are documented in
 // docs/reference/exit-codes.md.
 //
-// It leaves out what only package cli knows: how a command begins and ends.
+// It leaves out how a command starts and ends, which belongs to package cli.
 package verb
 
 import (
@@ -27,35 +27,37 @@ const (
 	ExitFailIf = 3
 )
 
-// Program is what a verb has of one invocation.
+// Program is the part of one invocation that verbs use.
 type Program struct {
 	In   io.Reader
-	Out  io.Writer // text for people; what is not fit to be shown is escaped
-	Data io.Writer // the same place, for what must arrive byte by byte
+	Out  io.Writer // text for people; control characters are escaped
+	Data io.Writer // same destination as Out, byte for byte
 	// Note writes a line to standard error.
 	Note func(format string, args ...any)
-	// Style is how standard output is coloured.
+	// Style returns the colours of standard output.
 	Style func() term.Style
-	// Keeping says that from now on a signal is to end the context alone: the verb writes what is done.
+	// Keeping declares that from now on the first signal only cancels the context: the verb then writes the completed
+	// work.
 	Keeping func()
-	// Progress is the one line on standard error while something long runs; ending says what a signal does to it.
+	// Progress starts the progress line on standard error; ending describes the effect of a signal.
 	Progress func(label, unit string, quiet bool, ending string) *term.Progress
-	// Cache keeps results of trials, in a folder or in the user's own if it is ""; nil if there is no place for it.
+	// Cache opens the cache of trial results in dir, or in the user's cache folder if dir is "". It returns nil if no
+	// cache can be used.
 	Cache func(dir string, quiet bool) (*study.Cache, error)
-	// Version is what the program was built from.
+	// Version is the version or revision that the program was built from.
 	Version string
-	// Unfinished notes files by a pattern as not worth keeping, until whole is called.
+	// Unfinished registers a pattern of files that are removed if the command is cut short. whole unregisters it.
 	Unfinished func(pattern string) (whole func())
 }
 
-// JSON prints a document.
+// JSON prints a document as indented JSON.
 func (p *Program) JSON(doc any) error {
 	w := json.NewEncoder(p.Data)
 	w.SetIndent("", "  ")
 	return Failed(w.Encode(doc))
 }
 
-// Error is an error with the exit code it leads to.
+// Error is an error with its exit code.
 type Error struct {
 	Code int
 	Err  error
@@ -63,7 +65,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap is the error without its code.
+// Unwrap returns the error without its code.
 func (e *Error) Unwrap() error { return e.Err }
 
 // BadInput marks an error as the user's: exit code 2.
@@ -74,12 +76,12 @@ func BadInput(err error) error {
 	return &Error{ExitUsage, err}
 }
 
-// Usagef is an error of usage.
+// Usagef formats an error of usage: exit code 2.
 func Usagef(format string, args ...any) error {
 	return &Error{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// Failed marks an error as a failed run: exit code 1. One that has a code of its own keeps it.
+// Failed marks an error as a failed run: exit code 1. An error that already has a code keeps it.
 func Failed(err error) error {
 	var coded *Error
 	if err == nil || errors.As(err, &coded) {
@@ -88,7 +90,7 @@ func Failed(err error) error {
 	return &Error{ExitFailed, err}
 }
 
-// Unknown reports an argument that is no verb.
+// Unknown rejects arguments that name no verb.
 func Unknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -105,12 +107,12 @@ func Unknown(cmd *cobra.Command, args []string) error {
 	return Usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
 }
 
-// Name names a command without the program, which begins every message.
+// Name returns a command's path without the program's name, the prefix of its messages.
 func Name(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// Arguments checks how many arguments a verb has been given; names say what they are.
+// Arguments checks the number of arguments of a verb; names describes them. A negative most means no limit.
 func Arguments(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -120,7 +122,7 @@ func Arguments(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// Must panics on an error that only a mistake in the program makes.
+// Must panics on an error that only a bug in the program can cause.
 func Must(err error) {
 	if err != nil {
 		panic(err)

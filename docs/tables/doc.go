@@ -1,13 +1,13 @@
-// Package tables makes the tables of docs/validation that come of runs: presets, or texts of scenarios, with changes
-// and seeds, and what is read from their results. Its tests hold the quick ones, or a few rows of the others, and
-// with FARFLASH_LONG all of them;
+// Package tables computes the tables of docs/validation whose cells come from runs: presets or scenario texts, with
+// changes and seeds, and figures read from their results. Its tests check the quick tables and a few rows of the
+// others, and with FARFLASH_LONG all of them. To write the tables, run
 //
 //	FARFLASH_LONG=1 go generate ./docs
 //
-// writes them. A table is a value: its page and name, its columns, and cells, each of which names the runs that it
-// needs and writes what was found. A run that two cells need is done once; in the folder that FARFLASH_CACHE names it
-// stays for the next time.
+// A table is a value: its page and name, its columns, and cells. Each cell names the runs that it needs
+// and formats their results. A run that several cells need is done once; with FARFLASH_CACHE set to a folder, its
+// result is cached there.
 //
-// What it leaves out: tables of rows that farflash reproduce has, which package reproduce writes, and those of tests
-// that measure something by themselves.
+// It leaves out the tables of farflash reproduce, which package reproduce writes, and those of tests that measure
+// something themselves.
 package tables

@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// sheets are what data sheets say of the drives that presets are of the class of.
+// sheets holds data-sheet figures of drives in the class of each preset.
 var sheets = []struct {
 	preset, drive string
-	figures       [6]float64 // 0: not known
+	figures       [6]float64 // in the order of sheetLoads; 0: unknown
 }{
 	{"slc-enterprise", "Solidigm D7-P5810 800 GB", [6]float64{6400, 4000, 865e3, 495e3, 53, 15}},
 	{"tlc-enterprise", "Micron 9550 MAX 3.2 TB", [6]float64{14000, 10000, 3e6, 540e3, 60, 15}},
 	{"tlc-mainstream", "Micron 7600 MAX 6.4 TB", [6]float64{12000, 7000, 2.1e6, 675e3, 0, 0}},
 }
 
-// sheetLoads are the loads that data sheets are about: the drive was written once from end to end, and for random
-// writes at random until it was in steady state.
+// sheetLoads are the loads that data sheets specify: the drive was filled sequentially once and, for random writes,
+// overwritten at random until steady state.
 var sheetLoads = []struct {
 	name, metric string
 	factor       float64
@@ -42,7 +42,7 @@ var sheetLoads = []struct {
 		[]string{"workload=[{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 20000}, closed: 1}]", "ssd.preconditioning.fill=sequential"}},
 }
 
-// drives are presets beside data sheets.
+// drives compares presets with data sheets.
 func drives() []table {
 	t := table{page: "drives", name: "drives-sheets", made: "seed 1",
 		head: []string{"preset", "figure", ">data sheet", ">simulated", ">difference", ""}}

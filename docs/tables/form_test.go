@@ -25,19 +25,19 @@ import (
 
 var update = flag.Bool("update", false, "write the tables anew; with FARFLASH_LONG all of them")
 
-// run is a scenario with a seed: a preset, or a text in its place, and changes as --set takes them.
+// run is a scenario with a seed: a preset or, instead, a text, and changes in the syntax of --set.
 type run struct {
 	preset, text string
 	set          []string
 	seed         uint64
 }
 
-// name tells a run from others.
+// name returns a unique name of the run.
 func (r *run) name() string {
 	return fmt.Sprintf("%s%s %q seed %d", r.preset, r.text, r.set, r.seed)
 }
 
-// seeds are a preset with changes, with so many seeds from the first.
+// seeds returns n runs of a preset with changes, with consecutive seeds from first on.
 func seeds(first uint64, n int, preset string, set ...string) []run {
 	list := make([]run, n)
 	for i := range list {
@@ -46,16 +46,16 @@ func seeds(first uint64, n int, preset string, set ...string) []run {
 	return list
 }
 
-// with is one list of changes after another.
+// with concatenates lists of changes.
 func with(sets ...[]string) []string { return slices.Concat(sets...) }
 
-// found is what a run came to: its result, or why there is none.
+// found is the outcome of a run: its result, or the error.
 type found struct {
 	*result.Result
 	err error
 }
 
-// value is a metric, NaN if there is none.
+// value returns a metric, NaN if there is none.
 func (f *found) value(name string) float64 {
 	if f.Result == nil {
 		return math.NaN()
@@ -66,7 +66,7 @@ func (f *found) value(name string) float64 {
 	return math.NaN()
 }
 
-// series are the values of one.
+// series returns the values of a series.
 func (f *found) series(name string) []float64 {
 	if f.Result == nil {
 		return nil
@@ -75,31 +75,30 @@ func (f *found) series(name string) []float64 {
 	return s.V
 }
 
-// cell is what stands in one place of a table. What it needs is run before it is written, which gets it in the same
-// order.
+// cell is a cell of a table. Its runs are done before write is called, which gets their outcomes in the same order.
 type cell struct {
 	needs []run
 	write func([]found) string
 }
 
-// words is a cell without runs.
+// words returns a cell of fixed text.
 func words(text string) cell { return cell{write: func([]found) string { return text }} }
 
-// table is one of a page of docs/validation.
+// table is a table on a page of docs/validation.
 type table struct {
 	page, name string
-	made       string // with which seeds
-	gate       []int  // rows that every run of the tests holds; the others wait for FARFLASH_LONG
-	quick      bool   // all are
-	fails      bool   // runs may fail: the cells say so
+	made       string // the seeds
+	gate       []int  // rows that every test run checks; the others need FARFLASH_LONG
+	quick      bool   // every test run checks all rows
+	fails      bool   // runs may fail: the cells report it
 	head       []string
 	rows       [][]cell
 }
 
-// all are the tables.
+// all returns all tables.
 func all() []table { return slices.Concat(snis(), src(), replicast(), drives(), prediction()) }
 
-// TestTables holds the tables, or with -update writes them.
+// TestTables checks the tables or, with -update, writes them.
 func TestTables(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -134,14 +133,14 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// runs are those that were done.
+// runs holds the outcomes of the completed runs.
 type runs struct {
 	cache   *study.Cache
 	trainer *training.Trainer
 	done    map[string]found
 }
 
-// lines does what rows need that was not done before, and writes their cells.
+// lines does the runs that rows need and that are not done yet, and formats their cells.
 func (x *runs) lines(t *testing.T, tab *table, rows [][]cell) [][]string {
 	t.Helper()
 	if x.done == nil {
@@ -184,7 +183,7 @@ func (x *runs) lines(t *testing.T, tab *table, rows [][]cell) [][]string {
 	return lines
 }
 
-// do runs one, or finds it in the cache. A law that is broken is an error.
+// do performs a run, or reads its result from the cache. A violated conservation law is an error.
 func (x *runs) do(r *run) (*result.Result, error) {
 	src := shape.Source{File: "table.yaml", Text: []byte(r.text)}
 	if r.preset != "" {
@@ -230,12 +229,12 @@ func (x *runs) do(r *run) (*result.Result, error) {
 	return out.Result, nil
 }
 
-// mean is a cell of a metric's mean over runs, times a factor.
+// mean returns a cell with the mean of a metric over runs, times a factor.
 func mean(format, metric string, factor float64, needs []run) cell {
 	return cell{needs, func(list []found) string { return fmt.Sprintf(format, factor*meanOf(list, metric)) }}
 }
 
-// meanOf is a metric's mean over runs.
+// meanOf returns the mean of a metric over runs.
 func meanOf(list []found, metric string) float64 {
 	sum := 0.0
 	for i := range list {
@@ -244,7 +243,8 @@ func meanOf(list []found, metric string) float64 {
 	return sum
 }
 
-// over is the mean ratio of a metric in the first half of runs to that in the second, run by run, and its interval.
+// over returns the mean ratio of a metric in the first half of the runs to that in the second half, run by run, with
+// its interval.
 func over(list []found, metric string) stats.Interval {
 	n := len(list) / 2
 	x := make([]float64, n)
@@ -258,7 +258,7 @@ func over(list []found, metric string) stats.Interval {
 	return in
 }
 
-// list is figures with commas between them.
+// list formats figures, separated by commas.
 func list(format string, v []float64) string {
 	out := make([]string, len(v))
 	for i := range v {

@@ -13,14 +13,14 @@ import (
 	"farflash/study/training"
 )
 
-// What SRC prints: table I by model, table III by class, in the order of training.Report.
+// Figures that SRC prints: table I by model, table III by class, in the order of training.Report.
 var (
 	foreseen = []string{"0.77", "0.74", "0.86", "0.89", "0.94"}
 	unseen   = []string{"0.89", "0.98", "0.96", "0.95"}
 )
 
-// TestPrediction writes the accuracy of models of SRC's drives, or holds it, when there is time for the thousands of
-// runs that train them.
+// TestPrediction checks, or writes, the accuracy of models of SRC's drives. It is skipped without FARFLASH_LONG,
+// because training takes thousands of runs.
 func TestPrediction(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("it trains on three drives; FARFLASH_LONG=1 does")
@@ -78,7 +78,7 @@ func TestPrediction(t *testing.T) {
 	golden.Table(t, page, "prediction-drives", "seed 1", lines, *update)
 }
 
-// accuracy are the cells of a model, or of a class, beside what the paper has.
+// accuracy returns the cells of a model, or of a class, next to the paper's figure.
 func accuracy(j *training.Judged, paper string) []string {
 	pair := func(x [ratecontrol.Outputs]training.Number) string { return three(x[0]) + ", " + three(x[1]) }
 	return []string{j.Name, paper, three(j.All.Mean), three(j.All.Each[0]), three(j.All.Each[1]),
@@ -87,7 +87,8 @@ func accuracy(j *training.Judged, paper string) []string {
 
 func three(n training.Number) string { return fmt.Sprintf("%.3f", float64(n)) }
 
-// prediction is figure 5 of SRC: what the weight ratio does to reads and writes, some of its plots at both ends.
+// prediction is figure 5 of SRC, the effect of the weight ratio on reads and writes, for some of its plots at both
+// ends.
 func prediction() []table {
 	t := table{page: "prediction", name: "prediction-ratios", made: "seeds 1 to 10", gate: []int{0},
 		head: []string{"us between requests, KB", ">ratio 1", ">ratio 8", ">with MQSim's deviations, ratio 1",

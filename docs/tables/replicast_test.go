@@ -8,7 +8,7 @@ import (
 
 const putRate = "cluster.put.iops"
 
-// putting are runs of a cluster of the Replicast paper's size.
+// putting returns runs of a cluster of the size in the Replicast paper.
 func putting(n int, protocol, chunk, disk string, more ...string) []run {
 	return seeds(1, n, "replicast",
 		with([]string{"object_cluster.protocol=" + protocol, "object_cluster.chunk=" + chunk,
@@ -20,15 +20,15 @@ var (
 	putDisks  = []string{"400", "1000"} // MiB/s
 )
 
-// surgeLast is what the model code of SURGE's last build gives, event by event and with one seed: thousands of chunks
-// a second, measured outside this repository; by disks and chunks as above, uch-ccp, replicast-m, -h, -h-double and
-// -proxy.
+// surgeLast holds the results of the model code of SURGE's last build, run event by event with one seed, in thousands
+// of chunks per second, measured outside this repository; by disks and chunks as above, for uch-ccp, replicast-m, -h,
+// -h-double and -proxy.
 var surgeLast = [][5]float64{
 	{710, 780, 744, 748, 764}, {63.8, 88.2, 82.7, 85.2, 90.7}, {7.7, 10.7, 10.4, 10.4, 11.1},
 	{1050, 1094, 852, 857, 1192}, {116, 198, 174, 179, 173}, {14.2, 23.8, 22.6, 23.0, 22.0},
 }
 
-// replicast are the tables of docs/validation/replicast.md that are of runs by themselves.
+// replicast returns the tables of docs/validation/replicast.md that are computed from runs.
 func replicast() []table {
 	last := table{page: "replicast", name: "surge-last", made: "seeds 1 to 5", gate: []int{1},
 		head: []string{"disks", "chunk"}}
@@ -78,7 +78,7 @@ func replicast() []table {
 	return []table{last, beyond, putFew(), pullParts()}
 }
 
-// putFew are 30 gateways, as figures 12 and 13 have them.
+// putFew has 30 gateways, as in figures 12 and 13.
 func putFew() table {
 	t := table{page: "replicast", name: "few", made: "seeds 1 to 5", head: []string{"chunk", "disks"}}
 	protocols := []string{"uch-ccp", "replicast-m", "replicast-h"}
@@ -104,7 +104,7 @@ func putFew() table {
 	return t
 }
 
-// pullParts is pull without one part of it at a time.
+// pullParts is an ablation of pull, one part at a time.
 func pullParts() table {
 	t := table{page: "replicast", name: "pull-parts", made: "seed 1", gate: []int{1},
 		head: []string{"", ">16 KiB, 400 MiB/s", ">128 KiB, 1000 MiB/s"}}

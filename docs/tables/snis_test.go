@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// snisRow is a row of table II: KB of 1000 B, us, and as printed Gbit/s and iterations.
+// snisRow is a row of table II: sizes in KB of 1000 B, gaps in us, and the printed loads in Gbit/s and iterations.
 type snisRow struct {
 	tag                                    string
 	readSize, writeSize, readGap, writeGap float64
@@ -21,7 +21,7 @@ var snisRows = []snisRow{
 
 const snisWorkload = "workload[0].synthetic."
 
-// set makes the preset the row, with as many iterations as a table needs.
+// set returns the changes that turn the preset into the row, with the given number of iterations.
 func (r *snisRow) set(iterations int) []string {
 	return []string{
 		fmt.Sprintf(snisWorkload+"reads.size.mean=%gKB", r.readSize),
@@ -32,12 +32,12 @@ func (r *snisRow) set(iterations int) []string {
 	}
 }
 
-// needs is one run of the row.
+// needs returns one run of the row.
 func (r *snisRow) needs(iterations int, seed uint64, more ...string) []run {
 	return seeds(seed, 1, "snis-system", with(r.set(iterations), more)...)
 }
 
-// converged is in which iteration a run did.
+// converged formats the iteration at which a run converged.
 func converged(f *found) string {
 	if f.value("snis.converged") != 1 {
 		return "none"
@@ -45,7 +45,7 @@ func converged(f *found) string {
 	return fmt.Sprintf("%.0f", f.value("snis.iterations"))
 }
 
-// distances are a run's first relative distances, in %.
+// distances returns a run's first n relative distances, in per cent.
 func distances(f *found, series string, n int) []float64 {
 	var v []float64
 	for _, x := range f.series(series) {
@@ -54,7 +54,7 @@ func distances(f *found, series string, n int) []float64 {
 	return v[:min(n, len(v))]
 }
 
-// snisFig2 is the slowdown of reads and of writes of 4 KiB by each other on a drive.
+// snisFig2 is the slowdown of 4 KiB reads and of 4 KiB writes by each other on a drive.
 func snisFig2(ssd string, gap float64) cell {
 	point := func(what string) run {
 		flow := fmt.Sprintf("{size: 4KiB, interarrival: {mean: %gus, kind: exponential}, addresses: {align: 4KiB}}",
@@ -69,7 +69,7 @@ func snisFig2(ssd string, gap float64) cell {
 	}}
 }
 
-// snis are the tables of docs/validation/snis.md.
+// snis returns the tables of docs/validation/snis.md.
 func snis() []table {
 	open := table{page: "snis", name: "snis-fig2-open", made: "seed 1", gate: []int{3},
 		head: []string{"mean inter-arrival time", ">table I drive, of the trace", ">table I drive, of each direction",
@@ -131,7 +131,7 @@ func snis() []table {
 		snisProtocol(), snisRedraw(), snisAccelerated()}
 }
 
-// snisOutcome is a run's iterations and first distances, or what became of it.
+// snisOutcome formats a run's iterations and first distances, or the reason why it failed.
 func snisOutcome(x []found, n int) string {
 	if err := x[0].err; err != nil {
 		if strings.Contains(err.Error(), "what was sent of it was lost") {
@@ -195,13 +195,13 @@ func snisChoices(rows []string) table {
 	return t
 }
 
-// snisLosses are runs without PFC.
+// snisLosses has runs without PFC.
 func snisLosses(rows []string) table {
 	t := table{page: "snis", name: "snis-losses", made: "seed 1", fails: true,
 		head: append([]string{"without PFC"}, rows...)}
 	for _, c := range []struct {
 		name string
-		rows int // the first; what the others would take is hours
+		rows int // the first rows only; the others would take hours
 		set  []string
 	}{
 		{"ns3-rdma's buffer of 9 MB", 5, []string{"fabric.buffer=9MB"}},
@@ -238,7 +238,7 @@ func snisLength() table {
 	return t
 }
 
-// snisExact is the iterated answer against the exact one.
+// snisExact compares the iterative result with the exact one.
 func snisExact() table {
 	t := table{page: "snis", name: "snis-exact", made: "seed 1",
 		head: []string{"row", ">stops at", ">mean", ">p50", ">p90", ">p99", ">a request, mean, us", ">worst, us",
@@ -269,13 +269,13 @@ func snisExact() table {
 	return t
 }
 
-// entry is a number of a matrix.
+// entry returns an element of a matrix.
 func entry(f *found, name string, row, column int) float64 {
 	m, _ := f.Matrix(name)
 	return m.V[row][column]
 }
 
-// snisProtocol is NVMe over Fabrics against a flow a request, both in one loop.
+// snisProtocol compares NVMe over Fabrics with one flow per request, both in one event loop.
 func snisProtocol() table {
 	t := table{page: "snis", name: "snis-protocol", made: "seed 1",
 		head: []string{"row", ">mean", ">p50", ">p90", ">p99", ">writes, mean, us: flows, protocol", ">reads, p99, us"}}
@@ -298,7 +298,7 @@ func snisProtocol() table {
 	return t
 }
 
-// snisRedraw is what distances do if iterations draw their own random numbers.
+// snisRedraw shows the distances if each iteration draws its own random numbers.
 func snisRedraw() table {
 	return table{page: "snis", name: "snis-redraw", made: "seed 1",
 		head: []string{"", "Conv_C of iterations 2 to 10, %"}, rows: [][]cell{
@@ -311,7 +311,7 @@ func snisRedraw() table {
 		}}
 }
 
-// snisAccelerated are the iterations until Conv_C is below 1 %, and until nothing changes.
+// snisAccelerated counts the iterations until Conv_C is below 1 %, and until the fixed point.
 func snisAccelerated() table {
 	const most = 60
 	t := table{page: "snis", name: "snis-accelerated", made: "seed 1",

@@ -9,13 +9,13 @@ import (
 	"farflash/study/reproduce"
 )
 
-// gbps makes bytes a second Gbit/s.
+// gbps converts bytes per second to Gbit/s.
 const gbps = 8e-9
 
-// controllers are who divides drives between reads and writes.
+// controllers are the rate controllers, which divide drives between reads and writes.
 var controllers = []string{"none", "src", "reserve"}
 
-// Of SRC's figures, in Gbit/s: what the paper calls aggregate, and its parts.
+// Metrics of SRC's figures, shown in Gbit/s: the paper's aggregate throughput, and its parts.
 const (
 	srcAll    = "aggregate.bandwidth"
 	srcReads  = "initiator.read.bandwidth"
@@ -26,7 +26,7 @@ func controlled(kind string, first uint64, n int, set ...string) []run {
 	return seeds(first, n, "src-system", with(set, []string{"rate_control.kind=" + kind})...)
 }
 
-// load makes a preset that of a figure.
+// load returns the changes that turn a preset into that of a figure.
 func load(name string) []string {
 	changes, err := reproduce.Load(name)
 	if err != nil {
@@ -39,13 +39,13 @@ func load(name string) []string {
 	return set
 }
 
-// src are the tables of docs/validation/src.md.
+// src returns the tables of docs/validation/src.md.
 func src() []table {
 	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(),
 		srcExample()}
 }
 
-// srcAgainst are controllers against each other on seeds that nothing was tuned on.
+// srcAgainst compares controllers on seeds that were not used for tuning.
 func srcAgainst() table {
 	t := table{page: "src", name: "src-against", made: "seeds 201 to 210",
 		head: []string{"network, TXQ", "ours", ">`none`", ">`src`", ">ours", ">`src` over `none`", ">ours over `src`",
@@ -71,16 +71,16 @@ func srcAgainst() table {
 	return t
 }
 
-// Seeds that nothing was tuned on.
+// Seeds that were not used for tuning.
 const fresh, freshSeeds = 201, 10
 
-// ratioOf is a metric under one controller over that under another, the second's settings being of both.
+// ratioOf returns the ratio of a metric under controller a to that under b. Both have the settings set; a also has own.
 func ratioOf(a, b, metric string, set []string, own ...string) cell {
 	return cell{append(controlled(a, fresh, freshSeeds, with(set, own)...),
 		controlled(b, fresh, freshSeeds, set...)...), func(x []found) string { return percent(over(x, metric)) }}
 }
 
-// srcFrontier is what may be written for what is not read.
+// srcFrontier shows the trade-off between reads and writes as the yield of reserve varies.
 func srcFrontier() table {
 	t := table{page: "src", name: "src-frontier", made: "seeds 201 to 210",
 		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`",
@@ -100,12 +100,12 @@ func srcFrontier() table {
 	return t
 }
 
-// percent is how much a ratio is over 1, and its 95 % interval.
+// percent formats the excess of a ratio over 1, with its 95 % interval.
 func percent(x stats.Interval) string {
 	return fmt.Sprintf("%+.1f %% (± %.1f)", 100*(x.Mean-1), 100*x.Half)
 }
 
-// srcInitiators are four targets with as many requests as two drives are asked for elsewhere, read by two or four.
+// srcInitiators has four targets with twice the request rate of the other tables, read by two or four initiators.
 func srcInitiators() table {
 	t := table{page: "src", name: "src-initiators", made: "seeds 101 to 103",
 		head: []string{"initiators", "controller", ">aggregate", ">reads", ">writes", ">p99 of reads, ms",
@@ -125,7 +125,7 @@ func srcInitiators() table {
 	return t
 }
 
-// span is the most that one of n initiators receives over the least, on average.
+// span returns the ratio of the largest to the smallest bandwidth that n initiators receive, averaged over runs.
 func span(n int) func([]found) string {
 	return func(list []found) string {
 		sum := 0.0
@@ -141,7 +141,7 @@ func span(n int) func([]found) string {
 	}
 }
 
-// srcOpen is what the paper leaves open, one thing at a time.
+// srcOpen varies the parameters that the paper leaves open, one at a time.
 func srcOpen() table {
 	t := table{page: "src", name: "src-open", made: "seed 1", head: []string{"", ">`none`", ">`src`", ">`reserve`"}}
 	const at = "workload[0].synthetic."
@@ -191,7 +191,7 @@ func srcOpen() table {
 		for _, k := range controllers {
 			set := c.set
 			if k != "src" && len(set) > 0 && strings.HasPrefix(set[0], "rate_control.") {
-				set = nil // of which it has nothing
+				set = nil // only src has these settings
 			}
 			line = append(line, cell{controlled(k, 1, 1, set...), func(x []found) string {
 				return fmt.Sprintf("%.1f (%.1f, %.1f)", gbps*x[0].value(srcAll), gbps*x[0].value(srcReads),
@@ -203,7 +203,7 @@ func srcOpen() table {
 	return t
 }
 
-// srcWeights is what a weight ratio that stays makes of SSD-B's reads in figure 9.
+// srcWeights shows the effect of a constant weight ratio on SSD-B's reads in figure 9.
 func srcWeights() table {
 	ratios := []string{"1", "2", "4", "8", "16"}
 	t := table{page: "src", name: "src-weights", made: "seed 1", head: []string{"weight ratio"}}
@@ -224,8 +224,8 @@ func srcWeights() table {
 	return t
 }
 
-// srcFollow is figure 9 with drives as MQSim has them and with fewer commands in them than the paper says, in which
-// weights act.
+// srcFollow is figure 9 with MQSim's drives and with fewer commands in them than the paper states, so that weights take
+// effect.
 func srcFollow() table {
 	t := table{page: "src", name: "src-follow", made: "seeds 1 to 3",
 		head: []string{"commands in the drive", "weight ratio by"}}
@@ -263,8 +263,8 @@ func srcFollow() table {
 	return t
 }
 
-// srcDelay is how soon reads follow sixty random demands, those of figure 9's long trace, with weights and with pace.
-// What weights are to come to is the closest rate that any of them gives.
+// srcDelay measures how soon reads follow sixty random demands, those of figure 9's long trace, with weights and with
+// pace. The goal of weights is the closest rate that any weight ratio yields.
 func srcDelay() table {
 	const first, n = 1, 3
 	t := table{page: "src", name: "src-delay", made: "seeds 1 to 3",
@@ -318,8 +318,8 @@ func srcDelay() table {
 	return t
 }
 
-// delays is the mean time, in ms, after which a series stays within 10 % of a goal for 5 ms, and after how many of
-// the demands it never does, which count with the whole time until the next.
+// delays returns the mean time, in ms, after which a series stays within 10 % of a goal for 5 ms, and the number of
+// demands for which it never does; these count with the whole time until the next demand.
 func delays(x []found, series string, goal func(demand float64) float64) string {
 	const settled = 5
 	sum, n, missed := 0, 0, 0
@@ -346,7 +346,7 @@ func delays(x []found, series string, goal func(demand float64) float64) string 
 	return fmt.Sprintf("%.1f (%d of %d missed)", float64(sum)/float64(n), missed, n)
 }
 
-// within is a series' mean between two times in ms.
+// within returns the mean of a series between two times in ms.
 func within(f *found, name string, from, to float64) float64 {
 	s, _ := f.SeriesOf(name)
 	sum, n := 0.0, 0
@@ -359,8 +359,8 @@ func within(f *found, name string, from, to float64) float64 {
 	return sum / float64(n)
 }
 
-// srcExample is figure 2's congestion under controllers that need no demand: requests that the first target's drive
-// ends in a time unit, in which it alone ends nine.
+// srcExample is figure 2's congestion under controllers that need no demand: the requests that the first target's drive
+// completes per time unit, in which it completes nine without congestion.
 func srcExample() table {
 	t := table{page: "src", name: "src-example", made: "seed 1", head: []string{"", ">reads", ">writes", ">both"}}
 	congested := load("src-fig2-congested")
@@ -375,7 +375,7 @@ func srcExample() table {
 		line := []cell{words(c.name)}
 		for _, ops := range [][]string{{"read"}, {"write"}, {"read", "write"}} {
 			line = append(line, cell{needs, func(x []found) string {
-				done := func(f *found, ops ...string) float64 { // by the first drive, a second
+				done := func(f *found, ops ...string) float64 { // by the first drive, per second
 					sum := 0.0
 					for _, op := range ops {
 						sum += f.value("ssd[0]." + op + ".count")

@@ -4,14 +4,14 @@ import (
 	"math"
 )
 
-// Part is one layer of stacked areas or bars, or one set of columns.
+// Part is a layer of stacked areas or bars, or a set of columns.
 type Part struct {
 	Name  string
 	Style int
 	V     []float64
 }
 
-// ColumnChart is input to Columns: V[i] of each part lies between Edges[i] and Edges[i+1].
+// ColumnChart is the input of Columns and Areas: V[i] of each part is drawn from Edges[i] to Edges[i+1].
 type ColumnChart struct {
 	Frame
 	X, Y  Axis
@@ -31,7 +31,7 @@ func keysOf(parts []Part) []key {
 	return keys
 }
 
-// Columns draws histograms over each other: filled outlines that let each other shine through.
+// Columns draws overlaid histograms as translucent filled outlines.
 func Columns(c ColumnChart) string {
 	lists := make([][]float64, len(c.Parts))
 	for i, s := range c.Parts {
@@ -69,7 +69,7 @@ func Columns(c ColumnChart) string {
 		style := string(rune('0' + s.Style%Styles))
 		p.tag("path", "fill f"+style, "d", fill.b.String())
 		p.tag("path", "line s"+style, "d", outline.b.String())
-		// One marker at the top of the highest column.
+		// One marker, at the top of the highest column.
 		if k := highest(s.V); k >= 0 && len(keys) > 0 {
 			p.marker(s.Style, (p.x.at(c.Edges[k])+p.x.at(c.Edges[k+1]))/2, p.yAt(s.V[k]), 3.4, "")
 		}
@@ -88,7 +88,7 @@ func highest(v []float64) int {
 	return best
 }
 
-// columnTitles lays a band over each column, or over several where they are narrow.
+// columnTitles adds a band with a title over each column, or over several if they are narrow.
 func (p *plot) columnTitles(edges []float64, parts []Part, x, y Unit, total bool) {
 	n := len(edges) - 1
 	every := (n + most - 1) / most

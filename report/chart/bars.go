@@ -4,23 +4,23 @@ import (
 	"math"
 )
 
-// BarChart is input to Bars: one bar per row, made of parts; Parts[k].V[i] is the part of row i.
+// BarChart is the input of Bars: one bar per row, made of parts; Parts[k].V[i] is part k of row i.
 type BarChart struct {
 	Frame
-	X     Axis // of values
+	X     Axis // axis of the values
 	Rows  []string
 	Parts []Part
-	Total bool      // write each bar's sum behind it
-	From  []float64 // where each row's bar begins, as in a waterfall; nil: at 0
+	Total bool      // print each bar's sum behind it
+	From  []float64 // start of each row's bar, as in a waterfall; nil: 0
 }
 
-// barHeight is the height of a bar with the space around it.
+// barHeight is the height of a bar with the space around it, in pixels.
 const barHeight = 38.0
 
-// BarsHeight is the height that suits so many rows and parts; Bars uses it if the frame has none.
+// BarsHeight returns a suitable height for a number of rows, the default of Bars.
 func BarsHeight(rows int) float64 { return 100 + barHeight*float64(rows) }
 
-// Bars draws horizontal bars of stacked parts. Parts that are wide enough carry their number.
+// Bars draws horizontal bars of stacked parts. Parts that are wide enough show their number.
 func Bars(c BarChart) string {
 	if len(c.Rows) == 0 || len(c.Parts) == 0 {
 		return nothing(c.Frame)
@@ -45,7 +45,7 @@ func Bars(c BarChart) string {
 	for _, r := range c.Rows {
 		p.left = math.Max(p.left, textWidth(r))
 	}
-	p.left = 1.04*p.left + 16 // long names of words with signs are wider than the estimate
+	p.left = 1.04*p.left + 16 // textWidth underestimates long names of words with signs
 	p.right = p.w - 14
 	if c.Total {
 		p.right -= 62
@@ -76,7 +76,7 @@ func Bars(c BarChart) string {
 	return p.end()
 }
 
-// begin is where a row's bar begins.
+// begin returns the start of a row's bar.
 func (c *BarChart) begin(i int) float64 {
 	if c.From == nil {
 		return 0
@@ -92,7 +92,7 @@ func (p *plot) barPart(c BarChart, s Part, row string, from, v, total, y, thick 
 	})
 	label := c.X.Unit.Format(v)
 	if tw := textWidth(label); tw+10 < w && len(c.Parts) > 1 && thick >= 17 {
-		// A plate keeps the number readable on colour and hatching.
+		// A background keeps the number readable on colour and hatching.
 		p.tag("rect", "", "x", px(x+w/2-tw/2-3), "y", px(y+thick/2-8), "width", px(tw+6), "height", "16", "rx", "3",
 			"fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+thick/2+4, "num", "middle", label)

@@ -5,36 +5,36 @@ import (
 	"strconv"
 )
 
-// ForestChart is input to Forest: one effect with its interval a row, against a line where nothing differs.
+// ForestChart is the input of Forest: one effect with its interval per row, against a line of no effect.
 type ForestChart struct {
 	Frame
 	X     Axis
-	Zero  float64 // where nothing differs: 0 of differences, 1 of ratios
+	Zero  float64 // value of no effect: 0 for differences, 1 for ratios
 	Rows  []ForestRow
-	Below bool // names and texts stand above their effects, which have the whole width
+	Below bool // names and texts are above their effects, which then have the full width
 }
 
-// ForestRow is an effect. An interval's end that the axis cannot show, or that was cut off, is an arrow.
+// ForestRow is an effect. An end of the interval that is cut off, or that the axis cannot show, is an arrow.
 type ForestRow struct {
 	Name            string
 	Mean, Low, High float64
-	Text            string // written behind it
+	Text            string // printed behind the interval
 	Style           int
-	Faint           bool   // stands back: not more than chance
-	Title           string // shown under the pointer
-	CutLow, CutHigh bool   // the interval goes on
+	Faint           bool   // de-emphasised: not distinguishable from chance
+	Title           string // tooltip
+	CutLow, CutHigh bool   // the interval extends beyond Low or High
 }
 
-// forestRow is the height of a row, forestBelow that of one whose effect lies below its name.
+// forestRow is the height of a row, forestBelow that of a row whose effect is below its name, both in pixels.
 const (
 	forestRow   = 25.0
 	forestBelow = 44.0
 )
 
-// ForestHeight is the height that suits so many rows; Forest uses it if the frame has none.
+// ForestHeight returns a suitable height for a number of rows, the default of Forest.
 func ForestHeight(rows int) float64 { return 64 + forestRow*float64(rows) }
 
-// Forest draws effects below each other.
+// Forest draws effects one below the other.
 func Forest(c ForestChart) string {
 	lists := [][]float64{{c.Zero}}
 	for _, r := range c.Rows {

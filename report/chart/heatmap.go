@@ -5,26 +5,26 @@ import (
 	"strconv"
 )
 
-// HeatMapChart is input to HeatMap. V[i][k] belongs to Rows[i] and Cols[k]; NaN leaves a cell empty.
+// HeatMapChart is the input of HeatMap. V[i][k] belongs to Rows[i] and Cols[k]; NaN leaves a cell empty.
 type HeatMapChart struct {
 	Frame
 	RowLabel, ColLabel string
 	Rows, Cols         []string
 	V                  [][]float64
 	Unit               Unit
-	Legend             string     // what the numbers are
-	Min, Max           float64    // of the colours; both 0: 0 to the largest value
-	darkest            float64    // the share of the colours that the least value has
-	Cells              [][]string // what cells are called in their titles; nil: by row and column
+	Legend             string     // meaning of the numbers
+	Min, Max           float64    // range of the colours; both 0: from 0 to the largest value
+	darkest            float64    // position of the smallest value on the colour map, 0 to 1
+	Cells              [][]string // names of the cells in their titles; nil: by row and column
 }
 
-// cividis are stops of the colour map, dark to light.
+// cividis holds stops of the colour map, dark to light.
 var cividis = [][3]float64{
 	{0, 34, 78}, {18, 53, 112}, {59, 73, 108}, {87, 93, 109}, {112, 113, 115}, {138, 134, 120}, {165, 156, 116},
 	{195, 179, 105}, {225, 204, 85}, {254, 232, 56},
 }
 
-// colourAt returns the colour of a share from 0 to 1 and whether text on it should be dark.
+// colourAt returns the colour of a share from 0 to 1, and whether the colour is light, so that text on it must be dark.
 func colourAt(share float64) (colour string, light bool) {
 	at := math.Min(math.Max(share, 0), 1) * float64(len(cividis)-1)
 	i := min(int(at), len(cividis)-2)
@@ -43,12 +43,12 @@ func colourAt(share float64) (colour string, light bool) {
 	return text, luminance > 125
 }
 
-// HeatMapHeight is the height that suits so many rows; HeatMap uses it if the frame has none.
+// HeatMapHeight returns a suitable height for a number of rows, the default of HeatMap.
 func HeatMapHeight(rows int) float64 {
 	return 92 + math.Max(10, math.Min(30, 640/float64(max(rows, 1))))*float64(rows)
 }
 
-// HeatMap draws a table of numbers as coloured cells with a scale above.
+// HeatMap draws a table of numbers as coloured cells, with a scale above.
 func HeatMap(c HeatMapChart) string {
 	_, hi, ok := span(c.V...)
 	if !ok || len(c.Rows) == 0 || len(c.Cols) == 0 {
@@ -114,7 +114,7 @@ func HeatMap(c HeatMapChart) string {
 	return d.end()
 }
 
-// cellText is the number in a cell: per cent without the sign, because the scale says it.
+// cellText formats the number in a cell; percentages lack their sign, because the scale has it.
 func cellText(u Unit, v float64) string {
 	if u == Fractions && v > 0 && v < 0.005 {
 		return "<1"
@@ -125,7 +125,7 @@ func cellText(u Unit, v float64) string {
 	return u.Format(v)
 }
 
-// scale draws the colours' legend.
+// scale draws the legend of the colours.
 func (d *drawing) scale(c HeatMapChart, left, right, lo, hi float64) {
 	const steps = 40
 	x := left + textWidth(c.Legend) + 22

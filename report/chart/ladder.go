@@ -5,30 +5,30 @@ import (
 	"strconv"
 )
 
-// LadderChart is input to Ladder: who sends what to whom and what each is busy with, against time. What is outside of
-// From to To is left out.
+// LadderChart is the input of Ladder: the messages between nodes and the activities of each, against time. Anything
+// outside From to To is omitted.
 type LadderChart struct {
 	Frame
-	X        Axis // of time
+	X        Axis // time axis
 	From, To float64
 	Lanes    []LadderLane // from top to bottom
-	Kinds    []LadderKind // in the legend's order
+	Kinds    []LadderKind // in the order of the legend
 	Arrows   []LadderArrow
-	Boxes    []LadderBox // in the order in which they are drawn
+	Boxes    []LadderBox // in drawing order
 }
 
-// LadderLane is a line of one node, with rows for boxes below it.
+// LadderLane is the track of one node, with rows for boxes below its line.
 type LadderLane struct {
 	Name string
 	Rows int
 }
 
-// LadderKind is how a kind of arrows or boxes looks.
+// LadderKind is the appearance of a kind of arrows or boxes.
 type LadderKind struct {
 	Name    string
 	Style   int
 	Arrow   bool
-	Outline bool // a box that is not filled
+	Outline bool // box that is not filled
 	Faint   bool
 }
 
@@ -39,11 +39,11 @@ type LadderArrow struct {
 	Title          string
 }
 
-// LadderBox is a stretch of time in a row of a lane.
+// LadderBox is a time interval in a row of a lane.
 type LadderBox struct {
 	Kind, Lane, Row int
 	From, To        float64
-	Label           string // written inside if there is room
+	Label           string // printed inside if it fits
 	Title           string
 }
 
@@ -52,7 +52,7 @@ const (
 	ladderRow  = 14.0 // height of a row below it
 )
 
-// LadderHeight is the height that suits the lanes; Ladder uses it if the frame has none.
+// LadderHeight returns a suitable height for lanes, the default of Ladder.
 func LadderHeight(lanes []LadderLane) float64 {
 	h := 100.0
 	for _, l := range lanes {
@@ -61,7 +61,8 @@ func LadderHeight(lanes []LadderLane) float64 {
 	return h
 }
 
-// Ladder draws lanes side by side against time: messages as slanted lines, boxes in the rows below each lane's line.
+// Ladder draws lanes against time, one below the other: messages are slanted lines, and boxes are in the rows below
+// each lane's line.
 func Ladder(c LadderChart) string {
 	if len(c.Lanes) == 0 || !(c.To > c.From) {
 		return nothing(c.Frame)
@@ -103,10 +104,10 @@ func Ladder(c LadderChart) string {
 type ladder struct {
 	*plot
 	c    *LadderChart
-	line []float64 // of each lane
+	line []float64 // y of each lane's line
 }
 
-// legend draws a line for an arrow and a box for a box.
+// legend draws a line for each kind of arrow and a box for each kind of box.
 func (p *ladder) legend() {
 	x, y := 8.0, 12.0
 	for _, k := range p.c.Kinds {
@@ -126,7 +127,7 @@ func (p *ladder) legend() {
 	p.top = y + 14
 }
 
-// fill draws a box in a kind's looks.
+// fill draws a box in the style of a kind.
 func (p *ladder) fill(k LadderKind, x, y, w, h float64) {
 	a := []string{"x", px(x), "y", px(y), "width", px(w), "height", px(h)}
 	if k.Outline {
@@ -161,7 +162,7 @@ func (p *ladder) lanes() {
 	}
 }
 
-// rowOf is the top and height of a lane's row.
+// rowOf returns the top and the height of a lane's row.
 func (p *ladder) rowOf(lane, row int) (y, h float64) {
 	all := 0.0
 	for _, l := range p.c.Lanes {
@@ -181,7 +182,7 @@ func (p *ladder) box(b LadderBox) {
 	p.fill(p.c.Kinds[b.Kind], x, y, w, h)
 	if tw := textWidth(b.Label); b.Label != "" && tw+8 < w && h >= 8 {
 		letter := math.Min(10, h/1.25) // a line of text is a quarter higher than its letters
-		// A plate keeps the letter readable on colour and hatching.
+		// A background keeps the letter readable on colour and hatching.
 		p.tag("rect", "", "x", px(x+w/2-tw/2-2), "y", px(y+0.5), "width", px(tw+4), "height", px(h-1), "rx", "2",
 			"fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+h/2+letter*0.36, "", "middle", b.Label, "style", "font-size:"+px(letter)+"px")
@@ -189,14 +190,14 @@ func (p *ladder) box(b LadderBox) {
 	p.hit(x, y, w, h, b.Title)
 }
 
-// arrow draws a message, cut off where the chart ends.
+// arrow draws a message, clipped to the chart.
 func (p *ladder) arrow(a LadderArrow) {
 	if a.Received < p.c.From || a.Sent > p.c.To {
 		return
 	}
 	k := p.c.Kinds[a.Kind]
 	x1, x2, y1, y2 := p.x.at(a.Sent), p.x.at(a.Received), p.line[a.From], p.line[a.To]
-	cut := func(x float64) float64 { // the height of the line there
+	cut := func(x float64) float64 { // y of the line at x
 		if x2 == x1 {
 			return y2
 		}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Unit says how the numbers of an axis are written.
+// Unit is the unit of an axis' numbers, and determines their format.
 type Unit int
 
-// The units. A number on an axis of Microseconds is in microseconds, and so on.
+// The units. The numbers on an axis of Micros are in microseconds, and so on.
 const (
 	Plain      Unit = iota // any number; large ones with k, M, G
 	Counts                 // whole numbers
@@ -20,13 +20,13 @@ const (
 	PerSecond              // operations per second
 	Bytes                  // bytes, decimal prefixes
 	BinaryByte             // bytes, binary prefixes
-	Fractions              // fractions, written in per cent
+	Fractions              // fractions, formatted in per cent
 	Watts
 	Joules
-	Dollars // money; the sign stands before the number
+	Dollars // money; the sign precedes the number
 )
 
-// UnitOf returns the unit that result.json calls name; unknown ones are Plain.
+// UnitOf returns the unit for a unit's name in result.json; unknown names are Plain.
 func UnitOf(name string) Unit {
 	switch name {
 	case "us":
@@ -53,10 +53,10 @@ func UnitOf(name string) Unit {
 	return Plain
 }
 
-// Name is what result.json calls the unit that an axis' numbers are in, "" for numbers without one.
+// Name returns the unit's name in result.json, "" for numbers without one.
 func (u Unit) Name() string { return u.name() }
 
-// name is what result.json calls the unit, "" for numbers without one.
+// name returns the unit's name in result.json, "" for numbers without one.
 func (u Unit) name() string {
 	for _, s := range []string{"us", "s", "B/s", "bit/s", "1/s", "B", "fraction", "count", "W", "J"} {
 		if UnitOf(s) == u {
@@ -66,7 +66,7 @@ func (u Unit) name() string {
 	return ""
 }
 
-// prefix is a unit that an axis may be written in.
+// prefix is a prefixed form of a unit.
 type prefix struct {
 	name  string
 	scale float64
@@ -80,8 +80,8 @@ var (
 		{"PiB", 1 << 50}}
 )
 
-// prefixes returns the ways to write the unit, smallest first, and the factor from the axis' numbers to the first
-// scale 1.
+// prefixes returns the prefixed forms of the unit, smallest first, and the factor from the axis' numbers to the form
+// with scale 1.
 func (u Unit) prefixes() (list []prefix, factor float64) {
 	with := func(suffix string) []prefix {
 		out := make([]prefix, len(plainPrefixes))
@@ -117,7 +117,7 @@ func (u Unit) prefixes() (list []prefix, factor float64) {
 	return plainPrefixes, 1
 }
 
-// choose returns the prefix in which v reads well, and the factor from the axis' numbers to it.
+// choose returns the prefix that suits v, and the factor from the axis' numbers to it.
 func (u Unit) choose(v float64) (name string, factor float64) {
 	list, f := u.prefixes()
 	best := prefix{}
@@ -142,7 +142,7 @@ func (u Unit) choose(v float64) (name string, factor float64) {
 	return best.name, f / best.scale
 }
 
-// Format writes one number with its unit, to three significant digits: "402 us", "1.23 GB/s", "97.3 %".
+// Format formats a number with its unit, to three significant digits: "402 us", "1.23 GB/s", "97.3 %".
 func (u Unit) Format(v float64) string {
 	if math.IsNaN(v) {
 		return "none"
@@ -163,7 +163,8 @@ func (u Unit) Format(v float64) string {
 	return text + " " + name
 }
 
-// significant writes v with at least that many significant digits, without an exponent, whole numbers in full.
+// significant formats v with at least digits significant digits and without an exponent if possible; whole numbers
+// below a million are written in full.
 func significant(v float64, digits int) string {
 	if v == 0 {
 		return "0"
