@@ -9,8 +9,8 @@
 // model that is later split over several engines runs its events in the same
 // order and gives the same bytes.
 //
-// What it leaves out: random numbers (package rng), threads, wall time, I/O and real-number time. Queue
-// structures and their measured costs are in docs/adr/0002-event-queue.md.
+// What it leaves out: random numbers (package rng), threads, wall time, I/O and real-number time. The choice of the
+// queue is in docs/adr/0002-event-queue.md, the measured costs of its rivals in docs/validation/speed.md.
 package sim
 
 import (
