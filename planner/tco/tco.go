@@ -15,8 +15,8 @@
 // Quantities are in gigabytes of 10^9 bytes, days, and money of one currency. Periods are years, which exceed the range
 // of units.Duration.
 //
-// What it leaves out: anything within a day (queues, tails: a drive's latency comes from a simulated curve), taxes,
-// interest, and racks and network ports except as a running cost.
+// It leaves out anything within a day (queues, tails: a drive's latency comes from a simulated curve), taxes, interest,
+// and racks and network ports except as a running cost.
 package tco
 
 import (

@@ -5,7 +5,7 @@
 // tco.Certificate, which package planner/tco/certify checks; docs/adr/0007-planner.md has the proof. If every plan was
 // examined, no relaxation is needed, and the plan is its own bound.
 //
-// What it leaves out: latency and failure domains, which can only make plans more expensive.
+// It leaves out latency and failure domains, which can only make plans more expensive.
 package bound
 
 import (

@@ -11,8 +11,8 @@
 // workload may move on days of review; then each Stay is a workload of its own, and one that is on another drive than
 // the stay before pays for the copy. docs/adr/0025-calendar.md has the reasons.
 //
-// What it leaves out: that a failed member is replaced by a less worn one; taxes; whole racks, whose shares are a
-// drive's place; and the losses of a workload during a move.
+// It leaves out that a failed member is replaced by a less worn one; taxes; whole racks, whose shares are a drive's
+// place; and the losses of a workload during a move.
 package calendar
 
 import (

@@ -14,8 +14,8 @@ import (
 // numbers). It applies if all workloads are present on the day and none leaves, so that every drive in use is in use on
 // the day.
 //
-// What it leaves out: that a workload is on one drive, that a drive's successors belong to it alone, and latency and
-// domains except for the market's limits.
+// It leaves out that a workload is on one drive, that a drive's successors belong to it alone, and latency and domains
+// except for the market's limits.
 type lots struct {
 	kinds []lot
 	jobs  int

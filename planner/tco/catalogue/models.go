@@ -3,7 +3,7 @@
 // Its main types are Model, a row of such a table, which converts to a tco.Drive; and Estimate, a substitute for a
 // figure that a sheet omits. Models returns the built-in drives; Read reads a user's table.
 //
-// What it leaves out: current prices, which change within weeks.
+// It leaves out current prices, which change within weeks.
 package catalogue
 
 import (

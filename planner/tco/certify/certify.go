@@ -5,8 +5,7 @@
 // package tco, only the types of a problem and of a certificate: it has its own arithmetic for drives, arrays and write
 // amplification. It does not trust the certificate: a wrong price makes a weaker bound or none, never a wrong one.
 //
-// What it leaves out: the quality of the bound, and rounding in the last digits of float64 (sums of several thousand
-// terms).
+// It leaves out the quality of the bound, and rounding in the last digits of float64 (sums of several thousand terms).
 package certify
 
 import (

@@ -8,7 +8,7 @@
 // limits alone if few items fill a bin (Gilmore and Gomory, Operations Research 9(6), 1961; for the bound at prices
 // that are not final: Farley, Operations Research 38(5), 1990).
 //
-// What it leaves out: which division is the best.
+// It leaves out which division is the best.
 package columns
 
 import (

@@ -2,7 +2,7 @@
 //
 // Its main types are Sheet, the rows of a table, and TableErrors, all mistakes found.
 //
-// What it leaves out: the meaning of the columns.
+// It leaves out the meaning of the columns.
 package sheet
 
 import (
