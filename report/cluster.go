@@ -9,11 +9,11 @@ import (
 	"farflash/report/chart"
 )
 
-// clusterOperations are what is done with chunks, and what nodes do that have none.
+// clusterOperations lists the operations on chunks, and exchange, for nodes without chunks.
 var clusterOperations = []string{"put", "get", "exchange"}
 
-// cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how
-// evenly the targets were used.
+// cluster prints the results of an object cluster: its operations, the fraction of each resource's bound that they
+// reached, and the balance of load over the targets.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if _, ok := r.value("cluster.exchange.count"); ok {
 		return r.exchanges(b, style)
@@ -101,10 +101,10 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	return t.Write(b, style)
 }
 
-// clusterDraws tells what the section on a cluster shows.
+// clusterDraws reports whether the cluster's section draws a series or matrix.
 func clusterDraws(name string) bool { return strings.HasPrefix(name, "cluster.") }
 
-// clusterTable is what a cluster's operations came to.
+// clusterTable tabulates the results of a cluster's operations.
 func clusterTable(r *Run) *table {
 	t := &table{Full: true, Head: []heading{{"", true}}}
 	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "Per second"}, {"rate", "Rate"},
@@ -113,7 +113,7 @@ func clusterTable(r *Run) *table {
 		{"aborted", "Retried"}}
 	done := slices.DeleteFunc(slices.Clone(clusterOperations),
 		func(op string) bool { _, ok := r.value("cluster." + op + ".count"); return !ok })
-	columns = slices.DeleteFunc(columns, func(c struct{ metric, title string }) bool { // what no operation has
+	columns = slices.DeleteFunc(columns, func(c struct{ metric, title string }) bool { // columns that no operation has
 		return !slices.ContainsFunc(done, func(op string) bool { return r.shown("cluster."+op+"."+c.metric) != "" })
 	})
 	for _, c := range columns {
@@ -132,7 +132,8 @@ func clusterTable(r *Run) *table {
 	return t
 }
 
-// clusterFigures draw a cluster's latencies, what it reached of each bound, and how evenly its targets were used.
+// clusterFigures draws a cluster's latencies, the fraction reached of each bound, and the balance of load over its
+// targets.
 func clusterFigures(runs []Run) []figure {
 	var g group
 	for i := range runs {

@@ -6,7 +6,7 @@ import (
 	"farflash/internal/term"
 )
 
-// exchanges prints what nodes did that put nothing but events.
+// exchanges prints the results of nodes that exchange only events.
 func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"),
 		term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
@@ -41,7 +41,7 @@ func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 	return t.Write(b, style)
 }
 
-// tierRows says what an SSD with HDDs behind it did.
+// tierRows prints the results of an SSD with HDDs behind it.
 func (r *Run) tierRows(t *term.Table, style term.Style) {
 	v, ok := r.value("cluster.tier.used")
 	if !ok {
@@ -58,7 +58,7 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 		style.Dim("writes that waited for the SSD, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }
 
-// clusterThings is what a cluster's latencies are of: chunks or, where there are none, exchanges.
+// clusterThings names the subject of a cluster's latencies: chunks or, where there are none, exchanges.
 func clusterThings(runs []Run) string {
 	for i := range runs {
 		if hasHistogram(&runs[i], "cluster.exchange.latency") {

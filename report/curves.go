@@ -10,8 +10,8 @@ import (
 	"farflash/study"
 )
 
-// mostFigures bounds the metrics that are drawn if nobody chose; mostLines is how many values of a second axis are
-// told apart as lines, more are a heat map.
+// mostFigures bounds the metrics that are drawn by default; mostLines bounds the values of a second axis that are drawn
+// as separate lines, more are a heat map.
 const (
 	mostFigures = 12
 	mostLines   = 6
@@ -23,7 +23,7 @@ const (
 	transientStyle = 5
 )
 
-// WriteCurves writes a page about a sweep: how its metrics respond, and a table of all points.
+// WriteCurves writes a page about a sweep: the response of its metrics, and a table of all points.
 func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	p := newStudyPage(s)
 	p.Title, p.Summary = "Sweep: "+c.Name, c.Describe()
@@ -62,13 +62,13 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	return p.write(w)
 }
 
-// horizontal is the first axis as a chart has it: its places, a chart's axis with a mark at each, and whether it is
-// one of numbers.
+// horizontal returns the first axis for a chart: its positions, a chart axis with a mark at each, and whether it is
+// numeric.
 func horizontal(a study.Axis) ([]float64, chart.Axis, bool) {
 	x := chart.Axis{Label: a.Path}
 	at, _, numbers := a.Numbers()
 	for i := 1; i < len(at); i++ {
-		numbers = numbers && at[i] > at[i-1] // a curve needs rising numbers
+		numbers = numbers && at[i] > at[i-1] // a curve needs increasing numbers
 	}
 	if !numbers {
 		at = make([]float64, len(a.Values))
@@ -84,22 +84,22 @@ func horizontal(a study.Axis) ([]float64, chart.Axis, bool) {
 	return at, x, numbers
 }
 
-// isGeometric tells values that grow rather by factors than by steps.
+// isGeometric reports whether values increase by factors rather than by steps.
 func isGeometric(at []float64) bool {
 	n := len(at)
 	return n > 2 && at[n-1]/at[0] >= 8 && at[n-1]-at[n-2] > 1.5*(at[1]-at[0])
 }
 
-// curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or
-// for each combination of the others' values. Too many lines are a heat map for two axes, and left to the table for
-// more. Limits are drawn across the charts of their metrics.
+// curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or for
+// each combination of the others' values. Too many lines become a heat map for two axes; for more axes they appear only
+// in the table. Limits are drawn across the charts of their metrics.
 func curveFigures(c *study.Curves, names []string, limits map[string]float64) []figure {
 	lines := len(c.Points) / len(c.Axes[0].Values)
 	if lines > mostLines && len(c.Axes) > 2 {
 		return nil
 	}
 	var out []figure
-	most := map[string]float64{} // of what is of one quantity, so that heat maps of it have the same colours
+	most := map[string]float64{} // per quantity, so that its heat maps share their colours
 	for _, name := range names {
 		for i := range c.Points {
 			if e, ok := c.Points[i].Metric(name); ok {
@@ -128,12 +128,12 @@ func curveFigures(c *study.Curves, names []string, limits map[string]float64) []
 	return out
 }
 
-// quantity is what a metric is one of: the reads' p99 and the writes' are one.
+// quantity returns the quantity that a metric measures: the p99 of reads and that of writes are one quantity.
 func quantity(e study.Estimate) string {
 	return e.Name[strings.LastIndexByte(e.Name, '.')+1:] + " " + e.Unit
 }
 
-// knees are those of a metric. The loads of a search stand close about a limit, and would bend its curve there.
+// knees returns a metric's knees. The loads of a search cluster around a limit, and would bend its curve there.
 func knees(c *study.Curves, name string, limits map[string]float64) []study.Knee {
 	if limits != nil {
 		return nil
@@ -141,7 +141,7 @@ func knees(c *study.Curves, name string, limits map[string]float64) []study.Knee
 	return c.Knees([]string{name})
 }
 
-// curveChart is the chart of a metric, its unit, and what it is; "" if no point has it.
+// curveChart returns the chart of a metric, its unit, and its description; "" if no point has it.
 func curveChart(c *study.Curves, name string, limits map[string]float64) (x chart.LineChart, unit, help string) {
 	at, horizontal, numbers := horizontal(c.Axes[0])
 	lines := len(c.Points) / len(at)
@@ -178,7 +178,7 @@ func curveChart(c *study.Curves, name string, limits map[string]float64) (x char
 		}
 		if any {
 			series = append(series, marks)
-			key = "" // the key needs it once
+			key = "" // one legend entry suffices
 		}
 	}
 	for _, k := range knees(c, name, limits) {
@@ -190,20 +190,20 @@ func curveChart(c *study.Curves, name string, limits map[string]float64) (x char
 		series = append(series, limitLine(at, limit, "limit"))
 	}
 	if limits != nil {
-		horizontal.Marks = nil // they would lie on each other where the limit is
+		horizontal.Marks = nil // they would overlap around the limit
 	}
 	y := chart.Axis{Label: name, Unit: chart.UnitOf(unit), FromZero: true}
 	if unit == "us" {
 		y.Scale = logIfWide(series)
 	}
 	if y.Unit == chart.Counts {
-		y.Unit = chart.Plain // means need not be whole
+		y.Unit = chart.Plain // means may be fractional
 	}
 	return chart.LineChart{Frame: chart.Frame{Title: name + " over " + c.Axes[0].Path, Height: 330}, X: horizontal,
 		Y: y, Series: series, Apart: !numbers}, unit, help
 }
 
-// heatOf shows the means where there are too many lines.
+// heatOf draws the means as a heat map, for too many lines.
 func heatOf(c *study.Curves, name, unit string, series []chart.Series) chart.HeatMapChart {
 	h := chart.HeatMapChart{Frame: chart.Frame{Title: name}, RowLabel: c.Axes[1].Path, ColLabel: c.Axes[0].Path,
 		Rows: c.Axes[1].Values, Cols: c.Axes[0].Values,

@@ -7,7 +7,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// settings are the values of a resolved scenario. A text that is no YAML is one value, so that nothing is lost.
+// settings returns the values of a resolved scenario. Text that is not YAML is returned as one value, so that none is
+// lost.
 func settings(lines []Line) []shape.Value {
 	var b strings.Builder
 	for _, l := range lines {
@@ -20,14 +21,14 @@ func settings(lines []Line) []shape.Value {
 	return list
 }
 
-// What a label has of settings that differ: so many of them, and so many characters.
+// Limits of the settings in a label: their number, and its length in characters.
 const (
 	mostToldApart = 3
 	longestLabel  = 60
 )
 
-// told are the names of runs; those that share one are told apart by the settings that differ, and the seed, unless
-// that would be too much to read.
+// told returns the runs' names. Runs that share one are distinguished by the settings that differ, and by the seed,
+// unless the label would be too long.
 func told(runs []Run) []string {
 	out := make([]string, len(runs))
 	alike := map[string][]int{}
@@ -51,7 +52,7 @@ func told(runs []Run) []string {
 	return out
 }
 
-// apart is what tells runs of one name apart; nil if that is nothing, or too much.
+// apart returns the labels that distinguish runs of one name; nil if there are none, or too many.
 func apart(runs []Run) (out []string) {
 	list := differences(runs)
 	if len(runs) < 2 || len(list) > mostToldApart {

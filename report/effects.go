@@ -13,8 +13,8 @@ import (
 	"farflash/study"
 )
 
-// WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn
-// and as a table of all metrics, and what differs between the scenarios.
+// WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, as a
+// chart and as a table of all metrics, and the differences between the scenarios.
 func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	p := newStudyPage(s)
 	p.Title = "Comparison: " + x.Name
@@ -57,7 +57,7 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	return p.write(w)
 }
 
-// effectsIntro says what a pair's tests found and how they were made.
+// effectsIntro describes the findings of a pair's tests and their method.
 func effectsIntro(x *study.Effects, pair *study.Pair) string {
 	var text []string
 	for _, line := range findings(x, pair) {
@@ -69,7 +69,7 @@ func effectsIntro(x *study.Effects, pair *study.Pair) string {
 	return strings.Join(text, " ")
 }
 
-// differenceTable shows the keys that differ, nil if none does.
+// differenceTable lists the keys that differ, nil if none does.
 func differenceTable(runs []Run) *table {
 	t := &table{Head: []heading{{"", true}}}
 	for _, r := range runs {
@@ -109,8 +109,8 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 			"An open circle: not told from chance. An arrow: the interval goes on."}}
 }
 
-// forestChart is the chart of the primary effects that are ratios: less 1, or as they are where they span more than a
-// factor of three. It is false if there are none to draw.
+// forestChart returns the chart of the primary effects that are ratios: minus 1, or unchanged where they span more than
+// a factor of three. It is false if there are none to draw.
 func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.ForestChart, bool) {
 	var list []*study.Effect
 	lo, hi := 1.0, 1.0
@@ -138,7 +138,7 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	if ratios {
 		c.X, c.Zero = chart.Axis{Label: letter + " over A", Scale: chart.Log}, 1
 	}
-	// Wide intervals would squeeze the others: they are cut a little beyond the rest.
+	// Wide intervals would squeeze the others: they are cut slightly beyond the rest.
 	room := math.Max(math.Pow(hi/lo, 0.5), 1.1)
 	lo, hi = lo/room, hi*room
 	for _, e := range list {
@@ -160,7 +160,7 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	return c, true
 }
 
-// forest draws effects beside their names, or below them where there is little room.
+// forest draws effects to the right of their names, or below them on a narrow page.
 func forest(c chart.ForestChart) template.HTML {
 	return broad(func(width float64) string {
 		if c.Width, c.Height = width, 0; width < broadWidth {
@@ -170,7 +170,7 @@ func forest(c chart.ForestChart) template.HTML {
 	})
 }
 
-// verdictStyle gives each verdict a look; the marker and the words say the same as the colour.
+// verdictStyle gives each verdict a style; marker and words repeat the information of the colour.
 func verdictStyle(v study.Verdict) int {
 	switch v {
 	case study.Better:

@@ -15,8 +15,8 @@ import (
 //go:embed page/experiment.tmpl
 var experimentTemplate string
 
-// WriteExperiment writes a page about a table or figure of a paper: its curves, a chart for each panel, and our
-// figures beside the printed ones. Command is what made it; it may be empty.
+// WriteExperiment writes a page about a table or figure of a paper: its curves, a chart for each panel, and our figures
+// next to the printed ones. command is the command that produced it; it may be empty.
 func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	p.Title, p.Summary = r.ID+": "+r.Title, r.Paper
@@ -37,7 +37,7 @@ func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) 
 	return p.fill(w, experimentTemplate)
 }
 
-// experimentFigures draws a chart for each panel, in the order in which they come.
+// experimentFigures draws a chart for each panel, in order of first appearance.
 func experimentFigures(curves []reproduce.Curve) []figure {
 	var panels []string
 	for i := range curves {
@@ -59,7 +59,7 @@ func experimentFigures(curves []reproduce.Curve) []figure {
 	return out
 }
 
-// panel draws the curves of one panel: bars if x has names, dots or lines else.
+// panel draws the curves of one panel: bars if x has names, dots or lines otherwise.
 func panel(name string, curves []reproduce.Curve, width float64) string {
 	c := &curves[0]
 	frame := chart.Frame{Title: name, Width: width, Height: 330}
@@ -79,7 +79,7 @@ func panel(name string, curves []reproduce.Curve, width float64) string {
 	least := math.Inf(1)
 	for k := range curves {
 		if len(curves) == 1 {
-			curves[k].Name = "" // the caption says it
+			curves[k].Name = "" // the caption has it
 		}
 		series = append(series, chart.Series{Name: curves[k].Name, Style: k, X: curves[k].X, Y: curves[k].Y})
 		least = min(least, slices.Min(curves[k].Y))

@@ -9,7 +9,7 @@ import (
 	"farflash/study/reproduce"
 )
 
-// TestExperiment: a page has a chart for each panel, says what the paper prints, and names what is off.
+// TestExperiment verifies that a page has a chart for each panel, quotes the paper, and names the deviations.
 func TestExperiment(t *testing.T) {
 	paper := 2.0
 	r := &reproduce.Report{ID: "a-fig1", Title: "What & why", Paper: "Somebody, 2016, figure 1",

@@ -21,17 +21,17 @@ type figure struct {
 	Caption string
 	Note    string // small print under the chart; may be empty
 	SVG     template.HTML
-	Wide    bool   // takes the whole width
+	Wide    bool   // uses the whole width
 	Table   *table // in place of a chart
-	Player  bool   // the chart moves: controls belong above it
+	Player  bool   // the chart is animated and needs controls above it
 }
 
 func svg(text string) template.HTML {
 	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
 }
 
-// Widths of charts: of those that take the whole page or half of it on a screen, and of both on paper and on a
-// telephone, where the text of a wider one would be too small to read.
+// Widths of charts: those of the whole page and of half of it on a screen, and the one for both on paper and on a
+// telephone, where the text of a wider chart would be too small to read.
 const (
 	broadWidth = 1310
 	halfWidth  = 640
@@ -43,10 +43,10 @@ func pair(width float64, draw func(width float64) string) template.HTML {
 	return svg(`<div class="broad">` + draw(width) + `</div><div class="slim">` + draw(slimWidth) + `</div>`)
 }
 
-// broad draws a chart that takes the whole width of a page.
+// broad draws a chart of the page's full width.
 func broad(draw func(width float64) string) template.HTML { return pair(broadWidth, draw) }
 
-// half draws a chart that takes half of it.
+// half draws a chart of half the page's width.
 func half(draw func(width float64) string) template.HTML { return pair(halfWidth, draw) }
 
 // both draws a chart with its frame's width, or half a page's, and the slim one.
@@ -86,8 +86,8 @@ func bothHeatMap(c chart.HeatMapChart) template.HTML {
 	return both(&c.Frame, func() string { return chart.HeatMap(c) })
 }
 
-// multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in
-// each of them.
+// multiples draws each series of a chart in a chart of its own, with common axes; every one of them also shows the
+// series each.
 func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
 	lo, hi := span(slices.Concat(c.Series, each))
 	for _, s := range c.Series {
@@ -117,11 +117,11 @@ type curve struct {
 	run   *Run
 	name  string // in the legend
 	style int
-	what  string // of the result: the name of its histogram or series
+	what  string // name of the histogram or series in the result
 }
 
-// groups returns what is drawn together: one group with reads and writes if there is one run, a group per operation
-// with a curve for each run if there are several. have tells whether a run has a name.
+// groups returns the sets of curves to be drawn together: for a single run one group with reads and writes, for several
+// a group per operation with a curve for each run. have reports whether a run has a name.
 func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group {
 	var out []group
 	if len(runs) == 1 {
@@ -158,18 +158,18 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 	return out
 }
 
-// readWriteStyles are the looks of reads and writes: of their first figure, such as the mean, and of their second, in a
-// related colour.
+// readWriteStyles are the styles of reads and writes: of their first figure, such as the mean, and of their second, in
+// a related colour.
 var readWriteStyles = [2][2]int{{0, 1}, {5, 4}}
 
-// group is what one figure shows.
+// group is the content of one figure.
 type group struct {
-	op     string // what all curves are of; "" if they differ
+	op     string // the operation of all curves; "" if they differ
 	figure string // likewise, such as p99
 	curves []curve
 }
 
-// caption puts what the curves have in common around what they are.
+// caption adds the properties that the curves share to their description.
 func (g group) caption(what string) string {
 	if g.op != "" {
 		what = g.op + " " + what
@@ -180,7 +180,7 @@ func (g group) caption(what string) string {
 	return capital(what)
 }
 
-// capital has a text begin with a capital letter.
+// capital capitalises the first letter of a text.
 func capital(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	if n == 0 || first == utf8.RuneError {
@@ -189,7 +189,7 @@ func capital(s string) string {
 	return string(unicode.ToUpper(first)) + s[n:]
 }
 
-// curveName is "read" or, where there are several figures of one operation, "read p99".
+// curveName is "read" or, for several figures of one operation, "read p99".
 func curveName(op, suffix string, of int) string {
 	if of < 2 {
 		return op
@@ -212,7 +212,7 @@ func latencyFigures(runs []Run) []figure {
 	return distributionFigures(groups(runs, []string{".latency"}, hasHistogram), "latency", "requests")
 }
 
-// distributionFigures draws distributions of a time that things took, cumulative and as histograms.
+// distributionFigures draws the distributions of a duration, cumulative and as histograms.
 func distributionFigures(found []group, what, things string) []figure {
 	var out []figure
 	label, many := capital(what), capital(things)
@@ -242,7 +242,7 @@ func distributionFigures(found []group, what, things string) []figure {
 	return out
 }
 
-// cumulative is the chart of the group's distributions.
+// cumulative returns the chart of the group's distributions.
 func (g group) cumulative(what, things string) chart.CDFChart {
 	var d []chart.Distribution
 	for _, c := range g.curves {
@@ -253,7 +253,7 @@ func (g group) cumulative(what, things string) chart.CDFChart {
 		YLabel: capital(things) + " within", Distributions: d}
 }
 
-// scale is logarithmic unless the group's histograms are narrower than an octave.
+// scale returns a logarithmic scale, unless the group's histograms are narrower than an octave.
 func (g group) scale() chart.Scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, c := range g.curves {
@@ -266,19 +266,19 @@ func (g group) scale() chart.Scale {
 	return chart.Log
 }
 
-// distribution turns a histogram into the points of a curve, in microseconds.
+// distribution converts a histogram to the points of a curve, in microseconds.
 func distribution(h *stats.Histogram, name string, style int) chart.Distribution {
 	d := chart.Distribution{Name: name, Style: style, Count: h.Count()}
 	d.Value = append(d.Value, h.Min().Microseconds())
 	d.Share = append(d.Share, 0)
 	var sum int64
 	for _, b := range h.Bins() {
-		// Between buckets there is nothing: the curve is level there.
+		// The curve is level between buckets.
 		if low := b.Low.Microseconds(); low > d.Value[len(d.Value)-1] {
 			d.Value, d.Share = append(d.Value, low), append(d.Share, float64(sum)/float64(h.Count()))
 		}
 		sum += b.Count
-		// The last bucket ends where values end; one beyond the geometry would otherwise lie about the maximum.
+		// The last bucket ends at the maximum; a bucket outside the geometry would otherwise surround it.
 		end := b.High
 		if sum == h.Count() {
 			end = h.Max()
@@ -294,7 +294,7 @@ func distribution(h *stats.Histogram, name string, style int) chart.Distribution
 	return d
 }
 
-// perOctave is how many columns of the latency histogram make an octave.
+// perOctave is the number of columns of the latency histogram per octave.
 const perOctave = 6
 
 // latencyColumns returns logarithmic columns over the range of a group's histograms and their shares.
@@ -352,7 +352,7 @@ func timeFigures(runs []Run) []figure {
 		{"latency over time", "Latency", []string{".latency.mean", ".latency.p99"}, chart.Micros},
 	} {
 		if f.unit == chart.PerSecond && len(runs) > 1 {
-			continue // says much the same as the throughput, and space is short
+			continue // nearly redundant with the throughput, and space is limited
 		}
 		for _, g := range groups(runs, f.suffixes, hasSeries) {
 			var s []chart.Series
@@ -377,7 +377,7 @@ func timeFigures(runs []Run) []figure {
 	return append(out, networkOverTime(runs)...)
 }
 
-// warmUp is the shading of a figure over time. Several runs have none: each has its own.
+// warmUp returns the shading of a figure over time. Several runs have none, because each has its own.
 func warmUp(runs []Run) []chart.Span {
 	if len(runs) != 1 || !(runs[0].Result.WarmUp.UntilS > 0) {
 		return nil
@@ -387,9 +387,9 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose
-// simulated part a rate is: its point is in the middle of that part, and there is no point for less than half a bin,
-// where chance is all that one would see.
+// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, whose rate
+// covers the simulated part: its point is in the middle of that part. Less than half a bin has no point, because it
+// would show mostly noise.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
 	x, y := make([]float64, len(s.T)), s.V
@@ -407,7 +407,7 @@ func middles(c curve) chart.Series {
 	return chart.Series{Name: c.name, Style: c.style, X: x, Y: y}
 }
 
-// logIfWide chooses a logarithmic axis if the values span more than a factor of 20.
+// logIfWide selects a logarithmic axis if the values span more than a factor of 20.
 func logIfWide(series []chart.Series) chart.Scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, s := range series {
@@ -423,7 +423,7 @@ func logIfWide(series []chart.Series) chart.Scale {
 	return chart.Linear
 }
 
-// phaseStyles gives each part of a latency a look that sets it off from its neighbours.
+// phaseStyles gives each part of a latency a style that contrasts with its neighbours.
 var phaseStyles = []struct {
 	column string
 	style  int
@@ -439,10 +439,10 @@ func phaseStyle(column string, i int) int {
 	return i % chart.Styles
 }
 
-// phaseFigure draws where the time of requests went.
+// phaseFigure draws the breakdown of the requests' time.
 func phaseFigure(runs []Run) []figure {
 	var rows, cols []string
-	var v []map[string]float64 // by part: runs have those that their drives have
+	var v []map[string]float64 // by part: each run has those of its drives
 	for i := range runs {
 		m, ok := runs[i].matrix("ssd.latency.breakdown", 1)
 		if !ok {
@@ -503,7 +503,7 @@ func phaseFigure(runs []Run) []figure {
 		})}}
 }
 
-// busyFigures draws how busy dies and channels were.
+// busyFigures draws the utilisation of dies and channels.
 func busyFigures(runs []Run) []figure {
 	var out []figure
 	for i := range runs {
@@ -547,7 +547,7 @@ var writeParts = []struct {
 }{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4},
 	{"wear", "wear levelling", 2}, {"refresh", "refresh", 3}, {"fold", "folding of the SLC cache", 5}}
 
-// writeFigures draws what was programmed, why, and how blocks wore.
+// writeFigures draws the programmed pages by reason, and the wear of blocks.
 func writeFigures(runs []Run) []figure {
 	var out []figure
 	if len(runs) == 1 {
@@ -565,7 +565,7 @@ func writeFigures(runs []Run) []figure {
 			s = append(s, middles(curve{&runs[i], name, i, "ssd.free_blocks"}))
 		}
 	}
-	// A drive that neither programs nor erases keeps its number, which the table beside has.
+	// The number is constant on a drive that neither programs nor erases, and the adjacent table has it.
 	if slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.Y) > 0 && slices.Min(s.Y) < slices.Max(s.Y) }) {
 		out = append(out, figure{Caption: "Free blocks",
 			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
@@ -630,7 +630,7 @@ func total(v []float64) float64 {
 	return sum
 }
 
-// writesSideBySide compares what was programmed per page of the host.
+// writesSideBySide compares the pages programmed per page of the host.
 func writesSideBySide(runs []Run) []figure {
 	var rows []string
 	var of []*Run
@@ -664,10 +664,10 @@ func writesSideBySide(runs []Run) []figure {
 		})}}
 }
 
-// wearFigure draws how many blocks were erased how often.
+// wearFigure draws the distribution of erase counts over blocks.
 func wearFigure(r *Run, several bool) (figure, bool) {
 	m, ok := r.matrix("ssd.wear", 1)
-	if !ok || len(m.V) != 1 || len(m.Cols) < 2 { // blocks that were all erased equally often are no picture
+	if !ok || len(m.V) != 1 || len(m.Cols) < 2 { // equal erase counts need no chart
 		return figure{}, false
 	}
 	// The labels are numbers or ranges "8-15"; equal columns from the first label on need only the ends.
@@ -701,7 +701,7 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}})}, true
 }
 
-// others draws what has no place of its own: series and matrices of other models, under their names.
+// others draws series and matrices that no section draws, those of other models, under their names.
 func others(runs []Run) []figure {
 	if len(runs) != 1 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNothingToShow holds that a drive that was only read has no empty picture: none of programs, wear and free
-// blocks, and no bar for writes.
+// TestNothingToShow verifies that a drive with reads only has no empty chart: none of programs, wear and free blocks,
+// and no bar for writes.
 func TestNothingToShow(t *testing.T) {
 	r := toyA.run(1)
 	whole := page1(t, r)
@@ -54,8 +54,8 @@ func TestNothingToShow(t *testing.T) {
 	}
 }
 
-// TestLastBin holds that the rate of the last bin, which is over the part of it that was simulated, is drawn as it
-// is, in the middle of that part; a short part has no point.
+// TestLastBin verifies that the rate of the last bin, which covers its simulated part, is drawn unchanged, in the
+// middle of that part; a short part has no point.
 func TestLastBin(t *testing.T) {
 	for _, c := range []struct {
 		part   float64 // of the last bin
@@ -83,7 +83,7 @@ func TestLastBin(t *testing.T) {
 	}
 }
 
-// TestWarmUpLabel holds that the label of a shaded stretch comes after the lines that may cross it.
+// TestWarmUpLabel verifies that the label of a shaded interval is drawn over the lines that may cross it.
 func TestWarmUpLabel(t *testing.T) {
 	r := toyA.run(1)
 	r.Result.WarmUp.UntilS = r.Result.SimulatedS / 2

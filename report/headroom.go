@@ -12,11 +12,11 @@ import (
 	"farflash/study/headroom"
 )
 
-// headroomMetrics are those that are shown beside the limits' own, as far as there are any.
+// headroomMetrics lists the metrics that are shown, if present, in addition to the limits' own.
 var headroomMetrics = []string{"all.iops", "aggregate.bandwidth", "fabric.goodput", "cluster.put.iops",
 	"cluster.get.iops"}
 
-// shownOf lists the metrics of a search: the limits', then those asked for, or the usual ones.
+// shownOf lists the metrics of a search: the limits', then those requested, or the default ones.
 func shownOf(h *headroom.Headroom, c *study.Curves, patterns []string) []string {
 	var names []string
 	for _, x := range h.Limits {
@@ -34,7 +34,7 @@ func shownOf(h *headroom.Headroom, c *study.Curves, patterns []string) []string 
 	return names
 }
 
-// untilText is what was asked.
+// untilText describes the limits of the search.
 func untilText(h *headroom.Headroom) string {
 	var out []string
 	for _, x := range h.Limits {
@@ -43,7 +43,7 @@ func untilText(h *headroom.Headroom) string {
 	return "how much more load until " + strings.Join(out, " or ")
 }
 
-// loadText is what stands for the load.
+// loadText describes the keys that scale the load.
 func loadText(h *headroom.Headroom) string {
 	var out []string
 	for _, k := range h.Keys {
@@ -52,10 +52,10 @@ func loadText(h *headroom.Headroom) string {
 	return strings.Join(out, "; ")
 }
 
-// times writes a multiple of the load.
+// times formats a multiple of the load.
 func times(load float64) string { return "x" + term.Significant(load, 4) }
 
-// headroomText is the answer, in lines.
+// headroomText returns the result, in lines.
 func headroomText(h *headroom.Headroom) []string {
 	figure := func(i int) string {
 		p := &h.Points[i]
@@ -110,8 +110,8 @@ func headroomText(h *headroom.Headroom) []string {
 	return out
 }
 
-// WriteHeadroomText prints a search as a table with a row for each load, and its answer. Patterns choose metrics
-// beside the limits'.
+// WriteHeadroomText prints a search as a table with a row for each load, and its result. patterns selects metrics in
+// addition to the limits'.
 func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, style term.Style) error {
 	c, err := h.Curves()
 	if err != nil {
@@ -159,7 +159,7 @@ func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, sty
 	return err
 }
 
-// WriteHeadroom writes a page about a search: the answer, the curves with their limits, and a table of all loads.
+// WriteHeadroom writes a page about a search: the result, the curves with their limits, and a table of all loads.
 func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 	c, err := h.Curves()
 	if err != nil {
@@ -207,7 +207,7 @@ func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 	return p.write(w)
 }
 
-// limitLine is a limit across a chart.
+// limitLine returns a limit as a line across a chart.
 func limitLine(at []float64, limit float64, name string) chart.Series {
 	s := chart.Series{Name: name, Style: 3}
 	for _, x := range []float64{at[0], at[len(at)-1]} {

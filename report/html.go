@@ -28,7 +28,7 @@ var pageScript string
 //go:embed page/network.js
 var networkScript string
 
-// page is what the template shows.
+// page is the template's data.
 type page struct {
 	Title       string
 	Summary     string
@@ -46,7 +46,7 @@ type page struct {
 	Limits      []string
 	Citations   string
 	Metrics     *table
-	Unlisted    string // which metrics the table lacks
+	Unlisted    string // metrics that the table omits
 	Style       template.CSS
 	Script      template.JS
 	Patterns    template.HTML
@@ -77,7 +77,7 @@ type heading struct {
 	Text  bool
 }
 
-// Parts are the pieces of a heading between which it may be broken: a metric's or a key's name behind its dots.
+// Parts returns the pieces between which a heading may be broken: a metric's or a key's name is split after its dots.
 func (h heading) Parts() []string { return strings.SplitAfter(h.Title, ".") }
 
 type cell struct{ Text, Class, Delta string }
@@ -93,8 +93,8 @@ type pageRun struct {
 	Digest   string
 }
 
-// WriteHTML writes a self-contained page for one run, or for several side by side, the first being what the others are
-// compared with.
+// WriteHTML writes a self-contained page for one run, or for several side by side, where the others are compared with
+// the first.
 func WriteHTML(w io.Writer, runs ...Run) error {
 	if len(runs) == 0 {
 		return errors.New("report: there is no run to show")
@@ -131,7 +131,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	return t.Execute(w, &p)
 }
 
-// labelled gives every run a name of its own.
+// labelled gives every run a unique name.
 func labelled(runs []Run) []Run {
 	runs = slices.Clone(runs)
 	seen := map[string]int{}
@@ -170,7 +170,7 @@ func facts(r *Run) []fact {
 	return list
 }
 
-// tiles are the headline figures of one run.
+// tiles returns the headline figures of one run.
 func tiles(r *Run) []tile {
 	var list []tile
 	add := func(name, metric, detail string) {
@@ -227,7 +227,7 @@ func (p *page) remarks(runs []Run) {
 func sections(runs []Run) []section {
 	var list []section
 	add := func(id, title string, t *table, f []figure) {
-		// A chart without values says nothing.
+		// A chart without values carries no information.
 		f = slices.DeleteFunc(f, func(x figure) bool { return strings.Contains(string(x.SVG), chart.Empty) })
 		if t != nil || len(f) > 0 {
 			list = append(list, section{ID: id, Title: title, Table: t, Figures: f})
@@ -269,7 +269,7 @@ func sections(runs []Run) []section {
 	return list
 }
 
-// latencies is the table of one run's requests.
+// latencies returns the table of one run's requests.
 func latencies(r *Run) *table {
 	ops := r.present()
 	if len(ops) == 0 {
@@ -293,7 +293,7 @@ func latencies(r *Run) *table {
 	return t
 }
 
-// driveMetrics are what tables of drives show.
+// driveMetrics are the metrics in tables of drives.
 var driveMetrics = []struct{ metric, label string }{
 	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"},
 	{"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
@@ -320,7 +320,7 @@ func driveNames() []string {
 	return names
 }
 
-// headline is what comparisons begin with.
+// headline lists the first metrics of comparisons.
 var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50",
 	"read.latency.p99", "read.latency.p99_9",
 	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50",
@@ -339,7 +339,7 @@ var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.laten
 	"cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
 	"cluster.lost", "cluster.retried", "cluster.failed", "cluster.imbalance.target.max", "cluster.imbalance.group.max"}
 
-// driveTable is what the drive counted. Zeros of things that need not happen are left out.
+// driveTable returns the drive's counters. Zero counts of rare events are omitted.
 func driveTable(r *Run) *table {
 	t := &table{Full: true, Head: []heading{{"", true}, {}}}
 	for _, d := range driveMetrics {
@@ -355,7 +355,7 @@ func driveTable(r *Run) *table {
 	return t
 }
 
-// withTable puts a table after the wide figures.
+// withTable adds a table after the wide figures.
 func withTable(f []figure, t *table) []figure {
 	if t == nil {
 		return f
@@ -367,7 +367,7 @@ func withTable(f []figure, t *table) []figure {
 	return slices.Insert(f, at, figure{Table: t})
 }
 
-// warmUpNote says what the shaded part of charts is, and how it was found.
+// warmUpNote explains the shaded part of charts, and its origin.
 func warmUpNote(explain string) string {
 	note := "Shaded: the warm-up. Only charts over time include it."
 	if explain != "" && !strings.Contains(explain, "the scenario says") {
@@ -384,7 +384,7 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// comparison is a table of metrics with a column per run.
+// comparison returns a table of metrics with a column per run.
 func comparison(runs []Run, names []string) *table {
 	t := &table{Full: true, Head: []heading{{"", true}}}
 	for _, r := range runs {
@@ -413,7 +413,7 @@ func comparison(runs []Run, names []string) *table {
 	return t
 }
 
-// change writes how far v is from the first run's value.
+// change formats the difference of v from the first run's value.
 func change(first, v float64) string {
 	if first == v {
 		return "="
@@ -467,10 +467,10 @@ func checks(runs []Run) *table {
 	return t
 }
 
-// mostListed is how many components of a kind have their metrics listed; those of more are only in result.json.
+// mostListed bounds the listed components of a kind; the metrics of the others are only in result.json.
 const mostListed = 64
 
-// unlisted tells whether the metric is of a component with too high a number.
+// unlisted reports whether the metric belongs to a component whose number is too high.
 func unlisted(m result.Metric) bool {
 	_, index, _ := strings.Cut(m.Name, "[")
 	index, _, _ = strings.Cut(index, "]")

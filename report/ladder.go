@@ -14,11 +14,11 @@ import (
 type rung struct {
 	kind                     string
 	chunk, gateway, target   int
-	from                     int // the target that sends, of what goes to another or brings data; -1: none
+	from                     int // the sending target, where data go to another target or to a gateway; -1: none
 	begin, end, given, ended float64
 }
 
-// letter names a chunk that is followed.
+// letter returns the name of a traced chunk.
 func (x *rung) letter() string {
 	if x.chunk == 0 {
 		return "another chunk"
@@ -26,7 +26,7 @@ func (x *rung) letter() string {
 	return string(rune('A' + x.chunk - 1))
 }
 
-// rungs are those of a run, with times from its first one on.
+// rungs returns those of a run, with times relative to the first one.
 func (r *Run) rungs() (list []rung, from float64) {
 	m, ok := r.matrix("cluster.protocol", 1)
 	if !ok || len(m.Cols) != 8 {
@@ -56,12 +56,12 @@ func (r *Run) rungs() (list []rung, from float64) {
 	return list, from
 }
 
-// arrow tells a message; the first letter says which way it goes.
+// arrow reports whether the row is a message; the first letter gives its direction.
 func (x *rung) arrow() bool {
 	return len(x.kind) > 2 && x.kind[1] == ' '
 }
 
-// The looks of windows, data and disks, and those of messages in the order in which they come.
+// The styles of windows, data and disks, and those of messages in order of appearance.
 var (
 	ladderBoxes = []chart.LadderKind{
 		{Name: "window, tentative", Style: 7, Outline: true}, {Name: "window, accepted", Style: 2},
@@ -73,8 +73,8 @@ var (
 	ladderArrows = []int{3, 2, 6, 5, 1, 4, 7}
 )
 
-// protocolFigures draw the protocol of the chunks that a run has taken down: one negotiation or two that meet, and
-// all of it.
+// protocolFigures draws the recorded protocol of a run's chunks: one negotiation or two that overlap, and the whole
+// record.
 func protocolFigures(r *Run) []figure {
 	list, from := r.rungs()
 	if list == nil {
@@ -125,16 +125,17 @@ func protocolFigures(r *Run) []figure {
 		SVG: svg(chart.Ladder(c))})
 }
 
-// mostOfAll is the share of the whole picture that a part of it may be that is drawn by itself.
+// mostOfAll is the largest share of the whole picture for which a part is also drawn separately.
 const mostOfAll = 0.5
 
-// Messages that begin a negotiation and end it.
+// Messages that start and end a negotiation.
 var (
 	asking  = []string{"> request", "> read request"}
 	telling = []string{"> accept", "> take", "> read"}
 )
 
-// negotiation is from when to when the two nearest first requests are answered, or the first one if they are far apart.
+// negotiation returns the interval of the two closest negotiations, from the first request to the last answer, or that
+// of the first one if they are far apart.
 func negotiation(list []rung) (from, to float64, ok bool) {
 	var asked, told []float64 // by chunk
 	for i := range list {
@@ -150,13 +151,13 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 		case slices.Contains(asking, x.kind):
 			asked[k] = min(asked[k], x.begin)
 		case slices.Contains(telling, x.kind) && (told[k] == 0 || x.begin < told[k]+1):
-			// the first one of them; the others of the same multicast come soon after
+			// the first one of them; the others of the same multicast follow shortly
 			told[k] = max(told[k], x.end)
 		}
 	}
 	first := slices.IndexFunc(told, func(at float64) bool { return at > 0 })
 	if first < 0 || math.IsInf(asked[first], 1) {
-		return 0, 0, false // nobody bids
+		return 0, 0, false // no bids
 	}
 	from, to = asked[first], told[first]
 	nearest := 4 * (to - from)
@@ -169,7 +170,8 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 	return from - margin, to + 4*margin, true
 }
 
-// binding is from shortly before the first chunk has its targets until all of them have begun to receive it.
+// binding returns the interval from shortly before the first chunk has its targets until all of them have started to
+// receive it.
 func binding(list []rung) (from, to float64, ok bool) {
 	chunk := 0
 	for i := range list {
@@ -185,19 +187,19 @@ func binding(list []rung) (from, to float64, ok bool) {
 	return from - margin, to + margin, chunk > 0 && to > from
 }
 
-// Places of boxes in ladderBoxes: those of windows are in the order of these names, and what other chunks do is so
-// far behind.
+// Indices of boxes in ladderBoxes: those of windows are in the order of these names, and the boxes of other chunks
+// follow at this offset.
 var windowStates = []string{"tentative", "accepted", "canceled"}
 
 const (
 	boxData = iota + 3
 	boxWrites
 	boxReads
-	boxOthers  = 3 // from a box to the same of other chunks
+	boxOthers  = 3 // offset from a box to that of other chunks
 	arrowFirst = boxReads + boxOthers + 1
 )
 
-// ladderOf are the lanes, kinds, arrows and boxes. A bid is a box where its window is, or where it had which state.
+// ladderOf returns the lanes, kinds, arrows and boxes. A bid is a box over its window, or over the times of its states.
 func ladderOf(list []rung, states bool) chart.LadderChart {
 	c := chart.LadderChart{Kinds: slices.Clone(ladderBoxes)}
 	if states {
@@ -255,7 +257,7 @@ func ladderOf(list []rung, states bool) chart.LadderChart {
 			chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
 		c.Boxes = append(c.Boxes, b)
 	}
-	// What is followed is drawn over what is not.
+	// Traced chunks are drawn over the others.
 	slices.SortStableFunc(c.Boxes, func(a, b chart.LadderBox) int { return behind(b) - behind(a) })
 	c.Kinds, c.Boxes, c.Arrows = present(c)
 	return c
@@ -263,7 +265,7 @@ func ladderOf(list []rung, states bool) chart.LadderChart {
 
 var boxTitles = map[string]string{"data": "data", "got": "data", "disk": "write", "disk reads": "read"}
 
-// behind is 1 for what other chunks do.
+// behind is 1 for boxes of other chunks.
 func behind(b chart.LadderBox) int {
 	if b.Kind >= boxData+boxOthers && b.Kind < arrowFirst {
 		return 1
@@ -271,7 +273,7 @@ func behind(b chart.LadderBox) int {
 	return 0
 }
 
-// ladderLanes are the nodes of a ladder.
+// ladderLanes lists the nodes of a ladder.
 type ladderLanes struct {
 	gateways, targets []int
 	rows              int // for windows
@@ -313,7 +315,7 @@ func (l *ladderLanes) lanes(list []rung) []chart.LadderLane {
 	return out
 }
 
-// target is a target's lane; less than 0 if it has none.
+// target returns a target's lane, negative if it has none.
 func (l *ladderLanes) target(t int) int {
 	k := slices.Index(l.targets, t)
 	if k < 0 {
@@ -322,7 +324,7 @@ func (l *ladderLanes) target(t int) int {
 	return len(l.gateways) + k
 }
 
-// message is a message's arrow.
+// message returns a message's arrow.
 func (l *ladderLanes) message(x *rung) chart.LadderArrow {
 	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin,
 		Received: x.end}
@@ -338,7 +340,7 @@ func (l *ladderLanes) message(x *rung) chart.LadderArrow {
 	return a
 }
 
-// first is the arrow of a chunk's first frame of data.
+// first returns the arrow of a chunk's first data frame.
 func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
 	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin,
 		From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
@@ -355,14 +357,14 @@ func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
 	return a, a.From >= 0 && a.To >= 0
 }
 
-// stateTick is for how long a canceled bid is shown after it was, us.
+// stateTick is the time for which a canceled bid remains visible, in us.
 const stateTick = 0.5
 
-// bidStates are boxes for the states of a bid.
+// bidStates returns boxes for the states of a bid.
 func bidStates(x *rung, b chart.LadderBox) []chart.LadderBox {
 	b.From, b.To = x.given, x.ended
 	if x.ended <= x.given {
-		b.To = x.end // not decided when the picture ends
+		b.To = x.end // undecided at the end of the picture
 	}
 	if x.kind == "accepted" {
 		return []chart.LadderBox{b}
@@ -376,7 +378,7 @@ func bidStates(x *rung, b chart.LadderBox) []chart.LadderBox {
 	return []chart.LadderBox{b, end}
 }
 
-// present leaves out the kinds that nothing is of.
+// present removes unused kinds.
 func present(c chart.LadderChart) ([]chart.LadderKind, []chart.LadderBox, []chart.LadderArrow) {
 	used := make([]bool, len(c.Kinds))
 	for _, b := range c.Boxes {

@@ -10,7 +10,8 @@ import (
 	"farflash/result"
 )
 
-// TestProtocol: a run that has taken down its protocol shows it, with the negotiation by itself if there are bids.
+// TestProtocol verifies that a run with a protocol record shows it, with a separate picture of the negotiation if there
+// are bids.
 func TestProtocol(t *testing.T) {
 	cols := []string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
@@ -48,7 +49,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// TestProtocolOfAChain: data and pulls go from target to target, and what is read comes to the gateway.
+// TestProtocolOfAChain verifies that data and pulls connect targets, and that reads reach the gateway.
 func TestProtocolOfAChain(t *testing.T) {
 	rows := []string{"> take", "> take", "= pull", "< pull", "data", "data", "> read", "disk reads", "got"}
 	v := [][]float64{

@@ -10,8 +10,8 @@ import (
 	"farflash/report/chart"
 )
 
-// losses are what the time of disks and links goes to, by column of cluster.spent, with the looks that data and disks
-// have in the protocol's picture.
+// losses lists the uses of the time of disks and links, by column of cluster.spent, with the styles of data and disks
+// in the protocol's picture.
 var losses = []struct {
 	use, label string
 	style      int
@@ -21,10 +21,10 @@ var losses = []struct {
 	{"tentative", "bid unanswered", 1}, {"waiting", "waiting", 5}, {"idle", "idle", 7}, {"down", "target down", 5},
 }
 
-// lossRows say where the rest of the time went of what bounds the cluster, and how unevenly its disks are used.
+// lossRows prints the unused time of the limiting resource by cause, and the imbalance of its disks.
 func (r *Run) lossRows(t *term.Table, style term.Style) {
 	if m, ok := r.matrix("cluster.spent", 1); ok {
-		k := len(m.V) - 1 // the disks are first, and what bounds the cluster is last
+		k := len(m.V) - 1 // the disks are first, the limiting resource is last
 		var parts []string
 		lost := 0.0
 		for _, l := range losses[1:] {
@@ -42,7 +42,7 @@ func (r *Run) lossRows(t *term.Table, style term.Style) {
 	}
 }
 
-// column is the value of a named column; 0 if there is none.
+// column returns the value of a named column; 0 if there is none.
 func column(cols []string, v []float64, name string) float64 {
 	if k := slices.Index(cols, name); k >= 0 {
 		return v[k]
@@ -50,7 +50,7 @@ func column(cols []string, v []float64, name string) float64 {
 	return 0
 }
 
-// imbalance says how far the use of disks is from the mean.
+// imbalance describes the deviation of disk utilisation from the mean.
 func (r *Run) imbalance() string {
 	cv, ok := r.value("cluster.imbalance.target.cv")
 	if !ok {
@@ -64,8 +64,8 @@ func (r *Run) imbalance() string {
 	return text
 }
 
-// lossFigures draw where the time went: of disks, and of links where those bound the cluster, all together, and, of
-// one run, target by target and group by group.
+// lossFigures draws the use of time: of disks, and of links where those are the limit, in total, and, for a single run,
+// by target and by group.
 func lossFigures(runs []Run) []figure {
 	var rows []string
 	parts := make([]chart.Part, len(losses))
@@ -109,7 +109,7 @@ func lossFigures(runs []Run) []figure {
 	return out
 }
 
-// someParts are the parts that are not zero everywhere, with their names and looks.
+// someParts returns the parts that are not zero everywhere, with their names and styles.
 func someParts(parts []chart.Part) []chart.Part {
 	var out []chart.Part
 	for k, p := range parts {
@@ -120,7 +120,7 @@ func someParts(parts []chart.Part) []chart.Part {
 	return out
 }
 
-// targetTimes draw each target's time, the busiest disks last.
+// targetTimes draws each target's time, the busiest disks last.
 func (r *Run) targetTimes() (figure, bool) {
 	m, ok := r.matrix("cluster.target.time", 1)
 	if !ok {
@@ -158,10 +158,10 @@ func (r *Run) targetTimes() (figure, bool) {
 			" times the mean; " + r.imbalance() + ".", SVG: bothAreas(c)}, true
 }
 
-// mostGroups is how many negotiating groups have bars of their own.
+// mostGroups bounds the negotiating groups with bars of their own.
 const mostGroups = 40
 
-// groupUse draws how busy the disks of each negotiating group were.
+// groupUse draws the utilisation of each negotiating group's disks.
 func (r *Run) groupUse() (figure, bool) {
 	m, ok := r.matrix("cluster.group.busy", 1)
 	if !ok || len(m.V) < 2 || len(m.V) > mostGroups {
@@ -186,10 +186,10 @@ func (r *Run) groupUse() (figure, bool) {
 			Parts: []chart.Part{p}, Lines: []chart.Part{mean}})}, true
 }
 
-// sortedPoints is in how many steps sorted latencies are drawn.
+// sortedPoints is the number of points of a curve of sorted latencies.
 const sortedPoints = 400
 
-// sortedLatencies draw latencies in the order of their length.
+// sortedLatencies draws the latencies in ascending order.
 func sortedLatencies(g group, things string) figure {
 	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360},
 		X: chart.Axis{Label: "Share of " + things + ", fastest first", Unit: chart.Fractions, Max: 1},

@@ -12,7 +12,7 @@ import (
 	"farflash/result"
 )
 
-// clusterResult is of a cluster that links bound, with gets and a failure.
+// clusterResult is the result of a cluster limited by its links, with gets and a failure.
 func clusterResult() *result.Result {
 	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
 	for _, op := range []string{"put", "get"} {
@@ -39,15 +39,15 @@ func clusterResult() *result.Result {
 	return r
 }
 
-// TestClusterLosses: the time that is lost is that of what bounds the cluster, part by part, in the terminal and on
-// the page; and so is what was lost and done again.
+// TestClusterLosses verifies that the lost time is that of the limiting resource, by cause, on the terminal and on the
+// page, and that both show losses and repeats.
 func TestClusterLosses(t *testing.T) {
 	r := Run{Result: clusterResult(), Label: "a"}
 	var b strings.Builder
 	if err := r.cluster(&b, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	said := strings.Join(strings.Fields(b.String()), " ") // wherever lines end
+	said := strings.Join(strings.Fields(b.String()), " ") // ignores line breaks
 	for _, want := range []string{"gateways' links lost", "40.0 %", "control messages 10.0 %, waiting 30.0 %",
 		"x1.25", "standard deviation 10.0 %", "put", "get", "retried", "degraded", "9",
 		"of 10 lost; the last one at 20.0 ms"} {

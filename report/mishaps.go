@@ -6,7 +6,7 @@ import (
 	"farflash/internal/term"
 )
 
-// mishap is something that an object cluster has lost, or done again.
+// mishap is a count of an object cluster's losses or repeats.
 type mishap struct{ metric, label, what string }
 
 // mishaps are shown where they were counted.
@@ -19,8 +19,8 @@ var mishaps = []mishap{
 	{"cluster.get.unavailable", "unavailable", "reads of chunks with too many pieces missing"},
 }
 
-// repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile
-// need not be made again.
+// repair describes the state of the pieces that failures lost. Pieces of chunks that were overwritten since need no
+// rebuild.
 func (r *Run) repair() (text string, ok bool) {
 	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
 		return "", false
@@ -32,7 +32,7 @@ func (r *Run) repair() (text string, ok bool) {
 	return text, true
 }
 
-// mishapRows print them.
+// mishapRows prints the counts.
 func (r *Run) mishapRows(t *term.Table, style term.Style) {
 	for _, x := range mishaps {
 		if v, ok := r.value(x.metric); ok && v > 0 {
@@ -44,7 +44,7 @@ func (r *Run) mishapRows(t *term.Table, style term.Style) {
 	}
 }
 
-// mishapTable is the same for a page; nil if there were none.
+// mishapTable returns the counts as a table for a page; nil if there are none.
 func mishapTable(r *Run) *table {
 	t := &table{Caption: "Losses and repeats", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
 	for _, x := range mishaps {

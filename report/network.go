@@ -20,7 +20,7 @@ var networkNames = []string{"fabric.goodput", "fabric.utilisation.max", "fabric.
 	"fabric.cnp.count", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.deadlocks",
 	"fabric.packet_hops"}
 
-// happened are the networkNames that are not 0 in all runs, and those of which 0 is good to know.
+// happened returns the networkNames that are not 0 in all runs, and those whose zero is informative.
 func happened(runs []Run) []string {
 	return slices.DeleteFunc(slices.Clone(networkNames), func(name string) bool {
 		return name != "fabric.pause.count" && name != "fabric.drops" &&
@@ -28,7 +28,7 @@ func happened(runs []Run) []string {
 	})
 }
 
-// networkDraws tells whether a series or matrix of networks has a place of its own in the page.
+// networkDraws reports whether the network's section draws a series or matrix.
 func networkDraws(name string) bool {
 	if group, rest, _ := strings.Cut(name, "."); strings.HasPrefix(group, "flow[") && rest == "rate" {
 		return true
@@ -39,7 +39,8 @@ func networkDraws(name string) bool {
 		"flow.slowdown"}, name)
 }
 
-// port is what one direction of a link did after the warm-up, a row of fabric.link.totals. What is not known is NaN.
+// port holds the counters of one direction of a link after the warm-up, a row of fabric.link.totals. Unknown values are
+// NaN.
 type port struct {
 	name                                                             string
 	utilisation, pauses, pausedUS, longestUS, marks, drops, maxQueue float64
@@ -70,7 +71,7 @@ func (r *Run) ports() []port {
 	return out
 }
 
-// foremost returns the n ports of which a figure is greatest, without those of which it is nothing.
+// foremost returns the n ports with the greatest values of a figure, without zeros.
 func foremost(ports []port, n int, of func(port) float64) []port {
 	list := slices.DeleteFunc(slices.Clone(ports), func(p port) bool { return !(of(p) > 0) })
 	slices.SortStableFunc(list, func(a, b port) int { return cmp.Compare(of(b), of(a)) })
@@ -81,7 +82,7 @@ func (p port) byUse() float64   { return p.utilisation }
 func (p port) byPause() float64 { return p.pausedUS }
 func (p port) byQueue() float64 { return p.maxQueue }
 
-// deepest returns the port that had the largest queue. Only switches count, so that the metric says which.
+// deepest returns the port whose queue is fabric.queue.max, which covers switches only.
 func (r *Run) deepest(ports []port) string {
 	v, _ := r.value("fabric.queue.max")
 	for _, p := range ports {
@@ -92,7 +93,7 @@ func (r *Run) deepest(ports []port) string {
 	return ""
 }
 
-// measured is the time that metrics are about.
+// measured returns the measured time.
 func (r *Run) measured() float64 { return r.Result.SimulatedS - r.Result.WarmUp.UntilS }
 
 // portColumns are the columns of tables of ports.
@@ -109,7 +110,7 @@ var portColumns = []struct {
 	{"largest queue", "B", port.byQueue},
 }
 
-// written returns a figure of a port; a zero needs no unit.
+// written formats a figure of a port; a zero needs no unit.
 func (p port) written(column int) string {
 	c := portColumns[column]
 	if v := c.of(p); v != 0 {
@@ -118,7 +119,7 @@ func (p port) written(column int) string {
 	return "0"
 }
 
-// columnsOf returns the indices of portColumns in which one of the ports has something.
+// columnsOf returns the indices of portColumns in which some port has a positive value.
 func columnsOf(ports []port) []int {
 	var out []int
 	for i, c := range portColumns {
@@ -132,7 +133,7 @@ func columnsOf(ports []port) []int {
 // bucket is a row of flow.slowdown.
 type bucket struct {
 	label                             string  // "up to 1MiB"
-	size                              float64 // of the largest flows, 0 if the label does not say
+	size                              float64 // of the largest flows; 0 if the label has none
 	flows, mean, p50, p95, p99, worst float64
 }
 
@@ -164,7 +165,7 @@ func (r *Run) buckets() []bucket {
 	return out
 }
 
-// spaced puts a space between a number and its unit.
+// spaced inserts a space between a number and its unit.
 func spaced(s string) string {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r >= 'A' && r <= 'Z' }); i > 0 && s[i-1] != ' ' {
 		return s[:i] + " " + s[i:]
@@ -172,7 +173,7 @@ func spaced(s string) string {
 	return s
 }
 
-// lost says why packets were dropped, as the run's warnings have it.
+// lost returns the reasons for dropped packets, from the run's warnings.
 func (r *Run) lost() string {
 	var why []string
 	for _, w := range r.Result.Warnings {
@@ -189,7 +190,7 @@ func (r *Run) lost() string {
 	return strings.Join(why, ", ")
 }
 
-// networkTiles are the headline figures of a network.
+// networkTiles returns the headline figures of a network.
 func (r *Run) networkTiles() []tile {
 	var list []tile
 	add := func(name, metric, detail string) {
@@ -217,7 +218,7 @@ func (r *Run) networkTiles() []tile {
 	return list
 }
 
-// flowTable is the table of one run's flows.
+// flowTable returns the table of one run's flows.
 func flowTable(r *Run) *table {
 	if _, ok := r.value("flow.count"); !ok {
 		return nil
@@ -242,7 +243,7 @@ func flowTable(r *Run) *table {
 	return t
 }
 
-// bucketTable is slowdowns by size.
+// bucketTable returns slowdowns by size.
 func bucketTable(r *Run) *table {
 	list := r.buckets()
 	if len(list) == 0 {
@@ -261,7 +262,7 @@ func bucketTable(r *Run) *table {
 	return t
 }
 
-// slowdown writes a slowdown: three digits tell as much as there is.
+// slowdown formats a slowdown to three digits, its useful precision.
 func slowdown(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -271,7 +272,7 @@ func slowdown(v float64) string {
 
 const flowTime = "flow completion time"
 
-// flowTimes are the completion times of the runs' flows.
+// flowTimes returns the completion times of the runs' flows.
 func flowTimes(runs []Run) group {
 	var g group
 	for i := range runs {
@@ -301,8 +302,8 @@ func flowFigures(runs []Run) []figure {
 	return out
 }
 
-// slowdownFigures draws slowdown against size: all quantiles of one run together, or those of several runs next to
-// each other.
+// slowdownFigures draws slowdown against size: all quantiles of a single run together, or those of several runs side by
+// side.
 func slowdownFigures(runs []Run) []figure {
 	quantiles := []struct {
 		name string
@@ -388,7 +389,7 @@ func networkOverTime(runs []Run) []figure {
 	if len(runs) > 1 {
 		return out
 	}
-	var rates []chart.Series // not drawn if nothing changes them
+	var rates []chart.Series // not drawn if they are constant
 	for i := range chart.Styles {
 		if name := fmt.Sprintf("flow[%d].rate", i); hasSeries(&runs[0], name) {
 			rates = append(rates, middles(curve{&runs[0], "queue pair " + strconv.Itoa(i), i, name}))
@@ -405,7 +406,7 @@ func networkOverTime(runs []Run) []figure {
 	return out
 }
 
-// span returns the least and largest number of curves.
+// span returns the least and largest value of the curves.
 func span(series []chart.Series) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, s := range series {
@@ -430,10 +431,10 @@ func networkFigures(runs []Run) []figure {
 	return append(out, hostFigure(r)...)
 }
 
-// mostMoving is how many values over time a page holds; each takes two bytes.
+// mostMoving bounds the values over time in a page; each takes two bytes.
 const mostMoving = 1_200_000
 
-// linkMeasures are what links are coloured by, in the order of port figures that whole returns.
+// linkMeasures are the measures that colour links, in the order of the port figures that whole returns.
 var linkMeasures = []struct {
 	matrix string
 	of     chart.NetworkMeasure
@@ -474,8 +475,8 @@ func topologies(runs []Run) []figure {
 	return out
 }
 
-// topology puts the network into a picture. What its values over time take is taken from room; without enough of it
-// there are none.
+// topology returns the picture of the network. The space of its values over time is subtracted from room; if that is
+// too small, they are omitted.
 func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 	c := chart.NetworkChart{Frame: chart.Frame{Title: "the network, its links coloured by utilisation", Width: 1310}}
 	layout, ok := r.matrix("fabric.layout", 3)
@@ -503,8 +504,7 @@ func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 	return c, len(c.Links) > 0
 }
 
-// slices returns the ends of the slices of time of which the links' figures are known, none if there is no room for
-// them.
+// slices returns the ends of the time slices of the links' figures, none if they do not fit into room.
 func (r *Run) slices(ports, room int) (times []float64, used int) {
 	m, ok := r.matrix(linkMeasures[0].matrix, 1)
 	if !ok || ports*len(m.Cols)*len(linkMeasures) > room {
@@ -520,8 +520,8 @@ func (r *Run) slices(ports, room int) (times []float64, used int) {
 	return times, ports * len(m.Cols) * len(linkMeasures)
 }
 
-// links joins the ports at both ends of each link. Where several links are between the same two nodes, the first port
-// of one node belongs to the first of the other.
+// links joins the ports at both ends of each link. Where several links join the same two nodes, the first port of one
+// node belongs to the first of the other.
 func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.NetworkLink {
 	var over [3]map[string][]int // rows of the matrices by port
 	var m [3]result.Matrix
@@ -568,7 +568,7 @@ func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.Net
 	return out
 }
 
-// endsOf cuts the name of a port, "tor0->leaf1", at an arrow between two nodes.
+// endsOf splits the name of a port, "tor0->leaf1", at an arrow between two nodes.
 func endsOf(name string, index map[string]int) (a, b int, ok bool) {
 	const arrow = "->"
 	for at := 0; ; at += len(arrow) {
@@ -592,7 +592,7 @@ func portTables(r *Run) []figure {
 	for _, t := range []struct {
 		caption string
 		of      func(port) float64
-		leave   []string // columns, for want of room
+		leave   []string // columns omitted to save space
 	}{{"Busiest ports", port.byUse, []string{"pauses", "longest pause"}},
 		{"Most paused ports", port.byPause, []string{"ECN marks", "drops"}}} {
 		list := foremost(all, 10, t.of)
@@ -617,7 +617,7 @@ func portTables(r *Run) []figure {
 	return out
 }
 
-// depthFigure draws how deep the queues of the deepest ports were.
+// depthFigure draws the queue depths of the deepest ports.
 func depthFigure(r *Run) []figure {
 	m, ok := r.matrix("fabric.queue.histogram", 1)
 	if !ok || len(m.Cols) == 0 {
@@ -636,7 +636,7 @@ func depthFigure(r *Run) []figure {
 		counts := m.V[row[p.name]]
 		sum := total(counts)
 		if !(total(counts[1:]) > 0) {
-			continue // nobody saw it anything but empty
+			continue // every sample was empty
 		}
 		share := make([]float64, len(counts))
 		for k, n := range counts {
@@ -674,20 +674,20 @@ func depthFigure(r *Run) []figure {
 		})}}
 }
 
-// Up to so many hosts that received something have a bar each; more have a cell each, so many a line.
+// Up to mostBars hosts that received data have a bar each; more have a cell each, perLine cells to a line.
 const (
 	mostBars = 20
 	perLine  = 64
 )
 
-// hostFigure draws what each host received.
+// hostFigure draws the goodput of each host.
 func hostFigure(r *Run) []figure {
 	m, ok := r.matrix("fabric.host.goodput", 1)
 	if !ok {
 		return nil
 	}
 	v := make([]float64, len(m.Rows))
-	var names []string // of hosts that received something
+	var names []string // of hosts that received data
 	var some []float64
 	for i := range v {
 		v[i] = m.V[i][0]

@@ -16,11 +16,11 @@ import (
 	"farflash/result"
 )
 
-// toyNet is the result of a network of leaves over racks, with figures that a formula gives. It exists to test what
-// reports draw.
+// toyNet is the result of a network of leaves over racks, with figures from a formula, for testing the drawings of
+// reports.
 type toyNet struct {
 	name                 string
-	racks, leaves, hosts int // hosts of a rack
+	racks, leaves, hosts int // hosts per rack
 	slices               int
 	pauses               bool
 }
@@ -215,11 +215,11 @@ func TestNetworkHTMLSeveral(t *testing.T) {
 	if strings.Contains(html, "<td class=\"text\">fabric.nacks</td><td>0") {
 		t.Error("what happened in no run is compared")
 	}
-	// A drive beside a network shows what each has.
+	// A drive compared with a network shows the figures of each.
 	sound(t, page1(t, toyA.run(1), netA.run()))
 }
 
-// TestNetworkSize holds that a thousand hosts fit.
+// TestNetworkSize verifies that a network of a thousand hosts fits.
 func TestNetworkSize(t *testing.T) {
 	big := toyNet{"big", 32, 8, 32, 64, true}.run()
 	html := page1(t, big)
@@ -236,7 +236,7 @@ func TestNetworkSize(t *testing.T) {
 	}
 }
 
-// TestNetworkParts shows results in which something is missing or is no number.
+// TestNetworkParts shows results with missing or non-numeric values.
 func TestNetworkParts(t *testing.T) {
 	show := func(name string, r Run) string {
 		t.Helper()
@@ -315,7 +315,7 @@ func TestNetworkEscapes(t *testing.T) {
 	}
 }
 
-// TestLinks holds which ports make a link.
+// TestLinks verifies which ports form a link.
 func TestLinks(t *testing.T) {
 	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
 	index := map[string]int{"a": 0, "b": 1, "a->b": 2}

@@ -9,13 +9,13 @@ import (
 	"farflash/internal/term"
 )
 
-// network prints what flows and their network did.
+// network prints the results of flows and their network.
 func (r *Run) network(b *strings.Builder, style term.Style) error {
 	if err := r.flowText(b, style); err != nil {
 		return err
 	}
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
-	// What did not happen takes no line.
+	// Zero counts have no line.
 	row := func(label, metric, value, detail string) {
 		if v, ok := r.value(metric); ok && v != 0 {
 			t.Row(label, value, style.Dim(detail))
@@ -70,7 +70,7 @@ func (r *Run) network(b *strings.Builder, style term.Style) error {
 	return r.portText(b, style, ports)
 }
 
-// joined puts a comma between what is not empty.
+// joined joins the non-empty parts with commas.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
@@ -127,14 +127,14 @@ func (r *Run) flowText(b *strings.Builder, style term.Style) error {
 	return nil
 }
 
-// mostBuckets is how many sizes of flows the text shows.
+// mostBuckets bounds the sizes of flows in the text.
 const mostBuckets = 10
 
-// bucketText prints slowdowns by size, of the sizes with most flows if there are many.
+// bucketText prints slowdowns by size, for many sizes only those with most flows.
 func (r *Run) bucketText(b *strings.Builder, style term.Style) error {
 	list := r.buckets()
 	if len(list) < 2 {
-		return nil // the slowdown of all says it
+		return nil // the overall slowdown suffices
 	}
 	shown := make([]int, len(list))
 	for i := range shown {
@@ -164,7 +164,7 @@ func (r *Run) bucketText(b *strings.Builder, style term.Style) error {
 	return nil
 }
 
-// mostPorts is how many of the busiest and of the most paused ports the text shows.
+// mostPorts bounds the busiest and the most paused ports in the text.
 const mostPorts = 4
 
 func (r *Run) portText(b *strings.Builder, style term.Style, ports []port) error {

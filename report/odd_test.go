@@ -19,8 +19,8 @@ import (
 	"farflash/study"
 )
 
-// odd makes a result of any of the vocabulary's names in any order, with values that no run has: a file that others
-// have written, or a later version.
+// odd returns a result with any of the vocabulary's names in any order and with impossible values, like a file from
+// another program or a later version.
 func odd(seed uint64) *result.Result {
 	g := rand.New(rand.NewPCG(seed, 1))
 	v := trial.Vocabulary()
@@ -38,7 +38,7 @@ func odd(seed uint64) *result.Result {
 		}
 		return value()
 	}
-	keep := g.IntN(4) // of four
+	keep := g.IntN(4) // out of four
 	for _, d := range v.Metrics.All() {
 		if g.IntN(4) <= keep {
 			r.Metrics = append(r.Metrics, result.Metric{Name: d.Name, Value: value(), Unit: d.Unit, Help: d.Help})
@@ -109,8 +109,8 @@ func odd(seed uint64) *result.Result {
 	return r
 }
 
-// TestOdd: whatever a result holds that can be read, pages and tables of it are drawn, of one run and of several, and
-// nothing breaks.
+// TestOdd verifies that any readable result can be shown in pages and tables, of one run and of several, without a
+// failure.
 func TestOdd(t *testing.T) {
 	n := uint64(30)
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -140,7 +140,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// survived makes an error of a panic.
+// survived converts a panic to an error.
 func survived(draw func() error) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -150,7 +150,7 @@ func survived(draw func() error) (err error) {
 	return draw()
 }
 
-// TestOddStudies: the same of what folders of studies hold.
+// TestOddStudies verifies the same for the contents of study directories.
 func TestOddStudies(t *testing.T) {
 	for seed := range uint64(40) {
 		g := rand.New(rand.NewPCG(seed, 2))

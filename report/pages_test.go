@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// views are how pages are looked at: on a telephone, on a screen, there with dark colours too, and on paper (A4 with
-// margins of 14 mm).
+// views are the ways in which pages are viewed: on a telephone, on a screen, there with dark colours too, and on paper
+// (A4 with margins of 14 mm).
 var views = []struct {
 	name          string
 	width, height int
@@ -25,19 +25,19 @@ var views = []struct {
 
 func asItIs(page string) string { return page }
 
-// inDark makes a page as a browser shows it whose user prefers dark colours.
+// inDark returns a page as a browser shows it to a user who prefers dark colours.
 func inDark(page string) string {
 	return strings.ReplaceAll(page, "@media (prefers-color-scheme:dark)", "@media all")
 }
 
-// onPaper makes a page as it is when it is printed: a browser without a printer shows that only where it is asked to.
+// onPaper returns a page in its printed form, which a browser without a printer would show only on request.
 func onPaper(page string) string {
 	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech", "@media (max-width",
 		"@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
 }
 
-// audit is what a page is asked in a browser: whether anything is wider than the window, and whether texts of charts
-// are cut or lie on each other.
+// audit checks a page in a browser: whether any element is wider than the window, and whether texts of charts are
+// clipped or overlap.
 const audit = `
 function audit(view, d) {
   var out = [], width = d.documentElement.clientWidth;
@@ -74,9 +74,9 @@ addEventListener("load", function () {
   document.getElementById("found").textContent = JSON.stringify(out);
 });`
 
-// TestPages holds in a browser that no page is wider than its window, that no text is cut, and that what goes on to
-// the right says so. FARFLASH_BROWSER names the browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a
-// folder for a picture of each, with its views side by side.
+// TestPages verifies in a browser that no page is wider than its window, that no text is clipped, and that elements
+// which scroll to the right indicate it. FARFLASH_BROWSER names the browser, FARFLASH_PAGES a pattern of further pages,
+// FARFLASH_SHOTS a directory for a picture of each, with its views side by side.
 func TestPages(t *testing.T) {
 	browser := os.Getenv("FARFLASH_BROWSER")
 	if browser == "" {
@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// frames is a page that shows another one in all views, each at its width, from left to right.
+// frames returns a page that shows another one in all views, each at its width, from left to right.
 func frames(page string) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><body style="margin:0;display:flex;align-items:start">`)
@@ -123,7 +123,7 @@ func frames(page string) string {
 
 var answer = regexp.MustCompile(`<pre id="found" hidden="">([^<]*)</pre>`)
 
-// look asks the browser about a page, and takes a picture of it in all views if there is a folder for such.
+// look audits a page in the browser, and takes a picture of it in all views if a directory for pictures is given.
 func look(t *testing.T, browser, name, page string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -146,7 +146,7 @@ func look(t *testing.T, browser, name, page string) []string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	// #nosec G204 -- the browser that who runs the test names
+	// #nosec G204 -- the browser is named by the user who runs the test
 	out, err := exec.CommandContext(ctx, browser, append(args, "file://"+file)...).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", browser, err)

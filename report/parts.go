@@ -13,26 +13,26 @@ import (
 	"farflash/report/chart"
 )
 
-// partsOf is a division of what was measured: tenants, workloads and so on.
+// partsOf is a division of the measurements: by tenant, workload and so on.
 type partsOf struct {
 	scope, title string
 	parts        []partOf
 	left         int // parts that are not shown
 }
 
-// partOf is one of them.
+// partOf is one part of a division.
 type partOf struct {
 	prefix, name string // "tenant[2].", "web"
 	ops          []string
 }
 
-// divisions are the scopes that are shown, and their titles.
+// divisions lists the scopes that are shown, and their titles.
 var divisions = []struct{ scope, title string }{{"tenant", "tenant"}, {"workload", "workload"}, {"job", "job"},
 	{"initiator", "initiator"}, {"volume", "volume"}, {"namespace", "namespace"}}
 
-// divided finds what was measured of each part, of at most so many parts of a division: those with most requests.
-// Workloads are left out where they are the tenants, and a division of which each part alone has its kind of
-// requests, as its figures are the run's.
+// divided returns the measurements of each part, for at most most parts of a division: those with most requests. It
+// omits workloads that equal the tenants, and divisions in which each kind of request belongs to a single part, because
+// its figures are the run's.
 func (r *Run) divided(most int) (out []partsOf) {
 	number := map[string][]int{}
 	for _, m := range r.Result.Metrics {
@@ -89,14 +89,14 @@ func shared(parts []partOf) bool {
 	return false
 }
 
-// What a terminal's table of parts has room for.
+// Limits of a terminal's table of parts.
 const (
 	mostPartRows = 8
 	partName     = 22 // characters
 )
 
-// partText prints what was measured of each tenant, workload and so on. Initiators are left to the page: they are
-// many, and alike.
+// partText prints the measurements of each tenant, workload and so on. Initiators appear only on the page, because they
+// are many and alike.
 func (r *Run) partText(b *strings.Builder, style term.Style) error {
 	for _, x := range r.divided(mostPartRows) {
 		if x.scope == "initiator" {
@@ -140,7 +140,7 @@ func (r *Run) partText(b *strings.Builder, style term.Style) error {
 	return nil
 }
 
-// fairness says how evenly tenants share; "" of items of a workload that are no tenants, and did not run alone.
+// fairness describes the fairness among tenants; "" for workload items that are not tenants and did not run alone.
 func (r *Run) fairness() string {
 	_, named := r.value("tenant[0].all.count")
 	if _, alone := r.value("fairness.slowdown"); !named && !alone {
@@ -151,7 +151,7 @@ func (r *Run) fairness() string {
 		some(r.bare("fairness.slowdown"), "%s of slowdown (least over greatest)"))
 }
 
-// bare is a share as a number from 0 to 1.
+// bare formats a share as a number from 0 to 1.
 func (r *Run) bare(name string) string {
 	v, ok := r.value(name)
 	if !ok {
@@ -160,7 +160,7 @@ func (r *Run) bare(name string) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// short cuts a name to so many characters.
+// short truncates a name to most characters.
 func short(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
@@ -169,10 +169,10 @@ func short(name string, most int) string {
 	return string(list[:most/2]) + "…" + string(list[len(list)-(most-most/2-1):])
 }
 
-// mostPagedParts is how many parts of a division a page shows.
+// mostPagedParts bounds the parts of a division on a page.
 const mostPagedParts = 32
 
-// partFigures shows what was measured of each tenant, workload and so on.
+// partFigures shows the measurements of each tenant, workload and so on.
 func partFigures(runs []Run) (out []figure) {
 	if len(runs) > 1 {
 		return partsSideBySide(runs)
@@ -265,7 +265,7 @@ func joinedSentences(a, b string) string {
 	return a + " " + b
 }
 
-// partsSideBySide sets the parts of several runs that have the same name in columns.
+// partsSideBySide shows the parts of several runs that share a name in columns.
 func partsSideBySide(runs []Run) (out []figure) {
 	for _, x := range runs[0].divided(mostPartRows) {
 		var names []string
@@ -288,7 +288,7 @@ func partsSideBySide(runs []Run) (out []figure) {
 	return out
 }
 
-// flowGroups are the groups of a network's flows that have ended, at most so many, and how many more there are.
+// flowGroups returns up to most of the groups of a network's completed flows, and the number of the remaining ones.
 func (r *Run) flowGroups(most int) (list []partOf, left int) {
 	for i := 0; ; i++ {
 		p := partOf{prefix: fmt.Sprintf("flows[%d].", i), name: r.Result.PartName("flows", i)}
@@ -304,7 +304,7 @@ func (r *Run) flowGroups(most int) (list []partOf, left int) {
 	}
 }
 
-// flowGroupTable is what each group of flows took.
+// flowGroupTable returns the completion times of each group of flows.
 func flowGroupTable(r *Run) *table {
 	list, _ := r.flowGroups(mostPagedParts)
 	if len(list) == 0 {

@@ -18,8 +18,8 @@ import (
 //go:embed page/plan.tmpl
 var planTemplate string
 
-// WritePlan writes a self-contained page about a plan: what it costs and of what, which drive holds and wears what,
-// cost against balance, and what prices do to it. Command is what made it; it may be empty.
+// WritePlan writes a self-contained page about a plan: its cost by item, the load and wear of each drive, cost against
+// balance, and the sensitivity to prices. command is the command that produced it; it may be empty.
 func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	a := o.Assessment
@@ -85,7 +85,7 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	return t.Execute(w, p)
 }
 
-// costNote says what failures are.
+// costNote explains the cost of failures.
 func costNote(o *drives.Outcome) string {
 	if o.Calendar != nil {
 		return "Failures are expected values: drives x AFR x years. A replacement costs its price once the warranty " +
@@ -95,7 +95,7 @@ func costNote(o *drives.Outcome) string {
 		"TCO."
 }
 
-// calendarSection is the money by years, and what is bought when.
+// calendarSection returns the money by years, and the purchases.
 func calendarSection(o *drives.Outcome) section {
 	s := section{ID: "calendar", Title: "Calendar", Intro: "What is paid in each year of the plan."}
 	var years []string
@@ -137,7 +137,7 @@ func calendarSection(o *drives.Outcome) section {
 	return s
 }
 
-// waterfall draws the cost's addends, each from where the one above ends.
+// waterfall draws the cost's summands, each starting where the previous one ends.
 func waterfall(o *drives.Outcome) template.HTML {
 	c := chart.BarChart{Frame: chart.Frame{Title: "Cost by item"},
 		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Total: true}
@@ -151,7 +151,7 @@ func waterfall(o *drives.Outcome) template.HTML {
 		}
 		if s.Money > 0 {
 			add(s.Name, sum, s.Money)
-		} else if s.Money < 0 { // taken off what is there
+		} else if s.Money < 0 { // subtracted from the sum so far
 			add(s.Name, sum+s.Money, -s.Money)
 		}
 		sum += s.Money
@@ -165,7 +165,7 @@ func waterfall(o *drives.Outcome) template.HTML {
 	return bothBars(c)
 }
 
-// mostPlanBars is how many drives have a bar of their own.
+// mostPlanBars bounds the drives with bars of their own.
 const mostPlanBars = 24
 
 func wearFigures(o *drives.Outcome) []figure {
@@ -188,7 +188,7 @@ func wearFigures(o *drives.Outcome) []figure {
 							{Name: "IOPS", Style: 2, V: iops}}})
 			})}}
 	}
-	// Sorted, because nobody reads a thousand bars.
+	// Sorted, because a thousand bars are unreadable.
 	var out []chart.Series
 	for i, x := range []struct {
 		name string
@@ -243,7 +243,7 @@ func moveRows(o *drives.Outcome) *table {
 	return t
 }
 
-// assumptionRows are every figure that the answer rests on.
+// assumptionRows lists every figure that the result depends on.
 func assumptionRows(o *drives.Outcome) *table {
 	t := &table{Head: []heading{{"Of", true}, {"What", true}, {"Value", true}, {"Source", true}}}
 	for _, x := range o.Plan.Assumptions() {
@@ -313,7 +313,7 @@ func frontierFigure(o *drives.Outcome) []figure {
 		})}}
 }
 
-// moneyUnit names what a plan is judged by: see drives.Outcome.Objective.
+// moneyUnit names the objective of a plan: see drives.Outcome.Objective.
 func moneyUnit(o *drives.Outcome) string {
 	if o.Calendar != nil || !(o.Data > 0) {
 		return "TCO"
@@ -321,7 +321,7 @@ func moneyUnit(o *drives.Outcome) string {
 	return "Cost per GB written"
 }
 
-// merged puts points that lie on each other under one name, for one would hide the other.
+// merged combines coincident points under one name, because one would hide the other.
 func merged(series []chart.Series) []chart.Series {
 	var out []chart.Series
 	for _, s := range series {
@@ -346,7 +346,7 @@ func merged(series []chart.Series) []chart.Series {
 	return out
 }
 
-// near reports whether two numbers cannot be told apart in a chart.
+// near reports whether two numbers are indistinguishable in a chart.
 func near(a, b float64) bool { return math.Abs(a-b) <= 0.004*math.Max(math.Abs(a), math.Abs(b)) }
 
 func frontierRows(o *drives.Outcome) *table {
@@ -361,9 +361,9 @@ func frontierRows(o *drives.Outcome) *table {
 	return t
 }
 
-// tornado draws what each input does when all is planned again, the most first.
+// tornado draws the effect of each input when the plan is computed again, largest first.
 func tornado(o *drives.Outcome) []figure {
-	if len(o.Effects) == 0 || o.Objective() == 0 { // of nothing there are no parts
+	if len(o.Effects) == 0 || o.Objective() == 0 { // shares of zero are undefined
 		return nil
 	}
 	rows, note := effectRows(o)
@@ -372,7 +372,7 @@ func tornado(o *drives.Outcome) []figure {
 	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
 }
 
-// effectRows are what each input does, as shares of what the plan comes to, and what is said of inputs with which no
+// effectRows returns the effect of each input, as shares of the plan's objective, and a note on inputs with which no
 // plan is possible.
 func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
 	base := o.Objective()
@@ -387,7 +387,7 @@ func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
 			note += fmt.Sprintf("%s at %s: no plan is possible. ", e.Name, e.High)
 		}
 		low, high := e.AtLow/base, e.AtHigh/base
-		// What is not possible has no side.
+		// An impossible plan has no bar.
 		least, most := min(low, high), max(low, high)
 		if least == 0 {
 			least, most = min(1, most), max(1, most)
@@ -407,7 +407,7 @@ func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
 	return rows, note
 }
 
-// heldAt is what the present placement costs.
+// heldAt returns the cost of the present placement.
 func heldAt(cost float64) string {
 	if cost == 0 {
 		return "would not fit"

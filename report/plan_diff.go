@@ -10,7 +10,7 @@ import (
 	"farflash/planner/drives"
 )
 
-// WritePlanDifference prints what is different in a second plan.
+// WritePlanDifference prints the differences of a second plan.
 func WritePlanDifference(w io.Writer, d *drives.Difference, style term.Style) error {
 	fmt.Fprintf(w, "%s compared with %s, objective %s\n", style.Bold(d.Before), style.Bold(d.After), d.Objective)
 	if len(d.Inputs) > 0 {
@@ -71,7 +71,7 @@ func WritePlanDifference(w io.Writer, d *drives.Difference, style term.Style) er
 	return t.Write(w, style)
 }
 
-// dash stands for what there is not.
+// dash replaces an empty text.
 func dash(s string) string {
 	if s == "" {
 		return "-"
@@ -79,8 +79,8 @@ func dash(s string) string {
 	return s
 }
 
-// changeText is by what share a figure changes, up or down; the figure may be below 0, as money is that used drives
-// bring.
+// changeText returns the relative change of a figure, up or down; the figure may be negative, such as the proceeds of
+// used drives.
 func changeText(a, b float64) string {
 	switch {
 	case a == b:

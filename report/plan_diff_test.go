@@ -10,7 +10,8 @@ import (
 	"farflash/planner/drives"
 )
 
-// TestPlanChanges: by what share a figure changes, also one below 0, as what used drives bring is.
+// TestPlanChanges verifies the relative changes of figures, including negative ones, such as the proceeds of used
+// drives.
 func TestPlanChanges(t *testing.T) {
 	for _, c := range []struct {
 		a, b float64
@@ -27,7 +28,7 @@ func TestPlanChanges(t *testing.T) {
 	}
 }
 
-// TestPlanDifference holds the words of what is different between two plans.
+// TestPlanDifference verifies the text of the differences between two plans.
 func TestPlanDifference(t *testing.T) {
 	d := &drives.Difference{Before: "a", After: "b", Objective: "calendar",
 		Inputs: []drives.InputDifference{{Name: "horizon", Before: "5y", After: "3y"},
@@ -89,7 +90,7 @@ drives in use          0        3       new
 	}
 }
 
-// TestPlanExplanation holds what is said of a workload's place: the head, the money's unit, and each drive's row.
+// TestPlanExplanation verifies the explanation of a workload's place: the head, the money's unit, and each drive's row.
 func TestPlanExplanation(t *testing.T) {
 	at := func(drive string, cost float64) drives.Choice {
 		return drives.Choice{Drive: drive, CostPerGB: cost, WAF: 1.234, Lifetime: 365}

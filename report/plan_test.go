@@ -26,7 +26,7 @@ func planned(t *testing.T, text string, jobs []tco.Workload) *drives.Outcome {
 	return o
 }
 
-// TestPlan holds what a plan's page shows, of a small plan and of one with too many drives for a bar each.
+// TestPlan verifies the page of a small plan and of one with too many drives for a bar each.
 func TestPlan(t *testing.T) {
 	many := make([]tco.Workload, 60)
 	for j := range many {
@@ -74,8 +74,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfNothing: a plan that costs nothing has no next best in per cent, and no input that changes its cost by a
-// factor.
+// TestPlanOfNothing verifies that a plan of zero cost has no next best in per cent, and no input that changes its cost
+// by a factor.
 func TestPlanOfNothing(t *testing.T) {
 	o := planned(t, "algorithm: optimal\nobjective: calendar\nhorizon: 5y\ncosts: {electricity: $0, replacing: "+
 		"$0}\ndrives: [{model: Intel DC P3700 1.6TB, count: 3, owned: true, price: $100, afr: 0%}]\n"+

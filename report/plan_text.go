@@ -15,7 +15,7 @@ import (
 
 func gigabytes(v float64) string { return term.Size(v * 1e9) }
 
-// daysText writes days.
+// daysText formats days.
 func daysText(days float64) string {
 	switch {
 	case math.IsInf(days, 1):
@@ -26,7 +26,7 @@ func daysText(days float64) string {
 	return term.Significant(days, 3) + " d"
 }
 
-// some names are many.
+// names lists names, abbreviated if there are many.
 func names(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
@@ -34,13 +34,13 @@ func names(list []string, most int) string {
 	return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
 }
 
-// mostDrives and mostMoves are how many drives and moves are listed.
+// mostDrives and mostMoves bound the listed drives and moves.
 const (
 	mostDrives = 40
 	mostMoves  = 12
 )
 
-// WritePlanText prints what comes of a plan.
+// WritePlanText prints the result of a plan.
 func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	a := o.Assessment
 	fmt.Fprintf(w, "%s\n\n",
@@ -117,18 +117,18 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	return nil
 }
 
-// judgedBy says how was placed, and for what.
+// judgedBy names the placement algorithm and its objective.
 func judgedBy(o *drives.Outcome) string {
 	switch {
 	case o.Calendar != nil:
 		return fmt.Sprintf("%v, for the lowest TCO until day %.0f", o.Plan.Algorithm, float64(o.Plan.Horizon))
-	case !(o.Data > 0): // a gigabyte has no price
+	case !(o.Data > 0): // no cost per gigabyte
 		return fmt.Sprintf("%v, for the lowest TCO", o.Plan.Algorithm)
 	}
 	return fmt.Sprintf("%v, for the lowest cost per GB written", o.Plan.Algorithm)
 }
 
-// until says what ends a drive's service, and how often it is replaced until then.
+// until describes the end of a drive's service, and its replacements until then.
 func until(d *drives.DriveRow) string {
 	switch n := len(d.Replaced); n {
 	case 0:
@@ -140,7 +140,7 @@ func until(d *drives.DriveRow) string {
 	}
 }
 
-// calendarItems are those that anything is paid for.
+// calendarItems lists the items with payments.
 func calendarItems(b *calendar.Book) (list []calendar.Item) {
 	for _, item := range calendar.Items() {
 		if b.Money[item] != 0 {
@@ -150,7 +150,7 @@ func calendarItems(b *calendar.Book) (list []calendar.Item) {
 	return list
 }
 
-// calendarRows are a plan's years: of each what is paid for each item and in all, the sum, and what it is worth on
+// calendarRows returns a plan's years: for each the payments by item and in total, the sum, and the present value on
 // day 0.
 func calendarRows(o *drives.Outcome) (rows [][]string) {
 	b := o.Calendar
@@ -174,10 +174,10 @@ func calendarRows(o *drives.Outcome) (rows [][]string) {
 	return rows
 }
 
-// mostDays is how many days of purchases are listed.
+// mostDays bounds the listed days of purchases.
 const mostDays = 12
 
-// purchases says what is bought on which day, one line a day.
+// purchases lists the purchases of each day, one line per day.
 func purchases(o *drives.Outcome) (days []string, more int) {
 	type bought struct {
 		day   float64
@@ -242,7 +242,7 @@ func writeCalendar(w io.Writer, o *drives.Outcome, style term.Style) error {
 	return nil
 }
 
-// writeAssumptions prints what the answer rests on.
+// writeAssumptions prints the figures that the result depends on.
 func writeAssumptions(w io.Writer, o *drives.Outcome, style term.Style) error {
 	fmt.Fprintln(w, "\nassumptions:")
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
@@ -270,7 +270,7 @@ func placed(a *tco.Assessment) string {
 	return fmt.Sprintf("%d of %d workloads on %d %s", a.Placed, a.Placed+a.Refused, a.Used, drives)
 }
 
-// moveTo says where a workload goes.
+// moveTo describes the destination of a workload.
 func moveTo(m *drives.Move) string {
 	switch {
 	case m.To == "":
@@ -281,7 +281,7 @@ func moveTo(m *drives.Move) string {
 	return m.To
 }
 
-// planSums are the plan's figures: name, value, remark.
+// planSums returns the plan's figures: name, value, remark.
 func planSums(o *drives.Outcome) [][3]string {
 	a := o.Assessment
 	what, when := "purchase and operation over the drives' service", "by the workloads in that time"
@@ -350,7 +350,7 @@ func planSums(o *drives.Outcome) [][3]string {
 		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", embodied})
 }
 
-// perGB is the cost a gigabyte, if there is one.
+// perGB returns the cost per gigabyte, if it is defined.
 func perGB(o *drives.Outcome) string {
 	if !(o.Data > 0) {
 		return "-"
@@ -358,7 +358,7 @@ func perGB(o *drives.Outcome) string {
 	return term.Money(o.CostPerGB())
 }
 
-// perTBe is the cost an effective terabyte and month, if there is one.
+// perTBe returns the cost per effective terabyte and month, if it is defined.
 func perTBe(o *drives.Outcome) string {
 	if !(o.TBe > 0) {
 		return "-"
@@ -366,7 +366,7 @@ func perTBe(o *drives.Outcome) string {
 	return term.Money(o.PerMonth)
 }
 
-// WriteExplanationText prints why a workload is where it is.
+// WriteExplanationText prints why a workload is placed where it is.
 func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) error {
 	switch {
 	case x.Chosen == "":
@@ -407,7 +407,7 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), "chosen")
 		default:
 			more := ""
-			if best := x.Choices[0]; best.Chosen && best.CostPerGB != 0 { // nothing is no share of nothing
+			if best := x.Choices[0]; best.Chosen && best.CostPerGB != 0 { // shares of zero are undefined
 				more = changeText(best.CostPerGB, c.CostPerGB)
 			}
 			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), more)

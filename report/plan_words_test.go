@@ -21,7 +21,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// planOf is a plan that nobody has solved.
+// planOf returns an unsolved plan.
 func planOf(t *testing.T, text string) *drives.Plan {
 	t.Helper()
 	p, err := drives.Load(shape.Source{File: "rack.yaml", Text: []byte(text)}, nil)
@@ -53,8 +53,8 @@ workloads: {list: [{name: mail, write_gb_per_day: 350, sequential: 31%, peak_iop
 `
 )
 
-// bookedOutcome is what might come of a plan over a calendar. It was not planned but written by hand, with no two
-// figures alike, so that none can stand in another's place.
+// bookedOutcome returns a hand-written outcome of a plan over a calendar, in which no two figures are equal, so that
+// swapped figures are detected.
 func bookedOutcome(t *testing.T) *drives.Outcome {
 	t.Helper()
 	b := &calendar.Book{Drives: make([]calendar.Account, 3), Total: 7321}
@@ -130,7 +130,7 @@ func bookedOutcome(t *testing.T) *drives.Outcome {
 	return o
 }
 
-// paperOutcome is one by cost per GB written, of so many drives.
+// paperOutcome returns an outcome by cost per GB written, with count drives.
 func paperOutcome(t *testing.T, count int) *drives.Outcome {
 	t.Helper()
 	o := &drives.Outcome{
@@ -158,7 +158,7 @@ func paperOutcome(t *testing.T, count int) *drives.Outcome {
 	return o
 }
 
-// marks are all that a page's charts say of their marks, a chart after the other.
+// marks returns the descriptions of all marks in a page's charts, chart by chart.
 func marks(page string) string {
 	var b strings.Builder
 	for _, svg := range picture.FindAllString(wordless.ReplaceAllString(page, ""), -1) {
@@ -170,7 +170,7 @@ func marks(page string) string {
 	return b.String()
 }
 
-// TestPlanWords holds the words of a plan on a terminal and on its page, and every mark of its charts.
+// TestPlanWords verifies the text of a plan on a terminal and on its page, and every mark of its charts.
 func TestPlanWords(t *testing.T) {
 	for name, o := range map[string]*drives.Outcome{"plan": bookedOutcome(t), "plan by paper": paperOutcome(t, 3), "plan of many drives": paperOutcome(t, 42)} {
 		holdWords(t, name, func(text, page io.Writer) error {
@@ -182,7 +182,7 @@ func TestPlanWords(t *testing.T) {
 	}
 }
 
-// holdWords holds a text, the words of a page and all of its charts' marks to testdata/words.
+// holdWords compares a text, the words of a page and all of its charts' marks with testdata/words.
 func holdWords(t *testing.T, name string, write func(text, page io.Writer) error) {
 	t.Helper()
 	var text, page bytes.Buffer
@@ -196,7 +196,7 @@ func holdWords(t *testing.T, name string, write func(text, page io.Writer) error
 		"go test ./report -run Words -words, and read what changes")
 }
 
-// rowOf is what a list of sums says of one of them, "" if it is not there.
+// rowOf returns the entry of a figure in a list of sums, "" if it is absent.
 func rowOf(o *drives.Outcome, name string) string {
 	for _, x := range planSums(o) {
 		if x[0] == name {
@@ -206,7 +206,7 @@ func rowOf(o *drives.Outcome, name string) string {
 	return ""
 }
 
-// TestPlanSums: what is said of a plan's figures where they are other than usual, and which are left out.
+// TestPlanSums verifies the text of a plan's figures in unusual cases, and which are omitted.
 func TestPlanSums(t *testing.T) {
 	const none = ""
 	for _, c := range []struct {
@@ -298,7 +298,7 @@ func TestPlanSums(t *testing.T) {
 	}
 }
 
-// TestPlanOfNoWrites: where nobody writes a plan is judged by its money, and is said to be.
+// TestPlanOfNoWrites verifies that a plan without writes is judged by its cost, and that the text names this objective.
 func TestPlanOfNoWrites(t *testing.T) {
 	o := paperOutcome(t, 2)
 	o.Data, o.Bound = 0, 0
@@ -325,8 +325,8 @@ func TestPlanOfNoWrites(t *testing.T) {
 	}
 }
 
-// TestPlanRows: of what there is much a terminal shows the first, and says how much there is besides; one more than
-// that is shown as well.
+// TestPlanRows verifies that a terminal shows the first entries of a long list and the number of the others; a single
+// surplus entry is shown as well.
 func TestPlanRows(t *testing.T) {
 	text := func(o *drives.Outcome) string {
 		var b bytes.Buffer
@@ -391,7 +391,7 @@ func TestPlanRows(t *testing.T) {
 	}
 }
 
-// TestPlanPurchases: one line a day, which says how many of which model; of many days the first twelve.
+// TestPlanPurchases verifies one line per day, with the number of drives of each model; of many days the first twelve.
 func TestPlanPurchases(t *testing.T) {
 	of := func(days ...float64) *drives.Outcome {
 		o := &drives.Outcome{Calendar: &calendar.Book{Drives: make([]calendar.Account, 1)},
@@ -416,7 +416,7 @@ func TestPlanPurchases(t *testing.T) {
 	if got, _ := purchases(of(0.2, 0.4, 2.6, 3.2)); !slices.Equal(got, []string{"day 0: 2 x m", "day 3: 2 x m"}) {
 		t.Errorf("%q", got)
 	}
-	// The terminal and the page say that there is more.
+	// The terminal and the page indicate that there are more.
 	o := bookedOutcome(t)
 	o.Calendar.Drives[0].Entries = of(days...).Calendar.Drives[0].Entries
 	o.Calendar.Drives[1].Entries, o.Calendar.Drives[2].Entries = nil, nil
@@ -442,14 +442,14 @@ func TestPlanPurchases(t *testing.T) {
 		calendarSection(o).Figures[0].Note != "" {
 		t.Errorf("%v: %s", err, b.String())
 	}
-	// Without a discount money is worth the same on day 0.
+	// Without a discount, payments equal their value on day 0.
 	o.Plan.Costs.Discount = 0
 	if rows := calendarRows(o); rows[len(rows)-1][0] != "all" || len(rows) != 4 {
 		t.Errorf("%q", rows)
 	}
 }
 
-// TestPlanWordsOfFigures: days, names, moves, and what ends a drive.
+// TestPlanWordsOfFigures verifies the text of days, names, moves, and of the end of a drive's service.
 func TestPlanWordsOfFigures(t *testing.T) {
 	for _, c := range [][2]string{
 		{daysText(math.Inf(1)), "forever"}, {daysText(730), "2.00 y"}, {daysText(729), "729 d"},
@@ -470,8 +470,8 @@ func TestPlanWordsOfFigures(t *testing.T) {
 	}
 }
 
-// TestPlanOfNoEffects: where no change of an input lets a plan be made there is no picture of changes, and where no
-// algorithm has room for all none of their costs.
+// TestPlanOfNoEffects verifies that there is no chart of changes where none of them permits a plan, and none of the
+// algorithms' costs where none of them fits all workloads.
 func TestPlanOfNoEffects(t *testing.T) {
 	o := paperOutcome(t, 2)
 	o.Effects = []drives.Effect{{Name: "PUE", Low: "1.1", High: "2"}}
@@ -502,10 +502,10 @@ func TestPlanOfNoEffects(t *testing.T) {
 	}
 }
 
-// TestPlanEffects: a bar goes from what the plan comes to with the lower cost to that with the higher one; where one
-// of them is not possible, to the plan itself.
+// TestPlanEffects verifies that a bar extends from the objective at the lower cost to that at the higher one; where one
+// of them is impossible, to the plan itself.
 func TestPlanEffects(t *testing.T) {
-	o := paperOutcome(t, 1) // half a dollar a GB
+	o := paperOutcome(t, 1) // half a dollar per GB
 	for _, c := range []struct {
 		low, high   float64
 		least, most float64
@@ -525,8 +525,8 @@ func TestPlanEffects(t *testing.T) {
 	}
 }
 
-// TestPlanPoints: points that cannot be told apart have one name, a line keeps its own; what an algorithm has is told
-// from the others by its style.
+// TestPlanPoints verifies that coincident points share one name while a line keeps its own, and that an algorithm's
+// points have a style of their own.
 func TestPlanPoints(t *testing.T) {
 	at := func(name string, xy ...float64) chart.Series {
 		s := chart.Series{Name: name}
@@ -577,7 +577,7 @@ func TestPlanPoints(t *testing.T) {
 
 var styled = regexp.MustCompile(`class="[a-z ]*\b[sf]([0-9-]+)\b`)
 
-// styles are those that a figure's marks have, in order.
+// styles returns the styles of a figure's marks, in order.
 func styles(f figure) []string {
 	var list []string
 	for _, m := range styled.FindAllStringSubmatch(string(f.SVG), -1) {
@@ -587,7 +587,7 @@ func styles(f figure) []string {
 	return slices.Compact(list)
 }
 
-// TestPlanWear: each of up to 24 drives has bars of its own, and more of them are lines of sorted shares.
+// TestPlanWear verifies that up to 24 drives have bars of their own, and that more are lines of sorted shares.
 func TestPlanWear(t *testing.T) {
 	for count, want := range map[int]string{24: "Wear at the end of service, and load",
 		25: "Wear at the end of service, and load: drives sorted by each value"} {
@@ -600,7 +600,7 @@ func TestPlanWear(t *testing.T) {
 	}
 }
 
-// full is a writer that has room for so many writes.
+// full is a writer that fails after that many writes.
 type full int
 
 func (f *full) Write(text []byte) (int, error) {
@@ -610,7 +610,7 @@ func (f *full) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestPlanOfNoRoom: wherever a text is cut off, whoever asked for it hears of it.
+// TestPlanOfNoRoom verifies that an interrupted write is reported, wherever it occurs.
 func TestPlanOfNoRoom(t *testing.T) {
 	d := &drives.Difference{Inputs: []drives.InputDifference{{Name: "horizon"}},
 		Workloads: []drives.PlaceDifference{{Workload: "w"}}}

@@ -5,9 +5,9 @@ import (
 	"farflash/study"
 )
 
-// The figures of reports as they are drawn for papers: those that papers print.
+// The figures of reports in the forms that papers print.
 
-// RunPlots are the distributions of latencies, or of the times of flows, of one run or of several side by side.
+// RunPlots returns the distributions of latencies, or of flow completion times, of one run or of several side by side.
 func RunPlots(runs []Run) []paper.Plot {
 	runs = labelled(runs)
 	var out []paper.Plot
@@ -27,8 +27,8 @@ func RunPlots(runs []Run) []paper.Plot {
 	return out
 }
 
-// CurvePlots are the curves of a sweep: of the metrics that patterns choose, or of the usual ones. Limits are drawn
-// across the charts of their metrics.
+// CurvePlots returns the curves of a sweep for the metrics that patterns select, or for the default ones. Limits are
+// drawn across the charts of their metrics.
 func CurvePlots(c *study.Curves, patterns []string, limits map[string]float64) []paper.Plot {
 	var out []paper.Plot
 	for _, name := range c.Main(patterns) {
@@ -39,7 +39,7 @@ func CurvePlots(c *study.Curves, patterns []string, limits map[string]float64) [
 	return out
 }
 
-// EffectPlots are the forest plots of a comparison, one for each arm but the first.
+// EffectPlots returns the forest plots of a comparison, one for each arm but the first.
 func EffectPlots(x *study.Effects) []paper.Plot {
 	var out []paper.Plot
 	for i := range x.Pairs {

@@ -1,14 +1,13 @@
-// Package report shows results to people: [WriteText] prints what a run found as tables for a terminal, [WriteHTML]
-// writes one self-contained page for one run or for several side by side.
+// Package report presents results: [WriteText] prints a run's results as tables for a terminal, [WriteHTML] writes one
+// self-contained page for one run or for several side by side.
 //
-// Its main type is [Run], a result with what belongs to it. Everything shown comes from there; a part of the page
-// appears when the result has the metrics, series, histograms or matrices that it draws (their names are in package
-// result). The page makes no request to any other place, works without scripts (those it carries only show the
-// charts' titles sooner and move a network's picture through time), follows the reader's choice of light or dark, and
-// prints.
+// Its main type is [Run], a result with its context. Everything shown comes from there; a part of the page appears when
+// the result has the metrics, series, histograms or matrices that it draws (their names are in package result). The
+// page loads no external resources, works without scripts (those it carries only show the charts' titles sooner and
+// animate a network's picture), follows the reader's choice of light or dark, and prints.
 //
-// Charts are drawn by report/chart. What this package leaves out: statistics over replicates and sweeps (package
-// study), and anything that needs a server (package web).
+// Charts are drawn by report/chart. It leaves out statistics over replicates and sweeps (package study), and everything
+// that needs a server (package web).
 package report
 
 import (
@@ -21,36 +20,36 @@ import (
 
 // Run is one run to be shown.
 type Run struct {
-	Label     string // told apart by, if there are several; "" takes the scenario's name or the directory
+	Label     string // distinguishes it from others; "" uses the scenario's name or the directory
 	Path      string // of the run directory; may be empty
 	Result    *result.Result
 	Scenario  []Line
 	Timing    *result.Timing // nil if not known
-	Command   string         // that made the run; "" shows how to repeat it from the resolved scenario alone
+	Command   string         // that produced the run; "" shows how to repeat it from the resolved scenario alone
 	Citations string         // BibTeX
 }
 
 // Line is a line of the resolved scenario.
 type Line struct {
 	Text    string
-	Default bool // nobody chose it: the value is the default
-	Set     bool // chosen on the command line
+	Default bool // a default, not set by the user
+	Set     bool // set on the command line
 }
 
-// Indent returns the spaces that the line begins with.
+// Indent returns the line's leading spaces.
 func (l Line) Indent() string { return l.Text[:len(l.Text)-len(l.Body())] }
 
-// Body returns the line without them.
+// Body returns the line without its leading spaces.
 func (l Line) Body() string { return strings.TrimLeft(l.Text, " ") }
 
-// The comments by which a resolved scenario says where a line's value is from.
+// The comments in a resolved scenario that mark the origin of a line's value.
 const (
 	DefaultMark = "# default"
 	SetMark     = "# set"
 )
 
-// ParseScenario cuts the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is
-// flagged, and the mark is taken off.
+// ParseScenario splits the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is
+// flagged, and the mark is removed.
 func ParseScenario(text string) []Line {
 	var lines []Line
 	for l := range strings.Lines(text) {
@@ -66,7 +65,7 @@ func ParseScenario(text string) []Line {
 	return lines
 }
 
-// FromDirectory turns a loaded run directory into a Run.
+// FromDirectory converts a loaded run directory to a Run.
 func FromDirectory(d *result.Run) Run {
 	r := Run{Path: d.Path, Result: d.Result, Scenario: ParseScenario(d.Scenario), Timing: d.Timing,
 		Citations: d.Citations}
@@ -76,7 +75,7 @@ func FromDirectory(d *result.Run) Run {
 	return r
 }
 
-// name returns what a run is called.
+// name returns a run's name.
 func (r *Run) name() string {
 	switch {
 	case r.Label != "":
@@ -89,14 +88,14 @@ func (r *Run) name() string {
 	return "run"
 }
 
-// value returns a metric and whether there is one.
+// value returns a metric and whether the result has it.
 func (r *Run) value(name string) (float64, bool) {
 	m, ok := r.Result.Metric(name)
 	return m.Value, ok
 }
 
-// matrix returns a matrix that has a row and at least so many columns: a result that others have written may have
-// another shape than those of this program.
+// matrix returns a matrix that has a row and at least columns columns: a result from another program may have another
+// shape.
 func (r *Run) matrix(name string, columns int) (result.Matrix, bool) {
 	m, ok := r.Result.Matrix(name)
 	if !ok || len(m.Rows) == 0 || len(m.Cols) < columns {
@@ -105,7 +104,7 @@ func (r *Run) matrix(name string, columns int) (result.Matrix, bool) {
 	return m, true
 }
 
-// written returns a metric for reading, "" if there is none.
+// written returns a metric as text, "" if the result does not have it.
 func (r *Run) written(name string) string {
 	m, ok := r.Result.Metric(name)
 	if !ok {
@@ -114,7 +113,7 @@ func (r *Run) written(name string) string {
 	return term.Quantity(m.Value, m.Unit)
 }
 
-// atLeast is what is known of a quantile that there are too few values for: the lower end of its interval.
+// atLeast returns the lower end of the interval of a quantile for which there are too few values.
 func (r *Run) atLeast(name string) string {
 	for _, q := range result.Quantiles {
 		prefix, ok := strings.CutSuffix(name, "."+q.Name)
@@ -126,7 +125,7 @@ func (r *Run) atLeast(name string) string {
 	return ""
 }
 
-// shown is written with the sign for micro, which a page can show and a terminal perhaps not.
+// shown is written with the sign for micro, which a page can show and a terminal possibly not.
 func (r *Run) shown(name string) string {
 	return r.written(name)
 }
@@ -142,7 +141,7 @@ func shortDigest(digest string) string {
 	return digest
 }
 
-// repeat returns the command that makes the run again from its resolved scenario.
+// repeat returns the command that repeats the run from its resolved scenario.
 func (r *Run) repeat() string {
 	file := result.ScenarioFile
 	if r.Path != "" {
@@ -151,7 +150,7 @@ func (r *Run) repeat() string {
 	return fmt.Sprintf("farflash run %s --seed %d", quoteArgument(file), r.Result.Seed)
 }
 
-// quoteArgument makes s one word for a shell.
+// quoteArgument quotes s as one word for a shell.
 func quoteArgument(s string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
@@ -163,10 +162,10 @@ func quoteArgument(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// operations are the kinds of requests that have a row of their own, in order.
+// operations are the kinds of requests with a row of their own, in order.
 var operations = []string{"read", "write", "trim", "flush", "all"}
 
-// present returns the operations that the run has completed, "all" only beside others.
+// present returns the operations that the run has completed, "all" only if there are others.
 func (r *Run) present() []string {
 	var list []string
 	for _, op := range operations {

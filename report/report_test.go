@@ -30,7 +30,7 @@ func page1(t *testing.T, runs ...Run) string {
 	return w.String()
 }
 
-// TestSamples writes the reports that one looks at when the drawing changes.
+// TestSamples writes the reports for visual inspection of changes to the drawing.
 func TestSamples(t *testing.T) {
 	if *out == "" {
 		t.Skip("no -out")
@@ -90,7 +90,7 @@ var (
 	fetched = regexp.MustCompile(`url\([^#]`)
 )
 
-// without takes out what stands between the tags of an element, which is not HTML.
+// without removes the content of an element, which is not HTML.
 func without(html, element string) string {
 	var b strings.Builder
 	for {
@@ -103,8 +103,8 @@ func without(html, element string) string {
 	}
 }
 
-// unbalanced says which tag of a page does not fit, "" if all do. It reads by hand, because some tests look at
-// hundreds of pages.
+// unbalanced returns the first unbalanced tag of a page, "" if there is none. It parses by hand for speed, because some
+// tests check hundreds of pages.
 func unbalanced(body string) string {
 	var open []string
 	for {
@@ -138,7 +138,7 @@ func unbalanced(body string) string {
 	return ""
 }
 
-// TestUnbalanced holds what holds the pages.
+// TestUnbalanced tests unbalanced, which checks the pages.
 func TestUnbalanced(t *testing.T) {
 	for text, want := range map[string]string{
 		`<!doctype html><p>a<br/><b class="x">1 < 2</b></p><meta a="b">`: "",
@@ -153,7 +153,7 @@ func TestUnbalanced(t *testing.T) {
 	}
 }
 
-// sound says what is wrong with a page: unbalanced elements, links that lead nowhere, anything loaded from elsewhere.
+// sound reports the defects of a page: unbalanced elements, dead links, resources loaded from elsewhere.
 func sound(t *testing.T, html string) {
 	t.Helper()
 	lower := strings.ToLower(html)
@@ -323,7 +323,7 @@ func TestQuoteArgument(t *testing.T) {
 	}
 }
 
-// TestDistributionMatchesHistogram holds that the curve passes through the histogram's own quantiles.
+// TestDistributionMatchesHistogram verifies that the curve passes through the histogram's own quantiles.
 func TestDistributionMatchesHistogram(t *testing.T) {
 	h := toyA.run(1).Result.Histogram("read.latency")
 	d := distribution(h, "read", 0)
@@ -338,7 +338,7 @@ func TestDistributionMatchesHistogram(t *testing.T) {
 	}
 }
 
-// FuzzScenario shows any text as a scenario.
+// FuzzScenario shows arbitrary text as a scenario.
 func FuzzScenario(f *testing.F) {
 	f.Add("a: 1\nb:\n  - c: 2 # default\n")
 	f.Add("- - - x\n -\n:\n")
@@ -359,7 +359,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 	}
 }
 
-// TestLabels: runs of one name are told apart by the settings that differ, and by the seed.
+// TestLabels verifies that runs of one name are distinguished by the settings that differ, and by the seed.
 func TestLabels(t *testing.T) {
 	run := func(name, op string, seed uint64) Run {
 		return Run{Result: &result.Result{Name: name, Seed: seed},

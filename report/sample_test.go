@@ -11,13 +11,13 @@ import (
 	"farflash/result"
 )
 
-// toy is a small queueing model of a drive whose results look like those of the real one: dies and channels that
-// serve in order, a write cache, and garbage collection that begins when free blocks run low. It exists to test what
-// reports draw.
+// toy is a small queueing model of a drive whose results resemble those of the real one: dies and channels that serve
+// in order, a write cache, and garbage collection that starts when free blocks run low. It is used to test the drawings
+// of reports.
 type toy struct {
 	name     string
 	channels int
-	dies     int // of a channel
+	dies     int // per channel
 	moved    int // pages that a collection moves out of a block
 	readUS   float64
 	requests int
@@ -38,7 +38,7 @@ func (c toy) run(seed uint64) Run {
 	g := rand.New(rand.NewPCG(seed, 99))
 	us := units.Microseconds
 	n := c.channels * c.dies
-	free := make([]units.Duration, n) // when a die is idle again
+	free := make([]units.Duration, n) // when a die becomes idle
 	busy, channelBusy := make([]units.Duration, n), make([]units.Duration, c.channels)
 	written, blocks := make([]int, n), make([]int, n)
 	erases := make([]int, n*40)
@@ -95,7 +95,7 @@ func (c toy) run(seed uint64) Run {
 			done = ready + us(13.7+4.2)
 			parts = [7]float64{6.2, 0, mapping, (start - sent).Microseconds(), c.readUS, 13.7, 0}
 		} else {
-			// The write is done when the cache has it, unless the die is so far behind that the cache is full.
+			// The write completes when the cache has it, unless the die is so far behind that the cache is full.
 			full := max(0, free[die]-sent-6*units.Millisecond)
 			dram := 7 + 3*g.ExpFloat64()
 			done = sent + us(dram) + full
@@ -204,7 +204,7 @@ func (c toy) run(seed uint64) Run {
 		Citations: "@inproceedings{snis,\n  title = {Iterative storage network simulation},\n}\n"}
 }
 
-// fill sets what is known per die, channel and block.
+// fill sets the figures per die, channel and block.
 func (c toy) fill(r *result.Result, end units.Duration, busy, channelBusy []units.Duration, erases []int) {
 	var rows, cols, chans []string
 	v := make([][]float64, c.channels)

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestColumnsHoldAll: columns of a histogram lie without gaps over all values, and have all of them, each where it
-// belongs as far as the histogram's own buckets can tell.
+// TestColumnsHoldAll verifies that columns of a histogram cover all values without gaps, and contain each value within
+// the resolution of the histogram's buckets.
 func TestColumnsHoldAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := group{}
@@ -64,7 +64,7 @@ func TestColumnsHoldAll(t *testing.T) {
 	})
 }
 
-// TestEvenly: so many of the numbers, both ends among them.
+// TestEvenly verifies the number of results and that both ends are included.
 func TestEvenly(t *testing.T) {
 	for n := range 40 {
 		for most := 2; most < 12; most++ {
@@ -77,8 +77,8 @@ func TestEvenly(t *testing.T) {
 	}
 }
 
-// TestEffectWords: an effect is a share of A, a ratio where it or its interval reaches far, and a difference in the
-// metric's own unit where there is no ratio.
+// TestEffectWords verifies that an effect is a share of A, a ratio where it or its interval is large, and a difference
+// in the metric's own unit where there is no ratio.
 func TestEffectWords(t *testing.T) {
 	for _, c := range []struct {
 		ratio, factor    float64 // its interval is from ratio/factor to ratio*factor
@@ -110,7 +110,7 @@ func TestEffectWords(t *testing.T) {
 	}
 }
 
-// TestVerdictWords: what is said of a verdict says also how far it goes.
+// TestVerdictWords verifies that the text of a verdict includes its extent.
 func TestVerdictWords(t *testing.T) {
 	for want, e := range map[string]study.Effect{
 		"better":                 {Verdict: study.Better},
@@ -145,7 +145,7 @@ func TestVerdictWords(t *testing.T) {
 	}
 }
 
-// TestCapitals: a text begins with a capital whatever letter that is.
+// TestCapitals verifies that any first letter is capitalised.
 func TestCapitals(t *testing.T) {
 	for text, want := range map[string]string{"": "", "read": "Read", "Read": "Read", "über": "Über", "日本": "日本",
 		"1 us": "1 us", "\xff": "\xff"} {
@@ -155,7 +155,7 @@ func TestCapitals(t *testing.T) {
 	}
 }
 
-// TestEachDriveAnyOrder: figures of drives are where they belong in whatever order a result has them, and a drive
+// TestEachDriveAnyOrder verifies that figures are assigned to their drives in any order of the result, and that a drive
 // without one has none.
 func TestEachDriveAnyOrder(t *testing.T) {
 	r := &Run{Result: &result.Result{Metrics: []result.Metric{{Name: "ssd[10].waf", Value: 10},
@@ -180,7 +180,7 @@ func TestEachDriveAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTwoValues: where half of requests take one time and half a hundred times as much, none takes anything between.
+// TestTwoValues verifies that a distribution of two values, one a hundred times the other, shows none in between.
 func TestTwoValues(t *testing.T) {
 	h := &stats.Histogram{}
 	for range 500 {

@@ -10,8 +10,8 @@ import (
 	"farflash/report/chart"
 )
 
-// WriteSizing writes a page about the search for a cluster: what was chosen, cost and percentile over the number of
-// nodes, all options and the runs. Place is where a run is kept.
+// WriteSizing writes a page about the search for a cluster: the chosen design, cost and percentile over the number of
+// nodes, all options and the runs. place returns the directory of a run.
 func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string, seed uint64) string) error {
 	p := newStudyPage(s)
 	p.Title, p.Summary = "Cluster for "+x.Need.Name, needText(x.Need)
@@ -59,7 +59,7 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 	return p.write(w)
 }
 
-// textCells are cells of a table whose columns of text are those of the head.
+// textCells returns the cells of a table row, with the text columns of the head.
 func textCells(head []heading, texts []string) []cell {
 	row := make([]cell, len(texts))
 	for i, text := range texts {
@@ -71,7 +71,7 @@ func textCells(head []heading, texts []string) []cell {
 	return row
 }
 
-// runTable lists the runs, in the order in which they were asked for.
+// runTable lists the runs, in the order in which they were requested.
 func runTable(x *objects.Plan, place func(digest string, seed uint64) string) *table {
 	t := &table{Full: true,
 		Head: []heading{{"design", true}, {Title: "cost"}, {Title: "down"}, {Title: "p99 of puts"},
@@ -105,7 +105,7 @@ func runTable(x *objects.Plan, place func(digest string, seed uint64) string) *t
 	return t
 }
 
-// sizingFigures draw what each protocol costs and how its percentile falls with the number of nodes.
+// sizingFigures draws the cost of each protocol and the decrease of its percentile with the number of nodes.
 func sizingFigures(x *objects.Plan) []figure {
 	var cost, p99 []chart.Series
 	wide := false
@@ -132,7 +132,7 @@ func sizingFigures(x *objects.Plan) []figure {
 			m := q.Worst()
 			value := m.P99()
 			if len(m.Samples) < len(x.Seeds) {
-				// it was given up after a run, such as for a queue that grows, which has no percentile
+				// abandoned after one run, for instance because a queue grows; it has no percentile
 				continue
 			}
 			l.X, l.Y, l.Half = append(l.X, float64(q.Nodes)), append(l.Y, value.Mean), append(l.Half, value.Half)
@@ -160,7 +160,7 @@ func sizingFigures(x *objects.Plan) []figure {
 		y.Scale = chart.Log
 	}
 	count := chart.Axis{Label: "nodes", Unit: chart.Counts}
-	if hi > 4*lo { // what is near the limit is near the least number
+	if hi > 4*lo { // values near the limit are near the least number
 		count.Scale = chart.Log
 	}
 	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile by number of nodes and protocol",
@@ -188,7 +188,7 @@ func sizingFigures(x *objects.Plan) []figure {
 	}
 }
 
-// costBars draw what the cheapest design with each protocol costs.
+// costBars draws the cost of the cheapest design with each protocol.
 func costBars(x *objects.Plan) figure {
 	var rows []string
 	part := chart.Part{Style: 0}
@@ -203,7 +203,7 @@ func costBars(x *objects.Plan) figure {
 			Total: true})}
 }
 
-// sortSeries puts a series into the order of its places.
+// sortSeries sorts a series by X.
 func sortSeries(s *chart.Series) {
 	order := make([]int, len(s.X))
 	for i := range order {

@@ -16,8 +16,8 @@ import (
 	"farflash/report/chart"
 )
 
-// measuredOf is what so many runs of a design found, written by hand: percentiles and their half widths in us, and
-// chunks a second.
+// measuredOf returns a hand-written result of runs of a design: percentiles and their half widths in us, and chunks per
+// second.
 func measuredOf(down, runs int, put, putHalf, get, getHalf, rate, rateHalf float64) *objects.Measured {
 	m := &objects.Measured{Down: down}
 	for i := range runs {
@@ -33,7 +33,7 @@ func measuredOf(down, runs int, put, putHalf, get, getHalf, rate, rateHalf float
 	return m
 }
 
-// sizedNeed is a need with everything that there is to say.
+// sizedNeed returns a need with every property set.
 func sizedNeed() *objects.Need {
 	n := objects.DefaultNeed()
 	n.Name, n.Rate, n.Reads, n.PutP99, n.GetP99, n.Capacity, n.Survive = "store <1>", 30_000, 0.3,
@@ -45,8 +45,7 @@ func sizedNeed() *objects.Need {
 	return &n
 }
 
-// sized is what a search might have found: written by hand, with no two figures alike that could stand in each
-// other's place.
+// sized returns a hand-written search result, in which no two figures are equal, so that swapped figures are detected.
 func sized() *objects.Plan {
 	p := &objects.Plan{Need: sizedNeed(), Seeds: []uint64{3, 4, 5}}
 	point := func(o objects.Option, nodes int, why string, intact, down *objects.Measured) *objects.Point {
@@ -99,7 +98,7 @@ func sized() *objects.Plan {
 	return p
 }
 
-// sizedNothing is a search that found nothing, by single runs of reads alone.
+// sizedNothing is a search without a result, by single runs with reads only.
 func sizedNothing() *objects.Plan {
 	p := sized()
 	n := p.Need
@@ -119,8 +118,8 @@ func sizedNothing() *objects.Plan {
 	return p
 }
 
-// sizedEverywhere has a design by each of so many protocols, each with three numbers of nodes, the last of which has
-// the percentile that is given.
+// sizedEverywhere returns a design for each of the protocols, each with three numbers of nodes, the last of which has
+// the given percentile.
 func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects.Plan {
 	p := sized()
 	p.Need.Protocols, p.Need.Survive = schemes, 0
@@ -148,7 +147,7 @@ func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects
 
 func runAt(digest string, seed uint64) string { return fmt.Sprintf("runs/%s-%d", digest, seed) }
 
-// TestSizingWords holds the words of a search for a cluster on a terminal and on its page, and every mark of its
+// TestSizingWords verifies the text of a search for a cluster on a terminal and on its page, and every mark of its
 // charts.
 func TestSizingWords(t *testing.T) {
 	for name, p := range map[string]*objects.Plan{
@@ -165,7 +164,8 @@ func TestSizingWords(t *testing.T) {
 	}
 }
 
-// TestSizingOfOneRun: single runs have no intervals, and their percentiles are drawn and said without.
+// TestSizingOfOneRun verifies that single runs have no intervals, and that their percentiles are drawn and printed
+// without.
 func TestSizingOfOneRun(t *testing.T) {
 	p := sizedEverywhere([]cluster.Scheme{cluster.Pull}, 30, 2500)
 	p.Seeds = p.Seeds[:1]
@@ -197,7 +197,7 @@ func TestSizingOfOneRun(t *testing.T) {
 	}
 }
 
-// TestSizingOfNoMoney: clusters of parts that are there already cost nothing, and one costs no share more than another.
+// TestSizingOfNoMoney verifies that clusters of existing parts cost zero, and that no relative cost is shown for them.
 func TestSizingOfNoMoney(t *testing.T) {
 	p := sizedEverywhere([]cluster.Scheme{cluster.Pull, cluster.Chain}, 30, 2500)
 	for _, c := range p.Candidates {
@@ -218,8 +218,8 @@ func TestSizingOfNoMoney(t *testing.T) {
 	}
 }
 
-// TestSizingScales: an axis is logarithmic where what is drawn is far from its limit, or goes over many numbers of
-// nodes.
+// TestSizingScales verifies that an axis is logarithmic where its values are far from their limit, or span many numbers
+// of nodes.
 func TestSizingScales(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -265,7 +265,7 @@ func TestSizingScales(t *testing.T) {
 	}
 }
 
-// TestSizingNeed: what is needed on one line, with what is not asked for left out.
+// TestSizingNeed verifies the need on one line, without the properties that are not requested.
 func TestSizingNeed(t *testing.T) {
 	for _, c := range []struct {
 		want   string
@@ -290,7 +290,7 @@ func TestSizingNeed(t *testing.T) {
 	}
 }
 
-// TestSizingChoice: what was chosen, what it rests on, and why not one step fewer.
+// TestSizingChoice verifies the choice, its reasons, and why one step fewer is not enough.
 func TestSizingChoice(t *testing.T) {
 	facts := func(p *objects.Plan) string {
 		var b strings.Builder
@@ -353,8 +353,8 @@ remark: 12 nodes are enough, but 13 are not (noise): the number was raised
 	}
 }
 
-// TestSizingOrder: options that meet the need come first, then those that were not decided, then by why they do not;
-// of a kind the cheapest first. Protocols begin with the one that was chosen.
+// TestSizingOrder verifies that options that meet the need come first, then the undecided ones, then the others by
+// reason; of a kind the cheapest first. The chosen protocol is listed first.
 func TestSizingOrder(t *testing.T) {
 	p := sized()
 	var got []int
@@ -392,7 +392,7 @@ func TestSizingOrder(t *testing.T) {
 	}
 }
 
-// TestSizingOptions: a row for each option, of many the first twenty on a terminal.
+// TestSizingOptions verifies one row per option, on a terminal the first twenty of many.
 func TestSizingOptions(t *testing.T) {
 	p := sized()
 	for i, want := range [][]string{
@@ -436,7 +436,7 @@ func TestSizingOptions(t *testing.T) {
 	}
 }
 
-// TestSizingSeries: what belongs to a place goes with it, and what lies at one place keeps its order.
+// TestSizingSeries verifies that sorting keeps the values of each point together and is stable.
 func TestSizingSeries(t *testing.T) {
 	s := chart.Series{X: []float64{3, 1, 2, 1}, Y: []float64{30, 10, 20, 11}}
 	sortSeries(&s)
@@ -445,7 +445,7 @@ func TestSizingSeries(t *testing.T) {
 	}
 }
 
-// TestSizingRuns: of what is not put or read the list of runs has no percentile.
+// TestSizingRuns verifies that the list of runs has no percentile for operations that do not occur.
 func TestSizingRuns(t *testing.T) {
 	for reads, want := range map[units.Fraction][2]string{0: {"3.00 ms", ""}, 0.5: {"3.00 ms", "1.20 ms"},
 		1: {"", "1.20 ms"}} {

@@ -15,7 +15,7 @@ import (
 // mostOptions bounds the options that are listed on a terminal.
 const mostOptions = 20
 
-// WriteSizingText prints the cheapest cluster, what others would cost, and why.
+// WriteSizingText prints the cheapest cluster, the cost of the others, and the reasons.
 func WriteSizingText(w io.Writer, p *objects.Plan, style term.Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(p.Need.Name), needText(p.Need), effortText(p))
@@ -48,7 +48,7 @@ func WriteSizingText(w io.Writer, p *objects.Plan, style term.Style) error {
 	return err
 }
 
-// needText says what is needed on one line.
+// needText describes the need on one line.
 func needText(n *objects.Need) string {
 	kept := fmt.Sprintf("x %d", n.Replicas)
 	if n.Code.Data > 0 {
@@ -77,7 +77,7 @@ func needText(n *objects.Need) string {
 	return text
 }
 
-// counted writes how many things of a name there are.
+// counted formats a count with its noun.
 func counted(k int, name string) string {
 	if k == 1 {
 		return "1 " + name
@@ -85,7 +85,7 @@ func counted(k int, name string) string {
 	return fmt.Sprintf("%d %ss", k, name)
 }
 
-// effortText says how much was looked at.
+// effortText describes the extent of the search.
 func effortText(p *objects.Plan) string {
 	each := " each"
 	if len(p.Points) == 1 {
@@ -95,7 +95,7 @@ func effortText(p *objects.Plan) string {
 		counted(len(p.Points), "design"), p.Need.Until(), each, seedsText(p.Seeds))
 }
 
-// bestText names what was chosen.
+// bestText names the chosen design.
 func bestText(p *objects.Plan) string {
 	c := p.Best
 	if c == nil {
@@ -112,7 +112,7 @@ func bestText(p *objects.Plan) string {
 	return text
 }
 
-// bestFacts say what the choice rests on.
+// bestFacts lists the reasons for the choice.
 func bestFacts(p *objects.Plan) []fact {
 	c := p.Best
 	n := p.Need
@@ -143,7 +143,7 @@ func bestFacts(p *objects.Plan) []fact {
 	return out
 }
 
-// resource is a bound's resource in a sentence.
+// resource returns a bound's resource in words.
 func resource(name string) string {
 	if name == "capacity" {
 		return "the drives' capacities"
@@ -151,7 +151,7 @@ func resource(name string) string {
 	return "the " + name
 }
 
-// fewerText says why one step fewer is not enough.
+// fewerText explains why one step fewer is not enough.
 func fewerText(p *objects.Plan) string {
 	c := p.Best
 	var below *objects.Point
@@ -166,12 +166,12 @@ func fewerText(p *objects.Plan) string {
 	return fmt.Sprintf("%d: %s", below.Nodes, below.Why)
 }
 
-// intervalText writes a percentile and its interval.
+// intervalText formats a percentile and its interval.
 func intervalText(x stats.Interval) string {
 	return term.Latency(x.Mean) + withinText(x)
 }
 
-// withinText writes half of an interval as a share of its mean; one run has none.
+// withinText formats half of an interval as a share of its mean; a single run has none.
 func withinText(x stats.Interval) string {
 	if x.N < 2 {
 		return ""
@@ -179,7 +179,7 @@ func withinText(x stats.Interval) string {
 	return " +- " + term.Percent(x.Relative())
 }
 
-// byProtocol are the cheapest candidates of the protocols, by cost, if others were looked for.
+// byProtocol returns the protocols' cheapest candidates, by cost, if others were searched.
 func byProtocol(p *objects.Plan) []*objects.Candidate {
 	if !p.Need.Search.Others {
 		return nil
@@ -212,11 +212,11 @@ func writeProtocols(b *strings.Builder, p *objects.Plan, list []*objects.Candida
 	return t.Write(b, style)
 }
 
-// protocolCells is a row of the table of protocols.
+// protocolCells returns a row of the table of protocols.
 func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 	n := p.Need
 	more, group := "", ""
-	if c != p.Best && p.Best.Cost > 0 { // nothing is no share of nothing
+	if c != p.Best && p.Best.Cost > 0 { // shares of zero are undefined
 		more = "+" + term.Percent(float64(c.Cost/p.Best.Cost)-1)
 	}
 	if c.Group > 0 {
@@ -228,7 +228,7 @@ func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 		intervalText(m.P99()), term.Percent(n.Rate / c.Point.Bound.Chunks), c.Point.Bound.Resource}
 }
 
-// inOrder lists candidates: those that meet the need by cost, then the others by what they cost at least.
+// inOrder lists candidates: those that meet the need by cost, then the others by their lowest possible cost.
 func inOrder(p *objects.Plan) []*objects.Candidate {
 	rank := []objects.State{objects.Meets, objects.Open, objects.Dearer, objects.Short, objects.Impossible}
 	cost := func(c *objects.Candidate) units.Money {
@@ -253,7 +253,7 @@ func inOrder(p *objects.Plan) []*objects.Candidate {
 	return out
 }
 
-// optionCells is a row of the table of options.
+// optionCells returns a row of the table of options.
 func optionCells(p *objects.Plan, c *objects.Candidate) []string {
 	n := p.Need
 	count, cost, group, why := "", "", "", c.Why

@@ -10,14 +10,14 @@ import (
 	"farflash/report/chart"
 )
 
-// distances are the series that SNIS weighs into Conv_C, with the looks of their bars.
+// distances are the series that SNIS weighs into Conv_C, with the styles of their bars.
 var distances = []struct {
 	series, label string
 	style         int
 }{{"snis.rd_mean", "mean", 5}, {"snis.rd_median", "median", 2}, {"snis.rd_p90", "90th percentile", 4}}
 
-// snisFigures draws how a simulation of storage and network in turns came to its end, and how far that end is from
-// both in one event loop.
+// snisFigures draws the convergence of a simulation of storage and network in turns, and the distance of its result
+// from that of one event loop.
 func snisFigures(runs []Run) []figure {
 	var out, tables []figure
 	for i := range runs {
@@ -39,12 +39,12 @@ func snisFigures(runs []Run) []figure {
 	return append(out, tables...)
 }
 
-// iterationName writes an iteration's number.
+// iterationName formats an iteration's number.
 func iterationName(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // convergence draws the change from each iteration to the next.
 func (r *Run) convergence(before string) (figure, bool) {
-	var at []float64 // iterations of which something is known
+	var at []float64 // iterations with data
 	for _, name := range append([]string{"snis.conv_c"}, distanceNames()...) {
 		s, _ := r.Result.SeriesOf(name)
 		at = append(at, s.T...)
@@ -110,14 +110,14 @@ func (r *Run) throughputs(before string) (figure, bool) {
 		c.Lines = append(c.Lines, chart.Part{Name: m.Rows[k], Style: n, V: m.V[k]})
 		series = append(series, chart.Series{Y: m.V[k]})
 	}
-	slices.Reverse(c.Lines) // the highest first, as they lie
+	slices.Reverse(c.Lines) // the highest first, as in the chart
 	c.Y.Scale = logIfWide(series)
 	return figure{Caption: capital(before + "throughput of requests"),
 		Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
 		SVG:  bothGroups(c)}, true
 }
 
-// evenly returns at most some of the numbers from 0 to n-1, evenly spaced, both ends among them.
+// evenly returns at most most of the numbers from 0 to n-1, evenly spaced, including both ends.
 func evenly(n, most int) []int {
 	var out []int
 	for i := range min(n, most) {
@@ -130,7 +130,7 @@ func evenly(n, most int) []int {
 	return out
 }
 
-// differenceRow is a row of snis.error. What is not known is NaN.
+// differenceRow is a row of snis.error. Unknown values are NaN.
 type differenceRow struct {
 	name                         string
 	iterative, coupled, relative float64
@@ -157,7 +157,7 @@ func (r *Run) differencesOfModes() (list []differenceRow, unit string) {
 	return list, m.Unit
 }
 
-// signed writes a relative difference.
+// signed formats a relative difference.
 func signed(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "\u2013"
@@ -169,7 +169,7 @@ func signed(v float64) string {
 	return strings.Replace(text, "-", "\u2212", 1)
 }
 
-// errors is the table of what the iterations found against what one event loop found.
+// errors returns the table that compares the iterations' results with those of one event loop.
 func (r *Run) errors(before string) *table {
 	list, unit := r.differencesOfModes()
 	if len(list) == 0 {

@@ -17,15 +17,15 @@ import (
 //go:embed page/study.tmpl
 var studyTemplate string
 
-// Study is what belongs to a page about a study beside its results.
+// Study is the context of a page about a study.
 type Study struct {
-	Metrics  []string // patterns of the metrics to show; empty is the usual ones
+	Metrics  []string // patterns of the metrics to show; empty: the default ones
 	Scenario string   // resolved, of a sweep's first point
 	Version  string   // of the program
 	Command  string   // that ran the study; may be empty
 }
 
-// studyPage is what the template shows.
+// studyPage is the template's data.
 type studyPage struct {
 	Title, Summary string
 	Facts          []fact
@@ -47,10 +47,10 @@ func newStudyPage(s Study) *studyPage {
 		Patterns: template.HTML(chart.Patterns)}
 }
 
-// write fills the template of studies.
+// write executes the template of studies.
 func (p *studyPage) write(w io.Writer) error { return p.fill(w, studyTemplate) }
 
-// fill fills a template. Tables are those of runs' pages.
+// fill executes a template. Tables are those of runs' pages.
 func (p *studyPage) fill(w io.Writer, text string) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err == nil {
@@ -69,12 +69,12 @@ func (p *studyPage) failures(label string, failed []study.Failure) {
 	}
 }
 
-// asRatio is the relative change above which effects and intervals are written as ratios: x16.6k reads better than
+// asRatio is the relative change above which effects and intervals are written as ratios: x16.6k is more readable than
 // +1664890 %.
 const asRatio = 9
 
-// effectText writes an effect and its interval as shares of A's value, as ratios if they are large, or in the
-// metric's unit if they are differences.
+// effectText formats an effect and its interval as shares of A's value, as ratios if they are large, or in the metric's
+// unit if they are differences.
 func effectText(e *study.Effect) (effect, interval string) {
 	mean, low, high, ok := e.Relative()
 	if !ok {
@@ -87,7 +87,7 @@ func effectText(e *study.Effect) (effect, interval string) {
 	return signedPercent(mean) + " %", signedPercent(low) + " to " + signedPercent(high) + " %"
 }
 
-// ratio writes how many times something is.
+// ratio formats a ratio.
 func ratio(v float64) string {
 	if v >= 1000 {
 		return "x" + term.Rate(v)
@@ -105,7 +105,7 @@ func sign(v float64) string {
 	return ""
 }
 
-// signedPercent writes a share with its sign to three digits, or to two after the point if it is below 1 %.
+// signedPercent formats a share with its sign to three digits, or to two after the point if it is below 1 %.
 func signedPercent(v float64) string {
 	a := 100 * math.Abs(v)
 	if a < 0.005 {
@@ -117,7 +117,7 @@ func signedPercent(v float64) string {
 	return sign(v) + term.Significant(a, 3)
 }
 
-// probability writes a p value.
+// probability formats a p value.
 func probability(p float64) string {
 	if p < 0.0001 {
 		return "<0.0001"
@@ -125,7 +125,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("%.4f", p)
 }
 
-// verdictText is what tables say of a metric.
+// verdictText returns a metric's verdict for tables.
 func verdictText(e *study.Effect, relevant float64) string {
 	if e.Verdict == study.Identical {
 		return "identical"
@@ -144,7 +144,7 @@ func verdictText(e *study.Effect, relevant float64) string {
 	return string(e.Verdict)
 }
 
-// moreText is how many more replicates would settle a metric.
+// moreText returns the number of additional replicates that would settle a metric.
 func moreText(e *study.Effect) string {
 	switch {
 	case e.More < 0:
@@ -252,7 +252,7 @@ func findings(x *study.Effects, pair *study.Pair) []string {
 	return out
 }
 
-// ArmLetter is what an arm is called in tables: A, B and so on.
+// ArmLetter returns the name of an arm in tables: A, B and so on.
 func ArmLetter(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
@@ -260,7 +260,7 @@ func ArmLetter(i int) string {
 	return fmt.Sprintf("arm %d", i+1)
 }
 
-// seedsText says which seeds a study has.
+// seedsText describes the seeds of a study.
 func seedsText(seeds []uint64) string {
 	switch n := len(seeds); {
 	case n == 0:
@@ -274,7 +274,7 @@ func seedsText(seeds []uint64) string {
 	}
 }
 
-// firstSeeds lists n seeds from the first on.
+// firstSeeds lists n seeds, starting with first.
 func firstSeeds(first uint64, n int) []uint64 {
 	out := make([]uint64, n)
 	for i := range out {

@@ -25,7 +25,7 @@ func studiedSource() shape.Source {
 	return shape.Source{File: "studied.yaml", Text: []byte(studied)}
 }
 
-// outcomes makes up what became of a plan's trials.
+// outcomes returns made-up outcomes of a plan's trials.
 func outcomes(p *study.Plan, fill func(r *result.Result, point, rep int) error) []study.Outcome {
 	var out []study.Outcome
 	for k, t := range p.Trials() {
@@ -57,7 +57,7 @@ func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep in
 	return x
 }
 
-// everyVerdict has a metric for each thing that can be said of one.
+// everyVerdict has a metric for each possible verdict.
 func everyVerdict(r *result.Result, arm, rep int) error {
 	if arm == 2 {
 		arm = 0
@@ -105,7 +105,7 @@ func TestEffectsText(t *testing.T) {
 	if strings.Contains(whole, "workload[0]") {
 		t.Errorf("one number is there twice:\n%s", whole)
 	}
-	// What differs is first, the largest first.
+	// Differing metrics are first, the largest first.
 	at := -1
 	for _, name := range []string{"read.latency.p99 ", "read.latency.mean ", "read.latency.p50 ",
 		"write.latency.p99 ", "write.latency.mean "} {
@@ -185,7 +185,7 @@ func curvesOf(t *testing.T, reps int, fill func(r *result.Result, point, rep int
 	return c
 }
 
-// TestCurves draws sweeps of one axis, two, three, and of too many lines, with failures.
+// TestCurves draws sweeps of one, two and three axes, and of too many lines, with failures.
 func TestCurves(t *testing.T) {
 	fill := func(r *result.Result, point, rep int) error {
 		if point == 1 {
@@ -240,7 +240,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestHeatScale holds that heat maps of one quantity have the same colours for the same number.
+// TestHeatScale verifies that heat maps of one quantity use the same colour for the same number.
 func TestHeatScale(t *testing.T) {
 	c := curvesOf(t, 1, func(r *result.Result, point, _ int) error {
 		r.Set("read.latency.p99", float64(10+point))
@@ -264,10 +264,10 @@ func TestHeatScale(t *testing.T) {
 	}
 }
 
-// unwrapped puts the lines of a text that were broken for a terminal together again.
+// unwrapped joins the lines of a text that were wrapped for a terminal.
 func unwrapped(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
 
-// TestCountsInWords: one point and one metric are said as such, and what there is none of is not counted.
+// TestCountsInWords verifies that one point and one metric are singular, and that zero counts are omitted.
 func TestCountsInWords(t *testing.T) {
 	c := &study.Curves{Reps: 1, Seed: 1, Points: make([]study.PointSummary, 1)}
 	if got := curvesFacts(c); got != "1 point, seed 1" {
@@ -309,8 +309,8 @@ func TestCountsInWords(t *testing.T) {
 	}
 }
 
-// TestCurvesOfTransients: points in a transient are marked in the table, on the page and in the charts, with the
-// reason; others are not.
+// TestCurvesOfTransients verifies that points in a transient are marked in the table, on the page and in the charts,
+// with the reason, and that others are not.
 func TestCurvesOfTransients(t *testing.T) {
 	for _, steady := range []bool{false, true} {
 		c := curvesOf(t, 2, func(r *result.Result, point, rep int) error {

@@ -11,7 +11,7 @@ import (
 	"farflash/study"
 )
 
-// mostHints bounds the differing exploratory metrics that a terminal shows.
+// mostHints bounds the differing exploratory metrics on a terminal.
 const mostHints = 8
 
 // WriteEffectsText prints tables for each arm but the first: the primary family and, with hints, the exploratory
@@ -87,7 +87,7 @@ func writeHints(b *strings.Builder, x *study.Effects, pair *study.Pair, others [
 	return nil
 }
 
-// effectsText is a table of effects.
+// effectsText returns a table of effects.
 func effectsText(x *study.Effects, effects []study.Effect, letter string, style term.Style) *term.Table {
 	t := term.NewTable(term.Left("metric"), term.Right("effect"), term.Left("verdict"), term.Right("interval"),
 		term.Right("A"), term.Right(letter))
@@ -148,7 +148,7 @@ func countOthers(n int) string {
 	return fmt.Sprintf("%d other metrics", n)
 }
 
-// countMetrics writes how many metrics.
+// countMetrics formats a number of metrics.
 func countMetrics(n int) string {
 	if n == 1 {
 		return "1 metric"
@@ -164,11 +164,11 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// mostColumns bounds the metrics of a table that nobody chose.
+// mostColumns bounds the metrics of a table without selected metrics.
 const mostColumns = 4
 
-// WriteCurvesText prints a sweep as a table with a row for each point. Patterns choose the metrics; none are the
-// usual ones.
+// WriteCurvesText prints a sweep as a table with a row for each point. patterns selects the metrics; nil selects the
+// default ones.
 func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term.Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(c.Name), term.Wrap(c.Describe(), "  "), style.Dim(curvesFacts(c)))
@@ -178,7 +178,7 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	}
 	var columns []term.Column
 	for _, a := range c.Axes {
-		// The line above has the whole path; of several there is room for their last words only.
+		// The line above has the whole path; for several axes only the last words fit.
 		title := a.Path
 		if i := strings.LastIndexByte(title, '.'); len(c.Axes) > 1 && i > 0 {
 			title = title[i+1:]
@@ -239,7 +239,7 @@ func transients(c *study.Curves) (list []string) {
 	return list
 }
 
-// curvesFacts says in a line how a sweep was run.
+// curvesFacts describes the runs of a sweep in one line.
 func curvesFacts(c *study.Curves) string {
 	points := "1 point"
 	if n := len(c.Points); n != 1 {
@@ -255,12 +255,12 @@ func curvesFacts(c *study.Curves) string {
 	return line
 }
 
-// pointCell writes a point's metric, or why there is none.
+// pointCell formats a point's metric, or the reason why there is none.
 func pointCell(x *study.PointSummary, name string) string {
 	e, ok := x.Metric(name)
 	switch {
 	case ok && e.N > 1 && e.Mean != 0:
-		// One digit after the point is enough: nobody asks how narrow a narrow one is.
+		// One digit after the point suffices.
 		return fmt.Sprintf("%s +- %.1f %%", term.Quantity(e.Mean, e.Unit), 100*math.Abs(e.Half/e.Mean))
 	case ok:
 		return term.Quantity(e.Mean, e.Unit)

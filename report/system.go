@@ -14,21 +14,21 @@ import (
 	"farflash/report/chart"
 )
 
-// systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.
+// systemDraws reports whether the section of systems over a network draws a series or matrix.
 func systemDraws(name string) bool {
 	return slices.Contains([]string{"read.anatomy", "write.anatomy", "snis.conv_c", "snis.rd_mean", "snis.rd_median",
 		"snis.rd_p90", "snis.error", "snis.throughput"}, name)
 }
 
-// slicesOfTime says where the time of some requests went: those about a quantile of the latency, or all of them.
+// slicesOfTime is the breakdown of the time of some requests: those around a quantile of the latency, or all of them.
 type slicesOfTime struct {
 	row   string    // mean, p50, ...
 	parts []float64 // us, by column; never NaN or below 0
 	total float64   // their sum, above 0
 }
 
-// anatomy returns where the time of reads or writes went and the stages that the parts are of. Without the matrix it
-// is what the metrics of the means say, without those nothing.
+// anatomy returns the breakdown of the time of reads or writes and the stages of its parts. Without the matrix it is
+// derived from the metrics of the means, without those it is empty.
 func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	m, ok := r.matrix(op+".anatomy", 1)
 	if !ok {
@@ -56,7 +56,7 @@ func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	return list, m.Cols
 }
 
-// overNetwork tells whether there is more to a request than a drive: a network, or other drives of a volume.
+// overNetwork reports whether a request involves more than one drive: a network, or the other drives of a volume.
 func (r *Run) overNetwork() bool {
 	if _, volume := r.value("raid.read.commands"); volume {
 		return true
@@ -69,7 +69,7 @@ func (r *Run) overNetwork() bool {
 	return false
 }
 
-// stageName says a column of an anatomy in words.
+// stageName returns a column of an anatomy in words.
 func stageName(column string) string {
 	for _, s := range system.Stages {
 		if s.Name == column {
@@ -82,8 +82,8 @@ func stageName(column string) string {
 	return strings.ReplaceAll(column, "_", " ")
 }
 
-// stageStyles sets each stage off from its neighbours, in colour and in hatching: what waits is warm, what works is
-// cold.
+// stageStyles contrasts each stage with its neighbours, in colour and in hatching: waiting stages are warm, working
+// ones are cold.
 var stageStyles = map[string]int{"initiator": 7, "network_out": 5, "target": 4, "drive_wait": 1, "flash": 0, "txq": 3,
 	"network_back": 2}
 
@@ -94,10 +94,10 @@ func stageStyle(column string, i int) int {
 	return i
 }
 
-// dwarfed is how many times the shortest bar the longest must be before shares are drawn beside them.
+// dwarfed is the ratio of the longest to the shortest bar above which shares are drawn as well.
 const dwarfed = 4
 
-// anatomyFigures draws where the time of reads and of writes went, and lists it.
+// anatomyFigures draws and lists the breakdown of the time of reads and writes.
 func anatomyFigures(runs []Run) []figure {
 	var groups []anatomyGroup
 	shares := false
@@ -117,7 +117,7 @@ func anatomyFigures(runs []Run) []figure {
 	return append(out, tables...)
 }
 
-// anatomyGroup is what one figure shows: rows of the same name next to each other, one for each run.
+// anatomyGroup is the content of one figure: rows of the same name next to each other, one for each run.
 type anatomyGroup struct {
 	op     string
 	stages []string
@@ -149,7 +149,7 @@ func anatomyOf(runs []Run, op string) anatomyGroup {
 		switch _, stages := runs[i].anatomy(op); {
 		case len(lists[i]) == 0 || len(stages) > len(g.stages) || !slices.Equal(g.stages[:len(stages)], stages):
 			lists[i] = nil // a version with other stages; they cannot share a legend
-		case len(stages) < len(g.stages): // of a drive without what takes the others' time
+		case len(stages) < len(g.stages): // of a drive without the stages of the others
 			for k := range lists[i] {
 				lists[i][k].parts = append(slices.Clone(lists[i][k].parts),
 					make([]float64, len(g.stages)-len(stages))...)
@@ -173,7 +173,7 @@ func anatomyOf(runs []Run, op string) anatomyGroup {
 	return g
 }
 
-// dwarfs tells whether the longest bar leaves too little room for the parts of the shortest.
+// dwarfs reports whether the longest bar leaves too little space for the parts of the shortest.
 func (g anatomyGroup) dwarfs() bool {
 	shortest, longest := math.Inf(1), 0.0
 	for _, s := range g.rows {
@@ -182,7 +182,7 @@ func (g anatomyGroup) dwarfs() bool {
 	return longest >= dwarfed*shortest
 }
 
-// figures draws the times and, if wanted, the shares.
+// figures draws the times and, if requested, the shares.
 func (g anatomyGroup) figures(withShares bool) []figure {
 	var absolute, shares []chart.Part
 	for k, name := range g.stages {
@@ -198,7 +198,7 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	}
 	ops := capital(g.op) + "s"
 	size := chart.Frame{Title: g.op + "s: parts of the latency", Height: 150 + 34*float64(len(g.rows))}
-	// Names of runs can be long, and bars would be short beside them.
+	// Long names of runs would leave little space for the bars.
 	wide := slices.ContainsFunc(g.labels, func(s string) bool { return len(s) > 32 })
 	if wide {
 		size.Width = 1310
@@ -223,10 +223,10 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 			X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares})})
 }
 
-// mostAcross is how many stages a table has beside each other; of more it has one below the other.
+// mostAcross bounds the stages that a table shows as columns; more are rows.
 const mostAcross = 8
 
-// tables are one for all runs, or one each where there are many stages.
+// tables returns one table for all runs, or one for each where there are many stages.
 func (g anatomyGroup) tables(several bool) []*table {
 	if len(g.stages) <= mostAcross {
 		return []*table{g.table(several)}
@@ -252,7 +252,7 @@ func (g anatomyGroup) tables(several bool) []*table {
 	return out
 }
 
-// upright is the table of one run with a stage a line, of those in which some request was.
+// upright returns the table of one run with a row for each stage that occurs in some request.
 func (g anatomyGroup) upright(caption string) *table {
 	t := &table{Caption: caption, Full: true, Head: []heading{{"", true}}}
 	for _, s := range g.rows {
@@ -308,13 +308,13 @@ func (g anatomyGroup) table(several bool) *table {
 	return t
 }
 
-// brief leaves out what stands in brackets.
+// brief removes a text in parentheses.
 func brief(words string) string {
 	words, _, _ = strings.Cut(words, " (")
 	return words
 }
 
-// percent writes a share without a fraction.
+// percent formats a share without a fraction.
 func percent(v float64) string {
 	if v > 0 && v < 0.005 {
 		return "<1 %"
@@ -322,7 +322,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(100*v, 'f', 0, 64) + " %"
 }
 
-// perDrive are the figures of each drive of a system, by metric, in the order of the drives' numbers.
+// perDrive holds the figures of each drive of a system, by metric, in the order of the drives' numbers.
 type perDrive struct {
 	number []int
 	of     map[string][]float64 // NaN where a drive has none
@@ -361,7 +361,7 @@ func (r *Run) eachDrive() perDrive {
 // spread is the range of a figure over drives.
 type spread struct {
 	least, mean, greatest float64
-	first, last           int // the numbers of the drives that have the least and the greatest
+	first, last           int // numbers of the drives with the least and the greatest
 }
 
 func (d perDrive) spread(metric string) (s spread, ok bool) {
@@ -383,7 +383,7 @@ func (d perDrive) spread(metric string) (s spread, ok bool) {
 	return s, n > 0
 }
 
-// spreadMetrics are the figures of which the range over drives is shown.
+// spreadMetrics are the figures whose range over drives is shown.
 var spreadMetrics = []struct{ metric, label string }{
 	{"ssd.utilisation.die", "Dies busy"}, {"ssd.utilisation.channel", "Channels busy"}, {"ssd.read.count", "Reads"},
 	{"ssd.write.count", "Writes"},
@@ -393,7 +393,7 @@ var spreadMetrics = []struct{ metric, label string }{
 	{"ssd.energy", "Energy"},
 }
 
-// drivesFigures shows how drives differ: a table of ranges, and how busy each of them was.
+// drivesFigures shows the differences between drives: a table of ranges, and the utilisation of each.
 func drivesFigures(runs []Run) []figure {
 	var out, tables []figure
 	for i := range runs {
@@ -450,7 +450,7 @@ func drivesFigures(runs []Run) []figure {
 	return append(tables, out...)
 }
 
-// strip draws one figure of each of many things as cells, perLine of them a line.
+// strip draws one figure of each of many components as cells, perLine to a line.
 func strip(c chart.HeatMapChart, what string, names []string, v []float64) template.HTML {
 	wide := min(perLine, len(v))
 	for from := 0; from < len(v); from += wide {

@@ -18,12 +18,12 @@ import (
 	"farflash/result"
 )
 
-// toySystem is the result of initiators and targets behind a network, with figures that a formula gives, added to
-// those of a network. It exists to test what reports draw.
+// toySystem is the result of initiators and targets behind a network, with figures from a formula, added to those of a
+// network, for testing the drawings of reports.
 type toySystem struct {
 	name   string
 	drives int
-	slow   float64 // times that the network takes
+	slow   float64 // factor of the network's times
 	turns  bool
 	even   bool // the tail is not much longer than the median
 }
@@ -179,8 +179,8 @@ func TestSystemHTML(t *testing.T) {
 	if html != page1(t, systemA.run()) {
 		t.Error("the page differs from one time to the next")
 	}
-	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in
-	// two widths, and each bar's title.
+	// Writes of the toy never wait in a TXQ, so their legend omits it: two charts of reads name it, each in two widths,
+	// and each bar's title.
 	if n := strings.Count(html, ">TXQ wait</text>"); n != 4 {
 		t.Errorf("the legend names the TXQ %d times", n)
 	}
@@ -211,12 +211,12 @@ func TestSystemHTMLSeveral(t *testing.T) {
 	sound(t, page1(t, toyA.run(1), systemB.run()))
 }
 
-// TestSystemParts shows results in which something is missing or is no number.
+// TestSystemParts shows results with missing or non-numeric values.
 func TestSystemParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes some hundred pages")
 	}
-	// The network's picture is not the subject, and takes most of the time.
+	// The network's picture is not under test, and takes most of the time.
 	alone := func(c toySystem) Run {
 		r := c.run()
 		r.Result.Matrices = slices.DeleteFunc(r.Result.Matrices,
@@ -259,7 +259,7 @@ func TestSystemParts(t *testing.T) {
 				}
 			}
 			if math.IsInf(bad, 0) && strings.HasPrefix(m.Name, "snis.") {
-				continue // such a result cannot be written
+				continue // such a result cannot be encoded
 			}
 			show(fmt.Sprintf("%v in %s", bad, m.Name), r)
 		}
@@ -317,8 +317,8 @@ func TestEachDrive(t *testing.T) {
 	}
 }
 
-// TestRateControlInText: what a rate controller was told and did is in the table, and nothing of it where there is
-// none.
+// TestRateControlInText verifies that the table shows a rate controller's inputs and actions, and omits them where
+// there is none.
 func TestRateControlInText(t *testing.T) {
 	run := toySystem{name: "steered", drives: 2, slow: 1}.run()
 	text := func() string {
@@ -342,8 +342,8 @@ func TestRateControlInText(t *testing.T) {
 	}
 }
 
-// TestUpright: of more stages than fit beside each other a table has one a line, of those in which some request was,
-// and one for each run; the sums are below.
+// TestUpright verifies that stages which do not fit into columns are rows, without those of no request, in one table
+// per run; the sums are below.
 func TestUpright(t *testing.T) {
 	g := anatomyGroup{op: "read", stages: blame.Names[:], labels: []string{"mean", "p99"}, runs: []string{"a", "a"}}
 	for _, f := range []float64{1, 10} {

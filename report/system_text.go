@@ -9,8 +9,8 @@ import (
 	"farflash/internal/term"
 )
 
-// system prints where the time of requests over a network went, how drives differ, and how storage and network in
-// turns came to an end.
+// system prints the breakdown of the time of requests over a network, the differences between drives, and the
+// convergence of storage and network in turns.
 func (r *Run) system(b *strings.Builder, style term.Style) error {
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	for _, op := range []string{"read", "write"} {
@@ -66,7 +66,7 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 	return r.turns(b, style)
 }
 
-// turns prints what iterations between storage and network did.
+// turns prints the results of iterations between storage and network.
 func (r *Run) turns(b *strings.Builder, style term.Style) error {
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	if v, ok := r.value("snis.iterations"); ok {

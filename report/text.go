@@ -134,7 +134,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	return t.Write(b, style)
 }
 
-// some fills value into format, and returns "" for an empty value.
+// some formats value, and returns "" for an empty value.
 func some(value, format string) string {
 	if value == "" {
 		return ""
@@ -142,7 +142,7 @@ func some(value, format string) string {
 	return fmt.Sprintf(format, value)
 }
 
-// sources says what was programmed and why.
+// sources lists the programmed pages by reason.
 func (r *Run) sources() string {
 	var parts []string
 	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"},
@@ -165,7 +165,7 @@ func (r *Run) inTransient(then string) string {
 	return "of a transient" + then
 }
 
-// busiest says the range of a matrix of busy fractions, with one small bar per value if there are few.
+// busiest returns the range of a matrix of busy fractions, with one small bar per value if there are few.
 func (r *Run) busiest(matrix string) string {
 	m, ok := r.matrix(matrix, 1)
 	if !ok {
@@ -188,10 +188,11 @@ func (r *Run) busiest(matrix string) string {
 	return text
 }
 
-// mostSparks is how many characters small bars may take in a line.
+// mostSparks bounds the small bars in a line, in characters.
 const mostSparks = 16
 
-// inBytes says what the write amplification is in bytes if that is much more: the host's writes are smaller than pages.
+// inBytes returns the write amplification in bytes if it is much larger because the host's writes are smaller than
+// pages.
 func (r *Run) inBytes() string {
 	pages, ok := r.value("ssd.waf")
 	bytes, of := r.value("ssd.waf.bytes")
@@ -201,14 +202,14 @@ func (r *Run) inBytes() string {
 	return "; " + r.written("ssd.waf.bytes") + " in bytes"
 }
 
-// manyCommands reports whether a request is not one command of one drive, so that what drives did is not where its
-// whole time went.
+// manyCommands reports whether a request may be more than one command of one drive, so that the drives' times do not
+// account for all of its time.
 func (r *Run) manyCommands() bool {
 	_, volume := r.value("raid.read.commands")
 	return volume || r.overNetwork()
 }
 
-// breakdown says in one line where the time of an operation went, largest part first.
+// breakdown returns the breakdown of an operation's time in one line, largest part first.
 func (r *Run) breakdown(op string) string {
 	text, _ := r.breakdownOf(op)
 	return text
@@ -231,7 +232,7 @@ func (r *Run) breakdownOf(op string) (string, float64) {
 	return largestFirst(names, m.V[i]), total(m.V[i])
 }
 
-// largestFirst lists the parts of a whole as shares. What rounds to nothing is left out.
+// largestFirst lists the parts of a whole as shares, without those that round to zero.
 func largestFirst(names []string, v []float64) string {
 	type part struct {
 		name string
@@ -264,7 +265,7 @@ func largestFirst(names []string, v []float64) string {
 	return strings.Join(text, ", ")
 }
 
-// phaseName says a column of the latency breakdown in words.
+// phaseName returns a column of the latency breakdown in words.
 func phaseName(column string) string {
 	switch column {
 	case "host":

@@ -10,8 +10,8 @@ import (
 	"farflash/result"
 )
 
-// TestTransientMarked: the write amplification of a run whose figures rest on a transient is marked where it is
-// shown, in the terminal and on the page; another's is not.
+// TestTransientMarked verifies that the write amplification of a run whose figures depend on a transient is marked on
+// the terminal and on the page; another's is not.
 func TestTransientMarked(t *testing.T) {
 	for _, transient := range []string{"", "free space fell"} {
 		r := result.New(trial.Vocabulary(), "sha256:0123456789abcdef", 1, "test")

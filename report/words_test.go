@@ -28,15 +28,15 @@ var (
 	tag = regexp.MustCompile(`<[^>]*>`)
 )
 
-// What is kept of what a page has much of: words of a chart's marks, the first and the last among them, and rows of
-// the table of all metrics.
+// Limits for repetitive content of a page: words of a chart's marks, including the first and the last, and rows of the
+// table of all metrics.
 const (
 	keptMarks   = 6
 	keptMetrics = 5
 )
 
-// words are what a reader finds in a page: a line for each place and for each row of a table, and one for all labels
-// of a chart, before what it says of some of its marks.
+// words returns the text that a reader finds in a page: a line for each position and for each row of a table, and one
+// for all labels of a chart, before the titles of some of its marks.
 func words(page string) string {
 	page = wordless.ReplaceAllString(page, "")
 	page = picture.ReplaceAllStringFunc(page, func(svg string) string {
@@ -71,7 +71,7 @@ func words(page string) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// plainly is a writer of text into a page.
+// plainly writes text into a page.
 type plainly struct{ io.Writer }
 
 func (p plainly) Write(text []byte) (int, error) {
@@ -79,8 +79,8 @@ func (p plainly) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// TestWords holds the words of pages and of tables: titles, notes, rows, and what charts say of some of their marks.
-// What changes there is read, line by line, before it is kept.
+// TestWords verifies the text of pages and tables: titles, notes, rows, and the titles of some of the charts' marks.
+// Changes must be reviewed line by line before they are accepted.
 func TestWords(t *testing.T) {
 	cluster := func(label string) Run { return Run{Result: clusterResult(), Label: label} }
 	sweep := func(axes ...string) func(io.Writer) error {

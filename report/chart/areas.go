@@ -31,7 +31,7 @@ func keysOf(parts []Part) []key {
 	return keys
 }
 
-// Columns draws histograms over each other: filled outlines that let each other shine through.
+// Columns draws overlaid histograms as translucent filled outlines.
 func Columns(c ColumnChart) string {
 	lists := make([][]float64, len(c.Parts))
 	for i, s := range c.Parts {
@@ -88,7 +88,7 @@ func highest(v []float64) int {
 	return best
 }
 
-// columnTitles lays a band over each column, or over several where they are narrow.
+// columnTitles places a band over each column, or over several where they are narrow.
 func (p *plot) columnTitles(edges []float64, parts []Part, x, y Unit, total bool) {
 	n := len(edges) - 1
 	every := (n + most - 1) / most
@@ -118,7 +118,7 @@ func (p *plot) columnTitles(edges []float64, parts []Part, x, y Unit, total bool
 	}
 }
 
-// Areas draws parts stacked on each other, in steps from edge to edge. NaN counts as 0.
+// Areas draws stacked parts, in steps from edge to edge. NaN counts as 0.
 func Areas(c ColumnChart) string {
 	n := len(c.Edges) - 1
 	if n < 1 || len(c.Parts) == 0 {

@@ -5,31 +5,31 @@ import (
 	"strconv"
 )
 
-// Scale is how numbers become places on an axis.
+// Scale maps numbers to positions on an axis.
 type Scale int
 
 // The scales.
 const (
 	Linear Scale = iota
 	Log
-	Nines // shares from 0 to below 1, spread so that 90, 99 and 99.9 % are equally far apart
+	Nines // shares from 0 to below 1, spaced so that 90, 99 and 99.9 % are equally far apart
 )
 
-// Axis describes one axis. Min and Max of 0 both are chosen from the numbers to be drawn.
+// Axis describes one axis. If Min and Max are both 0, they are chosen from the data.
 type Axis struct {
 	Label    string
 	Unit     Unit
 	Scale    Scale
-	FromZero bool // a linear axis begins at 0
-	Tight    bool // a linear axis ends with the numbers, not with the next tick
+	FromZero bool // a linear axis starts at 0
+	Tight    bool // a linear axis ends with the data, not with the next tick
 	Min, Max float64
-	// Marks are the only ticks, if there are any: where things were tried, or names in place of numbers. The axis
-	// then ends a little outside of the numbers and the marks.
+	// Marks are the only ticks, if there are any: the values that were tried, or names in place of numbers. The axis
+	// then extends slightly beyond the data and the marks.
 	Marks []Mark
 	bare  bool // without ticks
 }
 
-// Mark is a tick at a place of one's own choice.
+// Mark is a tick at a chosen position.
 type Mark struct {
 	At    float64
 	Label string
@@ -41,7 +41,7 @@ type tick struct {
 	label string
 }
 
-// axis is an Axis with everything chosen.
+// axis is an Axis with its range and ticks chosen.
 type axis struct {
 	Axis
 	lo, hi float64
@@ -73,7 +73,7 @@ func newAxis(c Axis, lo, hi, room float64) axis {
 	return x
 }
 
-// marks puts the marks in place of the ticks.
+// marks replaces the ticks by the marks.
 func (x *axis) marks(lo, hi float64) {
 	x.ticks, x.label = nil, x.Label
 	for _, m := range x.Marks {
@@ -93,7 +93,7 @@ func (x *axis) marks(lo, hi float64) {
 	}
 }
 
-// name writes a value as the axis' mark there does, or else with its unit.
+// name formats a value as its mark on the axis, or else with its unit.
 func (c Axis) name(v float64) string {
 	for _, m := range c.Marks {
 		if m.At == v {
@@ -103,10 +103,10 @@ func (c Axis) name(v float64) string {
 	return c.Unit.Format(v)
 }
 
-// place gives the axis its pixels.
+// place sets the axis' pixels.
 func (x *axis) place(a, b float64) { x.a, x.b = a, b }
 
-// at returns the pixel of v. What lies below the range of a logarithmic axis is put at its end.
+// at returns the pixel of v. Values below the range of a logarithmic axis are placed at its end.
 func (x *axis) at(v float64) float64 {
 	share := 0.0
 	switch x.Scale {
@@ -124,7 +124,7 @@ func (x *axis) at(v float64) float64 {
 	return x.a + share*(x.b-x.a)
 }
 
-// nine returns how many nines a share has: 0.9 has one, 0.99 two.
+// nine returns the number of nines of a share: 0.9 has one, 0.99 two.
 func nine(share float64) float64 {
 	if share >= 1 {
 		return math.Inf(1)
@@ -136,7 +136,7 @@ func (x *axis) linear(lo, hi, room float64) {
 	if x.FromZero && lo > 0 {
 		lo = 0
 	}
-	// A range that is lost in the numbers' own size has no ticks.
+	// A range below the precision of the numbers would have no ticks.
 	if !(hi-lo > 1e-9*math.Max(math.Abs(lo), math.Abs(hi))) {
 		switch {
 		case lo == 0:
@@ -164,7 +164,7 @@ func (x *axis) linear(lo, hi, room float64) {
 	}
 	x.lo, x.hi = math.Floor(lo/step+1e-9)*step, math.Ceil(hi/step-1e-9)*step
 	if !(x.hi > x.lo) {
-		x.hi = x.lo + step // the numbers are next to nothing beside a step, which of counts is at least 1
+		x.hi = x.lo + step // the range is tiny compared with a step, which is at least 1 for counts
 	}
 	if x.Tight || x.Min != 0 || x.Max != 0 {
 		x.lo, x.hi = lo, hi
@@ -180,8 +180,7 @@ func (x *axis) linear(lo, hi, room float64) {
 	}
 }
 
-// niceStep returns 1, 2 or 5 times a power of ten (a power of two for binary) such that span is cut about every 55
-// pixels.
+// niceStep returns 1, 2 or 5 times a power of ten (a power of two for binary) that divides span about every 55 pixels.
 func niceStep(span, room float64, binary bool) float64 {
 	want := span / math.Max(2, room/55)
 	if binary {
@@ -208,7 +207,7 @@ func (x *axis) log(lo, hi, room float64) {
 		lo /= 1.5
 	}
 	if x.Min == 0 && x.Max == 0 {
-		// Ends at 1, 2 or 5 times a power of ten, a little outside of what is drawn.
+		// Ends at 1, 2 or 5 times a power of ten, slightly beyond the data.
 		lo, hi = roundLog(lo*0.97, false), roundLog(hi*1.03, true)
 	}
 	x.lo, x.hi = lo, hi
@@ -252,7 +251,7 @@ func roundLog(v float64, up bool) float64 {
 	return best
 }
 
-// nines sets an axis that shows shares up to hi.
+// nines configures an axis of shares up to hi.
 func (x *axis) nines(hi float64) {
 	x.hi = math.Min(math.Max(nine(hi), 2), 9)
 	x.ticks = append(x.ticks, tick{0, "0 %"}, tick{0.5, "50 %"})
@@ -275,7 +274,7 @@ func (x *axis) nines(hi float64) {
 	}
 }
 
-// FormatShare writes a share with as many nines as it needs: "99.95 %".
+// FormatShare formats a share with as many nines as it needs: "99.95 %".
 func FormatShare(share float64) string {
 	if share >= 1 {
 		return "100 %"

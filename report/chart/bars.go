@@ -10,17 +10,17 @@ type BarChart struct {
 	X     Axis // of values
 	Rows  []string
 	Parts []Part
-	Total bool      // write each bar's sum behind it
-	From  []float64 // where each row's bar begins, as in a waterfall; nil: at 0
+	Total bool      // print each bar's sum at its end
+	From  []float64 // start of each row's bar, as in a waterfall; nil: 0
 }
 
-// barHeight is the height of a bar with the space around it.
+// barHeight is the height of a bar including its spacing.
 const barHeight = 38.0
 
-// BarsHeight is the height that suits so many rows and parts; Bars uses it if the frame has none.
+// BarsHeight is the default height for that number of rows; Bars uses it if the frame has none.
 func BarsHeight(rows int) float64 { return 100 + barHeight*float64(rows) }
 
-// Bars draws horizontal bars of stacked parts. Parts that are wide enough carry their number.
+// Bars draws horizontal bars of stacked parts. Parts that are wide enough contain their number.
 func Bars(c BarChart) string {
 	if len(c.Rows) == 0 || len(c.Parts) == 0 {
 		return nothing(c.Frame)
@@ -45,7 +45,7 @@ func Bars(c BarChart) string {
 	for _, r := range c.Rows {
 		p.left = math.Max(p.left, textWidth(r))
 	}
-	p.left = 1.04*p.left + 16 // long names of words with signs are wider than the estimate
+	p.left = 1.04*p.left + 16 // long names that contain signs are wider than the estimate
 	p.right = p.w - 14
 	if c.Total {
 		p.right -= 62
@@ -76,7 +76,7 @@ func Bars(c BarChart) string {
 	return p.end()
 }
 
-// begin is where a row's bar begins.
+// begin returns the start of a row's bar.
 func (c *BarChart) begin(i int) float64 {
 	if c.From == nil {
 		return 0

@@ -6,13 +6,14 @@ import (
 	"strconv"
 )
 
-// Distribution is one curve of a CDF: Share[i] of all values do not exceed Value[i]. Both rise; the last share is 1.
+// Distribution is one curve of a CDF: Share[i] of all values do not exceed Value[i]. Both increase; the last share is
+// 1.
 type Distribution struct {
 	Name  string
 	Style int
 	Value []float64
 	Share []float64
-	Count int64 // of values; the curve ends where less than one of them is left
+	Count int64 // of values; the curve ends where less than one of them remains
 }
 
 // CDFChart is input to CDF. X should be logarithmic for latencies.
@@ -23,11 +24,11 @@ type CDFChart struct {
 	Distributions []Distribution
 }
 
-// marked are the shares that carry a marker and a title of their own.
+// marked are the shares with a marker and a title of their own.
 var marked = []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999}
 
-// CDF draws cumulative distributions with an axis of nines, so that the tail has as much room as the body: each step
-// up is ten times rarer. It is the complementary distribution function 1-F on a logarithmic axis, turned so that
+// CDF draws cumulative distributions with an axis of nines, so that the tail has as much space as the body: each step
+// up is ten times rarer. It is the complementary distribution function 1-F on a logarithmic axis, inverted so that
 // slower and rarer is up and to the right.
 func CDF(c CDFChart) string {
 	var xs [][]float64
@@ -57,7 +58,7 @@ func CDF(c CDFChart) string {
 	return p.end()
 }
 
-// steps draws one distribution. It ends at the largest value, on the height at which one value is left.
+// steps draws one distribution. It ends at the largest value, at the height at which one value remains.
 func (p *plot) steps(s Distribution) {
 	if len(s.Value) == 0 {
 		return
@@ -68,8 +69,8 @@ func (p *plot) steps(s Distribution) {
 	line.to(p.x.at(s.Value[0]), y)
 	lastV, lastShare := s.Value[0], 0.0
 	for i, v := range s.Value {
-		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps.
-		// Where few buckets make long slopes, they bend as the axis of nines does.
+		// Buckets represent a range: their values are assumed to be spread, so the curve slopes rather than steps.
+		// Where few buckets form long slopes, the slopes follow the curvature of the nines axis.
 		const bends = 16
 		to := p.y.at(math.Min(s.Share[i], end))
 		if math.Abs(to-y) > 12 {
@@ -84,7 +85,7 @@ func (p *plot) steps(s Distribution) {
 	p.tag("path", "line s"+strconv.Itoa(s.Style%Styles), "d", line.b.String())
 }
 
-// marks puts a marker with a title at each of the usual percentiles.
+// marks draws a marker with a title at each of the usual percentiles.
 func (p *plot) marks(s Distribution, x Axis) {
 	for _, q := range marked {
 		if s.Count > 0 && 1/float64(s.Count) > 1-q+1e-12 || len(s.Value) == 0 {
@@ -95,10 +96,10 @@ func (p *plot) marks(s Distribution, x Axis) {
 	}
 }
 
-// Nine is how many nines a share has, which is its place on an axis of nines: 0.9 has one, 0.99 two.
+// Nine returns the number of nines of a share, which is its position on an axis of nines: 0.9 has one, 0.99 two.
 func Nine(share float64) float64 { return nine(share) }
 
-// End is the share at which a curve ends: less than one value is left beyond it.
+// End is the share at which a curve ends: less than one value remains beyond it.
 func (s Distribution) End() float64 { return 1 - 1/float64(max(s.Count, 2)) }
 
 // quantile interpolates the value at a share.
@@ -129,7 +130,7 @@ func (s Distribution) share(v float64) float64 {
 	return s.Share[i-1] + t*(s.Share[i]-s.Share[i-1])
 }
 
-// cdfTitles lays bands over the plot that say which share is reached at a value.
+// cdfTitles places bands over the plot whose titles give the share reached at a value.
 func (p *plot) cdfTitles(c CDFChart) {
 	const bands = 80
 	w := (p.right - p.left) / bands

@@ -1,18 +1,18 @@
 // Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [Dots], [CDF], [Columns], [Areas],
 // [Bars], [Groups], [Ladder], [HeatMap], [Forest] and [Network].
 //
-// A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print)
-// and, once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>.
-// Elements of class "hit" are where a script may show that title at once.
+// A chart is one <svg> element for an HTML page that also contains [CSS] (colours for light, dark and print) and, once,
+// [Patterns] (the hatchings). It needs no script: the element under the pointer carries a <title>. For elements of
+// class "hit" a script may show that title immediately.
 //
-// Colours are those of Okabe and Ito ("Color Universal Design", 2008), told apart by everyone; dashes, markers and
-// hatchings say the same a second time. Heat maps use stops of cividis (Nuñez, Anderton and Renslow, PLoS ONE 13(7),
-// 2018) and print the number in each cell that is large enough; networks use the same stops on a dark ground, where
-// low values stand back, and draw higher ones thicker. Axes choose ticks at 1, 2 and 5 times powers of ten (powers of
-// two for binary sizes), decades on logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
+// Colours are those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind readers can distinguish;
+// dashes, markers and hatchings repeat the distinction. Heat maps use stops of cividis (Nuñez, Anderton and Renslow,
+// PLoS ONE 13(7), 2018) and print the number in each cell that is large enough; networks use the same stops on a dark
+// ground, where low values recede, and draw higher ones thicker. Axes choose ticks at 1, 2 and 5 times powers of ten
+// (powers of two for binary sizes), decades on logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
 //
-// What it leaves out: interaction and animation (a network's picture carries the numbers that a script needs for
-// both), and fitting of text by true font metrics (widths are estimated).
+// It leaves out interaction and animation (a network's picture carries the numbers that a script needs for both), and
+// fitting of text by true font metrics (widths are estimated).
 package chart
 
 import (
@@ -22,9 +22,9 @@ import (
 	"strings"
 )
 
-// Frame is what every chart has.
+// Frame holds the properties of every chart.
 type Frame struct {
-	Title         string  // what it shows, for those who cannot see it; not drawn
+	Title         string  // text alternative for screen readers; not drawn
 	Width, Height float64 // in CSS pixels; 0 is the default, 640 x 300
 }
 
@@ -39,8 +39,8 @@ func (f Frame) size() (w, h float64) {
 	return w, h
 }
 
-// Styles is how many colours there are. A chart with more series or parts repeats them; parts of one colour then
-// differ by their hatching.
+// Styles is the number of colours. A chart with more series or parts repeats them; parts of one colour then differ by
+// their hatching.
 const Styles = 8
 
 // CSS colours charts. The page's own style may set --ink, --paper, --grid and --quiet.
@@ -89,7 +89,7 @@ svg.chart .s6{stroke:var(--c6);stroke-dasharray:1 2}svg.chart .f6{fill:var(--c6)
 svg.chart .s7{stroke:var(--c7);stroke-dasharray:6 2 1 2 1 2}svg.chart .f7{fill:var(--c7)}
 `
 
-// Patterns is an empty drawing that holds the hatchings. A page needs it once.
+// Patterns is an empty drawing that defines the hatchings. A page needs it once.
 const Patterns = `<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>` +
 	`<pattern id="hatch1" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6" stroke="var(--paper,#fff)" stroke-width="2.4" stroke-opacity=".6"/></pattern>` +
 	`<pattern id="hatch2" width="6" height="6" patternUnits="userSpaceOnUse"><circle cx="2" cy="2" r="1.3" fill="var(--paper,#fff)" fill-opacity=".7"/></pattern>` +
@@ -98,7 +98,7 @@ const Patterns = `<svg width="0" height="0" style="position:absolute" aria-hidde
 	`<pattern id="hatch5" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6M0 0H6" stroke="var(--paper,#fff)" stroke-width="1.2" stroke-opacity=".7"/></pattern>` +
 	`</defs></svg>`
 
-// hatchings is how many patterns there are; style 0 has none.
+// hatchings is the number of patterns; style 0 has none.
 const hatchings = 5
 
 // drawing builds an SVG.
@@ -124,7 +124,7 @@ func (d *drawing) end() string {
 	return d.b.String()
 }
 
-// px writes a coordinate to a tenth of a pixel.
+// px formats a coordinate to a tenth of a pixel.
 func px(v float64) string {
 	v = math.Round(v*10) / 10
 	if v == 0 {
@@ -219,7 +219,7 @@ func (d *drawing) marker(style int, x, y, r float64, title string) {
 	d.titled(name, class, title, a...)
 }
 
-// textWidth estimates the width of s at the charts' size.
+// textWidth estimates the width of s at the charts' font size.
 func textWidth(s string) float64 {
 	w := 0.0
 	for _, r := range s {
@@ -239,7 +239,7 @@ func textWidth(s string) float64 {
 	return w
 }
 
-// path collects points and writes them as lines, leaving out those that cannot be seen apart.
+// path collects points and writes them as lines, without those that are visually indistinguishable.
 type path struct {
 	b            strings.Builder
 	pen          bool

@@ -15,7 +15,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// samples are one chart of each kind, over values that a pencil can check.
+// samples returns one chart of each kind, over values that can be checked by hand.
 func samples() map[string]string {
 	x := []float64{0, 1, 2, 3, 4}
 	shares := []float64{0, 0.5, 0.9, 0.99, 1}
@@ -109,7 +109,7 @@ var (
 	number = regexp.MustCompile(`NaN|Inf|="-?[0-9.]*e[+-]|(?:width|height|r)="-`)
 )
 
-// broken says what is wrong with a drawing: unbalanced elements, coordinates that are no numbers, negative sizes.
+// broken reports the defects of a drawing: unbalanced elements, non-numeric coordinates, negative sizes.
 func broken(svg string) string {
 	var open []string
 	for _, m := range tags.FindAllStringSubmatch(svg, -1) {
@@ -154,7 +154,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// FuzzCharts draws values of any size; whatever they are, the drawing must be sound.
+// FuzzCharts draws values of any size; the drawing must be sound for all of them.
 func FuzzCharts(f *testing.F) {
 	f.Add(uint64(1), 1.0, 5, 2, uint8(0))
 	f.Add(uint64(2), 1e-9, 200, 9, uint8(7))
@@ -235,7 +235,7 @@ func FuzzCharts(f *testing.F) {
 	})
 }
 
-// TestNetworkOrder holds that the busiest link is drawn last, and what a script reads.
+// TestNetworkOrder verifies that the busiest link is drawn last, and the data for a script.
 func TestNetworkOrder(t *testing.T) {
 	s := samples()["network"]
 	lines := regexp.MustCompile(`<line [^>]*>`).FindAllString(s, -1)
@@ -243,7 +243,7 @@ func TestNetworkOrder(t *testing.T) {
 		!strings.Contains(lines[0], `stroke="`+idle+`"`) {
 		t.Errorf("the order is\n%s", strings.Join(lines, "\n"))
 	}
-	// 0.5 of 1 is 2047 of 4094, two digits of base 64; 2000 B is the most; the last level is not known.
+	// 0.5 of 1 is 2047 of 4094, two digits of base 64; 2000 B is the maximum; the last level is unknown.
 	if want := `data-over="00v~~.;|;~.~~"`; !strings.Contains(lines[1], want) {
 		t.Errorf("%s lacks %s", lines[1], want)
 	}
@@ -252,7 +252,7 @@ func TestNetworkOrder(t *testing.T) {
 	}
 }
 
-// TestSharedScales holds that the same number has the same colour in all pictures.
+// TestSharedScales verifies that the same number has the same colour in all pictures.
 func TestSharedScales(t *testing.T) {
 	chart := func(most float64) NetworkChart {
 		return NetworkChart{Links: []NetworkLink{{0, 1,

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Dots draws points that no line joins, thousands of them: a point where there is one already is left out. The last
-// series lies on top.
+// Dots draws points without lines, thousands of them: a point on an existing one is omitted. The last series is on top.
 func Dots(c LineChart) string {
 	var xs, ys [][]float64
 	var keys []key

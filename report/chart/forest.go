@@ -5,33 +5,33 @@ import (
 	"strconv"
 )
 
-// ForestChart is input to Forest: one effect with its interval a row, against a line where nothing differs.
+// ForestChart is input to Forest: one effect with its interval per row, against a line of no difference.
 type ForestChart struct {
 	Frame
 	X     Axis
-	Zero  float64 // where nothing differs: 0 of differences, 1 of ratios
+	Zero  float64 // no difference: 0 for differences, 1 for ratios
 	Rows  []ForestRow
-	Below bool // names and texts stand above their effects, which have the whole width
+	Below bool // names and texts are above their effects, which have the whole width
 }
 
-// ForestRow is an effect. An interval's end that the axis cannot show, or that was cut off, is an arrow.
+// ForestRow is an effect. An interval's end that is outside the axis, or was cut off, is an arrow.
 type ForestRow struct {
 	Name            string
 	Mean, Low, High float64
-	Text            string // written behind it
+	Text            string // printed after it
 	Style           int
-	Faint           bool   // stands back: not more than chance
+	Faint           bool   // drawn faintly: within chance
 	Title           string // shown under the pointer
-	CutLow, CutHigh bool   // the interval goes on
+	CutLow, CutHigh bool   // the interval continues
 }
 
-// forestRow is the height of a row, forestBelow that of one whose effect lies below its name.
+// forestRow is the height of a row, forestBelow that of one whose effect is below its name.
 const (
 	forestRow   = 25.0
 	forestBelow = 44.0
 )
 
-// ForestHeight is the height that suits so many rows; Forest uses it if the frame has none.
+// ForestHeight is the default height for that number of rows; Forest uses it if the frame has none.
 func ForestHeight(rows int) float64 { return 64 + forestRow*float64(rows) }
 
 // Forest draws effects below each other.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// GroupChart is input to Groups: a group of bars for each label, Parts[k].V[i] being the k-th bar of group i, and
-// lines through the groups' middles. NaN leaves a bar out and breaks a line.
+// GroupChart is input to Groups: a group of bars for each label, where Parts[k].V[i] is the k-th bar of group i, and
+// lines through the groups' middles. NaN omits a bar and breaks a line.
 type GroupChart struct {
 	Frame
 	XLabel string

@@ -12,10 +12,10 @@ type HeatMapChart struct {
 	Rows, Cols         []string
 	V                  [][]float64
 	Unit               Unit
-	Legend             string     // what the numbers are
+	Legend             string     // meaning of the numbers
 	Min, Max           float64    // of the colours; both 0: 0 to the largest value
-	darkest            float64    // the share of the colours that the least value has
-	Cells              [][]string // what cells are called in their titles; nil: by row and column
+	darkest            float64    // the position of the least value in the colour map
+	Cells              [][]string // names of cells in their titles; nil: by row and column
 }
 
 // cividis are stops of the colour map, dark to light.
@@ -43,7 +43,7 @@ func colourAt(share float64) (colour string, light bool) {
 	return text, luminance > 125
 }
 
-// HeatMapHeight is the height that suits so many rows; HeatMap uses it if the frame has none.
+// HeatMapHeight is the default height for that number of rows; HeatMap uses it if the frame has none.
 func HeatMapHeight(rows int) float64 {
 	return 92 + math.Max(10, math.Min(30, 640/float64(max(rows, 1))))*float64(rows)
 }
@@ -114,7 +114,7 @@ func HeatMap(c HeatMapChart) string {
 	return d.end()
 }
 
-// cellText is the number in a cell: per cent without the sign, because the scale says it.
+// cellText returns the number in a cell: per cent without the sign, which the scale shows.
 func cellText(u Unit, v float64) string {
 	if u == Fractions && v > 0 && v < 0.005 {
 		return "<1"

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// LadderChart is input to Ladder: who sends what to whom and what each is busy with, against time. What is outside of
-// From to To is left out.
+// LadderChart is input to Ladder: the messages between nodes and the activity of each, against time. Elements outside
+// From to To are omitted.
 type LadderChart struct {
 	Frame
 	X        Axis // of time
@@ -14,7 +14,7 @@ type LadderChart struct {
 	Lanes    []LadderLane // from top to bottom
 	Kinds    []LadderKind // in the legend's order
 	Arrows   []LadderArrow
-	Boxes    []LadderBox // in the order in which they are drawn
+	Boxes    []LadderBox // in drawing order
 }
 
 // LadderLane is a line of one node, with rows for boxes below it.
@@ -23,12 +23,12 @@ type LadderLane struct {
 	Rows int
 }
 
-// LadderKind is how a kind of arrows or boxes looks.
+// LadderKind is the style of a kind of arrows or boxes.
 type LadderKind struct {
 	Name    string
 	Style   int
 	Arrow   bool
-	Outline bool // a box that is not filled
+	Outline bool // an unfilled box
 	Faint   bool
 }
 
@@ -39,11 +39,11 @@ type LadderArrow struct {
 	Title          string
 }
 
-// LadderBox is a stretch of time in a row of a lane.
+// LadderBox is an interval in a row of a lane.
 type LadderBox struct {
 	Kind, Lane, Row int
 	From, To        float64
-	Label           string // written inside if there is room
+	Label           string // written inside if it fits
 	Title           string
 }
 
@@ -52,7 +52,7 @@ const (
 	ladderRow  = 14.0 // height of a row below it
 )
 
-// LadderHeight is the height that suits the lanes; Ladder uses it if the frame has none.
+// LadderHeight is the default height for the lanes; Ladder uses it if the frame has none.
 func LadderHeight(lanes []LadderLane) float64 {
 	h := 100.0
 	for _, l := range lanes {
@@ -61,7 +61,8 @@ func LadderHeight(lanes []LadderLane) float64 {
 	return h
 }
 
-// Ladder draws lanes side by side against time: messages as slanted lines, boxes in the rows below each lane's line.
+// Ladder draws lanes below each other against time: messages as slanted lines, boxes in the rows below each lane's
+// line.
 func Ladder(c LadderChart) string {
 	if len(c.Lanes) == 0 || !(c.To > c.From) {
 		return nothing(c.Frame)
@@ -126,7 +127,7 @@ func (p *ladder) legend() {
 	p.top = y + 14
 }
 
-// fill draws a box in a kind's looks.
+// fill draws a box in a kind's style.
 func (p *ladder) fill(k LadderKind, x, y, w, h float64) {
 	a := []string{"x", px(x), "y", px(y), "width", px(w), "height", px(h)}
 	if k.Outline {
@@ -161,7 +162,7 @@ func (p *ladder) lanes() {
 	}
 }
 
-// rowOf is the top and height of a lane's row.
+// rowOf returns the top and height of a lane's row.
 func (p *ladder) rowOf(lane, row int) (y, h float64) {
 	all := 0.0
 	for _, l := range p.c.Lanes {
@@ -189,7 +190,7 @@ func (p *ladder) box(b LadderBox) {
 	p.hit(x, y, w, h, b.Title)
 }
 
-// arrow draws a message, cut off where the chart ends.
+// arrow draws a message, clipped at the ends of the chart.
 func (p *ladder) arrow(a LadderArrow) {
 	if a.Received < p.c.From || a.Sent > p.c.To {
 		return

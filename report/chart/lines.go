@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Series is a curve of a chart. Y[i] belongs to X[i]; X rises. NaN in Y breaks the curve.
+// Series is a curve of a chart. Y[i] belongs to X[i]; X increases. NaN in Y breaks the curve.
 type Series struct {
 	Name  string
 	Style int // colour, dashes and marker; see Styles
@@ -20,10 +20,10 @@ type LineChart struct {
 	X, Y   Axis
 	Series []Series
 	Shade  []Span
-	Apart  bool // no lines between the points: what is on the x axis has no order
+	Apart  bool // no lines between the points: the x axis has no order
 }
 
-// most is how many places along the x axis carry a title.
+// most bounds the positions along the x axis that have a title.
 const most = 120
 
 // Lines draws curves against two axes.
@@ -62,7 +62,7 @@ func (s *Series) end(sign float64) []float64 {
 	return out
 }
 
-// whiskers draws a series' intervals. An end that a logarithmic axis cannot show is at the axis' own.
+// whiskers draws a series' intervals. An end that a logarithmic axis cannot show is clamped to the axis' end.
 func (p *plot) whiskers(s Series) {
 	const cap = 4.0
 	for i, h := range s.Half {
@@ -76,7 +76,7 @@ func (p *plot) whiskers(s Series) {
 	}
 }
 
-// curve draws one series with about eight markers, set off from those of the other series.
+// curve draws one series with about eight markers, offset from those of the other series.
 func (p *plot) curve(s Series, index, of int, apart bool) {
 	if !apart {
 		var line path
@@ -88,7 +88,7 @@ func (p *plot) curve(s Series, index, of int, apart bool) {
 	p.whiskers(s)
 	every := max(1, len(s.X)/8)
 	if s.Half != nil {
-		every = 1 // each point was measured by itself
+		every = 1 // each point was measured separately
 	}
 	for i := (every/2 + index*every/of) % every; i < len(s.X); i += every {
 		if y := p.yAt(s.Y[i]); !math.IsNaN(y) {
@@ -97,7 +97,7 @@ func (p *plot) curve(s Series, index, of int, apart bool) {
 	}
 }
 
-// yAt is the pixel of v, NaN if the axis cannot show it.
+// yAt returns the pixel of v, NaN if the axis cannot show it.
 func (p *plot) yAt(v float64) float64 {
 	if p.y.Scale == Log && v <= 0 {
 		return math.NaN()
@@ -105,7 +105,7 @@ func (p *plot) yAt(v float64) float64 {
 	return p.y.at(v)
 }
 
-// titles lays bands over the plot that say the values under them.
+// titles places bands over the plot whose titles give the values under them.
 func (p *plot) titles(series []Series, xc, yc Axis) {
 	var xs []float64
 	for _, s := range series {

@@ -25,20 +25,21 @@ type NetworkLink struct {
 // entries.
 type NetworkWay struct {
 	Name  string
-	Whole []float64   // of the whole run; NaN where it is not known
-	Over  [][]float64 // per measure, a value per slice of time
+	Whole []float64   // for the whole run; NaN if unknown
+	Over  [][]float64 // per measure, a value per time slice
 }
 
-// NetworkMeasure is something that links are coloured by. A link takes the colour of the greater of its directions.
+// NetworkMeasure is a measure that determines the colours of links. A link has the colour of the greater of its
+// directions.
 type NetworkMeasure struct {
 	Name     string // as in "utilisation"
-	Whole    string // what the figure of the whole run is, as in "largest queue"
+	Whole    string // the figure of the whole run, as in "largest queue"
 	Unit     Unit
 	Max      float64 // of the colours over time; 0: the largest value
 	WholeMax float64 // of the colours of the whole run; 0: the largest value
 }
 
-// NetworkChart is input to Network. Times are the ends of slices, in seconds; without any the picture does not move.
+// NetworkChart is input to Network. Times are the ends of slices, in seconds; without any the picture is static.
 type NetworkChart struct {
 	Frame
 	Nodes    []NetworkNode
@@ -49,16 +50,16 @@ type NetworkChart struct {
 
 const (
 	panelTop = 34.0      // below the colours' scale
-	idle     = "#5b6773" // seen on the dark ground; the middle of the colours is grey as well, but brighter
-	darkest  = 0.22      // of the colours: what is darker cannot be seen on it
+	idle     = "#5b6773" // visible on the dark ground; the middle of the colours is grey as well, but brighter
+	darkest  = 0.22      // of the colours: darker ones are invisible on it
 	shades   = 48        // colours that a script chooses from
-	// levels of a value over time, written as two of digits; the last one stands for a value that is not known. The
-	// digits need no escaping, and they spell neither NaN nor Inf nor an exponent, which tests look for.
+	// levels is the number of values over time, each encoded as two of digits; the last one represents an unknown
+	// value. The digits need no escaping, and they spell neither NaN nor Inf nor an exponent, which tests look for.
 	levels = 64*64 - 1
 	digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHJKLMOPQRSTUVWXYZ_*.~"
 )
 
-// NetworkHeight is the height that suits such nodes; Network uses it if the frame has none.
+// NetworkHeight is the default height for such nodes; Network uses it if the frame has none.
 func NetworkHeight(nodes []NetworkNode) float64 {
 	seen := map[float64]bool{}
 	for _, n := range nodes {
@@ -67,19 +68,20 @@ func NetworkHeight(nodes []NetworkNode) float64 {
 	return math.Min(panelTop+130*float64(max(len(seen), 2)), panelTop+640)
 }
 
-// Network draws nodes where they stand and a line per link, coloured by the first measure of the whole run: idle ones
-// dark grey, busier ones brighter and thicker, the busiest on top. Everything that a script needs to show other
-// measures and times is in attributes of the svg and of its lines:
+// Network draws nodes at their positions and a line per link, coloured by the first measure of the whole run: idle ones
+// dark grey, busier ones brighter and thicker, the busiest on top. Attributes of the svg and of its lines hold the data
+// that a script needs to show other measures and times:
 //
-//	svg:  data-times   ends of the slices in seconds, apart by spaces; missing if there are none
-//	      data-shades  colours from low to high, apart by spaces; data-idle the one of 0
-//	      data-digits  what values over time are written with, see data-over
-//	      data-measures  per measure "name|of the whole run|unit|largest|largest of the whole run", apart by ";"
+//	svg:  data-times   ends of the slices in seconds, separated by spaces; missing if there are none
+//	      data-shades  colours from low to high, separated by spaces; data-idle the one of 0
+//	      data-digits  the digits that encode values over time, see data-over
+//	      data-measures  per measure "name|of the whole run|unit|largest|largest of the whole run", separated by ";"
 //	line: data-thick   its least width
-//	      data-names   of its directions, apart by "|"
-//	      data-whole   per direction, apart by "|", a number per measure, apart by spaces; - is unknown
-//	      data-over    per direction, apart by "|", and per measure, apart by ";", two digits per slice that say which share
-//	                   of the largest value, in 4094 steps, 4095 being unknown; zeros at the end are left out
+//	      data-names   of its directions, separated by "|"
+//	      data-whole   per direction, separated by "|", a number per measure, separated by spaces; - is unknown
+//	      data-over    per direction, separated by "|", and per measure, separated by ";", two digits per slice
+//	                   that encode the share of the largest value, in 4094 steps; 4095 is unknown. Trailing zeros are
+//	                   omitted
 //
 // The scales of colours are groups of class "scale", first those of the whole run.
 func Network(c NetworkChart) string {
@@ -116,7 +118,7 @@ func Network(c NetworkChart) string {
 		}
 	}
 	d.tag("rect", "panel", "x", "0", "y", px(panelTop-8), "width", px(d.w), "height", px(d.h-panelTop+8), "rx", "8")
-	// The outermost rows of nodes leave room for their names.
+	// The outermost rows of nodes leave space for their names.
 	left, right, top, bottom := 26.0, d.w-26, panelTop+26, d.h-30
 	lowY, highY := math.Inf(1), math.Inf(-1)
 	for _, n := range c.Nodes {
@@ -134,7 +136,7 @@ func Network(c NetworkChart) string {
 	return d.end()
 }
 
-// SharedScales gives pictures with the same measures the same colours for the same numbers.
+// SharedScales makes pictures with the same measures use the same colours for the same numbers.
 func SharedScales(charts []NetworkChart) {
 	for i := range charts {
 		charts[i].Measures = slices.Clone(charts[i].Measures)
@@ -184,7 +186,7 @@ func (c *NetworkChart) limits(i int) {
 	}
 }
 
-// greater is max for numbers that may not be any.
+// greater is max for numbers that may be NaN or infinite.
 func greater(a, b float64) float64 {
 	if b > a && !math.IsInf(b, 0) {
 		return b
@@ -217,7 +219,7 @@ func (c *NetworkChart) attributes(w, h float64) []string {
 	return a
 }
 
-// plainNumber writes a number for a script, "-" if it is none.
+// plainNumber formats a number for a script, "-" if it is not finite.
 func plainNumber(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
@@ -236,7 +238,7 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 		}
 	}
 	thin := math.Min(1.6, math.Max(0.5, 0.35*d.w/float64(max(ends, 1))))
-	beside := map[[2]int]int{} // links between the same two nodes
+	beside := map[[2]int]int{} // parallel links between two nodes
 	for i, l := range c.Links {
 		order[i] = i
 		for _, w := range l.Ways {
@@ -259,7 +261,8 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 		x1, y1 := at(l.A)
 		x2, y2 := at(l.B)
 		if n := beside[pair(l)]; n > 1 {
-			// Side by side, 4 pixels apart; always seen from the lower node, so that a line's turn does not matter.
+			// Side by side, 4 pixels apart; always seen from the lower node, so that a line's direction does not
+			// matter.
 			off := 4 * (float64(drawn[pair(l)]) - float64(n-1)/2)
 			drawn[pair(l)]++
 			if l.A > l.B {
@@ -286,12 +289,12 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 	}
 }
 
-// above is a share of the colours from one on.
+// above maps a share to the colours from from on.
 func above(share, from float64) float64 { return from + float64((1-from)*share) }
 
 func pair(l NetworkLink) [2]int { return [2]int{min(l.A, l.B), max(l.A, l.B)} }
 
-// title says a link's figures of the whole run.
+// title returns a link's figures for the whole run.
 func (c *NetworkChart) title(l NetworkLink) string {
 	var lines []string
 	for _, w := range l.Ways {
@@ -306,7 +309,7 @@ func (c *NetworkChart) title(l NetworkLink) string {
 	return strings.Join(lines, "\n")
 }
 
-// values writes a link's figures for a script.
+// values encodes a link's figures for a script.
 func (c *NetworkChart) values(l NetworkLink) []string {
 	var names, whole, over []string
 	some := false
@@ -336,7 +339,7 @@ func (c *NetworkChart) values(l NetworkLink) []string {
 	return a
 }
 
-// encode writes values as two digits each.
+// encode encodes values as two digits each.
 func encode(v []float64, most float64) string {
 	var b strings.Builder
 	end := 0
@@ -357,7 +360,7 @@ func encode(v []float64, most float64) string {
 	return b.String()[:end]
 }
 
-// nodes draws the nodes over the links, with names where there is room.
+// nodes draws the nodes over the links, with names where they fit.
 func (c *NetworkChart) nodes(d *drawing, at func(int) (x, y float64)) {
 	type row struct{ n, width float64 }
 	rows := map[float64]*row{}

@@ -17,7 +17,7 @@ const (
 	swatch     = 26.0
 )
 
-// legend draws the keys from the left, in as many lines as they need, and returns the height it took.
+// legend draws the keys from the left, in as many lines as they need, and returns its height.
 func (d *drawing) legend(keys []key, left, right float64) float64 {
 	if len(keys) == 0 {
 		return 0
@@ -65,16 +65,16 @@ type plot struct {
 	*drawing
 	x, y                     axis
 	left, right, top, bottom float64
-	labels                   []label // of shaded stretches
+	labels                   []label // of shaded intervals
 }
 
-// label is a text that is drawn over all else.
+// label is a text that is drawn over everything else.
 type label struct {
 	x    float64
 	text string
 }
 
-// end draws what lies over the rest and returns the picture.
+// end draws the top layer and returns the picture.
 func (p *plot) end() string {
 	for _, l := range p.labels {
 		p.text(l.x, p.top+14, "lab over", "start", l.text)
@@ -148,7 +148,7 @@ func (p *plot) axes() {
 	}
 }
 
-// Span is a stretch of the x axis that is shaded.
+// Span is a shaded interval of the x axis.
 type Span struct {
 	From, To float64
 	Label    string
@@ -162,7 +162,7 @@ func (p *plot) shade(spans []Span) {
 		}
 		p.rect("shade", from, p.top, to-from, p.bottom-p.top)
 		p.lineTo("shade-edge", to, p.top, to, p.bottom)
-		// The label comes last, over what is drawn in the stretch.
+		// The label is drawn last, over the content of the interval.
 		if w := textWidth(s.Label); w+8 < to-from {
 			p.labels = append(p.labels, label{x: from + 5, text: s.Label})
 		} else if s.Label != "" {
@@ -184,7 +184,7 @@ func span(lists ...[]float64) (lo, hi float64, ok bool) {
 	return lo, hi, hi >= lo
 }
 
-// spanOf is span with values that a logarithmic axis cannot show left out.
+// spanOf is span without the values that a logarithmic axis cannot show.
 func spanOf(scale Scale, lists ...[]float64) (lo, hi float64, ok bool) {
 	if scale != Log {
 		return span(lists...)
@@ -200,12 +200,12 @@ func spanOf(scale Scale, lists ...[]float64) (lo, hi float64, ok bool) {
 	return lo, hi, hi >= lo
 }
 
-// nothing is a chart without values.
+// nothing returns a chart without values.
 func nothing(f Frame) string { // see Empty
 	d := newDrawing(f)
 	d.text(d.w/2, d.h/2, Empty, "middle", "no values")
 	return d.end()
 }
 
-// Empty is the class of the text of a chart that has no values: a page leaves such a chart out.
+// Empty is the class of the text of a chart that has no values: a page omits such a chart.
 const Empty = "lab no-values"

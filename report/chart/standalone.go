@@ -11,8 +11,8 @@ var (
 	named    = regexp.MustCompile(`--(c[0-9]):(#[0-9a-f]+)`)
 )
 
-// Standalone makes a file of its own of a chart that was drawn for a page: with its namespace, the colours for light
-// paper written out, since few programs but browsers know variables, and without the areas that only answer a
+// Standalone converts a chart that was drawn for a page to a separate file: with its namespace, the colours for light
+// paper without variables, which few programs except browsers support, and without the areas that only respond to a
 // pointer.
 func Standalone(svg string) string {
 	svg = hits.ReplaceAllString(svg, "")
@@ -22,7 +22,7 @@ func Standalone(svg string) string {
 		plainCSS() + "</style>\n" + rest
 }
 
-// plainCSS is the style of charts on light paper without variables.
+// plainCSS returns the style of charts on light paper without variables.
 func plainCSS() string {
 	var b strings.Builder
 	colours := map[string]string{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Unit says how the numbers of an axis are written.
+// Unit is the unit and format of an axis' numbers.
 type Unit int
 
 // The units. A number on an axis of Microseconds is in microseconds, and so on.
@@ -23,10 +23,10 @@ const (
 	Fractions              // fractions, written in per cent
 	Watts
 	Joules
-	Dollars // money; the sign stands before the number
+	Dollars // money; the sign precedes the number
 )
 
-// UnitOf returns the unit that result.json calls name; unknown ones are Plain.
+// UnitOf returns the unit of that name in result.json; unknown ones are Plain.
 func UnitOf(name string) Unit {
 	switch name {
 	case "us":
@@ -53,10 +53,10 @@ func UnitOf(name string) Unit {
 	return Plain
 }
 
-// Name is what result.json calls the unit that an axis' numbers are in, "" for numbers without one.
+// Name returns the name in result.json of the unit of an axis' numbers, "" for numbers without one.
 func (u Unit) Name() string { return u.name() }
 
-// name is what result.json calls the unit, "" for numbers without one.
+// name returns the unit's name in result.json, "" for numbers without one.
 func (u Unit) name() string {
 	for _, s := range []string{"us", "s", "B/s", "bit/s", "1/s", "B", "fraction", "count", "W", "J"} {
 		if UnitOf(s) == u {
@@ -66,7 +66,7 @@ func (u Unit) name() string {
 	return ""
 }
 
-// prefix is a unit that an axis may be written in.
+// prefix is a unit in which an axis may be written.
 type prefix struct {
 	name  string
 	scale float64
@@ -80,8 +80,7 @@ var (
 		{"PiB", 1 << 50}}
 )
 
-// prefixes returns the ways to write the unit, smallest first, and the factor from the axis' numbers to the first
-// scale 1.
+// prefixes returns the unit's prefixes, smallest first, and the factor from the axis' numbers to the first scale 1.
 func (u Unit) prefixes() (list []prefix, factor float64) {
 	with := func(suffix string) []prefix {
 		out := make([]prefix, len(plainPrefixes))
@@ -117,7 +116,7 @@ func (u Unit) prefixes() (list []prefix, factor float64) {
 	return plainPrefixes, 1
 }
 
-// choose returns the prefix in which v reads well, and the factor from the axis' numbers to it.
+// choose returns a suitable prefix for v, and the factor from the axis' numbers to it.
 func (u Unit) choose(v float64) (name string, factor float64) {
 	list, f := u.prefixes()
 	best := prefix{}
@@ -142,7 +141,7 @@ func (u Unit) choose(v float64) (name string, factor float64) {
 	return best.name, f / best.scale
 }
 
-// Format writes one number with its unit, to three significant digits: "402 us", "1.23 GB/s", "97.3 %".
+// Format formats one number with its unit, to three significant digits: "402 us", "1.23 GB/s", "97.3 %".
 func (u Unit) Format(v float64) string {
 	if math.IsNaN(v) {
 		return "none"
@@ -163,7 +162,7 @@ func (u Unit) Format(v float64) string {
 	return text + " " + name
 }
 
-// significant writes v with at least that many significant digits, without an exponent, whole numbers in full.
+// significant formats v with at least that many significant digits, without an exponent, whole numbers in full.
 func significant(v float64, digits int) string {
 	if v == 0 {
 		return "0"

@@ -1,11 +1,11 @@
-// Package paper writes the charts of reports for papers: as SVG files that stand alone, as TikZ by pgfplots that
-// compiles as it stands, and as CSV for whoever draws them anew.
+// Package paper writes the charts of reports for papers: as standalone SVG files, as TikZ by pgfplots that compiles
+// unchanged, and as CSV for drawing them with other tools.
 //
-// A [Plot] is one of the chart package's own charts ([chart.LineChart], [chart.CDFChart], [chart.ForestChart]), so
-// what is written is what the report shows. [Write] writes one. The options are those of the pgfplots manual (version
-// 1.18, sections 4.5 to 4.20).
+// A [Plot] is one of the chart package's own charts ([chart.LineChart], [chart.CDFChart], [chart.ForestChart]), so the
+// files show the report's charts. [Write] writes one. The options are those of the pgfplots manual (version 1.18,
+// sections 4.5 to 4.20).
 //
-// It leaves out heat maps, networks and everything that moves: those are for the page.
+// It leaves out heat maps, networks and animated charts, which are for the page.
 package paper
 
 import (
@@ -25,7 +25,7 @@ type Plot struct {
 	Chart any // chart.LineChart, chart.CDFChart or chart.ForestChart
 }
 
-// Format is how a plot is written.
+// Format is a file format of plots.
 type Format string
 
 // The formats.
@@ -35,10 +35,10 @@ const (
 	CSV Format = "plot-csv"
 )
 
-// Formats lists them.
+// Formats lists the formats.
 func Formats() []string { return []string{string(SVG), string(PGF), string(CSV)} }
 
-// File is the name of a plot's file.
+// File returns the name of a plot's file.
 func (f Format) File(p Plot) string {
 	return p.Name + map[Format]string{SVG: ".svg", PGF: ".tex", CSV: ".csv"}[f]
 }
@@ -78,7 +78,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 9, 64)
 }
 
-// table writes the numbers of a plot, a line above them saying how they are read.
+// table writes the numbers of a plot, below a line that describes the columns.
 func table(w io.Writer, p Plot) error {
 	var rows [][]string
 	how := ""
@@ -125,7 +125,7 @@ func table(w io.Writer, p Plot) error {
 	return out.Error()
 }
 
-// labels are what the axes of a plot are called, with the units that its numbers are in.
+// labels returns the labels of a plot's axes, with the units of its numbers.
 func labels(p Plot) (x, y string) {
 	with := func(a chart.Axis) string {
 		if u := a.Unit.Name(); u != "" && len(a.Marks) == 0 {
@@ -144,7 +144,7 @@ func labels(p Plot) (x, y string) {
 	return "", ""
 }
 
-// escaped writes text as TeX does.
+// escaped escapes text for TeX.
 func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%",
 		`\%`, "_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`,

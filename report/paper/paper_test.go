@@ -11,7 +11,7 @@ import (
 	"farflash/report/paper"
 )
 
-// plots are of each kind, with names that other languages take for their own signs.
+// plots returns one plot of each kind, with names that contain special characters of other languages.
 func plots() []paper.Plot {
 	hostile := `a_b {50%} $x^2$ & #1 ~ \end{axis} <svg>`
 	return []paper.Plot{
@@ -40,13 +40,14 @@ func write(t *testing.T, p paper.Plot, f paper.Format) string {
 	return b.String()
 }
 
-// An element's begin or end, and what may stand between its name and its end.
+// An element's start or end tag, and the permitted content between its name and its end.
 var (
 	tag        = regexp.MustCompile(`<(/?)([a-z]+)((?:\s+[a-zA-Z:-]+="[^"<>]*")*)\s*(/?)>`)
 	attributes = regexp.MustCompile(`^(\s+[a-zA-Z:-]+="[^"<>]*")*$`)
 )
 
-// TestSVG holds that files stand alone: well-formed, in their namespace, with colours and nothing that only a page has.
+// TestSVG verifies that files are standalone: well-formed, in their namespace, with colours and without references to a
+// page.
 func TestSVG(t *testing.T) {
 	for _, p := range plots() {
 		text := write(t, p, paper.SVG)
@@ -84,7 +85,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// balanced tells whether all that TeX opens is closed in order, signs that are escaped and comments left out.
+// balanced reports whether all TeX groups are closed in order, without escaped signs and comments.
 func balanced(text string) bool {
 	var open []byte
 	for line := range strings.Lines(text) {
@@ -108,8 +109,7 @@ func balanced(text string) bool {
 	return len(open) == 0
 }
 
-// TestPGF holds the structure of what TeX is given: environments and brackets that close, plots that end, names that
-// are text.
+// TestPGF verifies the structure of the TeX: environments and brackets that close, plots that end, names that are text.
 func TestPGF(t *testing.T) {
 	for _, p := range plots() {
 		text := write(t, p, paper.PGF)
@@ -155,7 +155,7 @@ func TestPGF(t *testing.T) {
 	}
 }
 
-// TestCSV holds that tables are read back as they were, below a line that says how.
+// TestCSV verifies that tables are read back unchanged, below a line that describes them.
 func TestCSV(t *testing.T) {
 	for i, want := range []int{6, 4, 3} {
 		p := plots()[i]

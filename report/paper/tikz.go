@@ -8,8 +8,7 @@ import (
 	"farflash/report/chart"
 )
 
-// styles are those of the chart package: Okabe and Ito's colours, with dashes and marks that say the same a second
-// time.
+// styles are those of the chart package: Okabe and Ito's colours, with dashes and marks that repeat the distinction.
 var styles = [chart.Styles]struct{ colour, dash, mark string }{
 	{"0072B2", "solid", "*"}, {"D55E00", "dashed", "square*"}, {"009E73", "dotted", "triangle*"},
 	{"CC79A7", "dashdotted", "diamond*"},
@@ -20,7 +19,7 @@ var styles = [chart.Styles]struct{ colour, dash, mark string }{
 // mostPoints bounds the points of a curve: TeX has little memory.
 const mostPoints = 400
 
-// tikz is a plot as a document that compiles as it stands.
+// tikz returns a plot as a document that compiles unchanged.
 func tikz(p Plot) string {
 	var b strings.Builder
 	b.WriteString("% compiles as it stands: pdflatex " + PGF.File(p) +
@@ -93,7 +92,7 @@ func tikz(p Plot) string {
 	return b.String()
 }
 
-// remark is text behind a line, where TeX does not read it.
+// remark returns text as a comment at the end of a line.
 func remark(text string) string {
 	if text = strings.Join(strings.Fields(text), " "); text != "" {
 		return " % " + text
@@ -105,7 +104,7 @@ func begin(b *strings.Builder, options []string) {
 	b.WriteString("\\begin{axis}[\n  " + strings.Join(options, ",\n  ") + "\n]\n")
 }
 
-// axisOptions are those of one axis.
+// axisOptions returns the options of one axis.
 func axisOptions(letter string, a chart.Axis) []string {
 	var out []string
 	if a.Scale == chart.Log {
@@ -155,7 +154,7 @@ func distribution(b *strings.Builder, d chart.Distribution) {
 	fmt.Fprintf(b, "\\addplot[color=farflash%d, %s, no marks, thick] coordinates {", i, styles[i].dash)
 	every := (len(d.Value) + mostPoints - 1) / mostPoints
 	for k := range d.Value {
-		// The tail has few values, and all of them count.
+		// The tail has few values, all of which matter.
 		if k%max(every, 1) == 0 || d.Share[k] > 0.99 {
 			fmt.Fprintf(b, " (%s,%s)", number(d.Value[k]), number(chart.Nine(math.Min(d.Share[k], d.End()))))
 		}
