@@ -1,12 +1,11 @@
-// Package cli is the command line: one file per verb, nothing but reading flags,
-// calling the library and printing.
+// Package cli is the command line: one file per verb, which only parses flags, calls the library and prints.
 //
 // Main runs one command and returns its exit code: 0 done, 1 a run failed, was interrupted, could not be written or
-// panicked, 2 bad usage or bad input, 3 a --fail-if held. Results go to standard output, everything else to standard
-// error. What the verbs, flags and files are called is a contract with other programs, written down in
+// panicked, 2 bad usage or bad input, 3 a --fail-if condition was met. Results go to standard output, everything else
+// to standard error. The names of verbs, flags and files are a contract with other programs, documented in
 // docs/reference.
 //
-// What it leaves out: anything that a program importing the library would want.
+// It leaves out everything that a program importing the library would need.
 package cli
 
 import (
@@ -38,16 +37,16 @@ import (
 // program is one invocation.
 type program struct {
 	in      io.Reader
-	out     io.Writer // text for people; what is not fit to be shown is escaped
-	data    io.Writer // the same place, for what must arrive byte by byte
+	out     io.Writer // text for people; unprintable characters are escaped
+	data    io.Writer // the same destination, for data that must arrive unmodified
 	err     io.Writer
-	stdout  io.Writer // as they were given
+	stdout  io.Writer // the original writers
 	stderr  io.Writer
 	written *sink
 	ending  ending
 }
 
-// verbs is what verbs in packages of their own have of it.
+// verbs returns the part of the invocation that verbs in other packages use.
 func (p *program) verbs() *verb.Program {
 	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping,
 		Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
@@ -62,7 +61,7 @@ func (p *program) verbs() *verb.Program {
 		}}
 }
 
-// newProgram wraps what an invocation writes to.
+// newProgram wraps the outputs of an invocation.
 func newProgram(in io.Reader, out, errw io.Writer) *program {
 	p := &program{in: in, stdout: out, stderr: errw, written: &sink{w: out}}
 	p.data = p.written
@@ -71,7 +70,7 @@ func newProgram(in io.Reader, out, errw io.Writer) *program {
 	return p
 }
 
-// sink remembers the first error of what it writes to: not every line of a table is worth a look at its own.
+// sink records the first error of its writer, so that callers need not check every line of a table.
 type sink struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -92,7 +91,7 @@ func (s *sink) Write(text []byte) (int, error) {
 	return n, s.err
 }
 
-// flush reports whether all that was written has arrived.
+// flush returns the first error in writing the output.
 func (p *program) flush() error {
 	p.written.mu.Lock()
 	defer p.written.mu.Unlock()
@@ -130,8 +129,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return f.Code
 }
 
-// complain prints an error. Mistakes in a scenario or a table stand alone on their lines, as
-// editors expect them; everything else begins with the program's name.
+// complain prints an error. Mistakes in a scenario or a table are printed without a prefix, as editors expect them;
+// everything else is prefixed with the program's name.
 func (p *program) complain(err error) {
 	var located shape.Errors
 	var rows sheet.TableErrors
@@ -142,15 +141,15 @@ func (p *program) complain(err error) {
 	fmt.Fprintf(p.err, "farflash: %v\n", err)
 }
 
-// note prints a remark that is no result.
+// note prints a remark that is not part of the results.
 func (p *program) note(format string, args ...any) {
 	fmt.Fprintf(p.err, "farflash: "+format+"\n", args...)
 }
 
-// Command is the program's verbs and flags, for those who write about them; to run it is Main's.
+// Command returns the program's verbs and flags, for generating documentation; Main runs it.
 func Command() *cobra.Command { return new(program).root() }
 
-// root is the command without arguments, and all verbs below it.
+// root returns the command without arguments, with all verbs below it.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "farflash",
@@ -195,8 +194,8 @@ and serves real flash over the network.
 	return root
 }
 
-// giveExamples has the help of a verb that is nothing without another, and has no examples of its own, end with the
-// first ones of each of these.
+// giveExamples appends the first examples of the subcommands to the help of a verb that requires one and has no
+// examples of its own.
 func giveExamples(cmd *cobra.Command) {
 	var lines []string
 	for _, c := range cmd.Commands() {
@@ -239,8 +238,8 @@ func (p *program) load(name string, set []string, more []shape.Change,
 	return s, verb.BadInput(err)
 }
 
-// find returns what an argument names: a file, a preset, a run directory, which has the scenario that was run, or -
-// for standard input.
+// find returns the source that an argument names: a file, a preset, a run directory, which has the scenario that was
+// run, or - for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := shape.Read(p.in)
@@ -256,7 +255,7 @@ func (p *program) find(name string) (shape.Source, error) {
 	return src, verb.BadInput(err)
 }
 
-// wrongFlag reports a flag that there is not, or whose value cannot be.
+// wrongFlag reports an unknown flag, or an invalid value.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -283,7 +282,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	return verb.Usagef("%s: unknown flag %s%s;%s see %s --help", verb.Name(cmd), dashes, flag, hint, cmd.CommandPath())
 }
 
-// flagTakes is what a flag of a kind can be set to, "" for kinds that say so themselves.
+// flagTakes describes the valid values of a kind of flag, "" for kinds whose own errors do.
 func flagTakes(kind string) string {
 	switch kind {
 	case "uint64":
@@ -302,7 +301,7 @@ func flagTakes(kind string) string {
 	return ""
 }
 
-// buildVersion is what this binary was built from.
+// buildVersion returns the version of the sources of this binary.
 func buildVersion() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			return false, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			// json FILE KEY... checks that a file is one JSON document with the keys.
+			// json FILE KEY... verifies that a file is one JSON document with the keys.
 			"json": func(ts *testscript.TestScript, neg bool, args []string) {
 				var doc map[string]any
 				d := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
@@ -84,7 +84,7 @@ func TestScripts(t *testing.T) {
 				}
 				ts.Check(os.Rename(found[0], ts.MkAbs(args[1])))
 			},
-			// same A B NAME... checks that two directories hold the same bytes, but for files of those names.
+			// same A B NAME... verifies that two directories have the same contents, except for files of those names.
 			"same": func(ts *testscript.TestScript, neg bool, args []string) {
 				a, b := files(ts, ts.MkAbs(args[0]), args[2:]), files(ts, ts.MkAbs(args[1]), args[2:])
 				for name, text := range a {
@@ -106,7 +106,7 @@ func TestScripts(t *testing.T) {
 				digit := '0' + (text[at]-'0'+1)%10
 				ts.Check(os.WriteFile(filepath.Join(dir, name), []byte(text[:at]+string(digit)+text[at+1:]), 0o666))
 			},
-			// random FILE BYTES makes a file that is no two times the same page.
+			// random FILE BYTES creates a file in which no page repeats.
 			"random": func(ts *testscript.TestScript, neg bool, args []string) {
 				n, err := strconv.Atoi(args[1])
 				ts.Check(err)
@@ -116,15 +116,16 @@ func TestScripts(t *testing.T) {
 				}
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
 			},
-			// feed FIFO writes more into a pipe than it holds, so that who reads it has begun, and leaves it open.
+			// feed FIFO writes more into a pipe than it can buffer, so that its reader must have started, and leaves it
+			// open.
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
 				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
 				ts.Check(err)
-				ts.Defer(func() { _ = f.Close() }) // nobody reads it any more
+				ts.Defer(func() { _ = f.Close() }) // the reader has finished
 				_, err = f.Write(bytes.Repeat([]byte("data"), 1<<20))
 				ts.Check(err)
 			},
-			// none PATTERN checks that no file matches.
+			// none PATTERN verifies that no file matches.
 			"none": func(ts *testscript.TestScript, neg bool, args []string) {
 				if found, err := filepath.Glob(ts.MkAbs(args[0])); err != nil || len(found) > 0 {
 					ts.Fatalf("%v match %s", found, args[0])
@@ -134,7 +135,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// files reads all files below a directory but those of certain names.
+// files reads all files below a directory except those of certain names.
 func files(ts *testscript.TestScript, dir string, but []string) map[string]string {
 	out := map[string]string{}
 	ts.Check(filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -159,8 +160,7 @@ func call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestVerbs holds that every verb has help with a sentence, and that the contract's
-// flags are there.
+// TestVerbs verifies that every verb has help with a sentence, and that the contract's flags exist.
 func TestVerbs(t *testing.T) {
 	p := &program{}
 	for _, cmd := range p.root().Commands() {
@@ -185,8 +185,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestStartUp holds that the program does nothing heavy before it knows what it is
-// asked for.
+// TestStartUp verifies that the program does no expensive work before it has parsed its arguments.
 func TestStartUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

@@ -6,21 +6,21 @@ import (
 	"runtime/metrics"
 )
 
-// Models allocate at their beginning and hardly afterwards, so of a large heap memory can be had for little time. Of
-// a small one it is not worth having: a heap that grows from one megabyte to thirty by fifths is collected some
+// Models allocate at their start and hardly afterwards, so a small growth limit saves memory on a large heap at little
+// cost. On a small heap it does not pay: a heap that grows from one megabyte to thirty by fifths is collected some
 // fifteen times, on all processors, which took a tenth of a drive's run.
 const (
-	heapFloor  = 32 << 20 // bytes that the heap may hold before anything is collected
-	heapGrowth = 20       // percent of what lives by which it may grow beyond that
-	// leastHeap is what the runtime begins to collect at under 100 percent, whatever lives; it goes with the
-	// percentage.
+	heapFloor  = 32 << 20 // heap size below which no collection starts, in bytes
+	heapGrowth = 20       // growth beyond it, in percent of the live heap
+	// leastHeap is the heap size at which the runtime starts to collect at 100 percent, whatever the live heap; it
+	// scales with the percentage.
 	leastHeap = 4 << 20
 )
 
-// collectLate has the collector of this program's memory keep to that.
+// collectLate configures the garbage collector with these limits.
 func collectLate() {
 	debug.SetGCPercent(heapFloor / leastHeap * 100)
-	// A finalizer runs after each collection, if the one before has not been forgotten by then.
+	// The finalizer runs after a collection and re-arms itself for the next one.
 	set := heapFloor / leastHeap * 100
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	type collected struct{ _ *byte }
@@ -36,7 +36,7 @@ func collectLate() {
 	runtime.SetFinalizer(new(collected), after)
 }
 
-// growth is by how many percent a heap of which so many bytes live may grow.
+// growth returns the percentage by which a heap with that live size may grow.
 func growth(live uint64) int {
 	if live >= heapFloor {
 		return heapGrowth

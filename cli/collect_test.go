@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What may be held before the next collection is at least the floor, and beyond that what lives and a fifth.
+// TestGrowth verifies that the heap limit of the next collection is at least the floor, and beyond that the live heap
+// and a fifth.
 func TestGrowth(t *testing.T) {
 	for _, live := range []uint64{0, 1, 40 << 10, 1 << 20, 4<<20 + 1, 13 << 20, 26 << 20, heapFloor - 1, heapFloor,
 		1 << 30, 1 << 40} {
@@ -19,7 +20,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// A heap that grows from nothing to the floor is not collected, and one that lives beyond the floor grows by a fifth.
+// TestCollectLate verifies that a heap that grows from zero to the floor is not collected, and that a live heap beyond
+// the floor grows by a fifth.
 func TestCollectLate(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

@@ -102,12 +102,12 @@ type comparison struct {
 	seeds        string
 }
 
-// completeArm offers scenarios for every argument.
+// completeArm completes every argument as a scenario.
 func completeArm(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return completeScenario(cmd, nil, prefix)
 }
 
-// checkMetrics holds --metric to names that there are.
+// checkMetrics verifies that the patterns of --metric match known names.
 func checkMetrics(patterns []string) error {
 	var names []string
 	metrics := trial.Vocabulary().Metrics
@@ -145,7 +145,7 @@ func checkMetrics(patterns []string) error {
 	return nil
 }
 
-// planComparison reads the arms.
+// planComparison parses the arms.
 func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, error) {
 	shared, err := parseChanges(f.set)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 	arms := make([]study.Arm, len(args))
 	names := make([]string, len(args))
 	own := make([][]shape.Change, len(args))
-	read := map[string]shape.Source{} // standard input can be read once
+	read := map[string]shape.Source{} // standard input can be read only once
 	for i, a := range args {
 		var err error
 		letter := report.ArmLetter(i)
@@ -176,7 +176,7 @@ func (p *program) planComparison(args []string, f *studyFlags) (*study.Plan, err
 	return plan, verb.BadInput(err)
 }
 
-// splitArm cuts "name,path=value,path=value". What stands before the first part with an = is the name.
+// splitArm splits "name,path=value,path=value". The part before the first one with an = is the name.
 func splitArm(text, letter string) (string, []shape.Change, error) {
 	parts, err := study.SplitValues(text)
 	if err != nil {
@@ -203,7 +203,7 @@ func splitArm(text, letter string) (string, []shape.Change, error) {
 	return name, out, nil
 }
 
-// armLabel names an arm by what tells it from the others: its scenario if they differ in it, and its own changes.
+// armLabel names an arm by its differences from the others: its scenario if they differ in it, and its own changes.
 func armLabel(names []string, own [][]shape.Change, i int) string {
 	same := true
 	for _, n := range names {
@@ -221,7 +221,7 @@ func armLabel(names []string, own [][]shape.Change, i int) string {
 
 // runComparison runs the trials and shows the effects.
 func (p *program) runComparison(ctx context.Context, whole *study.Plan, c *comparison, f *studyFlags) error {
-	plan := whole // of the replicates that are run
+	plan := whole // restricted to the replicates that are run
 	if c.untilDecided {
 		c.test.Looks = stats.Looks(whole.Reps)
 	} else {
@@ -238,7 +238,7 @@ func (p *program) runComparison(ctx context.Context, whole *study.Plan, c *compa
 		return err
 	}
 	if effects == nil {
-		// Missing or failed trials explain it, or else the metrics that were asked for.
+		// Missing or failed trials are the cause, or else the requested metrics.
 		if failure := p.verdict(plan, folder, outcomes, f, ctx.Err() != nil); failure != nil {
 			return failure
 		}

@@ -10,7 +10,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// completeScenario offers presets beside files.
+// completeScenario completes presets and files.
 func completeScenario(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -24,13 +24,13 @@ func completeScenario(_ *cobra.Command, args []string, prefix string) ([]string,
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-// completePreset offers presets only.
+// completePreset completes presets only.
 func completePreset(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	out, _ := completeScenario(cmd, nil, prefix)
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFormat offers trace formats.
+// completeFormat completes trace formats.
 func completeFormat(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, f := range trace.Formats() {
@@ -39,7 +39,7 @@ func completeFormat(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePath offers the keys at a path that is being written.
+// completePath completes the keys at a partial path.
 func completePath(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	none := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	if strings.Contains(prefix, "=") || len(args) > 1 {

@@ -81,7 +81,7 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 	return cmd
 }
 
-// keyChanges lists the keys of both scenarios that differ, if both are there.
+// keyChanges lists the keys that differ between two scenarios, if both are present.
 func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
 	for _, s := range of {
 		if len(s.Text) == 0 {

@@ -17,28 +17,28 @@ import (
 	"farflash/internal/term"
 )
 
-// How a command ends: by itself, by a signal, or by a panic.
+// The ways in which a command ends: normally, by a signal, or by a panic.
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the context of a verb that keeps what is done (it has called keeping), and
-// every other verb at once: it has nothing that is worth waiting for. The second one ends any verb. Either way
-// nothing half written stays behind.
+// The first SIGINT, SIGTERM or SIGHUP cancels the context of a verb that saves partial results (it has called keeping),
+// and terminates every other verb immediately, because it has no results to save. The second one terminates any verb.
+// In both cases no incomplete file remains.
 
-// ending is what the end of a command has to know.
+// ending is the state that the end of a command needs.
 type ending struct {
 	mu         sync.Mutex
 	keeps      bool
-	unfinished map[string]bool // patterns of files and folders that go if the command is left in the middle
+	unfinished map[string]bool // patterns of files and directories that are removed if the command is aborted
 	progress   *term.Progress  // nil: none is shown
 }
 
-// keeping says that from now on a signal is to end the context alone: the verb writes what is done.
+// keeping makes a signal only cancel the context from now on: the verb saves partial results.
 func (p *program) keeping() {
 	p.ending.mu.Lock()
 	defer p.ending.mu.Unlock()
 	p.ending.keeps = true
 }
 
-// unfinished notes files by a pattern as not worth keeping, until whole is called.
+// unfinished registers a pattern of files that are removed if the command is aborted before it calls whole.
 func (p *program) unfinished(pattern string) (whole func()) {
 	e := &p.ending
 	e.mu.Lock()
@@ -54,24 +54,25 @@ func (p *program) unfinished(pattern string) (whole func()) {
 	}
 }
 
-// leave removes what is unfinished, as a command is left in the middle.
+// leave removes unfinished files when a command is aborted.
 func (e *ending) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.progress != nil {
 		e.progress.Stop()
 	}
-	// The command goes on until the process ends, and may write into what is removed: then it is removed again.
+	// The command continues until the process exits, and may write files while they are removed: they are removed
+	// again.
 	for range 5 {
 		found := false
 		for pattern := range e.unfinished {
 			names, err := filepath.Glob(pattern)
 			if err != nil {
-				continue // no pattern of ours is malformed but for a name with [ in it, which then stays
+				continue // only a name with [ in it makes our patterns malformed; such files remain
 			}
 			for _, name := range names {
 				found = true
-				_ = os.RemoveAll(name) // what cannot be removed stays; there is nobody left to tell
+				_ = os.RemoveAll(name) // errors cannot be reported at this point
 			}
 		}
 		if !found {
@@ -80,14 +81,14 @@ func (e *ending) leave() {
 	}
 }
 
-// errLeft is what a command ends with that a signal has ended with nothing to keep.
+// errLeft is the error of a command that a signal has terminated without results to save.
 var errLeft = errors.New("interrupted")
 
-// carry runs a command to one of its ends.
+// carry runs a command until it completes, is aborted or panics.
 func (p *program) carry(command func(context.Context) error) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
@@ -124,7 +125,7 @@ func (p *program) carry(command func(context.Context) error) error {
 	}
 }
 
-// fault is the error of a panic. A panic has no trace for users; FARFLASH_DEBUG shows it.
+// fault returns the error of a panic. Users see no stack trace; FARFLASH_DEBUG shows it.
 func fault(x any, stack []byte) error {
 	if elsewhere, ok := x.(interface{ Stack() []byte }); ok {
 		stack = elsewhere.Stack()

@@ -44,7 +44,7 @@ lists the sections.`,
 	}
 }
 
-// describeMetric prints what a metric means.
+// describeMetric prints the meaning of a metric.
 func (p *program) describeMetric(m result.Definition) error {
 	fmt.Fprintln(p.out, p.style().Bold(m.Name))
 	for _, part := range term.Lines("A metric: "+m.Help+".", 78) {
@@ -75,7 +75,7 @@ func (p *program) describe(d shape.Description) error {
 		return p.describeValues(d.Values)
 	}
 	fmt.Fprintln(p.out)
-	// What is left of 80 columns for the meaning.
+	// The rest of 80 columns is for the meaning.
 	keys, defaults := term.Width("key"), term.Width("default")
 	for _, k := range d.Keys {
 		keys, defaults = max(keys, term.Width(k.Path[strings.LastIndexByte(k.Path, '.')+1:])),
@@ -103,7 +103,7 @@ func (p *program) describe(d shape.Description) error {
 	return t.Write(p.out, style)
 }
 
-// describeValues prints what each word means that a key may have.
+// describeValues prints the meaning of each word that a key accepts.
 func (p *program) describeValues(values []shape.ValueDescription) error {
 	if len(values) == 0 {
 		return nil

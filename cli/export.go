@@ -124,16 +124,16 @@ curves, effects. They go to the new folder that -o names, or one of them
 	return cmd
 }
 
-// keptTables are the tables that a run writes as it goes, and their files.
+// keptTables are the tables that a run writes while it is in progress, and their files.
 var keptTables = map[string]string{"requests": result.RequestsFile, "chunks": result.ChunksFile,
 	"flows": result.FlowsFile, "pauses": result.PausesFile}
 
-// csvTables lists what there is as CSV.
+// csvTables lists the tables that can be exported as CSV.
 func csvTables() []string {
 	return append(slices.Clone(result.CSVTables), slices.Sorted(maps.Keys(keptTables))...)
 }
 
-// exportRows writes a table of many rows as CSV, as it is read.
+// exportRows streams a table of many rows to CSV.
 func (p *program) exportRows(run *result.Run, name, out string) error {
 	f, err := os.Open(filepath.Join(run.Path, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +160,7 @@ func (p *program) exportRows(run *result.Run, name, out string) error {
 	read := columnar.WriteCSV(b, f, s.Size())
 	written := errors.Join(b.Flush(), w.Close())
 	if (read != nil || written != nil) && out != "" && out != "-" {
-		written = errors.Join(written, os.Remove(out)) // half a table is none
+		written = errors.Join(written, os.Remove(out)) // no partial table remains
 	}
 	if written == nil && read != nil {
 		return verb.BadInput(fmt.Errorf("%s: %w", f.Name(), read))
@@ -182,7 +182,7 @@ func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
 // exportGobench writes runs, and the designs of studies, for benchstat.
 func (p *program) exportGobench(args []string, out string) error {
 	var designs []study.Design
-	told := false // which design lines are of; what follows such a line is of it until another comes
+	told := false // whether the output contains a design line; it applies to all following lines until the next one
 	for _, a := range args {
 		found, err := study.ReadDesigns(a)
 		if !study.Found(err) {

@@ -19,10 +19,10 @@ import (
 	"farflash/scenario/peer"
 )
 
-// servicePort is where the flows of HPCC's ns-3 go to.
+// servicePort is the destination port of the flows of HPCC's ns-3.
 const servicePort = 100
 
-// exportNS3 writes fct.txt and pfc.txt, as HPCC's ns-3 writes them, to a new folder.
+// exportNS3 writes fct.txt and pfc.txt, in the format of HPCC's ns-3, to a new directory.
 func (p *program) exportNS3(run *result.Run, dir string) error {
 	if dir == "" || dir == "-" {
 		return verb.Usagef("--format=ns3 writes two files, fct.txt and pfc.txt; say to which new folder with -o DIR")
@@ -51,7 +51,7 @@ func (p *program) exportNS3(run *result.Run, dir string) error {
 		peer.WriteNS3Pauses(&pfc, pauses), writeNew(filepath.Join(dir, "pfc.txt"), pfc.Bytes())))
 }
 
-// ns3Flows are the flows that have ended, in order of their ends.
+// ns3Flows returns the completed flows, in order of their completion.
 func ns3Flows(run *result.Run, terms *convert.NS3Terms) ([]peer.NS3Completion, error) {
 	var out []peer.NS3Completion
 	err := readTable(run, result.FlowsFile, "measure.flows", func(r io.ReaderAt, size int64) error {
@@ -81,7 +81,7 @@ func ns3Pauses(run *result.Run, from units.Duration) ([]peer.NS3Pause, error) {
 	return out, err
 }
 
-// readTable opens one of a run's Parquet files, which key has written.
+// readTable opens one of a run's Parquet files, which the key key enables.
 func readTable(run *result.Run, name, key string, read func(io.ReaderAt, int64) error) error {
 	path := filepath.Join(run.Path, name)
 	f, err := os.Open(path)

@@ -12,7 +12,7 @@ import (
 	"farflash/result"
 )
 
-// exportTimeline writes a run's timeline, which is in Perfetto's format already.
+// exportTimeline copies a run's timeline, which is already in Perfetto's format.
 func (p *program) exportTimeline(run *result.Run, out string) error {
 	f, err := os.Open(filepath.Join(run.Path, result.TimelineFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// TestFaults runs the shared inputs that once broke the program: each ends as it should, and none with a panic.
+// TestFaults runs the shared inputs that once broke the program: each has its expected exit code and message, and none
+// panics.
 func TestFaults(t *testing.T) {
 	dir := inputs.Path(t, "cases/faults")
 	for _, x := range []struct {
@@ -86,7 +87,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPanic holds that a panic is an error that says what to report, and shows its trace to whoever asks.
+// TestPanic verifies that a panic is reported as an error with instructions for a report, and that the stack trace is
+// available on request.
 func TestPanic(t *testing.T) {
 	for _, debug := range []string{"", "1"} {
 		t.Setenv("FARFLASH_DEBUG", debug)
@@ -105,7 +107,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestClockEnds holds that a time behind the clock's end is told apart from one in the past, which is a fault of a
+// TestClockEnds verifies that a time after the clock's end is distinguished from one in the past, which is a fault of a
 // model.
 func TestClockEnds(t *testing.T) {
 	for _, x := range []struct {

@@ -6,8 +6,8 @@ import (
 	"farflash/cli/flashcli"
 )
 
-// flash is the real stack.
+// flash is the verb of the real flash stack.
 func (p *program) flash() *cobra.Command { return flashcli.Command(p.verbs()) }
 
-// servers is the command of servers that are measured.
+// servers returns the command that starts the servers to be measured.
 func servers() ([]string, error) { return flashcli.BenchServers() }

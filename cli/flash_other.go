@@ -10,7 +10,7 @@ import (
 	"farflash/cli/verb"
 )
 
-// flash says that the real stack is not for this system.
+// flash reports that the real flash stack does not support this system.
 func (p *program) flash() *cobra.Command {
 	return &cobra.Command{
 		Use:                "flash",
@@ -23,5 +23,5 @@ func (p *program) flash() *cobra.Command {
 	}
 }
 
-// servers is the command of servers that are measured: there are none here.
+// servers returns the command that starts the servers to be measured: none on this system.
 func servers() ([]string, error) { return nil, nil }

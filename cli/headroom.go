@@ -80,7 +80,7 @@ A search can be stopped at any time. The same command continues it.`,
 	return cmd
 }
 
-// runHeadroom searches and shows what was found, as far as it came.
+// runHeadroom searches and shows the results, including partial ones.
 func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Config, f *studyFlags) error {
 	err := f.check(1)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	if err != nil {
 		return err
 	}
-	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
+	p.keeping() // before the directory exists: whoever sees it may rely on the command being resumable
 	folder, err := openSearch(study.Search{Name: h.Name, Digest: h.Digest, Seed: f.seed, Reps: f.reps}, "headroom",
 		f.dir, study.Program{Version: buildVersion(), Name: program})
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	return p.verdict(&study.Plan{}, folder, outcomes, f, false)
 }
 
-// showHeadroom keeps and prints what was found.
+// showHeadroom saves and prints the results.
 func (p *program) showHeadroom(h *headroom.Headroom, folder *study.Folder, f *studyFlags) error {
 	doc, err := h.Document()
 	if err != nil {

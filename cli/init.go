@@ -48,7 +48,7 @@ With --preset it is a copy of that preset.`,
 	return cmd
 }
 
-// createNew opens a file for writing that must not exist yet, in a folder that must.
+// createNew creates a file for writing, which must not exist, in an existing directory.
 func createNew(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	switch folder := filepath.Dir(name); {

@@ -16,14 +16,14 @@ import (
 	"farflash/workload/trace"
 )
 
-// listed is one thing in a list.
+// listed is one entry of a list.
 type listed struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	Unit string `json:"unit,omitempty"`
 }
 
-// lists are what farflash list can show.
+// lists are the lists that farflash list can show.
 var lists = []struct {
 	name string
 	what func() []listed

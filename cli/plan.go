@@ -95,7 +95,7 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 			if table {
 				var b bytes.Buffer
 				jobs := tco.Table4()
-				for i := range jobs { // as the paper prints shares, and not as they are nearest to in binary
+				for i := range jobs { // as the paper prints shares, without the errors of binary fractions
 					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential),
 						stats.Micro(jobs[i].WriteShare)
 				}
@@ -187,7 +187,7 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 	return verb.Failed(err)
 }
 
-// planCache is where simulations of a plan's drives are kept; nil: nowhere, or there are none.
+// planCache returns the cache for simulations of a plan's drives; nil if it is disabled, or the plan simulates none.
 func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error) {
 	if !x.Simulates() {
 		return nil, nil
@@ -204,7 +204,7 @@ func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error)
 	return c, nil
 }
 
-// tracedNote says what a workload's daily writes rest on.
+// tracedNote describes the data from which a workload's daily writes are estimated.
 func tracedNote(w *drives.Traced) string {
 	within := "too short for a confidence interval"
 	if !math.IsNaN(w.Within) {
@@ -230,7 +230,7 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, verb.BadInput(err)
 }
 
-// writePlan writes a plan's folder, which must not exist yet.
+// writePlan writes a plan's directory, which must not exist yet.
 func (p *program) writePlan(o *drives.Outcome, f *planFlags, name string) error {
 	if _, err := os.Stat(f.dir); err == nil {
 		return verb.Usagef("%s already exists and is not overwritten; name another", f.dir)

@@ -24,12 +24,12 @@ import (
 type planClusterFlags struct {
 	studyFlags
 	init   bool
-	keys   []*string // values of the flags that stand for keys
+	keys   []*string // values of the flags that set keys
 	drives []string
 	nics   []string
 }
 
-// needFlags are the flags that stand for a key of the need.
+// needFlags are the flags that set a key of the need.
 var needFlags = []struct{ flag, key, help string }{
 	{"rate", "rate", "rate of arriving `chunks`, per second"},
 	{"chunk", "chunk", "`size` of a chunk"},
@@ -102,7 +102,7 @@ interrupted search.`,
 	return cmd
 }
 
-// changes are those that the flags make in the need.
+// changes returns the changes that the flags make to the need.
 func (f *planClusterFlags) changes(cmd *cobra.Command) ([]shape.Change, error) {
 	var out []shape.Change
 	for i, x := range needFlags {
@@ -136,7 +136,7 @@ func (f *planClusterFlags) changes(cmd *cobra.Command) ([]shape.Change, error) {
 	return append(out, set...), err
 }
 
-// mapping turns "rate=400MiB/s,price=220" into what stands in a file.
+// mapping converts "rate=400MiB/s,price=220" to its form in a file.
 func mapping(text string) (string, error) {
 	parts, err := study.SplitValues(text)
 	if err != nil {
@@ -152,7 +152,7 @@ func mapping(text string) (string, error) {
 	return "{" + strings.Join(parts, ", ") + "}", nil
 }
 
-// runPlanCluster searches and shows what was found, as far as it came.
+// runPlanCluster searches and shows the results, including partial ones.
 func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClusterFlags) error {
 	if err := f.check(2); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 		return verb.Failed(err)
 	}
 	complete := err == nil
-	err = nil // of what follows
+	err = nil // for the calls below
 	if err := p.keepPlan(folder, plan, need, complete); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	return nil
 }
 
-// searchCluster runs the search in its folder. The plan is nil if it did not begin.
+// searchCluster runs the search in its directory. The plan is nil if it did not start.
 func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder,
 	*objects.Plan, error) {
 	name, err := programName()
@@ -218,7 +218,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	if err != nil {
 		return nil, nil, err
 	}
-	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
+	p.keeping() // before the directory exists: whoever sees it may rely on the command being resumable
 	folder, err := openSearch(study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}, "plan",
 		f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
@@ -249,8 +249,8 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	return folder, plan, err
 }
 
-// openSearch opens the folder of a search. If nobody named one it is that of what is looked for, with a number behind
-// it if something else is there.
+// openSearch opens the directory of a search. By default it is named after the need, with a number appended if that
+// name is taken.
 func openSearch(s study.Search, kind, dir string, program study.Program) (*study.Folder, error) {
 	if dir != "" {
 		return study.OpenSearch(dir, s, program)
@@ -266,12 +266,12 @@ func openSearch(s study.Search, kind, dir string, program study.Program) (*study
 	}
 }
 
-// runOf is where a run is below the plan's directory.
+// runOf returns the path of a run below the plan's directory.
 func runOf(digest string, seed uint64) string {
 	return filepath.ToSlash(study.Place(trial.Trial{Digest: digest, Seed: seed}))
 }
 
-// keepPlan writes what was found into its folder.
+// keepPlan writes the results into the plan's directory.
 func (p *program) keepPlan(folder *study.Folder, plan *objects.Plan, need *objects.File, complete bool) error {
 	if err := folder.WriteJSON("plan.json", objects.Describe(plan, need, complete, runOf)); err != nil {
 		return verb.Failed(err)

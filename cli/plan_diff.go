@@ -61,7 +61,7 @@ the first one with these changes.`,
 	return cmd
 }
 
-// solvePlan plans a file.
+// solvePlan reads and solves a plan.
 func (p *program) solvePlan(ctx context.Context, name string, changes []shape.Change) (*drives.Outcome, error) {
 	src, err := p.planSource(name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *program) solvePlan(ctx context.Context, name string, changes []shape.Ch
 	return o, planFailed(err)
 }
 
-// planFailed tells bad input from a plan that there is not.
+// planFailed distinguishes bad input from a plan without a solution.
 func planFailed(err error) error {
 	var located shape.Errors
 	if errors.As(err, &located) {

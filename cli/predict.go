@@ -189,7 +189,7 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 	return s.SSD, nil
 }
 
-// trainer makes what trains models, and its runner, with a line of progress of its own.
+// trainer returns a trainer of models and its runner, with its own progress line.
 func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer, study.Runner, error) {
 	name, err := programName()
 	if err != nil {
@@ -231,7 +231,7 @@ func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *sc
 	return set, verb.Failed(result.WriteFile(f.samples, b.Bytes()))
 }
 
-// reused says how many trials need not be run again.
+// reused describes the number of trials that need not be run again.
 func reused(x study.Progress) string {
 	if x.Reused == 0 {
 		return ""
@@ -239,7 +239,7 @@ func reused(x study.Progress) string {
 	return fmt.Sprintf("%d reused", x.Reused)
 }
 
-// unfinishedTrials notes what is written to a cache at the moment.
+// unfinishedTrials registers the files that a cache is currently writing.
 func (p *program) unfinishedTrials(cache *study.Cache) (whole func()) {
 	var all []func()
 	for _, pattern := range cache.Unfinished() {
@@ -252,8 +252,8 @@ func (p *program) unfinishedTrials(cache *study.Cache) (whole func()) {
 	}
 }
 
-// foresee makes the models that scenarios ask for with model: auto before anything runs, so that there is one line of
-// progress at a time, and returns what finds them; nil if none asks.
+// foresee trains the models of scenarios with model: auto before the runs start, so that there is one progress line at
+// a time, and returns a function that finds them; nil if no scenario needs one.
 func (p *program) foresee(ctx context.Context, f *studyFlags,
 	scenarios ...*scenario.Scenario) (func(*scenario.Drive) (ratecontrol.Predictor, error), error) {
 	var drives []*scenario.Drive
@@ -287,7 +287,7 @@ func (p *program) foresee(ctx context.Context, f *studyFlags,
 	return trainer.Predict(ctx), nil
 }
 
-// modelAnswer is what farflash predict train --json prints.
+// modelAnswer is the output of farflash predict train --json.
 type modelAnswer struct {
 	File     string             `json:"file"`
 	Checksum string             `json:"checksum"`
@@ -297,7 +297,7 @@ type modelAnswer struct {
 	Notes    map[string]string  `json:"notes"`
 }
 
-// printModel says what was written.
+// printModel describes the model file.
 func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON bool) error {
 	if asJSON {
 		a := modelAnswer{File: path, Checksum: forest.Checksum(file), Trees: m.Trees(), Nodes: m.Nodes(),
@@ -323,7 +323,7 @@ func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON 
 	return nil
 }
 
-// r2 writes a coefficient of determination, "-" if there is none.
+// r2 formats a coefficient of determination, "-" if it is undefined.
 func r2[T ~float64](v T) string {
 	if math.IsNaN(float64(v)) {
 		return "-"

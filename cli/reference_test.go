@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
 
 var reference = filepath.Join("..", "docs", "reference", "cli.md")
 
-// TestReference checks that the reference in docs is what the program's help says.
+// TestReference verifies that the reference in docs equals the program's help.
 func TestReference(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprint(&b, `# The command line
@@ -77,7 +77,7 @@ input. Ctrl-C stops cleanly: what is done is written and marked as incomplete; a
 	golden.File(t, reference, b.Bytes(), *update, "go test ./cli -run TestReference -update")
 }
 
-// paragraphs keeps indented lines of a help text as code.
+// paragraphs formats indented lines of a help text as code.
 func paragraphs(text string) string {
 	var out []string
 	code := false

@@ -20,11 +20,11 @@ import (
 	"farflash/scenario"
 )
 
-// level is that of the intervals that replicates are reported with.
+// level is the confidence level of the intervals of replicates.
 const level = 0.95
 
-// replicate runs a scenario with several seeds, each into a directory of its own
-// below one, and prints the intervals of the metrics.
+// replicate runs a scenario with several seeds, each into its own subdirectory, and prints the intervals of the
+// metrics.
 func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFlags) error {
 	digest, err := s.Digest()
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	if err != nil {
 		return err
 	}
-	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
+	p.keeping() // before the directory exists: whoever sees it may rely on partial results being saved
 	base, err := makeBase(f.dir, s.Name, digest)
 	if err != nil {
 		return verb.BadInput(err)
@@ -43,9 +43,9 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	jobs := min(trial.Workers(f.jobs), f.reps)
 	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
 	runs, remarks := make([]*result.Run, f.reps), make([][]string, f.reps)
-	done, shares := make([]atomic.Uint64, f.reps), make([]atomic.Uint64, f.reps) // shares of a million
+	done, shares := make([]atomic.Uint64, f.reps), make([]atomic.Uint64, f.reps) // shares in millionths
 	var interrupted atomic.Bool
-	inner, cancel := context.WithCancel(ctx) // the first failure ends the others
+	inner, cancel := context.WithCancel(ctx) // the first failure cancels the others
 	defer cancel()
 	errs := trial.Parallel(inner, f.reps, jobs, func(i int) (err error) {
 		defer func() {
@@ -125,7 +125,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 	return p.judge(f, results...)
 }
 
-// makeBase makes the directory that holds the replicates' directories.
+// makeBase creates the directory that contains the replicates' directories.
 func makeBase(dir, name, digest string) (string, error) {
 	if dir != "" {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
@@ -158,7 +158,7 @@ func makeBase(dir, name, digest string) (string, error) {
 	}
 }
 
-// removeEmpty removes a directory that nothing was written to.
+// removeEmpty removes a directory if it is empty.
 func removeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
@@ -225,7 +225,7 @@ func writeReplicates(p *program, results []*result.Result, summary []estimate) e
 	return w.Encode(doc)
 }
 
-// writeIntervals prints a table of the metrics that people look at first.
+// writeIntervals prints a table of the most important metrics.
 func writeIntervals(p *program, summary []estimate, n int) error {
 	if len(summary) == 0 {
 		came := "no replicate"
@@ -250,7 +250,7 @@ func writeIntervals(p *program, summary []estimate, n int) error {
 	return t.Write(p.out, p.style())
 }
 
-// worthShowing picks the metrics of tables that cannot have all.
+// worthShowing selects the metrics for tables that cannot show all.
 func worthShowing(name string) bool {
 	for _, end := range []string{".iops", ".bandwidth", ".latency.mean", ".latency.p50", ".latency.p99",
 		".latency.p99_9", ".latency.max",

@@ -13,7 +13,7 @@ import (
 	"farflash/study"
 )
 
-// loadRun reads a run directory. Whoever names a study's instead is told what there is of that.
+// loadRun reads a run directory. For the directory of a study, the error names the alternatives.
 func loadRun(path string) (*result.Run, error) {
 	run, err := result.Load(path)
 	if err != nil && study.Is(path) {

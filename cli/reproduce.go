@@ -81,8 +81,7 @@ curves as CSV, and a page with its picture.`,
 			var reports []*reproduce.Report
 			for _, e := range experiments {
 				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
-				// Models of drives, and the samples that they are trained on, are kept: several experiments take the
-				// same.
+				// Models of drives, and their training samples, are cached, because several experiments use the same.
 				trainer := training.NewTrainer(training.DefaultConfig(),
 					study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
 						progress.Update(int64(x.Done), int64(x.Of), "to train a model")
@@ -127,7 +126,7 @@ curves as CSV, and a page with its picture.`,
 	return cmd
 }
 
-// fallen is the error for rows that are worse than they are held to be.
+// fallen returns the error for rows whose verdict is worse than recorded.
 func fallen(reports []*reproduce.Report) error {
 	var rows []string
 	for _, r := range reports {
@@ -144,12 +143,12 @@ func fallen(reports []*reproduce.Report) error {
 	return verb.Failed(fmt.Errorf("%s; and %d rows more are worse than they were", rows[0], len(rows)-1))
 }
 
-// listedExperiment is an experiment with the verdicts that are held of it.
+// listedExperiment is an experiment with its recorded verdicts.
 type listedExperiment struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	reproduce.Count
-	Measured int `json:"measured"` // rows that no verdict is held of
+	Measured int `json:"measured"` // rows without a recorded verdict
 	title    string
 }
 
@@ -182,7 +181,7 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 	return verb.Failed(t.Write(p.out, p.style()))
 }
 
-// reportSum is what all experiments came to.
+// reportSum is the summary of all experiments.
 type reportSum struct {
 	Experiments []*reproduce.Report `json:"experiments"`
 	Count       reproduce.Count     `json:"count"`
@@ -198,7 +197,7 @@ func sum(reports []*reproduce.Report) reportSum {
 	return x
 }
 
-// experimentJSON prints one report, or all and their sum.
+// experimentJSON prints one report, or all and their summary.
 func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
 	w := json.NewEncoder(p.data)
 	w.SetIndent("", "  ")
@@ -248,7 +247,7 @@ func (p *program) printExperiment(r *reproduce.Report) error {
 	return nil
 }
 
-// significant writes a row's figure, which may be missing.
+// significant formats a row's figure, which may be missing.
 func significant(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "-"
@@ -256,8 +255,7 @@ func significant(x float64) string {
 	return term.Significant(x, 4)
 }
 
-// writeExperiment writes what was run and the curves to a folder that must not
-// exist.
+// writeExperiment writes the scenarios and the curves to a directory that must not exist.
 func writeExperiment(dir string, r *reproduce.Report) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	"farflash/study"
 )
 
-// runFlags are those of every verb that simulates.
+// runFlags are the flags of every verb that simulates.
 type runFlags struct {
 	set    []string
 	seed   uint64
@@ -40,14 +40,14 @@ type runFlags struct {
 	conditions []result.Condition
 }
 
-// register gives a command the flags. It says what its output directory is for, and how many replicates it runs if
-// nobody says.
+// register adds the flags to a command, with its default number of replicates and the description of its output
+// directory.
 func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
-	if fl.Lookup("until") == nil { // a search has a limit of that name
+	if fl.Lookup("until") == nil { // a search has its own flag of that name
 		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
 	}
 	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, and report its slowdown (measure.alone)")
@@ -64,7 +64,7 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
 
-// check reads the flags that are no part of the scenario.
+// check validates the flags that are not part of the scenario.
 func (f *runFlags) check(leastReps int) error {
 	for _, text := range f.failIf {
 		c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
@@ -85,7 +85,7 @@ func (f *runFlags) check(leastReps int) error {
 	return nil
 }
 
-// ownChanges is what --until and --alone change in the scenario.
+// ownChanges returns the changes of --until and --alone to the scenario.
 func (f *runFlags) ownChanges() (out []shape.Change) {
 	if f.until != "" {
 		out = append(out, shape.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
@@ -160,7 +160,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	if err != nil {
 		return err
 	}
-	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
+	p.keeping() // before the directory exists: whoever sees it may rely on partial results being saved
 	d, err := createRun(f.dir, s.Name, digest)
 	if err != nil {
 		return verb.BadInput(err)
@@ -201,7 +201,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	return p.judge(f, run.Result)
 }
 
-// refused is the error of a trial: of the user's input if it could not begin.
+// refused returns a trial's error, marked as bad input if the trial could not start.
 func refused(err error) error {
 	var r *experiment.Refusal
 	if errors.As(err, &r) {
@@ -210,7 +210,7 @@ func refused(err error) error {
 	return verb.Failed(err)
 }
 
-// writer has a trial's run directory written, as one of so many that run at once.
+// writer returns a writer of a trial's run directory; parallel is the number of concurrent trials.
 func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error),
 	progress func(experiment.Progress)) *trial.Writer {
 	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict,
@@ -221,7 +221,7 @@ func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, 
 		}}
 }
 
-// commandLine is how the program was called, quoted for a shell.
+// commandLine returns the program's command line, quoted for a shell.
 func commandLine() string {
 	words := []string{"farflash"}
 	for _, a := range os.Args[1:] {
@@ -249,8 +249,7 @@ func (p *program) show(run *result.Run, f *runFlags) error {
 	return report.WriteText(p.out, report.FromDirectory(run), p.style())
 }
 
-// judge decides the exit code of a run that came to its end: broken laws first,
-// then the conditions.
+// judge determines the exit code of a completed run: violated checks first, then the conditions.
 func (p *program) judge(f *runFlags, results ...*result.Result) error {
 	for _, r := range results {
 		for _, c := range r.Checks {
@@ -278,7 +277,7 @@ func (p *program) judge(f *runFlags, results ...*result.Result) error {
 	return nil
 }
 
-// createRun begins the run directory.
+// createRun creates the run directory.
 func createRun(dir, name, digest string) (*result.Directory, error) {
 	if dir != "" {
 		return result.Create(dir)
@@ -286,7 +285,7 @@ func createRun(dir, name, digest string) (*result.Directory, error) {
 	return result.CreateNumbered(defaultRun(name, digest))
 }
 
-// defaultRun is where a run goes that nobody gave a place.
+// defaultRun returns the default directory of a run.
 func defaultRun(name, digest string) string {
 	clean := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>| `, r) || r < ' ' {
@@ -297,7 +296,7 @@ func defaultRun(name, digest string) string {
 	return filepath.Join("runs", strings.TrimLeft(clean, ".")+"-"+digest[:8])
 }
 
-// unitOf is what a scenario's progress is counted in.
+// unitOf returns the unit of a scenario's progress.
 func unitOf(s *scenario.Scenario) string {
 	if s.Fabric != nil && len(s.Targets) == 0 {
 		return "flows"
@@ -305,13 +304,13 @@ func unitOf(s *scenario.Scenario) string {
 	return "requests"
 }
 
-// What can be done about work that takes long.
+// The effect of a signal on long-running work.
 const (
 	keepsDone = "Ctrl-C ends it and keeps what is done"
 	justEnds  = "Ctrl-C ends it"
 )
 
-// progress is the one line on standard error while something long runs, which ending is for.
+// progress shows a progress line on standard error; ending describes the effect of a signal.
 func (p *program) progress(label, unit string, quiet bool, ending string) *term.Progress {
 	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet, Ending: ending}
 	if f, ok := p.stderr.(*os.File); ok {
@@ -326,12 +325,12 @@ func (p *program) progress(label, unit string, quiet bool, ending string) *term.
 	return x
 }
 
-// style is how standard output is coloured.
+// style returns the colours of standard output.
 func (p *program) style() term.Style {
 	return styleOf(p.stdout)
 }
 
-// errorStyle is how standard error is coloured.
+// errorStyle returns the colours of standard error.
 func (p *program) errorStyle() term.Style { return styleOf(p.stderr) }
 
 func styleOf(w io.Writer) term.Style {

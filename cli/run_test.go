@@ -8,7 +8,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestUnits: progress counts what a run consists of.
+// TestUnits verifies the units in which progress is counted.
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		trialtest.SmallSystem: "requests",

@@ -20,7 +20,7 @@ import (
 	"farflash/study"
 )
 
-// studyFlags are those of the verbs that run many trials.
+// studyFlags are the flags of verbs that run many trials.
 type studyFlags struct {
 	runFlags
 	cache   string
@@ -28,7 +28,7 @@ type studyFlags struct {
 	metrics []string
 }
 
-// register gives a command the flags of runFlags, with words that fit many trials, and its own.
+// register adds the flags of runFlags, with descriptions for many trials, and its own to a command.
 func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
@@ -51,7 +51,7 @@ func registerMetrics(cmd *cobra.Command, metrics *[]string) {
 		"show only these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
 }
 
-// check reads the flags that are no part of a scenario.
+// check validates the flags that are not part of a scenario.
 func (f *studyFlags) check(leastReps int) error {
 	if f.noCache && f.cache != "" {
 		return verb.Usagef("--cache and --no-cache exclude each other; leave one out")
@@ -62,7 +62,7 @@ func (f *studyFlags) check(leastReps int) error {
 	return f.runFlags.check(leastReps)
 }
 
-// openCache opens the cache of results. A study does not depend on it: without a place for it there is none.
+// openCache opens the cache of results. It is optional: without a directory for it there is none.
 func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	if f.noCache {
 		return nil, nil
@@ -87,8 +87,8 @@ func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	return nil, nil
 }
 
-// programName tells programs apart that might give different results. A revision names its sources; where these were
-// changed or are not known, only the program's own bytes say what it is.
+// programName identifies programs whose results might differ. A revision identifies its sources; if these were modified
+// or are unknown, only the program's own bytes do.
 func programName() (string, error) {
 	v := buildVersion()
 	if v != "unknown" && v != "devel" && !strings.HasSuffix(v, "+changes") {
@@ -110,7 +110,7 @@ func programName() (string, error) {
 	return v + "-" + hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// carryOut runs a plan's trials in its folder. It returns with what is done also when it was interrupted.
+// carryOut runs a plan's trials in its directory. When interrupted, it returns the trials completed so far.
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome,
 	error) {
 	var outcomes []study.Outcome
@@ -121,7 +121,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	return folder, outcomes, err
 }
 
-// inFolder runs work with a runner in the plan's folder, and records the outcomes.
+// inFolder runs work with a runner in the plan's directory, and records the outcomes.
 func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
 	name, err := programName()
@@ -133,7 +133,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	if err != nil {
 		return nil, err
 	}
-	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
+	p.keeping() // before the directory exists: whoever sees it may rely on the command being resumable
 	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, verb.BadInput(err)
@@ -154,7 +154,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	defer p.unfinishedStudy(folder, cache)()
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
 		Progress: func(x study.Progress) {
-			// What matters most is first: a narrow terminal cuts the end off.
+			// The most important part is first, because a narrow terminal truncates the end.
 			note := fmt.Sprintf("%d at once", x.Running)
 			if x.Failed > 0 {
 				note = fmt.Sprintf("%d failed, ", x.Failed) + note
@@ -178,7 +178,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	return folder, verb.Failed(folder.Record(outcomes))
 }
 
-// unfinishedStudy notes what of a study, and of what it keeps for others, is written at the moment.
+// unfinishedStudy registers the files that a study and its cache are currently writing.
 func (p *program) unfinishedStudy(folder *study.Folder, cache *study.Cache) (whole func()) {
 	var all []func()
 	for _, pattern := range append(folder.Unfinished(), cache.Unfinished()...) {
@@ -191,14 +191,14 @@ func (p *program) unfinishedStudy(folder *study.Folder, cache *study.Cache) (who
 	}
 }
 
-// sampled tells scenarios that ask for what a study does not keep.
+// sampled reports whether a scenario requests files that a study does not keep.
 func sampled(x study.Point) bool {
 	m := x.Scenario.Measure
 	return m.Requests || m.Flows || m.Pauses || m.Timeline
 }
 
-// openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if
-// something else is there, such as what an older build of the program computed.
+// openStudy opens the directory of a study. By default it is named after the plan, with a number appended if that name
+// is taken, for instance by the results of an older build.
 func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Folder, error) {
 	if dir != "" {
 		return study.OpenFolder(dir, plan, program)
@@ -217,7 +217,7 @@ func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Fold
 	}
 }
 
-// keep writes what a study found, for programs and for people, into its folder.
+// keep writes a study's results into its directory, as JSON and as a page.
 func keep(folder *study.Folder, name string, doc any, write func(io.Writer) error) error {
 	if err := folder.WriteJSON(name, doc); err != nil {
 		return verb.Failed(err)
@@ -229,7 +229,7 @@ func keep(folder *study.Folder, name string, doc any, write func(io.Writer) erro
 	return verb.Failed(folder.Write("report.html", page.Bytes()))
 }
 
-// verdict decides the exit code of a study: trials that failed first, then those that are missing, then the conditions.
+// verdict determines the exit code of a study: failed trials first, then missing ones, then the conditions.
 func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags,
 	interrupted bool) error {
 	bad, missing := 0, 0
@@ -284,7 +284,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 // mostListed bounds lists on standard error.
 const mostListed = 20
 
-// labelOf is what the point of a plan's k-th trial is called; a search has none.
+// labelOf returns the label of the point of a plan's k-th trial; a search has none.
 func labelOf(plan *study.Plan, k int, o study.Outcome) string {
 	if len(plan.Points) == 0 {
 		return o.Digest

@@ -56,7 +56,7 @@ farflash merge merges the shards.`,
 	return cmd
 }
 
-// planSweep reads the axes and parses every point.
+// planSweep parses the axes and every point.
 func (p *program) planSweep(name string, vary []string, shard string, f *studyFlags) (*study.Plan, error) {
 	if len(vary) == 0 {
 		return nil, verb.Usagef(
@@ -110,7 +110,7 @@ func (p *program) runSweep(ctx context.Context, plan *study.Plan, f *studyFlags)
 	return p.verdict(plan, folder, outcomes, f, interrupted)
 }
 
-// showSweep keeps and prints what a sweep found, as far as it came.
+// showSweep saves and prints the results of a sweep, including partial ones.
 func (p *program) showSweep(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags) error {
 	curves, err := study.Respond(plan, outcomes, level)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// traceFlags say how a trace is read.
+// traceFlags control the parsing of a trace.
 type traceFlags struct {
 	format  string
 	skipBad int64
@@ -109,7 +109,7 @@ and rates. Format and compression are detected.`,
 	return cmd
 }
 
-// measure reads a trace to its end; notes are what the reader has to say of it.
+// measure reads a whole trace; notes are the reader's remarks.
 func (f *traceFlags) measure(p *program, file string) (m characterise.Result, notes []string, err error) {
 	r, err := f.open(p, file)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *program) printInfo(m *characterise.Result) error {
 	return p.printVolumes(m)
 }
 
-// volumesShown is how many volumes the terminal has a line for; JSON has all.
+// volumesShown bounds the volumes listed on a terminal; JSON has all.
 const volumesShown = 12
 
 func (p *program) printVolumes(m *characterise.Result) error {
@@ -209,7 +209,7 @@ func (p *program) printVolumes(m *characterise.Result) error {
 	return t.Write(p.out, p.style())
 }
 
-// output opens where a trace is written to: a new file, or standard output for -.
+// output opens the destination of a trace: a new file, or standard output for -.
 func (p *program) output(name string) (io.WriteCloser, error) {
 	if name == "-" || name == "" {
 		return nopCloser{p.data}, nil
@@ -221,7 +221,7 @@ func (p *program) output(name string) (io.WriteCloser, error) {
 	return &newFile{f, p.unfinished(result.Literal(name))}, nil
 }
 
-// newFile is a file that is gone if the command is left before it is closed.
+// newFile is a file that is removed if the command is aborted before it is closed.
 type newFile struct {
 	*os.File
 	whole func()
@@ -238,7 +238,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// writeTrace writes requests that next yields until io.EOF.
+// writeTrace writes the requests that each yields.
 func (p *program) writeTrace(name, format string, o trace.WriterOptions,
 	each func(func(*workload.Record) error) error) (err error) {
 	to, err := trace.ParseFormat(format)
@@ -303,7 +303,7 @@ func (p *program) traceConvert() *cobra.Command {
 				return err
 			}
 			defer r.Close()
-			// The first record is read before the options are made: it sets the start.
+			// The first record is read before the options are set, because it determines the start.
 			var rec workload.Record
 			first := r.Next(&rec)
 			o := trace.WriterOptions{VolumeName: r.VolumeName, LeaveOut: leaveOut}

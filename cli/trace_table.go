@@ -9,13 +9,13 @@ import (
 	"farflash/workload/trace"
 )
 
-// tableKey is a key of --columns or --unit and what sets it.
+// tableKey is a key of --columns or --unit with its setter.
 type tableKey struct {
 	name string
 	set  func(string) error
 }
 
-// parseTable reads --columns and --unit, whose keys are those of a scenario's trace.
+// parseTable parses --columns and --unit, whose keys are those of a scenario's trace.
 func parseTable(columns, unit string) (trace.CSV, error) {
 	var c trace.CSV
 	text := func(name string, to *string) tableKey {
@@ -38,7 +38,7 @@ func parseTable(columns, unit string) (trace.CSV, error) {
 	return c, err
 }
 
-// tablePairs reads key=value,key=value.
+// tablePairs parses key=value,key=value.
 func tablePairs(flag, text string, keys []tableKey) error {
 	if text == "" {
 		return nil

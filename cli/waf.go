@@ -23,15 +23,15 @@ import (
 // wafRow is one policy's write amplification.
 type wafRow struct {
 	Policy     string   `json:"policy"`
-	Streams    string   `json:"streams,omitempty"`   // what is written apart; of --skew, --mix, --trace and --streams
-	AtRandom   bool     `json:"at_random,omitempty"` // the trace's runs, at random places
+	Streams    string   `json:"streams,omitempty"`   // the separation of data; of --skew, --mix, --trace and --streams
+	AtRandom   bool     `json:"at_random,omitempty"` // the trace's runs, at random addresses
 	OfDrive    bool     `json:"of_drive"`            // the drive's own
 	Closed     *float64 `json:"closed_form"`         // null where there is none
 	Simulated  float64  `json:"simulated"`
 	Difference *float64 `json:"difference"` // simulated / closed - 1
 }
 
-// wafAnswer is what farflash waf --json prints.
+// wafAnswer is the output of farflash waf --json.
 type wafAnswer struct {
 	Scenario         string    `json:"scenario"`
 	OverProvisioning float64   `json:"over_provisioning"`
@@ -45,7 +45,7 @@ type wafAnswer struct {
 	Mix              *wafBlend `json:"sequential_mix,omitempty"`
 }
 
-// wafSkew is a share of the writes that goes to a share of the space.
+// wafSkew is the share of the writes that goes to a share of the space.
 type wafSkew struct {
 	Writes float64 `json:"writes"`
 	Space  float64 `json:"space"`
@@ -57,27 +57,27 @@ type wafTrace struct {
 	Runs    int     `json:"runs"`
 	Mean    float64 `json:"mean_pages"` // of a run
 	Page    int64   `json:"page_bytes"`
-	Pages   int32   `json:"pages"` // that are written at all
+	Pages   int32   `json:"pages"` // distinct pages written
 	Written float64 `json:"written_times"`
 }
 
-// wafLoad is what is asked of a load that is not uniform, and of what is written apart.
+// wafLoad holds the flags of non-uniform loads and of the separation of data.
 type wafLoad struct {
 	skew    string
 	mix     string
 	trace   string
-	how     traceFlags // the trace is read
+	how     traceFlags // options for reading the trace
 	streams []string
 }
 
-// wafLayouts are what --streams takes.
+// wafLayouts are the values of --streams.
 var wafLayouts = units.Names[waf.Layout]{"mixed", "survivors", "classes", "partitions"}
 
-// wafSays is what each of them means.
+// wafSays describes each of them.
 var wafSays = [...]string{"one stream", "a stream for moved data", "streams for hot, cold and the moved data of each",
 	"separate blocks for hot and cold, in the best ratio"}
 
-// apply sets the load, and says in which layouts it is to be simulated: none if nothing was asked for.
+// apply sets the load and returns the layouts to simulate: none if no flag is given.
 func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layout, error) {
 	if l.skew == "" && l.mix == "" && l.trace == "" && l.streams == nil {
 		return nil, nil
@@ -144,7 +144,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 	return layouts, nil
 }
 
-// atRandom has runs begin anywhere.
+// atRandom moves runs to random addresses.
 func atRandom(list [][2]int32, pages int, seed uint64) [][2]int32 {
 	random := rng.NewStream(seed, "waf/places")
 	out := slices.Clone(list)
@@ -154,7 +154,7 @@ func atRandom(list [][2]int32, pages int, seed uint64) [][2]int32 {
 	return out
 }
 
-// closedForm is what is known of a policy and a layout under a load, or nil.
+// closedForm returns the closed form for a policy and a layout under a load, or nil.
 func closedForm(e *waf.Experiment) (*float64, error) {
 	var v float64
 	var err error
@@ -183,15 +183,15 @@ type wafBlend struct {
 	Gamma  float64      `json:"gamma"`
 	RMS    float64      `json:"rms_error"`
 	Points [][3]float64 `json:"points"` // sequential share, simulated, fitted
-	// Knots are a line of few points (share, amplification), and Off the largest share by which it is off a simulated
-	// one; of --fit.
+	// Knots are the points (share, amplification) of a piecewise linear fit, and Off is the largest share by which it
+	// deviates from a simulated value; of --fit.
 	Knots [][2]float64 `json:"knots,omitempty"`
 	Off   float64      `json:"knots_off,omitempty"`
 	Worst float64      `json:"fitted_off"` // the same of equation 7
 }
 
-// Bounds of the simulated pool: the closed forms are limits for many blocks, and
-// hold for any block of more than a few pages.
+// Dimensions of the simulated pool: the closed forms are limits for many blocks, and hold for any block of more than a
+// few pages.
 const (
 	wafBlocks = 2000
 	wafPages  = 128
@@ -273,14 +273,14 @@ ratio).`,
 	return cmd
 }
 
-// The shares of sequential writes that are simulated.
+// The simulated shares of sequential writes.
 var (
 	fewShares  = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
 	fineShares = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8,
 		0.85, 0.9, 0.95, 1}
 )
 
-// wafDrive is the drive of a scenario: its own, or that of all its targets.
+// wafDrive returns the drive of a scenario: its own, or that of all its targets.
 func wafDrive(s *scenario.Scenario) (*scenario.Drive, error) {
 	switch x := s.SameDrive(); {
 	case x != nil:
@@ -293,7 +293,7 @@ func wafDrive(s *scenario.Scenario) (*scenario.Drive, error) {
 	}
 }
 
-// amplify computes and simulates.
+// amplify computes and simulates the write amplification.
 func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fit bool, load *wafLoad) (*wafAnswer,
 	error) {
 	c := &x.Collection
@@ -310,7 +310,7 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 		return nil, err
 	}
 	policies := []waf.Policy{own}
-	apart := layouts != nil // ways to separate data are compared, even if the load turns out to be uniform
+	apart := layouts != nil // separations are compared even if the load turns out to be uniform
 	switch {
 	case layouts == nil:
 		layouts = []waf.Layout{waf.OneFrontier}
@@ -352,7 +352,7 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 	}
 	e.Layout = layouts[0]
 	if e.Runs != nil {
-		// Of uniform writes, too, a short trace has pages that it writes more often than others.
+		// Even with uniform writes, a short trace writes some pages more often than others.
 		e.Runs = atRandom(e.Runs, e.Blocks*e.Pages, e.Seed)
 		r, err := waf.Simulate(e)
 		if err != nil {
@@ -396,7 +396,7 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 	return a, nil
 }
 
-// writes is the load in words.
+// writes describes the load in words.
 func (a *wafAnswer) writes() string {
 	text := "uniform random writes"
 	if a.Skew != nil {

@@ -1,5 +1,5 @@
-// Package calibratecli is the verb calibrate of the command line: parameters of models from what was measured. Like
-// package cli it does nothing but read flags, call the library and print.
+// Package calibratecli is the verb calibrate of the command line: it fits model parameters to measurements. Like
+// package cli it only parses flags, calls the library and prints.
 package calibratecli
 
 import (
@@ -20,7 +20,7 @@ import (
 	"farflash/study/calibrate"
 )
 
-// Command is the verb.
+// Command returns the verb.
 func Command(p *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate",
@@ -150,7 +150,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 	return nil
 }
 
-// write prints the figures and what they tell of the parameters.
+// write prints the figures and their information about the parameters.
 func write(p *verb.Program, c *calibrate.Calibration) error {
 	fmt.Fprintf(p.Out, "%s fitted to %s (%s)\n\n", p.Style().Bold(c.Preset), c.Measured.File, c.Measured.Version)
 	t := term.NewTable(term.Left("job"), term.Left("figure"), term.Right("measured"), term.Right("fitted"),

@@ -245,7 +245,7 @@ func processors(numbers []int) string {
 	return "processors " + strings.Join(parts, ",")
 }
 
-// median is a spread, each figure written by one function.
+// median formats a spread; write formats each of its figures.
 func median(s bench.Spread, write func(float64) string) string {
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Low), write(s.High))
 }
@@ -254,13 +254,13 @@ func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
 
 func share(x float64) string { return fmt.Sprintf("%.2f", x) }
 
-// table prints one behind an empty line.
+// table prints a table after an empty line.
 func (p *program) table(t *term.Table) {
 	fmt.Fprintln(p.Out)
-	_ = t.Write(p.Out, p.Style()) // what cannot be written of standard output is noticed when it is closed
+	_ = t.Write(p.Out, p.Style()) // errors on standard output are reported when it is closed
 }
 
-// flashBenchServers is the process that the systems of a bench are served from.
+// flashBenchServers is the process that serves the systems of a bench.
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
 		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself",
@@ -271,7 +271,7 @@ func (p *program) flashBenchServers() *cobra.Command {
 
 const benchServers = "bench-servers"
 
-// BenchServers is the command that starts that process.
+// BenchServers returns the command that starts that process.
 func BenchServers() ([]string, error) {
 	self, err := os.Executable()
 	return []string{self, "flash", benchServers}, err
@@ -313,7 +313,7 @@ func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 	return nil
 }
 
-// benchProfile says where processor time goes.
+// benchProfile prints the distribution of processor time.
 func (p *program) benchProfile(c *bench.Config, asJSON bool) error {
 	out, err := bench.Processor(*c)
 	switch {

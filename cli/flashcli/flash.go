@@ -1,5 +1,5 @@
-// Package flashcli is the verb flash of the command line: pools of real devices, what is in them, and serving it.
-// Like package cli it does nothing but read flags, call the library and print.
+// Package flashcli is the verb flash of the command line: pools of real devices, their contents, and serving them. Like
+// package cli it only parses flags, calls the library and prints.
 package flashcli
 
 import (
@@ -19,7 +19,7 @@ import (
 // program is one invocation.
 type program struct{ *verb.Program }
 
-// Command is the verb.
+// Command returns the verb.
 func Command(invocation *verb.Program) *cobra.Command {
 	p := &program{invocation}
 	cmd := &cobra.Command{
@@ -59,18 +59,18 @@ func (s *sizeFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (s *sizeFlag) Type() string { return "size" }
 
-// poolFlags say how a pool's devices are used.
+// poolFlags control the use of a pool's devices.
 type poolFlags struct {
 	memory   sizeFlag
 	cached   bool
 	portable bool
 }
 
-// briefMemory is what a verb that looks at a pool and ends has for pages: handing it to the kernel takes longer than
-// the verb.
+// briefMemory is the page memory of a verb that inspects a pool and exits: handing more to the kernel would take longer
+// than the verb.
 const briefMemory = 8 * units.MiB
 
-// register adds the flags to a verb that has so much memory for pages unless it is told otherwise.
+// register adds the flags to a verb, with its default size of the page memory.
 func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
 	f.memory.bytes = memory
 	fl := cmd.Flags()

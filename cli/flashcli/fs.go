@@ -22,11 +22,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// super is who uses a pool's file system from the command line: whoever may write to its devices may do everything in
-// it.
+// super is the credential of file system access from the command line: whoever may write to a pool's devices may do
+// everything in it.
 var super = cfs.Cred{}
 
-// flashFS is the file system of a pool that no daemon has open.
+// flashFS accesses the file system of a pool that no daemon has open.
 func (p *program) flashFS() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fs",
@@ -41,7 +41,7 @@ a daemon serves the pool, its files are reached over the network.`,
 	return cmd
 }
 
-// fsFlags are what all these verbs take.
+// fsFlags are the flags of all these verbs.
 type fsFlags struct {
 	pool   poolFlags
 	also   []string
@@ -56,7 +56,7 @@ func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
 	}
 }
 
-// with opens a pool and its file system, does something with it, and closes both.
+// with opens a pool and its file system, calls do, and closes both.
 func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err error) {
 	o, err := f.pool.options()
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	return verb.BadInput(fmt.Errorf("%s: %w", device, err))
 }
 
-// formatFiles makes a file system in a pool that was just made and, if it has a name, one file of so many bytes.
+// formatFiles creates a file system in a new pool and, if disk is not empty, one file of that name and of size bytes.
 func formatFiles(o pool.Options, disk string, size int64, devices ...string) error {
 	opened, _, err := pool.Open(o, devices...)
 	if err != nil {
@@ -124,7 +124,7 @@ func formatFiles(o pool.Options, disk string, size int64, devices ...string) err
 	return errors.Join(fill(), opened.Close())
 }
 
-// fileEntry is a file as JSON has it.
+// fileEntry is the JSON form of a file.
 type fileEntry struct {
 	Path  string `json:"path"`
 	Name  string `json:"name"`
@@ -142,7 +142,7 @@ func entryOf(i cfs.Status) fileEntry {
 		i.Time.Format(time.RFC3339), i.Inode}
 }
 
-// modeText is permissions as ls shows them.
+// modeText formats permissions as ls does.
 func modeText(i cfs.Status) string {
 	text := []byte("-rwxrwxrwx")
 	if i.Kind == cfs.Directory {
@@ -203,7 +203,7 @@ func (p *program) fsList() *cobra.Command {
 	return cmd
 }
 
-// ownFlags are whose a new file or directory is, and who may do what with it.
+// ownFlags are the owner and permissions of a new file or directory.
 type ownFlags struct {
 	mode     string
 	uid, gid uint32
@@ -223,7 +223,7 @@ func (o *ownFlags) perm() (uint16, error) {
 	return uint16(n), nil
 }
 
-// take has what was made belong to whom it is to.
+// take sets the owner of a new file.
 func (o *ownFlags) take(files *cfs.FS, at string) error {
 	if o.uid == 0 && o.gid == 0 {
 		return nil
@@ -524,7 +524,7 @@ at once, so that later writes never find the pool full.`,
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				file, err := files.Open(super, args[1], cfs.Read|cfs.Write)
 				made := errors.Is(err, fs.ErrNotExist) && create
-				if made { // it has a name when it has its size
+				if made { // it gets its name once it has its size
 					file, err = files.Temp(super, 0o644)
 				}
 				switch {

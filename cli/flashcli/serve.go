@@ -29,7 +29,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// serveFlags are what a daemon is told.
+// serveFlags are the flags of a daemon.
 type serveFlags struct {
 	pool    poolFlags
 	size    sizeFlag
@@ -106,7 +106,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	return cmd
 }
 
-// rate reads one --limit.
+// rate parses one --limit.
 func rate(text string) (name string, l qos.Limit, err error) {
 	name, what, ok := strings.Cut(text, "=")
 	if name = server.Name(name); !ok || name == "" {
@@ -171,7 +171,7 @@ func (f *serveFlags) secure() error {
 	return nil
 }
 
-// found opens the pool and its file system, and makes what is not there.
+// found opens the pool and its file system, and creates them if they do not exist.
 func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error) {
 	o, err := f.pool.options()
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case len(args):
 		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) },
 			func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
-			return nil, nil, err // before anything is made: the pool will have no other file
+			return nil, nil, err // before creating the pool, which will have no other file
 		}
 		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
@@ -251,7 +251,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	return opened, tree, nil
 }
 
-// noteReadOnly says why nothing can be written to a pool, if so.
+// noteReadOnly reports why a pool is read-only, if it is.
 func (p *program) noteReadOnly(device string, opened *ctl.Pool) {
 	if err := opened.ReadOnly(); err != nil {
 		p.Note("%s: %v", device, err)
@@ -325,7 +325,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	at := f.addresses(s.Addresses())
 	fmt.Fprint(p.Out, at)
 	if f.ready != "" {
-		whole := p.Unfinished(f.ready) // whatever ends the daemon
+		whole := p.Unfinished(f.ready) // however the daemon ends
 		defer whole()
 		if err := os.WriteFile(f.ready+".part", []byte(at), 0o600); err != nil {
 			return verb.Failed(errors.Join(err, s.Drain(0)))
@@ -341,7 +341,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	return verb.Failed(s.Drain(f.drain))
 }
 
-// absent says that there is no export of a name, and which there are.
+// absent returns the error for a missing export, which lists the existing ones.
 func absent(name string, names func() ([]string, error)) error {
 	all, err := names()
 	if err != nil {
@@ -357,7 +357,7 @@ func absent(name string, names func() ([]string, error)) error {
 		"truncate --create makes one", name)
 }
 
-// limited checks that the exports that --limit names are there.
+// limited verifies that the exports that --limit names exist.
 func (f *serveFlags) limited(there func(name string) bool, names func() ([]string, error)) error {
 	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
 		if !there(name) {
@@ -367,7 +367,7 @@ func (f *serveFlags) limited(there func(name string) bool, names func() ([]strin
 	return nil
 }
 
-// named checks that the exports that the flags name are there: while a pool is served no files are made in it.
+// named verifies that the exports that the flags name exist: while a pool is served no files are created in it.
 func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
 	there := func(name string) bool {
 		at, err := tree.Stat(super, name)
@@ -396,7 +396,7 @@ func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
 	return nil
 }
 
-// addresses is where what is served, a line each.
+// addresses lists the addresses of the services, one line each.
 func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	text := ""
 	if iwarp != "" {
@@ -415,11 +415,11 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	return text
 }
 
-// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for,
-// or as the pool. It ends with all of that, or with nothing: files that it has made go if it fails or the program is
-// ended. Of a device that was there before a signal waits until it is a whole pool.
+// makePool formats a pool with a file system and, unless disk is empty, one file, of the requested size or as large as
+// the pool. It creates all of these or none: files that it has created are removed if it fails or the program is
+// terminated. On an existing device, a signal waits until the pool is complete.
 func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
-	// What a file system keeps of itself is beside what was asked for.
+	// The file system's metadata are in addition to the requested size.
 	const own = 1 << 20
 	if size > 0 {
 		size += own
@@ -461,7 +461,7 @@ func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...st
 	return shape, err
 }
 
-// literal has a path be a pattern for itself alone.
+// literal escapes a path into a pattern that matches only itself.
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (p *program) flashCheck() *cobra.Command {

@@ -1,5 +1,5 @@
-// Package plotcli writes the figures of runs and studies for papers, as formats of farflash export. Like package cli
-// it does nothing but find what there is, call the library and write files.
+// Package plotcli writes the figures of runs and studies for papers, as formats of farflash export. Like package cli it
+// only finds the results, calls the library and writes files.
 package plotcli
 
 import (
@@ -19,7 +19,7 @@ import (
 	"farflash/study/headroom"
 )
 
-// Export writes the figures of a run, of several runs side by side, or of a study, to a new folder; or one of them,
+// Export writes the figures of a run, of several runs side by side, or of a study, to a new directory; or one of them,
 // by its name, to standard output.
 func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	plots, err := find(paths)
@@ -72,7 +72,7 @@ func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	return nil
 }
 
-// find reads the figures of what there is: a study if it is one folder with one, or runs.
+// find reads the figures of a study, if paths is a single directory that contains one, or of runs.
 func find(paths []string) ([]paper.Plot, error) {
 	if len(paths) == 1 {
 		c, err := study.ReadCurves(paths[0])

@@ -1,8 +1,8 @@
-// Package verb is what all verbs of the command line share, in whichever package they are: errors with the exit code
-// that they lead to, how arguments are checked, and what a verb has of the invocation. The exit codes are in
+// Package verb is shared by all verbs of the command line, in whichever package they are: errors with their exit codes,
+// the validation of arguments, and a verb's access to its invocation. The exit codes are in
 // docs/reference/exit-codes.md.
 //
-// It leaves out what only package cli knows: how a command begins and ends.
+// It leaves out the start and the end of a command, which package cli handles.
 package verb
 
 import (
@@ -27,24 +27,25 @@ const (
 	ExitFailIf = 3
 )
 
-// Program is what a verb has of one invocation.
+// Program is a verb's access to one invocation.
 type Program struct {
 	In   io.Reader
-	Out  io.Writer // text for people; what is not fit to be shown is escaped
-	Data io.Writer // the same place, for what must arrive byte by byte
+	Out  io.Writer // text for people; unprintable characters are escaped
+	Data io.Writer // the same destination, for data that must arrive unmodified
 	// Note writes a line to standard error.
 	Note func(format string, args ...any)
-	// Style is how standard output is coloured.
+	// Style returns the colours of standard output.
 	Style func() term.Style
-	// Keeping says that from now on a signal is to end the context alone: the verb writes what is done.
+	// Keeping makes a signal only cancel the context from now on: the verb saves partial results.
 	Keeping func()
-	// Progress is the one line on standard error while something long runs; ending says what a signal does to it.
+	// Progress shows a progress line on standard error during long work; ending describes the effect of a signal on it.
 	Progress func(label, unit string, quiet bool, ending string) *term.Progress
-	// Cache keeps results of trials, in a folder or in the user's own if it is ""; nil if there is no place for it.
+	// Cache opens the cache of trial results, in a directory or, if it is "", in the user's default one; nil if there
+	// is no directory for it.
 	Cache func(dir string, quiet bool) (*study.Cache, error)
-	// Version is what the program was built from.
+	// Version is the version of the program's sources.
 	Version string
-	// Unfinished notes files by a pattern as not worth keeping, until whole is called.
+	// Unfinished registers a pattern of files that are removed if the command is aborted before it calls whole.
 	Unfinished func(pattern string) (whole func())
 }
 
@@ -55,7 +56,7 @@ func (p *Program) JSON(doc any) error {
 	return Failed(w.Encode(doc))
 }
 
-// Error is an error with the exit code it leads to.
+// Error is an error with its exit code.
 type Error struct {
 	Code int
 	Err  error
@@ -63,7 +64,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap is the error without its code.
+// Unwrap returns the error without its code.
 func (e *Error) Unwrap() error { return e.Err }
 
 // BadInput marks an error as the user's: exit code 2.
@@ -74,12 +75,12 @@ func BadInput(err error) error {
 	return &Error{ExitUsage, err}
 }
 
-// Usagef is an error of usage.
+// Usagef returns a usage error.
 func Usagef(format string, args ...any) error {
 	return &Error{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// Failed marks an error as a failed run: exit code 1. One that has a code of its own keeps it.
+// Failed marks an error as a failed run: exit code 1. An error with a code of its own keeps it.
 func Failed(err error) error {
 	var coded *Error
 	if err == nil || errors.As(err, &coded) {
@@ -88,7 +89,7 @@ func Failed(err error) error {
 	return &Error{ExitFailed, err}
 }
 
-// Unknown reports an argument that is no verb.
+// Unknown reports an argument that is not a verb.
 func Unknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -105,12 +106,12 @@ func Unknown(cmd *cobra.Command, args []string) error {
 	return Usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
 }
 
-// Name names a command without the program, which begins every message.
+// Name returns a command's name without the program, the prefix of every message.
 func Name(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// Arguments checks how many arguments a verb has been given; names say what they are.
+// Arguments validates the number of a verb's arguments; names describes them.
 func Arguments(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -120,7 +121,7 @@ func Arguments(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// Must panics on an error that only a mistake in the program makes.
+// Must panics on an error that only a bug in the program can cause.
 func Must(err error) {
 	if err != nil {
 		panic(err)
