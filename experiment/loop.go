@@ -15,8 +15,8 @@ type Standing struct {
 	Over     bool     // no relevant events are left
 	Done     uint64   // requests, flows or chunks that have completed
 	Expected uint64   // their total number; 0 if unknown
-	// Stuck is the number of requests that have not completed although no events are left and nothing was lost: a fault
-	// of the models.
+	// Stuck is the number of requests that have not completed although no events are left and no loss explains it: a
+	// fault of the models.
 	Stuck uint64
 	// Begun is the number of those that have started.
 	Begun uint64

@@ -16,7 +16,7 @@ type Watch struct {
 	// Moves is a progress counter: it changes when a request, flow or chunk starts or completes, when payload arrives,
 	// and with flash operations. nil disables stall detection.
 	Moves func() uint64
-	// Waits describes what is waiting for what; "" if there are no waiters.
+	// Waits describes the waiters and their obstacles; "" if there are none.
 	Waits func() string
 	// Coming reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
 	Coming func() bool

@@ -71,7 +71,7 @@ type Tally struct {
 	last  sim.Time
 	clock *sim.Engine
 	net   *fabric.Network
-	// forget, if not nil, tells the network that a flow's state is no longer needed.
+	// forget, if not nil, releases the network's state of a flow.
 	forget func(int32)
 	ended  []ledger // by group
 	group  *[]uint16

@@ -78,7 +78,7 @@ func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, e
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)),
 		Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
 	if err := t.iterate(ctx); ctx.Err() != nil {
-		t.it.Undo()     // an iteration is whole or nothing
+		t.it.Undo()     // iterations are atomic
 		return now, nil //nolint:nilerr // whatever it is, the end of the context is why
 	} else if err != nil {
 		return now, err

@@ -248,7 +248,7 @@ func (o *Outcome) frontier() (list []Point, more int) {
 			}
 			b, err := c.Keep(drives, make([]bool, len(drives)), p.jobs, host)
 			if err != nil {
-				return // a workload outgrows what the algorithm considered
+				return // a workload outgrows the demand that the algorithm considered
 			}
 			x.Cost = b.Total
 		}

@@ -13,7 +13,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Options select what is computed besides the placement.
+// Options selects results to compute in addition to the placement.
 type Options struct {
 	Bound bool // the proven lower bound
 	// Sensitivity computes the effect of prices, power, horizon and wear on the cost, and the trade-off of cost against

@@ -26,8 +26,8 @@ func mixedPlan(seed uint64, more string) string {
 }
 
 // TestOwnMix compares the amplification by sequential share with simulations of drives with a subset of the workloads
-// each: what the share ignores (which of them write hot, which are large) changes it by a few per cent, and the mix of
-// the whole plan is met within the workloads' range.
+// each: the properties that the share ignores (which workloads write hot data, which are large) change it by a few
+// per cent, and the mix of the whole plan is met within the workloads' range.
 func TestOwnMix(t *testing.T) {
 	for seed := range uint64(2) {
 		p := loaded(t, mixedPlan(seed, ""))

@@ -10,7 +10,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Need is what a cluster must do, and the parts it may be built from.
+// Need is the load that a cluster must serve, and the parts that it may be built from.
 type Need struct {
 	// Name is used in reports; by default it is the file's name.
 	Name string

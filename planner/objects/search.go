@@ -218,7 +218,7 @@ func (s *search) decide(c *Candidate) error {
 	return nil
 }
 
-// furthest limits the search to this multiple of the least number of nodes: beyond it, nodes are not what is missing.
+// furthest limits the search to this multiple of the least number of nodes: beyond it, more nodes do not help.
 const furthest = 8
 
 // rise searches upwards for a sufficient number: first the largest, because most options that fail there fail

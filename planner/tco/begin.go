@@ -140,8 +140,8 @@ func (f *filling) plan(order []int32, only int) []slot {
 }
 
 // fill selects into list the workloads of rest that a drive of kind k takes, in their order, and returns the drive's
-// cost and the sum of weights. Without a horizon the cost is per unit of data the drive holds, because data is what it
-// is bought for.
+// cost and the sum of weights. Without a horizon the cost is per unit of data the drive holds, because that is what a
+// drive is bought for.
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
 	space, load, wear, first := 0.0, 0.0, 0.0, math.Inf(1)

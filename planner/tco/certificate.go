@@ -8,7 +8,7 @@ import "farflash/policy/ftl/waf"
 // For a rate r, a plan that costs less has cost - r data < 0. Assign a price to each workload (Value). Then each drive
 // can be considered alone, because it pays or earns the prices of the workloads it takes. The least value a drive of a
 // class can reach, over all sets of workloads, is bounded by a few further prices: per GB written to its flash, per GB
-// of its space and per I/O a second, for each range of the day on which its first workload arrives and of the day on
+// of its space and per IOPS, for each range of the day on which its first workload arrives and of the day on
 // which it dies. If the prices of all workloads and the minima of all drives add up to a non-negative sum, no plan
 // costs less than r. docs/adr/0007-planner.md has the proof.
 type Certificate struct {
@@ -49,5 +49,5 @@ type Block struct {
 type Piece struct {
 	From, To    float64
 	Wear        float64 // money per GB written to the NAND
-	Space, IOPS float64 // money per GB, and per I/O a second
+	Space, IOPS float64 // money per GB, and per IOPS
 }

@@ -60,7 +60,7 @@ func TestDirections(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	// A small write to RAID-5 reads the old data and parity, and writes both: of 6 drives, 2 (1/1e6 + 1/85e3)/6 of a
-	// write a second.
+	// write per second.
 	r, err := tco.Array{Kind: tco.RAID5, Drives: 6}.Of(d, tco.Corrected)
 	if err != nil {
 		t.Fatal(err)

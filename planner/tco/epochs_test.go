@@ -257,10 +257,10 @@ func TestOfflineChoice(t *testing.T) {
 	model.Tail = tail
 	jobs = []Workload{
 		{Name: "a", WriteRate: 9, PeakIOPS: 30, P99: 200},
-		{Name: "b", WriteRate: 1, PeakIOPS: 20},            // fits beside a, to the last I/O
-		{Name: "c", WriteRate: 1, PeakIOPS: 10},            // does not fit beside a
+		{Name: "b", WriteRate: 1, PeakIOPS: 20},            // fits next to a, to the last I/O
+		{Name: "c", WriteRate: 1, PeakIOPS: 10},            // does not fit next to a
 		{Name: "d", WriteRate: 1, PeakIOPS: 5, P99: 99},    // nowhere
-		{Name: "e", WriteRate: 1, PeakIOPS: 35, P99: 1000}, // beside c
+		{Name: "e", WriteRate: 1, PeakIOPS: 35, P99: 1000}, // next to c
 	}
 	if r, err = Offline(OfflineConfig{Config: DefaultConfig()}, model, jobs); err != nil ||
 		!slices.Equal(r.Host, []int{0, 0, 1, -1, 1}) || r.Refused[3].Main() != TooSlow {

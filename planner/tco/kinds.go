@@ -209,8 +209,8 @@ func (a *arranged) arrangeKinds() {
 	a.kinds = sorted
 }
 
-// try returns the cost of a drive of kind k with these workloads beyond what is already paid, the data it holds, and
-// the amount by which it exceeds its limits: 0 if they all fit, otherwise the sum of the excess shares.
+// try returns the additional cost of a drive of kind k with these workloads, the data it holds, and the amount by which
+// it exceeds its limits: 0 if they all fit, otherwise the sum of the excess shares.
 func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	if len(list) == 0 {
 		return 0, 0, 0

@@ -460,7 +460,7 @@ func TestConstraints(t *testing.T) {
 	jobs := []Workload{
 		{Name: "a", WriteRate: 1, PeakIOPS: 30, P99: 160, Apart: "db"},
 		{Name: "b", WriteRate: 1, PeakIOPS: 30, Apart: "db"},  // in another rack
-		{Name: "c", WriteRate: 1, PeakIOPS: 30},               // does not fit beside a
+		{Name: "c", WriteRate: 1, PeakIOPS: 30},               // does not fit next to a
 		{Name: "d", WriteRate: 1, PeakIOPS: 1, Apart: "db"},   // no rack is left
 		{Name: "e", WriteRate: 1, PeakIOPS: 200, P99: 100000}, // too many IOPS
 	}

@@ -11,7 +11,7 @@ import (
 // mutation is a change of the model or its inputs that flips the verdicts of rows: ok and not stated become not
 // reproduced, and not reproduced becomes ok. A row that no mutation flips does not test the model (an identity, a sum
 // of inputs, an unreachable bound). Tests define the mutations of each experiment, verdicts.txt names the one of each
-// row, and TestMutations runs them. A nil field changes nothing.
+// row, and TestMutations runs them. A nil field has no effect.
 type mutation struct {
 	name string // the change, in words
 	rows string // regular expression over "label\tmetric"; the first match of an experiment applies

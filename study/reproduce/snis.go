@@ -11,8 +11,8 @@ import (
 )
 
 // The experiments of SNIS' section IV: storage and network in turns. All run the preset snis-system, whose comments
-// explain what the paper leaves open and what is assumed, with the sizes and times of table II. docs/validation/snis.md
-// quantifies the effect of each open point.
+// explain the points that the paper leaves open and the assumptions, with the sizes and times of table II.
+// docs/validation/snis.md quantifies the effect of each open point.
 
 // snisInputs are the inputs of rows on the whole system.
 const snisInputs = "the preset snis-system: table I's drive, its Clos, arrivals and sizes of table II with the " +

@@ -12,7 +12,7 @@ import (
 )
 
 // The experiments of SRC's section IV about the whole system. All run the preset src-system, whose comments explain
-// what the paper leaves open, over ten seeds. docs/validation/src.md has the effect of the open points.
+// the points that the paper leaves open, over ten seeds. docs/validation/src.md has the effect of the open points.
 
 // Inputs of the rows of SRC.
 const (

@@ -289,7 +289,7 @@ func TestDeathdays(t *testing.T) {
 	for _, c := range []struct {
 		horizon, rate, first, last float64
 	}{
-		{0, 2, 50, 2000}, // 1000 GB at 10 a day, halved; 1000 * 2 / 2 / 0.5
+		{0, 2, 50, 2000}, // 1000 GB at 10 per day, halved; 1000 * 2 / 2 / 0.5
 		{0, 0.01, 50, 200},
 		{400, 2, 50, 406}, // the last possible first workload arrives on day 6
 		{60, 2, 33, 66},

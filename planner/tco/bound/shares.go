@@ -37,7 +37,7 @@ type share struct {
 	from, to float64
 	money    float64    // cost of a drive that dies on day from, without rent
 	part     [3]float64 // shares of wear, space and I/O in it
-	price    [3]float64 // per GB written to the NAND, GB of space and I/O a second
+	price    [3]float64 // per GB written to the NAND, per GB of space and per IOPS
 	use      [3]float64 // the workloads' demand, in drives
 	pull     [3]float64
 }

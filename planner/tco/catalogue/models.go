@@ -195,7 +195,7 @@ func (m *Model) Spared(share float64) Model {
 	return x
 }
 
-// noWear is the budget in GB of a medium that writes do not wear: 10 GB a second for three million years.
+// noWear is the budget in GB of a medium that writes do not wear: 10 GB/s for three million years.
 const noWear = 1e15
 
 // Budget is W, in GB. Rated TB are random host writes, so the NAND takes A(0) times as much; a rating for sequential
