@@ -21,7 +21,7 @@ type Fio struct {
 // FioFlow is one copy of a job.
 type FioFlow struct {
 	Name   string
-	Config synth.Config // the job file's own seed
+	Config synth.Config // with the job file's own seed
 	Ramp   units.Duration
 	Notes  []string // how the job was interpreted
 	fiojob.Order

@@ -20,7 +20,7 @@ func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp un
 	c.Protocol, c.Config = ObjectProtocol(cfg.Protocol), cfg
 	s.Name, s.ObjectCluster = name, &c
 	d := language.Decoder()
-	s.clusterDefaults(d) // no key was set, so no protocol default applies
+	s.clusterDefaults(d) // no key is set, so all of the protocol's defaults apply
 	s.given = true
 	s.Measure.Until.Time, s.Measure.WarmUp.Share = until, warmUp
 	if s.check(d); len(d.Errs) > 0 {

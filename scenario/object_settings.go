@@ -23,13 +23,13 @@ type ObjectCluster struct {
 	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
 	// only. The defaults are those of SURGE's model.
 	Traffic traffic.Pattern
-	// Durability computes the probability that chunks survive, over years.
+	// Durability estimates how long chunks last, over years.
 	Durability Durability
 }
 
 // Durability describes the drives' failures and the repair of lost pieces.
 type Durability struct {
-	// AFR is the share of drives that fail in a year; 0 computes no durability.
+	// AFR is the share of drives that fail in a year; 0 disables the estimate.
 	AFR units.Fraction
 	// Capacity is the amount of data that each target keeps.
 	Capacity units.Bytes
@@ -39,7 +39,7 @@ type Durability struct {
 	Detect units.Duration
 }
 
-// defaultDurability computes no durability.
+// defaultDurability disables the estimate.
 var defaultDurability = Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB),
 	Detect: 10 * 60 * units.Second}
 

@@ -74,7 +74,7 @@ type Scenario struct {
 
 	dir   string            // base of relative paths in the scenario
 	set   shape.Set         // keys present in the file, and their positions
-	given bool              // built by a program: protocol defaults do not apply
+	given bool              // built by ForCluster, which has applied the protocol's defaults
 	lone  []bool            // the workload items that run; nil: all
 	files map[string]string // content hash of each named file, by path
 }
@@ -103,8 +103,8 @@ type Load struct {
 	Think *Think
 	// Flush adds flushes after writes.
 	Flush *Flush
-	// After is the name of an item that must end before this one starts, together with everything that runs at the same
-	// time as it. Then start and until count from that moment.
+	// After is the name of an item that must end, together with everything that runs at the same time, before this one
+	// starts. Then start and until count from that moment.
 	After string
 	// Start is when a closed loop starts. The times of an open loop count from it.
 	Start units.Duration

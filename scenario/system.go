@@ -19,7 +19,7 @@ type TargetGroup struct {
 	Count int
 	// SSDs is the number of drives in each.
 	SSDs int
-	// SSD is the drive in each slot: a preset's name, or a section. Without one it is the scenario's own ssd.
+	// SSD describes each drive: a preset's name, or a section. Without one it is the scenario's own ssd.
 	SSD *Drive
 }
 
