@@ -182,7 +182,8 @@ func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
 // exportGobench writes runs, and the designs of studies, for benchstat.
 func (p *program) exportGobench(args []string, out string) error {
 	var designs []study.Design
-	told := false // whether the output contains a design line; it applies to all following lines until the next one
+	// A design line applies to all lines up to the next one, so with any of them single runs need a design line too.
+	told := false
 	for _, a := range args {
 		found, err := study.ReadDesigns(a)
 		if !study.Found(err) {

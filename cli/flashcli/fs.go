@@ -223,7 +223,7 @@ func (o *ownFlags) perm() (uint16, error) {
 	return uint16(n), nil
 }
 
-// take sets the owner of a new file.
+// take sets the owner of a new file or directory.
 func (o *ownFlags) take(files *cfs.FS, at string) error {
 	if o.uid == 0 && o.gid == 0 {
 		return nil
