@@ -125,7 +125,7 @@ func (r *Run) atLeast(name string) string {
 	return ""
 }
 
-// shown is written with the sign for micro, which a page can show and a terminal possibly not.
+// shown returns a metric as text for a page; it equals written.
 func (r *Run) shown(name string) string {
 	return r.written(name)
 }
