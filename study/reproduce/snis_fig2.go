@@ -18,7 +18,7 @@ import (
 //   - the drive: we use that of its table I, its setup of MQSim for everything else, with MQSim's quirks;
 //   - the distributions: we use exponential times and constant sizes, as in the micro traces of the same authors (SRC,
 //     section IV-A; there sizes are exponential too, which is impossible with sizes of at least a sector);
-//   - the mix: we use equal numbers of reads and writes. The stated time is that between the requests of the mixed trace,
+//   - the mix: we use equal numbers of reads and writes. The stated time is that between requests of the mixed trace,
 //     so its reads, and its writes, are twice as far apart;
 //   - the number of requests: we use 10,000 of each. If the drive is overloaded the latency grows with it, so the
 //     slowdown there depends on this length.
