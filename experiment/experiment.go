@@ -1,13 +1,13 @@
-// Package experiment runs a scenario: it lets models go on from one moment to the next at which somebody looks, until
-// everything has happened or the run is to end, and has what was found filled in.
+// Package experiment runs a scenario: it advances models from one point of observation to the next, until everything
+// has happened or the run must end, and fills in the result.
 //
-// There is one loop (Loop) and one way through it (Run). A kind of experiment is a Kind, which makes an Experiment of
-// a scenario: its models, the Meters that follow them, and what they fill into a result. The kinds are in folders of
-// their own: drive, network, system, objects, tiers, traffic; requests makes the sources that a scenario's workload
-// names, timeline writes what happened when. Package trial knows all kinds.
+// There is one loop (Loop) and one entry point (Run). A kind of experiment is a Kind, which builds an Experiment from a
+// scenario: its models, the Meters that observe them, and the metrics they fill into a result. The kinds are in
+// packages of their own: drive, network, system, objects, tiers, traffic; requests builds the sources that a scenario's
+// workload names, timeline records when things happened. Package trial knows all kinds.
 //
-// What it leaves out: what a scenario may say (package scenario), files (package trial), and several runs (package
-// study).
+// It leaves out the language of scenarios (package scenario), files (package trial), and studies of several runs
+// (package study).
 package experiment
 
 import (
@@ -24,35 +24,35 @@ import (
 	"farflash/sim"
 )
 
-// Options say how a scenario is run. They change no result but by the seed.
+// Options configure a run. Only the seed affects the result.
 type Options struct {
 	Seed    uint64
 	Version string // of the program, for result.json
-	// Progress is told now and then how far the run is; nil is nobody.
+	// Progress, if not nil, receives the progress of the run from time to time.
 	Progress func(Progress)
-	// Sample is told of every completed request; nil is nobody. An error ends the run.
+	// Sample, if not nil, receives every completed request. An error ends the run.
 	Sample func(cosim.Sample) error
-	// Flow is told of every flow of a network at the end, Pause of every pause as it takes
-	// effect or ends; nil is nobody. An error ends the run.
+	// Flow, if not nil, receives every flow of a network at the end, and Pause every pause as it takes effect or ends.
+	// An error ends the run.
 	Flow  func(Flow) error
 	Pause func(Pause) error
-	// Chunk is told of every chunk of an object cluster that is done; nil is nobody. An error ends the run.
+	// Chunk, if not nil, receives every completed chunk of an object cluster. An error ends the run.
 	Chunk func(Chunk) error
-	// Notified is called for each CNP that arrives at a target of a coupled system; nil is off.
+	// Notified, if not nil, is called for each CNP that arrives at a target of a coupled system.
 	Notified func(sim.Time)
-	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
+	// Timeline receives a timeline for Perfetto; nil: none.
 	Timeline io.Writer
-	// TimelineSlices is how many slices it has at most; 0 is the default.
+	// TimelineSlices limits its slices; 0 is the default.
 	TimelineSlices int
 
-	// Predict foresees a drive for a rate controller that needs that; nil says that nobody can.
+	// Predict returns the predictor of a drive for a rate controller that needs one; nil: there is none.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 
-	ctx context.Context // of the run; nil if a Kind is asked directly
+	ctx context.Context // of the run; nil if a Kind is called directly
 }
 
-// Preparing is told by a Kind, while it makes models, how much of a long preparation is done, from 0 to 1. An error
-// says that it is to end.
+// Preparing is called by a Kind while it builds models, with the completed share of a long preparation, from 0 to 1. An
+// error means that it must stop.
 func (o *Options) Preparing(share float64) error {
 	if o.Progress != nil {
 		o.Progress(Progress{Prepared: share})
@@ -63,19 +63,20 @@ func (o *Options) Preparing(share float64) error {
 	return nil
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Requests  uint64 // completed
-	Expected  uint64 // in all; 0 if not known
+	Expected  uint64 // in total; 0 if unknown
 	Simulated units.Duration
-	Until     units.Duration // 0 if the run is not ended by time
-	Prepared  float64        // while nothing is simulated yet: how much of what is made first is done, from 0 to 1
-	// Pass is how many runs are done already of a trial that takes several, Passes how many those are; 0 is one.
+	Until     units.Duration // 0 if the run has no time limit
+	Prepared  float64        // during preparation, before the simulation: the completed share, from 0 to 1
+	// Pass is the number of completed runs of a trial that consists of several, Passes their total number; 0 means a
+	// single run.
 	Pass, Passes int
 }
 
-// Share is how much of a run is done, from 0 to 1, by what has completed or by the time that it is ended by, whatever
-// is nearer to the end; 0 if neither is known.
+// Share is the completed share of a run, from 0 to 1, by completions or by simulated time, whichever is closer to the
+// end; 0 if neither total is known.
 func (p *Progress) Share() float64 {
 	share := 0.0
 	if p.Expected > 0 {
@@ -90,56 +91,55 @@ func (p *Progress) Share() float64 {
 	return share
 }
 
-// Outcome is what a run gives beside its result.
+// Outcome is the output of a run, including its result.
 type Outcome struct {
 	Result *result.Result
 	Events uint64
-	// Interrupted says that the context ended the run, so that the result is of what
-	// was done until then.
+	// Interrupted means that the context ended the run, so the result covers the time until then.
 	Interrupted bool
 	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its
-	// last request; nil if there are no accounts of them.
+	// last request; nil without accounts by tenant.
 	Own []float64
-	// Remarks are what there is to say of the files that were asked for.
+	// Remarks concern the files that were requested.
 	Remarks []string
 }
 
 // Kind is a kind of experiment.
 type Kind interface {
-	// Is reports whether a scenario, which was checked, is one.
+	// Is reports whether a validated scenario is of this kind.
 	Is(s *scenario.Scenario) bool
-	// Build makes the models of a trial. It runs nothing yet.
+	// Build builds the models of a trial, without running them.
 	Build(s *scenario.Scenario, o *Options) (Experiment, error)
 }
 
 // Experiment is the models of one trial.
 type Experiment interface {
-	// Advance lets everything happen that does up to a time, and says how far the models are. It may stop before:
-	// because nothing is left to happen, or because the context has ended. Times never fall from one call to the
-	// next. An error ends the run.
+	// Advance runs all events up to a time, and reports the models' progress. It may stop earlier, because no events
+	// are left or because the context has ended. Times must not decrease from one call to the next. An error ends the
+	// run.
 	Advance(ctx context.Context, to sim.Time) (Standing, error)
-	// Meters follow the models. They are asked for once, before the first Advance.
+	// Meters returns the observers of the models. It is called once, before the first Advance.
 	Meters() []Meter
-	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name,
-	// and the rest of the outcome. It may run what the result is compared with; the context ends that, too.
+	// Fill is called once, after the last Advance and the meters' End: it fills in the result, whose name is set, and
+	// the rest of the outcome. It may run baselines for comparison, which the context can also end.
 	Fill(ctx context.Context, o *Outcome) error
-	// Close frees what the models have opened. It is called once, whatever else has happened.
+	// Close releases the files that the models have opened. It is always called once.
 	Close() error
 }
 
-// Refusal is why a scenario cannot be run, found before anything was: Check finds the same.
+// Refusal is the reason why a scenario cannot be run, found before the run: Check finds the same.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// build makes the models. What is wrong with them stands at its place in the scenario.
+// build builds the models. Its errors have the position in the scenario.
 func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
 	defer func() {
 		switch {
 		case err == nil:
 		case o.ctx.Err() != nil && errors.Is(err, o.ctx.Err()):
-			err = o.ctx.Err() // it has no place: nothing is wrong with what was being made
+			err = o.ctx.Err() // an interruption has no position in the scenario
 		default:
 			err = &Refusal{s.Located(err)}
 		}
@@ -148,7 +148,7 @@ func build(k Kind, s *scenario.Scenario, o *Options) (x Experiment, err error) {
 	return k.Build(s, o)
 }
 
-// clockEnds makes an error of a panic with which the clock has come to its end.
+// clockEnds converts the panic at the end of the clock's range to an error.
 func clockEnds(err *error) {
 	x := recover()
 	if x == nil {
@@ -161,7 +161,7 @@ func clockEnds(err *error) {
 	*err = end
 }
 
-// Check makes the models of a scenario and runs nothing: what it does not refuse, Run does not refuse either.
+// Check builds the models of a scenario without running them: Run does not refuse a scenario that Check accepts.
 func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 	o.ctx = ctx
 	x, err := build(k, s, &o)
@@ -171,9 +171,9 @@ func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 	return x.Close()
 }
 
-// Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends,
-// what was done until then is the result and Outcome.Interrupted is set. The same scenario and seed give the same
-// result, to the byte.
+// Run simulates a scenario of the given kind; words are the permitted names in its result. When the context ends, the
+// result covers the time until then and Outcome.Interrupted is set. The same scenario and seed yield the same result,
+// byte for byte.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome,
 	err error) {
 	digest, err := s.Digest()

@@ -9,41 +9,41 @@ import (
 	"farflash/sim"
 )
 
-// Standing is how far models are.
+// Standing is the progress of models.
 type Standing struct {
-	At       sim.Time // the time that figures reach to
-	Over     bool     // nothing is left to happen that counts
-	Done     uint64   // requests, flows or chunks that have ended
-	Expected uint64   // of them in all; 0 if that is not known
-	// Stuck is how many requests have not ended although nothing is left to happen and nothing was lost: a fault of
-	// the models.
+	At       sim.Time // the time up to which figures are valid
+	Over     bool     // no relevant events are left
+	Done     uint64   // requests, flows or chunks that have completed
+	Expected uint64   // their total number; 0 if unknown
+	// Stuck is the number of requests that have not completed although no events are left and no loss explains it: a
+	// fault of the models.
 	Stuck uint64
-	// Begun is how many have begun.
+	// Begun is the number of those that have started.
 	Begun uint64
 	// Stalled describes a livelock (see Watch); "" if there is none.
 	Stalled string
 }
 
-// Meter follows models in slices of time.
+// Meter observes models in slices of time.
 type Meter interface {
-	// Next is when the present slice ends.
+	// Next is the end of the present slice.
 	Next() sim.Time
-	// Slice ends it there. It reports whether what is measured is known well enough to end the run.
+	// Slice ends the slice at that time. It reports whether the measurement is precise enough to end the run.
 	Slice(at sim.Time) (settled bool)
-	// End ends the last slice, at or after the last one's end. It is called once, when the run is over.
+	// End ends the last slice, at or after the end of the one before. It is called once, when the run is over.
 	End(at sim.Time)
 }
 
-// Loop is how long models run.
+// Loop runs models to the end of a run.
 type Loop struct {
-	Until    units.Duration // 0: until everything has happened
-	Progress func(Progress) // nil: nobody is told
+	Until    units.Duration // 0: until no events are left
+	Progress func(Progress) // nil: not reported
 
-	reached sim.Time // when it ended
+	reached sim.Time // time of the end
 }
 
-// Run lets models go on, from one meter's slice to the next, until everything has happened, a meter has settled, it
-// is time to end, or the context has ended; it reports whether the last was the reason.
+// Run advances models from one meter's slice to the next, until no events are left, a meter has settled, the time limit
+// is reached, or the context has ended; it reports whether the last was the reason.
 func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err error) {
 	end := sim.Forever
 	if l.Until > 0 {
@@ -63,8 +63,7 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		if now.Stalled != "" {
 			return false, errors.New(now.Stalled)
 		}
-		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice
-		// before.
+		// If models are interrupted, their clock is at their last event, which may be before the last slice's end.
 		now.At = max(now.At, reached)
 		reached, l.reached = now.At, now.At
 		stop := ctx.Err() != nil
@@ -98,14 +97,14 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 	}
 }
 
-// Slices is how many slices runs of object clusters have, which last a known time.
+// Slices is the number of slices in runs of object clusters, which have a fixed length.
 const Slices = 200
 
-// Even is a meter of a run that lasts a known time, in slices of equal length.
+// Even is a meter for a run of fixed length, with slices of equal length.
 type Even struct {
 	Until sim.Time
 	N     int // slices
-	// Take is told of the end of each.
+	// Take is called at the end of each slice.
 	Take  func(at sim.Time)
 	taken int
 }
@@ -128,7 +127,7 @@ func (e *Even) Slice(at sim.Time) bool {
 // End implements Meter.
 func (e *Even) End(at sim.Time) { e.Take(at) }
 
-// BusyShare is the mean share of a time that each was busy.
+// BusyShare is the mean busy share of several resources over a span.
 func BusyShare(last, from []sim.Time, span sim.Time) float64 {
 	sum := 0.0
 	for i := range last {

@@ -5,23 +5,23 @@ import (
 	"farflash/sim"
 )
 
-// Flow is one flow of a network and what became of it, for flows.parquet.
+// Flow is one flow of a network with its result, for flows.parquet.
 type Flow struct {
 	ID       int64
-	Group    int32 // which of the scenario's sources made it
+	Group    int32 // index of its source in the scenario
 	Src, Dst int32 // nodes
 	Port     uint16
 	Size     units.Bytes
 	Start    units.Duration
-	FCT      units.Duration // until its sender knew that all had arrived; sim.Forever if it did not
-	Ideal    units.Duration // were it alone
+	FCT      units.Duration // until its sender had all acknowledgements; sim.Forever if it did not complete
+	Ideal    units.Duration // the completion time in an idle network
 }
 
-// Pause is a port that is told to pause, or to go on, for pauses.parquet.
+// Pause is a request to a port to pause or to resume, for pauses.parquet.
 type Pause struct {
 	Time units.Duration
 	Node int32
-	// Switch says that the node is one.
+	// Switch means that the node is a switch.
 	Switch bool
 	// Port counts from 1 within the node.
 	Port   int
@@ -29,9 +29,9 @@ type Pause struct {
 	Resume bool
 }
 
-// Chunk is a chunk that was put, a write or an exchange of events, for chunks.parquet.
+// Chunk is a put or get of a chunk, a write or an exchange of events, for chunks.parquet.
 type Chunk struct {
-	ID          uint64 // counted from 1 in the order in which they are done
+	ID          uint64 // counted from 1 in order of completion
 	Op          string // put, get, write or exchange
 	Gateway     int32
 	Target      int32 // -1: several
@@ -39,14 +39,14 @@ type Chunk struct {
 	Begun, Done sim.Time
 }
 
-// ChunkRows tells of chunks until there is an error, which it keeps.
+// ChunkRows reports chunks until the first error, which it stores.
 type ChunkRows struct {
-	Tell func(Chunk) error // nil: nobody
+	Tell func(Chunk) error // nil: not reported
 	Err  error
 	n    uint64
 }
 
-// Add numbers a chunk and tells of it.
+// Add numbers a chunk and reports it.
 func (c *ChunkRows) Add(x Chunk) {
 	c.n++
 	if c.Tell != nil && c.Err == nil {

@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// CutWarmUp is how many of a run's slices, which end at given times, are its warm-up, and until when that is; the
-// result is told how it was found. means has the mean latency over time.
+// CutWarmUp returns the number of a run's slices, with the given ends, that are its warm-up, and the end of the
+// warm-up; it records in the result how that was determined. means is the mean latency over time.
 func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *result.Result) (skip int, until sim.Time) {
 	var at units.Duration
 	explain := ""
@@ -40,8 +40,8 @@ func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *resul
 	return skip, until
 }
 
-// Close ends the result of an experiment that has one law of conservation: whether it held, and whether the run came
-// to its end.
+// Close completes the result of an experiment with a single conservation law: whether it held, and whether the run
+// finished.
 func Close(o *Outcome, law string, err error, detail string) {
 	r := o.Result
 	if err != nil {

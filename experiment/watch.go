@@ -8,21 +8,21 @@ import (
 )
 
 // Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing (timers,
-// retransmissions, events at one instant) while nothing makes progress, something is waiting, and no scheduled change
-// is due. It polls once every few thousand events.
+// retransmissions, events at one instant) without progress, while something is waiting and no scheduled change is due.
+// It polls once every few thousand events.
 //
-// With measure.until a run always reaches its end: only a clock that stands still counts as a stall then.
+// With measure.until a run always reaches its end, so only a clock that stands still counts as a stall.
 type Watch struct {
-	// Moves is a progress counter: it changes when a request, flow or chunk begins or ends, when payload arrives, and
-	// with flash operations. nil disables stall detection.
+	// Moves is a progress counter: it changes when a request, flow or chunk starts or completes, when payload arrives,
+	// and with flash operations. nil disables stall detection.
 	Moves func() uint64
-	// Waits describes who waits for what; "" if nothing is outstanding.
+	// Waits describes the waiters and their obstacles; "" if there are none.
 	Waits func() string
-	// Coming reports whether a change is scheduled: an open-loop arrival, a link repair. nil is never.
+	// Coming reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
 	Coming func() bool
 	// Patience is the longest simulated time without progress that is not a stall; nil is one second.
 	Patience func() sim.Time
-	Until    sim.Time // when the run ends; 0 if not by time
+	Until    sim.Time // time limit of the run; 0: none
 
 	seen    uint64   // Moves at the last progress
 	at      sim.Time // of the last progress

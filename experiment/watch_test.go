@@ -10,7 +10,7 @@ import (
 	"farflash/sim"
 )
 
-// spinner is a model that has an event follow each event, some time later.
+// spinner is a model in which each event schedules another after a fixed time.
 type spinner struct {
 	eng  *sim.Engine
 	self sim.Component
@@ -34,7 +34,7 @@ func (s *spinner) Handle(sim.Event) {
 	s.eng.Schedule(s.self, s.to, s.eng.Now()+s.gap, 0, 0)
 }
 
-// TestWatch: a run without progress is stalled if something waits and no change is scheduled, and not otherwise.
+// TestWatch verifies that a run without progress is stalled if and only if something waits and no change is scheduled.
 func TestWatch(t *testing.T) {
 	const long = 100 * units.Second
 	moves := uint64(0)
@@ -85,7 +85,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchEndsAtOnce: the engine stops with the context.
+// TestWatchEndsAtOnce verifies that the engine stops with the context.
 func TestWatchEndsAtOnce(t *testing.T) {
 	s := spin(units.Microsecond)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,7 +101,7 @@ func TestWatchEndsAtOnce(t *testing.T) {
 	}
 }
 
-// standing is an experiment that stands where it stands.
+// standing is an experiment with a fixed standing.
 type standing struct{ experiment.Standing }
 
 func (s standing) Advance(context.Context, sim.Time) (experiment.Standing, error) {
@@ -111,8 +111,8 @@ func (standing) Meters() []experiment.Meter                      { return nil }
 func (standing) Fill(context.Context, *experiment.Outcome) error { return nil }
 func (standing) Close() error                                    { return nil }
 
-// TestStuck: models in which nothing is left to happen while requests are under way are at fault, also where the run
-// was to end later.
+// TestStuck verifies that models without events but with outstanding requests are reported as faulty, also before the
+// time limit of the run.
 func TestStuck(t *testing.T) {
 	for _, c := range []struct {
 		until units.Duration

@@ -2,15 +2,15 @@ package experiment
 
 import "farflash/result"
 
-// Words are the names of what every experiment has.
+// Words returns the names common to all experiments.
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("sim.events", "count", "events that the simulation ran")
 	return l.Words
 }
 
-// Operation defines the words of an operation on a cluster; aborted and rate say whether it can be given up, and
-// whether it moves bytes.
+// Operation defines the words of an operation on a cluster; aborted and rate are set if it can be aborted, and if it
+// moves bytes.
 func Operation(l *result.Lexicon, op string, aborted, rate bool) {
 	name, noun := "cluster."+op, op+" operation"
 	l.Metric(name+".count", "count", "completed "+noun+"s")

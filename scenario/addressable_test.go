@@ -9,7 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestAddressable holds what scenarios are checked against to what their drives have, of each namespace.
+// TestAddressable compares the capacity that scenarios are checked against with that of their drives, for each
+// namespace.
 func TestAddressable(t *testing.T) {
 	const reads = "workload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n"
 	for _, drive := range []string{

@@ -15,7 +15,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// check tests what no single key can tell and finishes the drive. Mistakes go to d.
+// check validates relations between keys, which no single key can show, and completes the drive. It adds errors to d.
 func (s *Scenario) check(d *shape.Decoder) {
 	at := func(path string) shape.Position { return s.Where(path) }
 	s.checkCite(d)
@@ -96,11 +96,10 @@ func (s *Scenario) check(d *shape.Decoder) {
 	}
 }
 
-// Where finds the position of a path: its own, or that of the nearest thing around
-// it that was written.
+// Where returns the position of a path: its own, or that of the nearest enclosing section that the file contains.
 func (s *Scenario) Where(path string) shape.Position { return s.set.At(path) }
 
-// finish applies compat and checks the drive as a whole.
+// finish applies compat and validates the drive as a whole.
 func (x *Drive) finish(d *shape.Decoder, at string) {
 	if x.Compat == CompatMQSim {
 		was := x.Config
@@ -119,7 +118,7 @@ func (x *Drive) finish(d *shape.Decoder, at string) {
 	d.Wrong(at, x.Config.Validate())
 }
 
-// checkLoad checks a flow; drive says that there is a drive to check it against.
+// checkLoad validates a flow; drive reports whether there is a drive to check it against.
 func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	l := &s.Workload[i]
 	path := fmt.Sprintf("workload[%d]", i)
@@ -204,15 +203,15 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 }
 
-// ofPattern are the keys of addresses that one pattern alone has a use for.
+// ofPattern lists the address keys that apply to a single pattern.
 var ofPattern = []struct {
 	key     string
 	pattern synth.Pattern
 }{{"theta", synth.Zipf}, {"h", synth.Pareto}, {"hot_requests", synth.HotCold}, {"hot_space", synth.HotCold}}
 
-// checkPatterns refuses what shapes a pattern where no pattern is said, so that all places are equally likely after
-// all. Beside a pattern of another kind it is let be: a file whose pattern is changed from the command line serves
-// for comparing them.
+// checkPatterns rejects pattern parameters without a pattern, because addresses would be uniform regardless. Parameters
+// that belong to another pattern than the one given are accepted: a file whose pattern is changed on the command line
+// serves for comparisons.
 func (s *Scenario) checkPatterns(path string, fail func(key, format string, args ...any)) {
 	for _, kind := range []string{"reads", "writes"} {
 		addresses := "synthetic." + kind + ".addresses"
@@ -229,7 +228,8 @@ func (s *Scenario) checkPatterns(path string, fail func(key, format string, args
 	}
 }
 
-// Addressable is what the host can address of a namespace, over all drives that its addresses are spread over.
+// Addressable returns the bytes of a namespace that the host can address, over all drives that its addresses are spread
+// over.
 func (s *Scenario) Addressable(namespace int) units.Bytes {
 	each := s.DriveOf(0).Addressable(namespace)
 	for i := range s.Targets {
@@ -242,13 +242,13 @@ func (s *Scenario) Addressable(namespace int) units.Bytes {
 	case drives > 0 && s.Route.Target.By == ByStripe:
 		part, times = s.Route.Target.Stripe, drives
 	}
-	if part > 0 { // check says so if not
+	if part > 0 { // check reports other values
 		each -= each % part
 	}
 	return each * units.Bytes(times)
 }
 
-// Addressable is what a host can address of a namespace of the drive.
+// Addressable returns the bytes that a host can address of one of the drive's namespaces.
 func (x *Drive) Addressable(namespace int) units.Bytes {
 	c := x.Config
 	if x.Compat == CompatMQSim {
@@ -257,7 +257,7 @@ func (x *Drive) Addressable(namespace int) units.Bytes {
 	return c.CapacityOf(namespace)
 }
 
-// sources lists the keys that say where requests come from: those that are there, or all.
+// sources lists the keys that name a request source: those that are present, or all.
 func (l *Load) sources(all bool) []string {
 	var keys []string
 	for _, x := range []struct {
@@ -271,13 +271,12 @@ func (l *Load) sources(all bool) []string {
 	return keys
 }
 
-// streams is how many placement hints a namespace tells apart.
+// streams is the number of placement hints that a namespace distinguishes.
 func (s *Scenario) streams(namespace int) int {
 	return s.DriveOf(0).Placements(namespace)
 }
 
-// checkFio reads the job file and takes over its ramp time as the warm-up, unless
-// the scenario has one.
+// checkFio reads the job file and uses its ramp time as the warm-up, unless the scenario has one.
 func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format string, args ...any)) {
 	if l.Fio.File == "" {
 		fail("fio.file", "which job file? give its path")
@@ -353,7 +352,7 @@ func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...an
 	}
 }
 
-// Choices is d of the d-choices policy as the drive understands it.
+// Choices is d of the d-choices policy, as the drive uses it.
 func (x *Drive) Choices() int {
 	if c := x.Collection.Choices; c > 0 {
 		return c

@@ -18,7 +18,7 @@ import (
 	"farflash/workload/trace"
 )
 
-// citation is a BibTeX entry and when it is due.
+// citation is a BibTeX entry and the condition under which it applies.
 type citation struct {
 	entry string
 	due   func(*Scenario) bool
@@ -40,14 +40,14 @@ func congestion(scheme cc.Scheme) func(*Scenario) bool {
 	return func(s *Scenario) bool { return s.Fabric != nil && s.Fabric.CongestionControl.Algorithm == scheme }
 }
 
-// grows is for TCP's kinds of growth.
+// grows selects scenarios with a given TCP window growth.
 func grows(g cc.Growth) func(*Scenario) bool {
 	return func(s *Scenario) bool {
 		return congestion(cc.SchemeTCP)(s) && s.Fabric.CongestionControl.TCP.Growth == g
 	}
 }
 
-// puts is for a protocol of object clusters.
+// puts selects scenarios with a given put protocol of an object cluster.
 func puts(scheme cluster.Scheme) func(*Scenario) bool {
 	return func(s *Scenario) bool {
 		if s.ObjectCluster == nil {
@@ -58,12 +58,12 @@ func puts(scheme cluster.Scheme) func(*Scenario) bool {
 	}
 }
 
-// placed is for a placement of object clusters.
+// placed selects scenarios with a given object placement.
 func placed(p cluster.Placement) func(*Scenario) bool {
 	return func(s *Scenario) bool { return s.ObjectCluster != nil && s.ObjectCluster.Placement == p }
 }
 
-// citations lists what the models rest on.
+// citations lists the sources of the models.
 var citations = []citation{
 	{`@software{farflash,
   title = {Farflash: flash storage across a network, simulated, sized and served},
@@ -337,14 +337,14 @@ var citations = []citation{
 }`, replays(trace.Alibaba)},
 }
 
-// key is the name that an entry is cited by.
+// key returns the entry's citation key.
 func (c *citation) key() string {
 	_, rest, _ := strings.Cut(c.entry, "{")
 	name, _, _ := strings.Cut(rest, ",")
 	return name
 }
 
-// checkCite reports names of papers that are not known.
+// checkCite reports unknown citation keys.
 func (s *Scenario) checkCite(d *shape.Decoder) {
 	var known []string
 	for i := range citations {
@@ -363,8 +363,8 @@ func (s *Scenario) checkCite(d *shape.Decoder) {
 	}
 }
 
-// Citations is the BibTeX of what the scenario's models, the traces whose format
-// it names, and its own figures rest on.
+// Citations returns the BibTeX entries of the scenario's models, of the traces whose format it names, and of the papers
+// that it cites itself.
 func (s *Scenario) Citations() string {
 	var entries []string
 	for i := range citations {

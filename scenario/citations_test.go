@@ -8,8 +8,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestCite holds that a scenario names papers that there are, that those are printed once, and that no two entries
-// have one key.
+// TestCite verifies that a scenario can cite only known papers, that each is printed once, and that no two entries
+// share a key.
 func TestCite(t *testing.T) {
 	parse := func(cite string) (*Scenario, error) {
 		return Parse(shape.Source{File: "a.yaml",
@@ -41,7 +41,7 @@ func TestCite(t *testing.T) {
 	}
 }
 
-// TestCitesOfPresets: a preset that is a paper's cites it.
+// TestCitesOfPresets verifies that a preset of a paper cites the paper.
 func TestCitesOfPresets(t *testing.T) {
 	for _, c := range [][2]string{{"snis-system", "lee2017understanding"}, {"snis-system", "zhu2016ecn"},
 		{"snis-fabric", "jia2022snis"}, {"src-ssd-b", "jiasrc"}, {"replicast", "aizman2016replicast"},
@@ -60,8 +60,8 @@ func TestCitesOfPresets(t *testing.T) {
 	}
 }
 
-// TestCitesOfSwitches: every placement, every congestion control and the protocols of clusters that have a paper of
-// their own cite it, and a scenario without them does not.
+// TestCitesOfSwitches verifies that every placement, congestion control and cluster protocol with a paper of its own
+// cites it, and that a scenario without them does not.
 func TestCitesOfSwitches(t *testing.T) {
 	const network = "fabric: {topology: {star: {hosts: 3}}, %s}\nflows: [{incast: {fan: 2, size: 64KiB}}]\n"
 	const clusters = "object_cluster: {%s}\nmeasure: {until: 10ms}\n"

@@ -85,10 +85,10 @@ func gather(t *testing.T) string {
 
 var exported = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
 
-// enumeration is a type of words.
+// enumeration is a type whose values are words.
 type enumeration struct{ reflect.Type }
 
-// value is the word of one of its values.
+// value returns the word of one of its values.
 func (e enumeration) value(i int) (string, error) {
 	v := reflect.New(e.Type).Elem()
 	v.SetUint(uint64(i))
@@ -111,7 +111,7 @@ func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string
 		from = 1
 	}
 	var lines []string
-	word := map[string]string{} // of a constant
+	word := map[string]string{} // by constant
 	for i, s := range g.Specs {
 		if text, err := words[pkg+"."+of.Name].value(from + i); err == nil {
 			word[s.(*ast.ValueSpec).Names[0].Name] = text
@@ -144,8 +144,8 @@ func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string
 	return lines
 }
 
-// ofType lists a struct's comments. A field without one shares that of a field before it if whose subject it is part
-// of: "A and B let".
+// ofType lists a struct's comments. A field without one shares that of an earlier field whose subject names it: "A and
+// B let".
 func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 	st, ok := ts.Type.(*ast.StructType)
 	if !ok {
@@ -178,7 +178,7 @@ func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 	return lines
 }
 
-// subjects are the fields that a comment begins with: "A, B and C".
+// subjects returns the fields that a comment starts with: "A, B and C".
 func subjects(comment string) []string {
 	var list []string
 	for _, w := range strings.Fields(comment) {
@@ -196,7 +196,7 @@ func subjects(comment string) []string {
 
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// TestComments checks that the embedded comments are those in the sources.
+// TestComments verifies that the embedded comments equal those in the sources.
 func TestComments(t *testing.T) {
 	got := gather(t)
 	golden.File(t, "comments.txt", []byte(got), *update,
@@ -242,7 +242,7 @@ func described(t *testing.T, path string) shape.Description {
 	return d
 }
 
-// TestReference checks that the reference in docs is what Describe says.
+// TestReference verifies that the reference in docs equals the output of Describe.
 func TestReference(t *testing.T) {
 	seen := map[string]string{} // a section by its keys: what has the same keys refers to it
 	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
@@ -309,7 +309,7 @@ func pageFiles() []string {
 	return out
 }
 
-// ofWords says what each word means, a line each.
+// ofWords explains each word, one line each.
 func ofWords(values []shape.ValueDescription) string {
 	var b strings.Builder
 	for _, v := range values {
@@ -320,11 +320,11 @@ func ofWords(values []shape.ValueDescription) string {
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
-// goName is a name as Go has it, such as FillReplay.
+// goName matches a Go identifier such as FillReplay.
 var goName = regexp.MustCompile(`\b[A-Za-z]*[a-z][A-Z][a-z]+[A-Za-z]*\b`)
 
-// TestExplained holds that every key of a scenario is explained, in words that are not the code's: what is to be
-// written is no explanation.
+// TestExplained verifies that every key of a scenario has an explanation that uses no Go identifiers and does more than
+// repeat the valid values.
 func TestExplained(t *testing.T) {
 	var text []byte
 	for _, file := range append([]string{"scenario.md"}, pageFiles()...) {

@@ -18,7 +18,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// load parses text that stands for a.yaml.
+// parse parses text that stands for a.yaml.
 func parse(text string, set ...string) (*Scenario, error) {
 	var changes []shape.Change
 	for _, s := range set {
@@ -38,7 +38,7 @@ workload:
 ssd: mqsim-default
 `
 
-// TestMistakes holds what is said of mistakes, and where.
+// TestMistakes verifies the messages and positions of errors.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -148,7 +148,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestForms holds the ways in which the same thing may be written.
+// TestForms verifies equivalent notations.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -226,8 +226,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestPresets holds that every preset loads, and that what is written out of it
-// loads back to the same thing with the same digest.
+// TestPresets verifies that every preset loads, and that its resolved text loads back to an equal scenario with the
+// same digest.
 func TestPresets(t *testing.T) {
 	for _, p := range Presets() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -277,8 +277,7 @@ func roundTrip(t *testing.T, s *Scenario) {
 	}
 }
 
-// plainValues is a scenario without what only loading knows. Lists of no items and
-// lists that are not there mean the same.
+// plainValues returns a scenario without its load-time state. Empty and absent lists are equivalent.
 func plainValues(s *Scenario) Scenario {
 	x := *s
 	x.dir, x.set, x.files = "", nil, nil
@@ -312,7 +311,7 @@ func plainValues(s *Scenario) Scenario {
 	return x
 }
 
-// TestRoundTrip writes out scenarios that use what presets do not.
+// TestRoundTrip encodes and reloads scenarios that use keys no preset does.
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -351,7 +350,7 @@ measure: {warm_up: 10%, until: 3s, requests: true}
 	}
 }
 
-// TestDigest holds what a digest depends on.
+// TestDigest verifies which changes alter a digest.
 func TestDigest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -397,7 +396,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestAliases holds that a small file cannot grow without bound.
+// TestAliases verifies that a small file cannot grow without bound.
 func TestAliases(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a: &a [x, x, x, x, x, x, x, x, x, x]\n")
@@ -418,7 +417,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestSchema holds that every key of the schema has one meaning and can be written.
+// TestSchema verifies that every key of the schema is unambiguous and can be encoded.
 func TestSchema(t *testing.T) {
 	seen := language.Structs(new(Scenario))
 	if !slices.Contains(seen, reflect.TypeFor[nand.Geometry]()) {

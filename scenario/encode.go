@@ -11,14 +11,13 @@ import (
 	"farflash/workload/trace"
 )
 
-// Resolved writes the scenario with every default, so that it loads back to the
-// same thing. File names become absolute. Comments mark what nobody wrote and what
-// was set on the command line.
+// Resolved returns the scenario with every default, so that it loads back to an equal scenario. File names become
+// absolute. Comments mark the values that come from defaults and those set on the command line.
 func (s *Scenario) Resolved() string {
 	return language.Encode(s, shape.Encoding{Marks: s.set, Skip: s.absent(), File: s.absolute})
 }
 
-// absolute is the absolute path of a file that the scenario names.
+// absolute returns the absolute path of a file that the scenario names.
 func (s *Scenario) absolute(name string) string {
 	if name == AutoModel {
 		return name
@@ -29,8 +28,8 @@ func (s *Scenario) absolute(name string) string {
 	return s.Path(name)
 }
 
-// Brief writes the scenario without what has its default anyway, so that it loads to the same thing: what somebody
-// would have written.
+// Brief returns the scenario without the values that equal their defaults, as a user would write it. It loads to an
+// equal scenario.
 func (s *Scenario) Brief() string {
 	text := language.Encode(s, shape.Encoding{Skip: s.absent(), File: s.absolute, Base: func(section any) any {
 		if x, ok := section.(*Drive); ok && x.Preset != "" {
@@ -42,7 +41,7 @@ func (s *Scenario) Brief() string {
 	}})
 	add := ""
 	if s.SSD == nil && s.Fabric == nil && s.ObjectCluster == nil && len(s.Targets) == 0 {
-		add = "ssd: mqsim-default\n" // a workload alone is no whole scenario
+		add = "ssd: mqsim-default\n" // a workload alone is not a complete scenario
 	}
 	if whole := s.Resolved(); !sameScenario(text+add, whole+add) {
 		return whole
@@ -64,15 +63,13 @@ func sameScenario(a, b string) bool {
 	return x.Resolved() == y.Resolved()
 }
 
-// salt begins what a digest is computed of. Its number is raised whenever a change
-// of the models moves results, so that results of different models never share a
-// digest.
+// salt is the prefix of the data that a digest is computed over. Its number is incremented whenever a change to the
+// models changes results, so that results of different models never share a digest.
 const salt = "farflash/7\n"
 
-// Digest names what the scenario computes, its seed apart: the SHA-256 of the
-// resolved scenario with the content of the files that it names in place of their
-// paths, and without what changes no result (the description, the preset's name,
-// exports). The same digest and seed give the same result.json.
+// Digest identifies the computation that the scenario describes, except for its seed: the SHA-256 of the resolved
+// scenario, with the contents of the files that it names in place of their paths, and without the keys that change no
+// result (the description, the preset's name, exports). The same digest and seed give the same result.json.
 func (s *Scenario) Digest() (string, error) {
 	if s.files == nil {
 		s.files = map[string]string{}
@@ -97,7 +94,7 @@ func (s *Scenario) Digest() (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// contentHash is the SHA-256 of a file that the scenario names.
+// contentHash returns the SHA-256 of a file that the scenario names.
 func (s *Scenario) contentHash(name string) (string, error) {
 	p := s.Path(name)
 	if h, ok := s.files[p]; ok {
@@ -117,7 +114,7 @@ func (s *Scenario) contentHash(name string) (string, error) {
 	return s.files[p], nil
 }
 
-// hashFile writes what is in a file.
+// hashFile writes a file's contents to a hash.
 func hashFile(to io.Writer, name string) error {
 	f, err := os.Open(name)
 	if err != nil {

@@ -19,13 +19,12 @@ import (
 	"farflash/workload/flows"
 )
 
-// Fabric is the fabric section: a network's shape, its links, and its NICs and
-// switches.
+// Fabric is the fabric section: the shape of a network, its links, and its NICs and switches.
 type Fabric struct {
-	// Compat is the simulator whose deviations from a real network are reproduced, for comparisons with it. Other
-	// keys of the section change it further.
+	// Compat is the simulator whose deviations from a real network are reproduced, for comparisons with it. The
+	// section's other keys change the network further.
 	Compat FabricCompat
-	// Transport carries the messages. Other keys of the section change it further.
+	// Transport carries the messages. The section's other keys change the network further.
 	Transport Transport
 	// Topology is the network's shape.
 	Topology Topology
@@ -39,35 +38,34 @@ type Fabric struct {
 	Loss units.Fraction
 	// Failures are links that fail.
 	Failures []Failure
-	// Parts is the number of parts that the network is divided into, of whole pods. They are simulated in turns, so
-	// that each stays in the processor's cache. 0 chooses a number. Results do not depend on it.
+	// Parts is the number of parts that the network is divided into, each of whole pods. They are simulated in turns,
+	// so that each stays in the processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
-	// Threads is how many parts are simulated at the same time. Results do not depend on it.
+	// Threads is the number of parts that are simulated at the same time. Results do not depend on it.
 	Threads int
 	fabric.Config
 }
 
-// Topology is a network's shape: one of the known ones, links one by one, or a file.
+// Topology is the shape of a network: one of the built-in shapes, a list of links, or a file.
 type Topology struct {
-	// File is a topology file of the simulators HPCC and ns3-rdma; its links have their
-	// own rates and delays.
+	// File is a topology file of the simulators HPCC and ns3-rdma; its links have their own rates and delays.
 	File string
 	topo.Config
 }
 
 // Failure is a link that goes down.
 type Failure struct {
-	// A is the node at one of the link's ends, by name such as tor0, or by number.
+	// A is the node at one of the link's ends, by a name such as tor0, or by number.
 	A string
 	// B is the node at the other end.
 	B string
 	// At is when the link goes down.
 	At units.Duration
-	// Until is when it comes up again. 0 is never.
+	// Until is when the link comes up again. 0 is never.
 	Until units.Duration
 }
 
-// FlowLoad is one source of flows. It has exactly one kind.
+// FlowLoad is one source of flows, of exactly one kind.
 type FlowLoad struct {
 	// File is a flow file of the simulator HPCC.
 	File string
@@ -79,37 +77,36 @@ type FlowLoad struct {
 // FabricCompat is the simulator whose deviations from a real network are reproduced.
 type FabricCompat uint8
 
-// The peers.
+// The simulators.
 const (
-	FabricCompatNone    FabricCompat = iota // a network as it should be
+	FabricCompatNone    FabricCompat = iota // a network without deviations
 	FabricCompatHPCC                        // HPCC's ns-3
 	FabricCompatNS3RDMA                     // ns3-rdma
 )
 
 var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}
 
-// String is the peer's name.
+// String returns the simulator's name.
 func (c FabricCompat) String() string { return fabricCompatNames.Name(c) }
 
-// MarshalText writes the peer's name.
+// MarshalText returns the simulator's name.
 func (c FabricCompat) MarshalText() ([]byte, error) { return fabricCompatNames.Marshal(c) }
 
-// UnmarshalText reads a peer's name.
+// UnmarshalText parses a simulator's name.
 func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNames.Unmarshal(text, c) }
 
-// DefaultFabric is a network of 40 Gbit/s links.
+// DefaultFabric returns a network of 40 Gbit/s links.
 func DefaultFabric() Fabric {
 	return Fabric{Threads: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond,
 		Config: fabric.DefaultConfig()}
 }
 
-// DataClass is the traffic class of flows that name none, the one that RoCE networks
-// use by convention.
+// DataClass is the traffic class of flows that name none: the class that RoCE networks use by convention.
 const DataClass = 3
 
-// Prepare sets the transport's or the peer's values before the section's own.
+// Prepare applies the values of the transport or of the simulator before the section's own.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
-	// Decoding them reports what is wrong.
+	// Errors in these keys are reported when they are decoded.
 	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
 		x.Config = x.Transport.Config()
 	}
@@ -119,7 +116,7 @@ func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	}
 }
 
-// Config is what a peer's networks are like.
+// Config returns the configuration of a simulator's networks.
 func (c FabricCompat) Config() fabric.Config {
 	switch c {
 	case FabricCompatHPCC:
@@ -130,7 +127,8 @@ func (c FabricCompat) Config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// Settings are the models' own, with what a peer's other settings imply.
+// Settings returns the models' configuration, including the values that the compat simulator derives from other
+// settings.
 func (x *Fabric) Settings() fabric.Config {
 	c := x.Config
 	if x.Compat == FabricCompatNS3RDMA {
@@ -139,7 +137,7 @@ func (x *Fabric) Settings() fabric.Config {
 	return c
 }
 
-// checkFabric checks a network's section and its flows.
+// checkFabric validates the network's section and its flows.
 func (s *Scenario) checkFabric(d *shape.Decoder) {
 	x := s.Fabric
 	var own units.Faults
@@ -215,8 +213,8 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 			d.Fail(s.Where(path), "%s: %v", path, err)
 		}
 	}
-	// Whether a switch's buffer suffices only the network itself can tell. A large one takes seconds to
-	// make, and is told of its mistakes when it is run.
+	// Only the network itself can tell whether a switch's buffer is large enough. Building a large network takes
+	// seconds; its errors are reported when it runs.
 	const large = 4096
 	if len(g.Nodes) > large {
 		return
@@ -226,8 +224,8 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	}
 }
 
-// checkFlowsAnyway checks flows although the network has mistakes, which are in d already: with what it would be
-// without them, as far as that makes one.
+// checkFlowsAnyway validates the flows of a network that has errors, which are in d already. It substitutes defaults
+// for the invalid values, as far as that yields a valid network.
 func (s *Scenario) checkFlowsAnyway(d *shape.Decoder) {
 	y, x, sound := *s, *s.Fabric, DefaultFabric()
 	if x.HostLink <= 0 {
@@ -252,7 +250,7 @@ func (s *Scenario) checkFlowsAnyway(d *shape.Decoder) {
 	}
 }
 
-// checkClasses holds that no flow is in the class of control traffic.
+// checkClasses verifies that no flow uses the class of control traffic.
 func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	f := &s.Flows[i]
 	path := fmt.Sprintf("flows[%d]", i)
@@ -270,8 +268,7 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	}
 }
 
-// checkChannels holds that every class has room for as many virtual channels as the shape needs: most is the last one
-// that has.
+// checkChannels verifies that every class has enough virtual channels for the shape; most is the last class that has.
 func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
 	wrong := func(path string, class uint8) {
 		if int(class) > most {
@@ -294,7 +291,7 @@ func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
 	}
 }
 
-// Graph builds the network's shape. Its errors are of the fabric section's fields.
+// Graph builds the network's graph. Its errors refer to fields of the fabric section.
 func (s *Scenario) Graph() (*topo.Graph, error) {
 	x := s.Fabric
 	if x.Topology.File == "" {
@@ -324,7 +321,7 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 	return x.withLoss(TopologyGraph(t)), nil
 }
 
-// withLoss gives links that lose nothing by themselves the section's loss.
+// withLoss applies the section's loss to links without a loss of their own.
 func (x *Fabric) withLoss(g *topo.Graph) *topo.Graph {
 	for i := range g.Links {
 		if l := &g.Links[i]; l.Loss == 0 {
@@ -334,7 +331,7 @@ func (x *Fabric) withLoss(g *topo.Graph) *topo.Graph {
 	return g
 }
 
-// HostsOf are the nodes of a graph's hosts.
+// HostsOf returns the nodes of a graph's hosts.
 func HostsOf(g *topo.Graph) []int32 {
 	var out []int32
 	for i := range g.Nodes {
@@ -345,7 +342,7 @@ func HostsOf(g *topo.Graph) []int32 {
 	return out
 }
 
-// offered is what a source of flows needs to know.
+// offered returns the network properties that a source of flows needs.
 func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	links := make([]units.BitRate, len(g.Nodes))
 	for _, l := range g.Links {
@@ -364,17 +361,17 @@ func (s *Scenario) offered(g *topo.Graph, i int, seed uint64) flows.Network {
 	return flows.Network{Hosts: len(hosts), Links: hosts, Seed: seed}
 }
 
-// Offer is what a network is to carry.
+// Offer is the load that a network carries.
 type Offer struct {
 	Source  flows.Source
-	Classes uint8 // a bit each
-	Count   int   // flows, 0 if that is not known
-	// Reactive are those of the sources that have flows which wait for others, by the number of their section; the
-	// others are nil, and all of it is if there are none.
+	Classes uint8 // bit mask
+	Count   int   // of flows; 0 if unknown
+	// Reactive holds the sources whose flows wait for other flows, indexed by section; the other entries are nil. The
+	// slice is nil if there are none.
 	Reactive []flows.Reactive
 }
 
-// OpenFlows makes the source of all flows.
+// OpenFlows creates the source of all flows.
 func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (Offer, error) {
 	var all []flows.Source
 	count, known := 0, true
@@ -454,12 +451,12 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 	return out, nil
 }
 
-// ns3Seconds is what ns-3 makes of a time in seconds, which it holds as a float64: it takes its
-// fraction apart and cuts that off to whole nanoseconds, which can be one less than the file says.
+// ns3Seconds converts a time as ns-3 does. ns-3 holds seconds in a float64, separates the fraction and truncates it to
+// whole nanoseconds, which can be one less than the file says.
 func ns3Seconds(t units.Duration) units.Duration {
 	v, err := strconv.ParseFloat(fmt.Sprintf("%d.%012d", t/units.Second, t%units.Second), 64)
 	if err != nil {
-		return t // it is a number
+		return t // t formats as a number
 	}
 	whole := math.Floor(v)
 	part := v - whole
@@ -471,7 +468,7 @@ func ns3Seconds(t units.Duration) units.Duration {
 	return units.Duration(whole)*units.Second + units.Duration(ns)*units.Nanosecond
 }
 
-// FindLink finds the link between two nodes, by name or number.
+// FindLink returns the link between two nodes, each given by name or number.
 func FindLink(g *topo.Graph, a, b string) (int32, error) {
 	find := func(name string) (int32, error) {
 		for i := range g.Nodes {

@@ -14,7 +14,7 @@ const smallFabric = `fabric:
 flows: [{incast: {fan: 8, size: 10KB}}]
 `
 
-// TestFabricMistakes holds what is said of mistakes in a network's sections, and where.
+// TestFabricMistakes verifies the messages and positions of errors in a network's sections.
 func TestFabricMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, old, new string
@@ -162,7 +162,7 @@ func TestFabricMistakes(t *testing.T) {
 	}
 }
 
-// TestFlowsBesideNetwork: mistakes of flows are told together with those of the network.
+// TestFlowsBesideNetwork verifies that errors in flows are reported together with those of the network.
 func TestFlowsBesideNetwork(t *testing.T) {
 	_, err := Parse(shape.Source{File: "a.yaml",
 		Text: []byte("fabric: {topology: {star: {hosts: 4}}, host_link: 0Gbps}\nflows: [{poisson: {load: 150%, " +

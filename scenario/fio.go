@@ -21,20 +21,20 @@ type Fio struct {
 // FioFlow is one copy of a job.
 type FioFlow struct {
 	Name   string
-	Config synth.Config // its seed is the job file's own
+	Config synth.Config // with the job file's own seed
 	Ramp   units.Duration
-	Notes  []string // what the job means here
+	Notes  []string // how the job was interpreted
 	fiojob.Order
 	// Job names the only job section that is used. Without it all are used.
 	Job    string
-	Copies int         // that the job has in all
+	Copies int         // of the job in total
 	Stride units.Bytes // from one copy to the next
 }
 
-// maxCopies bounds the flows of requests that a job file makes.
+// maxCopies bounds the request flows of a job file.
 const maxCopies = 1 << 16
 
-// ReadFio reads a job file for a namespace of a size.
+// ReadFio reads a job file for a namespace of the given capacity.
 func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -48,7 +48,7 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	return FioFlows(jobs, file, only, capacity)
 }
 
-// FioFlows are the copies of jobs, on a namespace of a size; file stands for where they are from in errors.
+// FioFlows returns the copies of the jobs on a namespace of the given capacity; file names their origin in errors.
 func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	var out []FioFlow
 	var names []string

@@ -14,7 +14,7 @@ type HostRAID struct {
 	raid.Config
 }
 
-// Members is how many drives the volume has.
+// Members returns the number of drives in the volume.
 func (s *Scenario) Members() int {
 	if len(s.Targets) > 0 {
 		_, n := s.CountTargets()
@@ -26,7 +26,7 @@ func (s *Scenario) Members() int {
 	return 1
 }
 
-// RAID is the volume as the model has it, with commands no larger than the protocol's.
+// RAID returns the model's configuration of the volume, with commands no larger than the protocol's.
 func (s *Scenario) RAID() raid.Config {
 	c := s.HostRAID.Config
 	if len(s.Targets) > 0 && s.Protocol.Capsules() {
@@ -35,7 +35,7 @@ func (s *Scenario) RAID() raid.Config {
 	return c
 }
 
-// checkRAID checks the volume of several drives, and what is not for one.
+// checkRAID validates the volume of several drives, and the sections that cannot be combined with one.
 func (s *Scenario) checkRAID(d *shape.Decoder) {
 	x := s.HostRAID
 	if x == nil {
@@ -84,7 +84,7 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 	}
 }
 
-// String says what the volume is.
+// String describes the volume.
 func (x *HostRAID) String() string {
 	name := fmt.Sprintf("RAID %d", x.Level)
 	if x.Level == 1 && x.Copies > 2 {

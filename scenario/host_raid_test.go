@@ -8,7 +8,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestHostRAID holds what a volume of several drives may be in a scenario, and what is said where it may not.
+// TestHostRAID verifies the valid volumes of several drives, and the errors for the invalid ones.
 func TestHostRAID(t *testing.T) {
 	const local = "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 5}, closed: 1}]\n"
 	const remote = local + "targets: [{count: 2, ssds: 2}]\n"

@@ -15,20 +15,20 @@ import (
 	"farflash/workload/synth"
 )
 
-// comments has the comments of the structs that a scenario is made of, as shape.Language has them. TestComments
+// comments holds the comments of the structs that a scenario consists of, in the format of shape.Language. TestComments
 // writes it.
 //
 //go:embed comments.txt
 var comments string
 
-// language is what the shape of Scenario does not say of scenarios.
+// language holds the properties of scenarios that the struct types do not express.
 var language = shape.Language{
 	Word: "the scenario",
 	Doc:  "A scenario says what is simulated: a workload, a drive, and what is measured.",
 	Keys: map[string]string{
-		"ssd.Config.Quirks":          "-", // only compat sets them
+		"ssd.Config.Quirks":          "-", // set by compat only
 		"fabric.Config.Pools":        "-", // likewise
-		"cluster.Config.Protocol":    "-", // ObjectCluster has it
+		"cluster.Config.Protocol":    "-", // in ObjectCluster
 		"ssd.Energy.Idle":            "idle_watts",
 		"nand.Timing.Read":           "read_latency",
 		"nand.Timing.Program":        "program_latency",
@@ -41,7 +41,7 @@ var language = shape.Language{
 		"raid.Config.MaxTransfer":    "-", // the protocol's
 		"scenario.TargetGroup.SSDs":  "ssds",
 		"nvmf.Config.TXQ":            "txq",
-		"synth.Config.QueueDepth":    "-", // the flow's closed says it
+		"synth.Config.QueueDepth":    "-", // set by the flow's closed
 		"synth.Config.Volume":        "-",
 		"synth.Config.Seed":          "-", // the trial's
 		"synth.Config.Name":          "-",
@@ -63,7 +63,7 @@ var language = shape.Language{
 	Comments: comments,
 }
 
-// setDefault sets what a pointer points to, to the default of its type.
+// setDefault sets the value that a pointer refers to, to the default of its type.
 func setDefault(p any) {
 	switch x := p.(type) {
 	case *Drive:
@@ -120,5 +120,5 @@ func setDefault(p any) {
 	}
 }
 
-// Describe returns what is known of the key at a path; "" is the whole scenario. Indices in the path are ignored.
+// Describe returns the description of the key at a path; "" is the whole scenario. Indices in the path are ignored.
 func Describe(path string) (shape.Description, error) { return language.Describe(new(Scenario), path) }

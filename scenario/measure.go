@@ -7,49 +7,50 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Measure says what is measured and when the run ends.
+// Measure selects the measurements and the end of the run.
 type Measure struct {
-	// WarmUp is the part at the beginning of the run that the figures leave out: none, a time, a share of the run, or
-	// auto, which finds where the latency settles (MSER-5).
+	// WarmUp is the part at the start of the run that is excluded from the figures: none, a time, a share of the run,
+	// or auto, which detects where the latency settles (MSER-5).
 	WarmUp WarmUp
-	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: then, whatever
-	// is outstanding. steady: the mean latency is known within 5 % at 95 % confidence, and what is switched on and
-	// happens seldom has happened 320 times. A run says so if it ends without that, after a million requests.
+	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: at that time,
+	// whatever is outstanding. steady: when the mean latency is known within 5 % at 95 % confidence and every enabled
+	// rare event has occurred 320 times. Otherwise the run ends after a million requests and reports that this was not
+	// reached.
 	Until Until
-	// Requests writes requests.parquet, one row a request. For an object cluster it writes chunks.parquet, one row a
-	// finished chunk.
+	// Requests writes requests.parquet, one row per request. For an object cluster it writes chunks.parquet, one row
+	// per completed chunk.
 	Requests bool
-	// Alone runs each tenant also alone, with the same seed, and reports how much the others slow it down. Without
+	// Alone also runs each tenant alone, with the same seed, and reports how much the others slow it down. Without
 	// tenants it does so for each workload. Each takes one more run.
 	Alone bool
-	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and at
-	// quantiles of their latency, and what they waited for. With requests it does so for each request. A system
+	// Anatomy explains the latencies of a local drive: where the time of reads and writes was spent, on average and at
+	// quantiles of their latency, and the causes of their waits. With requests it does so for each request. A system
 	// always has it.
 	Anatomy bool
-	// Flows writes flows.parquet for a network alone, one row a flow.
+	// Flows writes flows.parquet for a network alone, one row per flow.
 	Flows bool
-	// Pauses writes pauses.parquet for a network alone, one row each time that a port is paused or resumed.
+	// Pauses writes pauses.parquet for a network alone, one row each time a port is paused or resumed.
 	Pauses bool
 	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels
-	// and dies. It holds the first 20,000 requests (flows, chunks) and at most 1,000,000 slices.
+	// and dies. It contains the first 20,000 requests (flows, chunks) and at most 1,000,000 slices.
 	Timeline bool
-	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in
-	// which they open. Empty: the first eight.
+	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which
+	// they open. Empty: the first eight.
 	QueuePairs []int
-	// Progress records also what was acknowledged of those queue pairs over time, and what was in flight.
+	// Progress also records the acknowledged bytes and the bytes in flight of those queue pairs over time.
 	Progress bool
 }
 
 func defaultMeasure() Measure { return Measure{} }
 
-// WarmUp is what of a run is left out of its figures.
+// WarmUp is the part of a run that is excluded from its figures.
 type WarmUp struct {
 	Auto  bool
 	Time  units.Duration
 	Share units.Fraction
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText returns text that UnmarshalText accepts.
 func (w WarmUp) MarshalText() ([]byte, error) {
 	switch {
 	case w.Auto:
@@ -62,10 +63,10 @@ func (w WarmUp) MarshalText() ([]byte, error) {
 	return []byte("none"), nil
 }
 
-// Wanted says what to write.
+// Wanted describes valid values.
 func (WarmUp) Wanted() string { return "none, auto, a time such as 50ms, or a share such as 10%" }
 
-// UnmarshalText reads none, auto, a duration or a share.
+// UnmarshalText parses none, auto, a duration or a share.
 func (w *WarmUp) UnmarshalText(text []byte) error {
 	s := string(text)
 	*w = WarmUp{}
@@ -85,11 +86,11 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// None reports that nothing is left out.
+// None reports whether the whole run is measured.
 func (w WarmUp) None() bool { return w == WarmUp{} }
 
-// WarmUpUntil is when what is measured begins, as far as that is known before the run; otherwise it is 0. Of a
-// network alone a share is one of measure.until, of others it is one of the run that was.
+// WarmUpUntil returns when measurement starts, if that is known before the run; otherwise 0. For a network alone, a
+// share is one of measure.until; for other scenarios it is one of the run's actual length.
 func (s *Scenario) WarmUpUntil() units.Duration {
 	m := &s.Measure
 	if s.NetworkAlone() {
@@ -101,10 +102,10 @@ func (s *Scenario) WarmUpUntil() units.Duration {
 // Until is when a run ends.
 type Until struct {
 	Steady bool
-	Time   units.Duration // 0: when everything has ended
+	Time   units.Duration // 0: when all flows and requests have completed
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText returns text that UnmarshalText accepts.
 func (u Until) MarshalText() ([]byte, error) {
 	switch {
 	case u.Steady:
@@ -115,10 +116,10 @@ func (u Until) MarshalText() ([]byte, error) {
 	return []byte("end"), nil
 }
 
-// Wanted says what to write.
+// Wanted describes valid values.
 func (Until) Wanted() string { return "end, steady, or a time above zero such as 2s" }
 
-// UnmarshalText reads end, steady or a duration.
+// UnmarshalText parses end, steady or a duration.
 func (u *Until) UnmarshalText(text []byte) error {
 	s := string(text)
 	*u = Until{}
@@ -135,7 +136,7 @@ func (u *Until) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkFiles holds that what is to be written is there to be written.
+// checkFiles verifies that the scenario produces the data that the requested files contain.
 func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
 		d.Fail(where("measure.requests"),

@@ -9,11 +9,11 @@ import (
 	"farflash/scenario/shape"
 )
 
-// AutoModel stands for a model that is trained for the drive when it is needed. What it is trained on depends on the
-// drive and on the program alone, which the digest has already.
+// AutoModel stands for a model that is trained for the drive on demand. Its training data depend only on the drive and
+// on the program, both of which the digest covers.
 const AutoModel = "auto"
 
-// checkLocalControl checks the separate submission queues of a local drive, which no network demands anything of.
+// checkLocalControl validates the separate submission queues of a local drive, on which no network places demands.
 func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 	if s.RateControl == nil {
 		return
@@ -32,12 +32,12 @@ func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 	}
 }
 
-// Foresees reports whether something must foresee what drives do.
+// Foresees reports whether the rate controller needs a prediction of the drives' behaviour.
 func (s *Scenario) Foresees() bool {
 	return s.RateControl != nil && s.RateControl.Kind == ratecontrol.SRC
 }
 
-// Unforeseen are the drives for which a model is to be trained: of each kind of target one.
+// Unforeseen returns the drives that need a trained model: one for each kind of target.
 func (s *Scenario) Unforeseen() []*Drive {
 	var out []*Drive
 	if s.Foresees() && s.RateControl.Model == AutoModel {
@@ -48,16 +48,16 @@ func (s *Scenario) Unforeseen() []*Drive {
 	return out
 }
 
-// Steered is a target's drive as a rate controller has it: of each of its queues it holds as many commands as the
-// target's driver gives it at once, which is fewer than it would fetch where nvmf.drive_depth is less. A model is one
-// of the drive at that depth.
+// Steered returns a target's drive as its rate controller sees it. The drive holds as many commands of each queue as
+// the target's driver submits at once; where nvmf.drive_depth is smaller than the drive's fetch size, that is the
+// limit. A model describes the drive at that depth.
 func (s *Scenario) Steered(group int) *Drive {
 	d := *s.DriveOf(group)
 	d.Host.FetchSize = min(d.Host.FetchSize, s.NVMf.DriveDepth)
 	return &d
 }
 
-// checkModel reads the model that a file is to be.
+// checkModel reads the file of the model.
 func (s *Scenario) checkModel(d *shape.Decoder) {
 	if !s.Foresees() || s.RateControl.Model == AutoModel || s.RateControl.Model == "" {
 		return
@@ -67,7 +67,7 @@ func (s *Scenario) checkModel(d *shape.Decoder) {
 	}
 }
 
-// Model reads the file of the model that predicts for rate_control; nil if it is one that is trained when it is needed.
+// Model reads the model that predicts for rate_control from its file; nil if the model is trained on demand.
 func (s *Scenario) Model() (*ratecontrol.Model, error) {
 	if s.RateControl == nil || s.RateControl.Model == AutoModel {
 		return nil, nil
@@ -75,7 +75,7 @@ func (s *Scenario) Model() (*ratecontrol.Model, error) {
 	return ReadModel(s.Path(s.RateControl.Model))
 }
 
-// ReadModel reads the file of a model of a drive.
+// ReadModel reads the file of a drive's model.
 func ReadModel(file string) (*ratecontrol.Model, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

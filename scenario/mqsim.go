@@ -5,8 +5,8 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// MQSim is a synthetic flow of the simulator MQSim: the same requests, in the same
-// order, from the same random numbers. The trial's seed does not change them.
+// MQSim is a synthetic flow of the simulator MQSim: the same requests, in the same order, from the same random numbers.
+// The trial's seed does not change them.
 type MQSim struct {
 	// Reads is the share of requests that are reads.
 	Reads units.Fraction
@@ -24,9 +24,9 @@ type MQSim struct {
 	Size units.Bytes
 	// SizeDeviation is the standard deviation of sizes; normal only.
 	SizeDeviation units.Bytes
-	// Seed is where the flow's random numbers start.
+	// Seed is the seed of the flow's random numbers.
 	Seed int32
-	// Requests is how many requests are made, if stop is 0.
+	// Requests is the number of requests that are made, if stop is 0.
 	Requests int64
 	// Stop is when the flow stops making requests. 0 is never.
 	Stop units.Duration
@@ -40,13 +40,13 @@ type MQSimAddresses uint8
 
 var mqsimAddresses = units.Names[MQSimAddresses]{"uniform", "streaming", "hot-cold"}
 
-// String is the distribution's name.
+// String returns the distribution's name.
 func (a MQSimAddresses) String() string { return mqsimAddresses.Name(a) }
 
-// MarshalText writes the distribution's name.
+// MarshalText returns the distribution's name.
 func (a MQSimAddresses) MarshalText() ([]byte, error) { return mqsimAddresses.Marshal(a) }
 
-// UnmarshalText reads a distribution's name.
+// UnmarshalText parses a distribution's name.
 func (a *MQSimAddresses) UnmarshalText(text []byte) error { return mqsimAddresses.Unmarshal(text, a) }
 
 // MQSimSizes is one of MQSim's size distributions.
@@ -54,16 +54,16 @@ type MQSimSizes uint8
 
 var mqsimSizes = units.Names[MQSimSizes]{"fixed", "normal"}
 
-// String is the distribution's name.
+// String returns the distribution's name.
 func (s MQSimSizes) String() string { return mqsimSizes.Name(s) }
 
-// MarshalText writes the distribution's name.
+// MarshalText returns the distribution's name.
 func (s MQSimSizes) MarshalText() ([]byte, error) { return mqsimSizes.Marshal(s) }
 
-// UnmarshalText reads a distribution's name.
+// UnmarshalText parses a distribution's name.
 func (s *MQSimSizes) UnmarshalText(text []byte) error { return mqsimSizes.Unmarshal(text, s) }
 
-// defaultMQSim is a flow of 4 KiB reads of the whole namespace.
+// defaultMQSim returns a flow of 4 KiB reads over the whole namespace.
 func defaultMQSim() MQSim {
 	c := mqsimgen.DefaultConfig()
 	return MQSim{

@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestNS3Seconds holds what ns-3 makes of times: it is below the decimal as often as the float64 is.
+// TestNS3Seconds compares the conversion of times with ns-3's: the result is below the decimal whenever the float64 is.
 func TestNS3Seconds(t *testing.T) {
 	for _, c := range []struct{ in, want units.Duration }{
 		{2 * units.Second, 2 * units.Second},

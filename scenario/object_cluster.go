@@ -11,8 +11,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// ForCluster is the scenario of an object cluster whose parameters are known: as if they had been written to a file,
-// with the part of the time that is not measured.
+// ForCluster returns the scenario of an object cluster with known parameters, as if they had been written to a file,
+// with the given end and warm-up share.
 func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
 	s := &Scenario{}
 	setDefault(s)
@@ -20,7 +20,7 @@ func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp un
 	c.Protocol, c.Config = ObjectProtocol(cfg.Protocol), cfg
 	s.Name, s.ObjectCluster = name, &c
 	d := language.Decoder()
-	s.clusterDefaults(d) // nothing has been said that a protocol has rules of its own for
+	s.clusterDefaults(d) // no key is set, so all of the protocol's defaults apply
 	s.given = true
 	s.Measure.Until.Time, s.Measure.WarmUp.Share = until, warmUp
 	if s.check(d); len(d.Errs) > 0 {
@@ -29,7 +29,7 @@ func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp un
 	return s, nil
 }
 
-// checkCluster checks an object cluster, which has a scenario to itself.
+// checkCluster validates an object cluster, which is a scenario of its own.
 func (s *Scenario) checkCluster(d *shape.Decoder) {
 	s.checkChunks(d)
 	s.checkClusterNetwork(d)
@@ -60,7 +60,7 @@ func (s *Scenario) checkCluster(d *shape.Decoder) {
 	}
 }
 
-// clusterDefaults are what follows from other keys where nothing is said.
+// clusterDefaults sets the values of absent keys that follow from other keys.
 func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	c := s.ObjectCluster
 	unsaid := func(key string) bool {
@@ -101,8 +101,8 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	}
 }
 
-// ofAnotherProtocol sets keys to their defaults that a file says for its own protocol, where the command line chooses
-// another one that has no use for them: one file serves for comparing protocols.
+// ofAnotherProtocol resets keys that a file sets for its own protocol, where the command line chooses another one that
+// does not use them: one file serves for comparing protocols.
 func (s *Scenario) ofAnotherProtocol(d *shape.Decoder) {
 	changed, said := d.Set["object_cluster.protocol"]
 	if !said || !changed.Flagged() || !s.ObjectCluster.Puts() {
@@ -116,7 +116,7 @@ func (s *Scenario) ofAnotherProtocol(d *shape.Decoder) {
 	}
 }
 
-// checkIdle refuses what decides nothing beside what else the scenario says, and failures that come too late.
+// checkIdle rejects keys that have no effect under the rest of the scenario, and failures that occur after the run.
 func (s *Scenario) checkIdle(d *shape.Decoder) {
 	c := s.ObjectCluster
 	if !c.Puts() {
@@ -134,7 +134,7 @@ func (s *Scenario) checkIdle(d *shape.Decoder) {
 	}
 }
 
-// trafficDefaults are what SURGE's model of a pattern does, where nothing is said.
+// trafficDefaults sets absent keys to the values of SURGE's model of a pattern.
 func (s *Scenario) trafficDefaults(k traffic.Kind, unsaid func(string) bool) {
 	c := s.ObjectCluster
 	if unsaid("link.trip") {
@@ -159,7 +159,7 @@ func (s *Scenario) trafficDefaults(k traffic.Kind, unsaid func(string) bool) {
 	}
 }
 
-// absentOfCluster are the sections of an object cluster that its protocol has no use for.
+// absentOfCluster lists the sections of an object cluster that its protocol does not use.
 func (s *Scenario) absentOfCluster() []string {
 	if s.ObjectCluster == nil {
 		return nil
@@ -174,7 +174,7 @@ func (s *Scenario) absentOfCluster() []string {
 	return out
 }
 
-// checkClusterSections refuses sections that the protocol has no use for.
+// checkClusterSections rejects sections that the protocol does not use.
 func (s *Scenario) checkClusterSections(d *shape.Decoder) {
 	use := map[string]string{"object_cluster.traffic": "exchange events; leave it out, or use a protocol such as storm", "object_cluster.tier": "fill tiers; leave it out, or use protocol: tiering"}
 	for _, section := range s.absentOfCluster() {
@@ -189,7 +189,7 @@ func (s *Scenario) checkClusterSections(d *shape.Decoder) {
 	}
 }
 
-// tierDefaults are SURGE's constants for its tiers, where nothing is said: one initiator, an SSD and nine HDDs.
+// tierDefaults sets absent keys to SURGE's constants for its tiers: one initiator, an SSD and nine HDDs.
 func (s *Scenario) tierDefaults(unsaid func(string) bool) {
 	c, d := s.ObjectCluster, tier.DefaultConfig()
 	for _, x := range []struct {
@@ -207,8 +207,8 @@ func (s *Scenario) tierDefaults(unsaid func(string) bool) {
 	}
 }
 
-// checkChunks checks what an object cluster takes from other sections: a drive for its targets, and a trace of its
-// requests.
+// checkChunks validates the sections that an object cluster shares with other scenarios: a drive for its targets, and a
+// trace of its requests.
 func (s *Scenario) checkChunks(d *shape.Decoder) {
 	c := s.ObjectCluster
 	switch ssd := c.Disk.Model == cluster.ModelSSD; {
@@ -268,7 +268,7 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	}
 }
 
-// ClusterHosts is the host of each node. Gateways and targets are each spread evenly, so that every switch of a
+// ClusterHosts returns the host of each node. Gateways and targets are each spread evenly, so that every switch of a
 // regular network has its share of both.
 func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	g, t := s.ObjectCluster.Gateways, s.ObjectCluster.Targets
@@ -277,7 +277,7 @@ func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 			g, t)
 	}
 	nodes := make([]int32, g+t)
-	// In the order of shares of a half of a step: two gateways and three targets stand as t g t g t.
+	// Nodes are ordered by the midpoints of their equal shares: two gateways and three targets give t g t g t.
 	for i, a, b := 0, 0, 0; i < g+t; i++ {
 		h := hosts[i*len(hosts)/(g+t)]
 		if b == t || a < g && (2*a+1)*t <= (2*b+1)*g {
@@ -291,8 +291,8 @@ func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	return nodes, nil
 }
 
-// checkClusterNetwork checks that there is a network if the cluster has one, with links as the cluster's, and makes
-// the cluster reckon with its delays.
+// checkClusterNetwork verifies that a network is present if the cluster uses one, with links equal to the cluster's,
+// and sets the cluster's delays from it.
 func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	c := s.ObjectCluster
 	if c.Core != cluster.CorePacket {
@@ -310,7 +310,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 		return
 	}
 	s.checkFabric(d)
-	if len(d.Errs) > 0 || c.Gateways < 1 || c.Targets < 1 { // which Validate tells
+	if len(d.Errs) > 0 || c.Gateways < 1 || c.Targets < 1 { // Validate reports these
 		return
 	}
 	if _, said := d.Set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {
@@ -321,7 +321,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	c.Link.Rate = s.Fabric.HostLink
 	g, err := s.Graph()
 	if err != nil {
-		return // checkFabric has told
+		return // checkFabric has reported it
 	}
 	hosts := HostsOf(g)
 	if _, err := s.ClusterHosts(hosts); err != nil {
@@ -333,7 +333,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	}
 }
 
-// farthest is how long a packet is on its way from the first to the last host of a network, beside its own time on
+// farthest returns the delay of a packet from the first to the last host of a network, without its transmission time on
 // the first link.
 func farthest(g *topo.Graph, hosts []int32, packet units.Bytes) units.Duration {
 	r := g.Route(nil)

@@ -144,7 +144,7 @@ func TestClusterMistakes(t *testing.T) {
 	}
 }
 
-// TestForCluster: a scenario that is made of a configuration is the one that a file of it would be.
+// TestForCluster verifies that a scenario built from a configuration equals the one loaded from an equivalent file.
 func TestForCluster(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Gateways, cfg.Targets, cfg.Protocol = 18, 18, cluster.Pull
@@ -166,8 +166,8 @@ func TestForCluster(t *testing.T) {
 	}
 }
 
-// TestProtocolsCompared: what a file says for its own protocol is none of another one's that the command line
-// chooses; what the command line says is.
+// TestProtocolsCompared verifies that keys a file sets for its own protocol do not apply to another one chosen on the
+// command line, and that keys set on the command line do.
 func TestProtocolsCompared(t *testing.T) {
 	const text = "object_cluster: {gateways: 18, targets: 18, protocol: pull, group: 6, groups: 3, ahead: " +
 		"5us}\nmeasure: {until: 5ms}\n"

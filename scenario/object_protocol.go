@@ -9,22 +9,22 @@ import (
 	"farflash/numeric/units"
 )
 
-// ObjectProtocol is what a cluster does: one of package cluster's protocols of putting chunks, or a model of SURGE's
-// in which none are put, of package tier or traffic.
+// ObjectProtocol is the cluster's protocol: one of package cluster's put protocols, or one of SURGE's models without
+// puts, of package tier or traffic.
 type ObjectProtocol uint8
 
-// The protocols of package cluster have their numbers there; these follow.
+// The protocols of package cluster keep their numbers; these follow.
 const (
 	// Tiering is an SSD and the HDDs behind it.
 	Tiering = ObjectProtocol(cluster.SchemeCount)
-	// firstTraffic is the first of nodes that exchange events, in the order of package traffic's kinds.
+	// firstTraffic is the first event-exchange model, in the order of package traffic's kinds.
 	firstTraffic = Tiering + 1
 )
 
-// Put is the protocol of package cluster that it is, if it is one.
+// Put returns the put protocol of package cluster, if it is one.
 func (p ObjectProtocol) Put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
 
-// Traffic is the pattern of package traffic that it is, if it is one.
+// Traffic returns the pattern of package traffic, if it is one.
 func (p ObjectProtocol) Traffic() (traffic.Kind, bool) {
 	if p < firstTraffic {
 		return 0, false
@@ -38,7 +38,7 @@ var (
 	objectProtocolNumbers = objectProtocols(cluster.Scheme.Number, tier.Number, traffic.Kind.Number)
 )
 
-// objectProtocols says something of each.
+// objectProtocols returns a string for each protocol.
 func objectProtocols(put func(cluster.Scheme) string, tiering string, exchange func(traffic.Kind) string) []string {
 	var out []string
 	for _, s := range cluster.Schemes() {
@@ -51,13 +51,13 @@ func objectProtocols(put func(cluster.Scheme) string, tiering string, exchange f
 	return out
 }
 
-// String is the protocol's name in scenarios.
+// String returns the protocol's name in scenarios.
 func (p ObjectProtocol) String() string { return objectProtocolNames.Name(p) }
 
-// MarshalText writes the protocol's name.
+// MarshalText returns the protocol's name.
 func (p ObjectProtocol) MarshalText() ([]byte, error) { return objectProtocolNames.Marshal(p) }
 
-// UnmarshalText reads a protocol's name, or SURGE's number for it.
+// UnmarshalText parses a protocol's name, or SURGE's number for it.
 func (p *ObjectProtocol) UnmarshalText(text []byte) error {
 	if i := slices.Index(objectProtocolNumbers, string(text)); i >= 0 && len(text) > 0 {
 		*p = ObjectProtocol(i)

@@ -7,9 +7,9 @@ import (
 	"farflash/model/cluster/traffic"
 )
 
-// TestObjectProtocols: every protocol of package cluster and every model that puts no chunks is one of the
-// scenario's, by its name and by SURGE's number if it has one, no two share either, and the cluster's own protocol is
-// the scenario's.
+// TestObjectProtocols verifies that every protocol of package cluster and every model without puts is a protocol of the
+// scenario, by its name and by SURGE's number if it has one, that both are unique, and that the cluster's own protocol
+// is the scenario's.
 func TestObjectProtocols(t *testing.T) {
 	said := map[string]ObjectProtocol{}
 	say := func(word string, p ObjectProtocol) {
@@ -35,7 +35,7 @@ func TestObjectProtocols(t *testing.T) {
 		if s.Number() != "" {
 			say(s.Number(), p)
 		}
-		// One that is known only to the scenario would have the cluster run its default.
+		// With a protocol known only to the scenario, the cluster would run its default.
 		text := "object_cluster: {protocol: " + s.String() + "}\nmeasure: {until: 1ms}\n"
 		if x, err := parse(text); err != nil || x.ObjectCluster.Config.Protocol != s {
 			t.Errorf("%v: the cluster's protocol is another (%v)", s, err)

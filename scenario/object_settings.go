@@ -11,39 +11,39 @@ import (
 	"farflash/numeric/units"
 )
 
-// ObjectCluster describes a cluster and what its gateways do.
+// ObjectCluster describes a cluster and the work of its gateways.
 type ObjectCluster struct {
 	// Protocol is how chunks are put.
 	Protocol ObjectProtocol
-	// Config is what clusters have that put chunks; the others use some of it. Its own Protocol follows that of the
-	// scenario.
+	// Config is the configuration of clusters that put chunks; the others use part of it. Its own Protocol follows that
+	// of the scenario.
 	cluster.Config
 	// Tier is the SSD and the HDDs behind it, for protocol tiering only.
 	Tier tier.Policy
 	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
 	// only. The defaults are those of SURGE's model.
 	Traffic traffic.Pattern
-	// Durability asks how long chunks last, over years.
+	// Durability estimates how long chunks last, over years.
 	Durability Durability
 }
 
-// Durability asks how long chunks last.
+// Durability describes the drives' failures and the repair of lost pieces.
 type Durability struct {
-	// AFR is the share of drives that fail in a year; 0 asks nothing.
+	// AFR is the share of drives that fail in a year; 0 disables the estimate.
 	AFR units.Fraction
-	// Capacity is what each target keeps.
+	// Capacity is the amount of data that each target keeps.
 	Capacity units.Bytes
-	// Bandwidth is what each target gives to making lost pieces again, reads and writes together.
+	// Bandwidth is the rate that each target spends on rebuilding lost pieces, reads and writes together.
 	Bandwidth units.ByteRate
-	// Detect is after which time that begins.
+	// Detect is the time from a failure to the start of the rebuild.
 	Detect units.Duration
 }
 
-// defaultDurability asks nothing.
+// defaultDurability disables the estimate.
 var defaultDurability = Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB),
 	Detect: 10 * 60 * units.Second}
 
-// defaultObjectCluster is the cluster of cluster.DefaultConfig, with what SURGE's other models do.
+// defaultObjectCluster returns the cluster of cluster.DefaultConfig, with the defaults of SURGE's other models.
 func defaultObjectCluster() ObjectCluster {
 	c := cluster.DefaultConfig()
 	return ObjectCluster{
@@ -59,21 +59,22 @@ func (c *ObjectCluster) Puts() bool {
 	return ok
 }
 
-// TrafficConfig is the cluster as package traffic sees it. Its events are as large as control messages of the unicast
-// protocols.
+// TrafficConfig returns the cluster as package traffic models it. Its events have the size of the unicast protocols'
+// control messages.
 func (c *ObjectCluster) TrafficConfig() traffic.Config {
 	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip,
 		Size: c.Control.Unicast}
 }
 
-// TierConfig is the cluster as package tier sees it: one gateway, and targets that are the SSD and the HDDs behind it.
+// TierConfig returns the cluster as package tier models it: one gateway, and targets that are the SSD and the HDDs
+// behind it.
 func (c *ObjectCluster) TierConfig() tier.Config {
 	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(),
 		Trip: c.Link.Trip, Control: c.Control.Unicast}
 }
 
-// Fleet is the drives among which a chunk's pieces are, as package durability sees them, and how many such fleets
-// there are.
+// Fleet returns the drives among which a chunk's pieces are placed, as package durability models them, and the number
+// of such fleets.
 func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
 	d, k := &c.Durability, c.Keeping()
 	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR,
@@ -86,7 +87,7 @@ func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
 	return f, max(k.Groups, 1)
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate reports invalid values, each with its key.
 func (c *ObjectCluster) Validate() error {
 	var f units.Faults
 	if c.Puts() {
@@ -118,7 +119,7 @@ func (c *ObjectCluster) Validate() error {
 			"control": "control.unicast"})
 }
 
-// checkUnused refuses what only clusters have that put chunks.
+// checkUnused rejects keys that apply only to clusters that put chunks.
 func (c *ObjectCluster) checkUnused(f *units.Faults) {
 	var told []string
 	for _, x := range []struct {
@@ -143,7 +144,7 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 		f.Hold(!x.said, x.key, "%v %s; leave it out", c.Protocol, x.what)
 		told = append(told, x.key)
 	}
-	// Of all else they use little.
+	// They use few of the other keys.
 	used := []string{"gateways", "targets", "link.trip", "control.unicast"}
 	if c.Protocol == Tiering {
 		used = append(used, "replicas", "chunk", "link.rate", "link.overhead")
@@ -158,8 +159,8 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 	f.Hold(c.Durability == defaultDurability, "durability", "%v keeps no chunks; leave it out", c.Protocol)
 }
 
-// rekey gives another package's errors this one's keys: those of fields that both have, and the others within a
-// section.
+// rekey maps another package's errors to this package's keys: those of shared fields to their keys here, the others
+// into a section.
 func rekey(err error, section string, shared map[string]string) error {
 	var f units.Faults
 	for _, e := range units.FieldErrors(err) {

@@ -9,7 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestObjectSettings: what a scenario says of a cluster reaches the models that put no chunks, each value in its place.
+// TestObjectSettings verifies that a scenario's cluster settings reach the models without puts, each value in its
+// field.
 func TestObjectSettings(t *testing.T) {
 	load := func(keys string) *ObjectCluster {
 		t.Helper()
@@ -22,7 +23,7 @@ func TestObjectSettings(t *testing.T) {
 	events := load("protocol: ping-pong, gateways: 3, targets: 7, link: {trip: 5us}, control: {unicast: 77B}, " +
 		"traffic: {service: 2us}").TrafficConfig()
 	want := traffic.Config{Gateways: 3, Targets: 7, Trip: 5 * units.Microsecond, Size: 77}
-	// an event of ping-pong with each target, and up to twice the trip
+	// one ping-pong event with each target, which takes up to twice the trip
 	want.Pattern = traffic.Pattern{Choices: 1, Hops: 2, Outstanding: 7, Apart: true, Jitter: 5 * units.Microsecond,
 		Service: 2 * units.Microsecond}
 	if events != want {
@@ -37,7 +38,7 @@ func TestObjectSettings(t *testing.T) {
 	}
 }
 
-// TestFleet: the drives among which a chunk's pieces are, and how many chunks they have room for.
+// TestFleet verifies the drives among which a chunk's pieces are placed, and the number of chunks that fit.
 func TestFleet(t *testing.T) {
 	for _, x := range []struct {
 		keys   string

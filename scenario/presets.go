@@ -12,8 +12,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// presets are whole scenarios that are part of the program. Each can be run, and
-// those that have an ssd section can be named as a drive.
+// presets are complete scenarios that are part of the program. Each can be run, and those with an ssd section can be
+// named as a drive.
 //
 //go:embed presets/*.yaml
 var presets embed.FS
@@ -24,11 +24,11 @@ type Preset struct {
 	Description string
 }
 
-// Presets lists them by name.
+// Presets lists the presets by name.
 func Presets() []Preset {
 	entries, err := presets.ReadDir("presets")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the directory is embedded
 	}
 	var out []Preset
 	for _, e := range entries {
@@ -46,7 +46,7 @@ func Presets() []Preset {
 	return out
 }
 
-// PresetText returns a preset as it was written, with its comments.
+// PresetText returns a preset's source text, with its comments.
 func PresetText(name string) (string, error) {
 	if text, ok := presetText(name); ok {
 		return string(text), nil
@@ -67,7 +67,7 @@ func presetNames() []string {
 	return names
 }
 
-// driveNames are the presets that have a drive.
+// driveNames lists the presets that contain a drive.
 func driveNames() []string {
 	return slices.DeleteFunc(presetNames(), func(name string) bool {
 		text, _ := presetText(name)
@@ -83,7 +83,7 @@ func noSuchPreset(name string) error {
 	return fmt.Errorf("no preset %q; there are %s", name, spelling.OrList(presetNames()))
 }
 
-// noSuchScenario says what was looked for: a file or a preset.
+// noSuchScenario is the error for a name that is neither a file nor a preset.
 func noSuchScenario(name string) error {
 	if strings.ContainsAny(name, `/\`) || hasYAMLSuffix(name) {
 		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
@@ -91,7 +91,7 @@ func noSuchScenario(name string) error {
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }
 
-// WithoutDrive is the error of a scenario, as it is to be called, where a drive is needed.
+// WithoutDrive is the error for a scenario without a drive where one is required; what names the scenario.
 func WithoutDrive(what string) error {
 	return fmt.Errorf("%s is a network without a drive; presets with one are %s", what, spelling.OrList(driveNames()))
 }

@@ -8,7 +8,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestReliability holds where flash may err, and that the key leaves no trace where it is absent.
+// TestReliability verifies where flash errors can be enabled, and that an absent key leaves no trace.
 func TestReliability(t *testing.T) {
 	const load = "workload: [{synthetic: {reads: {size: 4KiB}, requests: 10}, closed: 1}]\n"
 	for _, c := range []struct{ text, want string }{

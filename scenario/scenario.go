@@ -1,15 +1,13 @@
-// Package scenario is the language in which a simulation is described, and what
-// turns a description into models and runs them.
+// Package scenario is the language in which a simulation is described, and translates a description into the models'
+// configurations.
 //
-// Its main type is Scenario, a plain struct that a YAML file is decoded into by
-// its shape: keys are field names in snake_case, so ssd.Config itself is the schema
-// of the ssd section. Load reads a file or a preset, with changes made on the
-// command line (Set); every mistake is reported with file, line and column.
-// Scenario.Resolved writes it back with every default, Digest names what it
-// computes, and Run (run.go) simulates it. Describe explains a key; Convert files
-// translate what other programs read (convert_mqsim.go, convert_ns3.go, fio.go).
+// Its main type is Scenario, a plain struct that a YAML file is decoded into by its shape: keys are field names in
+// snake_case, so ssd.Config itself is the schema of the ssd section. Find reads the text of a file or a preset, and
+// Parse decodes it with the changes made on the command line; every mistake is reported with file, line and column.
+// Scenario.Resolved writes it back with every default, and Digest identifies the computation. Describe explains a key.
+// Package convert translates the files of other programs.
 //
-// This is the only package that knows YAML. What it leaves out: plans.
+// Package shape reads and writes the YAML. It leaves out plans, and running a scenario (package experiment).
 package scenario
 
 import (
@@ -31,29 +29,27 @@ import (
 	"farflash/workload/trace"
 )
 
-// Scenario is a description of what is simulated. The sections that are present
-// decide what that is: ssd alone is a local drive with one host, fabric with flows a
-// network, targets a system of hosts, network, targets and drives, object_cluster a cluster of
-// gateways and targets.
+// Scenario describes a simulation. The sections that are present select its kind: ssd alone is a local drive with one
+// host, fabric with flows a network, targets a system of hosts, network, targets and drives, object_cluster a cluster
+// of gateways and targets.
 type Scenario struct {
-	// Name is what reports call the scenario. Without one it is the file's name.
+	// Name is the scenario's name in reports. Without one it is the file's name.
 	Name string
 	// Description says what the scenario shows. It changes no result.
 	Description string
 	// Cite names papers whose figures the scenario uses, by the keys that farflash cite prints. They are added to the
 	// papers of its models. It changes no result.
 	Cite []string
-	// Workload is what the hosts do. Its items run at the same time, each with a queue pair of its own.
+	// Workload is the hosts' load. Its items run at the same time, each with its own queue pair.
 	Workload []Load
-	// SSD is the drive: a preset's name, or a section. In a system, targets without a drive of their own have it.
+	// SSD is the drive: a preset's name, or a section. In a system, targets without their own drive use it.
 	SSD *Drive
-	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members
-	// are local drives, or all drives of the targets.
+	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members are
+	// local drives, or all drives of the targets.
 	HostRAID *HostRAID
-	// Initiators is how many hosts of a system issue requests.
+	// Initiators is the number of hosts of a system that issue requests.
 	Initiators int
-	// Targets are what makes the scenario a system: groups of equal machines with drives, behind the
-	// network.
+	// Targets are the groups of equal machines with drives, behind the network. They make the scenario a system.
 	Targets []TargetGroup
 	// Route says who issues a request and where it goes.
 	Route Route
@@ -69,34 +65,34 @@ type Scenario struct {
 	Coupling Coupling
 	// Fabric is the network. With flows and without drives it is simulated alone.
 	Fabric *Fabric
-	// Flows are what the network carries: messages from host to host. All items run at the same time.
+	// Flows are the load of the network: messages from host to host. All items run at the same time.
 	Flows []FlowLoad
-	// ObjectCluster is a cluster of gateways, which put chunks, and targets, which keep their replicas.
+	// ObjectCluster is a cluster of gateways, which put chunks, and targets, which store their replicas.
 	ObjectCluster *ObjectCluster
-	// Measure says what is measured and when the run ends.
+	// Measure selects the measurements and the end of the run.
 	Measure Measure
 
-	dir   string            // relative paths in the scenario start here
-	set   shape.Set         // what was written, and where
-	given bool              // by a program: nothing is left to what protocols have by default
-	lone  []bool            // which of the workload's items run; nil is all of them
-	files map[string]string // content hash of each file that is named, by path
+	dir   string            // base of relative paths in the scenario
+	set   shape.Set         // keys present in the file, and their positions
+	given bool              // built by ForCluster, which has applied the protocol's defaults
+	lone  []bool            // the workload items that run; nil: all
+	files map[string]string // content hash of each named file, by path
 }
 
 // Load is one flow of requests. Its requests come from exactly one of trace, synthetic, fio and mqsim.
 type Load struct {
 	// Name is used in messages and tables. Without one it is workload[i].
 	Name string
-	// Tenant is the user that the flow belongs to. Flows of one tenant share their figures. If any flow names a
+	// Tenant is the user that the flow belongs to. Flows of one tenant are reported together. If any flow names a
 	// tenant, a flow without one is a tenant by its own name.
 	Tenant string
 	// Trace replays a recorded trace.
 	Trace *Trace
-	// Synthetic makes requests of given sizes, times and places.
+	// Synthetic generates requests with the given sizes, times and addresses.
 	Synthetic *synth.Config
 	// Fio runs the jobs of a fio job file.
 	Fio *Fio
-	// MQSim makes the requests that the simulator MQSim would make.
+	// MQSim generates the requests that the simulator MQSim would generate.
 	MQSim *MQSim
 	// Closed is the number of requests that are kept outstanding. Each completion issues a new request, and the times
 	// of the source are ignored. 0 is an open loop: each request is issued at its own time.
@@ -107,12 +103,12 @@ type Load struct {
 	Think *Think
 	// Flush adds flushes after writes.
 	Flush *Flush
-	// After is the name of an item that must end before this one begins, together with everything that runs beside
-	// it. Then start and until count from that moment.
+	// After is the name of an item that must end, together with everything that runs at the same time, before this one
+	// starts. Then start and until count from that moment.
 	After string
-	// Start is when a closed loop begins. The times of an open loop count from it.
+	// Start is when a closed loop starts. The times of an open loop count from it.
 	Start units.Duration
-	// Until is when the flow stops issuing requests. Requests that are outstanding are still completed. 0 is never.
+	// Until is when the flow stops issuing requests. Requests that are outstanding still complete. 0 is never.
 	Until units.Duration
 	// Limit is the largest number of requests that are issued. 0 is all that the source has.
 	Limit int64
@@ -122,7 +118,7 @@ type Load struct {
 	Queue Queue
 	// Addresses says what happens to addresses beyond the end of the namespace.
 	Addresses Addresses
-	// LatencyFrom says where a latency begins.
+	// LatencyFrom says where a latency starts.
 	LatencyFrom LatencyFrom
 	// Placement is the placement hint of every write (write stream, FDP placement handle). 0 is none.
 	Placement int
@@ -130,13 +126,13 @@ type Load struct {
 	Group int
 	// FUA makes every write complete only when its data are on flash (force unit access).
 	FUA bool
-	// Zones has the writes of synthetic requests keep to the zones of a zoned namespace.
+	// Zones makes the writes of synthetic requests follow the zones of a zoned namespace.
 	Zones *Zones
 }
 
 // Copies are equal flows.
 type Copies struct {
-	// Count is how many there are.
+	// Count is the number of copies.
 	Count int
 	// Stride is the distance between the addresses of one copy and those of the next.
 	Stride units.Bytes
@@ -146,7 +142,7 @@ type Copies struct {
 type Think struct {
 	// Time is the length of the pause.
 	Time units.Duration
-	// Every is the number of requests between pauses. A pause begins when they have all completed.
+	// Every is the number of requests between pauses. A pause starts when they have all completed.
 	Every int
 }
 
@@ -164,39 +160,39 @@ type Queue struct {
 	Class block.Class
 	// Weight is the queue's share within its class.
 	Weight int
-	// InFlight is how many commands of the queue the drive may hold at once. 0 is the drive's fetch_size.
+	// InFlight is the number of the queue's commands that the drive may hold at once. 0 is the drive's fetch_size.
 	InFlight int
 }
 
 // Trace is a recorded trace that is replayed.
 type Trace struct {
-	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's
-	// own folder. The files that blktrace writes for each processor are one trace: nvme0n1.blktrace.0 or
-	// nvme0n1.blktrace.* stands for all of them.
+	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's own
+	// folder. The files that blktrace writes for each processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.*
+	// stands for all of them.
 	File string
 	// Format is the trace's format.
 	Format trace.Format
-	// Columns is which column of a table holds what, with format: csv.
+	// Columns assigns the columns of a table, with format: csv.
 	Columns *trace.Columns
 	// Unit is the unit of each column, with format: csv.
 	Unit *trace.Unit
-	// SkipBad is how many damaged records are skipped and counted. One more is an error.
+	// SkipBad is the number of damaged records that are skipped and counted. One more is an error.
 	SkipBad int64
 	// Volume replays only this volume, by the trace's own name or number.
 	Volume string
 	// Volumes says where the volumes of a trace lie in the address space of the drive.
 	Volumes VolumeWay
-	// Window is how many records are held back to sort them by time. 0 is the default of the format.
+	// Window is the number of records that are held back to sort them by time. 0 is the default of the format.
 	Window int
 	// Scale multiplies the trace's times: 0.5 replays it twice as fast.
 	Scale float64
 	// Part is the share of the trace's records that is replayed, counted from its beginning.
 	Part units.Fraction
-	// Loop is how many times the trace is replayed, one time after the other.
+	// Loop is the number of times that the trace is replayed, one after the other.
 	Loop int
 }
 
-// Options say how the trace is read, seed that of the spreading of whole seconds.
+// Options returns the options for reading the trace; seed spreads the requests of traces that record whole seconds.
 func (t *Trace) Options(seed uint64) trace.Options {
 	o := trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window}
 	if t.Columns != nil {
@@ -208,31 +204,31 @@ func (t *Trace) Options(seed uint64) trace.Options {
 	return o
 }
 
-// VolumeWay says where the volumes of a trace lie.
+// VolumeWay is the address layout of a trace's volumes.
 type VolumeWay uint8
 
-// The ways.
+// The layouts.
 const (
-	// one behind the other, in the order in which they first appear; each is as long as its highest address
+	// one after the other, in the order in which they first appear; each is as long as its highest address
 	VolumesStacked  VolumeWay = iota
-	VolumesOverlaid           // all from the first byte on, so that they share blocks
+	VolumesOverlaid           // all starting at the first byte, so that they share blocks
 )
 
 var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
 
-// String is the way's name.
+// String returns the layout's name.
 func (v VolumeWay) String() string { return volumeWays.Name(v) }
 
-// MarshalText writes the way's name.
+// MarshalText returns the layout's name.
 func (v VolumeWay) MarshalText() ([]byte, error) { return volumeWays.Marshal(v) }
 
-// UnmarshalText reads the way's name.
+// UnmarshalText parses a layout's name.
 func (v *VolumeWay) UnmarshalText(text []byte) error { return volumeWays.Unmarshal(text, v) }
 
 // Addresses says what happens to requests beyond the end of their namespace.
 type Addresses uint8
 
-// The ways.
+// The choices.
 const (
 	AddressError Addresses = iota // it is an error
 	AddressFold                   // they are folded into the namespace (modulo its size)
@@ -240,16 +236,16 @@ const (
 
 var addressNames = units.Names[Addresses]{"error", "fold"}
 
-// String is the way's name.
+// String returns the choice's name.
 func (a Addresses) String() string { return addressNames.Name(a) }
 
-// MarshalText writes the way's name.
+// MarshalText returns the choice's name.
 func (a Addresses) MarshalText() ([]byte, error) { return addressNames.Marshal(a) }
 
-// UnmarshalText reads a way's name.
+// UnmarshalText parses a choice's name.
 func (a *Addresses) UnmarshalText(text []byte) error { return addressNames.Unmarshal(text, a) }
 
-// LatencyFrom says where a latency begins.
+// LatencyFrom says where a latency starts.
 type LatencyFrom uint8
 
 // The points.
@@ -260,36 +256,36 @@ const (
 
 var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
 
-// String is the point's name.
+// String returns the point's name.
 func (l LatencyFrom) String() string { return latencyNames.Name(l) }
 
-// MarshalText writes the point's name.
+// MarshalText returns the point's name.
 func (l LatencyFrom) MarshalText() ([]byte, error) { return latencyNames.Marshal(l) }
 
-// UnmarshalText reads a point's name.
+// UnmarshalText parses a point's name.
 func (l *LatencyFrom) UnmarshalText(text []byte) error { return latencyNames.Unmarshal(text, l) }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
 type Compat uint8
 
-// The peers.
+// The simulators.
 const (
-	CompatNone  Compat = iota // a drive as it should be
+	CompatNone  Compat = iota // a drive without deviations
 	CompatMQSim               // the simulator MQSim
 )
 
 var compatNames = units.Names[Compat]{"none", "mqsim"}
 
-// String is the peer's name.
+// String returns the simulator's name.
 func (c Compat) String() string { return compatNames.Name(c) }
 
-// MarshalText writes the peer's name.
+// MarshalText returns the simulator's name.
 func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
-// UnmarshalText reads a peer's name.
+// UnmarshalText parses a simulator's name.
 func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
-// Drive is the ssd section: a preset, changed by what else the section says.
+// Drive is the ssd section: a preset, changed by the section's other keys.
 type Drive struct {
 	// Preset is the drive that the section starts from (farflash list shows them). Without one it is the drive of
 	// MQSim's distributed configuration.
@@ -299,7 +295,7 @@ type Drive struct {
 	ssd.Config
 }
 
-// Prepare sets the preset's values before the section's own.
+// Prepare applies the preset's values before the section's own.
 func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 	p := n.Get("preset")
 	if p == nil || p.Kind != shape.Scalar || p.Text == "" {
@@ -314,8 +310,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 	x.Preset = p.Text
 }
 
-// Find reads the text of a scenario: of a file, or of a preset if there is no file
-// of that name.
+// Find reads the text of a scenario: a file, or a preset if there is no file of that name.
 func Find(name string) (shape.Source, error) {
 	src, err := shape.ReadFile(name)
 	switch {
@@ -339,7 +334,7 @@ func hasYAMLSuffix(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// Parse reads a scenario. Changes are applied in order.
+// Parse parses a scenario. Changes are applied in order.
 func Parse(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {
@@ -348,8 +343,7 @@ func Parse(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	return load(top, src, changes)
 }
 
-// ParseWorkload reads a scenario for its workload alone: without an ssd section it
-// has the drive mqsim-default.
+// ParseWorkload parses a scenario for its workload alone: without an ssd section it has the drive mqsim-default.
 func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {
@@ -388,7 +382,7 @@ func load(top *shape.Node, src shape.Source, changes []shape.Change) (*Scenario,
 	return s, nil
 }
 
-// Path makes a file name in the scenario relative to the working directory.
+// Path resolves a file name in the scenario relative to the working directory.
 func (s *Scenario) Path(name string) string {
 	if filepath.IsAbs(name) || s.dir == "" {
 		return name

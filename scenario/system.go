@@ -19,8 +19,7 @@ type TargetGroup struct {
 	Count int
 	// SSDs is the number of drives in each.
 	SSDs int
-	// SSD is what each drive is: a preset's name, or a section. Without one it is the
-	// scenario's own ssd.
+	// SSD describes each drive: a preset's name, or a section. Without one it is the scenario's own ssd.
 	SSD *Drive
 }
 
@@ -34,26 +33,26 @@ type Route struct {
 
 // TargetRoute says where a request goes. It may be one word, or {stripe: 64KiB}.
 type TargetRoute struct {
-	// By says what decides on the drive.
+	// By says how the drive is chosen.
 	By TargetBy
 	// Stripe is the length of a stripe.
 	Stripe units.Bytes
 }
 
-// prepare lets a stripe's length stand for the word.
+// Prepare selects striping where only a stripe's length is given.
 func (r *TargetRoute) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	if n.Get("stripe") != nil && n.Get("by") == nil {
 		r.By = ByStripe
 	}
 }
 
-// UnmarshalText reads the short form.
+// UnmarshalText parses the short form.
 func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalText(text) }
 
 // InitiatorRoute is who issues requests.
 type InitiatorRoute uint8
 
-// The ways.
+// The policies.
 const (
 	RoundRobin     InitiatorRoute = iota // initiators take turns
 	InitiatorTrace                       // the volume that the trace names decides
@@ -63,35 +62,35 @@ const (
 
 var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
 
-// String is the way's name.
+// String returns the policy's name.
 func (r InitiatorRoute) String() string { return initiatorRoutes.Name(r) }
 
-// MarshalText writes the way's name.
+// MarshalText returns the policy's name.
 func (r InitiatorRoute) MarshalText() ([]byte, error) { return initiatorRoutes.Marshal(r) }
 
-// UnmarshalText reads a way's name.
+// UnmarshalText parses a policy's name.
 func (r *InitiatorRoute) UnmarshalText(text []byte) error { return initiatorRoutes.Unmarshal(text, r) }
 
-// TargetBy is how a request's drive is found.
+// TargetBy is how a request's drive is chosen.
 type TargetBy uint8
 
-// The ways.
+// The policies.
 const (
 	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
 	ByStripe                 // the address, in stripes over all drives
-	ByVolume                 // the volume that the trace names, a drive each
+	ByVolume                 // the volume that the trace names, one drive for each
 	ByTrace                  // the volume decides on a target, then on one of its drives
 )
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
 
-// String is the way's name.
+// String returns the policy's name.
 func (t TargetBy) String() string { return targetWays.Name(t) }
 
-// MarshalText writes the way's name.
+// MarshalText returns the policy's name.
 func (t TargetBy) MarshalText() ([]byte, error) { return targetWays.Marshal(t) }
 
-// UnmarshalText reads a way's name.
+// UnmarshalText parses a policy's name.
 func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarshal(text, t) }
 
 // Place says which of the network's hosts are initiators and which targets.
@@ -118,20 +117,20 @@ const (
 
 var whereNames = units.Names[Where]{"first", "last", "spread"}
 
-// String is the choice's name.
+// String returns the choice's name.
 func (w Where) String() string { return whereNames.Name(w) }
 
-// MarshalText writes the choice's name.
+// MarshalText returns the choice's name.
 func (w Where) MarshalText() ([]byte, error) { return whereNames.Marshal(w) }
 
-// UnmarshalText reads a choice's name.
+// UnmarshalText parses a choice's name.
 func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(text, w) }
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
 	// Mode says how the network and the drives are simulated.
 	Mode CouplingMode
-	// Iterative has the settings of the turns.
+	// Iterative has the settings of the iteration.
 	Iterative Iterative
 }
 
@@ -139,9 +138,9 @@ type Coupling struct {
 type Iterative struct {
 	// Threshold is the change from one iteration to the next (Conv_C) below which the iterations have converged.
 	Threshold units.Fraction
-	// StableRange is how far Conv_C may be from the one before to count as stable.
+	// StableRange is how far Conv_C may be from the previous one to count as stable.
 	StableRange units.Fraction
-	// StableFor is how many stable iterations in a row count as convergence too.
+	// StableFor is the number of consecutive stable iterations that also count as convergence.
 	StableFor int
 	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests'
 	// throughput.
@@ -150,9 +149,10 @@ type Iterative struct {
 	Iterations int
 	// Full continues to the last iteration even after convergence.
 	Full bool
-	// FirstWriteArrival is when a write comes to its drive in the first iteration. SNIS' equation 2 does not say it.
+	// FirstWriteArrival is when a write arrives at its drive in the first iteration. SNIS' equation 2 does not define
+	// it.
 	FirstWriteArrival FirstWrite
-	// WriteDelay is the delay of a write, which gives its throughput.
+	// WriteDelay is the delay of a write, which determines its throughput.
 	WriteDelay WriteDelay
 	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the
 	// iteration with the first distance the second.
@@ -162,7 +162,7 @@ type Iterative struct {
 	Redraw bool
 	// Acceleration changes the writes' arrivals at drives between iterations, to converge sooner.
 	Acceleration cosim.Acceleration
-	// Relaxation is the share of the change that is taken with relaxation, and the first share with aitken.
+	// Relaxation is the share of the change that is applied with relaxation, and the first share with aitken.
 	Relaxation units.Fraction
 }
 
@@ -173,21 +173,21 @@ type CouplingMode uint8
 const (
 	Coupled       CouplingMode = iota // in one event loop, where every interaction is exact
 	IterativeOnly                     // the drives and the network in turns, as in SNIS
-	Both                              // both ways, to compare them
+	Both                              // both modes, to compare them
 )
 
 var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
 
-// String is the mode's name.
+// String returns the mode's name.
 func (m CouplingMode) String() string { return couplingModes.Name(m) }
 
-// MarshalText writes the mode's name.
+// MarshalText returns the mode's name.
 func (m CouplingMode) MarshalText() ([]byte, error) { return couplingModes.Marshal(m) }
 
-// UnmarshalText reads a mode's name.
+// UnmarshalText parses a mode's name.
 func (m *CouplingMode) UnmarshalText(text []byte) error { return couplingModes.Unmarshal(text, m) }
 
-// FirstWrite is when a write first comes to its drive.
+// FirstWrite is when a write arrives at its drive in the first iteration.
 type FirstWrite uint8
 
 // The choices.
@@ -195,22 +195,22 @@ const (
 	// at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in
 	// each iteration
 	FirstAtArrival FirstWrite = iota
-	FirstUnloaded             // when it would come if it were alone in the network
+	FirstUnloaded             // when it would arrive if it were alone in the network
 	FirstAbsent               // not at all, as the equation is printed
 )
 
 var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
 
-// String is the choice's name.
+// String returns the choice's name.
 func (f FirstWrite) String() string { return firstWrites.Name(f) }
 
-// MarshalText writes the choice's name.
+// MarshalText returns the choice's name.
 func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f) }
 
-// UnmarshalText reads a choice's name.
+// UnmarshalText parses a choice's name.
 func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
 
-// WriteDelay is what a write's delay is in an iteration.
+// WriteDelay is the definition of a write's delay in an iteration.
 type WriteDelay uint8
 
 // The choices.
@@ -224,22 +224,22 @@ const (
 
 var writeDelays = units.Names[WriteDelay]{"stages", "departure"}
 
-// String is the choice's name.
+// String returns the choice's name.
 func (w WriteDelay) String() string { return writeDelays.Name(w) }
 
-// MarshalText writes the choice's name.
+// MarshalText returns the choice's name.
 func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w) }
 
-// UnmarshalText reads a choice's name.
+// UnmarshalText parses a choice's name.
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
-// systemKeys are those that only a scenario with targets has.
+// systemKeys are the keys of scenarios with targets only.
 var systemKeys = []string{"initiators", "targets", "route", "place", "protocol", "nvmf", "coupling"}
 
-// localKeys are those of a workload item that are about a local drive's queue.
+// localKeys are the keys of a workload item that refer to a local drive's queue.
 var localKeys = []string{"queue", "namespace"}
 
-// absent are the keys of what the scenario is not.
+// absent lists the keys that do not apply to this kind of scenario.
 func (s *Scenario) absent() []string {
 	var out []string
 	if len(s.Targets) == 0 {
@@ -263,7 +263,7 @@ func (s *Scenario) absent() []string {
 	return out
 }
 
-// defaultSystem sets what a system is unless the scenario says otherwise.
+// defaultSystem sets the defaults of a system.
 func (s *Scenario) defaultSystem() {
 	s.Initiators = 1
 	s.Route = Route{Target: TargetRoute{Stripe: 64 * units.KiB}}
@@ -274,7 +274,7 @@ func (s *Scenario) defaultSystem() {
 		Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
 }
 
-// DriveOf is the drive of a group of targets, or the scenario's own.
+// DriveOf returns the drive of a group of targets, or the scenario's own.
 func (s *Scenario) DriveOf(group int) *Drive {
 	if group < len(s.Targets) && s.Targets[group].SSD != nil {
 		return s.Targets[group].SSD
@@ -282,7 +282,7 @@ func (s *Scenario) DriveOf(group int) *Drive {
 	return s.SSD
 }
 
-// NetworkAlone reports whether it is of a network and its flows.
+// NetworkAlone reports whether the scenario is a network with its flows.
 func (s *Scenario) NetworkAlone() bool {
 	return s.Fabric != nil && len(s.Targets) == 0 && s.ObjectCluster == nil
 }
@@ -290,7 +290,7 @@ func (s *Scenario) NetworkAlone() bool {
 // HasDrives reports whether there is a drive to simulate.
 func (s *Scenario) HasDrives() bool { return s.DriveOf(0) != nil }
 
-// CountTargets is how many targets there are, ssds how many drives.
+// CountTargets returns the numbers of targets and of drives.
 func (s *Scenario) CountTargets() (targets, ssds int) {
 	for i := range s.Targets {
 		targets += s.Targets[i].Count
@@ -299,14 +299,14 @@ func (s *Scenario) CountTargets() (targets, ssds int) {
 	return targets, ssds
 }
 
-// The most of each, so that a slip of the keyboard does not take all memory.
+// Upper limits, so that a typing error does not exhaust memory.
 const (
 	mostInitiators = 4096
 	mostTargets    = 4096
 	mostSSDs       = 16384
 )
 
-// checkSystem checks what makes up a system, and completes its network.
+// checkSystem validates the components of a system, and completes its network.
 func (s *Scenario) checkSystem(d *shape.Decoder) {
 	fail := func(path, format string, args ...any) { d.Fail(s.Where(path), path+": "+format, args...) }
 	if s.Initiators < 1 || s.Initiators > mostInitiators {
@@ -371,7 +371,7 @@ func (s *Scenario) Controlled() bool {
 	return s.RateControl != nil && s.RateControl.Kind != ratecontrol.None
 }
 
-// checkRateControl checks who divides drives between reads and writes.
+// checkRateControl validates the section that divides drives between reads and writes.
 func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	if s.RateControl == nil {
 		return
@@ -393,7 +393,7 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	}
 }
 
-// checkCoupling checks how the network and the drives go together.
+// checkCoupling validates the coupling of the network and the drives.
 func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	it := &s.Coupling.Iterative
 	const at = "coupling.iterative."
@@ -459,7 +459,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// Places finds the hosts of initiators and targets, by number. Its errors are of the scenario's fields.
+// Places returns the hosts of initiators and targets, by number. Its errors refer to the scenario's fields.
 func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
 	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))
@@ -503,7 +503,7 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		}
 		return out, nil
 	}
-	// Hosts that are named come first, so that a choice does not take them.
+	// Explicitly listed hosts are placed first, so that an automatic choice does not claim them.
 	if len(s.Place.TargetHosts) > 0 {
 		if targets, err = choose("target", count, s.Place.Targets, s.Place.TargetHosts); err != nil {
 			return nil, nil, err
@@ -518,18 +518,18 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 	return initiators, targets, err
 }
 
-// checkPlaces checks that the network has the hosts that the system needs.
+// checkPlaces verifies that the network has the hosts that the system needs.
 func (s *Scenario) checkPlaces(d *shape.Decoder) {
 	g, err := s.Graph()
 	if err != nil {
-		return // checkFabric has told
+		return // checkFabric has reported it
 	}
 	if _, _, err := s.Places(HostsOf(g)); err != nil {
 		d.Wrong("", err)
 	}
 }
 
-// checkWithoutTargets refuses the keys of a system where there is none.
+// checkWithoutTargets rejects the keys of a system where there is none.
 func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 	for _, key := range systemKeys {
 		if at, ok := d.Set[key]; ok {
@@ -540,7 +540,7 @@ func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 	s.checkLocalControl(d)
 }
 
-// checkRemote refuses localKeys in a system.
+// checkRemote rejects localKeys in a system.
 func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
@@ -550,7 +550,7 @@ func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	}
 }
 
-// SameDrive is the drive that all targets have, nil if they differ.
+// SameDrive returns the drive that all targets share, nil if they differ.
 func (s *Scenario) SameDrive() *Drive {
 	first := s.DriveOf(0)
 	for i := range s.Targets {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Tenants are whose the items of a workload are: the names in the order in which they first appear, and of each item
-// the number of its tenant. Where no item names one, each item is its own; named says that some do.
+// Tenants returns the tenants' names, in the order in which they first appear, and for each workload item the number of
+// its tenant. Where no item names one, each item is its own tenant; named reports whether any does.
 func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	for i := range s.Workload {
 		named = named || s.Workload[i].Tenant != ""
@@ -27,8 +27,8 @@ func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	return names, of, named
 }
 
-// Lone is the scenario with one of its tenants alone: what the others would do is left out, and everything else is as
-// it was, so that the same seed gives the same requests.
+// Lone returns the scenario with only one of its tenants running. Everything else is unchanged, so that the same seed
+// gives the same requests.
 func (s *Scenario) Lone(tenant int) *Scenario {
 	x := *s
 	_, of, _ := s.Tenants()
@@ -44,11 +44,11 @@ func (s *Scenario) Lone(tenant int) *Scenario {
 // Runs reports whether an item of the workload runs.
 func (s *Scenario) Runs(i int) bool { return s.lone == nil || s.lone[i] }
 
-// FlowName is what a group of flows is called.
+// FlowName returns the name of a group of flows.
 func (s *Scenario) FlowName(i int) string {
 	f := &s.Flows[i]
 	switch {
-	case f.Name != "" && f.Name != fmt.Sprintf("flows[%d]", i): // which the language gives to those without one
+	case f.Name != "" && f.Name != fmt.Sprintf("flows[%d]", i): // the language's name for flows without one
 		return f.Name
 	case f.File != "":
 		return filepath.Base(f.File)
@@ -56,9 +56,9 @@ func (s *Scenario) FlowName(i int) string {
 	return f.Kind()
 }
 
-// AsMQSim reports a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows that start together
-// start in reverse order of the list, the order of MQSim's unordered_map. Requests may lie outside their flow's
-// sectors and are folded by the drive. A looped trace restarts after the offset of its first request.
+// AsMQSim reports whether the scenario is a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows
+// that start together start in reverse order of the list, the order of MQSim's unordered_map. Requests may lie outside
+// their flow's sectors and are folded by the drive. A looped trace restarts after the offset of its first request.
 func (s *Scenario) AsMQSim() bool {
 	return s.SSD != nil && len(s.Targets) == 0 && s.SSD.Compat == CompatMQSim
 }

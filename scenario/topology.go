@@ -7,7 +7,7 @@ import (
 	"farflash/scenario/peer"
 )
 
-// NodeName is what a node of a topology file is called.
+// NodeName returns the name of a node of a topology file.
 func NodeName(t *peer.NS3Topology, i int) string {
 	if t.IsSwitch(i) {
 		return fmt.Sprintf("s%d", i)
@@ -15,7 +15,7 @@ func NodeName(t *peer.NS3Topology, i int) string {
 	return fmt.Sprintf("h%d", i)
 }
 
-// TopologyGraph is the network of a topology file.
+// TopologyGraph returns the graph of a topology file.
 func TopologyGraph(t *peer.NS3Topology) *topo.Graph {
 	g := &topo.Graph{Channels: 1}
 	for i := range t.Nodes {

@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Transport is what carries messages across a network.
+// Transport is the protocol that carries messages across a network.
 type Transport uint8
 
 // The transports.
@@ -17,16 +17,16 @@ const (
 
 var transportNames = units.Names[Transport]{"rocev2", "tcp"}
 
-// String is the transport's name.
+// String returns the transport's name.
 func (t Transport) String() string { return transportNames.Name(t) }
 
-// MarshalText writes the transport's name.
+// MarshalText returns the transport's name.
 func (t Transport) MarshalText() ([]byte, error) { return transportNames.Marshal(t) }
 
-// UnmarshalText reads a transport's name.
+// UnmarshalText parses a transport's name.
 func (t *Transport) UnmarshalText(text []byte) error { return transportNames.Unmarshal(text, t) }
 
-// Config is what a transport's networks are like.
+// Config returns the default configuration of a transport's networks.
 func (t Transport) Config() fabric.Config {
 	if t == TCP {
 		return fabric.TCP(fabric.DefaultConfig())
@@ -34,7 +34,7 @@ func (t Transport) Config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// checkTransport holds that a system's protocol is one of its network's.
+// checkTransport verifies that a system's protocol runs over its network's transport.
 func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	switch t := s.Fabric.Transport; {
 	case s.Protocol == nvmf.NVMeTCP && t != TCP:

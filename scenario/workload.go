@@ -10,8 +10,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// CopyName is what the streams of an initiator's own copy of a workload are told apart by; the first
-// has the workload's own.
+// CopyName distinguishes the random streams of each initiator's copy of a workload; the first has the workload's own.
 func CopyName(copy int) string {
 	if copy == 0 {
 		return ""
@@ -19,11 +18,10 @@ func CopyName(copy int) string {
 	return fmt.Sprintf("/initiator[%d]", copy)
 }
 
-// SyntheticConfig is a flow's generator with what the scenario around it decides: the
-// trial's seed, whether it is a closed loop, and the namespace's size for requests
-// that may go anywhere.
+// SyntheticConfig returns a flow's generator with the values that the surrounding scenario determines: the trial's
+// seed, whether it is a closed loop, and the namespace's size for requests without an address range.
 //
-// copy is the initiator's number if each has a workload of its own, number that of the item's equal flows.
+// copy is the initiator's number if each has its own workload, number is the index among the item's equal flows.
 func (s *Scenario) SyntheticConfig(i, copy, number int, seed uint64, capacity units.Bytes) synth.Config {
 	l := &s.Workload[i]
 	c := *l.Synthetic
@@ -48,7 +46,7 @@ func (s *Scenario) SyntheticConfig(i, copy, number int, seed uint64, capacity un
 	return c
 }
 
-// Count is how many equal flows the item is.
+// Count returns the number of equal flows of the item.
 func (l *Load) Count() int {
 	if l.Copies == nil {
 		return 1
@@ -56,20 +54,20 @@ func (l *Load) Count() int {
 	return l.Copies.Count
 }
 
-// Wave is how many others must have ended, one after the other, before an item begins.
+// Wave returns the number of items that must end, one after the other, before an item starts.
 func (s *Scenario) Wave(i int) int {
 	n := 0
 	for s.Workload[i].After != "" {
 		j := s.named(s.Workload[i].After, i)
 		if j < 0 {
-			return n // check refuses it
+			return n // check rejects it
 		}
 		i, n = j, n+1
 	}
 	return n
 }
 
-// named is the number of an item before another, by its name; -1 if there is none.
+// named returns the number of an item before another, by name; -1 if there is none.
 func (s *Scenario) named(name string, before int) int {
 	for j := range before {
 		if s.LoadName(j) == name {
@@ -79,7 +77,7 @@ func (s *Scenario) named(name string, before int) int {
 	return -1
 }
 
-// checkOrder checks what an item says of its copies, pauses and flushes, and of what it waits for.
+// checkOrder validates an item's copies, pauses, flushes and dependency.
 func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any)) {
 	l := &s.Workload[i]
 	if c := l.Copies; c != nil {
@@ -127,7 +125,7 @@ func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any))
 	}
 }
 
-// Located are an error's mistakes, each where it was written. Those that have a place already keep it.
+// Located returns an error's mistakes, each with its position in the file. Those that have a position already keep it.
 func (s *Scenario) Located(err error) error {
 	var list shape.Errors
 	var one *shape.Error
@@ -142,7 +140,7 @@ func (s *Scenario) Located(err error) error {
 	return d.Errs.InOrder()
 }
 
-// LoadName is what a flow is called in messages.
+// LoadName returns a flow's name in messages.
 func (s *Scenario) LoadName(i int) string {
 	if n := s.Workload[i].Name; n != "" {
 		return n
@@ -150,7 +148,7 @@ func (s *Scenario) LoadName(i int) string {
 	return fmt.Sprintf("workload[%d]", i)
 }
 
-// LoadError is an error about a flow, with where it stands.
+// LoadError returns an error about a flow, with its position.
 func (s *Scenario) LoadError(i int, err error) error {
 	return &shape.Error{At: s.Where(fmt.Sprintf("workload[%d]", i)), Msg: fmt.Sprintf("%s: %v", s.LoadName(i), err)}
 }

@@ -9,18 +9,19 @@ import (
 	"farflash/workload/synth"
 )
 
-// Zones is how an item's writes go to the zones of a zoned namespace. They go through the zones that lie in the
-// addresses of the writes, from the first one on, and again; a zone is reset before it is written. Initiators that
-// each run the whole workload have a part of the zones each.
+// Zones is how an item's writes use the zones of a zoned namespace. They cycle through the zones that lie in the
+// address range of the writes, starting with the first; a zone is reset before it is rewritten. Initiators that each
+// run the whole workload have a part of the zones each.
 type Zones struct {
-	// Append has each write be a Zone Append, which the drive gives its place in the zone; in a system initiators
-	// append to the same zones. Otherwise a zone has one write under way at a time, and in a system one initiator.
+	// Append makes each write a Zone Append, for which the drive chooses the address within the zone; in a system
+	// initiators append to the same zones. Otherwise a zone has at most one write in flight, and in a system one
+	// initiator.
 	Append bool
-	// AtOnce is how many zones are written at once, a request to each in turn.
+	// AtOnce is the number of zones that are written at the same time, one request to each in turn.
 	AtOnce int
 }
 
-// checkZones checks that items and the zones of a drive go together.
+// checkZones validates the items against the zones of a drive.
 func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any)) {
 	l := &s.Workload[i]
 	z := s.zonesOf(l.Namespace)
@@ -107,8 +108,8 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	}
 }
 
-// meetsInZones is the number of the first item up to one that writes to its zones at the same time, where an order of
-// writes would be lost; -1 if none does.
+// meetsInZones returns the number of the first item, up to and including i, that writes to i's zones at the same time
+// where the order of writes would be lost; -1 if there is none.
 func (s *Scenario) meetsInZones(i int) int {
 	l := &s.Workload[i]
 	start, end, apart := s.written(i)
@@ -128,7 +129,7 @@ func (s *Scenario) meetsInZones(i int) int {
 	return -1
 }
 
-// written is where an item writes, and whether its copies do so apart from each other.
+// written returns the address range that an item writes, and whether its copies write disjoint ranges.
 func (s *Scenario) written(i int) (start, end units.Bytes, apart bool) {
 	l := &s.Workload[i]
 	z := s.zonesOf(l.Namespace)
@@ -144,10 +145,11 @@ func (s *Scenario) written(i int) (start, end units.Bytes, apart bool) {
 	return start, end + units.Bytes(l.Copies.Count-1)*l.Copies.Stride, apart
 }
 
-// wholeBlocks reports whether all sizes are multiples of a block, and the largest that is said, or one that is none.
+// wholeBlocks reports whether all sizes are multiples of a block, and returns the largest given size, or one that is
+// not a multiple.
 func wholeBlocks(s *synth.Size, grain units.Bytes) (size units.Bytes, whole bool) {
 	if s.Mix != "" {
-		sizes, _, _ := s.Mix.Parts() // whoever makes requests says what is wrong with it
+		sizes, _, _ := s.Mix.Parts() // the generator reports an invalid mixture
 		for _, n := range sizes {
 			if n%grain != 0 {
 				return n, false
@@ -165,7 +167,7 @@ func wholeBlocks(s *synth.Size, grain units.Bytes) (size units.Bytes, whole bool
 	return s.Largest(), true
 }
 
-// grain is what writes to zones are multiples of.
+// grain is the size that writes to zones must be multiples of.
 func (s *Scenario) grain() units.Bytes {
 	x := s.DriveOf(0)
 	if g := units.Bytes(x.Mapping.Grain); g > 0 && g < x.Geometry.PageSize {
@@ -174,8 +176,8 @@ func (s *Scenario) grain() units.Bytes {
 	return x.Geometry.PageSize
 }
 
-// zonesOf is how what a host can address of a namespace is divided into zones: as in a drive, or over all drives
-// behind a network if stripes of whole zones lie over them.
+// zonesOf returns the zones of the addressable part of a namespace: those of a drive, or those over all drives behind a
+// network if stripes of whole zones span them.
 func (s *Scenario) zonesOf(namespace int) block.Zones {
 	z := s.DriveOf(0).ZonesOf(namespace)
 	if _, drives := s.CountTargets(); drives > 0 && s.Route.Target.By == ByStripe && z.Count > 0 {
@@ -185,7 +187,7 @@ func (s *Scenario) zonesOf(namespace int) block.Zones {
 	return z
 }
 
-// ownWorkloads is how many times the workload runs: once, or once for each initiator.
+// ownWorkloads returns how many times the workload runs: once, or once for each initiator.
 func (s *Scenario) ownWorkloads() int {
 	if len(s.Targets) > 0 && s.Route.Initiator == InitiatorEach {
 		return s.Initiators
@@ -193,8 +195,8 @@ func (s *Scenario) ownWorkloads() int {
 	return 1
 }
 
-// checkZonesBehind checks that the drives of a system may have zones, if they do: a zone lies in one drive, and its
-// hosts hear of the end of each write.
+// checkZonesBehind validates zones on a system's drives: each zone must lie in one drive, and its hosts must receive
+// each write's completion.
 func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any)) {
 	at := ""
 	for i := range s.Targets {
@@ -230,7 +232,7 @@ func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any))
 	}
 }
 
-// zonesAtOnce is how many zones of a namespace all items write at once.
+// zonesAtOnce returns the number of zones of a namespace that all items write at once.
 func (s *Scenario) zonesAtOnce(namespace int) (n int) {
 	for i := range s.Workload {
 		if l := &s.Workload[i]; l.Namespace == namespace && l.Zones != nil {
@@ -240,7 +242,7 @@ func (s *Scenario) zonesAtOnce(namespace int) (n int) {
 	return n
 }
 
-// refuseZones says that a drive is where zones cannot be.
+// refuseZones rejects zones where a drive cannot have them.
 func (s *Scenario) refuseZones(d *shape.Decoder, x *Drive, path, why string) {
 	if x != nil && x.Zones != nil {
 		d.Fail(s.Where(path+".zones"), "%s.zones: %s; leave it out", path, why)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestZonesShared holds which items may write to the same zones at the same time.
+// TestZonesShared verifies which items may write to the same zones at the same time.
 func TestZonesShared(t *testing.T) {
 	load := func(more string) string {
 		return "{synthetic: {writes: {size: 64KiB}, requests: 100}, closed: 4, " + more + "}"
@@ -33,8 +33,8 @@ func TestZonesShared(t *testing.T) {
 	}
 }
 
-// TestZonesOfReads: what is wrong with the zones of an item that writes nothing is said, whatever else is wrong with
-// it.
+// TestZonesOfReads verifies that errors in the zones of an item without writes are reported, whatever other errors it
+// has.
 func TestZonesOfReads(t *testing.T) {
 	for items, wrong := range map[string]string{
 		"{synthetic: {reads: {size: 4KiB, interarrival: 100us}, requests: 10}, addresses: fold, zones: {append: true}}": "workload[0].addresses: writes to zones must be in order",

@@ -12,14 +12,14 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Axis is one parameter of a sweep and the values that it takes.
+// Axis is one parameter of a sweep with its values.
 type Axis struct {
 	Path      string   `json:"path"`
-	Values    []string `json:"values"` // as they would stand in a scenario
+	Values    []string `json:"values"` // as written in a scenario
 	Geometric bool     `json:"geometric,omitempty"`
 }
 
-// mostValues bounds an axis: a range with a step that is too small is a slip of the pen.
+// mostValues limits an axis: a range with too small a step is a typing mistake.
 const mostValues = 10_000
 
 // ParseAxis reads what --vary takes:
@@ -64,7 +64,7 @@ func ParseAxis(text string) (Axis, error) {
 	return a, nil
 }
 
-// SplitValues cuts a text at commas that stand in no bracket, brace or quote.
+// SplitValues splits a text at commas outside of brackets, braces and quotes.
 func SplitValues(text string) ([]string, error) {
 	var out []string
 	var open []rune
@@ -101,7 +101,7 @@ func SplitValues(text string) ([]string, error) {
 	return append(out, strings.TrimSpace(text[from:])), nil
 }
 
-// isRange tells a range from a value such as ../a..b.csv: it begins with a number.
+// isRange distinguishes a range, which starts with a number, from a value such as ../a..b.csv.
 func isRange(value string) bool {
 	v := strings.TrimLeft(value, "+-.")
 	return strings.Contains(value, "..") && !strings.HasPrefix(value, "..") && v != "" && v[0] >= '0' && v[0] <= '9'
@@ -181,16 +181,16 @@ func (a *Axis) fill(q quantity, low, high *big.Rat, next func(*big.Rat) *big.Rat
 	return nil
 }
 
-// quantity is a kind of value that ranges are made of and axes drawn with.
+// quantity is a kind of value for ranges and for the axes of charts.
 type quantity struct {
 	noun  string
-	unit  string // what result.json calls the unit that number is in
+	unit  string // the unit of the number, as named in result.json
 	read  func(string) (*big.Rat, error)
 	write func(*big.Rat) string
-	scale float64 // from what read gives to unit
+	scale float64 // factor from the result of read to unit
 }
 
-// whole makes a quantity of a type of package units that is a whole number of its own unit.
+// whole returns a quantity for a type of package units that is an integer in its own unit.
 func whole[T ~int64](noun, unit string, scale float64, parse func(string) (T, error), format func(T) string) quantity {
 	return quantity{noun: noun, unit: unit, scale: scale,
 		read: func(s string) (*big.Rat, error) {
@@ -198,7 +198,7 @@ func whole[T ~int64](noun, unit string, scale float64, parse func(string) (T, er
 			return new(big.Rat).SetInt64(int64(v)), err
 		},
 		write: func(x *big.Rat) string {
-			// To the nearest, halves up.
+			// Rounded half up.
 			two := new(big.Int).Lsh(x.Denom(), 1)
 			n := new(big.Int).Add(new(big.Int).Lsh(x.Num(), 1), x.Denom())
 			return format(T(n.Div(n, two).Int64()))
@@ -228,7 +228,7 @@ func quantities() []quantity {
 	}
 }
 
-// readAll reads all texts as one kind of quantity.
+// readAll reads all texts as the same kind of quantity.
 func readAll(texts ...string) (quantity, []*big.Rat, error) {
 	for _, q := range quantities() {
 		var out []*big.Rat
@@ -255,7 +255,7 @@ func readAll(texts ...string) (quantity, []*big.Rat, error) {
 // plainNumber reads a decimal number exactly.
 func plainNumber(s string) (*big.Rat, error) {
 	v, err := strconv.ParseFloat(s, 64)
-	// The bounds keep the exact form short.
+	// The bounds keep the exact representation short.
 	if err != nil || math.IsNaN(v) || v != 0 && (math.Abs(v) > 1e30 || math.Abs(v) < 1e-30) || len(s) > 60 {
 		return nil, errors.New("no number")
 	}
@@ -274,8 +274,8 @@ func writeNumber(x *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Numbers returns the axis' values as numbers in a unit that result.json knows ("" for bare ones), and false if they
-// are not all numbers or quantities of one kind.
+// Numbers returns the axis' values as numbers in a unit of result.json ("" for bare numbers), and false if they are not
+// all numbers or quantities of one kind.
 func (a Axis) Numbers() (values []float64, unit string, ok bool) {
 	q, exact, err := readAll(a.Values...)
 	if err != nil {
@@ -288,7 +288,7 @@ func (a Axis) Numbers() (values []float64, unit string, ok bool) {
 	return values, q.unit, true
 }
 
-// change is the scenario's change that gives the axis its i-th value; flag stands for the axis in errors.
+// change is the change of the scenario that sets the axis to its i-th value; errors refer to it by flag.
 func (a Axis) change(i int, flag string) shape.Change {
 	return shape.Change{Path: a.Path, Value: a.Values[i], Flag: flag}
 }

@@ -114,8 +114,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestRanges: a range has its beginning, what follows by the step or the factor, and nothing above its end; its
-// values are exact.
+// TestRanges verifies that a range consists of its start and the values that follow by the step or the factor, none of
+// them above its end, and that its values are exact.
 func TestRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low, more, by := rapid.Int64Range(1, 1000).Draw(t, "low"), rapid.Int64Range(0, 100_000).Draw(t, "more"),
@@ -150,7 +150,7 @@ func TestRanges(t *testing.T) {
 	})
 }
 
-// FuzzParseAxis holds that whatever is taken has values that differ, and that the values of a range are read back.
+// FuzzParseAxis verifies that an accepted axis has distinct values, and that the values of a range can be parsed.
 func FuzzParseAxis(f *testing.F) {
 	for _, s := range []string{"a=1,2", "a=4KiB..1MiB:x2", "a=0..1:+0.1", "a=[1,{b: 2}],'c'", "a=1us..9us:x1.001",
 		"a=5%..1/2:+7%", "a=1..2..3:x2", "a=.5..1:+1e-3"} {

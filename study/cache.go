@@ -15,15 +15,15 @@ import (
 	"farflash/result"
 )
 
-// Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed
-// as long as the program is the same, which Program stands for; so entries never become wrong, and the folder can be
-// deleted at any time. Any number of processes may use one cache.
+// Cache stores results on disk, one file per trial and program. A trial is a pure function of its digest and seed as
+// long as the program, identified by Program, is the same; so entries never become stale, and the directory can be
+// deleted at any time. Any number of processes may share a cache.
 type Cache struct {
 	dir     string
 	program string
 }
 
-// DefaultCache is the folder that results are kept in when nobody names one: farflash below the user's cache folder.
+// DefaultCache returns the default cache directory: farflash in the user's cache directory.
 func DefaultCache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -32,7 +32,8 @@ func DefaultCache() (string, error) {
 	return filepath.Join(dir, "farflash"), nil
 }
 
-// OpenCache uses dir, which is made if it is not there. The program's name must change whenever its results might.
+// OpenCache opens a cache in dir, which is created if necessary. The program's name must change whenever its results
+// might.
 func OpenCache(dir, program string) (*Cache, error) {
 	program = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-+_", r) {
@@ -50,17 +51,17 @@ func OpenCache(dir, program string) (*Cache, error) {
 	return c, nil
 }
 
-// path is where a trial's result is. Folders by the first two digits keep each one small.
+// path returns the file of a trial's result. Subdirectories by the first two digits keep each one small.
 func (c *Cache) path(t trial.Trial) string {
 	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
 }
 
-// Path is where the cache keeps something that is no trial's result, by its name, which may have folders. Who writes
-// there writes whole files, and tells by what is in them whether they are sound.
+// Path returns the path of an entry that is not a trial's result, by name, which may include directories. Writers must
+// replace whole files and be able to verify their contents.
 func (c *Cache) Path(name string) string { return filepath.Join(c.dir, filepath.FromSlash(name)) }
 
-// Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error
-// that says which file it is; the caller computes the trial anew, and Put replaces the entry.
+// Get returns a trial's result, or nil if there is none. An entry that is unreadable or of another trial is an error
+// that names the file; the caller computes the trial again, and Put replaces the entry.
 func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
 	text, err := os.ReadFile(c.path(t))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,11 +80,11 @@ func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
 	return r, nil
 }
 
-// An entry is a line with the SHA-256 of the rest, and a result.json: a digit that a failing disk changed would be
-// believed without it.
+// An entry is a line with the SHA-256 of the rest, followed by a result.json. Without the checksum, a digit changed by
+// a failing disk would go unnoticed.
 const entryHead = "farflash/cache/1 "
 
-// checked returns what an entry holds.
+// checked verifies an entry and returns its contents.
 func checked(entry []byte) ([]byte, error) {
 	head, text, _ := bytes.Cut(entry, []byte("\n"))
 	sum, ok := bytes.CutPrefix(head, []byte(entryHead))
@@ -96,7 +97,7 @@ func checked(entry []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Put keeps a trial's result. Readers see the whole file or none.
+// Put stores a trial's result atomically: readers see the whole file or none.
 func (c *Cache) Put(t trial.Trial, r *result.Result) error {
 	text, err := r.Encode()
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *Cache) Put(t trial.Trial, r *result.Result) error {
 	return nil
 }
 
-// decode reads a result and holds it to the trial that it is to be of.
+// decode reads a result and verifies that it belongs to the trial.
 func decode(text []byte, t trial.Trial) (*result.Result, error) {
 	r, err := result.Decode(text)
 	switch {
@@ -122,7 +123,7 @@ func decode(text []byte, t trial.Trial) (*result.Result, error) {
 	return r, nil
 }
 
-// Unfinished are patterns of the files that this process writes to the cache at the moment.
+// Unfinished returns patterns of the temporary files that this process writes to the cache.
 func (c *Cache) Unfinished() []string {
 	if c == nil {
 		return nil

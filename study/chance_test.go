@@ -40,8 +40,8 @@ func TestNothing(t *testing.T) {
 }
 
 // TestNothingButSeeds compares a design with itself on other seeds, by real simulations: a difference in any of its
-// metrics is found in no more comparisons than the level allows, however few the replicates are. Counts that are
-// small and often equal are among the metrics.
+// metrics is found in no more comparisons than the level permits, however few the replicates are. The metrics include
+// counts that are small and often equal.
 func TestNothingButSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("six hundred runs")
@@ -92,10 +92,9 @@ func TestNothingButSeeds(t *testing.T) {
 	}
 }
 
-// TestFalsePositives compares designs between which there is nothing but chance, very often: a difference is found in
-// some 2.5 % of the comparisons, of the 5 % that are allowed, be they about one metric or about twenty, and the true
-// difference is in as many of the intervals as that leaves. A design that is really different is found, though the
-// seeds matter far more than it does.
+// TestFalsePositives compares many pairs of designs that differ only by chance: a difference is found in about 2.5 % of
+// the comparisons, of the 5 % permitted, for one metric or for twenty, and the true difference is in the corresponding
+// share of the intervals. A design that really differs is found, although the seeds matter far more.
 func TestFalsePositives(t *testing.T) {
 	const reps = 8
 	var names []string
@@ -109,7 +108,7 @@ func TestFalsePositives(t *testing.T) {
 		shift       float64 // of the first metric, in deviations of the differences
 		least, most float64
 	}{{1, 0, 0.015, 0.04}, {20, 0, 0.01, 0.04}, {1, 3, 0.99, 1}, {20, 4, 0.99, 1}} {
-		// Of what is there, or of twenty metrics, fewer tell as much.
+		// For real effects, or with twenty metrics, fewer comparisons suffice.
 		comparisons := 2000
 		if c.metrics > 1 || c.shift > 0 {
 			comparisons = 500
@@ -118,7 +117,7 @@ func TestFalsePositives(t *testing.T) {
 		found, covered := 0, 0
 		shift := c.shift * math.Sqrt2
 		for range comparisons {
-			both := make([]float64, reps) // what the seed does to either design
+			both := make([]float64, reps) // the effect of the seed on both designs
 			for i := range both {
 				both[i] = 100 * g.NormFloat64()
 			}
@@ -170,8 +169,8 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// TestAlike: effects without spread are certain if the design is deterministic, and otherwise significant from a
-// number of equal signs on.
+// TestAlike verifies that effects without spread are certain if the design is deterministic, and otherwise significant
+// from a certain number of equal signs on.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		reps    int
@@ -200,7 +199,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestFamilySize: a metric that is called by itself needs more runs among twenty.
+// TestFamilySize verifies that a metric that is significant alone needs more runs among twenty.
 func TestFamilySize(t *testing.T) {
 	names := []string{"fabric.drops"}
 	for _, d := range trial.Vocabulary().Metrics.All() {

@@ -15,52 +15,52 @@ import (
 	"farflash/result"
 )
 
-// Test says how arms are compared.
+// Test configures the comparison of arms.
 type Test struct {
-	Level    float64  // of the intervals, and 1 minus the significance that verdicts are given at
-	Power    float64  // with which further replicates are to find what there is
+	Level    float64  // of the intervals; the significance of verdicts is 1 minus it
+	Power    float64  // of the recommended number of further replicates
 	Relevant float64  // the smallest effect that matters, as a share of the first arm's mean
-	Metrics  []string // the primary family, with * and ? as in file names; empty is that of the kind of experiment
-	// Looks are the numbers of replicates at which a comparison is analysed and may end, each at an equal part of the
-	// significance; nil is one look.
+	Metrics  []string // the primary family, with the wildcards * and ?; empty: that of the kind of experiment
+	// Looks are the numbers of replicates at which a comparison is analysed and may stop, each with an equal part of
+	// the significance; nil means one look.
 	Looks []int
 }
 
-// DefaultTest has 95 % confidence, a power of 80 %, effects of 1 % and more, the family of the kind of experiment,
+// DefaultTest returns 95 % confidence, a power of 80 %, a relevant effect of 1 %, the family of the kind of experiment,
 // and one look.
 func DefaultTest() Test { return Test{Level: 0.95, Power: 0.8, Relevant: 0.01} }
 
-// Verdict is what a comparison says of one metric.
+// Verdict is the result of a comparison for one metric.
 type Verdict string
 
-// The verdicts. A metric without a direction is higher or lower, not better or worse.
+// The verdicts. A metric without a direction is higher or lower instead of better or worse.
 const (
 	Identical  Verdict = "identical in every replicate"
 	NoEvidence Verdict = "no evidence of a difference"
-	TooFew     Verdict = "too few runs to tell" // the observed effect would matter
+	TooFew     Verdict = "too few runs to tell" // the observed effect would be relevant
 	Better     Verdict = "better"
 	Worse      Verdict = "worse"
 	Higher     Verdict = "higher"
 	Lower      Verdict = "lower"
 )
 
-// Effects is how arms compare with the first.
+// Effects is the comparison of arms with the first one.
 type Effects struct {
 	Test
 	Name string
 	Arms []ArmSummary
-	// Seeds are those that every arm has a result for; the others are left out of all.
+	// Seeds are those for which every arm has a result; other seeds are ignored for all arms.
 	Seeds []uint64
-	// Apart: every arm has seeds of its own; Seeds are those of the first arm.
+	// Apart means that every arm has its own seeds; Seeds are those of the first arm.
 	Apart bool
-	Pairs []Pair // one for each arm but the first
+	Pairs []Pair // one for each arm except the first
 }
 
-// ArmSummary is an arm and what became of its replicates.
+// ArmSummary is an arm with the state of its replicates.
 type ArmSummary struct {
 	Label    string
 	Digest   string
-	Scenario string // resolved; may be empty
+	Scenario string // resolved; can be empty
 	Done     int
 	Pending  int // not run
 	Failed   []Failure
@@ -72,18 +72,18 @@ type Failure struct {
 	Err  string `json:"error"`
 }
 
-// Pair is an arm beside the first.
+// Pair is the comparison of an arm with the first.
 type Pair struct {
-	Arm int // in Arms
-	// Effects are the primary family and then the exploratory metrics, each sorted by verdict (differences first) and
-	// size.
+	Arm int // index into Arms
+	// Effects are the primary family followed by the exploratory metrics, each sorted by verdict (differences first)
+	// and size.
 	Effects []Effect
 	// Family is the number of primary metrics under Holm's correction: those that differ in some replicate. Each arm
-	// has its own.
+	// has its own family.
 	Family int
 	// Explored is the number of exploratory metrics that were tested.
 	Explored int
-	// OnlyA and OnlyB are metrics that one of the arms does not have in every replicate.
+	// OnlyA and OnlyB are metrics that one of the arms lacks in some replicate.
 	OnlyA, OnlyB []string
 }
 
@@ -101,18 +101,18 @@ func (p *Pair) primary() int {
 	return n
 }
 
-// Decided reports whether each primary metric is called or is within Test.Relevant.
+// Decided reports whether each primary metric is called or within Test.Relevant.
 func (p *Pair) Decided() bool {
 	return !slices.ContainsFunc(p.Primary(),
 		func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
 }
 
-// Decided reports whether all pairs are.
+// Decided reports whether all pairs are decided.
 func (x *Effects) Decided() bool {
 	return !slices.ContainsFunc(x.Pairs, func(p Pair) bool { return !p.Decided() })
 }
 
-// Differing counts the effects that are called.
+// Differing counts the effects that are called as differences.
 func Differing(effects []Effect) int {
 	n := 0
 	for i := range effects {
@@ -123,38 +123,37 @@ func Differing(effects []Effect) int {
 	return n
 }
 
-// Effect is how a metric differs from the first arm.
+// Effect is the difference of a metric from the first arm.
 type Effect struct {
 	Name, Unit, Help string
-	Aliases          []string         // other names of the same number
+	Aliases          []string         // other names of the same quantity
 	Better           result.Direction // which of two values is better
-	Primary          bool             // in the primary family
+	Primary          bool             // part of the primary family
 	// Paired has the interval at the level of the verdict (Holm's step, and the look): it excludes 0 exactly if the
-	// metric is called. Intervals of exploratory metrics are for that metric alone.
+	// metric is called. Intervals of exploratory metrics are not corrected.
 	stats.Paired
 	RangeA, RangeB [2]float64 // extremes over the replicates
-	// p value after correction for looks and by Holm; of exploratory metrics by Benjamini and Hochberg
+	// p value corrected for looks and by Holm; for exploratory metrics by Benjamini and Hochberg
 	Adjusted float64
 	Wilcoxon float64 // p value of the signed-rank test
 	Verdict  Verdict
-	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction,
-	// though there are replicates enough for it: a few of them, far out, may carry the mean.
+	// Doubtful marks a difference by the t test that the signed-rank test would not find even without correction,
+	// though it has enough replicates: a few outliers may determine the mean.
 	Doubtful bool
-	// Within marks a metric whose whole interval is closer to 0 than the smallest effect that matters: if there is
-	// evidence of a difference it is one that does not matter, and if there is none more replicates would not change
-	// what follows.
+	// Within marks a metric whose whole interval is closer to 0 than the smallest relevant effect: any difference is
+	// irrelevant, and more replicates would not change that.
 	Within bool
-	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is
-	// settled.
+	// More is the number of further replicates that would settle an undecided metric; -1 means that it is impractical,
+	// 0 that it is settled.
 	More int
 }
 
-// Differs tells whether there is evidence of a difference.
+// Differs reports whether there is evidence of a difference.
 func (e *Effect) Differs() bool {
 	return e.Verdict != Identical && e.Verdict != NoEvidence && e.Verdict != TooFew
 }
 
-// Relative returns the effect and its interval as shares of A, and false if the effect is no ratio.
+// Relative returns the effect and its interval as shares of A; ok is false if the effect is not a ratio.
 func (e *Effect) Relative() (mean, low, high float64, ok bool) {
 	if !e.Ratio {
 		return 0, 0, 0, false
@@ -162,8 +161,8 @@ func (e *Effect) Relative() (mean, low, high float64, ok bool) {
 	return share(e.Effect.Mean), share(e.Effect.Low()), share(e.Effect.High()), true
 }
 
-// Erratic reports an undecided metric whose replicates differ by more than a factor of two: their range says more
-// than the mean.
+// Erratic reports an undecided metric whose replicates differ by more than a factor of two: their range is more
+// informative than the mean.
 func (e *Effect) Erratic() bool { return e.Verdict == TooFew && e.Ratio && e.Deviation > math.Ln2 }
 
 // size orders effects: ratios by their distance from 1, differences as a share of the larger value.
@@ -190,7 +189,7 @@ func (e *Effect) rank() int {
 	return 3
 }
 
-// Compare tests what the outcomes of a comparison show. It needs two seeds for which all arms have a result.
+// Compare tests the outcomes of a comparison. It needs at least two seeds for which all arms have a result.
 func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	x := &Effects{Test: test, Name: p.Name, Apart: p.Apart}
 	byArm := make([][]*result.Result, len(p.Points)) // by replicate
@@ -244,20 +243,20 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	return x, nil
 }
 
-// ErrNoMetric is what Compare's error wraps when no metric has one of the names that were asked for.
+// ErrNoMetric is wrapped by Compare's error if no metric matches the requested names.
 var ErrNoMetric = errors.New("no metric that the arms have matches")
 
-// Matches tells whether a name is one of those asked for; no patterns ask for all. In a pattern * stands for any text
-// and ? for one character.
+// Matches reports whether a name matches one of the patterns; without patterns every name does. In a pattern * matches
+// any text and ? one character.
 func Matches(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
-		// Indices of components are no character classes here.
+		// Indices of components are not character classes here.
 		ok, err := path.Match(strings.ReplaceAll(p, "[", `\[`), name)
 		return err == nil && ok
 	})
 }
 
-// values returns a metric over replicates, false if one of them does not have it.
+// values returns a metric over replicates, and false if one of them lacks it.
 func values(results []*result.Result, name string) ([]float64, bool) {
 	out := make([]float64, 0, len(results))
 	for _, r := range results {
@@ -270,7 +269,7 @@ func values(results []*result.Result, name string) ([]float64, bool) {
 	return out, true
 }
 
-// unvaried reports whether no metric of an arm depends on the seed: then chance has no part in it.
+// unvaried reports whether no metric of an arm depends on the seed: then the arm is deterministic.
 func unvaried(results []*result.Result) bool {
 	for _, m := range results[0].Metrics {
 		of, ok := values(results, m.Name)
@@ -289,7 +288,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	var effects []Effect
 	var names []string // identity of each metric; "" if it does not differ
 	for _, m := range a[0].Metrics {
-		if strings.HasPrefix(m.Name, "sim.") { // of the simulator, not of the design
+		if strings.HasPrefix(m.Name, "sim.") { // describes the simulator, not the design
 			continue
 		}
 		x, okA := values(a, m.Name)
@@ -367,7 +366,7 @@ func (t *Test) effect(x, y []float64) (Effect, error) {
 
 func rangeOf(xs []float64) [2]float64 { return [2]float64{slices.Min(xs), slices.Max(xs)} }
 
-// choose marks the primary family: the metrics asked for, or the first of the kind's list without aliases.
+// choose marks the primary family: the requested metrics, or the first ones of the kind's list without aliases.
 func (t *Test) choose(effects []Effect, names []string, f *family) {
 	if len(t.Metrics) > 0 {
 		for i := range effects {
@@ -390,7 +389,7 @@ func (t *Test) choose(effects []Effect, names []string, f *family) {
 	}
 }
 
-// once merges aliases: each number keeps one name, a primary one if there is one. Primary effects come first.
+// once merges aliases: each quantity keeps one name, a primary one if there is one. Primary effects come first.
 func once(effects []Effect, names []string) []Effect {
 	var out []Effect
 	at := map[string]int{}
@@ -420,7 +419,7 @@ func (t *Test) judge(effects []Effect) (family int, err error) {
 	}
 	order := stats.ByValue(p)
 	holm := stats.Holm(p)
-	left := len(tested) // hypotheses left in Holm's procedure
+	left := len(tested) // remaining hypotheses of Holm's procedure
 	for _, k := range order {
 		e := &effects[tested[k]]
 		e.Adjusted = holm[k]
@@ -468,7 +467,7 @@ func (t *Test) call(e *Effect) {
 			e.Effect.Half = reach // small counts: the corrected p value is larger than the spread suggests
 		}
 	} else {
-		// the least that ranks can give
+		// the smallest p value that ranks can attain
 		e.Doubtful = e.Wilcoxon >= significance && stats.AllAlike(e.Effect.N) < significance
 	}
 	e.Within = relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant
@@ -497,13 +496,13 @@ func (t *Test) relevant(e *Effect) float64 {
 	return t.Relevant * math.Abs(e.A)
 }
 
-// assurance is the probability that the stated number of replicates reaches the power, given that the deviation is
+// assurance is the probability that the recommended number of replicates attains the power, given that the deviation is
 // estimated from few.
 const assurance = 0.8
 
-// settle says how many more replicates would end the doubt about a metric, if there is any. The effect that they are
-// to find is the observed one, or the smallest that matters if that is larger; the significance is what Holm's
-// correction asks of the first of the family, so the number is on the safe side.
+// settle computes the number of further replicates that would decide an undecided metric. They must detect the observed
+// effect, or the smallest relevant one if that is larger; the significance is that of Holm's first step, so the number
+// is conservative.
 func (t *Test) settle(e *Effect, significance float64) error {
 	if e.Differs() || e.Within {
 		return nil

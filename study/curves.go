@@ -8,7 +8,7 @@ import (
 	"farflash/result"
 )
 
-// Curves is how metrics respond to the axes of a sweep.
+// Curves is the response of metrics to the axes of a sweep.
 type Curves struct {
 	Name   string
 	Axes   []Axis
@@ -16,10 +16,10 @@ type Curves struct {
 	Seed   uint64
 	Reps   int
 	Shard  Shard
-	Points []PointSummary // in the order of the grid
+	Points []PointSummary // in grid order
 }
 
-// PointSummary is a point of the grid and what its replicates gave.
+// PointSummary is a point of the grid with the results of its replicates.
 type PointSummary struct {
 	Label   string
 	Values  []string // one for each axis
@@ -27,18 +27,18 @@ type PointSummary struct {
 	Done    int // replicates behind the metrics
 	Pending int
 	Failed  []Failure
-	Metrics []Estimate // those that all replicates have
+	Metrics []Estimate // those present in all replicates
 	// Transient describes the first transient among the replicates; "" if there is none.
 	Transient string
 }
 
-// Estimate is a metric over replicates. One replicate has no interval: Half is 0 and N is 1.
+// Estimate is a metric over replicates. A single replicate has no interval: Half is 0 and N is 1.
 type Estimate struct {
 	Name, Unit, Help string
 	stats.Interval
 }
 
-// Metric returns the estimate of that name.
+// Metric returns the estimate with the given name.
 func (p *PointSummary) Metric(name string) (Estimate, bool) {
 	for _, e := range p.Metrics {
 		if e.Name == name {
@@ -103,7 +103,7 @@ func estimates(results []*result.Result, level float64) ([]Estimate, error) {
 	return out, nil
 }
 
-// first lists the metrics that people look at first, in the order of interest.
+// first lists the metrics of the most general interest, in descending order.
 var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99", "aggregate.bandwidth",
 	"read.bandwidth", "write.latency.mean", "write.bandwidth", "ssd.waf",
 	"flow.fct.p99", "flow.fct.mean", "flow.slowdown.p99", "fabric.goodput", "fabric.pause.time", "fabric.queue.max",
@@ -111,8 +111,8 @@ var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99
 	"cluster.get.latency.mean", "cluster.get.latency.p99", "cluster.bound.reached",
 	"cluster.event.iops"}
 
-// Main lists the metrics to show where there is no room for all: those asked for by patterns, or else the usual ones,
-// as far as some point has them and they are not 0 everywhere.
+// Main selects the metrics to show where space is limited: those that match the patterns, or else the usual ones, if
+// some point has them and they are not 0 everywhere.
 func (c *Curves) Main(patterns []string) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -144,7 +144,7 @@ func (c *Curves) Main(patterns []string) []string {
 	return out
 }
 
-// Describe says in words what was swept: "ssd.over_provisioning over 7%, 14%, 28%".
+// Describe describes the sweep in words: "ssd.over_provisioning over 7%, 14%, 28%".
 func (c *Curves) Describe() string {
 	var out []string
 	for _, a := range c.Axes {

@@ -8,14 +8,14 @@ import (
 	"farflash/experiment/trial"
 )
 
-// FirstReps is the plan cut to its first n replicates.
+// FirstReps returns the plan cut to its first n replicates.
 func (p *Plan) FirstReps(n int) *Plan {
 	first := *p
 	first.Reps = min(n, p.Reps)
 	return &first
 }
 
-// OfWhole spreads the outcomes of the first replicates over the whole plan; the others are pending.
+// OfWhole maps the outcomes of the first replicates to the whole plan; the others are pending.
 func (p *Plan) OfWhole(first *Plan, outcomes []Outcome) []Outcome {
 	var out []Outcome
 	for k, t := range p.Trials() {
@@ -28,10 +28,10 @@ func (p *Plan) OfWhole(first *Plan, outcomes []Outcome) []Outcome {
 	return out
 }
 
-// UntilDecided runs a comparison look by look and ends at the first look that decides every primary metric, or with
+// UntilDecided runs a comparison look by look and stops at the first look that decides every primary metric, or after
 // the last replicate. It returns the plan of the replicates that were run, their outcomes, and the effects, which are
-// nil if the context ended before the look was complete or if they could not be computed. The last of the test's
-// looks must be the plan's replicates.
+// nil if the context ended before the look was complete or if they could not be computed. The last of the test's looks
+// must equal the plan's replicates.
 func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, []Outcome, *Effects, error) {
 	if n := len(test.Looks); n == 0 || test.Looks[n-1] != p.Reps || !slices.IsSorted(test.Looks) {
 		return nil, nil, nil, fmt.Errorf("looks after %v replicates do not end with all %d", test.Looks, p.Reps)

@@ -14,8 +14,8 @@ import (
 	"farflash/result"
 )
 
-// TestUntilDecided: a large effect ends a comparison at its first look and a null effect at its last; no trial runs
-// twice, and trials in the folder do not run again.
+// TestUntilDecided verifies that a large effect ends a comparison at its first look and a null effect at its last, that
+// no trial runs twice, and that trials in the directory do not run again.
 func TestUntilDecided(t *testing.T) {
 	for _, c := range []struct {
 		factor       float64
@@ -52,7 +52,7 @@ func TestUntilDecided(t *testing.T) {
 		if d.Interrupted || d.Decided != c.decided || !slices.Equal(d.Looks, test.Looks) {
 			t.Errorf("x%v: %+v", c.factor, d)
 		}
-		// Of the whole plan the rest has not been run.
+		// In the whole plan the remaining trials are pending.
 		whole := p.OfWhole(first, out)
 		pending := 0
 		for k, o := range whole {
@@ -66,7 +66,7 @@ func TestUntilDecided(t *testing.T) {
 		if pending != 2*(c.most-c.reps) {
 			t.Errorf("x%v: %d are pending", c.factor, pending)
 		}
-		// p values are for all looks that were planned.
+		// p values account for all planned looks.
 		alone := test
 		alone.Looks = nil
 		y, err := Compare(first, out, alone)
@@ -81,7 +81,7 @@ func TestUntilDecided(t *testing.T) {
 	}
 }
 
-// TestUndecidedEnds: interruptions and errors end it with the trials done so far.
+// TestUndecidedEnds verifies that interruptions and errors end it with the trials completed so far.
 func TestUndecidedEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := madeUp{study: 78, metric: "ssd.waf", factor: 1}
@@ -89,7 +89,7 @@ func TestUndecidedEnds(t *testing.T) {
 	r := Runner{Workers: 1,
 		Execute: func(ctx context.Context, x trial.Trial, v string, p func(experiment.Progress)) (*result.Result,
 			error) {
-			if runs.Add(1) == 13 { // within the second look
+			if runs.Add(1) == 13 { // during the second look
 				cancel()
 				return nil, trial.ErrInterrupted
 			}

@@ -7,7 +7,7 @@ import (
 	"farflash/numeric/stats"
 )
 
-// The documents below are what other programs read: curves.json and effects.json, and --json.
+// The documents below are machine-readable: curves.json and effects.json, and the output of --json.
 
 // CurvesDocument is curves.json.
 type CurvesDocument struct {
@@ -19,8 +19,8 @@ type CurvesDocument struct {
 	Reps   int             `json:"reps"`
 	Shard  string          `json:"shard,omitempty"`
 	Points []PointDocument `json:"points"`
-	Knees  []Knee          `json:"knees,omitempty"` // where metrics bend most; of sweeps over one axis of numbers
-	// Interrupted says that trials have not been run of a study in one piece; of a shard, pending says it.
+	Knees  []Knee          `json:"knees,omitempty"` // points of largest curvature; of sweeps over one numeric axis
+	// Interrupted means that trials of an unsharded study have not run; for a shard, see pending.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type IntervalDocument struct {
 	Unit string   `json:"unit"`
 }
 
-// Document returns what curves.json says.
+// Document returns the content of curves.json.
 func (c *Curves) Document() CurvesDocument {
 	d := CurvesDocument{Schema: "farflash/curves/1", Name: c.Name, Axes: c.Axes, Level: c.Level, Seed: c.Seed,
 		Reps: c.Reps, Shard: c.Shard.String()}
@@ -84,13 +84,13 @@ type EffectsDocument struct {
 	Relevant float64  `json:"relevant"`
 	Seeds    []uint64 `json:"seeds"` // of the first arm
 	Apart    bool     `json:"seeds_apart,omitempty"`
-	// Looks are the numbers of replicates at which the comparison may end; Decided says that every primary metric was
+	// Looks are the numbers of replicates at which the comparison may stop; Decided means that every primary metric was
 	// decided.
 	Looks   []int          `json:"looks,omitempty"`
 	Decided bool           `json:"decided"`
 	Arms    []ArmDocument  `json:"arms"`
 	Pairs   []PairDocument `json:"pairs"`
-	// Interrupted says that trials have not been run.
+	// Interrupted means that some trials have not run.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -102,25 +102,25 @@ type ArmDocument struct {
 	Failed []Failure `json:"failed"`
 }
 
-// PairDocument is an arm beside the first.
+// PairDocument is the comparison of an arm with the first.
 type PairDocument struct {
 	A           string                    `json:"a"`
 	B           string                    `json:"b"`
 	Family      int                       `json:"family"`   // primary metrics that were tested
 	Explored    int                       `json:"explored"` // other metrics that were tested
-	Primary     []string                  `json:"primary"`  // in the order of the tables
+	Primary     []string                  `json:"primary"`  // in table order
 	Exploratory []string                  `json:"exploratory"`
 	OnlyA       []string                  `json:"only_a"`
 	OnlyB       []string                  `json:"only_b"`
 	Metrics     map[string]EffectDocument `json:"metrics"`
 }
 
-// EffectDocument is how a metric differs.
+// EffectDocument is the difference of a metric.
 type EffectDocument struct {
 	Unit    string         `json:"unit"`
-	Aliases []string       `json:"aliases,omitempty"` // other names of the same number
+	Aliases []string       `json:"aliases,omitempty"` // other names of the same quantity
 	Primary bool           `json:"primary"`
-	A       float64        `json:"a"` // geometric mean, arithmetic of differences
+	A       float64        `json:"a"` // geometric mean, or arithmetic for differences
 	B       float64        `json:"b"`
 	RangeA  [2]float64     `json:"a_range"`
 	RangeB  [2]float64     `json:"b_range"`
@@ -129,7 +129,7 @@ type EffectDocument struct {
 	Half    float64        `json:"half"`  // of the interval, on that scale
 	Level   float64        `json:"level"` // of the interval
 	Ratio   *RatioDocument `json:"ratio"` // of b to a; null for differences
-	// Deviation is that of the replicates' differences, on that scale, with its degrees of freedom.
+	// Deviation is the standard deviation of the replicates' differences, on that scale, with its degrees of freedom.
 	Deviation float64 `json:"deviation"`
 	Degrees   int     `json:"degrees"`
 	P         float64 `json:"p"`
@@ -154,7 +154,7 @@ const (
 	plainScale    = "difference"
 )
 
-// Document returns what effects.json says.
+// Document returns the content of effects.json.
 func (x *Effects) Document() EffectsDocument {
 	d := EffectsDocument{Schema: effectsSchema, Name: x.Name, Level: x.Level, Power: x.Power, Relevant: x.Relevant,
 		Seeds: x.Seeds, Apart: x.Apart, Looks: x.Looks, Decided: x.Decided()}
@@ -192,7 +192,7 @@ func (e *Effect) document() EffectDocument {
 	if e.Ratio {
 		m.Scale = ratioScale
 		r := RatioDocument{rng.Exp(e.Effect.Mean), rng.Exp(e.Effect.Low()), rng.Exp(e.Effect.High())}
-		if !math.IsInf(r.High, 0) { // JSON has no number for it
+		if !math.IsInf(r.High, 0) { // infinity has no JSON number
 			m.Ratio = &r
 		}
 	}

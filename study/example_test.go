@@ -8,7 +8,7 @@ import (
 	"farflash/study"
 )
 
-// A faster flash array against the drive as it is, over five replicates.
+// A faster flash array compared with the unchanged drive, over five replicates.
 func Example() {
 	src := shape.Source{File: "reads.yaml", Text: []byte(`
 workload:

@@ -9,7 +9,7 @@ import (
 	"farflash/result"
 )
 
-// family is the list of metrics by which a kind of experiment is judged. It is fixed in advance: a choice made from
+// family is the list of metrics by which a kind of experiment is judged. It is fixed in advance, because a choice after
 // the results would select chance findings.
 type family struct {
 	has     []string // metrics that identify the kind; nil matches any
@@ -17,7 +17,7 @@ type family struct {
 	metrics []string // by priority; aliases of earlier ones, and metrics that are 0 throughout, are skipped
 }
 
-// families are matched in order: a system also has the metrics of drives and of flows.
+// families are matched in order, because a system also has the metrics of drives and of flows.
 var families = []family{
 	{has: []string{"cluster.put.count", "cluster.get.count", "cluster.update.count"}, most: 8, metrics: []string{
 		"cluster.put.latency.p99", "cluster.get.latency.p99", "cluster.put.latency.mean", "cluster.get.latency.mean",
@@ -48,7 +48,7 @@ var families = []family{
 		"read.latency.max", "write.latency.max"}},
 }
 
-// familyOf returns the family that suits two designs.
+// familyOf returns the family for two designs.
 func familyOf(a, b []*result.Result) *family {
 	has := func(name string) bool {
 		_, inA := a[0].Metric(name)
@@ -59,9 +59,9 @@ func familyOf(a, b []*result.Result) *family {
 	return &families[i]
 }
 
-// identity is equal for aliases: metrics whose values over all runs of both arms are proportional, or, with fewer
-// than three distinct values, where proportion means little, equal and of one unit. Thus all.latency is write.latency
-// where there are only writes, and bandwidth is IOPS where all requests have one size.
+// identity returns equal strings for aliases: metrics whose values over all runs of both arms are proportional or, with
+// fewer than three distinct values, where proportionality means little, equal and of one unit. Thus all.latency is
+// write.latency if there are only writes, and bandwidth is IOPS if all requests have one size.
 func identity(unit string, a, b []float64) string {
 	all := slices.Concat(a, b)
 	unitOfAll := 1.0
@@ -76,12 +76,12 @@ func identity(unit string, a, b []float64) string {
 	return text.String()
 }
 
-// several reports at least three distinct values.
+// several reports whether there are at least three distinct values.
 func several(all []float64) bool {
 	sorted := slices.Clone(all)
 	slices.Sort(sorted)
 	return len(slices.Compact(sorted)) >= 3
 }
 
-// share is a log ratio as a relative change.
+// share converts a log ratio to a relative change.
 func share(logarithm float64) float64 { return rng.Exp(logarithm) - 1 }

@@ -9,7 +9,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestFamilies holds the lists to the vocabulary and to their sizes.
+// TestFamilies checks the lists against the vocabulary and their sizes.
 func TestFamilies(t *testing.T) {
 	words := trial.Vocabulary().Metrics
 	for _, f := range families {
@@ -27,8 +27,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPrimary has a run of each kind of experiment, on seeds apart so that all that can differ does: each has six to
-// eight metrics that differ and are no number twice.
+// TestPrimary runs each kind of experiment, on separate seeds so that everything that can differ does, and verifies
+// that each has six to eight metrics that differ and are not aliases of each other.
 func TestPrimary(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -83,8 +83,8 @@ measure: {until: 24ms, warm_up: 1ms}
 	}
 }
 
-// TestAliases: aliases are merged under the primary name; with few distinct values, proportional metrics keep their
-// names.
+// TestAliases verifies that aliases are merged under the primary name, and that with few distinct values proportional
+// metrics keep their names.
 func TestAliases(t *testing.T) {
 	arm := func(b float64) func(*result.Result, int) {
 		return func(r *result.Result, rep int) {
@@ -94,7 +94,7 @@ func TestAliases(t *testing.T) {
 			r.Set("workload[0].read.latency.mean", v)
 			r.Set("read.iops", 1000+v)
 			r.Set("read.bandwidth", 4096*(1000+v))
-			r.Set("read.latency.p99", -v) // nothing has such a latency; it goes the other way
+			r.Set("read.latency.p99", -v) // no real latency; it has the opposite sign
 			r.Set("ssd.gc.count", 2+2*b)
 			r.Set("ssd.writes.gc", 5+5*b)
 			r.Set("ssd.gc.pages_moved", 5+5*b)
@@ -127,7 +127,7 @@ func TestAliases(t *testing.T) {
 	if n := x.Pairs[0].Family; n != 2 {
 		t.Errorf("%d primary metrics were tested", n)
 	}
-	// Who asks for a metric by its other name gets it.
+	// A metric can be requested by its alias.
 	test := DefaultTest()
 	test.Metrics = []string{"read.bandwidth"}
 	if x, err = Compare(p, out, test); err != nil || x.Pairs[0].Primary()[0].Name != "read.bandwidth" ||

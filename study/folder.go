@@ -14,31 +14,30 @@ import (
 	"farflash/result"
 )
 
-// The files of a study's folder beside its trials.
+// The files of a study's directory next to its trials.
 const (
 	SweepFile   = "sweep.json"   // the manifest of a sweep
 	CompareFile = "compare.json" // the manifest of a comparison
-	CurvesFile  = "curves.json"  // what a sweep found
-	EffectsFile = "effects.json" // what a comparison found
+	CurvesFile  = "curves.json"  // results of a sweep
+	EffectsFile = "effects.json" // results of a comparison
 	trials      = "trials"
 )
 
-// Folder is where a study is on disk: the manifest, and below trials a run directory for each trial that is done.
-// Because a run directory appears whole or not at all, what is there after an interruption, or after the machine went
-// down, is what the study goes on from.
+// Folder is a study on disk: the manifest, and in trials a run directory for each trial that is done. A run directory
+// appears atomically, so after an interruption or a crash the study resumes from the directories that exist.
 type Folder struct {
 	path    string
 	plan    *Plan
 	program Program
 }
 
-// Program says which program computes trials.
+// Program identifies the program that computes trials.
 type Program struct {
-	Version string // what result.json says
-	Name    string // another one for every program that might give other results; builds with one version may
+	Version string // as in result.json
+	Name    string // differs between programs whose results might differ, such as builds with the same version
 }
 
-// ErrOther is what OpenFolder's error wraps when the folder holds something else.
+// ErrOther is wrapped by OpenFolder's error if the directory has other contents.
 var ErrOther = errors.New("choose another folder or remove it")
 
 // manifest is sweep.json or compare.json.
@@ -70,7 +69,7 @@ type manifestTrial struct {
 	Error string `json:"error,omitempty"`
 }
 
-// manifestFile is the name of a kind's manifest.
+// manifestFile is the file name of a kind's manifest.
 func manifestFile(k Kind) string {
 	if k == Comparison {
 		return CompareFile
@@ -80,8 +79,8 @@ func manifestFile(k Kind) string {
 
 func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 
-// OpenFolder makes the folder of a plan, or takes up the one that is there. A folder that holds something else is
-// refused with what differs, and so is one that another program began: a study is not to mix the results of two.
+// OpenFolder creates the directory of a plan, or resumes an existing one. A directory with other contents is rejected
+// with the difference, and so is one started by another program, because a study must not mix the results of two.
 func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	f := &Folder{path, p, program}
 	m, err := readManifest(path)
@@ -90,7 +89,7 @@ func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 		if failed == nil {
 			return f, f.Record(nil)
 		}
-		// Somebody else may have begun the same study meanwhile.
+		// Another process may have started the same study concurrently.
 		if m, err = readManifest(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, failed
 		}
@@ -104,10 +103,10 @@ func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	return f, nil
 }
 
-// begin makes the folder of a study or a search that nobody began, and refuses one that holds other files.
+// begin creates the directory of a new study or search, and rejects one that holds other files.
 func begin(path, noun string) error {
 	entries, err := os.ReadDir(path)
-	// What is only being written is no file yet: two programs may begin the same study at once.
+	// Ignore temporary files: two programs may start the same study at once.
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".farflash-") })
 	if err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s is not empty and holds no %s; %w", path, noun, ErrOther)
@@ -117,10 +116,10 @@ func begin(path, noun string) error {
 	return os.MkdirAll(path, 0o777)
 }
 
-// Path returns the folder's place.
+// Path returns the path of the directory.
 func (f *Folder) Path() string { return f.path }
 
-// readManifest reads the manifest of whichever kind is there. Its error is fs.ErrNotExist if there is none.
+// readManifest reads the manifest of either kind. Its error is fs.ErrNotExist if there is none.
 func readManifest(path string) (*manifest, error) {
 	for _, k := range []Kind{Sweep, Comparison} {
 		file := filepath.Join(path, manifestFile(k))
@@ -150,13 +149,13 @@ func readManifest(path string) (*manifest, error) {
 	return nil, fmt.Errorf("%s has no %s: %w", path, SweepFile, fs.ErrNotExist)
 }
 
-// isDigest tells what may be a scenario's digest, and so a part of the name of a trial's directory, which is below
-// the study's whatever a manifest says.
+// isDigest reports whether a text is a valid digest. It becomes part of the name of a trial's directory, which must
+// stay inside the study's directory whatever a manifest contains.
 func isDigest(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// differs says how a manifest is of another study than the folder's plan, "" if it is not.
+// differs describes how a manifest differs from the directory's plan, or returns "".
 func (f *Folder) differs(m *manifest) string {
 	mine := f.manifest(nil)
 	if mine.Shard != m.Shard {
@@ -165,7 +164,7 @@ func (f *Folder) differs(m *manifest) string {
 	return mine.differs(m)
 }
 
-// seedsNamed is what --seeds calls the seeds of arms.
+// seedsNamed returns the value of --seeds for the arms' seeds.
 func seedsNamed(apart bool) string {
 	if apart {
 		return SeedsApart
@@ -180,7 +179,7 @@ func orAll(shard string) string {
 	return "shard " + shard
 }
 
-// differs says how two manifests' studies differ, their shards apart.
+// differs describes how two manifests' studies differ, apart from their shards, or returns "".
 func (m *manifest) differs(there *manifest) string {
 	switch {
 	case m.Schema != there.Schema:
@@ -225,7 +224,7 @@ func paths(axes []Axis) string {
 	return strings.Join(out, ", ")
 }
 
-// few writes a list without its middle.
+// few formats a list without its middle.
 func few(values []string) string {
 	if len(values) > 6 {
 		return fmt.Sprintf("%s, ..., %s (%d)", strings.Join(values[:3], ", "), values[len(values)-1], len(values))
@@ -235,7 +234,7 @@ func few(values []string) string {
 
 func short(digest string) string { return digest[:min(12, len(digest))] }
 
-// manifest describes the plan with what became of its trials; without outcomes all are pending.
+// manifest describes the plan with the state of its trials; without outcomes all are pending.
 func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	p := f.plan
 	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version,
@@ -260,13 +259,13 @@ func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	return m
 }
 
-// Record writes the manifest with what became of the trials. What is done is found by the trials' own directories, so
-// the manifest may lag behind after a sudden end.
+// Record writes the manifest with the state of the trials. Completed trials are found by their own directories, so the
+// manifest may be stale after a crash.
 func (f *Folder) Record(outcomes []Outcome) error {
 	return f.WriteJSON(manifestFile(f.plan.Kind), f.manifest(outcomes))
 }
 
-// WriteJSON writes or replaces a file of the folder.
+// WriteJSON writes or replaces a JSON file in the directory.
 func (f *Folder) WriteJSON(name string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -275,20 +274,20 @@ func (f *Folder) WriteJSON(name string, v any) error {
 	return f.Write(name, append(text, '\n'))
 }
 
-// Write writes or replaces a file of the folder.
+// Write writes or replaces a file in the directory.
 func (f *Folder) Write(name string, text []byte) error {
 	return result.WriteFile(filepath.Join(f.path, name), text)
 }
 
-// Unfinished are patterns of the files and folders that this process writes there at the moment.
+// Unfinished returns patterns of the temporary files and directories that this process writes there.
 func (f *Folder) Unfinished() []string {
 	return []string{result.Unfinished(f.path), result.Unfinished(filepath.Join(f.path, trials))}
 }
 
-// trial is the run directory of a trial.
+// trial returns the run directory of a trial.
 func (f *Folder) trial(t trial.Trial) string { return filepath.Join(f.path, trials, t.Name()) }
 
-// load reads a trial's result, nil if it is not there. One that cannot be read is removed and reported.
+// load reads a trial's result, or returns nil if there is none. A damaged one is removed and reported.
 func (f *Folder) load(t trial.Trial) (*result.Result, error) {
 	r, err := readTrial(f.trial(t), t)
 	var damaged *damagedError
@@ -298,7 +297,7 @@ func (f *Folder) load(t trial.Trial) (*result.Result, error) {
 	return r, err
 }
 
-// keep writes a trial's run directory. One that another process wrote meanwhile is as good.
+// keep writes a trial's run directory. One that another process wrote in the meantime is equivalent.
 func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 	d, err := result.Create(f.trial(t))
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"farflash/result"
 )
 
-// TestNotKept: what the cache has and the study's folder cannot take is a trial that failed, for the folder is what a
-// study goes on from; and what is said of it is so.
+// TestNotKept verifies that a cached trial that cannot be stored in the study's directory counts as failed, because the
+// study resumes from the directory; and that the message says so.
 func TestNotKept(t *testing.T) {
 	place := t.TempDir()
 	p := sweepOf(t, 2, "ssd.timing.read_latency=40us,80us")
@@ -36,7 +36,7 @@ func TestNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder.Path(), trials), nil, 0o666); err != nil {
-		// where the trials' folder is to be
+		// where the trials' directory would be
 		t.Fatal(err)
 	}
 	out, w := run(folder)
@@ -49,7 +49,7 @@ func TestNotKept(t *testing.T) {
 			t.Errorf("it is said that %s", text)
 		}
 	}
-	// A cache that takes nothing does no harm, and nothing is said to be computed again.
+	// A cache that cannot be written does no harm, and no recomputation is announced.
 	if err := os.Remove(filepath.Join(folder.Path(), trials)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestInTheWay: something in a trial's place that cannot be read is no result that another process has written
-// meanwhile.
+// TestInTheWay verifies that an unreadable entry in a trial's place is not taken for a result written by another
+// process.
 func TestInTheWay(t *testing.T) {
 	p := sweepOf(t, 1, "ssd.timing.read_latency=40us,80us")
 	for what, put := range map[string]func(place string) error{
@@ -100,7 +100,8 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-// TestDesignsOfAKilledStudy: what is done is read from a study whose manifest has not been written since its beginning.
+// TestDesignsOfAKilledStudy verifies that completed trials are read from a study whose manifest has not been updated
+// since its start.
 func TestDesignsOfAKilledStudy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us")
@@ -119,7 +120,7 @@ func TestDesignsOfAKilledStudy(t *testing.T) {
 			t.Errorf("result %d is of seed %d", i, r.Seed)
 		}
 	}
-	// One that is said to be done, and is not there, is missed.
+	// A trial that is recorded as done but missing is reported.
 	if err := folder.Record((&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(),
 		p.Trials())); err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestDesignsOfAKilledStudy(t *testing.T) {
 	}
 }
 
-// TestDamagedManifests: a manifest that is no JSON, or no manifest, is named with its line.
+// TestDamagedManifests verifies that a manifest that is not JSON, or not a manifest, is reported with its line.
 func TestDamagedManifests(t *testing.T) {
 	dir := t.TempDir()
 	p := sweepOf(t, 1, "ssd.timing.read_latency=40us")
@@ -165,7 +166,7 @@ func TestDamagedManifests(t *testing.T) {
 	}
 }
 
-// TestSearchesBegunAtOnce: two programs that begin the same search at once both get it.
+// TestSearchesBegunAtOnce verifies that two programs can start the same search at once.
 func TestSearchesBegunAtOnce(t *testing.T) {
 	s := Search{Name: "n", Digest: "d", Seed: 1, Reps: 1}
 	for range 4 {

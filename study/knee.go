@@ -2,26 +2,26 @@ package study
 
 import "math"
 
-// Knee is where a curve bends most: the point farthest from the straight line between its ends, both axes scaled to
-// 1. That is Kneedle's definition (Satopää, Albrecht, Irwin and Raghavan, "Finding a 'Kneedle' in a Haystack", ICDCSW
-// 2011, section III), without smoothing, for means over replicates are smooth enough.
+// Knee is the point of largest curvature: the point farthest from the straight line between the curve's ends, with both
+// axes scaled to 1. That is Kneedle's definition (Satopää, Albrecht, Irwin and Raghavan, "Finding a 'Kneedle' in a
+// Haystack", ICDCSW 2011, section III), without smoothing, because means over replicates are smooth enough.
 type Knee struct {
 	Metric string  `json:"metric"`
 	Axis   string  `json:"axis"`
 	At     string  `json:"at"`       // the axis' value
-	Point  int     `json:"point"`    // its number in the grid
-	Bend   float64 `json:"distance"` // how far from the line, of 1
+	Point  int     `json:"point"`    // its index in the grid
+	Bend   float64 `json:"distance"` // distance from the line, on a scale of 1
 }
 
-// The least that is called a knee: so many points, and a bend of so much. A parabola through its ends bends by 0.25.
+// Minimum requirements for a knee: the number of points, and the distance. A parabola through the ends has a distance
+// of 0.25.
 const (
 	kneePoints = 5
 	kneeBend   = 0.1
 )
 
-// Knees finds those of metrics over a sweep's only axis, if that is one of rising numbers. Distances along a
-// geometric axis are those of logarithms, as it is drawn. A bend that the intervals of the ends and of the point
-// itself could make is none.
+// Knees finds the knees of metrics over a sweep's only axis, if its values are ascending numbers. On a geometric axis
+// distances are logarithmic, as drawn. A bend within the intervals of the ends and of the point itself does not count.
 func (c *Curves) Knees(metrics []string) []Knee {
 	if len(c.Axes) != 1 || len(c.Points) < kneePoints {
 		return nil
@@ -56,7 +56,7 @@ func (c *Curves) Knees(metrics []string) []Knee {
 	return out
 }
 
-// knee is the number of the point farthest from the line between the ends, and how far that is; 0 if there is no knee.
+// knee returns the index of the point farthest from the line between the ends, and its distance; 0 if there is no knee.
 func knee(x, y, half []float64) (point int, bend float64) {
 	last := len(x) - 1
 	width, height := x[last]-x[0], math.Abs(y[last]-y[0])
@@ -72,7 +72,7 @@ func knee(x, y, half []float64) (point int, bend float64) {
 	if noise := (half[0] + half[point] + half[last]) / height; bend < kneeBend || bend <= noise {
 		return 0, 0
 	}
-	// A curve that leaves the line's side as far as it keeps to it waves rather than bends.
+	// A curve that deviates to the other side by more than half as much is a wave, not a bend.
 	side := math.Signbit(y[point] - y[0] - float64((y[last]-y[0])*((x[point]-x[0])/width)))
 	for i := 1; i < last; i++ {
 		off := y[i] - y[0] - float64((y[last]-y[0])*((x[i]-x[0])/width))

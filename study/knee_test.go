@@ -8,7 +8,7 @@ import (
 	"farflash/numeric/stats"
 )
 
-// curve makes the sweep of a function.
+// curve returns the sweep of a function.
 func curve(geometric bool, half float64, x []float64, f func(x float64) float64) *Curves {
 	c := &Curves{Axes: []Axis{{Path: "load", Geometric: geometric}}}
 	for _, v := range x {
@@ -41,7 +41,7 @@ func TestKnee(t *testing.T) {
 			t.Errorf("up to %v the knee is at %v, and should be at %v", most, k[0].At, want)
 		}
 	}
-	// Throughput that saturates at a depth of 16: min(x, 16), on a logarithmic axis x is convex up to there.
+	// Throughput that saturates at a depth of 16: min(x, 16); on a logarithmic axis x is convex up to there.
 	if k := curve(false, 0, []float64{1, 4, 8, 16, 24, 32},
 		func(x float64) float64 { return min(x, 16) }).Knees([]string{"m"}); len(k) != 1 || k[0].At != "16" ||
 		k[0].Point != 3 {
@@ -53,7 +53,7 @@ func TestKnee(t *testing.T) {
 		"nothing":              curve(false, 0, steps(1, 10), func(float64) float64 { return 3 }),
 		"noise":                curve(false, 5, steps(0.9, 10), mm1),
 		"noise as wide as it": curve(false, 2.5, []float64{0, 1, 2, 3, 4}, func(x float64) float64 {
-			// a bend of 7.5 of 10, and whiskers of 2.5 at each of three places
+			// a distance of 7.5 of 10, and half-widths of 2.5 at each of three points
 			if x > 0 {
 				return max(10, x)
 			}
@@ -69,7 +69,7 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// TestInterrupted holds that documents say whether trials are missing.
+// TestInterrupted verifies that documents report missing trials.
 func TestInterrupted(t *testing.T) {
 	x := &Effects{Seeds: []uint64{1, 2}, Arms: []ArmSummary{{Done: 2}, {Done: 1, Failed: []Failure{{Seed: 2}}}}}
 	if x.Document().Interrupted {

@@ -11,14 +11,14 @@ import (
 	"farflash/result"
 )
 
-// Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep
-// had been run whole. It returns the whole plan and what became of every trial; its points have no scenarios, so it
-// can be summarised and not run.
+// Merge combines all shards of a sweep in a new directory, which is then identical, byte for byte, to that of the sweep
+// run whole. It returns the whole plan and the outcome of every trial; its points have no scenarios, so it can be
+// summarised but not run.
 //
-// Meanwhile it is written beside that folder, under a name that result.Unfinished finds.
+// While it is being written it has a temporary name next to its final one, which result.Unfinished matches.
 //
-// What would not give the whole sweep is refused before anything is written: folders of different sweeps or programs,
-// a shard that is there twice, one that is missing, and one that was interrupted.
+// Shards that do not make up the whole sweep are rejected before anything is written: directories of different sweeps
+// or programs, a duplicate shard, a missing one, and an interrupted one.
 func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	m, order, err := readShards(shards)
 	if err != nil {
@@ -58,7 +58,7 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	return f, p, outcomes, f.assemble(m, outcomes, order)
 }
 
-// assemble makes the merged folder. It comes to its place whole, as run directories do.
+// assemble creates the merged directory atomically, like run directories.
 func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFolder) (err error) {
 	into := f.path
 	if err := os.MkdirAll(filepath.Dir(into), 0o777); err != nil {
@@ -90,19 +90,19 @@ func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFold
 		return err
 	}
 	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// what is there is at most an empty folder
+		// at most an empty directory exists there
 		return fmt.Errorf("%s cannot give way to the merged folder (%w); name one that is not there yet", into, err)
 	}
 	return os.Rename(f.path, into)
 }
 
-// shardFolder is the folder of a shard.
+// shardFolder is the directory of a shard.
 type shardFolder struct {
 	dir string
 	*manifest
 }
 
-// readShards reads the manifests of a sweep's shards and puts these in order. All of them must be there, once.
+// readShards reads the manifests of a sweep's shards and orders them. Each shard must be present exactly once.
 func readShards(dirs []string) (*manifest, []shardFolder, error) {
 	var first *manifest
 	var order []shardFolder
@@ -153,7 +153,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 	return nil, nil, fmt.Errorf("shards %s are missing; name their folders as well", few(missing))
 }
 
-// plan makes a plan of a manifest.
+// plan derives a plan from a manifest.
 func (m *manifest) plan() (*Plan, error) {
 	p := &Plan{Kind: Sweep, Name: m.Name, Axes: m.Axes, Seed: m.Seed, Reps: m.Reps}
 	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > MostTrials/m.Reps {
@@ -171,7 +171,7 @@ func (m *manifest) plan() (*Plan, error) {
 	return p, nil
 }
 
-// read looks for what became of a trial of that point.
+// read looks up the outcome of a trial of a point.
 func (s shardFolder) read(o *Outcome, point int) error {
 	place := filepath.Join(s.dir, trials, o.Name())
 	r, err := readTrial(place, o.Trial)
@@ -193,10 +193,10 @@ func (s shardFolder) read(o *Outcome, point int) error {
 	return nil
 }
 
-// copy takes a trial's run directory over from a shard's folder, file by file as they are.
+// copy copies a trial's run directory from a shard's directory, file by file.
 func (f *Folder) copy(t trial.Trial, from string) error {
 	d, err := result.Create(f.trial(t))
-	if errors.Is(err, result.ErrExists) { // two points with one digest
+	if errors.Is(err, result.ErrExists) { // two points with the same digest
 		return nil
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"farflash/result"
 )
 
-// shardsOf runs a sweep in so many shards, each in a folder of its own.
+// shardsOf runs a sweep in n shards, each in its own directory.
 func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(trial.Trial) bool) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func shardsOf(t *testing.T, n int, plan func() *Plan, fails func(trial.Trial) bo
 	return out
 }
 
-// runIn runs a plan in a folder.
+// runIn runs a plan in a directory.
 func runIn(t *testing.T, dir string, p *Plan, fails func(trial.Trial) bool) (out []Outcome, runs int64) {
 	t.Helper()
 	folder, err := OpenFolder(dir, p, self)
@@ -44,7 +44,7 @@ func runIn(t *testing.T, dir string, p *Plan, fails func(trial.Trial) bool) (out
 	return out, f.runs.Load()
 }
 
-// contents reads all files below a folder.
+// contents reads all files in a directory tree.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -66,8 +66,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestMerge holds that merged shards are the whole sweep, byte for byte, whatever their number and order, failures
-// and points of one digest included.
+// TestMerge verifies that merged shards are identical to the whole sweep, byte for byte, for any number and order of
+// shards, including failures and points with equal digests.
 func TestMerge(t *testing.T) {
 	plan := func() *Plan {
 		return sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,80000ns", "ssd.over_provisioning=7%,9%")
@@ -75,7 +75,7 @@ func TestMerge(t *testing.T) {
 	fails := func(x trial.Trial) bool { return x.Seed == 3 && x.Digest == plan().Points[1].Digest }
 	whole := filepath.Join(t.TempDir(), "whole")
 	out, runs := runIn(t, whole, plan(), fails)
-	if runs != 12 { // 80us and 80000ns are one
+	if runs != 12 { // 80us and 80000ns are equal
 		t.Errorf("%d trials are run", runs)
 	}
 	curves, err := Respond(plan(), out, 0.95)
@@ -89,12 +89,12 @@ func TestMerge(t *testing.T) {
 		into := filepath.Join(t.TempDir(), "new", "all")
 		given := into
 		switch n {
-		case 1: // an empty folder, with a slash behind it
+		case 1: // an empty directory, with a trailing slash
 			if err := os.MkdirAll(into, 0o777); err != nil {
 				t.Fatal(err)
 			}
 			given += string(filepath.Separator)
-		case 2: // another name of an empty folder
+		case 2: // a link to an empty directory
 			given = filepath.Join(t.TempDir(), "link")
 			if err := errors.Join(os.MkdirAll(into, 0o777), os.Symlink(into, given)); err != nil {
 				t.Skip("no symbolic links: ", err)
@@ -116,7 +116,7 @@ func TestMerge(t *testing.T) {
 		if got, err := Respond(p, merged, 0.95); err != nil || !reflect.DeepEqual(got.Document(), curves.Document()) {
 			t.Errorf("%d shards merged have other curves, %v", n, err)
 		}
-		// The merged folder is taken up; only what failed is tried again.
+		// The merged directory can be resumed; only the failed trial runs again.
 		if again, runs := runIn(t, into, plan(), nil); count(again, Done) != 18 || runs != 1 {
 			t.Errorf("taken up: %d done, %d run", count(again, Done), runs)
 		}
@@ -159,7 +159,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := filepath.Join(dir, "all")
-	// Manifests that others have written, who know how a plan's digest is made.
+	// Manifests forged with a correct plan digest.
 	for want, change := range map[string]func(*manifest){
 		`point read_latency=40us has the digest "../../elsewhere", which no scenario has`: func(m *manifest) { m.Points[0].Digest = "../../elsewhere" },
 		"9 points with 0 replicates are no study": func(m *manifest) {
@@ -225,7 +225,7 @@ func TestMergeRefusals(t *testing.T) {
 			t.Fatalf("%s: something was written", c.name)
 		}
 	}
-	// What cannot be copied leaves nothing behind.
+	// A failed copy leaves no files behind.
 	odd := filepath.Join(halves[1], trials)
 	entries, err := os.ReadDir(odd)
 	if err != nil {
@@ -268,7 +268,7 @@ func TestMergeRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is no result, and what is one with another number.
+	// An invalid result, and a result with an altered number.
 	for _, damage := range []string{"{", strings.Replace(string(untouched), `"value": 2`, `"value": 3`, 1)} {
 		if damage == string(untouched) {
 			t.Fatalf("nothing to change in %s", untouched)

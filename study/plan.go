@@ -14,7 +14,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Kind is what a study is for.
+// Kind is the type of a study.
 type Kind string
 
 // The kinds.
@@ -23,15 +23,15 @@ const (
 	Comparison Kind = "compare"
 )
 
-// Plan is all trials of a study: each of its points with each of its seeds.
+// Plan is the list of all trials of a study: each of its points with each of its seeds.
 type Plan struct {
 	Kind   Kind
-	Name   string // of the scenario, or of the first arm's
+	Name   string // of the scenario, or of the first arm
 	Axes   []Axis // of a sweep
 	Points []Point
-	Seed   uint64 // the first; replicate r has Seed+r
+	Seed   uint64 // the first seed; replicate r has Seed+r
 	Reps   int
-	Apart  bool // of a comparison: every arm has seeds of its own
+	Apart  bool // of a comparison: every arm has its own seeds
 	Shard  Shard
 }
 
@@ -41,7 +41,7 @@ const (
 	SeedsApart  = "apart"
 )
 
-// SeedOf is the seed of a point's replicate.
+// SeedOf returns the seed of a point's replicate.
 func (p *Plan) SeedOf(point, rep int) uint64 {
 	if p.Apart {
 		return p.Seed + uint64(rep*len(p.Points)+point)
@@ -51,14 +51,14 @@ func (p *Plan) SeedOf(point, rep int) uint64 {
 
 // Point is one scenario of a study: a point of a sweep's grid, or an arm of a comparison.
 type Point struct {
-	Label    string   // told apart by
+	Label    string   // unique name
 	Values   []string // one for each axis
 	Digest   string
 	Scenario *scenario.Scenario
 }
 
-// Shard is a part of a plan, for one of several machines: every Of-th trial from the Index-th on. The zero Shard is
-// all of it.
+// Shard is the part of a plan for one of several machines: every Of-th trial starting with the Index-th. The zero Shard
+// is the whole plan.
 type Shard struct{ Index, Of int } // Index counts from 1
 
 // ParseShard reads "2/5", the second of five.
@@ -72,7 +72,7 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{i, n}, nil
 }
 
-// String writes the shard as ParseShard reads it, "" for all.
+// String formats the shard as ParseShard reads it, or as "" for the whole plan.
 func (s Shard) String() string {
 	if s.Of == 0 {
 		return ""
@@ -80,15 +80,14 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.Index, s.Of)
 }
 
-// has tells whether the k-th trial belongs to the shard.
+// has reports whether the k-th trial belongs to the shard.
 func (s Shard) has(k int) bool { return s.Of == 0 || k%s.Of == s.Index-1 }
 
-// MostTrials bounds a plan: more is a grid that grew by mistake.
+// MostTrials limits a plan: a larger grid is probably a mistake.
 const MostTrials = 1_000_000
 
-// NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is
-// parsed before anything runs, so that a value that cannot be is found at once; changes apply to all of them, before
-// the axes do.
+// NewSweep plans a sweep of a scenario over the grid of all axes, the last one varying fastest. Every point is parsed
+// before anything runs, so that an invalid value is found at once; changes apply to all points, before the axes.
 func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
 	if len(axes) == 0 {
 		return nil, errors.New("a sweep needs an axis")
@@ -110,7 +109,7 @@ func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64
 	}
 	short := shortPaths(axes)
 	for i := range n {
-		at := make([]int, len(axes)) // of each axis
+		at := make([]int, len(axes)) // index on each axis
 		for k, rest := len(axes)-1, i; k >= 0; k-- {
 			at[k] = rest % len(axes[k].Values)
 			rest /= len(axes[k].Values)
@@ -125,7 +124,7 @@ func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64
 		}
 		x.Label = strings.Join(names, ", ")
 		if err := x.open(src, all); err != nil {
-			return nil, fmt.Errorf("%w\n(with %s)", err, x.Label) // the place may be far from the axis that is at fault
+			return nil, fmt.Errorf("%w\n(with %s)", err, x.Label) // the error's position may not show the axis at fault
 		}
 		p.Points = append(p.Points, x)
 	}
@@ -133,7 +132,7 @@ func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64
 	return p, nil
 }
 
-// shortPaths are the ends of the axes' paths if these tell them apart, or else the whole paths.
+// shortPaths returns the last components of the axes' paths if these are unique, or else the whole paths.
 func shortPaths(axes []Axis) []string {
 	var out []string
 	for _, a := range axes {
@@ -160,9 +159,9 @@ func (x *Point) open(src shape.Source, changes []shape.Change) error {
 	return err
 }
 
-// Arm is a design that is compared with others.
+// Arm is a design in a comparison.
 type Arm struct {
-	Label   string // "" takes the scenario's name
+	Label   string // "": the scenario's name
 	Source  shape.Source
 	Changes []shape.Change
 }
@@ -196,10 +195,10 @@ func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 	return p, nil
 }
 
-// slot is a trial's place in a plan.
+// slot is the position of a trial in a plan.
 type slot struct{ point, rep int }
 
-// slots lists the trials of the shard in order: point by point, replicate by replicate.
+// slots lists the trials of the shard in order: by point, then by replicate.
 func (p *Plan) slots() []slot {
 	var out []slot
 	for k := range len(p.Points) * p.Reps {
@@ -210,7 +209,7 @@ func (p *Plan) slots() []slot {
 	return out
 }
 
-// Label is what the point of the k-th of Trials is called.
+// Label returns the label of the point of the k-th of Trials.
 func (p *Plan) Label(k int) string { return p.Points[p.slots()[k].point].Label }
 
 // Trials lists the trials of the plan's shard, in the order of Outcomes.
@@ -223,7 +222,7 @@ func (p *Plan) Trials() []trial.Trial {
 	return out
 }
 
-// Digest names what the plan computes, its shard apart.
+// Digest identifies the computation of the plan, apart from its shard.
 func (p *Plan) Digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %d\n", p.Kind, p.Seed, p.Reps)

@@ -18,16 +18,16 @@ import (
 	"farflash/scenario/shape"
 )
 
-// madeUp stands for simulations of a drive: metrics spread by factors, more from seed to seed than between designs of
-// one seed; percentiles come in the steps of a histogram; some metrics are one number, some are constant, some are
-// small counts. The second arm has one metric that differs by a factor.
+// madeUp simulates a drive's statistics: metrics vary by factors, more between seeds than between designs on one seed;
+// percentiles have the steps of a histogram; some metrics are aliases, some are constant, some are small counts. In the
+// second arm one metric differs by a factor.
 type madeUp struct {
 	study  uint64
 	metric string
 	factor float64
 }
 
-// spread has the deviations of a metric's logarithm: of the seed, common to all arms, and of the run.
+// spread is the deviation of a metric's logarithm: by seed, common to all arms, and by run.
 var spread = map[string][2]float64{
 	"ssd.waf": {0.05, 0.02}, "read.latency.mean": {0.1, 0.02}, "write.latency.mean": {0.2, 0.03},
 	"read.latency.p99": {0.2, 0.03}, "write.latency.p99": {0.3, 0.03}, "all.bandwidth": {0.03, 0.01},
@@ -38,7 +38,7 @@ func (m *madeUp) execute(_ context.Context, t trial.Trial, version string,
 	r := result.New(trial.Vocabulary(), t.Digest, t.Seed, version)
 	arm := uint64(t.Digest[1] - '0')
 	seed, own := rand.New(rand.NewPCG(m.study, t.Seed)), rand.New(rand.NewPCG(m.study+arm<<32+1<<62, t.Seed))
-	load, wild := seed.NormFloat64(), own.NormFloat64() // what moves all metrics together
+	load, wild := seed.NormFloat64(), own.NormFloat64() // common component of all metrics
 	for _, name := range families[len(families)-1].metrics[:6] {
 		s := spread[name]
 		v := 100 * math.Exp(s[0]*(load+seed.NormFloat64())/math.Sqrt2+s[1]*(wild+own.NormFloat64())/math.Sqrt2)
@@ -61,7 +61,7 @@ func (m *madeUp) execute(_ context.Context, t trial.Trial, version string,
 	return r, nil
 }
 
-// plan has two arms.
+// madeUpPlan returns a plan with two arms.
 func madeUpPlan(reps int, apart bool) *Plan {
 	return &Plan{Kind: Comparison, Name: "made up", Seed: 1, Reps: reps, Apart: apart,
 		Points: []Point{{Label: "a", Digest: "d0"}, {Label: "b", Digest: "d1"}}}
@@ -70,7 +70,7 @@ func madeUpPlan(reps int, apart bool) *Plan {
 // tally counts calls of metrics with known effects.
 type tally struct {
 	calls, wrongSign int
-	agreed, against  int // with benchstat, where it finds a difference as well
+	agreed, against  int // with benchstat, where it also finds a difference
 }
 
 // add scores the verdict on a metric with a known log effect.
@@ -91,7 +91,7 @@ func (c *tally) add(e *Effect, truth float64, x, y []float64) {
 	}
 }
 
-// metricOf returns a metric of each arm of two.
+// metricOf returns a metric of each of two arms.
 func metricOf(p *Plan, outcomes []Outcome, name string) (x, y []float64) {
 	for k, s := range p.slots() {
 		if outcomes[k].Result == nil {
@@ -107,8 +107,8 @@ func metricOf(p *Plan, outcomes []Outcome, name string) (x, y []float64) {
 	return x, y
 }
 
-// benchstat is the sign of the difference of medians if the Mann-Whitney test finds one at 5 %, as benchstat of
-// golang.org/x/perf has it; the distribution is counted, ties included.
+// benchstat is the sign of the difference of medians if the Mann-Whitney test finds one at 5 %, as in
+// golang.org/x/perf's benchstat; the distribution is computed exactly, ties included.
 func benchstat(x, y []float64) int {
 	all := slices.Concat(x, y)
 	ranks := make([]int, len(all)) // doubled
@@ -129,7 +129,7 @@ func benchstat(x, y []float64) int {
 	for i := range x {
 		sum += ranks[i]
 	}
-	ways := make([][]float64, len(x)+1) // by how many of the ranks are x's, and their sum
+	ways := make([][]float64, len(x)+1) // by the number of x's ranks, and their sum
 	for k := range ways {
 		ways[k] = make([]float64, total+1)
 	}
@@ -168,8 +168,8 @@ func median(xs []float64) float64 {
 	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
-// TestBenchstat has p values that are printed elsewhere: five against five that lie apart have 0.008, three against
-// three 0.1.
+// TestBenchstat compares with published p values: five against five separate values have 0.008, three against three
+// 0.1.
 func TestBenchstat(t *testing.T) {
 	for _, c := range []struct {
 		x, y []float64
@@ -186,9 +186,8 @@ func TestBenchstat(t *testing.T) {
 	}
 }
 
-// TestPlanted has fifty effects of 10 % to 200 %, up and down, of the metrics of drives: at least 95 % are called
-// within ten replicates, those that were planned and those that are looked at, with the right sign and with
-// benchstat's.
+// TestPlanted uses fifty effects of 10 % to 200 %, up and down, on the metrics of drives, and verifies that at least 95
+// % are called within ten replicates, with and without looks, with the right sign and with that of benchstat.
 func TestPlanted(t *testing.T) {
 	const effects = 50
 	for _, looks := range [][]int{{10}, stats.Looks(10)} {
@@ -229,8 +228,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestSeedsApart compares a design with itself on seeds of its own 200 times, by numbers of replicates and with
-// looks: a difference is found in fewer than 5 %.
+// TestSeedsApart compares a design with itself on separate seeds 200 times, by number of replicates and with looks, and
+// verifies that a difference is found in fewer than 5 %.
 func TestSeedsApart(t *testing.T) {
 	const pairs = 200
 	for _, looks := range [][]int{{2}, {3}, {5}, {10}, stats.Looks(20)} {
@@ -261,10 +260,10 @@ func TestSeedsApart(t *testing.T) {
 	}
 }
 
-// simulated are designs that differ, by real simulations of a drive and of a network.
+// simulated are designs that differ, for real simulations of a drive and of a network.
 var simulated = []struct {
 	name, text string
-	changes    []string // each makes one design of the text
+	changes    []string // each yields one design of the text
 }{
 	{"drive", `
 workload:
@@ -289,9 +288,9 @@ flows:
 	}},
 }
 
-// TestPlantedSimulated has real simulations: of each effect of 10 % or more in a primary metric, as forty other
-// replicates of both designs know it, whether it is called with the right sign after at most ten; and designs beside
-// themselves on other seeds. Without FARFLASH_LONG there are few.
+// TestPlantedSimulated uses real simulations: it verifies for each effect of 10 % or more in a primary metric, measured
+// with forty other replicates of both designs, whether it is called with the right sign after at most ten; it also
+// compares designs with themselves on other seeds. Without FARFLASH_LONG there are few.
 func TestPlantedSimulated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of runs")

@@ -14,9 +14,9 @@ import (
 	"farflash/result"
 )
 
-// What studies found, read back from their folders, for those who draw it elsewhere.
+// Results of studies, read back from their directories, for charts and other uses.
 
-// readFound reads a document of a folder.
+// readFound reads a document from a directory.
 func readFound(path, name, schema string, into any, is func() string) error {
 	file := filepath.Join(path, name)
 	text, err := os.ReadFile(file)
@@ -32,7 +32,7 @@ func readFound(path, name, schema string, into any, is func() string) error {
 	return nil
 }
 
-// ReadCurves reads what a sweep found from its folder. The error is fs.ErrNotExist if it has found nothing yet.
+// ReadCurves reads the results of a sweep from its directory. The error is fs.ErrNotExist if there are none yet.
 func ReadCurves(path string) (*Curves, error) {
 	var d CurvesDocument
 	if err := readFound(path, CurvesFile, "farflash/curves/1", &d, func() string { return d.Schema }); err != nil {
@@ -45,7 +45,7 @@ func ReadCurves(path string) (*Curves, error) {
 	return c, nil
 }
 
-// Curves are the curves that a document describes. Points must be those of the grid, in its order.
+// Curves converts a document to curves. Points must be those of the grid, in order.
 func (d *CurvesDocument) Curves() (*Curves, error) {
 	c := &Curves{Name: d.Name, Axes: d.Axes, Level: d.Level, Seed: d.Seed, Reps: d.Reps}
 	if len(d.Axes) == 0 || len(d.Points) == 0 {
@@ -84,8 +84,7 @@ func (d *CurvesDocument) Curves() (*Curves, error) {
 	return c, nil
 }
 
-// EstimatesOf are the estimates of a document, in the order of their names, with the help that the program has for
-// them.
+// EstimatesOf returns the estimates of a document, sorted by name, with the program's help texts.
 func EstimatesOf(metrics map[string]IntervalDocument, level float64) []Estimate {
 	words := trial.Vocabulary().Metrics
 	var out []Estimate
@@ -104,7 +103,7 @@ func EstimatesOf(metrics map[string]IntervalDocument, level float64) []Estimate 
 	return out
 }
 
-// ReadEffects reads what a comparison found from its folder. The error is fs.ErrNotExist if it has found nothing yet.
+// ReadEffects reads the results of a comparison from its directory. The error is fs.ErrNotExist if there are none yet.
 func ReadEffects(path string) (*Effects, error) {
 	var d EffectsDocument
 	if err := readFound(path, EffectsFile, effectsSchema, &d, func() string { return d.Schema }); err != nil {
@@ -140,14 +139,14 @@ func ReadEffects(path string) (*Effects, error) {
 	return x, nil
 }
 
-// Design is a point of a study, and what those of its trials that are done found.
+// Design is a point of a study, with the results of its completed trials.
 type Design struct {
 	Label   string
 	Results []*result.Result
 }
 
-// ReadDesigns reads what the trials of a study found from its folder, of points and seeds in order. The error is
-// fs.ErrNotExist if what is there is no study.
+// ReadDesigns reads the results of a study's trials from its directory, in order of points and seeds. The error is
+// fs.ErrNotExist if the directory is not a study.
 func ReadDesigns(path string) ([]Design, error) {
 	if s, err := os.Stat(path); err == nil && !s.IsDir() {
 		return nil, fmt.Errorf("%s is a file: %w", path, fs.ErrNotExist)
@@ -167,7 +166,7 @@ func ReadDesigns(path string) ([]Design, error) {
 			}
 			switch {
 			case r != nil:
-				// Also of a study that came to a sudden end, or that runs: its manifest lags behind.
+				// Includes trials of a study that crashed or is running, whose manifest is stale.
 				d.Results = append(d.Results, r)
 			case t.State == Done:
 				return nil, fmt.Errorf(
@@ -179,7 +178,7 @@ func ReadDesigns(path string) ([]Design, error) {
 	return out, nil
 }
 
-// Is tells whether a path is the folder of a study or of a search, of which something may have been found or not.
+// Is reports whether a path is the directory of a study or of a search, with or without results.
 func Is(path string) bool {
 	return slices.ContainsFunc([]string{SweepFile, CompareFile, SearchFile}, func(name string) bool {
 		_, err := os.Stat(filepath.Join(path, name))
@@ -187,5 +186,5 @@ func Is(path string) bool {
 	})
 }
 
-// Found tells whether an error of reading is that there is nothing.
+// Found reports whether an error of reading is not that the file is missing.
 func Found(err error) bool { return !errors.Is(err, fs.ErrNotExist) }

@@ -14,8 +14,8 @@ import (
 	"farflash/result"
 )
 
-// TestCurvesReadBack: what a sweep found is read back from its folder as it was, failures, gaps and shards included,
-// and what does not fit its own axes is refused.
+// TestCurvesReadBack verifies that the results of a sweep are read back unchanged from its directory, including
+// failures, gaps and shards, and that inconsistent documents are rejected.
 func TestCurvesReadBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	for _, shard := range []Shard{{}, {2, 3}} {
@@ -84,7 +84,7 @@ func TestCurvesReadBack(t *testing.T) {
 		}
 	}
 	d := c.Document()
-	for range 3 { // each of 10,000 values
+	for range 3 { // each with 10,000 values
 		a := Axis{Path: strings.Repeat("x", len(d.Axes)), Values: make([]string, mostValues)}
 		d.Axes = append(d.Axes, a)
 	}
@@ -93,7 +93,7 @@ func TestCurvesReadBack(t *testing.T) {
 	}
 }
 
-// TestEffectsReadBack: what a comparison found is read back from its folder as it was.
+// TestEffectsReadBack verifies that the results of a comparison are read back unchanged from its directory.
 func TestEffectsReadBack(t *testing.T) {
 	p, out := armsOf(8,
 		func(r *result.Result, rep int) {
@@ -139,7 +139,7 @@ func TestEffectsReadBack(t *testing.T) {
 			}
 		}
 	}
-	// What is no number has none in the document.
+	// A value that is not finite is null in the document.
 	for _, mean := range []float64{1e300, 710, 0, -1e300} {
 		e := Effect{Name: "read.iops"}
 		e.Ratio, e.Effect.Mean = true, mean
@@ -161,7 +161,7 @@ func TestEffectsReadBack(t *testing.T) {
 	}
 }
 
-// TestDesigns: of what is no study there are none, and who asks is told that rather than a fault.
+// TestDesigns verifies that a path that is not a study is reported as such, not as a fault.
 func TestDesigns(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -178,8 +178,8 @@ func TestDesigns(t *testing.T) {
 	}
 }
 
-// TestCompareTurnedAround: with the arms in the other order every difference has the other sign and the same p
-// values, what was better is worse, and what only one has the other has not.
+// TestCompareTurnedAround verifies that with the arms exchanged every difference has the opposite sign and the same p
+// values, that better and worse are exchanged, and so are the metrics that only one arm has.
 func TestCompareTurnedAround(t *testing.T) {
 	a := func(r *result.Result, rep int) {
 		r.Set("read.latency.mean", 100+5*wave(rep))
@@ -228,8 +228,8 @@ func TestCompareTurnedAround(t *testing.T) {
 	}
 }
 
-// TestKneeOfTheSameCurve: a knee is where it is whatever the units of both axes are, whether the curve rises or
-// falls, and to whichever side it bends.
+// TestKneeOfTheSameCurve verifies that a knee does not depend on the units of either axis, on the curve's direction, or
+// on the side to which it bends.
 func TestKneeOfTheSameCurve(t *testing.T) {
 	var x []float64
 	for i := range 25 {
@@ -250,13 +250,13 @@ func TestKneeOfTheSameCurve(t *testing.T) {
 			t.Errorf("%s: %v, not %v", name, k, first)
 		}
 	}
-	// Seen from its other end.
+	// Mirrored.
 	last := x[len(x)-1]
 	k := curve(false, 0, x, func(v float64) float64 { return bend(last - v) }).Knees([]string{"m"})
 	if len(k) != 1 || k[0].Point != len(x)-1-first[0].Point || math.Abs(k[0].Bend-first[0].Bend) > 1e-9 {
 		t.Errorf("from the other end: %v, not %v", k, first)
 	}
-	// A step just before an end, and one just behind the other, are as far from the line as any point is.
+	// A step right before one end, and one right after the other, are as far from the line as possible.
 	for _, at := range []int{1, 5} {
 		points := []float64{0, 1, 2, 3, 4, 5, 6}
 		k := curve(false, 0, points, func(v float64) float64 {

@@ -13,38 +13,38 @@ import (
 	"farflash/scenario"
 )
 
-// Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.
+// Runner computes trials on this machine. Set its fields before Run and do not change them afterwards.
 type Runner struct {
-	// at once, at most one a processor, which 0 stands for as well: more would take memory and save no time
+	// parallel trials, at most one per processor, which is also the meaning of 0: more would use memory and save no
+	// time
 	Workers int
 	Version string  // of the program, for result.json
 	Cache   *Cache  // nil: none
-	Folder  *Folder // where results are kept; nil: nowhere
-	// Progress is told how far the study is; nil is nobody. Calls do not overlap.
+	Folder  *Folder // where results are stored; nil: none
+	// Progress, if not nil, receives the progress of the study. Calls do not overlap.
 	Progress func(Progress)
-	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache, and what
-	// follows from it; nil is nobody. Calls do not overlap.
+	// Warn, if not nil, receives errors that do not affect the results, such as a damaged cache entry, with their
+	// consequence. Calls do not overlap.
 	Warn func(error)
-	// Predict foresees drives for rate controllers that ask for model: auto; nil: such trials fail.
+	// Predict returns the predictor of a drive for rate controllers with model: auto; nil: such trials fail.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 	// Execute computes a trial; nil is trial.Simulate.
 	Execute func(ctx context.Context, t trial.Trial, version string,
 		progress func(experiment.Progress)) (*result.Result, error)
 }
 
-// Progress is how far a study is.
+// Progress is the progress of a study.
 type Progress struct {
-	Done    int // trials that ended now
+	Done    int // trials that completed in this run
 	Of      int // trials that had to be run
 	Running int
-	Begun   float64 // the shares of those that run that are done, together
+	Begun   float64 // sum of the completed shares of running trials
 	Failed  int
 	Reused  int // found in the folder or the cache
 }
 
-// Run computes the trials and returns what became of each, in their order. Trials that fail do not stop the others.
-// When the context ends, those that run are stopped and stay pending, as those that have not begun do. A trial that
-// is there twice is run once.
+// Run computes the trials and returns their outcomes, in order. Failed trials do not stop the others. When the context
+// ends, running trials are stopped and stay pending, like those that have not started. A duplicate trial runs once.
 func (r *Runner) Run(ctx context.Context, trials []trial.Trial) []Outcome {
 	w := &work{Runner: r, out: make([]Outcome, len(trials))}
 	first := map[string]int{}
@@ -64,7 +64,7 @@ func (r *Runner) Run(ctx context.Context, trials []trial.Trial) []Outcome {
 	}
 	w.progress.Of = len(missing)
 	trial.Parallel(ctx, len(missing), r.Workers, func(k int) error {
-		w.compute(ctx, missing[k]) // which keeps its error where it belongs
+		w.compute(ctx, missing[k]) // it stores the error in the outcome
 		return nil
 	})
 	for i, t := range trials {
@@ -83,7 +83,7 @@ type work struct {
 	progress Progress
 }
 
-// warn passes on what went wrong and what follows from it.
+// warn passes on an error and its consequence.
 func (w *work) warn(err error, so string) {
 	if err == nil || w.Warn == nil {
 		return
@@ -93,7 +93,7 @@ func (w *work) warn(err error, so string) {
 	w.Warn(fmt.Errorf("%w; %s", err, so))
 }
 
-// report changes the progress and passes it on.
+// report updates the progress and passes it on.
 func (w *work) report(change func(*Progress)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,10 +131,10 @@ func (w *work) find(i int) bool {
 	return true
 }
 
-// notKept is why a trial has failed that was computed: a study goes on from what is in its folder.
+// notKept is the error of a trial that was computed but could not be stored: a study resumes from its directory.
 func notKept(err error) error { return fmt.Errorf("cannot keep the result: %w", err) }
 
-// compute runs a trial and keeps its result.
+// compute runs a trial and stores its result.
 func (w *work) compute(ctx context.Context, i int) {
 	t := w.out[i].Trial
 	w.report(func(p *Progress) { p.Running++ })

@@ -15,12 +15,12 @@ import (
 	"farflash/result"
 )
 
-// SumsFile has the SHA-256 of each file of a trial's directory, as sha256sum writes and checks them. A study goes on
-// from trials that are there, perhaps years later and on another machine: a digit that a disk or a hand has changed
-// would be in its figures without anybody noticing.
+// SumsFile has the SHA-256 of each file in a trial's directory, in the format of sha256sum. A study resumes from
+// existing trials, perhaps years later and on another machine; without checksums, a digit altered by a disk or by hand
+// would enter its figures unnoticed.
 const SumsFile = "SHA256SUMS"
 
-// seal writes the checksums of what is in a run directory.
+// seal writes the checksums of a run directory's files.
 func seal(d *result.Directory) error {
 	entries, err := os.ReadDir(d.Path(""))
 	if err != nil {
@@ -38,7 +38,7 @@ func seal(d *result.Directory) error {
 	return d.Write(SumsFile, []byte(b.String()))
 }
 
-// damagedError says that a trial's directory is not as it was written.
+// damagedError reports that a trial's directory has changed since it was written.
 type damagedError struct {
 	place string
 	err   error
@@ -47,11 +47,10 @@ type damagedError struct {
 func (d *damagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", d.place, d.err) }
 func (d *damagedError) Unwrap() error { return d.err }
 
-// readTrial reads a trial's result from its directory, nil if there is none. One that is not as it was written, or of
-// another trial, is a damagedError.
+// readTrial reads a trial's result from its directory, or returns nil if there is none. If the directory has changed
+// since it was written, or belongs to another trial, the error is a damagedError.
 func readTrial(place string, t trial.Trial) (*result.Result, error) {
-	// Directories come to their places whole. Looked at in this order, one that comes meanwhile is not there yet, or
-	// it is all there.
+	// Directories appear atomically. Checked in this order, one that appears concurrently is either absent or complete.
 	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -72,7 +71,7 @@ func readTrial(place string, t trial.Trial) (*result.Result, error) {
 	return r, nil
 }
 
-// sealed holds the files of a directory against their checksums.
+// sealed verifies the checksums of a directory's files.
 func sealed(place string) error {
 	sums, err := os.ReadFile(filepath.Join(place, SumsFile))
 	if errors.Is(err, fs.ErrNotExist) {

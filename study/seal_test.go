@@ -13,8 +13,8 @@ import (
 	"farflash/result"
 )
 
-// TestAlteredTrial holds that a number that was altered is not taken up again, in whatever file of a trial it stands,
-// nor is a trial without its checksums.
+// TestAlteredTrial verifies that a trial is not reused if a number in any of its files was altered, or if its checksums
+// are missing.
 func TestAlteredTrial(t *testing.T) {
 	plan := func() *Plan { return sweepOf(t, 1, "ssd.timing.read_latency=40us,80us") }
 	dir := filepath.Join(t.TempDir(), "sweep")
@@ -55,7 +55,7 @@ func replaceIn(file, old, now string) error {
 	return os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o666)
 }
 
-// TestSharedCache holds that studies that run at the same time may share a cache, and even a folder.
+// TestSharedCache verifies that concurrent studies can share a cache, and even a directory.
 func TestSharedCache(t *testing.T) {
 	place := t.TempDir()
 	dir := filepath.Join(place, "one")
@@ -96,8 +96,8 @@ func TestSharedCache(t *testing.T) {
 	}
 }
 
-// TestTrialThatComes: a trial that another process writes while it is looked for is not there yet, or whole, and is
-// never taken for a damaged one, which would be removed.
+// TestTrialThatComes verifies that a trial that another process writes concurrently is either absent or complete, and
+// is never taken for a damaged one, which would be removed.
 func TestTrialThatComes(t *testing.T) {
 	plan := sweepOf(t, 40, "ssd.timing.read_latency=40us,80us")
 	folder, err := OpenFolder(filepath.Join(t.TempDir(), "sweep"), plan, self)
@@ -134,7 +134,7 @@ func TestTrialThatComes(t *testing.T) {
 	}
 }
 
-// FuzzEntry reads cache entries and trials of any bytes: what is taken is a result of the trial.
+// FuzzEntry reads cache entries and trials from arbitrary bytes: an accepted entry is a result of the trial.
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte(entryHead + "\n{}"))
 	f.Add([]byte("{}"))
@@ -152,7 +152,7 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// FuzzManifest reads manifests of studies and searches of any bytes: merging what they say is refused or gives a plan.
+// FuzzManifest reads manifests of studies and searches from arbitrary bytes: merging them is rejected or yields a plan.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"schema": "farflash/sweep/1", "shard": "1/1", "reps": 1, "points": [{"label": "a", "digest": "00"}]}`))
 	f.Add([]byte(`{"schema": "farflash/sweep/1", "shard": "1/99999999999", "reps": -1}`))

@@ -14,10 +14,10 @@ import (
 // SearchFile is the manifest of a search in its folder.
 const SearchFile = "search.json"
 
-// Search says what a study is whose trials follow from each other's results, so that no plan lists them.
+// Search describes a study whose trials depend on each other's results, so that no plan lists them.
 type Search struct {
 	Name   string
-	Digest string // of all that decides which trials there are and what is made of them
+	Digest string // of everything that determines the trials and their evaluation
 	Seed   uint64
 	Reps   int
 }
@@ -35,7 +35,7 @@ type searchManifest struct {
 
 const searchSchema = "farflash/search/1"
 
-// OpenSearch makes the folder of a search, or takes up the one that is there, by the rules of OpenFolder.
+// OpenSearch creates the directory of a search, or resumes an existing one, by the rules of OpenFolder.
 func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 	mine := searchManifest{searchSchema, s.Name, s.Digest, program.Version, program.Name, s.Seed, s.Reps}
 	f := &Folder{path: path, program: program}
@@ -45,7 +45,7 @@ func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 		if failed == nil {
 			return f, f.WriteJSON(SearchFile, mine)
 		}
-		// Somebody else may have begun the same search meanwhile.
+		// Another process may have started the same search concurrently.
 		if there, err = readSearch(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, failed
 		}
@@ -70,7 +70,7 @@ func readSearch(path string) (*searchManifest, error) {
 	return m, result.DecodeFile(file, text, m)
 }
 
-// differs says how another search's manifest differs, "" if it does not.
+// differs describes how another search's manifest differs, or returns "".
 func (m *searchManifest) differs(there *searchManifest) string {
 	switch {
 	case m.Schema != there.Schema:
@@ -87,5 +87,5 @@ func (m *searchManifest) differs(there *searchManifest) string {
 	return ""
 }
 
-// Place is the run directory of a trial below a study's folder.
+// Place returns the run directory of a trial, relative to a study's directory.
 func Place(t trial.Trial) string { return filepath.Join(trials, t.Name()) }

@@ -1,23 +1,23 @@
-// Package study runs many trials and says what they show together: which of two designs is better and by how much,
-// and how a figure responds to a parameter.
+// Package study runs many trials and draws conclusions from them: which of two designs is better and by how much, and
+// how a figure responds to a parameter.
 //
-// A [trial.Trial] is a scenario and a seed, and nothing else decides what it gives; so its result is named by its
-// digest and seed, kept in a [Cache] and never computed twice. A [Plan] lists the trials of a study: the points of a
-// sweep over [Axis] values, or the arms of a comparison. A [Runner] computes them on several processors, keeps what
-// succeeds and lists what fails. A [Folder] is where a study is on disk: it can be stopped at any time and taken up
-// again, cut into shards that other machines compute, and merged. [Compare] turns results into the [Effects] of
-// designs, [Respond] into the [Curves] of a sweep.
+// A [trial.Trial] is a scenario and a seed, which together determine its result; so the result is named by its digest
+// and seed, stored in a [Cache] and never computed twice. A [Plan] lists the trials of a study: the points of a sweep
+// over [Axis] values, or the arms of a comparison. A [Runner] computes them on several processors, stores results and
+// lists failures. A [Folder] is a study on disk: it can be stopped and resumed at any time, split into shards that
+// other machines compute, and merged. [Compare] turns results into the [Effects] of designs, [Respond] into the
+// [Curves] of a sweep.
 //
-// Every arm and point runs on the same seeds. Random streams are named by component, so designs meet the same
-// arrivals at the same addresses and what remains between them is their own (common random numbers: Law, "Simulation
-// Modeling and Analysis", 5th ed., section 11.2). Effects are ratios, and verdicts are about a family of metrics that
-// the kind of experiment decides, by t tests with Holm's correction; [Runner.UntilDecided] adds replicates at looks
-// that were planned. Package stats has the formulas.
+// Every arm and point runs on the same seeds. Random streams are named by component, so designs see the same arrivals
+// at the same addresses, and the remaining differences are their own (common random numbers: Law, "Simulation Modeling
+// and Analysis", 5th ed., section 11.2). Effects are ratios, and verdicts are about a family of metrics determined by
+// the kind of experiment, by t tests with Holm's correction; [Runner.UntilDecided] adds replicates at planned looks.
+// Package stats has the formulas.
 //
-// Whatever comes out is in the order of the plan, whichever trial ended first.
+// All output is in the order of the plan, regardless of the order of completion.
 //
-// What it leaves out: choosing the next point from the results so far, drawing (package report), and starting other
-// machines: a shard is started by whatever starts jobs there.
+// It leaves out choosing the next point from the results so far, drawing (package report), and starting other machines,
+// which is the task of a job scheduler.
 package study
 
 import (
@@ -25,7 +25,7 @@ import (
 	"farflash/result"
 )
 
-// State is how far a trial has come.
+// State is the state of a trial.
 type State string
 
 // The states.
@@ -35,16 +35,16 @@ const (
 	Failed  State = "failed"
 )
 
-// Outcome is what became of a trial.
+// Outcome is a trial with its result or error.
 type Outcome struct {
 	trial.Trial
 	State  State
-	Result *result.Result // the metrics and remarks; series, histograms and matrices are on disk alone. nil unless Done
+	Result *result.Result // the metrics and remarks; series, histograms and matrices are on disk only. nil unless Done
 	Err    error          // why it failed
 	Reused bool           // it was found in the folder or the cache
 }
 
-// slim leaves out what only a single run's report shows, so that a study of many trials fits into memory.
+// slim drops the data that only a single run's report shows, so that a study of many trials fits in memory.
 func slim(r *result.Result) *result.Result {
 	s := *r
 	s.Series, s.Histograms, s.Matrices = nil, nil, nil

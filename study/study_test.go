@@ -27,7 +27,7 @@ workload:
 ssd: mqsim-default
 `
 
-// self is the program that the tests are.
+// self identifies the test program.
 var self = Program{"v", "self"}
 
 func source() shape.Source { return shape.Source{File: "small.yaml", Text: []byte(small)} }
@@ -54,7 +54,7 @@ func sweepOf(t testing.TB, reps int, axes ...string) *Plan {
 	return p
 }
 
-// fake stands for a simulation: the mean latency is the read latency of the point and a little chance of the seed.
+// fake replaces a simulation: the mean latency is the read latency of the point plus a small random part by seed.
 type fake struct {
 	runs  atomic.Int64
 	fails func(trial.Trial) bool
@@ -113,7 +113,7 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestShortPaths holds that points are told apart where two axes end alike.
+// TestShortPaths verifies that points have unique labels if two axes end alike.
 func TestShortPaths(t *testing.T) {
 	for _, c := range []struct{ paths, want []string }{
 		{[]string{"ssd.over_provisioning", "workload[0].closed"}, []string{"over_provisioning", "closed"}},
@@ -167,7 +167,7 @@ func TestPlanErrors(t *testing.T) {
 	if err != nil || p.Points[0].Label != "small" || p.Points[1].Label != "small (2)" || p.Points[2].Label != "c" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	// Labels tell arms apart, whatever they are called.
+	// Labels of arms are unique, whatever their names.
 	called := []Arm{{Label: "a", Source: source()}, {Label: "a (2)", Source: source()},
 		{Label: "a", Source: source()}, {Label: "a", Source: source()}}
 	if p, err = NewComparison(called, 1, 2); err != nil || p.Points[1].Label != "a (2)" ||
@@ -184,8 +184,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestRunOrder holds that outcomes do not depend on how many workers there are, that the same trial is run once, and
-// that failures leave the others alone.
+// TestRunOrder verifies that outcomes do not depend on the number of workers, that a duplicate trial runs once, and
+// that failures do not affect the others.
 func TestRunOrder(t *testing.T) {
 	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,120us")
 	twice := append(p.Trials(), p.Trials()...)
@@ -242,7 +242,7 @@ func TestAtMostOneAProcessor(t *testing.T) {
 	}
 }
 
-// TestProgressWithin holds that a study knows how far the trials are that run, and no longer when they have ended.
+// TestProgressWithin verifies that a study tracks the progress of its running trials, and drops it when they complete.
 func TestProgressWithin(t *testing.T) {
 	p := sweepOf(t, 2, "ssd.timing.read_latency=40us")
 	var seen []float64
@@ -260,7 +260,7 @@ func TestProgressWithin(t *testing.T) {
 	}
 }
 
-// TestPanic holds that a model that panics is one failed trial.
+// TestPanic verifies that a panic in a model is one failed trial.
 func TestPanic(t *testing.T) {
 	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1},
 		experiment.Options{Version: "v"})
@@ -270,7 +270,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestCancel ends the context in the middle; the rest stays pending and is run the next time.
+// TestCancel cancels the context midway; the rest stays pending and runs the next time.
 func TestCancel(t *testing.T) {
 	p := sweepOf(t, 4, "ssd.timing.read_latency=40us,80us")
 	dir := filepath.Join(t.TempDir(), "sweep")
@@ -309,7 +309,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelSimulation stops a real simulation that would take for ever.
+// TestCancelSimulation stops a real simulation that would run forever.
 func TestCancelSimulation(t *testing.T) {
 	text := "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000000000}, closed: 8}]\nssd: mqsim-default\n"
 	p, err := NewSweep(shape.Source{File: "long.yaml", Text: []byte(text)}, nil,
@@ -392,7 +392,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("damage %d is not repaired: %d runs, %v", i, n, w)
 		}
 	}
-	// What is no letter, digit or harmless sign has no place in the name of a folder.
+	// Characters other than letters, digits and a few safe signs are replaced in directory names.
 	for name, want := range map[string]string{"v1.2-rc+a_B9": "v1.2-rc+a_B9", "a/../b c:\u00e9": "a_.._b_c__",
 		"-": "-"} {
 		if c, err := OpenCache(dir, name); err != nil || c.Path("x/y") != filepath.Join(dir, want, "x", "y") {
@@ -497,7 +497,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// armsOf makes a plan and outcomes of arms whose metrics are given by functions of the replicate.
+// armsOf returns a plan and outcomes of arms whose metrics are functions of the replicate.
 func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome) {
 	p := &Plan{Kind: Comparison, Name: "test", Seed: 1, Reps: reps}
 	for i := range arms {
@@ -513,7 +513,7 @@ func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome
 	return p, out
 }
 
-// wave is chance that a pencil can follow: it is 0 on average over ten replicates.
+// wave is a simple substitute for chance: its mean over ten replicates is 0.
 func wave(rep int) float64 { return []float64{1, -2, 3, -1, 2, -3, 1, 0, -2, 1}[rep%10] }
 
 func TestCompare(t *testing.T) {
@@ -565,7 +565,7 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s is not settled: %+v", e.Name, e)
 			}
 		case "ssd.gc.count":
-			if e.P != math.Ldexp(1, -9) || e.Primary || math.Abs(e.B-e.A-100) > 0.1 { // as all differ by 100
+			if e.P != math.Ldexp(1, -9) || e.Primary || math.Abs(e.B-e.A-100) > 0.1 { // all differ by 100
 				t.Errorf("%s: %+v", e.Name, e)
 			}
 		case "read.latency.mean":
@@ -577,7 +577,7 @@ func TestCompare(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not compared: %v", want)
 	}
-	// Fewer questions take less correction.
+	// A smaller family needs less correction.
 	test := DefaultTest()
 	test.Metrics = []string{"read.*"}
 	if x, err = Compare(p, out, test); err != nil || x.Pairs[0].Family != 2 {
@@ -587,7 +587,7 @@ func TestCompare(t *testing.T) {
 	if _, err = Compare(p, out, test); !errors.Is(err, ErrNoMetric) {
 		t.Errorf("%v", err)
 	}
-	// A seed that one arm lacks is left out of both.
+	// A seed that one arm lacks is ignored for both.
 	out[3].State, out[3].Result, out[3].Err = Failed, nil, errors.New("out of paper")
 	if x, err = Compare(p, out, DefaultTest()); err != nil || len(x.Seeds) != 9 || slices.Contains(x.Seeds, 4) ||
 		x.Arms[0].Done != 9 || x.Arms[1].Done != 10 || len(x.Arms[0].Failed) != 1 {
@@ -608,14 +608,14 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestDoubtful has a mean that a few replicates carry, with and without replicates enough for ranks to say so.
+// TestDoubtful has a mean determined by a few replicates, with and without enough replicates for a rank test.
 func TestDoubtful(t *testing.T) {
 	test := DefaultTest()
 	for _, c := range []struct {
 		deltas   []float64
 		doubtful bool
 	}{
-		{[]float64{5, 6, 5, 6, 5}, false}, // ranks of five never reach 0.05
+		{[]float64{5, 6, 5, 6, 5}, false}, // ranks of five never attain 0.05
 		{[]float64{5, 6, 5, 6, 5, 6, 5}, false},
 	} {
 		p, out := armsOf(len(c.deltas), func(r *result.Result, rep int) { r.Set("ssd.waf", 10) },

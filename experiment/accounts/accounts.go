@@ -1,18 +1,17 @@
-// Package accounts keeps apart what was measured of each workload, job, tenant, namespace, volume and initiator.
+// Package accounts measures each workload, job, tenant, namespace, volume and initiator separately.
 //
-// Its main type is Book: it is told of every request that has completed, counts it for each division that there is (a
-// Scope), and fills the figures of each part into a result, under the names that a whole run has,
-// "tenant[2].read.latency.p99". A division into one part is none: its figures are the run's.
+// Its main type is Book: it receives every completed request, counts it for each division (a Scope), and fills the
+// figures of each part into a result, under the names of the whole run's figures with a prefix,
+// "tenant[2].read.latency.p99". A division with a single part is omitted, because its figures are the run's.
 //
-// Where a warm-up is to be left out, a Book hands out what it has counted in slices (Cut), as the run's own meter
-// does; they are joined and put back like that meter's.
+// If a warm-up must be excluded, a Book returns its counts in slices (Cut), like the run's own meter; they are merged
+// and restored like that meter's.
 //
 // Fairness is Jain's index (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", DEC TR-301,
-// 1984) of the tenants' bandwidths and progress, and the least slowdown over the greatest, as MQSim has it (Tavakkol
-// et al., FAST 2018).
+// 1984) of the tenants' bandwidths and progress, and the smallest slowdown over the largest, as in MQSim (Tavakkol et
+// al., FAST 2018).
 //
-// What it leaves out: parts beyond the first 256 of a scope, which a warning says; where the time of a part's
-// requests went.
+// It leaves out parts beyond the first 256 of a scope, with a warning, and the latency breakdown by part.
 package accounts
 
 import (
@@ -27,8 +26,8 @@ import (
 	"farflash/sim"
 )
 
-// MostParts is how many parts of a scope have figures, mostHistograms of how many parts the distributions are kept in
-// the result.
+// MostParts is the largest number of parts of a scope with figures, mostHistograms the largest number of parts whose
+// distributions are in the result.
 const (
 	MostParts      = 256
 	mostHistograms = 64
@@ -51,41 +50,41 @@ var scopeNames = [scopes]struct{ name, noun string }{
 	{"namespace", "namespace of a local drive"},
 }
 
-// Book is the accounts of a run.
+// Book holds the accounts of a run.
 type Book struct {
 	s     *scenario.Scenario
 	flows *requests.Flows
 	scope [scopes]division
-	// Several says that there is a scope with several parts, or that there may be.
+	// several means that some scope has, or may have, several parts.
 	several bool
 	job     []int32   // by flow
 	item    []int32   // the workload's item
 	owner   []int32   // the tenant
 	at      []stretch // by tenant
 	space   []int32   // the namespace, of a local drive
-	// Volumes are found as they come, the known ones in order of item and number.
+	// Volumes are found on first use, ordered by item and number.
 	volumes []volumeKey
-	last    volumeKey // the one that was found last
+	last    volumeKey // the one found last
 }
 
-// stretch is when a tenant has requests: from its first arrival to its last end.
+// stretch is the active period of a tenant: from its first arrival to its last completion.
 type stretch struct{ first, last sim.Time }
 
 // division is one scope.
 type division struct {
-	kept  bool // there are several parts, or may be
+	kept  bool // there are, or may be, several parts
 	parts []*part
 	names []string
-	left  uint64 // requests of parts beyond the most
+	left  uint64 // requests of parts beyond the limit
 }
 
-// Latencies are kept of reads, of writes, and of all others together.
+// Latencies are kept for reads, for writes, and for all others together.
 const (
 	others = block.Write + 1
 	kinds  = others + 1
 )
 
-// part is what was counted of one.
+// part holds the counts of one part.
 type part struct {
 	latency      [kinds]stats.Histogram
 	count, bytes [block.Ops]int64
@@ -96,7 +95,8 @@ type volumeKey struct {
 	part         int32
 }
 
-// New makes the accounts of a run with these flows, of a system with so many initiators; 0 without one.
+// New returns the accounts of a run with these flows, of a system with the given number of initiators; 0 without a
+// system.
 func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	b := &Book{s: s, flows: flows}
 	names, of, named := s.Tenants()
@@ -106,7 +106,7 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 		copies = max(copies, int(c)+1)
 	}
 	jobs := len(flows.List) / copies
-	// Jobs are numbered in the order of the workload, whatever order they start in.
+	// Jobs are numbered in the order of the workload, regardless of their start times.
 	order := make([]int32, jobs)
 	for i := range order {
 		order[i] = int32(i)
@@ -150,7 +150,7 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	return b
 }
 
-// running is how many items of the workload run.
+// running is the number of active items of the workload.
 func running(s *scenario.Scenario) (n int) {
 	for i := range s.Workload {
 		if s.Runs(i) {
@@ -160,12 +160,12 @@ func running(s *scenario.Scenario) (n int) {
 	return n
 }
 
-// Sign says in a request whom it is of.
+// Sign sets the workload, job and tenant of a request.
 func (b *Book) Sign(x *cosim.Sample) {
 	x.Workload, x.Job, x.Tenant = b.item[x.Flow], b.job[x.Flow], b.owner[x.Flow]
 }
 
-// Add counts a request that has completed; of a system it says who issued it.
+// Add counts a completed request; by is its initiator in a system.
 func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
 	if b.several {
 		b.add(x, latency, by)
@@ -207,9 +207,9 @@ func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time)
 	p.latency[min(x.Op, others)].Record(latency)
 }
 
-// Own is the time of each tenant behind the warm-up, which ends at from, in seconds: from its first arrival to the
-// end of its last request. Others may begin or go on when it does not, which is no part of its rate. It is nil if
-// there is only one.
+// Own is the active time of each tenant after the warm-up, which ends at from, in seconds: from its first arrival to
+// the end of its last request. Other tenants may start or continue outside of it, which does not affect its rate. It is
+// nil for a single tenant.
 func (b *Book) Own(from sim.Time) []float64 {
 	if !b.several {
 		return nil
@@ -221,7 +221,7 @@ func (b *Book) Own(from sim.Time) []float64 {
 	return out
 }
 
-// volume is the number of a workload's volume, in the order in which they came.
+// volume is the index of a workload's volume, in order of appearance.
 func (b *Book) volume(item, number uint32) int32 {
 	if b.last.item == item && b.last.number == number {
 		return b.last.part
@@ -242,7 +242,7 @@ func (b *Book) volume(item, number uint32) int32 {
 	return b.last.part
 }
 
-// Slice is what was counted in a slice of time.
+// Slice holds the counts of a slice of time.
 type Slice struct{ scope [scopes][]packed }
 
 // packed is a part within a slice.
@@ -275,7 +275,7 @@ func (b *Book) Cut() *Slice {
 	return out
 }
 
-// Join adds a slice that follows.
+// Join adds the following slice.
 func (s *Slice) Join(o *Slice) {
 	for k := range s.scope {
 		a, b := s.scope[k], o.scope[k]
@@ -295,7 +295,7 @@ func (s *Slice) Join(o *Slice) {
 	}
 }
 
-// Back puts a slice back into the accounts.
+// Back restores a slice to the accounts.
 func (b *Book) Back(s *Slice) {
 	for k := range s.scope {
 		d := &b.scope[k]

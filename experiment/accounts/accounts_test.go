@@ -46,8 +46,8 @@ func metric(t *testing.T, r *result.Result, name string) float64 {
 	return m.Value
 }
 
-// TestPartsAreTheWhole holds that parts add up to the whole, distributions too, whatever warm-up is left out and
-// however often slices were joined.
+// TestPartsAreTheWhole verifies that parts add up to the whole, including distributions, for any warm-up and any number
+// of merged slices.
 func TestPartsAreTheWhole(t *testing.T) {
 	for _, warmUp := range []string{"none", "30ms", "25%", "auto"} {
 		r := trialtest.Run(t, tenants, 1, "measure.warm_up="+warmUp).Result
@@ -89,7 +89,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestOneWorkload: what is not divided has no parts.
+// TestOneWorkload verifies that a single workload has no parts.
 func TestOneWorkload(t *testing.T) {
 	r := trialtest.Run(t,
 		"ssd: "+trialtest.TinyDrive+"\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 2}]\n",
@@ -101,7 +101,7 @@ func TestOneWorkload(t *testing.T) {
 	}
 }
 
-// TestVolumes holds that the volumes of a trace are told apart by their names, in the order in which they appear.
+// TestVolumes verifies that the volumes of a trace are distinguished by name, in order of appearance.
 func TestVolumes(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -130,7 +130,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestInitiators holds that a system's initiators have their own figures, and rows name whom they are of.
+// TestInitiators verifies that a system's initiators have their own figures, and rows name their owner.
 func TestInitiators(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.SmallSystem, "workload[0].tenant=web", "route.initiator=each")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestInitiators(t *testing.T) {
 	}
 }
 
-// TestManyParts: parts beyond the most are counted, and said.
+// TestManyParts verifies that parts beyond the limit are counted and reported.
 func TestManyParts(t *testing.T) {
 	text := "ssd: tlc-enterprise\nworkload:\n" +
 		strings.Repeat("- {synthetic: {reads: {size: 4KiB}, requests: 2}, closed: 1}\n", accounts.MostParts+4)
@@ -163,8 +163,8 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
-// TestAlone: two tenants that keep one request each before a drive with one die each wait for the other's, so that
-// sharing doubles their times; a tenant alone is a run of its own.
+// TestAlone verifies that two tenants with one request each outstanding on a drive with one die wait for each other, so
+// that sharing doubles their times; a tenant alone is a separate run.
 func TestAlone(t *testing.T) {
 	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, " +
 		"planes_per_die: 1}, mapping: {ideal: true}, cache: {mode: 'off'}}\n"
@@ -202,8 +202,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestAloneOverNetwork: a tenant that reads much slows another down across the network too, and not the other way
-// round.
+// TestAloneOverNetwork verifies that a tenant with many reads slows another down across the network too, and not vice
+// versa.
 func TestAloneOverNetwork(t *testing.T) {
 	r := trialtest.Run(t, `initiators: 2
 targets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]
@@ -217,7 +217,7 @@ workload:
 	}
 }
 
-// TestPeersFlows holds each flow's figures to those of MQSim, whose flows keep the order of its file.
+// TestPeersFlows compares each flow's figures with those of MQSim, whose flows keep the order of its file.
 func TestPeersFlows(t *testing.T) {
 	dir := inputs.Path(t, "cases/mqsim/A09_two_flows_prio_qfs16")
 	c, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), 1,
@@ -245,7 +245,7 @@ func TestPeersFlows(t *testing.T) {
 	}
 }
 
-// TestJain: the index is 1 for equal shares, 1/n if one has all, and k/n if k of n share equally.
+// TestJain verifies that the index is 1 for equal shares, 1/n if one has all, and k/n if k of n share equally.
 func TestJain(t *testing.T) {
 	for _, c := range []struct {
 		x    []float64

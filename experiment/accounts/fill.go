@@ -8,8 +8,8 @@ import (
 	"farflash/result"
 )
 
-// Fill fills in the figures of each part within a measured time in seconds, in which so many requests have completed
-// in all.
+// Fill fills in the figures of each part over a measured time in seconds; count is the total number of completed
+// requests.
 func (b *Book) Fill(r *result.Result, span float64, count int64) {
 	for k := range b.scope {
 		d := &b.scope[k]
@@ -35,7 +35,7 @@ func (b *Book) Fill(r *result.Result, span float64, count int64) {
 	b.share(r, span)
 }
 
-// fill fills in the figures of one, and says how many requests it has.
+// fill fills in the figures of one part, and returns its number of requests.
 func (p *part) fill(r *result.Result, name string, span float64, distributions bool) (count int64) {
 	var all stats.Histogram
 	bytes := int64(0)
@@ -68,7 +68,7 @@ func latencies(r *result.Result, name string, h *stats.Histogram, distribution b
 	}
 }
 
-// Rates fills in how many requests, and bytes of them, have ended within a time in seconds, and how many a second.
+// Rates fills in the number and bytes of requests completed within a time in seconds, and their rates.
 func Rates(r *result.Result, name string, count, bytes int64, span float64) {
 	r.Set(name+".count", float64(count))
 	r.Set(name+".bytes", float64(bytes))
@@ -78,7 +78,7 @@ func Rates(r *result.Result, name string, count, bytes int64, span float64) {
 	}
 }
 
-// share fills in how evenly tenants share the bandwidth, or workloads where no tenant is named.
+// share fills in the fairness of the bandwidth between tenants, or between workloads if there are no tenants.
 func (b *Book) share(r *result.Result, span float64) {
 	d := b.tenants()
 	if span <= 0 || len(d.parts) < 2 {
@@ -99,7 +99,7 @@ func (b *Book) share(r *result.Result, span float64) {
 	}
 }
 
-// tenants are the scope that fairness is about.
+// tenants returns the scope for fairness.
 func (b *Book) tenants() *division {
 	if b.scope[tenant].kept {
 		return &b.scope[tenant]
@@ -107,8 +107,8 @@ func (b *Book) tenants() *division {
 	return &b.scope[workload]
 }
 
-// Jain is Jain's index of shares, from 1/n, where one has all, to 1, where all have the same; false if nobody has
-// anything.
+// Jain is Jain's index of shares, from 1/n, where one has all, to 1, where all are equal; ok is false if all shares are
+// 0.
 func Jain(x []float64) (float64, bool) {
 	sum, squares := 0.0, 0.0
 	for _, v := range x {

@@ -7,8 +7,7 @@ import (
 	"farflash/result"
 )
 
-// Define defines the scopes, whose parts have the figures of reads, writes and both that are defined already, and
-// fairness.
+// Define defines the scopes, whose parts have the existing metrics of reads, writes and both, and fairness.
 func Define(l *result.Lexicon) {
 	own := func(name string) bool {
 		op, _, _ := strings.Cut(name, ".")
@@ -38,7 +37,7 @@ func Define(l *result.Lexicon) {
 	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
 }
 
-// flash is what the drive's flash did for a namespace, if the drive has several.
+// flash are the metrics of flash by namespace, if the drive has several.
 var flash = []result.Definition{
 	{Name: "writes.host", Unit: "count", Help: "grains of the map that were programmed with what the host wrote"},
 	{Name: "writes.moved", Unit: "count",
@@ -48,7 +47,7 @@ var flash = []result.Definition{
 		Better: result.LowerIsBetter},
 }
 
-// lone is what a tenant or workload has if it ran alone too.
+// lone are the metrics of a tenant or workload that was also run alone.
 var lone = []result.Definition{
 	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of requests of all kinds when running alone",
 		Better: result.LowerIsBetter},

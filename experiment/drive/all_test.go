@@ -11,8 +11,8 @@ import (
 	"farflash/model/cosim"
 )
 
-// TestAllKinds holds Little's law for requests of all kinds: all.count, all.iops and all.latency are of the same
-// ones, flushes included, with and without a warm-up.
+// TestAllKinds verifies Little's law for requests of all kinds: all.count, all.iops and all.latency cover the same
+// requests, flushes included, with and without a warm-up.
 func TestAllKinds(t *testing.T) {
 	const text = `
 ssd: mqsim-default
@@ -52,7 +52,7 @@ workload: [{synthetic: {writes: {size: 16KiB}, requests: 400}, closed: 4, flush:
 	}
 }
 
-// TestAllOfParts holds that the latencies of all requests are those of its workloads together.
+// TestAllOfParts verifies that the latencies of all requests are those of its workloads combined.
 func TestAllOfParts(t *testing.T) {
 	const item = "{synthetic: {writes: {size: 16KiB}, requests: 300}, closed: 4, flush: {every: %d}}"
 	for _, set := range [][]string{nil, {"measure.warm_up=5ms"}} {
@@ -68,7 +68,7 @@ func TestAllOfParts(t *testing.T) {
 	}
 }
 
-// TestControllerQueue holds the wait for a processor that is asked once a command, by the clock of Poisson, to that
+// TestControllerQueue compares the wait for a processor that each command uses once, under Poisson arrivals, with that
 // of an M/D/1 queue: service times rho / (2 (1 - rho)).
 func TestControllerQueue(t *testing.T) {
 	o := trialtest.Run(t, `
@@ -91,8 +91,8 @@ measure: {warm_up: 1%}
 	}
 }
 
-// TestWholeLatency holds that the parts of the mean latency add up to it wherever a request waits before the drive
-// has it, and that what nobody waits for is no part.
+// TestWholeLatency verifies that the parts of the mean latency add up to it wherever a request waits before it reaches
+// the drive, and that background work is not a part.
 func TestWholeLatency(t *testing.T) {
 	const drive = "ssd: {preset: tlc-enterprise, mapping: {ideal: true}%s}\n"
 	for name, c := range map[string]struct {

@@ -6,8 +6,8 @@ import (
 	"farflash/result"
 )
 
-// FillAnatomy fills in where the time of an operation's requests went: on average, and of those about quantiles of
-// their latency.
+// FillAnatomy fills in the breakdown of an operation's latency: on average, and for requests near quantiles of their
+// latency.
 func FillAnatomy(r *result.Result, op string, a *cosim.Anatomy, cols []string) {
 	if a.Count() == 0 {
 		return
@@ -21,7 +21,7 @@ func FillAnatomy(r *result.Result, op string, a *cosim.Anatomy, cols []string) {
 	}
 	all := a.Mean()
 	rows, v := []string{"mean"}, [][]float64{microseconds(all[:])}
-	// Around a quantile q: half of the way from it to the end, on both sides, and at most 5 %.
+	// Around a quantile q: half of the distance to the end, on both sides, and at most 5 %.
 	for _, q := range []struct {
 		name  string
 		share float64

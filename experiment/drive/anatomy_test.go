@@ -17,7 +17,7 @@ import (
 	"farflash/sim"
 )
 
-// collected runs a scenario with its latencies explained and returns its requests.
+// collected runs a scenario with latency breakdowns and returns its requests.
 func collected(t *testing.T, text string, set ...string) (out *experiment.Outcome, stages []blame.Times,
 	samples []cosim.Sample) {
 	t.Helper()
@@ -36,8 +36,8 @@ func collected(t *testing.T, text string, set ...string) (out *experiment.Outcom
 	return out, stages, samples
 }
 
-// TestAnatomy holds on drives that collect all the time that the stages of each request add up to its latency, that
-// what stood in the way is known but for little, and that asking changes nothing.
+// TestAnatomy verifies on drives that collect continuously that the stages of each request add up to its latency, that
+// nearly all obstacles are identified, and that the breakdown does not change the result.
 func TestAnatomy(t *testing.T) {
 	for name, text := range map[string]string{
 		"collecting": "ssd: " + strings.Replace(trialtest.TinyDrive, "victim: greedy}", "victim: greedy}, preconditioning: {fill: steady}", 1) + `
@@ -99,8 +99,8 @@ workload:
 	}
 }
 
-// TestBlame: the second of two reads of one die waits for the first one's array, and for its command and its data on
-// the channel.
+// TestBlame verifies that the second of two reads of one die waits for the first one's array, and for its command and
+// its data on the channel.
 func TestBlame(t *testing.T) {
 	_, stages, samples := collected(t,
 		"ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, "+
@@ -110,7 +110,8 @@ func TestBlame(t *testing.T) {
 	if first[blame.Reads] != 0 || first[blame.Bus] != 0 || first[blame.Array] < 75*units.Microsecond {
 		t.Errorf("the first: %v", *first)
 	}
-	// The second comes over the host link some nanoseconds after the first, whose command is on its way then.
+	// The second arrives over the host link some nanoseconds after the first, whose command is being transferred at
+	// that time.
 	late := first[blame.Transfer] - second[blame.Bus]
 	if second[blame.Reads] != first[blame.Array] || late < 0 || late > 100*units.Nanosecond || second[blame.Held] != 0 {
 		t.Errorf("the second waits %v for the array, %v for the channel, %v for nothing known; the first one's "+

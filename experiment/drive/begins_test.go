@@ -14,7 +14,7 @@ import (
 	"farflash/scenario"
 )
 
-// full is a large drive written at full speed, with that many writes.
+// full is a large drive written at full speed, with the given number of writes.
 const full = `
 ssd:
   preset: tlc-enterprise
@@ -26,9 +26,9 @@ ssd:
 workload: [{synthetic: {writes: {size: %s, addresses: {%s align: %s}}, requests: %d}, closed: 128}]
 `
 
-// TestSteadyFromTheFirstWrite: the first 1 % of the capacity, written at full speed to a steady drive, has the write
-// amplification of the closed form, for several spare areas, skews and grains. Where every plane is its own pool, 1 %
-// is a few blocks each, so 2 % are written.
+// TestSteadyFromTheFirstWrite verifies that the first 1 % of the capacity, written at full speed to a drive in steady
+// state, has the write amplification of the closed form, for several spare areas, skews and grains. If every plane is
+// its own pool, 1 % is a few blocks each, so 2 % are written.
 func TestSteadyFromTheFirstWrite(t *testing.T) {
 	const blocks, open, urgent = 682, 2, 3
 	spare, skews, allocations := []float64{12.7, 28},
@@ -39,11 +39,11 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 	}
 	for _, allocation := range allocations {
 		for _, spare := range spare {
-			for _, grains := range []int{1, 4} { // a write
+			for _, grains := range []int{1, 4} { // per write
 				for _, skew := range skews {
 					pages, times := 8*64*4, 1
 					if allocation == "static" {
-						if skew != "" || grains > 1 { // planes are not written alike, and their blocks are of 64 writes
+						if skew != "" || grains > 1 { // planes are not written evenly, and their blocks hold 64 writes
 							continue
 						}
 						pages, times = 64*4, 2
@@ -52,7 +52,7 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 					writes := int(8*64*4*blocks*(1-spare/100)/100) * times / grains
 					o := trialtest.Run(t, fmt.Sprintf(full, spare, allocation, grains == 1, size, skew, size, writes),
 						1)
-					// Fewer blocks than make collection urgent are free, and one is open for the host and one for
+					// Fewer blocks than the urgent threshold are free, and one is open for the host and one for
 					// survivors.
 					form, err := waf.Policy{Victim: ftl.Greedy}.WAF(float64(blocks-open-urgent+1)/
 						(blocks*(1-spare/100)), pages/grains)
@@ -72,8 +72,8 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 	}
 }
 
-// TestSteadyLargeDrive: the first 6 GB of 1.28 TB, with FARFLASH_LONG. A write of 4 KiB takes a quarter of a page, of
-// which 8 x 4 dies of 4 planes program so many.
+// TestSteadyLargeDrive writes the first 6 GB of 1.28 TB, with FARFLASH_LONG. A write of 4 KiB takes a quarter of a
+// page, and 8 x 4 dies of 4 planes program a page each.
 func TestSteadyLargeDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -104,8 +104,9 @@ measure: {warm_up: 30%}
 	}
 }
 
-// TestBusyDriveFalls: the more spare space the preset has, the less it amplifies, also where it has so little that
-// collection does not keep up behind the host's requests; and it is as in a run four times as long.
+// TestBusyDriveFalls verifies that the preset's write amplification falls with its spare space, also where there is so
+// little that collection does not keep up with the host's requests, and that it equals that of a run four times as
+// long.
 func TestBusyDriveFalls(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
@@ -135,7 +136,7 @@ func TestBusyDriveFalls(t *testing.T) {
 	}
 }
 
-// TestLevels holds where the blocks that are free begin, by load.
+// TestLevels checks the initial level of free blocks, by load.
 func TestLevels(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// peerLoad is a load of docs/validation/speed.md, as `farflash convert mqsim` writes it: what whole runs are compared
-// with MQSim on.
+// peerLoad is a load of docs/validation/speed.md, as written by `farflash convert mqsim`, on which whole runs are
+// compared with MQSim.
 const peerLoad = `
 workload:
   - name: flow0
@@ -29,7 +29,7 @@ ssd:
   namespaces: [{cache: write}]
 `
 
-// BenchmarkRun is whole runs: from the text to the result.
+// BenchmarkRun measures whole runs, from the text to the result.
 func BenchmarkRun(b *testing.B) {
 	for _, l := range []struct {
 		name string

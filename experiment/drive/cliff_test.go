@@ -9,9 +9,9 @@ import (
 	"farflash/scenario"
 )
 
-// TestCliff holds the preset qlc-client to what Guru3D measured of a Solidigm P41 Plus 1 TB that was written from end
-// to end: 3000 MB/s while its SLC cache has room, 262 MB/s on average afterwards. The cache is a fortieth here, so
-// that it is full soon; how fast it is, and what comes then, does not depend on that.
+// TestCliff compares the preset qlc-client with Guru3D's measurement of a Solidigm P41 Plus 1 TB that was written
+// completely: 3000 MB/s until its SLC cache is full, 262 MB/s on average afterwards. The cache is a fortieth here, so
+// that it fills soon; neither rate depends on that.
 func TestCliff(t *testing.T) {
 	preset, err := scenario.PresetText("qlc-client")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// backlog asks a drive for more than it can do, in both directions.
+// backlog overloads a drive in both directions.
 const backlog = `
 ssd: {preset: mqsim-default, cache: {mode: off}, host: {fetch_size: 32}}
 workload:
@@ -18,8 +18,8 @@ workload:
 measure: {until: 20ms, warm_up: 5ms}
 `
 
-// TestDivided holds that a local drive with separate queues keeps every law, and that what it reads falls and what it
-// writes grows with the weight ratio while both queues wait.
+// TestDivided verifies that a local drive with separate queues satisfies every law, and that its reads fall and its
+// writes grow with the weight ratio while both queues are busy.
 func TestDivided(t *testing.T) {
 	before := [2]float64{}
 	for i, w := range []int{1, 3, 15} {
@@ -34,7 +34,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// What a local drive cannot have is refused at its line.
+// TestDividedRefused verifies that settings that a local drive does not support are rejected at their line.
 func TestDividedRefused(t *testing.T) {
 	for control, want := range map[string]string{
 		"{kind: src}": "rate_control.kind: src follows what a network demands, and a local drive " +

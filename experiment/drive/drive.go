@@ -1,7 +1,7 @@
-// Package drive is the experiment with one drive and its host, and what every experiment with drives measures: Meter
-// follows a host and its drives in slices, FillDrives fills in what drives did.
+// Package drive is the experiment with one drive and its host, and the measurements that all experiments with drives
+// share: Meter observes a host and its drives in slices, FillDrives fills in the drives' statistics.
 //
-// What it leaves out: networks between host and drive (package system).
+// It leaves out networks between host and drive (package system).
 package drive
 
 import (
@@ -23,7 +23,7 @@ import (
 	"farflash/sim"
 )
 
-// Kind is a drive alone with its host.
+// Kind is a drive with its host, without a network.
 type Kind struct{}
 
 // Is implements experiment.Kind.
@@ -31,31 +31,31 @@ func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) == 0 && s.Fabric == nil
 }
 
-// InterruptEvery is after how many requests a host looks whether the context has ended.
+// InterruptEvery is the number of requests after which a host checks whether the context has ended.
 const InterruptEvery = 256
 
-// alone is the models.
+// alone holds the models.
 type alone struct {
 	s        *scenario.Scenario
 	o        *experiment.Options
 	eng      *sim.Engine
 	host     *cosim.Host
 	drives   []*ssd.Drive   // one, or the members of volume
-	volume   *raid.Device   // nil: there is one drive
+	volume   *raid.Device   // nil: a single drive
 	divided  *cosim.Divided // nil: the drive's own queues
 	flows    *requests.Flows
 	meter    *Meter
 	timeline *timeline.Timeline
-	watch    *blame.Watch    // nil: nobody asks what stood in the way of requests
+	watch    *blame.Watch    // nil: no breakdown of latencies is requested
 	ctx      context.Context // of the present Advance
-	failed   error           // of who is told of samples
+	failed   error           // error of the receiver of samples
 	vain     Vain
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
 }
 
-// Capacities are those of a device's namespaces in bytes, as a drive of a scenario has them.
+// Capacities returns the capacities of a device's namespaces in bytes, for the namespaces of the scenario's drive.
 func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int64 {
 	out := make([]int64, max(len(s.DriveOf(0).Namespaces), 1))
 	for i := range out {
@@ -64,7 +64,7 @@ func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int6
 	return out
 }
 
-// models makes the drive, its host and its flows.
+// models builds the drive, its host and its flows.
 func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	x := &alone{s: s, o: o, eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
@@ -74,7 +74,7 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	}
 	var sink block.Sink = x.host
 	if s.Controlled() {
-		// Beyond what the drive fetches from a queue, commands would wait where weights have no say.
+		// With more commands than the drive fetches from a queue, the rest would wait where weights have no effect.
 		x.divided = cosim.NewDivided(x.eng, s.SSD.Host.FetchSize, x.host)
 		x.divided.Queues().SetWeights(1, s.RateControl.WeightRatio)
 		sink = x.divided
@@ -88,7 +88,7 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	return x, err
 }
 
-// stripe makes a volume of several drives.
+// stripe builds a volume of several drives.
 func (x *alone) stripe(m *ssd.Image, sink block.Sink) error {
 	x.volume = raid.NewDevice(sink)
 	var members []block.Device
@@ -99,7 +99,7 @@ func (x *alone) stripe(m *ssd.Image, sink block.Sink) error {
 	return x.volume.Attach(x.s.RAID(), members)
 }
 
-// device is what the host has.
+// device returns the host's device.
 func (x *alone) device() block.Device {
 	if x.volume != nil {
 		return x.volume
@@ -107,7 +107,7 @@ func (x *alone) device() block.Device {
 	return x.drives[0]
 }
 
-// noteStages says in a completed request where its time went, if that is asked for.
+// noteStages attaches the latency breakdown to a completed request, if that is requested.
 //
 //go:noinline
 func (x *alone) noteStages(r *cosim.Sample) {
@@ -115,14 +115,14 @@ func (x *alone) noteStages(r *cosim.Sample) {
 		return
 	}
 	x.watch.Last[blame.Host] = r.Submitted - r.Arrival
-	if x.divided != nil { // what it kept from the drive is in none of the drive's stages
+	if x.divided != nil { // the wait in its queues is in none of the drive's stages
 		x.watch.Last[blame.Host] += max(0, r.Finished-r.Submitted-x.watch.Whole)
 	}
 	x.meter.Trip(r.Op, r.Finished-r.Arrival, x.watch.Last[:])
 	r.Blame, r.Stages = &x.watch.Blame, &x.watch.Last
 }
 
-// handOut gives a completed request to whoever wants them all.
+// handOut passes a completed request to its receiver.
 //
 //go:noinline
 func (x *alone) handOut(r *cosim.Sample, to func(cosim.Sample) error) {
@@ -169,8 +169,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 			x.eng.Stop()
 		}
 	}
-	// What the drive goes on doing when the host has everything back is no part of the
-	// run: rates would be thinned by it.
+	// Work of the drive after the host's last completion is not part of the run, because it would dilute the rates.
 	x.host.OnIdle = func(sim.Time) {
 		x.idle = true
 		x.eng.Stop()
@@ -225,8 +224,8 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	return now, x.vain.Look(x.s, x.drives, &now)
 }
 
-// where is the first of some paths of a drive that a scenario has, and its place, or else its targets, which have
-// drives of their own.
+// where returns the first of some paths of a drive that the scenario sets, with its position, or else that of targets,
+// which have their own drives.
 func where(s *scenario.Scenario, paths ...string) (path string, at shape.Position) {
 	for _, path = range append(paths, "targets") {
 		if at = s.Where(path); at != (shape.Position{}) {
@@ -236,8 +235,8 @@ func where(s *scenario.Scenario, paths ...string) (path string, at shape.Positio
 	return path, at
 }
 
-// Full is the error of drives that are full and have stopped with requests outstanding. Only MQSim's drives do; check
-// refuses it for ours. A run that ends by time reports no error, and counts nothing as stuck.
+// Full is the error for drives that have run full and stopped with requests outstanding. Only drives with MQSim's rules
+// do; check rejects it for ours. A run that ends by time reports no error, and counts no requests as stuck.
 func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if now.Stuck == 0 {
 		return nil
@@ -248,7 +247,7 @@ func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) e
 			continue
 		}
 		if s.Measure.Until.Time > 0 {
-			now.Stuck = 0 // what did not end is counted
+			now.Stuck = 0 // uncompleted requests are counted
 			return nil
 		}
 		path, at := where(s, "ssd.compat")
@@ -288,7 +287,7 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	return nil
 }
 
-// stages are the names of those in which a request of the drive can be.
+// stages returns the names of the stages of the drive's requests.
 func (x *alone) stages() []string {
 	if x.drives[0].Config().Controller == nil {
 		return blame.Names[:blame.Controller]

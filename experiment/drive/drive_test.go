@@ -20,8 +20,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestSameBytes holds that a digest and a seed give the same result, to the byte,
-// and that another seed does not.
+// TestSameBytes verifies that a digest and a seed yield the same result, byte for byte, and that another seed does not.
 func TestSameBytes(t *testing.T) {
 	encode := func(seed uint64) []byte {
 		text, err := trialtest.Run(t, trialtest.Mixed, seed).Result.Encode()
@@ -39,7 +38,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestMetrics holds how figures hang together.
+// TestMetrics verifies relations between figures.
 func TestMetrics(t *testing.T) {
 	o := trialtest.Run(t, trialtest.Mixed, 1)
 	m := func(name string) float64 { return trialtest.Metric(t, o, name) }
@@ -86,8 +85,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestWarmUp holds that a warm-up that is cut is missing from the figures, and that
-// what remains is what happened after it.
+// TestWarmUp verifies that the warm-up is excluded from the figures, and that the remainder is what happened after it.
 func TestWarmUp(t *testing.T) {
 	whole := trialtest.Run(t, trialtest.Mixed, 1)
 	seen := 0
@@ -127,7 +125,7 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestWarmUpAtEnd holds that a warm-up is cut however late it ends, and that one behind which nothing is left is an
+// TestWarmUpAtEnd verifies that a warm-up is cut however late it ends, and that one that leaves no measurement is an
 // error.
 func TestWarmUpAtEnd(t *testing.T) {
 	whole := trialtest.Run(t, trialtest.Mixed, 1)
@@ -151,14 +149,14 @@ func TestWarmUpAtEnd(t *testing.T) {
 	}
 }
 
-// TestUntil holds how runs are ended by time and by precision.
+// TestUntil checks runs that end by time and by precision.
 func TestUntil(t *testing.T) {
 	o := trialtest.Run(t, trialtest.Mixed, 1, "measure.until=20ms")
 	if o.Result.SimulatedS != 0.02 {
 		t.Errorf("it ended at %v s", o.Result.SimulatedS)
 	}
 	if n := trialtest.Metric(t, o, "all.count"); n < 50 || n > 1000 {
-		// collection goes first and is at work from the start
+		// collection has priority and is active from the start
 		t.Errorf("%v requests in 20 ms", n)
 	}
 	long := strings.Replace(trialtest.Mixed, "requests: 3000", "requests: 300000", 1)
@@ -168,7 +166,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestInterrupted holds that a run that is broken off gives what was done.
+// TestInterrupted verifies that an interrupted run returns the results so far.
 func TestInterrupted(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.Mixed)
 	if err != nil {
@@ -198,7 +196,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestSampleError holds that who listens can end the run.
+// TestSampleError verifies that a receiver of samples can end the run.
 func TestSampleError(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.Mixed)
 	if err != nil {
@@ -211,7 +209,7 @@ func TestSampleError(t *testing.T) {
 	}
 }
 
-// TestOverload holds that a drive that cannot keep up is reported as such.
+// TestOverload verifies that an overloaded drive is reported.
 func TestOverload(t *testing.T) {
 	o := trialtest.Run(t, `
 ssd: mqsim-default
@@ -243,7 +241,7 @@ workload: [{synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}, interarriv
 	}
 }
 
-// TestLocated holds that what goes wrong in a run names the flow and its place.
+// TestLocated verifies that errors during a run name the flow and its position.
 func TestLocated(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "far.trace"), []byte("0 0 0 8 1\n5 0 99999999999 8 1\n"), 0o666); err !=
@@ -269,7 +267,7 @@ func TestLocated(t *testing.T) {
 	}
 }
 
-// TestReplay holds scaling, parts and rounds of a trace.
+// TestReplay checks scaling, parts and repetitions of a trace.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.trace"),
@@ -305,8 +303,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestUtilisationOfCut holds that a run which ends in the midst of long operations has nothing busy for longer than
-// it took.
+// TestUtilisationOfCut verifies that in a run that ends during long operations no resource is busy for longer than the
+// run.
 func TestUtilisationOfCut(t *testing.T) {
 	const text = `
 ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 1, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, timing: {program_latency: 2ms}, cache: {mode: 'off'}}
@@ -321,9 +319,9 @@ measure: {until: 10.1ms}
 	}
 }
 
-// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: with a map of
-// pages in bytes four times what they cost in pages, since each takes a page, with one of 4 KiB no more; and the time
-// that they wait for a place in the cache is said to be that.
+// TestSmallWrites checks the cost of 4 KiB writes on a saturated drive with pages of 16 KiB: in bytes, four times the
+// cost with a map of pages, since each takes a page, and no more with a map of 4 KiB; and that their wait for a place
+// in the cache is attributed to that.
 func TestSmallWrites(t *testing.T) {
 	const text = `
 ssd:
@@ -357,8 +355,8 @@ workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests
 	}
 }
 
-// TestRunFull holds that a drive as MQSim has it that runs full says so, and where, and that what the error proposes
-// helps.
+// TestRunFull verifies that a drive with MQSim's rules that runs full is reported with its position, and that the
+// remedy in the error helps.
 func TestRunFull(t *testing.T) {
 	const text = `name: full
 ssd:

@@ -20,7 +20,7 @@ import (
 	"farflash/sim"
 )
 
-// Fill fills a result with what was measured.
+// Fill fills a result with the measurements.
 func (m *Meter) Fill(out *experiment.Outcome) {
 	s, r, interrupted := m.s, out.Result, out.Interrupted
 	last := &m.marks[len(m.marks)-1]
@@ -73,8 +73,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	}
 }
 
-// requests fills in counts, rates and latencies of the requests that completed
-// after the warm-up.
+// requests fills in counts, rates and latencies of the requests that completed after the warm-up.
 func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span float64) {
 	var all stats.Histogram
 	var count, bytes int64
@@ -107,8 +106,8 @@ func (m *Meter) requests(r *result.Result, skip int, from, last *mark, span floa
 	m.Book.Fill(r, span, count)
 }
 
-// CheckDrives are the drives' laws of conservation: each drive's own if there is one, and otherwise
-// how many drives keep each, with what the first says that does not.
+// CheckDrives adds the drives' conservation laws: those of a single drive, or for each law the number of drives that
+// satisfy it, with the first violation.
 func CheckDrives(r *result.Result, drives []*ssd.Drive) {
 	checks := drives[0].Checks()
 	if len(drives) == 1 {
@@ -134,8 +133,8 @@ func CheckDrives(r *result.Result, drives []*ssd.Drive) {
 	}
 }
 
-// FillDrives fills in what drives did within a span: sums over all of them, and means of what is a share or a time.
-// same is the drive that all are like; nil if they differ.
+// FillDrives fills in the statistics of drives over a span: sums over all of them, and means of shares and times. same
+// is the drive that all are equal to; nil if they differ.
 func FillDrives(r *result.Result, same *scenario.Drive, drives []*ssd.Drive, did ssd.Stats, span units.Duration) {
 	f := figures{r: r, cfg: same, drives: drives, now: did, span: span}
 	f.fill()
@@ -143,11 +142,11 @@ func FillDrives(r *result.Result, same *scenario.Drive, drives []*ssd.Drive, did
 
 type figures struct {
 	r      *result.Result
-	cfg    *scenario.Drive // that all drives are like; nil if they differ
+	cfg    *scenario.Drive // that all drives are equal to; nil if they differ
 	drives []*ssd.Drive
 	now    ssd.Stats
 	span   units.Duration
-	// Of a local drive's reads and writes, the part of their latencies in which the drive did not have them.
+	// For a local drive's reads and writes, the part of their latencies before the drive received them.
 	outside [2]units.Total
 }
 
@@ -213,7 +212,7 @@ func (f *figures) fill() {
 	}
 }
 
-// some reports whether a drive's configuration is as asked.
+// some reports whether a drive's configuration satisfies a condition.
 func (f *figures) some(is func(c *ssd.Config) bool) bool {
 	for _, d := range f.drives {
 		if c := d.Config(); is(&c) {
@@ -223,7 +222,7 @@ func (f *figures) some(is func(c *ssd.Config) bool) bool {
 	return false
 }
 
-// controllers fills in how busy processors were, and how long drives rested, of those that have them.
+// controllers fills in the processors' utilisation, and the time in low-power states, for drives that have them.
 func (f *figures) controllers() {
 	processors, states := 0, 0
 	for _, d := range f.drives {
@@ -249,14 +248,14 @@ func (f *figures) controllers() {
 	}
 }
 
-// namespaces fills in what flash was programmed with for each, of drives that have several.
+// namespaces fills in the pages programmed for each namespace, for drives that have several.
 func (f *figures) namespaces() {
 	for i, n := range f.now.Namespaces {
 		f.written("namespace["+strconv.Itoa(i)+"].", n.Written, n.Moved)
 	}
 }
 
-// written fills in what flash was programmed with for a part of a drive.
+// written fills in the pages programmed for a part of a drive.
 func (f *figures) written(scope string, host, moved uint64) {
 	f.r.Set(scope+"writes.host", float64(host))
 	f.r.Set(scope+"writes.moved", float64(moved))
@@ -265,7 +264,7 @@ func (f *figures) written(scope string, host, moved uint64) {
 	}
 }
 
-// errors fills in what became of wrong bits, of drives whose flash errs.
+// errors fills in the handling of bit errors, for drives whose flash has them.
 func (f *figures) errors() {
 	if !f.some(func(c *ssd.Config) bool { return c.Reliability != nil }) {
 		return
@@ -283,7 +282,7 @@ func (f *figures) errors() {
 	r.Set("ssd.writes.refresh", float64(f.now.RenewPrograms))
 }
 
-// zones fills in what was done to zones, of drives that have them.
+// zones fills in the operations on zones, for drives that have them.
 func (f *figures) zones() {
 	if !f.some(func(c *ssd.Config) bool { return c.Zones != nil }) {
 		return
@@ -299,7 +298,7 @@ func (f *figures) zones() {
 	r.Set("ssd.zones.full", float64(f.now.ZoneLevels.Full))
 }
 
-// placement fills in the statistics of Flexible Data Placement, of drives that have it.
+// placement fills in the statistics of Flexible Data Placement, for drives that have it.
 func (f *figures) placement() {
 	if !f.some(func(c *ssd.Config) bool { return c.FDP != nil }) {
 		return
@@ -317,14 +316,14 @@ func (f *figures) placement() {
 	}
 }
 
-// limited fills in what a power limit did.
+// limited fills in the effect of a power limit.
 func (f *figures) limited() {
 	if n := f.now.PowerAsked; n > 0 {
 		f.r.Set("ssd.power_limit.held", float64(f.now.PowerHeld)/float64(n))
 	}
 }
 
-// slc fills in what went through an SLC cache, of drives that have one.
+// slc fills in the use of an SLC cache, for drives that have one.
 func (f *figures) slc() {
 	if !f.some(func(c *ssd.Config) bool { return c.SLCCache != nil }) {
 		return
@@ -354,7 +353,7 @@ func mean(xs []sim.Time) float64 {
 func (f *figures) busy() {
 	g := f.cfg.Geometry
 	all := float64(f.span) * float64(len(f.drives))
-	dies := len(f.now.LaneBusy) / g.Channels // of a channel; chips if the drive works on whole chips
+	dies := len(f.now.LaneBusy) / g.Channels // per channel; chips if the drive works on whole chips
 	perChip := dies / g.ChipsPerChannel
 	var rows, cols []string
 	var v [][]float64
@@ -377,7 +376,7 @@ func (f *figures) busy() {
 	f.r.SetMatrix("ssd.channel.busy", []string{"busy"}, rows, [][]float64{line})
 }
 
-// breakdown fills in where the time of requests went.
+// breakdown fills in the breakdown of requests' time.
 func (f *figures) breakdown() {
 	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other",
 		"controller"}
@@ -411,8 +410,7 @@ func (f *figures) breakdown() {
 	f.r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, cols, v)
 }
 
-// queueNames has the names in results of the drive's scheduler queues, and of the
-// group that the classes of one kind make up.
+// queueNames maps the drive's scheduler queues to their names in results, and to the group of the classes of one kind.
 var queueNames = map[string][2]string{
 	"mapping-read": {"mapping_read"}, "mapping-write": {"mapping_write"},
 	"read-urgent": {"host_read.urgent", "host_read"}, "read-high": {"host_read.high", "host_read"},
@@ -422,7 +420,7 @@ var queueNames = map[string][2]string{
 	"move-read": {"gc_read"}, "move-write": {"gc_write"}, "copyback": {"gc_write"}, "erase": {"gc_erase"},
 }
 
-// lanes is how many dies, or chips, all drives have.
+// lanes is the total number of dies, or chips, of all drives.
 func (f *figures) lanes() int {
 	sum := 0
 	for _, d := range f.drives {
@@ -431,8 +429,8 @@ func (f *figures) lanes() int {
 	return sum
 }
 
-// queues fills in how long and how far transactions queued. The mean length is
-// Little's: time waited over time.
+// queues fills in the waiting times and lengths of transaction queues. The mean length is Little's: time waited over
+// time.
 func (f *figures) queues() {
 	sums := map[string]*ssd.QueueStats{}
 	var order []string
@@ -467,8 +465,8 @@ func (f *figures) queues() {
 	}
 }
 
-// wear fills in how often blocks were erased, from the drive's first day on: with what ssd.reliability says they were
-// before the run.
+// wear fills in the erase counts of blocks over the drive's whole life, including those before the run according to
+// ssd.reliability.
 func (f *figures) wear() {
 	counts := map[int]int64{}
 	for _, d := range f.drives {
@@ -500,7 +498,7 @@ func (f *figures) wear() {
 		c := f.cfg.Wear.Cycles
 		f.r.Set("ssd.wear.life_used", mean/float64(c))
 	}
-	// At most so many columns: erase counts are taken together in equal ranges.
+	// With more columns, erase counts are merged into equal ranges.
 	const columns = 64
 	step := (most-least)/columns + 1
 	var cols []string
@@ -519,7 +517,7 @@ func (f *figures) wear() {
 	f.r.SetMatrix("ssd.wear", []string{"blocks"}, cols, [][]float64{line})
 }
 
-// series fills in what happened over time.
+// series fills in the time series.
 func (m *Meter) series(r *result.Result) {
 	for i, op := range []string{"read", "write"} {
 		l := m.latency[i]
@@ -575,7 +573,7 @@ func (m *Meter) series(r *result.Result) {
 	r.SetSeries("ssd.free_blocks", m.width, free)
 }
 
-// scaled turns picoseconds into microseconds.
+// scaled converts picoseconds to microseconds.
 func scaled(xs []float64) []float64 {
 	for i := range xs {
 		xs[i] /= float64(units.Microsecond)
@@ -583,7 +581,7 @@ func scaled(xs []float64) []float64 {
 	return xs
 }
 
-// summary is the drive in one line.
+// summary describes the drive in one line.
 func summary(s *scenario.Scenario, d *ssd.Drive) string {
 	x := s.DriveOf(0)
 	g := x.Geometry
@@ -601,7 +599,7 @@ func summary(s *scenario.Scenario, d *ssd.Drive) string {
 	return text
 }
 
-// size is a size in the decimal units that drives are sold in.
+// size formats a size in the decimal units in which drives are sold.
 func size(b units.Bytes) string {
 	for _, u := range []struct {
 		name string
@@ -614,7 +612,7 @@ func size(b units.Bytes) string {
 	return b.String()
 }
 
-// warn says what a reader of the figures should know.
+// warn adds warnings for readers of the figures.
 func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain string, interrupted bool) {
 	last := &m.marks[len(m.marks)-1]
 	if interrupted {
@@ -652,14 +650,14 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 	for _, p := range m.flows.Replays {
 		for _, n := range p.Notes {
 			if strings.HasPrefix(n, "detected format ") {
-				continue // a remark, made when the trace is read, not a warning about the run
+				continue // a remark from reading the trace, not a warning about the run
 			}
 			r.Warn("%s: %s", p.Flow, n)
 		}
 	}
 }
 
-// warnOverload tells when requests that come by the clock pile up to the end.
+// warnOverload warns if open-loop requests pile up until the end.
 func (m *Meter) warnOverload(r *result.Result) {
 	open := false
 	for _, f := range m.flows.List {
@@ -680,7 +678,7 @@ func (m *Meter) warnOverload(r *result.Result) {
 	}
 }
 
-// limits are what the models leave out and a reader should know.
+// limits returns the models' omissions that a reader should know.
 func limits(s *scenario.Scenario) []string {
 	d := s.DriveOf(0)
 	out := []string{"The host's software and interrupts take no time."}

@@ -9,7 +9,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// Preconditioned is the configuration of a group's drives, with preconditioning.free by-load settled.
+// Preconditioned returns the configuration of a group's drives, with preconditioning.free by-load resolved.
 func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
 	c := s.DriveOf(group).Config
 	if p := &c.Preconditioning; p.Fill == ssd.FillSteady && p.Free == ssd.FreeByLoad {
@@ -25,8 +25,8 @@ func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
 // the gaps are too short, and bursts leave none.
 const behindHost = 0.75
 
-// demand is the die utilisation that the workload asks for, moves of its writes included; 1 and more exceeds the
-// drives. Traces, fio jobs and MQSim flows count as unknown, and add nothing.
+// demand is the die utilisation that the workload demands, including the moves that its writes cause; 1 and more
+// exceeds the drives. Traces, fio jobs and MQSim flows are unknown, and count as 0.
 func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	g, t := &c.Geometry, &c.Timing
 	drives := 1
@@ -52,7 +52,7 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	}
 	data := float64(t.Data(g.PageSize))
 	read, latency := mean(&t.Read)+data, mean(&t.Program)+data
-	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program together
+	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program in parallel
 	amplified := amplification(c)
 	page := float64(g.PageSize)
 	busy, writes := 0.0, false // dies
@@ -88,7 +88,7 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 			case l.Closed > 0 && l.Think != nil:
 				busy += many * share * takes * float64(l.Closed) * float64(l.Think.Every) / float64(l.Think.Time)
 			case l.Closed > 0 && op == 1 && !l.FUA && c.Cache.Mode != ssd.CacheOff && c.Cache.Mode != ssd.CacheRead:
-				return 1 // it takes whatever flash gives
+				return 1 // it uses all bandwidth of the flash
 			case l.Closed > 0 && op == 1:
 				busy += many * share * takes * float64(l.Closed) / latency
 			case l.Closed > 0:
@@ -106,13 +106,13 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	return busy / float64(g.Dies()*drives)
 }
 
-// amplification is the write amplification in closed form of random writes with collection.start free.
+// amplification is the closed-form write amplification of random writes at collection.start free.
 func amplification(c *ssd.Config) float64 {
 	p := waf.Policy{Victim: c.Collection.Victim, Choices: max(c.Collection.Choices, 1),
 		Window: float64(c.Collection.Window)}
 	alpha := (1 - float64(c.Collection.Start)) / (1 - float64(c.OverProvisioning)) /
 		max(float64(c.Preconditioning.Occupancy), 1e-9)
-	const pages = 256 // of larger blocks it depends no more on their size
+	const pages = 256 // the result hardly depends on larger block sizes
 	if x, err := p.WAF(alpha, pages); err == nil {
 		return x
 	}

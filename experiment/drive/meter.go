@@ -12,9 +12,8 @@ import (
 	"farflash/sim"
 )
 
-// Meter follows a run in slices of equal length. When there are more than a bound,
-// neighbours are joined and the length doubles, so that it takes bounded space and
-// the samplings of a run of any length are few.
+// Meter observes a run in slices of equal length. When their number reaches a bound, neighbours are merged and the
+// length doubles, so that space and the number of samplings are bounded for runs of any length.
 type Meter struct {
 	host   *cosim.Host
 	drives []*ssd.Drive
@@ -22,58 +21,59 @@ type Meter struct {
 	most  int // slices
 	width units.Duration
 	marks []mark                  // the state at the end of each slice
-	bins  []*[block.Ops]histogram // latencies of each slice, by operation; only if a warm-up is to be found
+	bins  []*[block.Ops]histogram // latencies of each slice, by operation; only for automatic warm-up
 	now   *[block.Ops]histogram   // of the present slice
-	spare []*[block.Ops]histogram // empty ones, whose slices were joined with others
-	skip  int                     // slices that the warm-up is, once Fill has found it
+	spare []*[block.Ops]histogram // empty ones for reuse, from merged slices
+	skip  int                     // slices of the warm-up, once Fill has determined it
 	keep  bool
 	s     *scenario.Scenario
 	flows *requests.Flows
-	parts [2]cosim.Anatomy // of a system's requests, if no warm-up is to be found
-	same  *scenario.Drive  // that all drives are like; nil if they differ
-	// Book has what was measured of each workload, tenant and so on.
+	parts [2]cosim.Anatomy // of a system's requests, without automatic warm-up
+	same  *scenario.Drive  // that all drives are equal to; nil if they differ
+	// Book has the measurements by workload, tenant and so on.
 	Book  *accounts.Book
-	books []*accounts.Slice // of each slice, if a warm-up is to be found
-	// Inside is how many requests of a system have not ended; nil without one.
+	books []*accounts.Slice // by slice, for automatic warm-up
+	// Inside is the number of a system's uncompleted requests; nil without a system.
 	Inside func() uint64
-	// Severed: requests wait for a host that is cut off for good, so that the growing backlog is no overload.
+	// Severed means that requests wait for a host that is cut off permanently, so the growing backlog is not an
+	// overload.
 	Severed bool
-	// Others counts further rare events for measure.until: steady; nil is none.
+	// Others counts further rare events for measure.until: steady; nil: none.
 	Others func() []stats.Occurrence
 
 	latency [2]*stats.LatencySeries
-	spent   [2]units.Total // the sum of latencies so far
-	steady  *steady        // nil unless the run is to end by itself
+	spent   [2]units.Total // sum of latencies so far
+	steady  *steady        // nil unless the run ends in a steady state
 }
 
-// histogram is what was measured of one operation in a slice.
+// histogram holds the measurements of one operation in a slice.
 type histogram struct {
 	h     stats.Histogram
 	bytes int64
 	parts cosim.Anatomy // of a system's requests
 }
 
-// join adds what another slice has.
+// join adds another slice.
 func (x *histogram) join(o *histogram) {
 	x.h.Merge(&o.h)
 	x.bytes += o.bytes
 	x.parts.Merge(&o.parts)
 }
 
-// reset empties it and keeps its room.
+// reset empties it and keeps its memory.
 func (x *histogram) reset() {
 	x.h.Reset()
 	x.bytes = 0
 	x.parts.Reset()
 }
 
-// mark is the state of everything that is counted at a time.
+// mark is the state of all counters at a time.
 type mark struct {
 	at     sim.Time
 	drive  ssd.Stats
 	count  [block.Ops]int64
 	bytes  [block.Ops]int64
-	spent  [2]units.Total // the sum of latencies
+	spent  [2]units.Total // sum of latencies
 	issued uint64
 	ended  uint64
 	each   []driveMark // of a system's drives, up to mostDriveRows
@@ -86,16 +86,16 @@ type driveMark struct {
 	host, programs uint64    // pages programmed for the host, and in all
 }
 
-// Slices: how long they are at first, and how many are kept.
+// The initial length of slices, and the number kept.
 const (
 	firstSlice = 100 * units.Microsecond
 	maxSlices  = 256
-	// A system of many drives has fewer slices, so that asking all drives each time takes little.
+	// A system of many drives has fewer slices, to limit the cost of sampling all drives.
 	leastSlices = 32
 	driveSlices = 4096
 )
 
-// NewMeter begins to follow a host with its flows, and drives, which are all like same, unless that is nil.
+// NewMeter starts observing a host with its flows, and drives, which are all equal to same unless that is nil.
 func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, drives []*ssd.Drive,
 	same *scenario.Drive) *Meter {
 	m := &Meter{s: s, host: host, drives: drives, same: same, flows: flows,
@@ -118,7 +118,7 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 	return m
 }
 
-// Sample notes a completed request, and who of a system issued it.
+// Sample records a completed request, and its initiator in a system.
 func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	if x.Failed {
 		return // drives count it
@@ -138,7 +138,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	}
 }
 
-// keepIn notes a request in the histograms of the present slice.
+// keepIn records a request in the histograms of the present slice.
 //
 //go:noinline
 func (m *Meter) keepIn(op block.Op, d sim.Time, size int64) {
@@ -147,10 +147,10 @@ func (m *Meter) keepIn(op block.Op, d sim.Time, size int64) {
 	k.bytes += size
 }
 
-// both is the latencies of reads and writes over time.
+// both returns the latencies of reads and writes over time.
 func (m *Meter) both() *stats.Series { return m.latency[block.Read].Durations(m.latency[block.Write]) }
 
-// Trip notes where the time of a request went.
+// Trip records the latency breakdown of a request.
 func (m *Meter) Trip(op block.Op, latency sim.Time, stage []sim.Time) {
 	switch {
 	case op > block.Write:
@@ -170,7 +170,7 @@ func (m *Meter) Next() sim.Time {
 	return m.width * n
 }
 
-// stats is what all drives did up to a time.
+// stats returns the statistics of all drives up to a time.
 func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 	if m.Inside != nil {
 		each = make([]driveMark, min(len(m.drives), mostDriveRows))
@@ -191,8 +191,8 @@ func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 	return sum, each
 }
 
-// Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency
-// is known well enough.
+// Slice implements experiment.Meter. The measurement has settled if the scenario has a steady-state criterion and the
+// mean latency is precise enough.
 func (m *Meter) Slice(at sim.Time) (settled bool) {
 	m.slice(at)
 	return m.steady != nil && m.steady.look(m, &m.marks[len(m.marks)-1].drive)
@@ -219,7 +219,7 @@ func (m *Meter) slice(at sim.Time) {
 	if len(m.marks) < m.most {
 		return
 	}
-	// Two slices become one: the mark at its end and the sum of both.
+	// Merge pairs of slices: the mark at the end and the sum of both.
 	half := len(m.marks) / 2
 	for i := range half {
 		m.marks[i] = m.marks[2*i+1]
@@ -244,8 +244,7 @@ func (m *Meter) slice(at sim.Time) {
 	m.width *= 2
 }
 
-// End implements experiment.Meter. Slices in which nothing happened any more are not part of
-// the run: their ends lie behind it.
+// End implements experiment.Meter. Slices after the end of the run are not part of it.
 func (m *Meter) End(at sim.Time) {
 	for n := len(m.marks); n > 0 && m.marks[n-1].at >= at; n = len(m.marks) {
 		if m.keep {
@@ -261,8 +260,8 @@ func (m *Meter) End(at sim.Time) {
 	m.slice(at)
 }
 
-// cut is the warm-up that the figures leave out, in whole slices: after how many they begin, and how that was found.
-// A warm-up that ends within a slice ends with it, or begins the last one, so that something is left.
+// cut returns the warm-up to exclude from the figures, as a number of slices, and how it was determined. A warm-up that
+// ends within a slice is extended to its end, or cut to the start of the last slice, so that a measurement remains.
 func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) {
 	last := len(m.marks) - 1
 	end := m.marks[last].at

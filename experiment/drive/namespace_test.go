@@ -6,8 +6,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestNamespaceFigures: what flash was programmed with for each namespace adds up to what it was programmed with,
-// whether collection keeps their data apart, copies them in the chip, or neither.
+// TestNamespaceFigures verifies that the pages programmed for each namespace add up to the total, whether collection
+// separates their data, copies them within the chip, or neither.
 func TestNamespaceFigures(t *testing.T) {
 	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 32, channels: 2, chips_per_channel: 2}, over_provisioning: 25%,
   cache: {mode: "off"}, mapping: {grain: page, ideal: true}, wear: {static: 0}, namespaces: [{}, {}], preconditioning: {fill: sequential}}

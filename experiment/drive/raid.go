@@ -8,7 +8,7 @@ import (
 	"farflash/result"
 )
 
-// raidWords are the names of what a volume of several drives did.
+// raidWords defines the metrics of a volume of several drives.
 func raidWords(l *result.Lexicon) {
 	for op, noun := range [...]string{"reads", "writes"} {
 		op := block.Op(op)
@@ -25,7 +25,7 @@ func raidWords(l *result.Lexicon) {
 	l.Metric("raid.rebuilt", "fraction", "share of the failed member that was rebuilt by the end; 1 without a rebuild")
 }
 
-// FillRAID fills in what a volume of several drives did; nil is none.
+// FillRAID fills in the statistics of a volume of several drives; nil: there is none.
 func FillRAID(r *result.Result, x *raid.Raid) {
 	if x == nil {
 		return

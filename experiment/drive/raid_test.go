@@ -8,7 +8,7 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// volume is a drive for local volumes, and writes and reads of one page each.
+// volume is a drive for local volumes, with writes and reads of one page each.
 const volume = `
 ssd: {preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 2, blocks_per_plane: 32, pages_per_block: 64}, cache: {capacity: 1MiB}}
 workload:
@@ -18,9 +18,9 @@ workload:
     closed: 4
 `
 
-// TestVolumeOfOne holds that stripes over one drive are that drive.
+// TestVolumeOfOne verifies that a striped volume of one drive equals that drive.
 func TestVolumeOfOne(t *testing.T) {
-	// What a volume leaves of a drive's end is less than a chunk; the requests keep clear of it.
+	// A volume leaves less than a chunk at a drive's end unused; the requests avoid it.
 	set := []string{"workload[0].synthetic.writes.addresses.space=64MiB",
 		"workload[1].synthetic.reads.addresses.space=64MiB"}
 	one := trialtest.Run(t, volume, 1, set...)
@@ -33,11 +33,11 @@ func TestVolumeOfOne(t *testing.T) {
 	}
 }
 
-// TestVolumes holds what members are asked for, by closed form, and that the drives have done it.
+// TestVolumes compares the members' commands with closed forms, and verifies that the drives executed them.
 func TestVolumes(t *testing.T) {
 	for _, c := range []struct {
 		raid          string
-		reads, writes float64 // commands of 1000 reads and as many writes
+		reads, writes float64 // commands for 1000 reads and as many writes
 	}{
 		{"{level: 0, drives: 4}", 1000, 1000},
 		{"{level: 1, drives: 2}", 1000, 2000},
@@ -65,7 +65,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("%s: %v requests", c.raid, n)
 		}
 	}
-	// A read of a member that has failed is one of each other: with 5 of them of a fifth of the data 4, of all else 1.
+	// A read of a failed member reads each other member: 4 for the fifth of the data on it, 1 for all else.
 	o := trialtest.Run(t, volume, 1, "host_raid={level: 5, drives: 5, failed: [2]}", "workload[0].limit=1")
 	reads := trialtest.Metric(t, o, "raid.read.commands")
 	if degraded := trialtest.Metric(t, o, "raid.degraded"); math.Abs(degraded-200) > 60 ||
@@ -75,7 +75,7 @@ func TestVolumes(t *testing.T) {
 	if n := trialtest.Metric(t, o, "ssd[2].read.count"); n != 0 {
 		t.Errorf("a member that has failed is read %v times", n)
 	}
-	// A rebuild goes to its end beside requests, and its member has then been written.
+	// A rebuild completes alongside requests, and its member has then been written.
 	o = trialtest.Run(t, volume, 1, "host_raid={level: 5, drives: 5, failed: [2], rebuild: 20GB/s}",
 		"workload[1].synthetic.requests=20000")
 	if trialtest.Metric(t, o, "raid.rebuilt") < 0.05 || trialtest.Metric(t, o, "ssd[2].write.count") == 0 {

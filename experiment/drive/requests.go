@@ -11,10 +11,9 @@ import (
 	"farflash/workload"
 )
 
-// Requests calls f for every request of the workload in order of time, as it would
-// be issued to drives of the scenario's kind. Closed loops, and items that begin when
-// others have ended, have no times of their own and are refused. Volumes of several
-// namespaces are numbered anew, in the order in which they come.
+// Requests calls f for every request of the workload in order of time, as it would be issued to drives of the
+// scenario's kind. Closed loops, and items that start when others have ended, have no times of their own and are
+// rejected. Volumes of several namespaces are renumbered, in order of appearance.
 func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error) (notes []string, err error) {
 	y, err := models(s, &experiment.Options{Seed: seed})
 	if err != nil {
@@ -69,7 +68,7 @@ func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error)
 	return notes, nil
 }
 
-// later is a source whose clock begins at a time.
+// later is a source whose clock starts at a given time.
 type later struct {
 	workload.Source
 	by units.Duration
@@ -82,7 +81,8 @@ func (l later) Next(r *workload.Record) error {
 	return err
 }
 
-// numbered is a source whose volumes, which others may call alike, are told apart by their namespace.
+// numbered is a source whose volumes are distinguished by namespace, because other namespaces may use the same volume
+// numbers.
 type numbered struct {
 	workload.Source
 	namespace uint32

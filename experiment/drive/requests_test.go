@@ -10,8 +10,8 @@ import (
 	"farflash/workload"
 )
 
-// TestRequests holds the requests that are written as a trace to those that a run issues, and that what depends on a
-// run is refused.
+// TestRequests compares the requests written as a trace with those issued by a run, and verifies that requests that
+// depend on a run are rejected.
 func TestRequests(t *testing.T) {
 	made := func(text string) (list []workload.Record, err error) {
 		s, err := trialtest.Parse(text)
@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestWornFromTheStart holds that the erases before a run count as wear.
+// TestWornFromTheStart verifies that erases before a run count as wear.
 func TestWornFromTheStart(t *testing.T) {
 	const text = "ssd: {preset: tlc-enterprise, reliability: {cycles: 8458}, preconditioning: {fill: " +
 		"none}}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 20}, closed: 1}]\n"

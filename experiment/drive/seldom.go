@@ -11,11 +11,11 @@ import (
 	"farflash/scenario"
 )
 
-// Rare events under measure.until: steady. Every mechanism that is switched on and can delay requests must have
-// occurred often enough before the mean is trusted.
+// Rare events under measure.until: steady. Every enabled mechanism that can delay requests must have occurred often
+// enough before the mean is trusted.
 //
-// Not counted: wear levelling, which an even load triggers once in a hundred drive writes, and map-cache misses if
-// none occur, as when the whole map fits.
+// Not counted: wear levelling, which an even load triggers once in a hundred drive writes, and map-cache misses if none
+// occur, as when the whole map fits.
 
 // seldom counts the rare events of the drives so far, and the requests of each flow.
 func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
@@ -56,8 +56,8 @@ func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
 	return list
 }
 
-// blocks counts erased blocks, if blocks are erased while writes go on or the drive began full; a drive that began
-// empty may write for long before it collects.
+// blocks counts erased blocks, if blocks are erased while writes continue or the drive started full; a drive that
+// started empty may write for a long time before it collects.
 func (s *steady) blocks(now *ssd.Stats) []stats.Occurrence {
 	if now.HostPrograms == s.seen.HostPrograms || now.Erases == 0 && s.fresh {
 		return nil

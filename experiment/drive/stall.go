@@ -20,10 +20,10 @@ func Moves(host *cosim.Host, drives []*ssd.Drive) uint64 {
 	return n
 }
 
-// mostNamed bounds the flows that a message names.
+// mostNamed limits the flows that a message names.
 const mostNamed = 3
 
-// Waits describes the outstanding requests and what the first busy drive holds them up with; "" if there are none.
+// Waits describes the outstanding requests and their obstacle in the first busy drive; "" if there are none.
 func Waits(host *cosim.Host, drives []*ssd.Drive) string {
 	text := Left(host)
 	for i, d := range drives {

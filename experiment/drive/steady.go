@@ -10,21 +10,21 @@ import (
 	"farflash/sim"
 )
 
-// steady decides when a run ends that is to end in a steady state: the mean latency is known well enough, and the
-// drive is not about to behave otherwise.
+// steady decides when a run to steady state ends: the mean latency is precise enough, and no change of the drive's
+// behaviour is imminent.
 type steady struct {
 	settling *stats.Settling
-	from     sim.Time  // what ends before is not observed
-	fresh    bool      // the drive was empty at first, so that it may be long until it collects garbage
-	seen     ssd.Stats // at the last look
-	most     int64     // pages that the caches had at most, at looks
+	from     sim.Time  // earlier completions are not observed
+	fresh    bool      // the drive was empty initially, so garbage collection may start late
+	seen     ssd.Stats // at the last evaluation
+	most     int64     // largest number of cached pages at evaluations
 	verdict  result.Steady
 	vain     bool       // the run may end although a rare event has occurred too few times
 	requests [][2]int64 // by flow: reads and writes observed
 }
 
-// cacheGrowth bounds how much the cache may still fill between looks: one part in cacheGrowth of its capacity. A
-// filling cache absorbs writes, and will not go on to.
+// cacheGrowth limits the growth of the cache's contents between evaluations to one part in cacheGrowth of its capacity.
+// A filling cache absorbs writes, and will stop doing so.
 const cacheGrowth = 10
 
 func newSteady(from sim.Time, fresh bool, flows int) *steady {
@@ -32,7 +32,7 @@ func newSteady(from sim.Time, fresh bool, flows int) *steady {
 		requests: make([][2]int64, flows)}
 }
 
-// observe notes a request's latency.
+// observe records a request's latency.
 func (s *steady) observe(x *cosim.Sample) {
 	if x.Finished >= s.from {
 		s.settling.Add(float64(x.Latency))
@@ -45,7 +45,7 @@ func (s *steady) look(m *Meter, now *ssd.Stats) bool {
 	return s.settling.Due() && s.judge(s.settling.Look(s.seldom(m, now)...), now)
 }
 
-// judge takes into account what the drives have done so far.
+// judge combines the verdict with the drives' state so far.
 func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
 	grown := now.Cached - s.most
 	s.seen, s.most = *now, max(s.most, now.Cached)
@@ -59,8 +59,8 @@ func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
 	return v.Reached || v.Vain
 }
 
-// fill says in a result what came of it, if the run ended by itself or otherwise, with what the drives have done.
-// Where the promise cannot be given, or only of a drive that will change, it says so.
+// fill records the verdict in a result, whether the run ended by it or otherwise, with the drives' statistics. It
+// states if the precision cannot be guaranteed, or only for a drive that will change.
 func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bool) {
 	if !s.verdict.Reached && !s.vain {
 		s.judge(s.settling.Judge(s.seldom(m, now)...), now)

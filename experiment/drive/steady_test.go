@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
 
-// collecting is a drive on which a read now and then waits for a collection, which fewer than one write in a hundred
-// begins.
+// collecting is a drive on which an occasional read waits for a collection, which fewer than one write in a hundred
+// triggers.
 const collecting = `
 ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, over_provisioning: 25%, cache: {capacity: 256KiB}, collection: {victim: greedy}, preconditioning: {fill: steady}}
 workload:
@@ -24,8 +24,8 @@ workload:
   - synthetic: {writes: {size: 8KiB, interarrival: {mean: 4ms}, addresses: {align: 8KiB}}}
 `
 
-// TestSteadyWaits holds that a run does not end in what looks steady before the drive has collected garbage, or while
-// its cache fills, and that it says so where it cannot promise anything.
+// TestSteadyWaits verifies that a run does not end in an apparent steady state before the drive has collected garbage,
+// or while its cache fills, and that it states when it cannot guarantee the precision.
 func TestSteadyWaits(t *testing.T) {
 	warned := func(o *experiment.Outcome, text string) bool {
 		return strings.Contains(strings.Join(o.Result.Warnings, "\n"), text)
@@ -60,8 +60,8 @@ func TestSteadyWaits(t *testing.T) {
 	}
 }
 
-// TestSteadyPromise holds that of runs of drives which end by themselves 93 % are within 5 % of the mean of far
-// longer ones, from idle dies to busy ones; with FARFLASH_LONG.
+// TestSteadyPromise verifies that of runs that end in steady state 93 % are within 5 % of the mean of far longer ones,
+// from idle dies to busy ones; with FARFLASH_LONG.
 func TestSteadyPromise(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -101,8 +101,8 @@ func TestSteadyPromise(t *testing.T) {
 		lines, *update)
 }
 
-// TestSteadySeldom: a run ends only after 320 occurrences of each rare event that is switched on, or says which were
-// too few.
+// TestSteadySeldom verifies that a run ends only after 320 occurrences of each enabled rare event, or reports which
+// were too few.
 func TestSteadySeldom(t *testing.T) {
 	const reads = `
 ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, mapping: {ideal: true}, cache: {mode: off}}
@@ -137,7 +137,7 @@ measure: {until: steady}
 	if os.Getenv("FARFLASH_LONG") == "" {
 		return
 	}
-	// After a million requests the wait is given up.
+	// After a million requests it stops waiting.
 	o = trialtest.Run(t, reads, 1, worn+"90d}")
 	const want = "reads repeated: only 0 in 1236991 observations; at least 320 are needed"
 	if n := trialtest.Metric(t, o, "read.count"); o.Result.Steady.Reached || n < 1<<20 ||

@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// measured is the last mark and the one that the figures begin at, and the time between them in seconds. Fill has
-// found the warm-up.
+// measured returns the mark at the start of the measured time, the last mark, and the time between them in seconds.
+// Fill must have determined the warm-up.
 func (m *Meter) measured() (from, last *mark, span float64) {
 	last, from = &m.marks[len(m.marks)-1], new(mark)
 	if m.skip > 0 {
@@ -20,14 +20,14 @@ func (m *Meter) measured() (from, last *mark, span float64) {
 	return from, last, (last.at - from.at).Seconds()
 }
 
-// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up, once Fill was called;
-// false if that took no time.
+// Bandwidth is the bytes per second of an operation's requests completed after the warm-up; ok is false if that took no
+// time. Call it after Fill.
 func (m *Meter) Bandwidth(op block.Op) (float64, bool) {
 	from, last, span := m.measured()
 	return float64(last.bytes[op]-from.bytes[op]) / span, span > 0
 }
 
-// Anatomy is where the time of an operation's requests went after the warm-up.
+// Anatomy is the latency breakdown of an operation's requests after the warm-up.
 func (m *Meter) Anatomy(op block.Op) *cosim.Anatomy {
 	var a cosim.Anatomy
 	if m.keep {
@@ -40,15 +40,15 @@ func (m *Meter) Anatomy(op block.Op) *cosim.Anatomy {
 	return &a
 }
 
-// New makes one of several drives of a system from an image.
+// New returns one of several drives of a system, from an image.
 func New(m *ssd.Image, eng *sim.Engine, sink ssd.Sink, seed uint64, number int) *ssd.Drive {
 	return ssd.NewFrom(m, eng, sink, seed, fmt.Sprintf("ssd[%d]", number))
 }
 
-// mostDriveRows is of how many drives a result has figures each.
+// mostDriveRows is the largest number of drives with figures of their own in a result.
 const mostDriveRows = 1024
 
-// FillEach fills in what each drive did after the warm-up.
+// FillEach fills in the statistics of each drive after the warm-up.
 func (m *Meter) FillEach(r *result.Result) {
 	from, last, span := m.measured()
 	for i, x := range last.each {

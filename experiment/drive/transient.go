@@ -17,27 +17,27 @@ import (
 type turnover struct {
 	written float64 // for the host and the map
 	moved   float64
-	victims float64 // all pages of the victims that were begun
-	found   float64 // those that held data then
+	victims float64 // all pages of the victims whose collection started
+	found   float64 // those with valid data at that time
 	none    bool    // no block was erased
 }
 
-// amplified is the write amplification over the span, and the one at which collection gains as many pages as are
-// written, from victims as full as those.
+// amplified returns the write amplification over the span, and the one at which collection gains as many pages as are
+// written, from victims equally full.
 func (x turnover) amplified() (was, balanced float64) {
 	return (x.written + x.moved) / x.written, x.victims / (x.victims - x.found)
 }
 
-// gained is the number of free pages that collection gained, victims in progress in proportion.
+// gained is the number of free pages that collection gained, with victims in progress in proportion.
 func (x turnover) gained() float64 { return x.moved * (x.victims - x.found) / x.found }
 
 // tells reports whether there were victims, neither all empty nor all full.
 func (x turnover) tells() bool { return x.found > 0 && x.found < x.victims }
 
 const (
-	// mostOff bounds the deviation of a write amplification from the balanced one, and between the halves of a run.
+	// mostOff limits the deviation of a write amplification from the balanced one, and between the halves of a run.
 	mostOff = 0.1
-	// leastHalf is the least number of blocks collected per plane in each half for the halves to be compared.
+	// leastHalf is the least number of blocks collected per plane in each half for a comparison.
 	leastHalf = 8
 )
 
@@ -58,8 +58,8 @@ func within(from, to *ssd.Stats, c *ssd.Config) turnover {
 	}
 }
 
-// transient describes the transient that the measured span lies in; "" if there is none or the counters cannot tell.
-// Drives with zones, which the host erases, or an SLC cache, whose blocks differ in size, are not judged.
+// transient describes the transient in the measured span; "" if there is none or the counters are inconclusive. Drives
+// with zones, which the host erases, or an SLC cache, whose blocks differ in size, are not judged.
 func (m *Meter) transient() string {
 	if m.same == nil || m.same.Zones != nil || m.same.SLCCache != nil {
 		return ""
@@ -137,8 +137,8 @@ func (m *Meter) middle(from, last *mark) *mark {
 	return nil
 }
 
-// settles reports whether preconditioning wrote as the workload does, so that collection finds its steady state from
-// the start: uniform random writes over the whole drive, enough of them.
+// settles reports whether preconditioning wrote like the workload, so that collection is in steady state from the
+// start: uniform random writes over the whole drive, and enough of them.
 func (m *Meter) settles(c *ssd.Config) bool {
 	const passes = 2 // of random writes: within a few per cent of steady state
 	switch p := &c.Preconditioning; {

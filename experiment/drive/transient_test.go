@@ -12,7 +12,7 @@ import (
 	"farflash/scenario"
 )
 
-// small is a drive that a few thousand writes bring round.
+// small is a drive that reaches its long-run state within a few thousand writes.
 const small = `
 ssd:
   preset: tlc-enterprise
@@ -25,7 +25,7 @@ ssd:
 workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, requests: 6000}, closed: 32}]
 `
 
-// marked is the transient of a run, from its warning and its field, which must agree.
+// marked returns the transient of a run, from its warning and its field, which must agree.
 func marked(t *testing.T, o *experiment.Outcome) string {
 	t.Helper()
 	all := strings.Join(o.Result.Warnings, "\n")
@@ -36,8 +36,8 @@ func marked(t *testing.T, o *experiment.Outcome) string {
 	return o.Result.Transient
 }
 
-// TestTransients holds that runs say so whose write amplification is not that of a longer one, each for its own
-// reason, and that others do not.
+// TestTransients verifies that runs are marked if their write amplification is not that of a longer one, each for its
+// own reason, and that others are not.
 func TestTransients(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
@@ -91,10 +91,10 @@ workload: [{synthetic: {reads: {size: 4KiB}, requests: 1000}, closed: 8}]
 	}
 }
 
-// TestTransientsFew holds how often runs are marked although their write amplification is within 5 % of a longer
-// run's, and how often those are not that are off by more than 15 %. A drive whose free blocks rise can have the
-// right figure for the wrong reason: marks are for one in ten at most. With FARFLASH_LONG also of the preset, and of
-// 20 seeds.
+// TestTransientsFew measures how often runs are marked although their write amplification is within 5 % of a longer
+// run's, and how often those off by more than 15 % are not. A drive whose free blocks increase can have the right
+// figure for the wrong reason: at most one in ten may be marked. With FARFLASH_LONG it also covers the preset, with 20
+// seeds.
 func TestTransientsFew(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {

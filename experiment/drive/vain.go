@@ -9,36 +9,35 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Vain notices a drive that collects without end while no request does. Each page that collection moves changes an
-// entry of the map. Where the map is cached and the cache is small, so that hardly two of these entries are in one of
-// its pages, that page is written for each, and collection takes as much space as it gives, or more. Such a drive
-// goes on for as long as anybody watches it, or for hours until by chance a victim is empty enough. The zero value is
-// ready.
+// Vain detects a drive that collects indefinitely while no request completes. Each page that collection moves changes
+// an entry of the map. If the map is cached in a cache so small that hardly two of these entries share one of its
+// pages, a map page is written for each move, and collection uses at least as much space as it frees. Such a drive
+// makes no progress, or only after hours when by chance a victim is empty enough. The zero value is ready for use.
 type Vain struct {
-	done uint64  // requests that had ended
-	then []round // what each drive had done when that was found not to have changed; empty if it has
+	done uint64  // completed requests
+	then []round // the drives' state when that was found unchanged; empty if it has changed
 }
 
 type round struct{ collected, written float64 }
 
-// vainRounds is how often a drive may collect all its blocks while no request ends, if it moves vainShare pages and
-// more for each that the host writes: a request that is as long as the drive may take as many rounds. The worst that
-// was seen to do something moves 16,000 pages for each, but takes a seventh of a round for a request.
+// vainRounds is the number of times that a drive may collect all its blocks without a completion, while it moves at
+// least vainShare pages per page that the host writes: a request as large as the drive may take that many rounds. The
+// worst case of a drive with progress moves 16,000 pages per page, but takes a seventh of a round per request.
 const (
 	vainRounds = 8
 	vainShare  = 1000
 )
 
-// Look is to be called now and then. The error says where the drive is and what would help.
+// Look checks for the condition and must be called regularly. Its error has the cause's position and the remedy.
 func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if s.Measure.Until.Time > 0 {
-		return nil // it ends, and what did not is counted
+		return nil // the run has a time limit, and counts uncompleted requests
 	}
 	if now.Done != v.done || now.Begun == now.Done {
 		v.done, v.then = now.Done, v.then[:0]
 		return nil
 	}
-	fresh := len(v.then) == 0 // since the last look none has ended
+	fresh := len(v.then) == 0 // no completion since the last call
 	for i, d := range drives {
 		var x round
 		x.collected, x.written = d.Rounds()

@@ -25,8 +25,8 @@ const vainLoad = `workload:
   - {synthetic: {writes: {size: 32KiB, interarrival: 10us, addresses: {align: 4KiB}}, requests: 300}, group: 2, namespace: 1}
 `
 
-// TestVain: a drive that only collects is an error with the place of the cause, and what the error proposes helps. If
-// the run ends anyway it is none.
+// TestVain verifies that a drive that only collects is an error with the cause's position, and that the remedy in the
+// error helps. With a time limit it is not an error.
 func TestVain(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"ssd.initial=on-read", "ssd.mapping.cmt_capacity: drive 0 collects in vain at "},
@@ -34,7 +34,7 @@ func TestVain(t *testing.T) {
 		{"ssd.mapping.ideal=true", ""},
 		{"ssd.over_provisioning=45%", ""},
 		{"ssd.collection.victim=greedy", ""},
-		{"measure.until=130s", ""}, // later than the error comes
+		{"measure.until=130s", ""}, // after the time of the error
 	} {
 		s, err := trialtest.Parse("ssd: "+vain+vainLoad, c.change)
 		if err != nil {
@@ -53,7 +53,7 @@ func TestVain(t *testing.T) {
 	}
 }
 
-// TestVainBehindNetwork: it is told of a drive in a system, too.
+// TestVainBehindNetwork verifies that the error is also reported for a drive in a system.
 func TestVainBehindNetwork(t *testing.T) {
 	s, err := trialtest.Parse("targets: [{ssds: 1, ssd: " + vain + "}]\n" +
 		strings.NewReplacer(", fua: true", "", ", namespace: 1", "").Replace(vainLoad) +
@@ -67,8 +67,8 @@ func TestVainBehindNetwork(t *testing.T) {
 	}
 }
 
-// TestLongRequests: requests that are a third of the drive take many rounds of collection where much is moved, and
-// are no reason for an error.
+// TestLongRequests verifies that requests of a third of the drive, which take many rounds of collection with many
+// moves, are not an error.
 func TestLongRequests(t *testing.T) {
 	s, err := trialtest.Parse("ssd: "+vain+
 		"workload: [{synthetic: {writes: {size: 16MiB, addresses: {align: 512B}}, requests: 3}, closed: 3}]\n",

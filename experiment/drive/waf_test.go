@@ -13,12 +13,11 @@ import (
 	"farflash/scenario"
 )
 
-// TestBusyDrive holds the write amplification of the preset busy-drive, in steady state, to that of a pool of as many
-// blocks without a drive around it, and says how far either is from the closed form for many blocks; with
-// FARFLASH_LONG. Collection begins below 6 free blocks of 128, so 5 are free when a victim is chosen and one is open
-// for the host and one for survivors: 121 are closed. Of 93 blocks' worth of data some lie in the open ones, and
-// survivors have blocks of their own; both count for little where there are thousands of blocks, and here for 1 to 2
-// %.
+// TestBusyDrive compares the write amplification of the preset busy-drive, in steady state, with that of a pool of as
+// many blocks without a drive around it, and reports the deviation of both from the closed form for many blocks; with
+// FARFLASH_LONG. Collection starts below 6 free blocks of 128, so 5 are free when a victim is chosen and one is open
+// for the host and one for survivors: 121 are closed. Of 93 blocks' worth of data some are in the open ones, and
+// survivors have their own blocks; both are negligible with thousands of blocks, and matter by 1 to 2 % here.
 func TestBusyDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -35,7 +34,7 @@ func TestBusyDrive(t *testing.T) {
 		">drive, after 4 s, for 8 s")
 	for _, c := range []struct {
 		allocation  string
-		pages, pool int // a pool's blocks of more than 1,024 pages are not to be told apart
+		pages, pool int // beyond 1,024 pages the size of a pool's blocks has no effect
 	}{{"dynamic", 8192, 1024}, {"static", 128, 128}} {
 		all, err := greedy.WAF(blocks/alpha, c.pages)
 		if err != nil {
@@ -80,9 +79,9 @@ func TestBusyDrive(t *testing.T) {
 
 const wafPage = "../../docs/validation/waf.md"
 
-// TestSaturatedDrive: a drive of many blocks that is written as fast as it can be has the closed form's write
-// amplification for the blocks that are closed: collection is urgent below 10 free blocks of 2048, and one is open
-// for the host and one for survivors; with FARFLASH_LONG.
+// TestSaturatedDrive verifies that a drive of many blocks under saturating writes has the closed form's write
+// amplification for the closed blocks: collection is urgent below 10 free blocks of 2048, and one is open for the host
+// and one for survivors; with FARFLASH_LONG.
 func TestSaturatedDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")

@@ -7,14 +7,14 @@ import (
 	"farflash/result"
 )
 
-// operations are what requests are counted by.
+// operations are the operations by which requests are counted.
 var operations = []struct{ name, noun string }{
 	{"read", "reads"}, {"write", "writes"}, {"trim", "trims"}, {"flush", "flushes"},
 	{"reset", "resets of zones"}, {"finish", "finishes of zones"}, {"open", "openings of zones by command"},
 	{"close", "closings of zones by command"}, {"all", "requests of all kinds"},
 }
 
-// queues are the classes of flash transactions that wait apart from each other.
+// queues are the classes of flash transactions with separate queues.
 var queues = []struct{ name, noun string }{
 	{"host_read", "reads for the host"},
 	{"host_read.urgent", "reads for the host of class urgent"},
@@ -33,7 +33,7 @@ var queues = []struct{ name, noun string }{
 	{"gc_erase", "erases"},
 }
 
-// inGroup is what flash did for a reclaim group.
+// inGroup are the metrics of a reclaim group.
 var inGroup = []result.Definition{
 	{Name: "writes.host", Unit: "count", Help: "grains of the map that were programmed with what the host wrote"},
 	{Name: "writes.strayed", Unit: "count",
@@ -45,7 +45,7 @@ var inGroup = []result.Definition{
 		Better: result.LowerIsBetter},
 }
 
-// Words are the names of what requests and drives did.
+// Words returns the metrics of requests and drives.
 func Words() result.Words {
 	var l result.Lexicon
 	for _, k := range operations {
@@ -92,7 +92,7 @@ func Words() result.Words {
 	return l.Words
 }
 
-// drives are the metrics of drives.
+// drives defines the metrics of drives.
 func drives(l *result.Lexicon) {
 	for _, k := range operations[:2] {
 		l.Metric("ssd."+k.name+".count", "count", k.noun+" that drives completed after the warm-up")

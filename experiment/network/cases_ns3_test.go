@@ -32,15 +32,15 @@ import (
 	"farflash/sim"
 )
 
-// The cases of HPCC's ns-3 and of ns3-rdma with their answers, which are read from the tables of
-// EXPECTED.md: the tolerances are that file's.
+// ns3Cases holds the cases of HPCC's ns-3 and of ns3-rdma with their results, which are read from the tables of
+// EXPECTED.md, including the tolerances.
 const ns3Cases = "../../../shared/cases/ns3"
 
 const ns3Page = "../../docs/validation/ns3.md"
 
 var update = flag.Bool("update", false, "write the tables of docs/validation/ns3.md")
 
-// ns3Case is the folder of a case; the test is skipped by name when it is not there.
+// ns3Case returns the directory of a case; if it is missing, the test is skipped by name.
 func ns3Case(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(filepath.FromSlash(ns3Cases), filepath.FromSlash(name))
@@ -50,11 +50,11 @@ func ns3Case(t testing.TB, name string) string {
 	return dir
 }
 
-// long says whether the cases that take longest are run, and the tables that rest on all of them held.
+// long enables the slowest cases, and the tables that depend on all of them.
 var long = os.Getenv("FARFLASH_LONG") != ""
 
-// atNight skips five of six cases unless FARFLASH_LONG is set, and those that take half a minute of a processor. The
-// program runs each of them in every gate, by ../shared/cases/check.
+// atNight skips five of six cases unless FARFLASH_LONG is set, and those that take half a minute of processor time.
+// Every gate runs each of them with the program, by ../shared/cases/check.
 func atNight(t testing.TB, dir string) {
 	t.Helper()
 	name := filepath.Base(dir)
@@ -109,7 +109,7 @@ func expected(t testing.TB, section string) []map[string]string {
 
 var firstNumber = regexp.MustCompile(`^[-+]?[0-9.]+`)
 
-// figure is the number that a cell begins with.
+// figure returns the number at the start of a cell.
 func figure(t testing.TB, row map[string]string, column string) float64 {
 	t.Helper()
 	x, err := strconv.ParseFloat(firstNumber.FindString(row[column]), 64)
@@ -119,7 +119,7 @@ func figure(t testing.TB, row map[string]string, column string) float64 {
 	return x
 }
 
-// cells are the numbers of a cell that has several.
+// cells returns the numbers of a cell that has several.
 func cells(t testing.TB, text, sep string) []float64 {
 	t.Helper()
 	var out []float64
@@ -133,20 +133,20 @@ func cells(t testing.TB, text, sep string) []float64 {
 	return out
 }
 
-// gaps is how far figures of a kind are from the reference's.
+// gaps are the deviations of figures of a kind from the reference.
 type gaps struct {
 	section, what string
 	n             int
 	worst, sum    float64 // shares of the reference's
 }
 
-// gathered are the gaps of the sections that have run, for docs/validation/ns3.md; sections run cases side by side.
+// gathered are the gaps of the sections that have run, for docs/validation/ns3.md; sections run cases in parallel.
 var gathered struct {
 	sync.Mutex
 	list []gaps
 }
 
-// near is within, and takes note of it for a section's table.
+// near is within, and also records the deviation for a section's table.
 func near(t testing.TB, section, what string, got, want, share, absolute float64) {
 	t.Helper()
 	within(t, what, got, want, share, absolute)
@@ -164,8 +164,8 @@ func near(t testing.TB, section, what string, got, want, share, absolute float64
 	g.sum += off
 }
 
-// TestNS3Cases runs all cases, section by section of EXPECTED.md, and holds the tables of docs/validation/ns3.md to
-// what comes of them.
+// TestNS3Cases runs all cases, section by section of EXPECTED.md, and compares the tables of docs/validation/ns3.md
+// with the results.
 func TestNS3Cases(t *testing.T) {
 	gathered.list = nil
 	for _, s := range []struct {
@@ -180,7 +180,7 @@ func TestNS3Cases(t *testing.T) {
 	if testing.Short() || !long || len(gathered.list) == 0 {
 		return
 	}
-	// Cases end in any order, so that their sum is rounded in any; three digits do not show it.
+	// Cases finish in any order, so their sum is rounded differently; three digits do not show it.
 	slices.SortFunc(gathered.list, func(a, b gaps) int {
 		return cmp.Or(strings.Compare(a.section, b.section), strings.Compare(a.what, b.what))
 	})
@@ -193,7 +193,7 @@ func TestNS3Cases(t *testing.T) {
 	golden.Table(t, ns3Page, "ns3-sections", "the reference's seeds", lines, *update)
 }
 
-// within complains unless got is within a share or an absolute difference of want.
+// within fails unless got is within a relative or an absolute tolerance of want.
 func within(t testing.TB, what string, got, want, share, absolute float64) {
 	t.Helper()
 	if d := math.Abs(got - want); !(d <= max(share*math.Abs(want), absolute)) {
@@ -201,7 +201,7 @@ func within(t testing.TB, what string, got, want, share, absolute float64) {
 	}
 }
 
-// caseOptions is how a case is run.
+// caseOptions configures the run of a case.
 type caseOptions struct {
 	config string
 	compat string
@@ -271,13 +271,13 @@ func completions(t testing.TB, dir string) []peer.NS3Completion {
 	return list
 }
 
-// ns3PFC is section A1: pauses alone, to the nanosecond at the end.
+// ns3PFC is section A1: PFC alone, with end times to the nanosecond.
 func ns3PFC(t *testing.T) {
 	for _, row := range expected(t, "A1") {
 		name := fmt.Sprintf("incast/pfconly_%sto1_%sG_1MB", row["N"], row["G"])
 		var set []string
 		if row["G"] == "10" {
-			// The reference was changed by hand: 4096 B more headroom.
+			// The reference was modified by hand: 4096 B more headroom.
 			name += "_hdrmfix"
 			set = []string{"fabric.pfc.headroom=7846B"}
 		}
@@ -293,8 +293,8 @@ func ns3PFC(t *testing.T) {
 	}
 }
 
-// ns3DCQCN is section A2: marking is random, so means over seeds are compared. The seeds are the
-// reference's runs, and where no two hosts are in step the means are the same to all digits printed.
+// ns3DCQCN is section A2: marking is random, so means over seeds are compared. The seeds are the reference's runs, and
+// if no two hosts are synchronised the means agree to all printed digits.
 func ns3DCQCN(t *testing.T) {
 	if testing.Short() {
 		t.Skip("several seeds of each row")
@@ -325,8 +325,7 @@ func ns3DCQCN(t *testing.T) {
 	}
 }
 
-// ns3Lossless holds that a network of ours loses nothing in any case and ends every flow that
-// has an end.
+// ns3Lossless verifies that our network loses no packet in any case and completes every finite flow.
 func ns3Lossless(t *testing.T) {
 	if testing.Short() {
 		t.Skip("every case")
@@ -349,7 +348,7 @@ func ns3Lossless(t *testing.T) {
 	}
 }
 
-// ns3Steady is section A3: long flows once they are settled.
+// ns3Steady is section A3: long flows in steady state.
 func ns3Steady(t *testing.T) {
 	if testing.Short() {
 		t.Skip("50 ms of each row")
@@ -380,9 +379,9 @@ func ns3Steady(t *testing.T) {
 				squares += x * x
 			}
 			if jain := sum * sum / (n * squares); row["cc"] == "hp" {
-				// HPCC's flows keep for long what the first round trips gave them, and these hang on which of
-				// two packets that come in the same nanosecond is first: one flow that starts 1 ns later moves
-				// the index from 0.79 to 0.83 (4:1; the reference 0.85) and from 0.84 to 0.88 (8:1; 0.92).
+				// HPCC's flows keep the allocation of the first round trips for a long time, and that depends on the
+				// order of two packets that arrive in the same nanosecond: one flow that starts 1 ns later moves the
+				// index from 0.79 to 0.83 (4:1; the reference 0.85) and from 0.84 to 0.88 (8:1; 0.92).
 				near(t, "long flows, HPCC", "Jain's index", jain, figure(t, row, "Jain"), 0, 0.1)
 			} else {
 				near(t, section, "Jain's index", jain, figure(t, row, "Jain"), 0, 0.02)
@@ -395,7 +394,7 @@ func ns3Steady(t *testing.T) {
 	}
 }
 
-// sent are the shares of their links that all hosts but the receiver send at, after the warm-up.
+// sent returns the link shares at which all hosts except the receiver send, after the warm-up.
 func sent(t testing.TB, o *experiment.Outcome, receiver string) []float64 {
 	t.Helper()
 	for _, m := range o.Result.Matrices {
@@ -414,7 +413,7 @@ func sent(t testing.TB, o *experiment.Outcome, receiver string) []float64 {
 	return nil
 }
 
-// ns3Rates is section A4: HPCC, TIMELY and DCTCP, which draw no random numbers.
+// ns3Rates is section A4: HPCC, TIMELY and DCTCP, which use no random numbers.
 func ns3Rates(t *testing.T) {
 	for _, row := range expected(t, "A4") {
 		name := fmt.Sprintf("incast/%s_%sto1_%sG_1MB", row["cc"], row["N"], row["G"])
@@ -427,8 +426,7 @@ func ns3Rates(t *testing.T) {
 	}
 }
 
-// ns3Collapse is section A5: with the reference's headroom packets are lost at 10G, and with
-// that of a network of ours none.
+// ns3Collapse is section A5: with the reference's headroom packets are lost at 10G, with our network's headroom none.
 func ns3Collapse(t *testing.T) {
 	row := expected(t, "A5")[0]
 	built := regexp.MustCompile(`mean FCT ([0-9 /]+) us`).FindStringSubmatch(row["reference as built"])
@@ -484,7 +482,7 @@ func ns3Clos(t *testing.T) {
 			}
 			o := runCase(t, dir, caseOptions{set: set})
 			if figure(t, row, "drops") > 0 {
-				// Lost packets decide which flows are still there at the end.
+				// Lost packets decide which flows remain at the end.
 				if trialtest.Metric(t, o, "fabric.drops") == 0 {
 					t.Error("nothing is lost; the reference loses packets")
 				}
@@ -514,8 +512,8 @@ func ns3Clos(t *testing.T) {
 	}
 }
 
-// ns3Flows compares flow by flow, to the nanosecond. Which of two packets that come in the same nanosecond is first
-// differs, and all that follows; so most flows of few cases are to be the same. With FARFLASH_LONG all cases are
+// ns3Flows compares flow by flow, to the nanosecond. The order of two packets that arrive in the same nanosecond
+// differs, with all its consequences, so only a few cases have most flows equal. With FARFLASH_LONG all cases are
 // compared.
 func ns3Flows(t *testing.T) {
 	type key struct {
@@ -569,7 +567,7 @@ func ns3Flows(t *testing.T) {
 	}
 }
 
-// thousands has a comma.
+// thousands formats a number with a thousands separator.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -608,8 +606,7 @@ func ns3RDMA(t *testing.T) {
 			set: []string{"measure.warm_up=50ms"}})
 		near(t, "ns3-rdma's sample, 3 seeds", "goodput in Gbit/s, of the middle of its range",
 			trialtest.Metric(t, o, "fabric.goodput")/1e9, total, 0.01, 0)
-		// Three runs do not span what there is: a twentieth more to each side. Host 1
-		// receives.
+		// Three runs do not span the full range: allow a twentieth more on each side. Host 1 receives.
 		for _, x := range sent(t, o, "h1") {
 			if x *= 40 * 998.0 / 1020; x < low*0.95 || x > high*1.05 {
 				t.Errorf("seed %d: a flow has %g Gbit/s of payload; %g to %g were seen", seed, x, low, high)

@@ -8,11 +8,11 @@ import (
 	"farflash/workload/flows"
 )
 
-// chorusFigures are the figures of collectives, of which each round that has ended counts.
+// chorusFigures are the figures of collectives; each completed round counts.
 type chorusFigures struct {
 	n, unfinished   int
 	sum, most       float64 // us
-	plain, onBusses float64 // bytes a second, summed over rounds
+	plain, onBusses float64 // bytes per second, summed over rounds
 }
 
 func (x *chorusFigures) add(k *flows.Chorus) {
@@ -48,7 +48,7 @@ func (x *chorusFigures) fill(r *result.Result, prefix string) {
 	r.Set(prefix+"collective.bus_bandwidth", x.onBusses/n)
 }
 
-// collectives fills in what became of collectives, if there are any, and when each of their steps ended.
+// collectives fills in the results of collectives, if there are any, and the end times of their steps.
 func (m *Meter) collectives(r *result.Result) {
 	var all chorusFigures
 	var rows []string
@@ -94,5 +94,6 @@ func (m *Meter) collectives(r *result.Result) {
 	}
 }
 
-// mostSteps of a collective are told of; of more, each second one, or each third.
+// mostSteps is the largest number of steps of a collective in a result; with more, every second or every third step is
+// shown.
 const mostSteps = 256

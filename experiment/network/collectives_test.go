@@ -14,7 +14,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// simulate runs a scenario and holds its checks.
+// simulate runs a scenario and verifies its checks.
 func simulate(t *testing.T, text string, sets ...string) *result.Result {
 	t.Helper()
 	var changes []shape.Change
@@ -50,9 +50,8 @@ func metricOf(t *testing.T, r *result.Result, name string) float64 {
 	return m.Value
 }
 
-// TestCollectiveTimes holds collectives on one switch, where nobody waits for anybody, to the closed forms: so many
-// steps of a latency each, and what each host sends at the rate of its link, on which the ACKs of what it receives
-// are too.
+// TestCollectiveTimes compares collectives on one switch, without contention, with closed forms: a latency per step,
+// and each host's data at its link rate, shared with the ACKs for its received data.
 func TestCollectiveTimes(t *testing.T) {
 	const hosts, size, rate, wire = 8, 8e6, 100e9, 1024.0 / (1024 + 82 + 86)
 	const packet = (1024 + 82) * 8e6 / rate
@@ -89,7 +88,8 @@ func TestCollectiveTimes(t *testing.T) {
 	}
 }
 
-// TestSprayedCollective: on a fat-tree with rings that cross pods, spraying takes a third less time than a hash.
+// TestSprayedCollective verifies that on a fat-tree with rings across pods, spraying takes a third less time than
+// hashing.
 func TestSprayedCollective(t *testing.T) {
 	const text = `fabric: {topology: {fat_tree: {k: 4}}, host_link: 100Gbps, up_link: 100Gbps, congestion_control: {algorithm: none}, recovery: {kind: selective-repeat, reordering: 256, timeout: 10ms}}
 flows: [{collective: {operation: all-reduce, size: 8MB, hosts: [0, 5, 10, 15, 1, 4, 11, 14, 2, 7, 8, 13, 3, 6, 9, 12]}}]
@@ -100,7 +100,7 @@ flows: [{collective: {operation: all-reduce, size: 8MB, hosts: [0, 5, 10, 15, 1,
 	}
 }
 
-// TestDependentsInParts: what is asked for as to parts changes nothing but a remark.
+// TestDependentsInParts verifies that a setting for parts only adds a remark.
 func TestDependentsInParts(t *testing.T) {
 	const text = "fabric: {topology: {fat_tree: {k: 4}}}\nflows: [{collective: {operation: all-reduce, algorithm: " +
 		"halving-doubling, size: 1MB}}, {list: [{name: a, src: 0, dst: 9, class: 3, size: 10KB}, {src: 9, dst: 3, " +
@@ -119,7 +119,7 @@ func TestDependentsInParts(t *testing.T) {
 	}
 }
 
-// TestDependentsAlone: beside drives nothing waits for flows.
+// TestDependentsAlone verifies that dependent flows are rejected next to drives.
 func TestDependentsAlone(t *testing.T) {
 	_, err := scenario.Parse(shape.Source{File: "a.yaml",
 		Text: []byte("initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nworkload: [{synthetic: " +
@@ -130,8 +130,8 @@ func TestDependentsAlone(t *testing.T) {
 	}
 }
 
-// TestProgress: what is acknowledged of each queue pair over time adds up to its flow, and what is in flight is never
-// more than a window.
+// TestProgress verifies that each queue pair's acknowledged bytes over time add up to its flow, and that its in-flight
+// bytes never exceed a window.
 func TestProgress(t *testing.T) {
 	const text = "fabric: {topology: {star: {hosts: 3}}, congestion_control: {algorithm: none, none: {window: " +
 		"bdp}}}\nflows: [{list: [{src: 0, dst: 2, class: 3, size: 1MB}, {src: 1, dst: 2, class: 3, size: " +

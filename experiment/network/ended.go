@@ -10,42 +10,42 @@ import (
 	"farflash/sim"
 )
 
-// exactFlows is how many flows that have ended are kept one by one, 17 bytes each. Above it they are counted in
-// histograms.
+// exactFlows is the number of completed flows that are stored individually, at 17 bytes each. Beyond it they are
+// counted in histograms.
 const exactFlows = 1 << 22
 
-// pieceFlows is how many of them are kept together, which are not moved when there are more.
+// pieceFlows is the number of flows per allocation; pieces are not moved as flows are added.
 const pieceFlows = 4096
 
-// ledger has the flows that have ended, of a network or of a part of one, those that began before the warm-up's end
-// for themselves. It never takes more memory than the flows of a limit and some histograms.
+// ledger records the completed flows of a network or of a part of one, with those that started before the end of the
+// warm-up counted separately. Its memory is bounded by the flow limit and some histograms.
 type ledger struct {
-	warm   sim.Time // the warm-up's end
+	warm   sim.Time // end of the warm-up
 	shared *shelf
 	pieces []*pieceOf
-	n      int // in the last of them
+	n      int // in the last piece
 	eras   [2]era
 }
 
-// shelf is what the ledgers of one network share: how many flows they have together, those in pieces that are not
-// full left out. So what is above the limit on it is so in any division of the network.
+// shelf is shared by the ledgers of one network: it counts their flows, excluding those in pieces that are not full. So
+// exceeding the limit on it implies exceeding it in any division of the network.
 type shelf struct {
 	limit int64
 	flows atomic.Int64
 }
 
-// pieceOf are flows: completion times, slowdowns, and sizes as sizeOf has them, with lateBit.
+// pieceOf holds flows: completion times, slowdowns, and sizes by sizeOf, with lateBit.
 type pieceOf struct {
 	fct  [pieceFlows]sim.Time
 	slow [pieceFlows]float64
 	size [pieceFlows]uint8
 }
 
-// lateBit says that a flow began after the warm-up.
+// lateBit marks a flow that started after the warm-up.
 const lateBit = 1 << 7
 
-// era are the flows that began before the warm-up's end, or after it. It has histograms once there are too many flows
-// to be kept.
+// era is the flows that started before the end of the warm-up, or after it. It has histograms once there are too many
+// flows to store.
 type era struct {
 	count int
 	bytes uint64
@@ -56,10 +56,10 @@ type era struct {
 // slowdownUnit is a slowdown of 1 in a histogram of durations.
 const slowdownUnit = units.Microsecond
 
-// sizeOf is k if a flow has more than 2^(k-1) and up to 2^k bytes.
+// sizeOf returns k if a flow has more than 2^(k-1) and up to 2^k bytes.
 func sizeOf(size units.Bytes) uint8 { return uint8(bits.Len64(uint64(size - 1))) }
 
-// add takes a flow in.
+// add records a flow.
 func (l *ledger) add(start, fct sim.Time, size units.Bytes, slowdown float64) {
 	kind := sizeOf(size)
 	if start >= l.warm {
@@ -84,7 +84,7 @@ func (l *ledger) add(start, fct sim.Time, size units.Bytes, slowdown float64) {
 	l.n++
 }
 
-// condense puts what is kept into histograms.
+// condense moves the stored flows into histograms.
 func (l *ledger) condense() {
 	if l.eras[0].fct != nil {
 		return
@@ -107,14 +107,14 @@ func (e *era) record(fct sim.Time, slowdown float64, size uint8) {
 	e.slow[size].Record(sim.Time(slowdown * float64(slowdownUnit)))
 }
 
-// census are the flows of ledgers.
+// census is a selection of the flows of ledgers.
 type census struct {
 	ledgers []*ledger
-	whole   bool // those that began before the warm-up's end too
+	whole   bool // includes flows that started before the end of the warm-up
 	count   int
 	bytes   uint64
 	coarse  bool      // they are in histograms
-	values  []float64 // room for them if they are not
+	values  []float64 // buffer for values if they are not
 }
 
 // take counts the flows of ledgers.
@@ -131,7 +131,7 @@ func take(ledgers []*ledger, whole bool) *census {
 			c.bytes += e.bytes
 		})
 	}
-	// A part of a network's flows is in histograms where all of them are.
+	// A part of a network's flows is in histograms if all flows are.
 	for _, l := range ledgers {
 		c.coarse = c.coarse || l.eras[0].fct != nil
 	}
@@ -152,7 +152,7 @@ func (c *census) each(l *ledger, visit func(*era)) {
 	}
 }
 
-// flows visits those that are kept one by one.
+// flows visits the individually stored flows.
 func (c *census) flows(visit func(fct sim.Time, slow float64, size uint8)) {
 	for _, l := range c.ledgers {
 		for i := range l.n {
@@ -164,7 +164,7 @@ func (c *census) flows(visit func(fct sim.Time, slow float64, size uint8)) {
 	}
 }
 
-// times are completion times, in microseconds and as a histogram. What was found before is no longer there.
+// times returns completion times, in microseconds and as a histogram. It invalidates earlier results.
 func (c *census) times() (found, *stats.Histogram) {
 	h := &stats.Histogram{}
 	if c.coarse {
@@ -182,8 +182,8 @@ func (c *census) times() (found, *stats.Histogram) {
 	return found{sorted: v}, h
 }
 
-// slowdowns are those of the flows of a size, of all of them if it is below 0. What was found before is no longer
-// there.
+// slowdowns returns the slowdowns of the flows of a size class, or of all flows if size is negative. It invalidates
+// earlier results.
 func (c *census) slowdowns(size int) found {
 	if c.coarse {
 		h := &stats.Histogram{}
@@ -208,7 +208,7 @@ func (c *census) slowdowns(size int) found {
 	return found{sorted: v}
 }
 
-// sizes are the sizes that there are flows of.
+// sizes returns the size classes that have flows.
 func (c *census) sizes() (has [64]bool) {
 	c.flows(func(_ sim.Time, _ float64, k uint8) { has[k] = true })
 	for _, l := range c.ledgers {
@@ -221,7 +221,7 @@ func (c *census) sizes() (has [64]bool) {
 	return has
 }
 
-// found are values: themselves in order, or in a histogram.
+// found is a set of values: sorted, or in a histogram.
 type found struct {
 	sorted []float64
 	h      *stats.Histogram
@@ -235,7 +235,8 @@ func (f *found) count() int64 {
 	return int64(len(f.sorted))
 }
 
-// mean is over sorted values: the order in which flows end at one time depends on how the network was divided.
+// mean sums sorted values, because the order in which flows complete at one time depends on the division of the
+// network.
 func (f *found) mean() float64 {
 	if f.h != nil {
 		return f.h.Mean() / float64(f.unit)

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// flowOf makes flows by number: sizes over five powers of two, slowdowns and times over three decades.
+// flowOf generates flows by number: sizes over five powers of two, slowdowns and times over three decades.
 func flowOf(i int) (start, fct sim.Time, size units.Bytes, slowdown float64) {
 	k := uint32(i) * 2654435761
 	slowdown = 1 + math.Pow(10, float64(k>>8%3000)/1000)/8
@@ -17,8 +17,8 @@ func flowOf(i int) (start, fct sim.Time, size units.Bytes, slowdown float64) {
 	return sim.Time(i) * units.Microsecond, sim.Time(slowdown * float64(size) * 80), size, slowdown
 }
 
-// TestManyFlows holds that flows above the limit move no figure by more than a bucket of a histogram, that counts,
-// sums and greatest values are exact, and that it makes no difference in how many parts the network was.
+// TestManyFlows verifies that beyond the limit no figure moves by more than a histogram bucket, that counts, sums and
+// maxima are exact, and that the number of parts of the network has no effect.
 func TestManyFlows(t *testing.T) {
 	const n, warm = 40000, 5000
 	run := func(limit int64, parts int) *census {
@@ -73,7 +73,7 @@ func TestManyFlows(t *testing.T) {
 	}
 }
 
-// TestEndedFlowsMemory counts what flows that have ended take: 17 bytes each up to the limit, and nothing beyond it.
+// TestEndedFlowsMemory measures the memory for completed flows: 17 bytes each up to the limit, and none beyond it.
 func TestEndedFlowsMemory(t *testing.T) {
 	const limit = 1 << 17
 	l := &ledger{shared: &shelf{limit: limit}}

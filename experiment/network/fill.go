@@ -16,7 +16,7 @@ import (
 	"farflash/sim"
 )
 
-// finish fills a result with what was measured.
+// finish fills a result with the measurements.
 func (m *Meter) finish(r *result.Result, interrupted bool) {
 	last := &m.before
 	if len(m.from.ports) == 0 {
@@ -30,7 +30,7 @@ func (m *Meter) finish(r *result.Result, interrupted bool) {
 	m.fill(r, last, interrupted)
 }
 
-// FillPart fills in what a network did that is a part of something larger, whose warm-up the result has.
+// FillPart fills in the results of a network that is part of a larger model, whose warm-up is already in the result.
 func (m *Meter) FillPart(r *result.Result, interrupted bool) {
 	if len(m.from.ports) == 0 {
 		m.from.ports = make([]portState, len(m.before.ports))
@@ -41,13 +41,13 @@ func (m *Meter) FillPart(r *result.Result, interrupted bool) {
 	m.fill(r, &m.before, interrupted)
 }
 
-// FillWhole fills in what a network did from the beginning on.
+// FillWhole fills in the results of a network from the start of the run.
 func (m *Meter) FillWhole(r *result.Result, interrupted bool) {
 	m.from = fabricState{ports: make([]portState, len(m.before.ports))}
 	m.fill(r, &m.before, interrupted)
 }
 
-// fill fills in all but what a system has of its own.
+// fill fills in everything except the parts that a system provides itself.
 func (m *Meter) fill(r *result.Result, last *fabricState, interrupted bool) {
 	m.totals(r, last)
 	m.flows(r)
@@ -59,7 +59,7 @@ func (m *Meter) fill(r *result.Result, last *fabricState, interrupted bool) {
 	m.warn(r, last, interrupted)
 }
 
-// totals are the network's own figures after the warm-up.
+// totals fills in the network's own figures after the warm-up.
 func (m *Meter) totals(r *result.Result, last *fabricState) {
 	now, was := &last.counters, &m.from.counters
 	span := (last.at - m.from.at).Seconds()
@@ -107,7 +107,7 @@ func (m *Meter) totals(r *result.Result, last *fabricState) {
 	r.Set("sim.events", float64(last.counters.Events))
 }
 
-// ended are the flows that have ended, and how many of those that have begun after the warm-up have not.
+// ended returns the completed flows, and the number of flows that started after the warm-up and have not completed.
 func (m *Meter) ended() (flows *census, unfinished float64) {
 	m.unfinished = make([]float64, m.groups())
 	known := m.Others == nil
@@ -131,7 +131,7 @@ func (m *Meter) ended() (flows *census, unfinished float64) {
 	return take(m.ledgers(-1), m.from.at != m.warm), unfinished
 }
 
-// flows are completion times and slowdowns of the flows that began after the warm-up.
+// flows fills in completion times and slowdowns of the flows that started after the warm-up.
 func (m *Meter) flows(r *result.Result) {
 	c, unfinished := m.ended()
 	if c.count == 0 && unfinished == 0 && m.Others != nil {
@@ -174,14 +174,14 @@ func (m *Meter) flows(r *result.Result) {
 	m.byGroup(r, c)
 }
 
-// overTime are series of the network as a whole and of the first queue pairs.
+// overTime fills in series of the network as a whole and of the first queue pairs.
 func (m *Meter) overTime(r *result.Result) {
 	n := len(m.slices)
 	good, queue, paused, marks := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	from := sim.Time(0)
 	for i := range m.slices {
 		x := &m.slices[i]
-		span := (x.end - from).Seconds() // 0 gives no number
+		span := (x.end - from).Seconds() // 0 yields no number
 		good[i], marks[i] = stats.Ratio(x.taken*8, span), stats.Ratio(x.marks, span)
 		paused[i] = stats.Ratio(x.paused, span*float64(len(x.ports)))
 		queue[i] = x.queue
@@ -209,8 +209,7 @@ func (m *Meter) overTime(r *result.Result) {
 	}
 }
 
-// progress is what the k-th of the queue pairs that are followed, which has a number, got acknowledged and had on the
-// way.
+// progress fills in the acknowledged and in-flight bytes of the k-th followed queue pair, number q.
 func (m *Meter) progress(r *result.Result, k, q int) {
 	through, flight := make([]float64, len(m.slices)), make([]float64, len(m.slices))
 	from, was := sim.Time(0), uint64(0)
@@ -224,13 +223,13 @@ func (m *Meter) progress(r *result.Result, k, q int) {
 	r.SetSeries(fmt.Sprintf("flow[%d].in_flight", q), m.width, flight)
 }
 
-// A result has at most so many ports, the busiest, and columns over time.
+// Limits of a result: the busiest ports, and columns over time.
 const (
 	mostRows = 2048
 	mostCols = 64
 )
 
-// byPort are what each port did, over time and in all.
+// byPort fills in the activity of each port, over time and in total.
 func (m *Meter) byPort(r *result.Result, last *fabricState) {
 	order := make([]int, len(last.ports))
 	for i := range order {
@@ -298,7 +297,7 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 	var good [][]float64
 	if len(m.Hosts) <= mostRows {
 		span := (last.at - m.from.at).Seconds()
-		at := int32(-1) // whose row is the last one; a host's ports are next to each other
+		at := int32(-1) // node of the last row; a host's ports are adjacent
 		for i := range last.ports {
 			p := m.Net.Port(int32(i))
 			if m.Graph.Nodes[p.Node].Kind != topo.Host || span == 0 {
@@ -315,7 +314,7 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 	}
 }
 
-// Depths of queues are counted by powers of two from 1 KB on.
+// Queue depths are counted by powers of two from 1 KB on.
 const depthBins = 16
 
 func depthNames() []string {
@@ -326,8 +325,7 @@ func depthNames() []string {
 	return out
 }
 
-// depths is how often a port's queue had which depth, of the times that it was looked at
-// after the warm-up.
+// depths is the distribution of a port's queue depth over the samples after the warm-up.
 func (m *Meter) depths(port int) []float64 {
 	out := make([]float64, depthBins+1)
 	for i := range m.slices {
@@ -347,7 +345,7 @@ func (m *Meter) depths(port int) []float64 {
 	return out
 }
 
-// layout is where the nodes stand in a picture.
+// layout fills in the positions of nodes for a picture.
 func (m *Meter) layout(r *result.Result) {
 	if len(m.Graph.Nodes) > mostRows {
 		return
@@ -362,7 +360,7 @@ func (m *Meter) layout(r *result.Result) {
 	r.SetMatrix("fabric.layout", rows, []string{"x", "y", "tier"}, v)
 }
 
-// checks are the laws of conservation.
+// checks adds the conservation laws.
 func (m *Meter) checks(r *result.Result, last *fabricState) {
 	c := &last.counters
 	inFlight := uint64(0)
@@ -387,7 +385,7 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	open := m.Net.PausedNow()
 	r.Check("pauses conserved", c.Paused == c.Unpaused+open,
 		fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
-	// A link that loses packets loses those that ask for a pause as well.
+	// A lossy link also loses pause frames.
 	lossy := slices.ContainsFunc(m.Graph.Links, func(l topo.Link) bool { return l.Loss > 0 })
 	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto &&
 		len(m.s.Fabric.Failures) == 0 && !lossy {
@@ -398,7 +396,7 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	}
 }
 
-// warn says what a reader of the figures should know.
+// warn adds warnings for readers of the figures.
 func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	c := &last.counters
 	if interrupted && m.Others == nil {
@@ -442,7 +440,7 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	}
 }
 
-// Summary is the network in one line.
+// Summary describes the network in one line.
 func (m *Meter) Summary() string {
 	x := m.s.Fabric
 	text := fmt.Sprintf("%s, %s, %s", spelling.Plural(len(m.Hosts), "host"),
@@ -466,7 +464,7 @@ func (m *Meter) Summary() string {
 	return text
 }
 
-// Limits are what the models leave out and a reader should know.
+// Limits returns the models' omissions that a reader should know.
 func (m *Meter) Limits() []string {
 	out := []string{
 		"Hosts' software, PCIe and memory take no time.",

@@ -8,14 +8,13 @@ import (
 	"farflash/workload/flows"
 )
 
-// mostGroups is how many of a scenario's sources of flows have figures of their own; those beyond are in the figures
-// of all.
+// mostGroups is the number of a scenario's flow sources with figures of their own; further ones are only in the totals.
 const mostGroups = 32
 
-// groups is how many groups of flows are told apart. The last one has what is beyond the most.
+// groups is the number of groups of flows that are distinguished. The last one collects those beyond the limit.
 func (y *Network) groups() int { return max(1, min(len(y.s.Flows), mostGroups+1)) }
 
-// Watch has the flows that are posted be told apart by their groups.
+// Watch records the groups of posted flows.
 func (y *Network) Watch(t *cosim.Traffic) {
 	if y.groups() > 1 {
 		t.OnPosted = y.posted
@@ -26,7 +25,7 @@ func (y *Network) Watch(t *cosim.Traffic) {
 // enough reports whether the context is cancelled.
 func (y *Network) enough() bool { return y.ctx != nil && y.ctx.Err() != nil }
 
-// posted notes the group of a message.
+// posted records the group of a message.
 func (y *Network) posted(message int32, f *flows.Flow) {
 	if y.groups() == 1 {
 		return
@@ -37,7 +36,7 @@ func (y *Network) posted(message int32, f *flows.Flow) {
 	y.group[message] = min(f.Group, mostGroups)
 }
 
-// groupOf is the group of a message.
+// groupOf returns the group of a message.
 func (y *Network) groupOf(message int32) uint16 {
 	if int(message) >= len(y.group) {
 		return 0
@@ -45,7 +44,7 @@ func (y *Network) groupOf(message int32) uint16 {
 	return y.group[message]
 }
 
-// ledgers are those of a group, of all if it is below 0.
+// ledgers returns the ledgers of a group, or of all if group is negative.
 func (m *Meter) ledgers(group int) (out []*ledger) {
 	if m.own != nil {
 		if group >= 0 {
@@ -63,7 +62,7 @@ func (m *Meter) ledgers(group int) (out []*ledger) {
 	return out
 }
 
-// ownLedgers are ledgers for the flows of a system, which are counted at the end.
+// ownLedgers returns ledgers for the flows of a system, which are counted at the end.
 func (m *Meter) ownLedgers() (out []*ledger) {
 	shared := &shelf{limit: exactFlows}
 	for range m.groups() {
@@ -72,7 +71,7 @@ func (m *Meter) ownLedgers() (out []*ledger) {
 	return out
 }
 
-// byGroup fills in the figures of each group, if there are several, after those of all.
+// byGroup fills in the figures of each group, if there are several, after the totals.
 func (m *Meter) byGroup(r *result.Result, all *census) {
 	n := m.groups()
 	if n < 2 {
@@ -106,7 +105,7 @@ func (m *Meter) byGroup(r *result.Result, all *census) {
 	r.Check("flows by group are all", sum == all.count, fmt.Sprintf("they add up to %d of %d", sum, all.count))
 }
 
-// fill fills in what was found.
+// fill fills in the mean and the quantiles.
 func (f *found) fill(r *result.Result, name string) {
 	r.Set(name+".mean", f.mean())
 	for _, q := range result.FlowQuantiles {

@@ -20,8 +20,8 @@ flows:
 - {permutation: {size: 30KB}}
 `
 
-// TestGroups holds that groups of flows add up to all, that rows say which group they are of, and that no division of
-// the network changes anything.
+// TestGroups verifies that groups of flows add up to the total, that rows name their group, and that the division of
+// the network has no effect.
 func TestGroups(t *testing.T) {
 	var first *result.Result
 	for _, parts := range []string{"1", "4"} {
@@ -71,7 +71,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsBesideRequests holds the same of flows beside a system's requests.
+// TestGroupsBesideRequests verifies the same for flows next to a system's requests.
 func TestGroupsBesideRequests(t *testing.T) {
 	o := trialtest.Run(t,
 		"initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: tlc-enterprise}]\nfabric: {topology: {leaf_spine: "+

@@ -1,7 +1,7 @@
-// Package network is the experiment with a network alone, and what every experiment with a network has: Network, the
-// models of one, and Meter, which follows it in slices and fills in what it did.
+// Package network is the experiment with a network alone, and the parts shared by all experiments with a network:
+// Network, its models, and Meter, which observes it in slices and fills in its results.
 //
-// What it leaves out: what stands behind the hosts (packages system and objects).
+// It leaves out the models behind the hosts (packages system and objects).
 package network
 
 import (
@@ -22,74 +22,73 @@ import (
 	"farflash/workload/flows"
 )
 
-// Network is the models of one run of a network.
+// Network holds the models of one run of a network.
 type Network struct {
 	Tally
 	Eng   *sim.Engine
 	Net   *fabric.Network
 	Graph *topo.Graph
 	Hosts []int32 // nodes
-	// Others tells the messages that are no flows of the scenario; nil is none.
+	// Others reports whether a message is not a flow of the scenario; nil: all are.
 	Others func(message int32) bool
-	// Dead says that a deadlock was found, which ends the run.
+	// Dead means that a deadlock was found, which ends the run.
 	Dead bool
 
 	s       *scenario.Scenario
 	ctx     context.Context // of the present Advance
 	driver  driver
-	known   int // flows, 0 if that is not known
+	known   int // number of flows, 0 if unknown
 	stuck   []string
-	more    int // that are not in stuck
+	more    int // number of further ones
 	pauses  []fabric.Pause
-	forgets bool     // flows that have ended
-	tallied []*Tally // which have them
-	// reactive are the sources that have flows which wait for others, by group; see scenario.Offer.
+	forgets bool     // completed flows are forgotten
+	tallied []*Tally // where they are recorded
+	// reactive are the sources with flows that wait for others, by group; see scenario.Offer.
 	reactive []flows.Reactive
 	group    []uint16         // of each message, if there are several groups of flows
 	watch    experiment.Watch // over a network alone
-	comes    func() bool      // flows are to begin by themselves
+	comes    func() bool      // open-loop flows are still due
 	moved    uint64           // see Moves
-	then     fabric.Counters  // when that had changed last
-	// remarks are about how it was run; what was found does not depend on that.
+	then     fabric.Counters  // at the last change of moved
+	// remarks concern the execution; results do not depend on it.
 	remarks []string
 }
 
-// driver runs a network, in one piece or in parts.
+// driver runs a network, as a whole or in parts.
 type driver interface {
-	// run goes on up to a time, or until nothing is left to happen, and reports the latter.
+	// run advances to a time, or until no events are left, and reports the latter.
 	run(to sim.Time) (dry bool, err error)
-	// progress is how many flows have ended, whether all have that there are, and when the
-	// last one did.
+	// progress returns the number of completed flows, whether all flows have completed, and the last completion time.
 	progress() (done uint64, all bool, last sim.Time)
-	// now is the time of the last event, events how many there were.
+	// now is the time of the last event, events the number of events.
 	now() sim.Time
 	events() uint64
 }
 
-// Tally counts flows that have ended and keeps what is told of them.
+// Tally counts completed flows and records their results.
 type Tally struct {
 	done  uint64
 	last  sim.Time
 	clock *sim.Engine
 	net   *fabric.Network
-	// forget tells the network that nobody will ask for a flow again; nil is that somebody may.
+	// forget, if not nil, releases the network's state of a flow.
 	forget func(int32)
 	ended  []ledger // by group
 	group  *[]uint16
-	// Ended is told of each.
+	// Ended fires for each completed flow.
 	Ended sim.Probe[int32]
-	// traffic has flows that wait for others; nil is none.
+	// traffic has flows that wait for others; nil: none.
 	traffic *cosim.Traffic
 }
 
-// Delivered is for the network.
+// Delivered implements fabric.Sink.
 func (t *Tally) Delivered(m int32) {
 	if t.traffic != nil {
 		t.traffic.Delivered(m)
 	}
 }
 
-// Acked is for the network: a flow has ended.
+// Acked implements fabric.Sink: a flow has completed.
 func (t *Tally) Acked(m int32) {
 	t.done++
 	t.last = t.clock.Now()
@@ -112,7 +111,7 @@ func (t *Tally) Acked(m int32) {
 	}
 }
 
-// inOne runs a network in one piece.
+// inOne runs a network as a whole.
 type inOne struct {
 	*Network
 	traffic *cosim.Traffic
@@ -130,10 +129,10 @@ func (w *inOne) progress() (uint64, bool, sim.Time) {
 func (w *inOne) now() sim.Time  { return w.Eng.Now() }
 func (w *inOne) events() uint64 { return w.Eng.Events() }
 
-// New is a network without any models yet on an engine: Make makes them.
+// New returns a network on an engine; Make builds its models.
 func New(s *scenario.Scenario, eng *sim.Engine) *Network { return &Network{s: s, Eng: eng} }
 
-// build makes the models and their flows; whole in one piece, whatever the scenario says.
+// build builds the models and their flows; with whole, as a single part regardless of the scenario.
 func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool) (*Network, error) {
 	y := New(s, sim.New())
 	y.forgets = !keepFlows
@@ -156,7 +155,7 @@ func build(s *scenario.Scenario, seed uint64, whole, keepPauses, keepFlows bool)
 	return y, y.drive(offer.Source, keepPauses, whole)
 }
 
-// tally has tallies have the flows that end.
+// tally lets tallies record completed flows.
 func (y *Network) tally(of []*Tally) {
 	y.tallied = of
 	shared := &shelf{limit: exactFlows}
@@ -169,7 +168,7 @@ func (y *Network) tally(of []*Tally) {
 	}
 }
 
-// Use has the network keep room for classes.
+// Use reserves buffer space for classes.
 func (y *Network) Use(classes uint8) error {
 	for c := uint8(1); c < fabric.MaxClasses; c++ {
 		if classes>>c&1 == 0 {
@@ -182,7 +181,7 @@ func (y *Network) Use(classes uint8) error {
 	return nil
 }
 
-// Make makes the network itself on its engine.
+// Make builds the network on its engine.
 func (y *Network) Make(seed uint64, sink fabric.Sink) error {
 	s, x := y.s, y.s.Fabric
 	y.clock = y.Eng
@@ -209,7 +208,7 @@ func (y *Network) Make(seed uint64, sink fabric.Sink) error {
 		const most = 8
 		switch {
 		case x.Cycle != nil && !y.Dead && s.Fabric.Watchdog.Action == fabric.WatchdogReport:
-			// It never ends: the run does.
+			// A deadlock never resolves, so the run ends.
 			y.Dead = true
 			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.Net.CycleName(x.Cycle)))
 			y.Eng.Stop()
@@ -234,7 +233,7 @@ func (Kind) Is(s *scenario.Scenario) bool {
 	return s.Fabric != nil && s.ObjectCluster == nil && len(s.Targets) == 0
 }
 
-// alone is an experiment with a network.
+// alone is an experiment with a network alone.
 type alone struct {
 	*Network
 	o        *experiment.Options
@@ -244,7 +243,7 @@ type alone struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	// In a timeline the parts' tracks would have to be woven into one file; results do not depend on parts.
+	// A timeline would need the parts' tracks merged into one file; results do not depend on parts.
 	y, err := build(s, o.Seed, o.Timeline != nil, o.Pause != nil, o.Timeline != nil || o.Flow != nil)
 	if err != nil {
 		return nil, err
@@ -254,7 +253,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	return x, nil
 }
 
-// meterOf is the meter of a network alone, whose warm-up may be a share of a run that ends by time.
+// meterOf returns the meter of a network alone, whose warm-up may be a share of a run with a time limit.
 func meterOf(y *Network) *Meter {
 	m := NewMeter(y)
 	m.warm = y.s.WarmUpUntil()
@@ -277,8 +276,8 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	return x.Network.Advance(ctx, to)
 }
 
-// Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what
-// happens after that until the end of the slice still counts, pause frames for example.
+// Advance advances a network until every flow has completed; its time is then the last completion, although events
+// after it in the same slice, such as pause frames, still count.
 func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	y.ctx = ctx
 	y.watch.Attend(ctx, y.Eng)
@@ -299,10 +298,10 @@ func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	return now, nil
 }
 
-// Now is the time of the last event of a network that is driven, in however many parts.
+// Now returns the time of the last event, for any number of parts.
 func (y *Network) Now() sim.Time { return y.driver.now() }
 
-// Events is how many have happened.
+// Events returns the number of events.
 func (y *Network) Events() uint64 { return y.driver.events() }
 
 // Fill implements experiment.Experiment.
@@ -329,12 +328,12 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	return nil
 }
 
-// Lone is how long a message takes until it is delivered when nothing else is in the network.
+// Lone is the delivery time of a message in an otherwise idle network.
 func (y *Network) Lone(src, dst int32, class uint8, size units.Bytes) sim.Time {
 	from := y.Eng.Now()
 	m, err := y.Net.Send(y.Hosts[src], y.Hosts[dst], class, size)
 	if err != nil {
-		return 0 // the network itself will say why
+		return 0 // the network itself will report why
 	}
 	y.Eng.Run(sim.Forever)
 	if at := y.Net.Messages()[m].Delivered; at != sim.Forever {
@@ -343,8 +342,8 @@ func (y *Network) Lone(src, dst int32, class uint8, size units.Bytes) sim.Time {
 	return 0
 }
 
-// WithFlows makes a network with flows that are known, of some traffic classes, a bit each, in as many parts as the
-// scenario says.
+// WithFlows builds a network with known flows of some traffic classes, a bit each, in as many parts as the scenario
+// sets.
 func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uint8) (*Network, error) {
 	n := New(s, sim.New())
 	n.known = len(list)
@@ -358,7 +357,7 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 	return n, n.drive(flows.Slice(list), false, false)
 }
 
-// flow is a message in the user's terms.
+// flow returns a message in the user's terms.
 func (y *Network) flow(i int32) experiment.Flow {
 	m := &y.Net.Messages()[i]
 	f := experiment.Flow{ID: int64(i), Group: int32(y.groupOf(i)), Size: m.Size, Start: m.Posted, FCT: sim.Forever,
@@ -369,12 +368,12 @@ func (y *Network) flow(i int32) experiment.Flow {
 	return f
 }
 
-// KeepPauses has pauses kept, for TellPauses.
+// KeepPauses records pauses for TellPauses.
 func (y *Network) KeepPauses() {
 	y.Net.OnPause = func(p fabric.Pause) { y.pauses = append(y.pauses, p) }
 }
 
-// TellPauses hands the pauses on, in an order that does not depend on how the network was divided.
+// TellPauses passes on the pauses, in an order that does not depend on the division of the network.
 func (y *Network) TellPauses(f func(experiment.Pause) error) error {
 	if f == nil {
 		return nil
@@ -396,8 +395,7 @@ func (y *Network) pause(p fabric.Pause) experiment.Pause {
 		Port: y.Net.PortNumber(p.Port) + 1, Class: int(p.Class), Resume: p.Resume}
 }
 
-// Meter follows a run of a network in slices, of which it keeps a bounded number by joining
-// neighbours.
+// Meter observes a network in slices, whose number it bounds by merging neighbours.
 type Meter struct {
 	*Network
 	width  units.Duration
@@ -406,7 +404,7 @@ type Meter struct {
 	follow []int       // queue pairs
 	before fabricState // at the end of the last slice
 	from   fabricState // the end of the warm-up
-	warm   sim.Time    // how long it is, 0 if that is not known
+	warm   sim.Time    // its length, 0 if unknown
 
 	unfinished []float64 // flows by group
 	own        []*ledger // of a system's flows, by group
@@ -425,29 +423,28 @@ type portState struct {
 	paused, busy        sim.Time
 }
 
-// fabricSlice is what happened in a slice.
+// fabricSlice is the activity in a slice.
 type fabricSlice struct {
 	end                 sim.Time
 	taken, marks, queue float64 // payload bytes received, packets marked, largest queue at the end
 	paused              float64 // seconds, over all ports
 	ports               []portSlice
-	rates               []units.BitRate // of the queue pairs that are followed, at the end, 0 if not yet open
-	acked, flight       []uint64        // of those, at the end, if their progress is followed
+	rates               []units.BitRate // of the followed queue pairs, at the end; 0 if not yet open
+	acked, flight       []uint64        // of the same, at the end, if their progress is followed
 }
 
-// portSlice is what a port did in a slice. A picture needs no more digits.
+// portSlice is the activity of a port in a slice. float32 is precise enough for a picture.
 type portSlice struct {
 	busy, paused, queue float32 // busy and paused in seconds
 }
 
-// A meter's bounds: slices of all ports together, and how many queue pairs' rates are
-// followed if the scenario does not say which.
+// Limits of a meter: total slices of all ports, and the number of queue pairs whose rates are followed by default.
 const (
 	portSlices = 1 << 17
 	firstPairs = 8
 )
 
-// NewMeter begins to follow a network.
+// NewMeter starts observing a network.
 func NewMeter(y *Network) *Meter {
 	m := &Meter{Network: y, width: 10 * units.Microsecond, most: min(256, max(32, portSlices/y.Net.Ports())) &^ 1}
 	m.before.ports = make([]portState, y.Net.Ports())
@@ -461,7 +458,7 @@ func NewMeter(y *Network) *Meter {
 	return m
 }
 
-// state takes down the state.
+// state samples the state.
 func (m *Meter) state(at sim.Time) fabricState {
 	k := fabricState{at: at, counters: m.Net.Counters, ports: make([]portState, m.Net.Ports())}
 	for i := range k.ports {
@@ -474,7 +471,7 @@ func (m *Meter) portState(i int, p fabric.PortReport, at sim.Time) portState {
 	return portState{p.Bytes, p.Taken, p.Marks, p.Pauses, p.Paused, m.Net.Busy(int32(i), at)}
 }
 
-// Next implements experiment.Meter. The end of the warm-up is such a time too.
+// Next implements experiment.Meter. The end of the warm-up also counts as an edge.
 func (m *Meter) Next() sim.Time {
 	next := m.edge()
 	if m.warm > m.from.at && m.warm < next {
@@ -483,7 +480,7 @@ func (m *Meter) Next() sim.Time {
 	return next
 }
 
-// edge is when the present slice ends.
+// edge is the end of the present slice.
 func (m *Meter) edge() sim.Time {
 	n := units.Duration(len(m.slices) + 1)
 	if m.width > sim.Forever/n {
@@ -503,13 +500,13 @@ func (m *Meter) Slice(at sim.Time) (settled bool) {
 	return false
 }
 
-// Look has the network bring what it keeps account of up to a time.
+// Look brings the network's accounts up to date.
 func (m *Meter) Look(at sim.Time) { m.Net.Look(at) }
 
 // End implements experiment.Meter.
 func (m *Meter) End(at sim.Time) { m.slice(at) }
 
-// slice ends a slice, joining slices in pairs when there are too many.
+// slice ends a slice, merging slices in pairs when there are too many.
 func (m *Meter) slice(at sim.Time) {
 	x := fabricSlice{end: at, ports: make([]portSlice, len(m.before.ports))}
 	for i := range x.ports {
@@ -551,7 +548,7 @@ func (m *Meter) slice(at sim.Time) {
 	m.width *= 2
 }
 
-// joined is a slice and the one behind it as one.
+// joined merges two adjacent slices.
 func joined(a, b *fabricSlice) fabricSlice {
 	x := *b
 	x.taken += a.taken

@@ -18,7 +18,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestNetworkPresets runs the presets of networks: all that they begin ends, and every check holds.
+// TestNetworkPresets runs the network presets and verifies that all flows complete, and that every check holds.
 func TestNetworkPresets(t *testing.T) {
 	n := 0
 	for _, p := range scenario.Presets() {
@@ -48,8 +48,8 @@ func TestNetworkPresets(t *testing.T) {
 	}
 }
 
-// TestFlowsAndPauses holds that what is told of flows and pauses agrees with the figures, and that
-// asking for it changes no digest.
+// TestFlowsAndPauses verifies that reported flows and pauses agree with the figures, and that reporting them does not
+// change the digest.
 func TestFlowsAndPauses(t *testing.T) {
 	text := trialtest.SmallFabric + "measure: {flows: true, pauses: true}\n"
 	text = strings.Replace(text, "10KB", "1MB", 1)
@@ -98,8 +98,7 @@ func TestFlowsAndPauses(t *testing.T) {
 	}
 }
 
-// TestParts holds that a network gives the same bytes in any number of parts, pauses and flows
-// included.
+// TestParts verifies that a network yields the same bytes in any number of parts, including pauses and flows.
 func TestParts(t *testing.T) {
 	for _, c := range []struct{ name, more, measure string }{
 		{"dcqcn", "congestion_control: dcqcn", ""},
@@ -116,7 +115,7 @@ func TestParts(t *testing.T) {
 			"at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// With threads, below 0. Every number of parts is tried on two of them, and at night on all.
+			// Negative counts use threads. Every number of parts is tried for two of the cases, and at night for all.
 			counts := []int{1, 2, 3, 0, 7, -2, -4}
 			two := c.name == "hpcc" || c.name == "pauses"
 			switch {
@@ -159,7 +158,7 @@ measure: {warm_up: 50us%s}
 					t.Fatal(err)
 				}
 				b.Write(text)
-				// Flows that nobody asks for are forgotten as they end.
+				// Without a receiver, flows are forgotten as they complete.
 				if out, err = trial.Run(context.Background(), s, experiment.Options{Seed: 3}); err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +176,8 @@ measure: {warm_up: 50us%s}
 	}
 }
 
-// TestThreads: threads beyond the processors are not used, and the run says so without another result.
+// TestThreads verifies that threads beyond the number of processors are not used, and that the run reports it with an
+// unchanged result.
 func TestThreads(t *testing.T) {
 	text := "name: threads\nfabric: {topology: {clos: {pods: 4, leaves: 1, tors: 1, hosts_per_pod: 2, spines: 1}}, " +
 		"threads: 3}\nflows: [{all_to_all: {size: 100KB}}]\n"
@@ -203,8 +203,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends. Where
-// nothing but the end of all flows ends it, that is a failure.
+// TestSevered verifies that flows whose hosts are disconnected by a link failure are counted and reported, and that the
+// run ends. If only the completion of all flows can end it, that is a failure.
 func TestSevered(t *testing.T) {
 	const text = "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: " +
 		"10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: " +
@@ -236,8 +236,8 @@ func TestSevered(t *testing.T) {
 	}
 }
 
-// TestLossyPauses: a link that corrupts packets corrupts those that ask for a pause, too, so that what comes
-// meanwhile finds no room. That is no fault of the model.
+// TestLossyPauses verifies that a link that corrupts packets also corrupts pause frames, so that packets overflow the
+// buffer in the meantime. That is not a fault of the model.
 func TestLossyPauses(t *testing.T) {
 	o := trialtest.Run(t,
 		"name: lossy\nfabric: {topology: {star: {hosts: 16}}, loss: 2%, congestion_control: none, buffer: "+
@@ -248,8 +248,8 @@ func TestLossyPauses(t *testing.T) {
 	}
 }
 
-// TestEndOfFlows holds that a run whose flows end before measure.until ends with the last of them: its figures are
-// those of a run without until.
+// TestEndOfFlows verifies that a run whose flows complete before measure.until ends with the last of them: its figures
+// are those of a run without a time limit.
 func TestEndOfFlows(t *testing.T) {
 	const text = "name: ends\nfabric: {topology: {star: {hosts: 4}}, host_link: 100Gbps, congestion_control: " +
 		"none}\nflows: [{list: [{src: 0, dst: 1, size: 100KB}]}]\n"
@@ -264,7 +264,7 @@ func TestEndOfFlows(t *testing.T) {
 	}
 }
 
-// TestGoodputOfPlanes: a host with a link to each plane has one goodput, the sum of what comes over all of them.
+// TestGoodputOfPlanes verifies that a host with a link to each plane has a single goodput, the sum over all of them.
 func TestGoodputOfPlanes(t *testing.T) {
 	o := trialtest.Run(t,
 		"name: planes\nfabric: {topology: {star: {hosts: 4}, planes: 2}, host_link: 10Gbps, congestion_control: "+

@@ -14,33 +14,33 @@ import (
 	"farflash/workload/flows"
 )
 
-// divided runs a network in parts: in turns, or on several threads.
+// divided runs a network in parts: alternately, or on several threads.
 type divided struct {
 	*Network
 	parts   *fabric.Parts
 	src     flows.Source
-	head    flows.Flow // the next that is not planned yet
-	ended   bool       // there is none
+	head    flows.Flow // the next flow to plan
+	ended   bool       // there are no more
 	planned uint64
 	tallies []*Tally
 	pausing [][]fabric.Pause
 	threads int
 	keep    bool
-	most    uint64 // events of a window lately, above which it is worth waking other threads
+	most    uint64 // recent events per window, above which it is worth waking other threads
 	looked  uint64 // events at the last poll for progress
 }
 
 // lookEvery is the number of events between two polls for progress.
 const lookEvery = 1 << 16
 
-// What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts
-// there are at most if nobody says.
+// The memory of a part, chosen so that it fits in a processor's cache while it is simulated, and the default limit on
+// the number of parts.
 const (
 	partBytes = 1 << 20
 	mostParts = 64
 )
 
-// drive has flows be posted on the network: in as many parts and on as many threads as the scenario says.
+// drive posts flows on the network, with the scenario's numbers of parts and threads.
 func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	x := y.s.Fabric
 	parts := x.Parts
@@ -109,7 +109,7 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	return d.fetch()
 }
 
-// fetch gets the next flow from the source.
+// fetch reads the next flow from the source.
 func (d *divided) fetch() error {
 	before := d.head.Start
 	err := d.src.Next(&d.head)
@@ -141,8 +141,7 @@ func (d *divided) plan(to sim.Time) error {
 	return nil
 }
 
-// run goes through the windows up to a time. A window ends before anything that another part does in it can
-// arrive.
+// run executes the windows up to a time. A window ends before any effect of one part in it can arrive at another.
 func (d *divided) run(to sim.Time) (dry bool, err error) {
 	crew := newCrew(d)
 	defer crew.dismiss()
@@ -152,7 +151,7 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 			first = min(first, d.head.Start)
 		}
 		if d.enough() {
-			break // what is done until now is what there is
+			break // keep the results so far
 		}
 		if first > to || d.Dead {
 			dry = first == sim.Forever || d.Dead
@@ -192,18 +191,19 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 	return dry, nil
 }
 
-// crew is the threads that run the parts of a window, each taking the next one that nobody has. They sleep between
-// windows, and a window in which little happens is left to the first.
+// crew is the threads that run the parts of a window, each taking the next unclaimed one. They sleep between windows,
+// and a window with few events is left to the first thread.
 type crew struct {
 	d    *divided
 	next atomic.Int32
 	wake []chan struct{}
 	busy sync.WaitGroup
-	// A panic of one of them is one of the run's: the first is kept until the others have ended.
+	// A panic of a thread is passed on: the first one is kept until the others have finished.
 	broken atomic.Pointer[any]
 }
 
-// Windows of at least so many events are worth waking a thread for, which takes some microseconds.
+// worthWaking is the number of events in a window from which waking a thread, which takes some microseconds, is
+// worthwhile.
 const worthWaking = 128
 
 func newCrew(d *divided) *crew {
@@ -220,7 +220,7 @@ func newCrew(d *divided) *crew {
 	return c
 }
 
-// safely works, and keeps what it panics with.
+// safely works, and stores a panic.
 func (c *crew) safely() {
 	defer c.busy.Done()
 	defer func() {
@@ -237,7 +237,7 @@ func (c *crew) dismiss() {
 	}
 }
 
-// run runs a window, in which so many parts have something to do.
+// run runs a window with events in the given number of parts.
 func (c *crew) run(parts int) {
 	before := c.d.parts.Events()
 	c.next.Store(0)
@@ -254,7 +254,7 @@ func (c *crew) run(parts int) {
 	if x := c.broken.Load(); x != nil {
 		panic(*x)
 	}
-	// The last windows count by halves.
+	// Exponential average over windows, with factor 1/2.
 	c.d.most = (c.d.most + c.d.parts.Events() - before) / 2
 }
 

@@ -12,8 +12,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// rerouteConfig is HPCC's configuration at 100 Gbit/s in that simulator's language; a case changes some of it and
-// adds the link that fails.
+// rerouteConfig is HPCC's configuration at 100 Gbit/s in that simulator's language; a case changes parts of it and adds
+// the failing link.
 var rerouteConfig = []string{
 	"USE_DYNAMIC_PFC_THRESHOLD 1", "PACKET_PAYLOAD_SIZE 1000", "TOPOLOGY_FILE topology.txt", "FLOW_FILE flow.txt",
 	"SIMULATOR_STOP_TIME 2.1",
@@ -23,7 +23,7 @@ var rerouteConfig = []string{
 	"ACK_HIGH_PRIO 0", "BUFFER_SIZE 32",
 }
 
-// rerouteSchemes are the settings that make a congestion control of it.
+// rerouteSchemes are the settings for each congestion control.
 var rerouteSchemes = map[string]string{
 	"hpcc": "CC_MODE 3, ENABLE_QCN 1, HAS_WIN 1, VAR_WIN 1, FAST_REACT 1, MULTI_RATE 0, KMAX_MAP 1 100000000000 " +
 		"1600, KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
@@ -33,10 +33,10 @@ var rerouteSchemes = map[string]string{
 		"KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
 }
 
-// TestNS3Reroute holds flows from one leaf's hosts to the other's, over spines, to what HPCC's ns-3 (commit 9f4be2a)
-// answered: with all links up, and with one from the first leaf to a spine that fails after 150 us. A path id would
-// not make them the same: the reference has none, and subtracts the counts of other ports. What does is that an ACK
-// comes before the packet that leaves in the same nanosecond, as there.
+// TestNS3Reroute compares flows between the hosts of two leaves, over spines, with results of HPCC's ns-3 (commit
+// 9f4be2a): with all links up, and with one from the first leaf to a spine that fails after 150 us. A path id would not
+// make them equal: the reference has none, and subtracts the counts of other ports. Equality requires that an ACK is
+// processed before the packet that leaves in the same nanosecond, as in the reference.
 func TestNS3Reroute(t *testing.T) {
 	lines := golden.Head("", "flows", "spines", "ns-3, us", "off by")
 	for _, c := range []struct {

@@ -31,7 +31,7 @@ func (y *Network) Moves() uint64 {
 	return m
 }
 
-// Mends reports whether a link is yet to fail or to be mended.
+// Mends reports whether a link failure or repair is still scheduled.
 func (y *Network) Mends(now sim.Time) bool {
 	for _, f := range y.s.Fabric.Failures {
 		if f.At > now || f.Until > now {
@@ -41,7 +41,7 @@ func (y *Network) Mends(now sim.Time) bool {
 	return false
 }
 
-// rounds is the number of the longest waits (timer, packet time, propagation) without progress that make a stall.
+// rounds is the number of the longest waits (timer, packet time, propagation) without progress that constitute a stall.
 const rounds = 64
 
 // Patience is the longest time without progress that is not a stall: rounds of the longest timer, packet time at the
@@ -68,7 +68,7 @@ func (y *Network) Patience() sim.Time {
 	return max(rounds*longest, 2*queued)
 }
 
-// left describes the outstanding messages, and lists the end points that have no path to each other.
+// left describes the outstanding messages, and lists the end points without a path to each other.
 func (y *Network) left() (text string, apart []int32) {
 	const most = 3
 	var left []fabric.Message
@@ -77,7 +77,7 @@ func (y *Network) left() (text string, apart []int32) {
 			left = append(left, *m)
 		}
 	}
-	// Their numbers depend on how the network was divided.
+	// Their numbers depend on the division of the network.
 	slices.SortFunc(left, func(a, b fabric.Message) int {
 		return cmp.Or(cmp.Compare(a.Posted, b.Posted), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst),
 			cmp.Compare(a.Size, b.Size))
@@ -148,7 +148,7 @@ func (y *Network) vain() (text string) {
 	return text
 }
 
-// endless fails the run of a network if flows cannot end because hosts are cut off for good.
+// endless fails the run of a network if flows cannot complete because hosts are cut off permanently.
 func (x *alone) endless(r *result.Result) {
 	text, apart := x.left()
 	if len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0 {
@@ -172,7 +172,7 @@ func (y *Network) Severed(hosts []int32) string {
 	}
 	var names []string
 	for _, h := range hosts {
-		alone := ends[h] // of two hosts neither has a way to the other, and one is to blame
+		alone := ends[h] // if two hosts have no path to each other, only one may be at fault
 		for _, other := range y.Hosts {
 			alone = alone && (other == h || !y.Net.Connected(h, other))
 		}

@@ -6,7 +6,7 @@ import (
 	"farflash/result"
 )
 
-// Words are the names of what networks and their flows did.
+// Words returns the metrics of networks and their flows.
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("fabric.pause.count", "count",

@@ -6,7 +6,7 @@ import (
 	"farflash/sim"
 )
 
-// fillBids fills in how often targets were asked for a bid while another was tentative, in the measured time.
+// fillBids fills in how often targets received a request for a bid while another was tentative, in the measured time.
 func fillBids(r *result.Result, last, from *cluster.Overlap, targets int, span sim.Time) {
 	asked := float64(last.Asked - from.Asked)
 	if asked == 0 {

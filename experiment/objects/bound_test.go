@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestNetworkBounds: over networks of packets, of several shapes and planes, no protocol exceeds a bound: from the
-// beginning on, in a closed loop, the most that is done is what the least of them allows.
+// TestNetworkBounds verifies over packet networks, of several shapes and planes, that no protocol exceeds a bound: in a
+// closed loop without warm-up, throughput is at most the least bound.
 func TestNetworkBounds(t *testing.T) {
 	shapes := []string{"star: {hosts: 24}", "star: {hosts: 24}, planes: 4",
 		"leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 12}",
@@ -40,7 +40,7 @@ measure: {until: 1500us, warm_up: none}
 	})
 }
 
-// TestPlanesBound: four links of a gateway carry what four links can.
+// TestPlanesBound verifies that four links of a gateway carry the traffic of four links.
 func TestPlanesBound(t *testing.T) {
 	o := trialtest.Run(t, `object_cluster: {gateways: 2, targets: 16, protocol: chain, disk: {rate: 4GB/s}, chunk: 1MiB, outstanding: 16, core: packet}
 fabric: {topology: {star: {hosts: 18}, planes: 4}, congestion_control: none, host_link: 10Gbps, buffer: 32MiB}
@@ -49,7 +49,7 @@ measure: {until: 20ms, warm_up: 5ms}
 	if reached := trialtest.Metric(t, o, "cluster.bound.reached"); reached < 0.6 || reached > 1 {
 		t.Errorf("%.3f of the bound", reached)
 	}
-	// 1024 B of each packet of 1106 B.
+	// 1024 B of payload per packet of 1106 B.
 	if rate, want := trialtest.Metric(t, o, "cluster.bound.rate"), 2*4*10e9/8*1024/1106; rate < 0.999*want ||
 		rate > 1.001*want {
 		t.Errorf("the bound is %.4g B/s, not %.4g", rate, want)

@@ -12,7 +12,7 @@ import (
 	"farflash/sim"
 )
 
-// attach gives an object cluster's targets their drives, all from one image.
+// attach creates the drives of an object cluster's targets, all from one image.
 func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64, watch ssd.Watch) ([]*ssd.Drive,
 	error) {
 	if s.SSD == nil {
@@ -33,8 +33,8 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 	return drives, nil
 }
 
-// flashCeiling is what a drive can do at most for long: the least of what its host's link, its channels and its dies
-// can, without any collection, with all planes of all dies at work.
+// flashCeiling is the highest sustained rate of a drive: the least of its host link, its channels and its dies, without
+// any collection, with all planes of all dies busy.
 func flashCeiling(c *ssd.Config) cluster.Ceiling {
 	g, t := c.Geometry, &c.Timing
 	link := float64(c.Host.LaneRate) * float64(c.Host.Lanes)
@@ -49,7 +49,7 @@ func flashCeiling(c *ssd.Config) cluster.Ceiling {
 	return cluster.Ceiling{Write: units.ByteRate(min(most, page/program)), Read: units.ByteRate(min(most, page/read))}
 }
 
-// driveStats is what all drives did up to a time.
+// driveStats returns the statistics of all drives up to a time.
 func driveStats(drives []*ssd.Drive, at sim.Time) (sum ssd.Stats) {
 	for i, d := range drives {
 		if x := d.StatsAt(at); i == 0 {
@@ -61,7 +61,7 @@ func driveStats(drives []*ssd.Drive, at sim.Time) (sum ssd.Stats) {
 	return sum
 }
 
-// fillDrives fills in what the drives of an object cluster did.
+// fillDrives fills in the statistics of an object cluster's drives.
 func fillDrives(s *scenario.Scenario, r *result.Result, drives []*ssd.Drive, last, from *slice) {
 	if len(drives) == 0 {
 		return

@@ -10,49 +10,49 @@ import (
 	"farflash/sim"
 )
 
-// A run's result has the protocol of a few chunks that follow each other at the same targets, message by message, for
-// a picture like the Replicast paper's figure 2. Where the warm-up ends is known only when the run is over, so some
-// are taken down at regular times, and the first one after the warm-up is kept.
+// A run's result has the message sequence of a few successive chunks at the same targets, for a chart like the
+// Replicast paper's figure 2. The end of the warm-up is known only after the run, so several sequences are recorded at
+// regular times, and the first one after the warm-up is kept.
 const (
-	ladderChunks   = 3    // followed in each
+	ladderChunks   = 3    // followed per sequence
 	ladderTargets  = 12   // shown at most
-	ladderAsked    = 64   // of which something is taken down
+	ladderAsked    = 64   // recorded at most
 	ladderRungs    = 2000 // at most
-	ladderEvery    = 10   // slices of the run from one to the next
-	ladderPatience = 40   // times as long as a chunk takes that is alone, before it is given up
+	ladderEvery    = 10   // slices of the run between starts
+	ladderPatience = 40   // multiple of the time of a lone chunk after which it is abandoned
 )
 
-// ladder is one of them.
+// ladder is one message sequence.
 type ladder struct {
-	after    uint64   // only chunks with a higher number are followed from their beginning
-	until    sim.Time // when it is given up
+	after    uint64   // only chunks with a higher number are followed from their start
+	until    sim.Time // when it is abandoned
 	chunks   []uint64
 	targets  []int32
 	gateways int32 // nodes with a lower number are gateways
 	done     int
 	full     bool
 	rungs    []rung
-	latest   map[hop]int // the rung of data that goes on
+	latest   map[hop]int // the latest, still growing rung of data
 }
 
-// rung is something that it shows. Times are those of the run.
+// rung is an element of a sequence. Times are those of the run.
 type rung struct {
 	kind            string
-	chunk           int // counted from 1; 0 is any other
+	chunk           int // counted from 1; 0: any other
 	gateway, target int32
-	from            int32    // the target that sends, of what goes to another or brings data; -1: none
+	from            int32    // the sending target, for messages between targets and data; -1: none
 	begin, end      sim.Time // of a window: its edges
-	given, ended    sim.Time // of a window: when the target gave it and when it heard what became of it
+	given, ended    sim.Time // of a window: when the target issued it and when it learned the decision
 	id              uint64
 }
 
-// hop is a chunk's data from one node to another.
+// hop is a transfer of a chunk's data between two nodes.
 type hop struct {
 	chunk    uint64
 	from, to int32
 }
 
-// Kinds of rungs beside messages, which have an arrow in front of their names.
+// Kinds of rungs other than messages, whose names have an arrow prefix.
 const (
 	rungPut      = "put"
 	rungGet      = "get"
@@ -65,7 +65,7 @@ const (
 	rungCanceled = "canceled"
 	toTargets    = "> "
 	toGateways   = "< "
-	aside        = "= " // from target to target
+	aside        = "= " // between targets
 )
 
 func newLadder(c *cluster.Cluster, gateways int, now sim.Time) *ladder {
@@ -73,14 +73,14 @@ func newLadder(c *cluster.Cluster, gateways int, now sim.Time) *ladder {
 		latest: map[hop]int{}}
 }
 
-// over reports that nothing more is taken down.
+// over reports whether the recording is complete.
 func (l *ladder) over() bool { return l.full || l.done == ladderChunks }
 
 func (l *ladder) probes() cluster.Probes {
 	return cluster.Probes{OnSend: l.send, OnReceive: l.receive, OnBid: l.bid, OnDisk: l.work}
 }
 
-// number is a chunk's among those that are followed, from 1; 0 if it is not.
+// number is a chunk's index among the followed ones, from 1; 0 if it is not followed.
 func (l *ladder) number(chunk uint64) int { return slices.Index(l.chunks, chunk) + 1 }
 
 func (l *ladder) shows(target int32) bool { return slices.Contains(l.targets, target) }
@@ -93,8 +93,8 @@ func (l *ladder) add(r rung) int {
 	return len(l.rungs) - 1
 }
 
-// send finds the chunks to follow: the first one that asks a target, or sends to one, and the next ones that ask one
-// of the same.
+// send selects the chunks to follow: the first one that asks a target, or sends to one, and the next ones that ask one
+// of the same targets.
 func (l *ladder) send(x *cluster.Passage) {
 	if x.Sent > l.until {
 		l.full = true
@@ -147,7 +147,8 @@ func (l *ladder) receive(x *cluster.Passage) {
 	}
 }
 
-// frame makes frames of a chunk from one node to another one rung. given is when the first one was sent.
+// frame merges successive frames of a chunk between two nodes into one rung. given is the time at which the first one
+// was sent.
 func (l *ladder) frame(x *cluster.Passage, k int, node int32) {
 	r := rung{kind: rungData, chunk: k, gateway: x.Gateway, target: node - l.gateways, from: -1,
 		begin: x.Received - x.Takes, given: x.Sent}
@@ -191,7 +192,7 @@ func (l *ladder) bid(x *cluster.BidChange) {
 		l.add(r)
 	default:
 		l.decide(rungBid, rungCanceled, x)
-		l.decide(rungTaken, rungTaken, x) // accepted before, and given up
+		l.decide(rungTaken, rungTaken, x) // accepted before, and released
 	}
 }
 
@@ -216,7 +217,7 @@ func (l *ladder) work(x *cluster.Work) {
 	}
 }
 
-// finished takes down that a chunk is done.
+// finished records the completion of a chunk.
 func (l *ladder) finished(d *cluster.Done) {
 	if k := l.number(d.Chunk); k > 0 {
 		l.done++
@@ -230,8 +231,8 @@ func (l *ladder) finished(d *cluster.Done) {
 
 func (x *rung) arrow() bool { return strings.HasPrefix(x.kind, aside) }
 
-// most are the targets that are shown: those that take or give data of the chunks that are followed, then those that
-// say something, then those that are asked.
+// most returns the targets to show: those that receive or send data of the followed chunks, then those that send
+// messages, then those that are asked.
 func (l *ladder) most() []int32 {
 	worth := map[int32]int{}
 	for i := range l.rungs {
@@ -253,8 +254,8 @@ func (l *ladder) most() []int32 {
 	return list[:min(len(list), ladderTargets)]
 }
 
-// fillLadder fills in the first one that began after the warm-up, though not with the run, when all gateways ask at
-// once, and has a chunk that was done; if there is none, the last one before.
+// fillLadder fills in the first sequence that started after the warm-up and has a completed chunk, excluding the start
+// of the run, when all gateways ask at once; if there is none, the last one before.
 func fillLadder(r *result.Result, list []*ladder, starts []sim.Time, warm sim.Time) {
 	var best *ladder
 	for i, l := range list {

@@ -9,26 +9,26 @@ import (
 	"farflash/scenario"
 )
 
-// How long a cluster keeps what it is given, over years and from the failures of drives alone: the chain of package
-// durability for its redundancy, its groups or placement and its repair, and a simulation of the same.
-// docs/models/durability.md has the formulas.
+// The durability of a cluster's data over years, under failures of drives alone: the Markov chain of package durability
+// for its redundancy, its groups or placement and its repair, and a simulation of the same. docs/models/durability.md
+// has the formulas.
 
-// lasting is how long a cluster's chunks last.
+// lasting is the durability of a cluster's chunks.
 type lasting struct {
 	durability.Assessment
-	// Accelerated is the mean time to data loss of one copyset if drives failed so often that it can be simulated: by
-	// the chain and by simulation, with half the 95 % interval of the latter, in hours; and how many times as often
-	// as they do.
+	// Accelerated is the mean time to data loss of one copyset at a failure rate high enough to simulate: by the chain
+	// and by simulation, with half the 95 % interval of the latter, in hours; and the factor on the failure rate.
 	Accelerated struct{ Chain, Simulated, Half, Factor float64 }
 }
 
-// Simulated losses, and how many failures and repairs one may take: the drives fail as much more often as that needs.
+// The number of simulated losses, and the limit on failures and repairs per loss: the failure rate is raised as far as
+// that requires.
 const (
 	simulatedLosses = 400
 	eventsPerLoss   = 2000
 )
 
-// lasts is how long the chunks last of so many fleets that are alike.
+// lasts computes the durability of the given number of equal fleets.
 func lasts(f durability.Fleet, fleets int, seed uint64) (l lasting, err error) {
 	if l.Assessment, err = durability.Assess(f); err != nil {
 		return l, err
@@ -44,7 +44,7 @@ func lasts(f durability.Fleet, fleets int, seed uint64) (l lasting, err error) {
 			return l, err
 		}
 		l.Accelerated.Chain, l.Accelerated.Factor = float64(chain.MTTDL()), factor
-		// Each drive fails and is repaired once in MTTF.
+		// Each drive fails and is repaired once per MTTF.
 		if l.Accelerated.Chain*2*float64(f.Scheme.Width())/float64(cfg.MTTF) <= eventsPerLoss {
 			break
 		}
@@ -62,7 +62,7 @@ func lasts(f durability.Fleet, fleets int, seed uint64) (l lasting, err error) {
 	return l, nil
 }
 
-// fillLasting fills in how long an object cluster's chunks last, if that is asked.
+// fillLasting fills in the durability of an object cluster's chunks, if requested.
 func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 	if c.Durability.AFR == 0 {
 		return
@@ -90,9 +90,9 @@ func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 			"sectors.")
 }
 
-// fillMulticast fills in what a protocol's multicasts cost the network's switches, or each packet. Where a request
-// goes to a whole group, a rule for the group is enough; data for some of its targets needs one for each set that may
-// be chosen, or a string of bits.
+// fillMulticast fills in the cost of a protocol's multicasts in the network's switches, or in each packet. If a request
+// goes to a whole group, one rule per group suffices; data for some of its targets needs one for each possible set, or
+// a bit string.
 func fillMulticast(r *result.Result, cfg *cluster.Config) {
 	if !cfg.Protocol.Grouped() || cfg.Core == cluster.CorePacket {
 		return

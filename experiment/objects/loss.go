@@ -10,8 +10,8 @@ import (
 	"farflash/result"
 )
 
-// fillLoss fills in where the time went, in the measured time, of the disks and of what bounds the cluster, and how
-// evenly disks were used. The mean over disks counts each by how fast it is, as the bound does.
+// fillLoss fills in the breakdown of the measured time, of the disks and of the cluster's bottleneck, and the balance
+// of disks. The mean over disks weights each by its speed, like the bound.
 func fillLoss(r *result.Result, c *cluster.Cluster, last, from *slice) {
 	spent := since(last.spent, from.spent)
 	disks := shares(spent, c.Speeds())
@@ -38,7 +38,8 @@ func fillLoss(r *result.Result, c *cluster.Cluster, last, from *slice) {
 	fillTargets(r, c, spent, names)
 }
 
-// fillTargets fills in the same of each target's disk, and how far they, and groups of them, are from the mean.
+// fillTargets fills in the same for each target's disk, and the deviation of disks, and of groups of them, from the
+// mean.
 func fillTargets(r *result.Result, c *cluster.Cluster, disks []uses.Spent, names []string) {
 	targets := make([]string, len(disks))
 	v := make([][]float64, len(disks))
@@ -66,7 +67,7 @@ func fillTargets(r *result.Result, c *cluster.Cluster, disks []uses.Spent, names
 	r.SetMatrix("cluster.group.busy", groups, []string{"disk"}, rows)
 }
 
-// since is what was spent from one slice's end to another's.
+// since returns the time spent between the ends of two slices.
 func since(last, from []uses.Spent) []uses.Spent {
 	out := append([]uses.Spent(nil), last...)
 	for i := range from {
@@ -77,7 +78,7 @@ func since(last, from []uses.Spent) []uses.Spent {
 	return out
 }
 
-// shares are what parts of the time went to what, the mean over all by weight; without weights all are alike.
+// shares returns the shares of time by use, as a weighted mean; without weights all count equally.
 func shares(list []uses.Spent, weights []float64) (out [uses.Count]float64) {
 	sum := 0.0
 	for i := range list {
@@ -105,7 +106,7 @@ func rounded(x []float64) []float64 {
 	return out
 }
 
-// spread sets by how much the busiest is above the mean, and how far all are from it.
+// spread sets the excess of the maximum over the mean, and the spread around the mean.
 func spread(r *result.Result, prefix string, use []float64) {
 	mean, most := 0.0, 0.0
 	for _, x := range use {

@@ -7,7 +7,7 @@ import (
 	"farflash/result"
 )
 
-// clusterLosses fills in what was lost and made good again, where anything could be.
+// clusterLosses fills in losses and repairs, if any are possible.
 func clusterLosses(r *result.Result, c *cluster.Cluster, slices []*slice, from *cluster.Counters) {
 	cfg, k := c.Config(), &c.Counters
 	if cfg.Link.Loss == 0 && len(cfg.Failures) == 0 {

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// Traffic classes of its messages: control before data, where the scheduler is strict.
+// Traffic classes of its messages: control before data, under strict priority.
 const (
 	clusterControl = 1
 	clusterData    = 3
@@ -47,7 +47,7 @@ func (n *clusterNet) Rate(node int32) units.BitRate { return n.Net.Goodput(n.hos
 // Trip implements cluster.Network.
 func (n *clusterNet) Trip(size units.Bytes) sim.Time { return n.Net.LeastTrip(size, n.host) }
 
-// carry makes the network, if the scenario has one.
+// carry builds the network, if the scenario has one.
 func carry(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64) (*clusterNet, error) {
 	if s.ObjectCluster.Core != cluster.CorePacket {
 		return nil, nil

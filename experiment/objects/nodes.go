@@ -9,19 +9,19 @@ import (
 	"farflash/sim"
 )
 
-// nodeSums is what nodes did up to the end of a slice, and what waited for disks then.
+// nodeSums is the nodes' activity up to the end of a slice, and the frames waiting for disks at that time.
 type nodeSums struct {
 	gateways, targets cluster.NodeBytes
-	nodes             []cluster.NodeBytes // each by itself, if they are not too many
+	nodes             []cluster.NodeBytes // individually, if they are few enough
 	waiting, most     int                 // frames
 
-	ofGateways, ofTargets sim.Time // that their processors worked
+	ofGateways, ofTargets sim.Time // processor time
 }
 
-// namedNodes is up to how many nodes each has a row of its own in cluster.gateway.bytes and cluster.target.bytes.
+// namedNodes is the largest number of nodes with rows of their own in cluster.gateway.bytes and cluster.target.bytes.
 const namedNodes = 2000
 
-// look takes what there is at the end of a slice.
+// look samples the state at the end of a slice.
 func (n *nodeSums) look(c *cluster.Cluster, at sim.Time) {
 	n.gateways, n.targets = c.SumBytes()
 	n.waiting, n.most = c.DiskFrames()
@@ -31,7 +31,7 @@ func (n *nodeSums) look(c *cluster.Cluster, at sim.Time) {
 	}
 }
 
-// fillNodes fills in what messages, links and disks' queues have done in the measured slices.
+// fillNodes fills in the statistics of messages, links and disk queues over the measured slices.
 func fillNodes(r *result.Result, c *cluster.Cluster, slices []*slice, from, last *slice, span float64) {
 	k, f := &last.counters, &from.counters
 	for _, x := range []struct {
@@ -72,7 +72,7 @@ func fillNodes(r *result.Result, c *cluster.Cluster, slices []*slice, from, last
 	}
 }
 
-// table is what each of some nodes has sent and received.
+// table fills in the bytes sent and received by each node.
 func table(r *result.Result, name string, last, from []cluster.NodeBytes) {
 	rows, v := make([]string, len(last)), make([][]float64, len(last))
 	for i := range last {

@@ -1,7 +1,7 @@
-// Package objects is the experiment with an object cluster: gateways put chunks on targets and get them.
+// Package objects is the experiment with an object cluster: gateways put and get chunks on targets.
 //
-// What it leaves out: the protocols and the engine (package cluster), and clusters that put no chunks (packages tiers
-// and traffic).
+// It leaves out the protocols and the engine (package cluster), and clusters without chunks (packages tiers and
+// traffic).
 package objects
 
 import (
@@ -25,19 +25,19 @@ import (
 	"farflash/sim"
 )
 
-// slice is what was done up to the end of a slice, and the latencies of the chunks that were done in it.
+// slice is the state at the end of a slice, and the latencies of the chunks completed in it.
 type slice struct {
 	at       sim.Time
 	counters cluster.Counters
-	disks    []sim.Time   // how long each was busy
-	sent     []sim.Time   // how long each gateway's link was
+	disks    []sim.Time   // busy time of each
+	sent     []sim.Time   // busy time of each gateway's link
 	got      []sim.Time   // and each target's
-	spent    []uses.Spent // what each disk's time went to
-	links    []uses.Spent // and each link's, if links are what bounds the cluster
-	// of chunks that were put, of those that were got, and of those of which a part was written over
+	spent    []uses.Spent // breakdown of each disk's time
+	links    []uses.Spent // and of each link's, if links are the bottleneck
+	// of puts, gets and partial updates
 	latency [3]stats.Histogram
-	rebuild [2]stats.Histogram // of those while pieces were made again
-	size    [3]units.Bytes     // of those that were done
+	rebuild [2]stats.Histogram // of puts and gets during a rebuild
+	size    [3]units.Bytes     // of completed ones
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -50,7 +50,7 @@ func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster != nil && s.ObjectCluster.Puts()
 }
 
-// running is the models of an object cluster and what follows them.
+// running holds the models of an object cluster and their observers.
 type running struct {
 	s        *scenario.Scenario
 	o        *experiment.Options
@@ -59,7 +59,7 @@ type running struct {
 	c        *cluster.Cluster
 	drives   []*ssd.Drive
 	net      *network.Meter // nil: the ideal core
-	trace    *chunked       // nil: gateways put as they can
+	trace    *chunked       // nil: closed loop of the gateways
 	replay   *requests.Replay
 	seen     *clusterWatch
 	rows     experiment.ChunkRows
@@ -123,7 +123,7 @@ func (x *running) build() (err error) {
 	return nil
 }
 
-// done takes a chunk that is done.
+// done records a completed chunk.
 func (x *running) done(d *cluster.Done) {
 	x.seen.done(d)
 	op, name := 0, "put"
@@ -262,7 +262,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 			op == 2 && cfg.Update.Share == 0 {
 			continue
 		}
-		h, size := new(stats.Histogram), units.Bytes(0) // the result keeps it
+		h, size := new(stats.Histogram), units.Bytes(0) // retained by the result
 		for _, y := range slices[skip:] {
 			h.Merge(&y.latency[op])
 			size += y.size[op]
@@ -341,13 +341,13 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 }
 
-// clusterTrend says of an open loop whether it keeps up: what of the chunks that came was not done, and how much
-// later they were done in the second half of the measured time than in the first.
+// clusterTrend reports whether an open loop keeps up: the share of the arrived chunks that were not completed, and the
+// increase of completion times from the first half of the measured time to the second.
 func clusterTrend(r *result.Result, slices []*slice, from *slice) {
 	last := slices[len(slices)-1]
 	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done + x.counters.Updates.Done }
 	if came := last.counters.Arrived - from.counters.Arrived; came > 0 {
-		// Chunks may have come before the measured time that are done in it.
+		// Chunks completed in the measured time may have arrived before it.
 		r.Set("cluster.backlog.growth", 1-float64(done(last)-done(from))/float64(came))
 	}
 	var halves [2]stats.Histogram
@@ -361,7 +361,7 @@ func clusterTrend(r *result.Result, slices []*slice, from *slice) {
 	}
 }
 
-// clusterSummary says what was simulated.
+// clusterSummary describes the simulated cluster.
 func clusterSummary(cfg *cluster.Config) string {
 	kept := fmt.Sprintf("x %d", cfg.Replicas)
 	if cfg.Code.Data > 0 {

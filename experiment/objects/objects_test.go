@@ -13,8 +13,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestClusterMix: reads and writes of an open loop, on unequal disks and under a code: all checks hold, each kind has
-// its figures, and what comes is done.
+// TestClusterMix runs reads and writes of an open loop, on unequal disks and under a code, and verifies that all checks
+// hold, that each operation has its figures, and that all arrivals complete.
 func TestClusterMix(t *testing.T) {
 	o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol=pull", "object_cluster.reads=60%",
 		"object_cluster.load.share=50%", "object_cluster.outstanding=64",
@@ -34,8 +34,8 @@ func TestClusterMix(t *testing.T) {
 	}
 }
 
-// TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's
-// names.
+// TestClusterRun verifies that two runs yield the same bytes, that every check holds, that figures agree with each
+// other, and that scenarios accept SURGE's names.
 func TestClusterRun(t *testing.T) {
 	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull", "chain", "grants", "dctcp", "6", "9",
 		"a", "b"} {
@@ -50,11 +50,11 @@ func TestClusterRun(t *testing.T) {
 		}
 		if rate, bound := trialtest.Metric(t, o, "cluster.put.rate"),
 			trialtest.Metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > 1.03*bound {
-			// chunks that are done had part of their work in the warm-up
+			// part of the completed chunks' work was in the warm-up
 			t.Errorf("%s: %g of %g B/s", protocol, rate, bound)
 		}
-		// Little's law: a gateway has one chunk outstanding, or two commands, but for those that have not begun or
-		// ended in the measured time.
+		// Little's law: a gateway has one chunk outstanding, or two commands, except for those that span the ends of
+		// the measured time.
 		if n := trialtest.Metric(t, o, "cluster.put.iops") * trialtest.Metric(t, o, "cluster.put.latency.mean") /
 			1e6 / map[bool]float64{true: 2, false: 1}[protocol == "b"]; n < 14 || n > 20 {
 			t.Errorf("%s: %g chunks outstanding, not about 18", protocol, n)
@@ -70,8 +70,8 @@ func TestClusterRun(t *testing.T) {
 	}
 }
 
-// TestClusterDrives: targets whose disks are drives that collect garbage reach what the drives can do and not more,
-// keep the laws of both, and go on when one of them fails in the middle.
+// TestClusterDrives verifies that targets whose disks are garbage-collecting drives reach the drives' rate and no more,
+// satisfy the laws of both, and continue when one of them fails midway.
 func TestClusterDrives(t *testing.T) {
 	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 24, pages_per_block: 32}, preconditioning: {fill: steady}}
 object_cluster: {gateways: 6, targets: 6, group: 3, protocol: pull, chunk: 256KiB, outstanding: 4, disk: {model: ssd, rate: 1GB/s}, link: {rate: 100Gbps}}
@@ -92,7 +92,8 @@ measure: {until: 60ms, warm_up: 20%}`
 	}
 }
 
-// TestClusterReplay: a trace's requests come as the chunks that they touch, reads and writes at its times.
+// TestClusterReplay verifies that a trace's requests arrive as the chunks that they touch, reads and writes at its
+// times.
 func TestClusterReplay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.csv")
 	var b strings.Builder
@@ -102,7 +103,7 @@ func TestClusterReplay(t *testing.T) {
 		if i%4 == 0 {
 			op = "Read"
 		}
-		// two or more chunks of 128 KiB each 100 us
+		// two or more chunks of 128 KiB every 100 us
 		fmt.Fprintf(&b, "%d,host,0,%s,%d,%d,100\n", 128166372000000000+int64(i)*1000, op, i<<20, 200<<10)
 	}
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -120,8 +121,8 @@ func TestClusterReplay(t *testing.T) {
 	}
 }
 
-// TestClusterLinks: links are busy at most all of the time, however much waits for them and wherever the run ends;
-// what a network of packets says of them is what they carry: no less than the payload that comes in takes.
+// TestClusterLinks verifies that links are busy at most all of the time, for any backlog and any end of the run, and
+// that in a packet network their utilisation covers at least the payload they carry.
 func TestClusterLinks(t *testing.T) {
 	const text = `object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}
 fabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}
@@ -141,15 +142,15 @@ measure: {until: 2ms}
 	}
 	o := trialtest.Run(t, text, 1, "fabric.host_link=10Gbps", "object_cluster.replicas=2")
 	busy, rate := trialtest.Metric(t, o, "cluster.link.utilisation"), trialtest.Metric(t, o, "cluster.put.rate")
-	// Replicas come in at targets once each and leave gateways once each: transports are between two.
+	// Each replica enters a target once and leaves a gateway once: transports are between two nodes.
 	least := 2 * 2 * rate * 8 / (12 * 10e9)
 	if busy < least || busy > 1.3*least {
 		t.Errorf("links are busy %.4f of the time; what is put takes %.4f", busy, least)
 	}
 }
 
-// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not
-// oversubscribed pull does what it does on the ideal core, and an oversubscribed one costs something.
+// TestClusterNetwork verifies that on a packet network every protocol satisfies its laws, that on an idle network
+// without oversubscription pull behaves as on the ideal core, and that oversubscription has a cost.
 func TestClusterNetwork(t *testing.T) {
 	const text = `object_cluster: {gateways: 8, targets: 8, group: 4, protocol: pull, core: packet, disk: {rate: 400MiB/s}}
 fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 8}}, host_link: 10Gbps, up_link: 100Gbps}
@@ -194,7 +195,7 @@ func TestClusterLasting(t *testing.T) {
 		chain, simulated, half := trialtest.Metric(t, o, "cluster.durability.accelerated.chain"),
 			trialtest.Metric(t, o, "cluster.durability.accelerated.simulated"),
 			trialtest.Metric(t, o, "cluster.durability.accelerated.half")
-		if math.Abs(chain-simulated) > 2*half { // some four standard errors
+		if math.Abs(chain-simulated) > 2*half { // about four standard errors
 			t.Errorf("%s: %v years by the chain, %v +- %v as simulated", c, chain, simulated, half)
 		}
 	}
@@ -208,7 +209,8 @@ func TestClusterLasting(t *testing.T) {
 	}
 }
 
-// TestClusterTrend: an open loop that does not keep up shows it, and a closed loop says nothing of it.
+// TestClusterTrend verifies that an overloaded open loop is reported as such, and that a closed loop has no such
+// figures.
 func TestClusterTrend(t *testing.T) {
 	for _, c := range []struct {
 		share  string
@@ -233,9 +235,10 @@ func TestClusterTrend(t *testing.T) {
 	}
 }
 
-// TestLadder: a run's result has the protocol of some chunks, each with its messages in order and all its replicas.
+// TestLadder verifies that a run's result has the message sequence of some chunks, each with its messages in order and
+// all its replicas.
 func TestLadder(t *testing.T) {
-	hops := map[string][]float64{} // the targets that data comes from; -1 is a gateway
+	hops := map[string][]float64{} // sources of data among targets; -1 is a gateway
 	for _, protocol := range []string{"replicast-m", "replicast-h", "uch-ccp", "pull", "chain", "grants", "dctcp"} {
 		out := trialtest.Run(t, trialtest.SmallCluster, 1, "object_cluster.protocol="+protocol, "measure.until=20ms",
 			"measure.warm_up=25%")
@@ -279,8 +282,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestLadderOfGets: the protocol of a chunk that is read goes from the request over the disk to the data at its
-// gateway.
+// TestLadderOfGets verifies that the sequence of a read goes from the request over the disk to the data at its gateway.
 func TestLadderOfGets(t *testing.T) {
 	for read, first := range map[string]string{"bids": "> read request", "least-loaded": "> read request",
 		"random": "> read", "tied": "> read"} {
@@ -292,7 +294,7 @@ func TestLadderOfGets(t *testing.T) {
 			t.Fatalf("%s: there is none", read)
 		}
 		col := func(name string) int { return slices.Index(m.Cols, name) }
-		at := map[string]float64{} // when the first chunk's steps began
+		at := map[string]float64{} // start times of the first chunk's steps
 		for i, kind := range m.Rows {
 			if v := m.V[i]; v[col("chunk")] == 1 {
 				if _, ok := at[kind]; !ok {

@@ -14,23 +14,23 @@ import (
 	"farflash/workload"
 )
 
-// A trace of an object cluster: its requests are cut into chunks, which come to gateways at its times.
+// A trace for an object cluster: its requests are split into chunks, which arrive at gateways at its times.
 
-// chunked is a trace as chunks.
+// chunked converts a trace to chunks.
 type chunked struct {
 	src      workload.Source
 	chunk    int64
 	gateways int32
 	objects  uint64
 	rec      workload.Record
-	next     int64 // byte of the record that has not come yet
+	next     int64 // next byte of the record to emit
 	end      int64
 	err      error
 }
 
-// Next implements cluster.Source: all chunks that a request touches come at its time, to a gateway that has all of
-// its volume's 64 MiB around them. Reads of one chunk are always of the same object; flushes and trims come to
-// nobody.
+// Next implements cluster.Source: all chunks that a request touches arrive at its time, at a gateway responsible for
+// the surrounding 64 MiB of its volume. Reads of the same chunk always read the same object; flushes and trims are
+// ignored.
 func (t *chunked) Next(a *cluster.Arrival) bool {
 	for t.next >= t.end {
 		if t.err != nil {
@@ -53,7 +53,7 @@ func (t *chunked) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// chunks opens the trace of an object cluster; close it.
+// chunks opens the trace of an object cluster. The caller must close it.
 func chunks(s *scenario.Scenario, seed uint64) (*requests.Replay, *chunked, error) {
 	p, err := requests.OpenTrace(s, 0, seed)
 	if err != nil {
@@ -67,8 +67,8 @@ func chunks(s *scenario.Scenario, seed uint64) (*requests.Replay, *chunked, erro
 	return p, &chunked{src: src, chunk: int64(c.Chunk), gateways: int32(c.Gateways), objects: uint64(c.Objects)}, nil
 }
 
-// readShare reads the trace up to when the run ends and returns the share of its chunks that are read, which the
-// population and the bounds need in advance.
+// readShare reads the trace up to the end of the run and returns the read share of its chunks, which the population and
+// the bounds need in advance.
 func readShare(s *scenario.Scenario, seed uint64) (units.Fraction, error) {
 	p, t, err := chunks(s, seed)
 	if err != nil {
@@ -90,7 +90,7 @@ func readShare(s *scenario.Scenario, seed uint64) (units.Fraction, error) {
 	return units.Fraction(math.Round(1e4*float64(reads)/float64(all)) / 1e4), nil
 }
 
-// failed is what was wrong with the trace.
+// failed returns the trace's error, if any.
 func (t *chunked) failed() error {
 	if errors.Is(t.err, io.EOF) {
 		return nil

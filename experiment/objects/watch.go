@@ -6,18 +6,18 @@ import (
 	"farflash/sim"
 )
 
-// clusterWatch has those who look at a cluster's probes: the ladder that is being taken down, and the timeline.
+// clusterWatch manages the observers of a cluster's probes: the present ladder, and the timeline.
 type clusterWatch struct {
 	c        *cluster.Cluster
 	gateways int
-	ladder   *ladder // nil: none just now
+	ladder   *ladder // nil: none at present
 	timeline *timeline.Cluster
 
 	ladders []*ladder
 	starts  []sim.Time
 }
 
-// set has the probes tell those who look.
+// set installs the observers' probes.
 func (w *clusterWatch) set() {
 	w.c.Probes = cluster.Probes{}
 	if w.ladder != nil {
@@ -30,7 +30,7 @@ func (w *clusterWatch) set() {
 	}
 }
 
-// chain tells a, if there is one, and then b.
+// chain calls a, if it is not nil, and then b.
 func chain[T any](a, b sim.Probe[T]) sim.Probe[T] {
 	if a == nil {
 		return b
@@ -41,8 +41,7 @@ func chain[T any](a, b sim.Probe[T]) sim.Probe[T] {
 	}
 }
 
-// slice begins a ladder with a slice of the run, if it is time for one and none is under way, and ends one that is
-// over.
+// slice starts a ladder with a slice of the run, if one is due and none is active, and removes a complete one.
 func (w *clusterWatch) slice(k int, now sim.Time) {
 	if w.ladder != nil && w.ladder.over() {
 		w.ladder = nil
@@ -54,7 +53,7 @@ func (w *clusterWatch) slice(k int, now sim.Time) {
 	w.set()
 }
 
-// done takes a chunk that is done.
+// done records a completed chunk.
 func (w *clusterWatch) done(d *cluster.Done) {
 	if w.timeline != nil {
 		w.timeline.Done(d)

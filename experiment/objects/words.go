@@ -5,7 +5,7 @@ import (
 	"farflash/result"
 )
 
-// Operations are the names of what gateways do.
+// Operations returns the metrics of the gateways' operations.
 func Operations() result.Words {
 	var l result.Lexicon
 	experiment.Operation(&l, "put", true, true)
@@ -14,7 +14,7 @@ func Operations() result.Words {
 	return l.Words
 }
 
-// Words are the names of what object clusters did, beside operations and bounds.
+// Words returns the metrics of object clusters, other than operations and bounds.
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("cluster.lost", "count", "frames and messages lost on their way to a receiver")
@@ -101,7 +101,7 @@ func Words() result.Words {
 	return l.Words
 }
 
-// Bounds are the names of what bounds a cluster of any kind, and of where the time went.
+// Bounds returns the metrics of bounds for clusters of any kind, and of the breakdown of time.
 func Bounds() result.Words {
 	var l result.Lexicon
 	l.Metric("cluster.bound.rate", "B/s", "largest rate that the busiest resource allows")

@@ -10,13 +10,12 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// foreseen bounds the requests of a flow that are validated before a run: 16 million take about a second.
+// foreseen limits the requests of a flow that are validated before a run: 16 million take about a second.
 const foreseen = 1 << 24
 
-// mqsimSource returns the requests of an MQSim flow, with addresses relative to the namespace. first is the
-// namespace's first sector in the drive, to which MQSim scales its random numbers; loose is for a drive that accepts
-// requests outside the namespace. last is the last sector that the flow uses. Invalid requests are found before
-// anything is run.
+// mqsimSource returns the requests of an MQSim flow, with addresses relative to the namespace. first is the namespace's
+// first sector in the drive, to which MQSim scales its random numbers; loose is set for a drive that accepts requests
+// outside the namespace. last is the last sector that the flow uses. Invalid requests are found before the run.
 func mqsimSource(l *scenario.Load, first, sectors int64, until units.Duration, loose bool) (src workload.Source,
 	last int64, err error) {
 	m := l.MQSim
@@ -32,7 +31,7 @@ func mqsimSource(l *scenario.Load, first, sectors int64, until units.Duration, l
 	case m.Bandwidth > 0:
 		c.Mode, c.BytesPerSecond = mqsimgen.Bandwidth, int64(m.Bandwidth)
 	case l.Until > 0:
-		// A closed loop that ends by time makes requests until the host asks for no more.
+		// A closed loop with a time limit generates requests until the host stops asking.
 		c.StopTime = 1
 	}
 	g, err := mqsimgen.New(c)

@@ -12,12 +12,11 @@ import (
 	"farflash/workload/trace"
 )
 
-// Replay yields a trace's records with its times scaled, a part of it only, or
-// several times over.
+// Replay yields a trace's records with its times scaled, a part of it only, or repeated.
 type Replay struct {
-	// Flow is what notes are about: a file's name would make equal runs differ.
+	// Flow identifies the flow in notes: a file's name would make equal runs differ.
 	Flow string
-	// Notes are what the reader has to say so far.
+	// Notes are the reader's remarks so far.
 	Notes []string
 
 	path   string
@@ -25,39 +24,39 @@ type Replay struct {
 	scale  float64
 	count  int64 // records of a round; -1: all
 	rounds int
-	again  units.Duration // how long after its last record the next round begins; below 0: a mean interval
+	again  units.Duration // gap between its last record and the next round; negative: a mean interval
 
 	r      *trace.Reader
-	most   units.Duration // that a time may be, for the flow's start is added to it
+	most   units.Duration // limit of times, because the flow's start is added
 	read   int64          // of this round
 	base   units.Duration
 	last   units.Duration
 	ended  error
 	loaded bool
 
-	volumes *stack // where volumes lie; nil while only one is known of, or where they are overlaid
+	volumes *stack // positions of volumes; nil while only one is known, or if they are overlaid
 	stacked bool
-	first   uint32 // the first volume that appears; it lies at 0
-	room    int64  // of the namespace; 0 is no limit
+	first   uint32 // the first volume that appears; it is at 0
+	room    int64  // of the namespace; 0: no limit
 	lain    []string
 }
 
-// stack is where the volumes of a trace lie, one behind the other.
+// stack holds the positions of a trace's volumes, one after another.
 type stack struct {
 	base map[uint32]int64
-	all  int64 // what all take
+	all  int64 // total size
 }
 
-// stackUnit is what volumes are rounded up to, so that what is aligned in a volume is aligned in the namespace.
+// stackUnit is the granularity of volume sizes, so that alignment in a volume is preserved in the namespace.
 const stackUnit = int64(units.MiB)
 
-// Stack lays the volumes of the trace behind each other, as the scenario wants it, in a namespace that has room for so
-// many bytes; 0 is no limit. Without it a record has its volume's own address.
+// Stack places the volumes of the trace one after another, according to the scenario, in a namespace of the given
+// capacity in bytes; 0 means no limit. Otherwise a record has its volume's own address.
 func (p *Replay) Stack(way scenario.VolumeWay, room int64) {
 	p.stacked, p.room = way == scenario.VolumesStacked, room
 }
 
-// measure reads the trace through for how long each volume is.
+// measure reads the whole trace to determine the size of each volume.
 func (p *Replay) measure() (*stack, error) {
 	r, err := trace.Open(p.path, p.opts)
 	if err != nil {
@@ -100,7 +99,7 @@ func (p *Replay) measure() (*stack, error) {
 	return s, nil
 }
 
-// rough rounds a size to three digits, unless it could be taken for another one then.
+// rough rounds a size to three digits, unless the result could be confused with another size.
 func rough(n, other int64) units.Bytes {
 	unit := int64(1)
 	for n/unit >= 1000 {
@@ -112,7 +111,7 @@ func rough(n, other int64) units.Bytes {
 	return units.Bytes((n + unit/2) / unit * unit)
 }
 
-// lay moves a record to where its volume lies.
+// lay moves a record to the position of its volume.
 func (p *Replay) lay(rec *workload.Record) error {
 	switch {
 	case !p.stacked:
@@ -133,7 +132,7 @@ func (p *Replay) lay(rec *workload.Record) error {
 	return nil
 }
 
-// OpenTrace opens the trace of a workload's item; close it.
+// OpenTrace opens the trace of a workload's item. The caller must close it.
 func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
 	t := s.Workload[i].Trace
 	p := &Replay{
@@ -155,7 +154,7 @@ func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
 	return p, p.open()
 }
 
-// countRecords reads a trace through.
+// countRecords reads a trace to its end and counts its records.
 func countRecords(path string, opts trace.Options) (int64, error) {
 	r, err := trace.Open(path, opts)
 	if err != nil {
@@ -180,8 +179,8 @@ func (p *Replay) open() error {
 	return err
 }
 
-// locate gives an error about the n-th record that was replayed, counted from 1, its place in the file, if that can
-// be read once more.
+// locate adds to an error about the n-th replayed record, counted from 1, its position in the file, if the file can be
+// read again.
 func (p *Replay) locate(n uint64, wrong error) error {
 	for {
 		k, err := p.look(n, wrong)
@@ -195,8 +194,8 @@ func (p *Replay) locate(n uint64, wrong error) error {
 	}
 }
 
-// look reads a round of the trace for its n-th record, and returns the error about that with its place, or how many
-// records a round has.
+// look reads a round of the trace for its n-th record, and returns the error about it with its position, or the number
+// of records per round.
 func (p *Replay) look(n uint64, wrong error) (uint64, error) {
 	r, err := trace.Open(p.path, p.opts)
 	if err != nil {
@@ -247,7 +246,7 @@ func (p *Replay) Next(rec *workload.Record) error {
 		case p.again >= 0:
 			p.anew(p.again)
 		default:
-			// The next round begins one mean interval after the last record.
+			// The next round starts one mean interval after the last record.
 			gap := units.Duration(0)
 			if p.read > 1 {
 				gap = (p.last - p.base) / units.Duration(p.read-1)
@@ -258,7 +257,7 @@ func (p *Replay) Next(rec *workload.Record) error {
 	return p.ended
 }
 
-// anew begins the next round, gap after the last record.
+// anew starts the next round, gap after the last record.
 func (p *Replay) anew(gap units.Duration) {
 	p.last = min(p.last, p.most-gap) + gap
 	p.base = p.last
@@ -269,7 +268,7 @@ func (p *Replay) anew(gap units.Duration) {
 	}
 }
 
-// place moves a record to when it is replayed. The clock ends after 106 days.
+// place sets a record's replay time. The clock's range ends after 106 days.
 func (p *Replay) place(rec *workload.Record) error {
 	at := rec.Time
 	if p.scale != 1 {

@@ -21,12 +21,12 @@ const (
 	mib = 1 << 20
 )
 
-// threeVolumes are writes of 4 KiB to volumes that use the same addresses: the disks 7, 2 and 9 of a host, up to 5
-// MiB, 512 KiB and 1 MiB.
+// threeVolumes are writes of 4 KiB to volumes with overlapping addresses: disks 7, 2 and 9 of a host, up to 5 MiB, 512
+// KiB and 1 MiB.
 var threeVolumes = []struct{ disk, offset int64 }{{7, 0}, {7, 5*mib - 4*kib}, {2, 0}, {7, 8 * kib}, {9, 0},
 	{2, 508 * kib}, {9, 1020 * kib}}
 
-// replayed are the addresses at which a scenario replays the trace, and what it notes of it.
+// replayed returns the addresses at which a scenario replays the trace, and the notes.
 func replayed(t *testing.T, trace, item string, capacity int64) (at []int64, notes string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,8 +59,8 @@ func replayed(t *testing.T, trace, item string, capacity int64) (at []int64, not
 	return at, strings.Join(flows.Replays[0].Notes, "\n"), err
 }
 
-// TestVolumes: the volumes of a trace lie behind each other, in the order in which they appear, unless the scenario
-// says otherwise.
+// TestVolumes verifies that the volumes of a trace are placed one after another, in order of appearance, unless the
+// scenario says otherwise.
 func TestVolumes(t *testing.T) {
 	const room = 100 * mib
 	stacked := []int64{0, 5*mib - 4*kib, 5 * mib, 8 * kib, 6 * mib, 5*mib + 508*kib, 6*mib + 1020*kib}
@@ -94,7 +94,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestVolumesWithoutRoom: where they do not fit nothing is laid over anything unless the scenario says so.
+// TestVolumesWithoutRoom verifies that volumes that do not fit are not overlaid unless the scenario says so.
 func TestVolumesWithoutRoom(t *testing.T) {
 	at, _, err := replayed(t, "", "", 7*mib-1)
 	if want := "its 3 volumes take 7MiB behind each other, and there is room for 7.340031MB; replay one of them " +

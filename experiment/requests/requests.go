@@ -1,8 +1,8 @@
-// Package requests makes the requests of a scenario's workload: for each of its items the sources that traces,
-// generators and job files are, and the flows of the host that issues them.
+// Package requests generates the requests of a scenario's workload: for each of its items the sources (traces,
+// generators and job files), and the flows of the host that issues them.
 //
-// Its main types are Flows, those of one run, and Replay, a trace that is replayed. What it leaves out: what a
-// workload may say (package scenario) and who serves requests (the kinds of experiment).
+// Its main types are Flows, those of one run, and Replay, a trace being replayed. It leaves out the language of
+// workloads (package scenario) and the devices that serve requests (the kinds of experiment).
 package requests
 
 import (
@@ -18,23 +18,23 @@ import (
 	"farflash/workload/synth"
 )
 
-// Flows are those of a run's host.
+// Flows are the flows of a run's host.
 type Flows struct {
 	List    []cosim.Flow
-	Owners  []int32 // the initiator of each flow, if each runs a workload of its own; otherwise 0
+	Owners  []int32 // the initiator of each flow, if each has a workload of its own; otherwise 0
 	Replays []*Replay
-	Items   []int    // the workload's item that each is of
-	Notes   []string // what fio's jobs mean here
+	Items   []int    // the workload's item of each flow
+	Notes   []string // interpretation of fio's jobs
 
-	replayOf   []*Replay // by flow; nil if it replays no trace
+	replayOf   []*Replay // by flow; nil without a trace
 	s          *scenario.Scenario
 	capacities []int64 // of namespaces, in bytes
-	initiators int     // that run the whole workload each
+	initiators int     // number that run the whole workload each
 	seed       uint64
 }
 
-// Open makes the flows of a scenario for a device with namespaces of these capacities in bytes; close them.
-// initiators is how many run the whole workload each; 1 if they share it.
+// Open creates the flows of a scenario for a device with namespaces of these capacities in bytes. The caller must close
+// them. initiators is the number that run the whole workload each; 1 if they share it.
 func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int) (*Flows, error) {
 	f := &Flows{s: s, capacities: capacities, initiators: initiators, seed: seed}
 	var starts []int64
@@ -62,7 +62,7 @@ func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int)
 	return f, nil
 }
 
-// add makes the flows of an item for an initiator.
+// add creates the flows of an item for an initiator.
 func (f *Flows) add(i, copy int, first int64) error {
 	l := &f.s.Workload[i]
 	list, err := f.of(i, copy, first)
@@ -88,7 +88,7 @@ func (f *Flows) add(i, copy int, first int64) error {
 			InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
 		x.Loose = f.s.AsMQSim()
-		// NVMe's placement identifier has the reclaim group before the handle.
+		// In NVMe's placement identifier the reclaim group precedes the handle.
 		x.Placement, x.ForceUnit = uint8(l.Group*f.s.DriveOf(0).Placements(l.Namespace)+l.Placement), l.FUA
 		if l.Until > 0 && (x.Until == 0 || l.Until < x.Until) {
 			x.Until = l.Until
@@ -99,9 +99,8 @@ func (f *Flows) add(i, copy int, first int64) error {
 	return nil
 }
 
-// of makes the flows of a workload's item: one, or one for each copy of each
-// fio job. first is where its namespace lies among the drive's sectors; copy is the initiator's number
-// if each has a workload of its own.
+// of creates the flows of a workload's item: one, or one for each copy of each fio job. first is the position of its
+// namespace in the drive's sectors; copy is the initiator's number if each has a workload of its own.
 func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 	s, l := f.s, &f.s.Workload[i]
 	x := cosim.Flow{Name: s.LoadName(i), Outstanding: l.Closed}
@@ -125,7 +124,7 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 		}
 		return f.synthetic(x, i, copy)
 	case l.MQSim != nil:
-		until := s.Measure.Until.Time // as the item's clock has it
+		until := s.Measure.Until.Time // on the item's clock
 		if until = max(0, until-l.Start); l.Until > 0 && (until == 0 || l.Until-l.Start < until) {
 			until = l.Until - l.Start
 		}
@@ -136,7 +135,7 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 	return []cosim.Flow{x}, err
 }
 
-// synthetic makes the flows of an item of requests that are made up.
+// synthetic creates the flows of an item of synthetic requests.
 func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err error) {
 	l := &f.s.Workload[i]
 	n := l.Count()
@@ -160,8 +159,8 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 	return out, nil
 }
 
-// zoned has writes keep to the zones that lie in their addresses, or to an initiator's part of them if each has a
-// workload of its own: nothing tells it what others write.
+// zoned restricts writes to the zones within their addresses, or to an initiator's part of them if each has a workload
+// of its own, because initiators do not know each other's writes.
 func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (workload.Source, error) {
 	l := &f.s.Workload[i]
 	z := f.s.DriveOf(0).Config.ZonesOf(l.Namespace)
@@ -176,8 +175,8 @@ func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (worklo
 	return workload.Zoned(src, z, first+from, to-from, l.Zones.AtOnce, l.Zones.Append), nil
 }
 
-// fio makes a flow for each copy of each job. The trial's seed counts from the
-// job file's own, so that seed 1 is what the file says.
+// fio creates a flow for each copy of each job. The trial's seed is added to the job file's own, so that seed 1 is the
+// file's.
 func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 	s, l := f.s, &f.s.Workload[i]
 	copies, err := scenario.ReadFio(s.Path(l.Fio.File), l.Fio.Job, units.Bytes(f.capacities[l.Namespace]))
@@ -204,7 +203,7 @@ func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 	return out, nil
 }
 
-// orStripe is what else helps where addresses are beyond a drive of a system.
+// orStripe is an alternative remedy for addresses beyond a drive of a system.
 func (f *Flows) orStripe() string {
 	if len(f.s.Targets) > 0 && f.s.Route.Target.By != scenario.ByStripe {
 		return ", or route.target: stripe, which spreads the addresses over all drives"
@@ -212,7 +211,7 @@ func (f *Flows) orStripe() string {
 	return ""
 }
 
-// fits looks whether a synthetic workload's addresses are those of its namespace, where they are not folded into it.
+// fits checks that a synthetic workload's addresses are within its namespace, unless they are folded into it.
 func (f *Flows) fits(i int) error {
 	l := &f.s.Workload[i]
 	room := units.Bytes(f.capacities[l.Namespace])
@@ -236,8 +235,8 @@ func (f *Flows) fits(i int) error {
 	return nil
 }
 
-// generated gives a flow a synthetic source. A closed loop's source has no times,
-// so its duration is when the flow stops.
+// generated adds a synthetic source to a flow. A closed loop's source has no times, so its duration limits the flow
+// instead.
 func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
 	if c.QueueDepth > 0 {
 		f.Until, c.Duration = c.Duration, 0
@@ -247,7 +246,7 @@ func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
 	return f, err
 }
 
-// VolumeName is what the trace of a workload's item calls one of its volumes.
+// VolumeName returns the name of a volume in the trace of a workload's item.
 func (f *Flows) VolumeName(item int, number uint32) string {
 	traces, name := 0, ""
 	for i, p := range f.replayOf {
@@ -260,7 +259,7 @@ func (f *Flows) VolumeName(item int, number uint32) string {
 		}
 	}
 	switch {
-	case name == "": // what was made has no volumes
+	case name == "": // synthetic requests have no volumes
 		return f.s.LoadName(item)
 	case traces > 1:
 		return f.s.LoadName(item) + "/" + name
@@ -277,7 +276,7 @@ func (f *Flows) Close() error {
 	return err
 }
 
-// Expected is how many requests the workload has, 0 if that is not known.
+// Expected is the number of requests of the workload, 0 if unknown.
 func Expected(s *scenario.Scenario) uint64 {
 	n := uint64(0)
 	for i := range s.Workload {
@@ -307,7 +306,7 @@ func expected(l *scenario.Load) uint64 {
 	return n * uint64(l.Count())
 }
 
-// Located gives an error of one of the host's flows the place of its item in the scenario.
+// Located adds to an error of one of the host's flows the position of its item in the scenario.
 func (f *Flows) Located(err error) error {
 	var of *cosim.FlowError
 	if !errors.As(err, &of) {

@@ -9,8 +9,8 @@ import (
 	"farflash/workload"
 )
 
-// Verify opens what the scenario names and reads the first request of each trace,
-// which is as far as a scenario can be checked without running it.
+// Verify opens the files that the scenario names and reads the first request of each trace: the checks that are
+// possible without running it.
 func Verify(s *scenario.Scenario) error {
 	for i := range s.Workload {
 		t := s.Workload[i].Trace

@@ -14,8 +14,8 @@ import (
 	"farflash/sim"
 )
 
-// clusterOf is a system of so many hosts, half of them initiators, on a network that is never too small: 32 KiB on
-// average, drives 14 % and links 25 % busy.
+// clusterOf is a system of the given number of hosts, half of them initiators, on a network with ample capacity: 32 KiB
+// on average, drives 14 % and links 25 % busy.
 func clusterOf(hosts, requests int) string {
 	half := hosts / 2
 	return fmt.Sprintf(`initiators: %d
@@ -30,8 +30,8 @@ workload:
 `, half, half, hosts/8, 22857/half, 53333/half, requests)
 }
 
-// BenchmarkCoupling compares one loop of events with what it is made of: the drives alone with the same commands at
-// the same times, and the network alone with the same messages, all on one processor.
+// BenchmarkCoupling compares one event loop with its components: the drives alone with the same commands at the same
+// times, and the network alone with the same messages, all on one processor.
 func BenchmarkCoupling(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const requests = 60000

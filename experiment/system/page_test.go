@@ -14,11 +14,11 @@ var update = flag.Bool("update", false, "write the tables of docs/validation/nvm
 
 const nvmeofPage = "../../docs/validation/nvmeof.md"
 
-// tcp makes a scenario's network and protocol TCP's.
+// tcp switches a scenario's network and protocol to TCP.
 var tcp = []string{"protocol=nvme-tcp", "fabric.transport=tcp", "fabric.congestion_control=tcp"}
 
-// TestAlone holds what commands that are alone take on both transports to docs/validation/nvmeof.md. What transports
-// cost beside the drive differs by microseconds.
+// TestAlone compares the latency of single commands on both transports with docs/validation/nvmeof.md. The cost of
+// transports apart from the drive differs by microseconds.
 func TestAlone(t *testing.T) {
 	const text = `
 targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]
@@ -41,8 +41,8 @@ workload: [{synthetic: {%s: {size: %s, interarrival: 1ms}, requests: 200}}]
 	golden.Table(t, nvmeofPage, "nvmeof-alone", "seed 1", lines, *update)
 }
 
-// TestIncastOfReads holds what an incast of reads does over TCP: a window that is lost as a whole waits for the
-// timer's least, 200 ms.
+// TestIncastOfReads verifies the behaviour of an incast of reads over TCP: a window that is lost entirely waits for the
+// minimum timeout, 200 ms.
 func TestIncastOfReads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("20,000 reads")

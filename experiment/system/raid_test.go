@@ -8,8 +8,8 @@ import (
 	"farflash/model/nvmf"
 )
 
-// TestVolumeBehindNetwork holds what a volume over targets asks of them, by closed form, whole, degraded and while it
-// is rebuilt, and that a request of one command is what it is without a volume.
+// TestVolumeBehindNetwork compares the commands of a volume over targets with closed forms, whole, degraded and during
+// a rebuild, and verifies that a request of a single command is the same as without a volume.
 func TestVolumeBehindNetwork(t *testing.T) {
 	const text = `
 targets: [{count: 5, ssds: 1}]

@@ -14,10 +14,10 @@ import (
 	"farflash/sim"
 )
 
-// NewController makes the rate controller of a target with so many drives.
+// NewController returns the rate controller of a target with the given number of drives.
 type NewController func(target, drives int) (ratecontrol.Controller, error)
 
-// steer gives the targets their rate controllers. group has the group of each drive.
+// steer installs the targets' rate controllers. group has the group of each drive.
 func (y *remote) steer(o *experiment.Options, group []int, controller NewController) error {
 	cfg := ratecontrol.DefaultConfig()
 	if y.s.RateControl != nil {
@@ -52,7 +52,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 		if ctl == nil {
 			return errors.New("there is no controller")
 		}
-		// Beyond what a drive fetches from a queue commands would wait where weights have no say.
+		// With more commands than a drive fetches from a queue, the rest would wait where weights have no effect.
 		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, link, len(cfg.Demands) > 0); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	return nil
 }
 
-// predictor foresees a drive: by the model in the scenario's file, or by whoever has or trains one.
+// predictor returns a drive's predictor: the model in the scenario's file, or that of Options.Predict.
 func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive) (ratecontrol.Predictor, error) {
 	switch m, err := s.Model(); {
 	case err != nil:
@@ -79,17 +79,17 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 	return o.Predict(own)
 }
 
-// rateMeter follows rate controllers: what was demanded of them, what they wanted, and what came of it.
+// rateMeter observes rate controllers: the demand on them, their settings, and the resulting rates.
 type rateMeter struct {
 	s     *scenario.Scenario
 	y     *remote
 	width units.Duration
 	marks []rateMark
-	read  int64 // bytes that drives had read at the end of the last slice
-	sent  int64 // bytes of reads that initiators had received
+	read  int64 // bytes read by drives until the end of the last slice
+	sent  int64 // bytes of reads received by initiators
 }
 
-// rateMark is the state at the end of a slice: means over targets or drives, sums where it says so.
+// rateMark is the state at the end of a slice: means over targets or drives, or sums where stated.
 type rateMark struct {
 	at          sim.Time
 	demanded    float64 // bytes/s, sum over targets
@@ -98,12 +98,12 @@ type rateMark struct {
 	txq         float64 // bytes
 	inside      [2]float64
 	waiting     [2]float64
-	read        int64 // bytes that drives read in the slice
-	sent        int64 // bytes of reads that initiators received in it
+	read        int64 // bytes read by drives in the slice
+	sent        int64 // bytes of reads received by initiators in it
 	predictions uint64
 }
 
-// Slices are a millisecond, as control delays are told in, until there are too many.
+// Slices are a millisecond, the resolution of control delays, until there are too many.
 const (
 	rateSlice  = units.Millisecond
 	rateSlices = 16384
@@ -172,7 +172,7 @@ func (m *rateMeter) End(at sim.Time) {
 	}
 }
 
-// joined makes one slice of each n: means of levels, sums of what was read and received.
+// joined merges groups of n slices: means of levels, sums of bytes read and received.
 func joined(marks []rateMark, n int) []rateMark {
 	var out []rateMark
 	for i := 0; i < len(marks); i += n {
@@ -200,7 +200,7 @@ func joined(marks []rateMark, n int) []rateMark {
 	return out
 }
 
-// fill fills in what controllers did after the warm-up.
+// fill fills in the controllers' statistics after the warm-up.
 func (m *rateMeter) fill(r *result.Result) {
 	from := units.Seconds(r.WarmUp.UntilS)
 	demanded, ratio, predictions, n := 0.0, 0.0, uint64(0), 0
@@ -236,7 +236,7 @@ func (m *rateMeter) fill(r *result.Result) {
 		v := make([]float64, len(shown))
 		from := sim.Time(0)
 		for i := range shown {
-			if took := shown[i].at - from; took > 0 { // the last slice is shorter than others
+			if took := shown[i].at - from; took > 0 { // the last slice is shorter than the others
 				v[i] = 8 * float64(of(&shown[i])) / took.Seconds()
 			}
 			from = shown[i].at
@@ -255,10 +255,10 @@ func (m *rateMeter) fill(r *result.Result) {
 	}
 }
 
-// settled is for how many slices of a millisecond a control delay must have ended.
+// settled is the number of slices of a millisecond within the tolerance that ends a control delay.
 const settled = 5
 
-// delays fills in how long controllers took to follow the demands that were given.
+// delays fills in the controllers' response times to the given demands.
 func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 	if m.s.RateControl == nil || len(m.s.RateControl.Demands) == 0 || m.width != rateSlice {
 		return
@@ -274,8 +274,8 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 		if list[i].At < from || end-begin < 2*settled {
 			continue
 		}
-		// What drives read is told by where it settles, its mean over the second half, as no weights may give what is
-		// demanded.
+		// For the drives' reads the goal is their settled rate, the mean over the second half, as no weights may attain
+		// the demand.
 		half, goal := (begin+end)/2, 0.0
 		for _, k := range m.marks[half:end] {
 			goal += float64(k.read)
@@ -293,10 +293,10 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 	r.Set("rate.control_delay.received.missed", float64(received.missed))
 }
 
-// delay is the mean of some.
+// delay accumulates control delays for their mean.
 type delay struct{ slices, n, missed int }
 
-// add takes note of after how many slices bytes stay within 10 % of a goal. If they never do, it is all of them.
+// add records the number of slices after which bytes stay within 10 % of a goal. If they never do, all slices count.
 func (d *delay) add(marks []rateMark, goal float64, bytes func(*rateMark) int64) {
 	d.n++
 	stays := 0
@@ -314,7 +314,7 @@ func (d *delay) add(marks []rateMark, goal float64, bytes func(*rateMark) int64)
 
 func (d *delay) mean() float64 { return float64(d.slices) / float64(d.n) * rateSlice.Seconds() }
 
-// rateWords are the names of what rate controllers did.
+// rateWords defines the metrics of rate controllers.
 func rateWords(l *result.Lexicon) {
 	l.Metric("rate.demanded", "bit/s", "rate that the network demanded of targets, mean over time, sum over targets")
 	l.Metric("rate.weight_ratio", "ratio", "write weight over read weight, mean over time and drives")

@@ -12,13 +12,13 @@ import (
 	"farflash/scenario"
 )
 
-// still foresees nothing.
+// still predicts 0.
 type still struct{}
 
 func (still) Predict(*ratecontrol.Features, int) (read, write float64) { return 1, 1 }
 
-// TestModelIsOfTheDepth: a model is asked for of the drive with as many commands in it as the target gives it, by the
-// run and by who trains it before.
+// TestModelIsOfTheDepth verifies that a model is requested for the drive at the queue depth that the target gives it,
+// both by the run and by training before it.
 func TestModelIsOfTheDepth(t *testing.T) {
 	for _, c := range []struct {
 		given string
@@ -48,8 +48,8 @@ func TestModelIsOfTheDepth(t *testing.T) {
 	}
 }
 
-// TestRatesOfParts: the last slice of a series is shorter than the others, and what came in it is divided by its own
-// length: the rates of all slices, each for as long as it lasts, are what came in all.
+// TestRatesOfParts verifies that the last, shorter slice of a series is divided by its own length: the rates of all
+// slices, times their lengths, add up to the total.
 func TestRatesOfParts(t *testing.T) {
 	o := trialtest.Run(t,
 		"name: parts\ninitiators: 1\ntargets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+
@@ -66,7 +66,7 @@ func TestRatesOfParts(t *testing.T) {
 		bits += x * (end - at)
 		at = end
 	}
-	// one is on its way
+	// one is in flight
 	if want := trialtest.Metric(t, o, "read.count") * 4096 * 8; bits < want || bits > want+4096*8 ||
 		math.Abs(at-o.Result.SimulatedS) > 1e-12 || math.Mod(at, width) < 1e-9 {
 		t.Errorf("%g bits in slices of %g s until %g s, want %g", bits, width, at, want)

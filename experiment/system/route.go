@@ -13,17 +13,17 @@ import (
 	"farflash/scenario"
 )
 
-// extent is what hash keeps together, where it is not a zone.
+// extent is the unit that hash routing keeps together, unless it is a zone.
 const extent = units.MiB
 
-// routing is the route as the models have it.
+// routing converts the scenario's route for the models.
 func routing(s *scenario.Scenario) cosim.Route {
 	r := cosim.Route{Unit: extent, MaxTransfer: s.NVMf.MaxTransfer}
 	if z := s.DriveOf(0).ZonesOf(0); z.Count > 0 {
-		r.Unit = units.Bytes(z.Size) // a zone lies in one drive
+		r.Unit = units.Bytes(z.Size) // a zone is on a single drive
 	}
 	if s.Protocol == nvmf.Flows {
-		r.MaxTransfer = 1 << 40 // a flow is as long as its request
+		r.MaxTransfer = 1 << 40 // a flow has the length of its request
 	}
 	r.Initiator = []cosim.Spread{cosim.ByTurn, cosim.ByVolume, cosim.ByHash, cosim.ByFlow}[s.Route.Initiator]
 	r.Drive = []cosim.Spread{cosim.ByHash, cosim.ByStripe, cosim.ByVolume, cosim.ByTarget}[s.Route.Target.By]
@@ -38,7 +38,7 @@ func ownPairs(s *scenario.Scenario, protocol nvmf.Protocol) bool {
 	return protocol.Capsules() && s.Fabric.QueuePairs.Life == fabric.Persistent
 }
 
-// describeTargets is a system's targets in words.
+// describeTargets describes a system's targets.
 func describeTargets(s *scenario.Scenario) string {
 	var parts []string
 	for i := range s.Targets {

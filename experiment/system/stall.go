@@ -61,7 +61,7 @@ func (x *coupled) severed() (commands int, text string) {
 	return commands, text
 }
 
-// endless reports requests that never ended. Those to a host that is cut off for good fail the run.
+// endless reports requests that did not complete. Those to a host that is cut off permanently fail the run.
 func (x *coupled) endless(r *result.Result, interrupted bool) {
 	left := x.host.Issued() - x.host.Ended()
 	if left == 0 || interrupted {

@@ -1,7 +1,7 @@
-// Package system is the experiment with hosts that reach drives across a network: coupled in one event loop
-// (Coupled), or drives and network in turns, as SNIS has it (Turns).
+// Package system is the experiment with hosts that access drives across a network: coupled in one event loop (Coupled),
+// or with drives and network in turns, as in SNIS (Turns).
 //
-// What it leaves out: the models, which are in packages cosim, nvmf, fabric and ssd.
+// It leaves out the models, which are in packages cosim, nvmf, fabric and ssd.
 package system
 
 import (
@@ -28,7 +28,7 @@ import (
 	"farflash/sim"
 )
 
-// remote is the models of one run of a system: hosts, network, targets and drives in one event loop.
+// remote holds the models of one run of a system: hosts, network, targets and drives in one event loop.
 type remote struct {
 	s       *scenario.Scenario
 	eng     *sim.Engine
@@ -39,12 +39,12 @@ type remote struct {
 	tap     *tap // between network and system
 	sys     *nvmf.System
 	array   *cosim.Array
-	traffic *cosim.Traffic // beside the requests; nil if there is none
+	traffic *cosim.Traffic // background traffic; nil: none
 	steered bool           // targets have rate controllers
-	copies  int            // of the workload: initiators that each run all of it, or 1
+	copies  int            // of the workload: the number of initiators if each runs all of it, or 1
 }
 
-// prepareDrives makes the images that drives start from, one for each group of targets; groups whose drives are equal
+// prepareDrives builds the images from which drives start, one for each group of targets; groups with equal drives
 // share one.
 func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.Image, error) {
 	images := make([]*ssd.Image, len(s.Targets))
@@ -67,7 +67,7 @@ func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.I
 	return images, nil
 }
 
-// groupOf has the group of each drive, and the target.
+// groupOf returns the group and the target of each drive.
 func groupOf(s *scenario.Scenario) (group, target []int) {
 	t := 0
 	for i := range s.Targets {
@@ -81,7 +81,7 @@ func groupOf(s *scenario.Scenario) (group, target []int) {
 	return group, target
 }
 
-// build makes the models.
+// build builds the models.
 func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image,
 	controller NewController) (*remote, error) {
 	seed := o.Seed
@@ -174,7 +174,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 
 // Coupled is a system in one event loop.
 type Coupled struct {
-	// Controller, if there is one, makes each target's rate controller in place of what the scenario names.
+	// Controller, if not nil, replaces the rate controllers named in the scenario.
 	Controller NewController
 }
 
@@ -192,7 +192,7 @@ func (k Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.
 	return couple(s, o, s.Protocol, images, k.Controller)
 }
 
-// coupled is a system in one event loop and what follows it.
+// coupled is a system in one event loop with its observers.
 type coupled struct {
 	*remote
 	o        *experiment.Options
@@ -201,14 +201,14 @@ type coupled struct {
 	network  *network.Meter
 	timeline *timeline.Timeline
 	ctx      context.Context // of the present Advance
-	failed   error           // of who is told of samples
+	failed   error           // error of the receiver of samples
 	vain     drive.Vain
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
 }
 
-// couple makes the models of a system, with a protocol, and what follows them.
+// couple builds the models of a system, with a protocol, and their observers.
 func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image,
 	controller NewController) (*coupled, error) {
 	y, err := build(s, o, protocol, images, controller)
@@ -244,7 +244,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	return x, nil
 }
 
-// seldom counts the network's rare events: link failures, of which each happens once, and retransmissions.
+// seldom counts the network's rare events: link failures, each of which happens once, and retransmissions.
 func (x *coupled) seldom() (list []stats.Occurrence) {
 	if n := len(x.s.Fabric.Failures); n > 0 {
 		list = append(list, stats.Occurrence{What: "failures of links", Times: int64(n), Last: true})
@@ -255,7 +255,7 @@ func (x *coupled) seldom() (list []stats.Occurrence) {
 	return list
 }
 
-// start begins the requests and the other traffic.
+// start starts the requests and the background traffic.
 func (x *coupled) start() error {
 	if err := x.host.Attach(x.array, x.flows.List); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (x *coupled) start() error {
 	return nil
 }
 
-// shown is the models as a timeline has them.
+// shown returns the models for a timeline.
 func (y *remote) shown() *timeline.System {
 	t := &timeline.System{Flows: y.flows.List, Host: y.host, Array: y.array, Net: y.net.Net, Graph: y.net.Graph,
 		Remote: y.sys, Drives: y.drives}
@@ -282,10 +282,10 @@ func (y *remote) shown() *timeline.System {
 	return t
 }
 
-// sample takes a request that has completed.
+// sample records a completed request.
 func (x *coupled) sample(r *cosim.Sample) {
 	t := x.array.Trip()
-	t.Since(r.Arrival) // its zone's plug may have kept it
+	t.Since(r.Arrival) // its zone's write plug may have delayed it
 	x.meter.Sample(r, t.Initiator)
 	if !r.Failed {
 		x.meter.Trip(r.Op, r.Finished-r.Arrival, t.Stage[:])
@@ -332,7 +332,7 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 		now.At = x.eng.Now()
 	}
 	x.net.Net.Look(now.At)
-	// What the network may have lost, or blocks for good, need not end.
+	// Requests that the network may have lost, or blocks permanently, need not complete.
 	if k := &x.net.Net.Counters; !x.net.Dead && k.DropCount() == 0 && k.Stranded == 0 {
 		now.Stuck = now.Begun - now.Done
 	}
@@ -372,7 +372,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	return nil
 }
 
-// figures are the system's own.
+// figures fills in the system's own metrics.
 func (x *coupled) figures(r *result.Result) {
 	reads, ok := x.meter.Bandwidth(block.Read)
 	if writes, _ := x.meter.Bandwidth(block.Write); ok {
@@ -396,7 +396,7 @@ func (x *coupled) figures(r *result.Result) {
 	x.meter.FillEach(r)
 }
 
-// anatomy fills in where the time of an operation's requests went.
+// anatomy fills in the latency breakdown of an operation.
 func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
 	var cols []string
 	for k := range nvmf.Stages {
@@ -412,13 +412,13 @@ func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
 	}
 }
 
-// summary is the system in one line.
+// summary describes the system in one line.
 func summary(s *scenario.Scenario, m *network.Meter) string {
 	return fmt.Sprintf("%s, %s, %v; %s", spelling.Plural(s.Initiators, "initiator"), describeTargets(s), s.Protocol,
 		m.Summary())
 }
 
-// limits are what the models of the system leave out.
+// limits returns the omissions of the system's models.
 func limits(s *scenario.Scenario, m *network.Meter) []string {
 	out := m.Limits()[1:]
 	if s.Protocol.Capsules() {

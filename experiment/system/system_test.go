@@ -18,7 +18,7 @@ import (
 	"farflash/sim"
 )
 
-// delaysOf runs a scenario and gives the latency of each request, by number.
+// delaysOf runs a scenario and returns the latency of each request, by number.
 func delaysOf(t *testing.T, text string, set ...string) []sim.Time {
 	t.Helper()
 	s, err := trialtest.Parse(text, set...)
@@ -39,7 +39,7 @@ func delaysOf(t *testing.T, text string, set ...string) []sim.Time {
 	return out
 }
 
-// TestInstantNetwork: behind a network that takes no time a drive is what it is without one, for each
+// TestInstantNetwork verifies that behind a network without delay a drive behaves as without a network, for each
 // request and to the picosecond.
 func TestInstantNetwork(t *testing.T) {
 	const load = `
@@ -49,7 +49,7 @@ workload:
       writes: {size: 8KiB, interarrival: {mean: 200us, scv: 2}, addresses: {align: 8KiB}}
       requests: 30000
 `
-	// Without a preconditioning, whose random numbers have another name in a system.
+	// Without preconditioning, whose random stream has another name in a system.
 	alone := delaysOf(t, "ssd: "+trialtest.TinyDrive+load, "workload[0].queue.depth=65535",
 		"workload[0].queue.class=medium")
 	for _, c := range []struct{ protocol, more string }{
@@ -74,8 +74,8 @@ workload:
 	}
 }
 
-// TestOneAtATime: a request that is alone takes what the drive takes without a network and a constant way, which is
-// the same for all requests of a size.
+// TestOneAtATime verifies that a single request takes the drive's time without a network plus a constant path time,
+// which is the same for all requests of a size.
 func TestOneAtATime(t *testing.T) {
 	const load = `
 workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5ms}, requests: 300}, start: 1ms}]
@@ -102,8 +102,8 @@ workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5ms}, requests: 300},
 	}
 }
 
-// TestTurnsEqualCoupled: once iterations change nothing any more, they have the very answer of one loop of events with
-// the same flows.
+// TestTurnsEqualCoupled verifies that converged iterations have exactly the result of one event loop with the same
+// flows.
 func TestTurnsEqualCoupled(t *testing.T) {
 	for _, c := range []struct{ name, more string }{
 		{"light", "coupling: {mode: both, iterative: {iterations: 30, full: true}}\n"},
@@ -145,8 +145,8 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
 	}
 }
 
-// TestLostTail: where what is lost is not sent again by itself, an iteration ends with the request that never
-// arrived; timers of congestion control would go on for ever.
+// TestLostTail verifies that without retransmission an iteration ends despite a request that never arrived; timers of
+// congestion control would continue forever.
 func TestLostTail(t *testing.T) {
 	for _, parts := range []string{"1", "2"} {
 		s, err := trialtest.Parse(`initiators: 6
@@ -175,8 +175,8 @@ workload:
 	}
 }
 
-// TestStorms: nothing is lost and every law holds while drives collect garbage, switches pause each other and
-// queues are full.
+// TestStorms verifies that no packet is lost and every law holds while drives collect garbage, switches pause each
+// other and queues are full.
 func TestStorms(t *testing.T) {
 	o := trialtest.Run(t, `initiators: 8
 targets: [{count: 2, ssds: 2, ssd: `+trialtest.TinyDrive+`}]
@@ -203,7 +203,7 @@ workload:
 	}
 }
 
-// TestSystemSameBytes: what a scenario and a seed give depends on nothing else, parallel or not.
+// TestSystemSameBytes verifies that the result depends only on scenario and seed, parallel or not.
 func TestSystemSameBytes(t *testing.T) {
 	const load = `
 workload:
@@ -218,7 +218,7 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 			set = append(set, "fabric.transport=tcp")
 		}
 		o := trialtest.Run(t, text+load, 5, set...)
-		// How many parts there were is a part of the scenario, and so of its digest.
+		// The number of parts belongs to the scenario, and so to its digest.
 		o.Result.Digest = ""
 		b, err := o.Result.Encode()
 		if err != nil {
@@ -242,13 +242,13 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 	}
 }
 
-// TestRoutes: each request goes where its route says.
+// TestRoutes verifies that each request follows its route.
 func TestRoutes(t *testing.T) {
 	const load = "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 20us}, requests: 600}}]\ninitiators: " +
 		"3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\n"
 	for _, c := range []struct {
 		route      string
-		initiators []int // requests of each; nil is any, with none without
+		initiators []int // requests of each; nil: any, as long as each has some
 		drives     []int
 	}{
 		{"{initiator: round-robin, target: {stripe: 4KiB}}", []int{200, 200, 200}, nil},
@@ -279,7 +279,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestEachDrive: figures by drive leave out the warm-up as those of all drives together do.
+// TestEachDrive verifies that figures by drive exclude the warm-up like those of all drives together.
 func TestEachDrive(t *testing.T) {
 	o := trialtest.Run(t, `initiators: 2
 targets: [{count: 1, ssds: 3, ssd: `+trialtest.TinyDrive+`}]
@@ -299,13 +299,13 @@ measure: {warm_up: 100ms}
 	if u := trialtest.Metric(t, o, "ssd.utilisation.die"); math.Abs(busy-u) > 1e-6*u {
 		t.Errorf("dies of all are busy for %g, of each for %g on average", u, busy)
 	}
-	// A command ends at its drive before it ends at its initiator, so a few are on their way at either end.
+	// A command completes at its drive before it completes at its initiator, so a few are in flight at either end.
 	if n := trialtest.Metric(t, o, "write.count"); math.Abs(count-n) > 3 {
 		t.Errorf("%g writes, %g over the drives", n, count)
 	}
 }
 
-// TestCutShort: laws hold at any moment, for requests that are several commands too.
+// TestCutShort verifies that laws hold at any moment, also for requests of several commands.
 func TestCutShort(t *testing.T) {
 	for _, until := range []string{"50us", "777us", "2ms"} {
 		o := trialtest.Run(t,
@@ -318,7 +318,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestFlowsBeside: flows beside requests are counted, and requests' messages are not among them.
+// TestFlowsBeside verifies that background flows are counted without the requests' messages.
 func TestFlowsBeside(t *testing.T) {
 	o := trialtest.Run(t, trialtest.SmallSystem+"flows: [{incast: {fan: 3, size: 20KB, rounds: 4, every: 50us}}]\n", 1)
 	if n := trialtest.Metric(t, o, "flow.count"); n != 12 {
@@ -329,7 +329,7 @@ func TestFlowsBeside(t *testing.T) {
 	}
 }
 
-// TestStagesSum: the stages' means add up to the latency's.
+// TestStagesSum verifies that the stages' means add up to that of the latency.
 func TestStagesSum(t *testing.T) {
 	o := trialtest.Run(t, trialtest.SmallSystem, 1)
 	sum := 0.0
@@ -341,7 +341,7 @@ func TestStagesSum(t *testing.T) {
 	}
 }
 
-// TestBeyond: addresses that no drive has are refused with what helps, and striping helps.
+// TestBeyond verifies that addresses beyond every drive are rejected with a remedy, and that striping is one.
 func TestBeyond(t *testing.T) {
 	const text = "targets: [{count: 2, ssds: 2, ssd: " + trialtest.TinyDrive +
 		"}]\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us, addresses: {start: 40MiB, space: " +
@@ -359,8 +359,8 @@ func TestBeyond(t *testing.T) {
 	trialtest.Run(t, text+"route: {target: stripe}\n", 1)
 }
 
-// TestNeighbours: what targets and initiators say of commands' times is what the network and the drives say, whatever
-// the protocol, wherever it is cut.
+// TestNeighbours verifies that the times recorded by targets and initiators agree with the network's and the drives',
+// for every protocol and any end of the run.
 func TestNeighbours(t *testing.T) {
 	for _, more := range []string{"protocol: nvmeof\n", "protocol: flows\n",
 		"protocol: nvme-tcp\nfabric: {transport: tcp}\n",
@@ -393,8 +393,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestResponseOvertakes: with a queue pair per message, responses overtake data that have not begun; the stage times
-// still match the network's, wherever the run is cut.
+// TestResponseOvertakes verifies that with a queue pair per message, where responses overtake data that have not been
+// sent, the stage times still match the network's, for any end of the run.
 func TestResponseOvertakes(t *testing.T) {
 	for _, until := range []string{"4700ms", "14s", "end"} {
 		trialtest.Run(t, `initiators: 3
@@ -405,7 +405,8 @@ measure: {until: `+until+"}\n", 1)
 	}
 }
 
-// TestSteadyFailures: a link that fails once, as the scenario says, makes no steady state, and is not waited for.
+// TestSteadyFailures verifies that a single scheduled link failure is not a steady state, and is not waited for
+// repeatedly.
 func TestSteadyFailures(t *testing.T) {
 	const text = trialtest.SmallSystem +
 		"measure: {until: steady}\nfabric: {topology: {star: {hosts: 5}}, host_link: 40Gbps}\n"

@@ -11,33 +11,33 @@ import (
 	"farflash/sim"
 )
 
-// tap is a system as a network's and the drives' sink. It counts how long the network had the system's messages, by
-// the network's own stamps, and how long commands were in targets between network and drives, by what network and
-// drives say; and tells of messages which are not the system's.
+// tap is a system in its role as the sink of the network and of the drives. It measures the time of the system's
+// messages in the network, by the network's timestamps, and the time of commands in targets between network and drives,
+// by the timestamps of both; and reports messages that do not belong to the system.
 type tap struct {
 	*nvmf.System
 	net       func() *fabric.Network
 	capsules  bool
-	out, back sim.Time // sums of all that have arrived
-	// from a message that brought a command or its data to a drive, or to the message that asks for the data
+	out, back sim.Time // sums over all that have arrived
+	// from a message with a command or its data to its drive, or to the message that requests the data
 	target   sim.Time
-	txq      sim.Time // from a drive to the first packet of the answer
+	txq      sim.Time // from a drive to the first packet of the response
 	commands []passage
 	ended    sim.Probe[int32]
-	// forgot tells of a message of the system that is over: its number may be another's.
+	// forgot fires for a completed message of the system, whose number may be reused.
 	forgot sim.Probe[int32]
 }
 
-// passage is where a command under way is.
+// passage is the progress of a command.
 type passage struct {
-	came  sim.Time // to its target, with the last message that did
-	ended sim.Time // in its drive
-	data  sim.Time // at the initiator, if its response has yet to come
-	early sim.Time // at the initiator, of its response, if its data have yet to come
-	reads bool     // it has data to come
+	came  sim.Time // arrival of the latest message at its target
+	ended sim.Time // completion in its drive
+	data  sim.Time // arrival of its data at the initiator, if the response is still due
+	early sim.Time // arrival of its response at the initiator, if the data are still due
+	reads bool     // its data are still due
 }
 
-// door is a drive as a target sees it: it tells of what the drive takes.
+// door is a drive in its role as a target's device: it records the commands that the drive accepts.
 type door struct {
 	*ssd.Drive
 	t   *tap
@@ -60,7 +60,7 @@ func (t *tap) Complete(c block.Completion) {
 	t.System.Complete(c)
 }
 
-// passage is a command's.
+// passage returns the progress of a command.
 func (t *tap) passage(command int32) *passage {
 	for int(command) >= len(t.commands) {
 		t.commands = append(t.commands, passage{})
@@ -76,9 +76,9 @@ func (t *tap) Delivered(m int32) {
 	t.System.Delivered(m)
 }
 
-// count adds what the network says of a message. An answer is on its way from its first packet on; a response that
-// follows a read's data, from when they have arrived. Where each message is a connection of its own, as in ns3-rdma,
-// a response may overtake the data: then theirs is all the way.
+// count adds a message's time by the network's timestamps. A response is in flight from its first packet on; one that
+// follows a read's data, from the arrival of the data. If each message has its own connection, as in ns3-rdma, a
+// response may overtake the data: then the whole time counts for the data.
 func (t *tap) count(m int32) {
 	kind, command := t.Carried(m)
 	x := &t.net().Messages()[m]
@@ -120,10 +120,9 @@ func (t *tap) Acked(m int32) {
 	}
 }
 
-// check holds what the targets and initiators say of commands against what their neighbours say: a command's time in
-// the network against those of its messages, its time in a drive against the drive's, and its time in a target on
-// either side of the drive against the end of the one and the beginning of the other. What is left of its latency is
-// the initiator's.
+// check compares the times of commands recorded by targets and initiators with those of their neighbours: a command's
+// time in the network with its messages' times, its time in a drive with the drive's, and its time in a target on
+// either side of the drive with the interval between network and drive. The rest of its latency is the initiator's.
 func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	k := &t.Counters
 	err := t.Check()
@@ -170,8 +169,8 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	r.Check("time in drives is what they say", ok, detail)
 }
 
-// overtaken accounts for answers whose response has arrived and whose data have not: in the network from the first
-// packet of the data until the response, if the data began before it.
+// overtaken accounts for commands whose response has arrived before their data: they are in the network from the first
+// packet of the data until the response, if the data were sent before it.
 func (t *tap) overtaken() (back, txq sim.Time) {
 	messages := t.net().Messages()
 	for m := range messages {
@@ -186,7 +185,7 @@ func (t *tap) overtaken() (back, txq sim.Time) {
 	return back, txq
 }
 
-// asked is how long commands were at their targets whose data have been asked for, by messages that have not arrived.
+// asked is the time in their targets of commands whose data have been requested by messages that have not arrived.
 func (t *tap) asked() sim.Time {
 	sum := sim.Time(0)
 	messages := t.net().Messages()

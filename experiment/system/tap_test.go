@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// TestTapNotices: each of what targets say, and each of what network and drives say, fails its own check when it is a
-// picosecond off.
+// TestTapNotices verifies that each time recorded by targets, and each recorded by network and drives, fails its own
+// check when it is off by a picosecond.
 func TestTapNotices(t *testing.T) {
 	s, err := parsed(`
 targets: [{count: 2, ssds: 1, ssd: {geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, over_provisioning: 30%}}]

@@ -22,10 +22,10 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
 workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]
 `
 
-// tinyDrive collects garbage all the time.
+// tinyDrive collects garbage continuously.
 const tinyDrive = `{preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {capacity: 1MiB}, collection: {victim: greedy}}`
 
-// parsed reads text that stands for a.yaml, with changes as --set takes them.
+// parsed parses a text as a.yaml, with changes as for --set.
 func parsed(text string, set ...string) (*scenario.Scenario, error) {
 	var changes []shape.Change
 	for _, s := range set {
@@ -38,7 +38,7 @@ func parsed(text string, set ...string) (*scenario.Scenario, error) {
 	return scenario.Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, changes)
 }
 
-// TestTimelineBusy: in a storm, what tracks show is what the models count.
+// TestTimelineBusy verifies in a storm that tracks agree with the models' counters.
 func TestTimelineBusy(t *testing.T) {
 	s, err := parsed(`initiators: 6
 targets: [{count: 2, ssds: 2, ssd: `+tinyDrive+`}]
@@ -170,7 +170,7 @@ workload:
 	}
 }
 
-// TestTimelineOff: without a timeline nobody listens to the probes.
+// TestTimelineOff verifies that without a timeline no probes are installed.
 func TestTimelineOff(t *testing.T) {
 	s, err := parsed(smallSystem)
 	if err != nil {

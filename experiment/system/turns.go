@@ -28,8 +28,8 @@ import (
 	"farflash/workload/flows"
 )
 
-// Turns is a system whose drives and network are simulated in turns, as SNIS does, and if the scenario asks for it in
-// one loop as well, to compare.
+// Turns is a system whose drives and network are simulated in turns, as in SNIS, and, if the scenario requests it, also
+// in one loop for comparison.
 type Turns struct{}
 
 // Is implements experiment.Kind.
@@ -56,29 +56,29 @@ type turns struct {
 	images []*ssd.Image
 	group  []int
 	target []int
-	// Numbers of hosts.
+	// Host numbers.
 	initiators, targets []int32
 
 	rec    *cosim.Recorder
 	it     *cosim.Iterative
-	drives []*ssd.Drive // as the last iteration left them
-	net    *part        // likewise
+	drives []*ssd.Drive // after the last iteration
+	net    *part        // after the last iteration
 	events atomic.Uint64
 }
 
-// Meters implements experiment.Experiment: iterations have no common time that could be followed.
+// Meters implements experiment.Experiment: iterations have no common time to observe.
 func (*turns) Meters() []experiment.Meter { return nil }
 
 // Close implements experiment.Experiment.
 func (*turns) Close() error { return nil }
 
-// Advance implements experiment.Experiment: it goes on by an iteration.
+// Advance implements experiment.Experiment: it runs one iteration.
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)),
 		Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
 	if err := t.iterate(ctx); ctx.Err() != nil {
-		t.it.Undo()     // an iteration is whole or nothing
+		t.it.Undo()     // iterations are atomic
 		return now, nil //nolint:nilerr // whatever it is, the end of the context is why
 	} else if err != nil {
 		return now, err
@@ -113,7 +113,7 @@ func (t *turns) Fill(ctx context.Context, out *experiment.Outcome) error {
 		t.fill(out.Result, out.Interrupted)
 		return t.samples()
 	}
-	// The same flows in one loop, for the error of the iteration alone; then what was asked for.
+	// The same flows in one loop, to isolate the error of the iteration; then the requested protocol.
 	var delays []sim.Time
 	exact, err := t.coupled(ctx, &experiment.Options{Seed: t.seed, Sample: func(x cosim.Sample) error {
 		for uint64(len(delays)) <= x.ID {
@@ -139,7 +139,7 @@ func (t *turns) Fill(ctx context.Context, out *experiment.Outcome) error {
 	return nil
 }
 
-// ran is what a run in one loop came to.
+// ran is the outcome of a run in one loop.
 type ran struct {
 	events      uint64
 	interrupted bool
@@ -165,7 +165,7 @@ func (t *turns) coupled(ctx context.Context, o *experiment.Options, protocol nvm
 	return r, x.Fill(ctx, out)
 }
 
-// prepare records the requests and the route of each.
+// prepare records the requests and their routes.
 func (t *turns) prepare() (err error) {
 	s := t.s
 	graph, err := s.Graph()
@@ -184,7 +184,7 @@ func (t *turns) prepare() (err error) {
 	capacity := int64(1) << 62
 	for i, k := range t.target {
 		byTarget[k] = append(byTarget[k], int32(i))
-		if i == 0 || t.group[i] != t.group[i-1] { // the drives of a group are alike
+		if i == 0 || t.group[i] != t.group[i-1] { // the drives of a group are equal
 			capacity = min(capacity, drive.New(t.images[t.group[i]], sim.New(), nil, t.seed, i).Capacity(0))
 		}
 	}
@@ -207,7 +207,7 @@ func (t *turns) prepare() (err error) {
 	if err := host.Start(); err != nil {
 		return list.Located(err)
 	}
-	var ended error // that of the context, while there are many to record
+	var ended error // error of the context during a long recording
 	eng.OnPulse(func() {
 		if ended = t.o.Preparing(1); ended != nil {
 			eng.Stop()
@@ -239,7 +239,7 @@ func (t *turns) prepare() (err error) {
 	return err
 }
 
-// unloaded is when a write would come to its drive if it were alone in the network.
+// unloaded returns the arrival time of a write at its drive in an otherwise idle network.
 func (t *turns) unloaded() (func(int) sim.Time, error) {
 	n := network.New(t.s, sim.New())
 	if err := n.Make(t.seed, &n.Tally); err != nil {
@@ -261,7 +261,7 @@ func (t *turns) unloaded() (func(int) sim.Time, error) {
 	}, nil
 }
 
-// ends are the hosts that a job's data goes from and to.
+// ends returns the source and destination hosts of a job's data.
 func (t *turns) ends(j *cosim.Job) (src, dst int32) {
 	initiator, target := t.initiators[t.rec.Initiators[j.Request]], t.targets[t.target[j.Drive]]
 	if j.Command.Op == block.Read {
@@ -270,13 +270,13 @@ func (t *turns) ends(j *cosim.Job) (src, dst int32) {
 	return initiator, target
 }
 
-// sinkOf tells a function of a drive's completions.
+// sinkOf passes a drive's completions to a function.
 type sinkOf func(block.Completion)
 
 // Complete implements ssd.Sink.
 func (f sinkOf) Complete(c block.Completion) { f(c) }
 
-// draw is the seed of an iteration's random numbers.
+// draw returns the seed of an iteration's random numbers.
 func (t *turns) draw() uint64 {
 	if t.s.Coupling.Iterative.Redraw {
 		return t.seed + uint64(len(t.it.Turns))<<32
@@ -284,7 +284,7 @@ func (t *turns) draw() uint64 {
 	return t.seed
 }
 
-// storage simulates all drives, as many at a time as there are processors.
+// storage simulates all drives, in parallel on all processors.
 func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 	drives := make([]*ssd.Drive, len(t.group))
 	errs := make([]error, len(drives))
@@ -317,23 +317,23 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 type part struct {
 	*network.Network
 	meter *network.Meter
-	timed bool     // what is lost is sent again after a time
-	begun sim.Time // the last flow
-	// What had happened the last time that anything did, and when that was.
+	timed bool     // lost packets are retransmitted after a timeout
+	begun sim.Time // start of the last flow
+	// The counters at the last change, and the time of it.
 	seen  movement
 	moved sim.Time
 }
 
-// movement is what changes while a network still carries something.
+// movement are counters that change while a network still carries traffic.
 type movement struct{ sent, received, acks, nacks uint64 }
 
-// quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate
-// makes a packet wait.
+// quiet is the time without changes after which a network counts as idle: far longer than any pause, turn or rate
+// delays a packet.
 const quiet = units.Second
 
-// Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were
-// lost is waited for by both its ends, and timers of congestion control go on for ever. So it is over as well once
-// nothing has moved for a while.
+// Advance implements experiment.Experiment. Without retransmission timeouts, both ends of a flow wait for its lost last
+// packets, while timers of congestion control continue forever. So the run also ends when the counters have not changed
+// for a while.
 func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	now, err := p.Network.Advance(ctx, to)
 	c := &p.Net.Counters
@@ -377,7 +377,7 @@ func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (fu
 	}
 }
 
-// fill fills in the figures of a system that was simulated in turns alone.
+// fill fills in the figures of a system that was simulated only in turns.
 func (t *turns) fill(r *result.Result, interrupted bool) {
 	s := t.s
 	r.Summary = fmt.Sprintf("%s, in turns", summary(s, t.net.meter))
@@ -416,7 +416,7 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 		last = max(last, x.Span)
 		sum.Add(&x)
 	}
-	// A drive goes on for a while after it has ended the last request; shares are of all that it did.
+	// A drive continues for a while after completing the last request; shares cover all of its work.
 	drive.FillDrives(r, s.SameDrive(), t.drives, sum, max(end, last))
 	drive.CheckDrives(r, t.drives)
 	r.Set("sim.events", float64(t.events.Load()))
@@ -426,7 +426,7 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 	}
 }
 
-// end is when the last request of the last iteration ended.
+// end is the completion time of the last request in the last iteration.
 func (t *turns) end() sim.Time {
 	end := sim.Time(0)
 	for i := range t.rec.Jobs {
@@ -436,7 +436,7 @@ func (t *turns) end() sim.Time {
 	return end
 }
 
-// figures fills in what the iterations came to.
+// figures fills in the results of the iterations.
 func (t *turns) figures(r *result.Result) {
 	it := t.it
 	n := len(it.Turns)
@@ -486,8 +486,8 @@ func (t *turns) figures(r *result.Result) {
 	r.SetMatrix("snis.turns", cols, []string{"pauses", "writes_moved", "settled_until_s"}, turns)
 }
 
-// compare fills in how far the iterations' answer is from that of one loop with the same flows, and how
-// far that is from the real protocol's.
+// compare fills in the deviation of the iterations' result from that of one loop with the same flows, and the deviation
+// of that from the real protocol's.
 func (t *turns) compare(r *result.Result, exact []sim.Time) {
 	mine := t.it.Delays()
 	if len(mine) != len(exact) {
@@ -531,12 +531,12 @@ func (t *turns) compare(r *result.Result, exact []sim.Time) {
 	}
 }
 
-// quantile is a quantile of sorted values.
+// quantile returns a function for a quantile of sorted values.
 func quantile(share float64) func([]float64) float64 {
 	return func(x []float64) float64 { return stats.QuantileOf(x, share) }
 }
 
-// samples tells who asked for them of the requests of the last iteration.
+// samples reports the requests of the last iteration to the receiver of samples.
 func (t *turns) samples() error {
 	if t.o.Sample == nil {
 		return nil

@@ -13,7 +13,7 @@ var Stages = []Stage{
 // Stage is a part of the time of a request.
 type Stage struct{ Name, Words string }
 
-// Words are the names of what systems did, beside those of their drives and their network.
+// Words returns the metrics of systems, other than those of their drives and their network.
 func Words() result.Words {
 	var l result.Lexicon
 	for _, op := range []struct{ name, noun string }{{"read", "reads"}, {"write", "writes"}} {
@@ -40,7 +40,7 @@ func Words() result.Words {
 	return l.Words
 }
 
-// Iterations are the names of what drives and network in turns came to.
+// Iterations returns the metrics of drives and network in turns.
 func Iterations() result.Words {
 	var l result.Lexicon
 	l.Metric("snis.iterations", "count",

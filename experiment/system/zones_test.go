@@ -20,18 +20,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// zonedDrive is a drive of 26 zones of 1 MiB, as the value of a key, with what its zones are like.
+// zonedDrive is a drive of 26 zones of 1 MiB, as the value of a key, with settings of its zones.
 func zonedDrive(zones, more string) string {
 	return "{preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, " +
 		"blocks_per_plane: 40, pages_per_block: 16}, over_provisioning: 35%, cache: {capacity: 2MiB}, zones: " +
 		zones + more + "}"
 }
 
-// TestZonesUnloaded: what goes to a zone and is alone takes what it takes of a local drive and the sum of its way.
+// TestZonesUnloaded verifies that a single access to a zone takes the time of a local drive plus that of its path.
 func TestZonesUnloaded(t *testing.T) {
 	drive := zonedDrive("{}", "")
 	// Packets of at most 1024 B and 82 B of headers at 40 Gbps, over two links of 1 us each: the last full one takes
-	// the second link when the first has had them all, and a shorter one follows.
+	// the second link after all have passed the first, and a shorter one follows.
 	way := func(bytes int) sim.Time {
 		full, rest := bytes/1024, bytes%1024
 		wire := (full + 1) * (1024 + 82)
@@ -73,8 +73,8 @@ func TestZonesUnloaded(t *testing.T) {
 	}
 }
 
-// TestZonesBehind: whatever the route, the drives and the load, what check accepts runs without an error of a zone,
-// which a write out of order would be, every law holds, and all writes arrive.
+// TestZonesBehind verifies for any route, drives and load that a scenario accepted by check runs without a zone error,
+// such as for a write out of order, that every law holds, and that all writes arrive.
 func TestZonesBehind(t *testing.T) {
 	ran := 0
 	draws.Until(t, func() bool { return ran > 0 }, func(rt *rapid.T) {

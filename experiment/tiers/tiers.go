@@ -1,6 +1,6 @@
-// Package tiers is the experiment with an SSD and the HDDs behind it, SURGE's model of tiering.
+// Package tiers is the experiment with an SSD in front of HDDs, SURGE's model of tiering.
 //
-// What it leaves out: the model itself (package model/cluster/tier).
+// It leaves out the model itself (package model/cluster/tier).
 package tiers
 
 import (
@@ -17,17 +17,17 @@ import (
 	"farflash/sim"
 )
 
-// slice is what was done up to its end.
+// slice is the state at its end.
 type slice struct {
 	counters tier.Counters
 	used     float64 // share of the SSD
 	waiting  int
 	busy     []sim.Time      // of devices
-	writes   []uint64        // done, of devices
-	latency  stats.Histogram // of the writes that were done in it
+	writes   []uint64        // completed, by device
+	latency  stats.Histogram // of the writes completed in it
 }
 
-// Kind is an SSD and the HDDs behind it.
+// Kind is an SSD in front of HDDs.
 type Kind struct{}
 
 // Is implements experiment.Kind.
@@ -35,7 +35,7 @@ func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster != nil && s.ObjectCluster.Protocol == scenario.Tiering
 }
 
-// running is the tiers and what follows them.
+// running holds the tiers and their observers.
 type running struct {
 	s       *scenario.Scenario
 	eng     *sim.Engine
@@ -121,7 +121,7 @@ func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	return nil
 }
 
-// fill fills in what was measured from a time on.
+// fill fills in the measurements from a time on.
 func (x *running) fill(r *result.Result, skip int, from *slice, at sim.Time) {
 	cfg := &x.cfg
 	last, end := &x.slices[len(x.slices)-1], x.ends[len(x.ends)-1]

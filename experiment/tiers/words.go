@@ -2,7 +2,7 @@ package tiers
 
 import "farflash/result"
 
-// Words are the names of what an SSD and the HDDs behind it did, beside those that all clusters have.
+// Words returns the metrics of an SSD in front of HDDs, other than those of all clusters.
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("cluster.tier.used", "fraction", "share of the SSD that was in use, mean over the ends of slices")

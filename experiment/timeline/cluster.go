@@ -9,21 +9,21 @@ import (
 	"farflash/sim"
 )
 
-// Cluster shows a cluster in a timeline: at each gateway its chunks and the messages that it hears, at each target
-// messages, bids, what comes over its link, and its disk.
+// Cluster shows a cluster in a timeline: for each gateway its chunks and the messages it receives, for each target
+// messages, bids, link activity, and its disk.
 type Cluster struct {
 	t        *Timeline
 	gateways int32
 	chunks   []*perfetto.Lanes       // of gateways
 	heard    []*perfetto.Lanes       // by node: control messages
 	bids     []*perfetto.Lanes       // of targets
-	links    []*perfetto.Lanes       // by node: data; nil of gateways that none has come to
+	links    []*perfetto.Lanes       // by node: data; nil for gateways that have received none
 	groups   []perfetto.Track        // by gateway
 	disks    []perfetto.Track        // of all targets
-	drives   []*perfetto.Lanes       // of targets whose disks do several things at once; nil if none does
-	runs     []frames                // by node: frames of one chunk that followed each other
-	given    map[passing]*givenBid   // bids that have not ended
-	moved    map[uint64]*[2]sim.Time // by chunk: when the first frame was sent, when the last one came
+	drives   []*perfetto.Lanes       // of targets whose disks work in parallel; nil if none do
+	runs     []frames                // by node: successive frames of one chunk
+	given    map[passing]*givenBid   // unfinished bids
+	moved    map[uint64]*[2]sim.Time // by chunk: when the first frame was sent, and when the last one arrived
 }
 
 // passing is a chunk at a target.
@@ -32,21 +32,21 @@ type passing struct {
 	target int32
 }
 
-// frames are some of a chunk that followed each other on a link.
+// frames are successive frames of a chunk on a link.
 type frames struct {
 	chunk      uint64
 	begin, end sim.Time
 	n          int64
 }
 
-// givenBid is a bid and when it was given, and accepted.
+// givenBid is a bid with the times at which it was issued and accepted.
 type givenBid struct {
 	at, accepted sim.Time
 	window       reserve.Window
 }
 
-// ShowCluster shows a cluster, whose probes are to tell the one that is returned, until leave is called. It is nil of
-// a nil timeline.
+// ShowCluster shows a cluster, whose probes must call those of the returned value, until leave is called. It returns
+// nil for a nil timeline.
 func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	if t == nil {
 		return nil
@@ -85,7 +85,7 @@ func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	return n
 }
 
-// Probes are what it looks at.
+// Probes returns its probes.
 func (n *Cluster) Probes() cluster.Probes {
 	return cluster.Probes{OnReceive: n.receive, OnBid: n.bid, OnDisk: n.work}
 }
@@ -109,7 +109,7 @@ func (n *Cluster) name(node int32) string {
 	return fmt.Sprintf("gateway %d", node)
 }
 
-// frame takes one that has come to a node. Those of one chunk that follow each other are one slice.
+// frame records a frame that arrived at a node. Successive frames of one chunk form one slice.
 func (n *Cluster) frame(x *cluster.Passage, node int32) {
 	m := n.moved[x.Chunk]
 	if m == nil {
@@ -128,7 +128,7 @@ func (n *Cluster) frame(x *cluster.Passage, node int32) {
 	r.end = x.Received
 }
 
-// link writes the frames that are held back.
+// link writes the buffered frames.
 func (n *Cluster) link(node int32) {
 	r := &n.runs[node]
 	if r.n == 0 {
@@ -144,8 +144,8 @@ func (n *Cluster) link(node int32) {
 		perfetto.Slice{Name: "data", Begin: r.begin, End: r.end, Annotations: t.notes, Flow: flowID(r.chunk)})
 }
 
-// bid writes a bid when it ends: how long it was tentative, how long its reservation lay ahead, and its window as far
-// as it was used.
+// bid writes a bid when it ends: how long it was tentative, the lead time of its reservation, and the used part of its
+// window.
 func (n *Cluster) bid(x *cluster.BidChange) {
 	t, at := n.t, passing{x.Chunk, x.Target}
 	b := n.given[at]
@@ -154,7 +154,7 @@ func (n *Cluster) bid(x *cluster.BidChange) {
 		n.given[at] = &givenBid{at: x.At, window: x.Window}
 		return
 	case b == nil:
-		return // given before the timeline began, or taken back
+		return // issued before the timeline began, or withdrawn
 	case x.State == reserve.Accepted && !x.Done:
 		b.accepted, b.window = x.At, x.Window
 		return
@@ -196,7 +196,7 @@ func (n *Cluster) work(x *cluster.Work) {
 	t.slice(n.disks[x.Disk], slice)
 }
 
-// Done writes a chunk: the time before its data, the data's way, and the wait for disks and acknowledgements.
+// Done writes a chunk: the time before its data, the data's transfer, and the wait for disks and acknowledgements.
 func (n *Cluster) Done(d *cluster.Done) {
 	t := n.t
 	t.parts = t.parts[:0]

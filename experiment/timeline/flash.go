@@ -13,11 +13,11 @@ type flashTracks struct {
 	parent         perfetto.Track
 	drive          *ssd.Drive
 	id             owner
-	channels, dies []perfetto.Track // made when something happens
+	channels, dies []perfetto.Track // created on first activity
 	held           []heldWork       // by die
 }
 
-// heldWork is what a die is busy with. It may still be suspended, so it is written when the next begins.
+// heldWork is the present work of a die. It may still be suspended, so it is written when the next one starts.
 type heldWork struct {
 	ssd.Work
 	request   uint64
@@ -41,7 +41,7 @@ func (t *Timeline) showFlash(parent perfetto.Track, d *ssd.Drive, id owner) {
 	})
 }
 
-// make makes the tracks of all channels and dies.
+// make creates the tracks of all channels and dies.
 func (x *flashTracks) make() {
 	channels, dies := x.drive.Channels(), x.drive.Lanes()
 	each, what := dies/channels, "die"
@@ -71,7 +71,7 @@ func (x *flashTracks) work(w ssd.Work) {
 		return
 	}
 	x.write(&x.held[w.Number])
-	if !x.t.ended { // else nobody would write it
+	if !x.t.ended { // otherwise it would never be written
 		x.held[w.Number] = h
 	}
 }
@@ -84,7 +84,7 @@ func (x *flashTracks) suspend(s ssd.Suspension) {
 	h.End, h.suspended = s.At, true
 }
 
-// write writes what is held, if anything is.
+// write writes the buffered work, if any.
 func (x *flashTracks) write(h *heldWork) {
 	if !h.held {
 		return

@@ -19,14 +19,14 @@ type networkTracks struct {
 	flows    []*perfetto.Lanes
 	ports    []portTracks
 	messages []messageLabel
-	latest   *portTracks // that of the last packet
+	latest   *portTracks // the port of the last packet
 }
 
-// portTracks are a port's.
+// portTracks are the tracks of a port.
 type portTracks struct {
 	track   perfetto.Track
-	run     fabric.Sending // packets that followed each other at once; its Size is the sum
-	label   messageLabel   // what they are for
+	run     fabric.Sending // successive packets without gaps; its Size is the sum
+	label   messageLabel   // their purpose
 	packets int            // in it
 	pauses  [fabric.MaxClasses]perfetto.Track
 	since   [fabric.MaxClasses]sim.Time
@@ -40,7 +40,7 @@ type messageLabel struct {
 	known   bool // it serves a request, not a rebuild
 }
 
-// otherFlows is added to the numbers of flows that are no requests.
+// otherFlows is added to the numbers of flows that are not requests.
 const otherFlows = 1 << 40
 
 func newNetworkTracks(t *Timeline, net *fabric.Network, graph *topo.Graph) *networkTracks {
@@ -50,7 +50,7 @@ func newNetworkTracks(t *Timeline, net *fabric.Network, graph *topo.Graph) *netw
 		flows: make([]*perfetto.Lanes, nodes), ports: make([]portTracks, net.Ports())}
 }
 
-// name is a node's.
+// name returns a node's name.
 func (n *networkTracks) name(node int32) string { return n.net.NodeName(node) }
 
 // host puts a host's ports in a group.
@@ -59,7 +59,7 @@ func (n *networkTracks) host(node int32, group perfetto.Track) {
 	n.makePorts(node)
 }
 
-// rest makes groups of the switches and of hosts that have none; ports get their tracks when something happens.
+// rest creates groups for the switches and for the remaining hosts; ports get their tracks on first activity.
 func (n *networkTracks) rest(hosts string) {
 	for _, x := range []struct {
 		kind topo.Kind
@@ -78,7 +78,7 @@ func (n *networkTracks) rest(hosts string) {
 	}
 }
 
-// makePorts makes the tracks of a node's ports.
+// makePorts creates the tracks of a node's ports.
 func (n *networkTracks) makePorts(node int32) {
 	n.made[node] = true
 	host := n.graph.Nodes[node].Kind == topo.Host
@@ -96,7 +96,7 @@ func (n *networkTracks) makePorts(node int32) {
 	}
 }
 
-// port is a port with its tracks.
+// port returns a port with its tracks.
 func (n *networkTracks) port(pi int32) *portTracks {
 	if p := &n.ports[pi]; p.track != perfetto.Top {
 		return p
@@ -105,7 +105,7 @@ func (n *networkTracks) port(pi int32) *portTracks {
 	return &n.ports[pi]
 }
 
-// watch begins to look at the ports.
+// watch starts observing the ports.
 func (n *networkTracks) watch() {
 	watch(n.t, &n.net.OnSend, n.send)
 	watch(n.t, &n.net.OnPause, n.pause)
@@ -125,13 +125,13 @@ func (n *networkTracks) label(m int32, name string, request uint64, known bool) 
 		n.messages = append(n.messages, messageLabel{})
 	}
 	n.messages[m] = messageLabel{name, request, known}
-	// Its first packet may have gone in the course of posting it.
+	// Its first packet may have been sent while it was being posted.
 	if p := n.latest; p != nil && p.run.Message == m && p.run.Begin == n.t.eng.Now() {
 		p.label = n.messages[m]
 	}
 }
 
-// send takes a packet. Packets of one message that follow each other at once are one slice.
+// send records a packet. Successive packets of one message without gaps form one slice.
 func (n *networkTracks) send(s fabric.Sending) {
 	p := n.port(s.Port)
 	n.latest = p
@@ -144,7 +144,7 @@ func (n *networkTracks) send(s fabric.Sending) {
 		return
 	}
 	n.write(p)
-	if !n.t.ended { // else nobody would write it
+	if !n.t.ended { // otherwise they would never be written
 		p.run, p.packets, p.label = s, 1, messageLabel{}
 		if m := s.Message; m >= 0 && int(m) < len(n.messages) {
 			p.label = n.messages[m]
@@ -152,7 +152,7 @@ func (n *networkTracks) send(s fabric.Sending) {
 	}
 }
 
-// write writes the packets that are held back.
+// write writes the buffered packets.
 func (n *networkTracks) write(p *portTracks) {
 	if p.packets == 0 {
 		return
@@ -202,7 +202,7 @@ func (n *networkTracks) unpause(p *portTracks, class uint8, at sim.Time) {
 	n.t.slice(p.pauses[class], perfetto.Slice{Name: "paused", Begin: p.since[class], End: at})
 }
 
-// flow shows a flow that is no request and has ended, at the host that it came from.
+// flow shows a completed flow that is not a request, at its source host.
 func (n *networkTracks) flow(m int32) {
 	t := n.t
 	x := &n.net.Messages()[m]

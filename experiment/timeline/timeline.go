@@ -1,8 +1,8 @@
-// Package timeline writes what happened when in an experiment, for Perfetto: requests in their stages, and what
-// ports, channels and dies did.
+// Package timeline records an experiment for Perfetto: requests with their stages, and the activity of ports, channels
+// and dies.
 //
-// Its main type is Timeline. It watches models through their probes, and has them let go when it has enough. What it
-// leaves out: the file's format (package result/perfetto).
+// Its main type is Timeline. It observes models through their probes, and removes the probes when it is full. It leaves
+// out the file format (package result/perfetto).
 package timeline
 
 import (
@@ -21,27 +21,27 @@ import (
 	"farflash/sim"
 )
 
-// A timeline shows so many requests and about so many slices, parts of slices and values of counters: a viewer is
-// slow beyond, and nobody looks at more.
+// Limits of a timeline: requests, and the approximate number of slices, parts of slices and counter values. A viewer is
+// slow beyond that.
 const (
 	timelineRequests = 20_000
 	timelineSlices   = 1_000_000
 )
 
-// Timeline writes what happened when: requests in their stages, and what ports, channels and dies did. A nil Timeline
-// does nothing. It watches through probes, which it takes away when it has enough.
+// Timeline records requests with their stages, and the activity of ports, channels and dies. A nil Timeline is a no-op.
+// It observes through probes, which it removes when it is full.
 type Timeline struct {
 	w        *perfetto.Writer
 	eng      *sim.Engine
-	requests int // left
-	slices   int // left
+	requests int // remaining
+	slices   int // remaining
 	most     int // slices
 	why      string
 	cut      sim.Time
 	ended    bool
 	err      error
-	restore  []func() // take the probes away
-	flush    []func() // write what is held back
+	restore  []func() // remove the probes
+	flush    []func() // write buffered data
 
 	lanes []*perfetto.Lanes // of requests, by initiator; of flows, by node
 	flows []string          // names of the workload's items, if there are several
@@ -49,8 +49,7 @@ type Timeline struct {
 	parts []perfetto.Slice
 }
 
-// New begins a timeline of at most so many slices, 0 for as many as are useful. It is nil if there is no one to write
-// to.
+// New starts a timeline of at most the given number of slices; 0 is the default. It returns nil if w is nil.
 func New(w io.Writer, slices int, eng *sim.Engine) *Timeline {
 	if w == nil {
 		return nil
@@ -61,7 +60,7 @@ func New(w io.Writer, slices int, eng *sim.Engine) *Timeline {
 	return &Timeline{w: perfetto.NewWriter(w), eng: eng, requests: timelineRequests, slices: slices, most: slices}
 }
 
-// watch has a probe tell f, after whoever listens already.
+// watch adds f to a probe, after the existing listeners.
 func watch[T any](t *Timeline, p *sim.Probe[T], f func(T)) {
 	before := *p
 	*p = func(v T) {
@@ -71,12 +70,12 @@ func watch[T any](t *Timeline, p *sim.Probe[T], f func(T)) {
 	t.restore = append(t.restore, func() { *p = before })
 }
 
-// slice writes a slice. The timeline ends when there are too many.
+// slice writes a slice. The timeline ends when the limit is reached.
 func (t *Timeline) slice(track perfetto.Track, s perfetto.Slice) {
 	t.wrote(t.w.Slice(track, s), 1+len(s.Parts))
 }
 
-// lane writes a slice on a lane that is free.
+// lane writes a slice on a free track of a group.
 func (t *Timeline) lane(l *perfetto.Lanes, s perfetto.Slice) {
 	_, err := l.Slice(s)
 	t.wrote(err, 1+len(s.Parts))
@@ -96,7 +95,7 @@ func (t *Timeline) wrote(err error, n int) {
 	}
 }
 
-// end ends the timeline before the run does.
+// end ends the timeline before the end of the run.
 func (t *Timeline) end(why string) {
 	if t.ended {
 		return
@@ -108,7 +107,7 @@ func (t *Timeline) end(why string) {
 	}
 }
 
-// finish takes the probes away and writes what is held back.
+// finish removes the probes and writes buffered data.
 func (t *Timeline) finish() {
 	t.ended = true
 	for _, f := range t.restore {
@@ -119,7 +118,7 @@ func (t *Timeline) finish() {
 	}
 }
 
-// Close ends the file and returns what there is to say of it.
+// Close ends the file and returns remarks on it.
 func (t *Timeline) Close() ([]string, error) {
 	if t == nil {
 		return nil, nil
@@ -137,7 +136,7 @@ func (t *Timeline) Close() ([]string, error) {
 		result.TimelineFile, t.cut, t.why)}, nil
 }
 
-// flowID joins the slices of a request by arrows. Perfetto takes 0 for none.
+// flowID links the slices of a request by arrows. In Perfetto 0 means none.
 func flowID(request uint64) uint64 { return request + 1 }
 
 // stage appends a part of a request.
@@ -197,15 +196,15 @@ func (t *Timeline) showHost(flows []cosim.Flow) {
 	t.lanes = []*perfetto.Lanes{t.w.Lanes(t.w.Track(perfetto.Top, "host"), "requests")}
 }
 
-// nameFlows takes down the names of a host's flows.
+// nameFlows records the names of a host's flows.
 func (t *Timeline) nameFlows(flows []cosim.Flow) {
 	for i := range flows {
 		t.flows = append(t.flows, flows[i].Name)
 	}
 }
 
-// Local shows a request to a drive without a network. What the drive worked for others stands in front of what it
-// worked for the request, although the two take turns.
+// Local shows a request to a drive without a network. The drive's work for others precedes its work for the request,
+// although the two alternate.
 func (t *Timeline) Local(x *cosim.Sample) {
 	if t != nil && !t.ended {
 		t.local(x)
@@ -229,7 +228,7 @@ func (t *Timeline) local(x *cosim.Sample) {
 	t.request(t.lanes[0], x)
 }
 
-// System is the models of a system.
+// System holds the models of a system.
 type System struct {
 	Flows  []cosim.Flow
 	Host   *cosim.Host
@@ -238,7 +237,7 @@ type System struct {
 	Graph  *topo.Graph
 	Remote *nvmf.System
 	Drives []*ssd.Drive
-	// Ended is told of flows that are no requests, Forgot of messages whose numbers may be others'; nil if there are
+	// Ended fires for flows that are not requests, Forgot for messages whose numbers may be reused; nil if there are
 	// none.
 	Ended, Forgot *sim.Probe[int32]
 }
@@ -301,7 +300,7 @@ func (t *Timeline) ShowSystem(y *System) {
 			t.counter(queues[x.Drive], x.At, x.Value)
 		}
 	})
-	if len(demands) > 0 { // every target has a controller, or none
+	if len(demands) > 0 { // either every target has a controller, or none
 		watch(t, &y.Remote.OnSteered, func(x nvmf.Steered) {
 			if x.Drive < 0 {
 				t.counter(demands[x.Target], x.At, int64(x.Value))
@@ -337,7 +336,7 @@ func (t *Timeline) ShowSystem(y *System) {
 	}
 }
 
-// Remote shows a request over a network, as its initiator sees it.
+// Remote shows a request over a network, from its initiator's perspective.
 func (t *Timeline) Remote(x *cosim.Sample, trip *cosim.Trip) {
 	if t == nil || t.ended {
 		return
@@ -347,7 +346,7 @@ func (t *Timeline) Remote(x *cosim.Sample, trip *cosim.Trip) {
 	t.request(t.lanes[trip.Initiator], x)
 }
 
-// ShowNetwork shows a network alone; ended is told of each flow that has ended.
+// ShowNetwork shows a network alone; ended fires for each completed flow.
 func (t *Timeline) ShowNetwork(net *fabric.Network, graph *topo.Graph, ended *sim.Probe[int32]) {
 	if t == nil {
 		return

@@ -32,7 +32,7 @@ func timelineOf(t testing.TB, s *scenario.Scenario, o experiment.Options) (timel
 	return timelinetest.Read(t, b.Bytes()), out, b.Bytes()
 }
 
-// TestTimelineAlone: one read in an idle system, whose times are known.
+// TestTimelineAlone verifies a single read in an idle system, whose times are known.
 func TestTimelineAlone(t *testing.T) {
 	s, err := trialtest.Parse(`initiators: 1
 targets: [{count: 1, ssds: 1, ssd: {preset: mqsim-default, mapping: {ideal: true}}}]
@@ -79,7 +79,7 @@ workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
 		visit[0].Took != stage[nvmf.DriveWait]+stage[nvmf.Flash] {
 		t.Errorf("the drive has %+v", visit)
 	}
-	// The array, and the page's way over the channel.
+	// The array, and the page's transfer over the channel.
 	var array []timelinetest.Span
 	for path, list := range p.Spans {
 		if strings.Contains(path, " / die ") {
@@ -90,7 +90,7 @@ workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
 	if len(array) != 1 || array[0].Took != timing.Read[0]+timing.ReadyBusy || array[0].Name != "read" {
 		t.Errorf("the dies have %+v", array)
 	}
-	// Arrows: all that was done for the request, and nothing else, has its flow.
+	// Arrows: all activity for the request, and no other, has its flow.
 	n := 0
 	for path, list := range p.Spans {
 		for _, s := range list {
@@ -107,7 +107,7 @@ workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
 	}
 }
 
-// TestTimelineDrive: a drive without a network, whose programs are suspended.
+// TestTimelineDrive uses a drive without a network, whose programs are suspended.
 func TestTimelineDrive(t *testing.T) {
 	s, err := trialtest.Parse(`ssd: {preset: tlc-enterprise, geometry: {channels: 1, chips_per_channel: 1, blocks_per_plane: 64, pages_per_block: 64}, cache: {mode: off}}
 workload:
@@ -139,8 +139,8 @@ workload:
 	}
 }
 
-// TestTimelineVolume: flash activity of a volume's members is linked to its request, local or remote, and rebuild
-// activity to none.
+// TestTimelineVolume verifies that flash activity of a volume's members is linked to its request, local or remote, and
+// rebuild activity to none.
 func TestTimelineVolume(t *testing.T) {
 	const local = `ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {mode: off}}
 host_raid: {drives: 4, level: 6, failed: [1], rebuild: 1GB/s}
@@ -180,7 +180,8 @@ workload: [{synthetic: {reads: {size: 64KiB}, writes: {size: 4KiB}, read_fractio
 	}
 }
 
-// TestTimelineNetwork: a network without drives, whose results and timelinetest.Picture do not depend on its parts.
+// TestTimelineNetwork verifies that the results and the timelinetest.Picture of a network without drives do not depend
+// on its parts.
 func TestTimelineNetwork(t *testing.T) {
 	const text = `
 fabric: {topology: {clos: {pods: 2, leaves: 2, tors: 2, hosts_per_pod: 4, spines: 2}}, host_link: 10Gbps, up_link: 40Gbps}
@@ -209,7 +210,7 @@ flows: [{incast: {fan: 7, size: 100KB, target: 0, rounds: 2, every: 100us}}]
 	}
 }
 
-// TestTimelineSameBytes: a timeline changes no result, and is the same each time.
+// TestTimelineSameBytes verifies that a timeline does not change the result, and is reproducible.
 func TestTimelineSameBytes(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.SmallSystem)
 	if err != nil {
@@ -240,7 +241,7 @@ func TestTimelineSameBytes(t *testing.T) {
 	}
 }
 
-// TestTimelineBounded: a timeline ends when it has enough, says so, and is whole until then.
+// TestTimelineBounded verifies that a timeline ends at its limit, reports it, and is complete until then.
 func TestTimelineBounded(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.SmallSystem)
 	if err != nil {
@@ -267,7 +268,7 @@ func TestTimelineBounded(t *testing.T) {
 			n++
 		}
 	}
-	// What is held back at the end, one for each port and die, comes on top.
+	// Data buffered at the end, one item per port and die, comes on top.
 	if n < most || n > most+500 {
 		t.Errorf("%d slices and values, not some %d", n, most)
 	}
@@ -278,7 +279,7 @@ func TestTimelineBounded(t *testing.T) {
 	}
 }
 
-// TestTimelineDisks: each disk of a target has its own track, since disks finish out of order.
+// TestTimelineDisks verifies that each disk of a target has its own track, since disks finish out of order.
 func TestTimelineDisks(t *testing.T) {
 	s, err := trialtest.Parse(
 		"object_cluster: {gateways: 8, targets: 18, chunk: 64KiB, sizes: [{chunk: 16KiB, share: 50%}, {chunk: 64KiB, " +
@@ -296,8 +297,8 @@ func TestTimelineDisks(t *testing.T) {
 	}
 }
 
-// TestTimelineCluster: a timeline shows each chunk with stages that follow each other, what targets' links and disks
-// did, and how bids ended; and the result is the same without it.
+// TestTimelineCluster verifies that a timeline shows each chunk with contiguous stages, the activity of targets' links
+// and disks, and the outcome of bids; and that the result is the same without it.
 func TestTimelineCluster(t *testing.T) {
 	for _, protocol := range []string{"replicast-m", "replicast-h", "uch-ccp", "pull", "chain", "grants", "dctcp"} {
 		s, err := trialtest.Parse(trialtest.SmallCluster, "object_cluster.protocol="+protocol,
@@ -375,7 +376,7 @@ func TestTimelineUpdates(t *testing.T) {
 	}
 }
 
-// TestClusterWatch: nobody listens but a ladder that is under way and a timeline that has room.
+// TestClusterWatch verifies that only an active ladder and a timeline below its limit have probes installed.
 func TestClusterWatch(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.SmallCluster)
 	if err != nil {

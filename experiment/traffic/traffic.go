@@ -1,6 +1,6 @@
-// Package traffic is the experiment with nodes that exchange events, SURGE's models that put no chunks.
+// Package traffic is the experiment with nodes that exchange events: SURGE's models without chunks.
 //
-// What it leaves out: the patterns themselves (package model/cluster/traffic).
+// It leaves out the patterns themselves (package model/cluster/traffic).
 package traffic
 
 import (
@@ -15,12 +15,12 @@ import (
 	"farflash/sim"
 )
 
-// slice is what was done up to its end.
+// slice is the state at its end.
 type slice struct {
 	counters traffic.Counters
 	pending  float64         // events times seconds
 	crowded  float64         // seconds
-	latency  stats.Histogram // of the exchanges that were done in it
+	latency  stats.Histogram // of the exchanges completed in it
 }
 
 // Kind is nodes that exchange events.
@@ -35,7 +35,7 @@ func (Kind) Is(s *scenario.Scenario) bool {
 	return ok
 }
 
-// running is the nodes and what follows them.
+// running holds the nodes and their observers.
 type running struct {
 	s       *scenario.Scenario
 	eng     *sim.Engine

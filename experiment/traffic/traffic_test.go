@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and
-// what they have in common with their closed forms.
+// TestClusterOthers runs SURGE's models without chunks, by their numbers, and verifies that two runs yield the same
+// bytes, that every check holds, and agreement with closed forms.
 func TestClusterOthers(t *testing.T) {
 	for _, x := range []struct {
 		number, metric string
@@ -26,7 +26,7 @@ func TestClusterOthers(t *testing.T) {
 		if x.number == "c" {
 			text = strings.Replace(text, "200us", "1s", 1)
 		}
-		// That two runs are the same is held for both of the engines behind them.
+		// Reproducibility is checked for both of the underlying engines.
 		o := trialtest.Run(t, text, 3)
 		if x.number == "1.1" || x.number == "c" {
 			a, err := o.Result.Encode()

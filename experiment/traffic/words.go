@@ -5,14 +5,14 @@ import (
 	"farflash/result"
 )
 
-// Operations are the names of what nodes do to each other.
+// Operations returns the metrics of exchanges between nodes.
 func Operations() result.Words {
 	var l result.Lexicon
 	experiment.Operation(&l, "exchange", false, false)
 	return l.Words
 }
 
-// Words are the names of what nodes that exchange events did, beside those that all clusters have.
+// Words returns the metrics of nodes that exchange events, other than those of all clusters.
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("cluster.event.count", "count", "events that nodes handled")

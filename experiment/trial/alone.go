@@ -10,8 +10,8 @@ import (
 	"farflash/scenario"
 )
 
-// alone runs each tenant of a scenario by itself, with the same seed, and fills into the result how much sharing
-// costs each.
+// alone runs each tenant of a scenario alone, with the same seed, and fills the cost of sharing for each into the
+// result.
 func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o experiment.Options,
 	out *experiment.Outcome) error {
 	names, _, named := s.Tenants()
@@ -78,8 +78,8 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 	return nil
 }
 
-// progressOf is the rate of a tenant among others over that alone, each in the tenant's own time: it may come late,
-// and end before others do.
+// progressOf is the rate of a tenant among others over that alone, each over the tenant's own active time, because it
+// may start late, and end before others do.
 func progressOf(i int, part string, among, by *experiment.Outcome) (float64, bool) {
 	a, ok := by.Result.Metric("all.count")
 	b, there := among.Result.Metric(part + "all.count")
@@ -89,7 +89,7 @@ func progressOf(i int, part string, among, by *experiment.Outcome) (float64, boo
 	return b.Value / among.Own[i] / (a.Value / by.Own[i]), true
 }
 
-// fairness fills in how evenly what sharing costs is borne, if it is known of all.
+// fairness fills in the fairness of the cost of sharing, if it is known for all.
 func fairness(r *result.Result, n int, rates, slow []float64) {
 	if len(rates) == n {
 		if v, ok := accounts.Jain(rates); ok {

@@ -10,8 +10,7 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestProgressOfItsOwn holds that an item which begins when the other has ended is as fast as alone: nothing disturbs
-// it.
+// TestProgressOfItsOwn verifies that an item which starts when the other has ended is as fast as alone.
 func TestProgressOfItsOwn(t *testing.T) {
 	o := trialtest.Run(t, `
 ssd: mqsim-default
@@ -27,7 +26,7 @@ measure: {alone: true}
 	}
 }
 
-// TestAloneWithoutRequests: of a part that has done nothing nothing is said, and then nothing of how evenly all fare.
+// TestAloneWithoutRequests verifies that a part without requests has no figures, and that there is no fairness then.
 func TestAloneWithoutRequests(t *testing.T) {
 	o := trialtest.Run(t, `
 ssd: mqsim-default
@@ -47,8 +46,8 @@ measure: {alone: true, until: 41ms}
 	}
 }
 
-// TestAlone holds what is said of parts alone to runs of each by itself, and what is made of that to its definitions;
-// of items and of tenants.
+// TestAlone compares the figures of parts alone with runs of each separately, and the derived figures with their
+// definitions, for items and tenants.
 func TestAlone(t *testing.T) {
 	for _, x := range []struct {
 		scope string

@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestCheckSaysWhatRunSays: invalid requests of MQSim's generator are found by check, with the same error and
-// position as by run.
+// TestCheckSaysWhatRunSays verifies that check finds invalid requests of MQSim's generator, with the same error and
+// position as run.
 func TestCheckSaysWhatRunSays(t *testing.T) {
 	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, blocks_per_plane: 38, " +
 		"pages_per_block: 12}, over_provisioning: 35%, collection: {victim: greedy}, namespaces: [{channels: [0]}, " +

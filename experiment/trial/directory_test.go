@@ -19,7 +19,7 @@ import (
 	"farflash/scenario"
 )
 
-// written has a scenario's run directory written, and reads it back.
+// written writes a scenario's run directory, and reads it back.
 func written(t *testing.T, text string, set ...string) *result.Run {
 	t.Helper()
 	s, err := trialtest.Parse(text, set...)
@@ -78,7 +78,7 @@ func rowsOf[R any](t *testing.T, run *result.Run, name string,
 	return out
 }
 
-// metric is a run's.
+// metric returns a metric of a run.
 func metric(t *testing.T, r *result.Run, name string) float64 {
 	t.Helper()
 	m, ok := r.Result.Metric(name)
@@ -88,7 +88,7 @@ func metric(t *testing.T, r *result.Run, name string) float64 {
 	return m.Value
 }
 
-// near holds two figures to each other.
+// near compares two figures.
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-6*math.Max(1, math.Abs(want)) {
@@ -96,8 +96,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestRequestTables: what requests.parquet has, row by row, is what the metrics are of; of local drives and of
-// systems, with tenants and without.
+// TestRequestTables verifies that the rows of requests.parquet agree with the metrics, for local drives and systems,
+// with tenants and without.
 func TestRequestTables(t *testing.T) {
 	for _, x := range []struct {
 		name, text string
@@ -161,7 +161,7 @@ func TestRequestTables(t *testing.T) {
 	}
 }
 
-// TestDatalessRows: what has no data is not said to have been in the network; of a system and of a drive.
+// TestDatalessRows verifies that requests without data have no times in the network, for a system and a drive.
 func TestDatalessRows(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "all.log"), []byte(everyOperation), 0o666); err != nil {
@@ -192,7 +192,7 @@ func TestDatalessRows(t *testing.T) {
 	}
 }
 
-// TestNetworkTables: flows.parquet and pauses.parquet are what the metrics of flows and pauses are of.
+// TestNetworkTables verifies that flows.parquet and pauses.parquet agree with the metrics of flows and pauses.
 func TestNetworkTables(t *testing.T) {
 	run := written(t, trialtest.SmallFabric, "flows[0].incast.size=1MB", "fabric.pfc.threshold=20KB",
 		"measure.flows=true", "measure.pauses=true", "measure.timeline=true")
@@ -230,7 +230,7 @@ func TestNetworkTables(t *testing.T) {
 	}
 }
 
-// TestChunkTable: chunks.parquet is what the metrics of puts and gets are of.
+// TestChunkTable verifies that chunks.parquet agrees with the metrics of puts and gets.
 func TestChunkTable(t *testing.T) {
 	run := written(t, "object_cluster: {gateways: 6, targets: 18, chunk: 64KiB, reads: 50%, protocol: "+
 		"pull}\nmeasure: {until: 20ms, warm_up: 0s, requests: true}\n")
@@ -248,7 +248,7 @@ func TestChunkTable(t *testing.T) {
 	}
 }
 
-// TestAskedForNothing: a run that asks for no tables has none.
+// TestAskedForNothing verifies that a run without requested tables has none.
 func TestAskedForNothing(t *testing.T) {
 	run := written(t, trialtest.Mixed)
 	for _, name := range []string{result.RequestsFile, result.ChunksFile, result.FlowsFile, result.PausesFile,
@@ -259,7 +259,7 @@ func TestAskedForNothing(t *testing.T) {
 	}
 }
 
-// TestWriterFails: what a table or the page cannot be written for is an error, and leaves no run.
+// TestWriterFails verifies that a failure to write a table or the page is an error, and leaves no run.
 func TestWriterFails(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.Mixed, "measure.requests=true")
 	if err != nil {
@@ -286,7 +286,7 @@ func TestWriterFails(t *testing.T) {
 	for name, s := range map[string]*scenario.Scenario{result.RequestsFile: s, result.FlowsFile: network,
 		result.PausesFile: network, result.TimelineFile: network, result.ChunksFile: cluster} {
 		d := begin()
-		if err := d.Write(name, nil); err != nil { // where the table is to be
+		if err := d.Write(name, nil); err != nil { // where the table would be
 			t.Fatal(err)
 		}
 		if run, _, err := (&trial.Writer{}).Write(t.Context(), trial.Trial{Scenario: s, Seed: 1}, d); run != nil ||
@@ -308,7 +308,8 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// TestSimulate: what ends early has no result, and neither has a trial whose model panics, of which the place is said.
+// TestSimulate verifies that an interrupted trial has no result, and neither has one whose model panics, whose position
+// is reported.
 func TestSimulate(t *testing.T) {
 	s, err := trialtest.Parse(trialtest.Mixed)
 	if err != nil {

@@ -31,13 +31,13 @@ import (
 )
 
 // TestDrawnScenarios generates scenarios from the language, each section and then each pair of sections. check must
-// refuse a scenario with a position, or the scenario must run within its budget, keep every law, and give the same
+// reject a scenario with a position, or the scenario must run within its budget, satisfy every law, and yield the same
 // bytes on several processors, with a timeline, in parts, on threads, from its resolved text, and from a cache.
-// Failures are shrunk before they are shown.
+// Failures are minimised before they are shown.
 //
-// FARFLASH_DRAWS is the number of draws; FARFLASH_SEED the seed, random by default; FARFLASH_DRAW runs one draw (N),
-// or starts there (N-). FARFLASH_KEEP is a folder for the scenarios that ran, and their inputs, for other builds of
-// the program.
+// FARFLASH_DRAWS is the number of draws; FARFLASH_SEED the seed, random by default; FARFLASH_DRAW runs one draw (N), or
+// starts there (N-). FARFLASH_KEEP is a directory for the scenarios that ran, and their inputs, for other builds of the
+// program.
 func TestDrawnScenarios(t *testing.T) {
 	draws, _ := strconv.Atoi(os.Getenv("FARFLASH_DRAWS"))
 	if draws == 0 {
@@ -158,7 +158,7 @@ func (x *bench) show(n int, tree *drawn.Tree, found *finding) {
 	x.shown = append(x.shown, found.what)
 	again := func(text string) *finding {
 		s, err := x.checked(text)
-		f, _ := errors.AsType[*finding](err) // nil when check only refuses the text
+		f, _ := errors.AsType[*finding](err) // nil if check merely rejects the text
 		if err == nil {
 			_, f = x.try(s, text)
 		}
@@ -257,7 +257,7 @@ func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a 
 	return a, nil
 }
 
-// within runs a scenario for at most that much CPU time. moves reports, of a run that was cut short, whether requests
+// within runs a scenario for at most the given CPU time. moves reports, for a run that was cut short, whether requests
 // completed in its second half.
 func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o experiment.Options) (a attempt,
 	moves bool, f *finding) {
@@ -286,7 +286,7 @@ func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o
 	return a, true, f
 }
 
-// judged classifies a run that came to its end.
+// judged classifies a completed run.
 func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	if refusal, is := errors.AsType[*experiment.Refusal](err); is {
 		return a, &finding{"check accepts what a run refuses", refusal.Error()}
@@ -308,7 +308,7 @@ func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	return a, nil
 }
 
-// try runs a scenario in every way that must give the same bytes.
+// try runs a scenario in every way that must yield the same bytes.
 func (x *bench) try(s *scenario.Scenario, text string) (became string, f *finding) {
 	runtime.GOMAXPROCS(1)
 	want, f := x.run(s, text, experiment.Options{})
@@ -365,7 +365,7 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 	return want.became, nil
 }
 
-// cutOff reports a law that fails by design of the scenario: a host is cut off for good.
+// cutOff reports a law that fails by design of the scenario: a host is cut off permanently.
 func cutOff(c result.Check) bool {
 	// The laws of a tenant alone are prefixed with its name.
 	return !c.OK && (strings.HasSuffix(c.Name, "every flow ends") ||

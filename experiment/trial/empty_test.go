@@ -44,7 +44,7 @@ func TestSectionsThatAreEmpty(t *testing.T) {
 	if len(all) < 80 {
 		t.Fatalf("the language has only %d sections", len(all))
 	}
-	// Settings under which checks look at other sections.
+	// Settings under which checks refer to other sections.
 	with := [][]shape.Change{nil, {{Path: "ssd.zones", Value: "{}"}},
 		{{Path: "workload[0].zones", Value: "{append: true}"}}, {{Path: "workload[0].addresses", Value: "fold"}},
 		{{Path: "host_raid", Value: "{drives: 2, level: 1}"}},

@@ -24,8 +24,8 @@ type leaf struct {
 	values []string
 }
 
-// leaves lists the keys of the language below a path for which there is something to try, by what explain says is to
-// be written.
+// leaves lists the keys of the language below a path for which there are values to try, according to explain's
+// description.
 func leaves(t testing.TB, path, written string, try func(wanted string) []string) []leaf {
 	t.Helper()
 	d, err := scenario.Describe(path)
@@ -53,8 +53,8 @@ func leaves(t testing.TB, path, written string, try func(wanted string) []string
 	return out
 }
 
-// extremes are what somebody may write for a key by mistake, or to see what happens, by what explain says is to be
-// written.
+// extremes returns values that a user may write for a key by mistake or as an experiment, according to explain's
+// description.
 func extremes(wanted string) []string {
 	out := []string{"0", "-1", "1e18", "NaN", "''", "9223372036854775807", "[]", "{}"}
 	for _, x := range []struct {
@@ -78,9 +78,9 @@ func extremes(wanted string) []string {
 	return out
 }
 
-// TestExtremes sets each key that there is to each of its extremes, in a small scenario of each kind: what check
-// accepts begins to run, ends within its time or can be interrupted, and breaks no law. It takes minutes;
-// FARFLASH_EXTREMES is a part of a key's path, to try such keys alone.
+// TestExtremes sets each key to each of its extremes, in a small scenario of each kind: a scenario accepted by check
+// must run, finish within its time or be interruptible, and satisfy every law. It takes minutes; FARFLASH_EXTREMES
+// restricts it to keys whose path contains it.
 func TestExtremes(t *testing.T) {
 	only := os.Getenv("FARFLASH_EXTREMES")
 	if os.Getenv("FARFLASH_LONG") == "" && only == "" {
@@ -90,7 +90,7 @@ func TestExtremes(t *testing.T) {
 	if err := drawn.WriteFiles(dir); err != nil {
 		t.Fatal(err)
 	}
-	var count [3]int // refused, ended by an error, run
+	var count [3]int // rejected, ended by an error, run
 	for i, text := range drawn.Seeds {
 		top := map[string]bool{"measure": true}
 		for line := range strings.Lines(text) {
@@ -112,7 +112,7 @@ func TestExtremes(t *testing.T) {
 	t.Logf("%d refused, %d ended by an error, %d run", count[0], count[1], count[2])
 }
 
-// extreme tries one change of a scenario and says what became of it.
+// extreme tries one change of a scenario and returns the outcome.
 func extreme(t *testing.T, about, text, dir string, c shape.Change) (became int) {
 	fail := func(format string, args ...any) {
 		t.Helper()

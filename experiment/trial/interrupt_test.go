@@ -12,8 +12,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestLonersPreparationIsInterrupted: when the context ends while a drive is made ready for a tenant alone, what was
-// found before is kept, as it is when it ends a moment later.
+// TestLonersPreparationIsInterrupted verifies that when the context ends during the preparation of a drive for a tenant
+// alone, the earlier results are kept, as when it ends a moment later.
 func TestLonersPreparationIsInterrupted(t *testing.T) {
 	text := "ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1}}\n" +
 		"workload:\n  - {name: a, synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}\n  - {name: b, " +
@@ -49,7 +49,8 @@ func TestLonersPreparationIsInterrupted(t *testing.T) {
 	}
 }
 
-// A trial whose context ends while its drives are made ready is interrupted, and says how far that was.
+// TestPreparationIsInterrupted verifies that a trial whose context ends during preparation is interrupted, and reports
+// its progress.
 func TestPreparationIsInterrupted(t *testing.T) {
 	for _, text := range []string{
 		"ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}\nworkload: [{synthetic: " +

@@ -11,8 +11,8 @@ import (
 	"farflash/experiment/trial"
 )
 
-// TestParallel holds that each is called once, that errors are in order, and that no more run at once than were asked
-// for and there are processors.
+// TestParallel verifies that each call is made once, that errors are in order, and that parallelism is limited by the
+// workers and the processors.
 func TestParallel(t *testing.T) {
 	for _, x := range []struct{ n, workers int }{{0, 3}, {1, 0}, {5, 1}, {100, 2}, {100, 1000}} {
 		calls := make([]atomic.Int64, x.n)
@@ -52,7 +52,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestParallelEnds holds that what has not begun when the context ends is interrupted, and what has keeps what it gave.
+// TestParallelEnds verifies that calls not started when the context ends are interrupted, and others keep their
+// results.
 func TestParallelEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := trial.Parallel(ctx, 6, 1, func(i int) error {
@@ -68,8 +69,8 @@ func TestParallelEnds(t *testing.T) {
 	}
 }
 
-// TestParallelPanic holds that a panic of one of several goroutines is one of whoever asked for them, and that the
-// others end.
+// TestParallelPanic verifies that a panic of one of several goroutines is re-raised in the caller, and that the others
+// finish.
 func TestParallelPanic(t *testing.T) {
 	defer func() {
 		x := recover()

@@ -29,7 +29,7 @@ const everyOperation = `fio version 2 iolog
 /dev/x close
 `
 
-// aboutZones is a trace with each command that there is about zones.
+// aboutZones is a trace with every zone command.
 const aboutZones = `time,op,offset,size
 0,open,0,0
 0.001,append,0,4096
@@ -38,8 +38,8 @@ const aboutZones = `time,op,offset,size
 0.004,reset,0,0
 `
 
-// TestProducers holds that every word of the vocabulary is said by some experiment: a figure that nothing fills in
-// would be a promise that is not kept.
+// TestProducers verifies that some experiment produces every word of the vocabulary, because a metric without a
+// producer would be a broken promise.
 func TestProducers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some twenty runs")
@@ -153,7 +153,7 @@ func TestProducers(t *testing.T) {
 	for what, table := range map[string]*result.Table{"metric": v.Metrics, "series": v.Series,
 		"histogram": v.Histograms, "matrix": v.Matrices} {
 		for _, d := range table.All() {
-			// What a run has too few values for is a quantile all the same.
+			// Quantiles count as produced even if the run has too few values.
 			if i := strings.LastIndex(d.Name, ".p"); i > 0 && said[what+" "+d.Name[:i]+".max"] {
 				continue
 			}

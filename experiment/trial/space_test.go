@@ -11,7 +11,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// shared is a drive of which one channel is promised to two namespaces, as the peer has it.
+// shared is a drive with one channel that is promised to two namespaces, as in MQSim.
 const shared = `ssd:
   preset: tlc-enterprise
   compat: mqsim
@@ -26,9 +26,9 @@ workload:
 - {trace: {file: random.csv}, addresses: fold, limit: 100}
 `
 
-// TestFullPeer: a drive as the peer has it whose data leave too little for open blocks and for those that must be
-// free stops for ever when its host writes. Check refuses it, says how much is too much, and with as much as it says
-// the run comes to its end. Nor does the drive stop that is not the peer's.
+// TestFullPeer verifies that a drive by the peer's rules whose data leave too little space for open and reserve blocks
+// stops forever when its host writes, that check rejects it with the limit, and that at the limit the run completes;
+// and that a drive by our rules does not stop.
 func TestFullPeer(t *testing.T) {
 	dir := t.TempDir()
 	if err := drawn.WriteFiles(dir); err != nil {

@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestStalls: endless retransmission ends the run with an error that names who waits for whom: in one piece, in
-// parts, in a system, and in turns.
+// TestStalls verifies that endless retransmission ends the run with an error that names who waits for whom: as a whole,
+// in parts, in a system, and in turns.
 func TestStalls(t *testing.T) {
 	const (
 		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +
@@ -45,8 +45,8 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// TestHostCutOff: a host whose link is down for good is named, with the requests that never end for it. That is no
-// overload, and it fails; a run that is ended by time says so.
+// TestHostCutOff verifies that a host whose link is down permanently is named, with its uncompleted requests. That is a
+// failure and not an overload; a run with a time limit reports it.
 func TestHostCutOff(t *testing.T) {
 	const text = `
 initiators: 4

@@ -22,7 +22,7 @@ import (
 type countdown struct {
 	context.Context
 	left  atomic.Int64
-	ended atomic.Int64 // the processor time when it did
+	ended atomic.Int64 // processor time at the cancellation
 	delay time.Duration
 	asked sync.Once
 }
@@ -47,8 +47,8 @@ func (c *countdown) Err() error {
 
 func (c *countdown) end() { c.ended.CompareAndSwap(0, int64(usage.CPU())) }
 
-// TestEveryKindStops: every kind of experiment stops within a second of CPU time after cancellation, wherever it is,
-// and keeps its partial result. It does not run in parallel, since CPU time is the process's.
+// TestEveryKindStops verifies that every kind of experiment stops within a second of CPU time after cancellation, at
+// any point, and keeps its partial result. It does not run in parallel, because CPU time is the process's.
 func TestEveryKindStops(t *testing.T) {
 	const (
 		load = "workload:\n  - {name: a, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: " +
@@ -61,7 +61,7 @@ func TestEveryKindStops(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		set        []string
-		after      int // questions
+		after      int // calls of Err
 		delay      time.Duration
 		nothing    bool
 	}{
@@ -137,8 +137,8 @@ func TestEveryKindStops(t *testing.T) {
 	}
 }
 
-// TestTurnsKeepWhole: of drives and network in turns the iterations that are done are kept, as if no more had been
-// asked for, wherever in the next one the context ends.
+// TestTurnsKeepWhole verifies that completed iterations are kept as if no more had been requested, wherever in the next
+// one the context ends.
 func TestTurnsKeepWhole(t *testing.T) {
 	const text = "initiators: 4\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: " +
 		"{mode: iterative, iterative: {full: true, iterations: 5}}\nfabric: {parts: 1}\n" +

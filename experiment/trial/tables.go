@@ -13,12 +13,12 @@ import (
 	"farflash/sim"
 )
 
-// tables are a run's Parquet files, which grow while it goes.
+// tables are a run's Parquet files, which are written during the run.
 type tables struct {
-	ends []func() error // what closes them, in order
+	ends []func() error // functions that close them, in order
 }
 
-// open begins the files that are wanted and has the run fill them.
+// open creates the requested files and connects them to the run.
 func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.Options) error {
 	m := &s.Measure
 	switch {
@@ -86,7 +86,7 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 	return nil
 }
 
-// requestOf is a finished request as a row.
+// requestOf converts a completed request to a row.
 func requestOf(x *cosim.Sample) columnar.Request {
 	q := columnar.Request{
 		ID: int64(x.ID), Workload: x.Workload, Volume: int64(x.Volume), Initiator: x.Job, Op: x.Op.String(),
@@ -124,7 +124,7 @@ func (t *tables) end(written func() error, file *os.File) {
 	t.ends = append(t.ends, func() error { return errors.Join(written(), file.Close()) })
 }
 
-// close writes what is left of the files.
+// close writes the remaining rows.
 func (t *tables) close() error {
 	var err error
 	for _, end := range t.ends {

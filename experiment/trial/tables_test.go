@@ -21,8 +21,8 @@ workload:
   - synthetic: {reads: {size: 16KiB, interarrival: {mean: 30us}}, writes: {size: 8KiB, interarrival: {mean: 60us}}, requests: 200}
 `
 
-// TestRequestRows: the rows of requests.parquet say where a request went, and its times are in the order in which
-// things happen.
+// TestRequestRows verifies the route of a request in the rows of requests.parquet, and that its times are in causal
+// order.
 func TestRequestRows(t *testing.T) {
 	for _, mode := range []string{"coupled", "iterative"} {
 		t.Run(mode, func(t *testing.T) {

@@ -1,10 +1,11 @@
-// Package trial runs a scenario with a seed, which nothing else decides the result of.
+// Package trial runs a scenario with a seed; the result depends only on these two.
 //
-// Its main type is Trial. Run simulates one and tells whoever asked what goes on; Simulate wants the result alone,
-// and has a model's panic for an error; a Writer has the files of a run directory written as well. Parallel computes
-// several on this machine. Kinds lists the kinds of experiment: a new one has its line there.
+// Its main type is Trial. Run simulates one and reports events to the receivers in its options; Simulate returns only
+// the result, and converts a model's panic to an error; a Writer also writes the files of a run directory. Parallel
+// computes several on this machine. Kinds lists the kinds of experiment, where new ones must be added.
 //
-// What it leaves out: what trials show together (package study), and pages (the Writer is given who draws them).
+// It leaves out conclusions from several trials (package study), and pages (the Writer is given a function that draws
+// them).
 package trial
 
 import (
@@ -29,7 +30,7 @@ import (
 	"farflash/scenario"
 )
 
-// Kinds lists the kinds of experiment. A scenario that was checked is of exactly one.
+// Kinds lists the kinds of experiment. A validated scenario is of exactly one.
 func Kinds() []experiment.Kind {
 	return []experiment.Kind{drive.Kind{}, network.Kind{}, system.Coupled{}, system.Turns{}, objects.Kind{},
 		tiers.Kind{}, traffic.Kind{}}
@@ -38,19 +39,19 @@ func Kinds() []experiment.Kind {
 // Trial is one scenario with one seed.
 type Trial struct {
 	Scenario *scenario.Scenario
-	Digest   string // of the scenario; it must have been computed before trials run side by side
+	Digest   string // of the scenario; must be computed before trials run in parallel
 	Seed     uint64
 }
 
-// Name tells the trial from all others; it is that of its directory and of its cache entry.
+// Name identifies the trial; it names its directory and its cache entry.
 func (t Trial) Name() string { return fmt.Sprintf("%s-%d", t.Digest, t.Seed) }
 
-// ErrInterrupted is what a trial ends with that its context ended.
+// ErrInterrupted is the error of a trial whose context ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and
-// Outcome.Interrupted is set; there is none, and ErrInterrupted, if the models were not even made. The same scenario
-// and seed give the same result, to the byte.
+// Run simulates a scenario of any kind. When the context ends, the result covers the time until then and
+// Outcome.Interrupted is set; if the models were not yet built, there is no result and the error is ErrInterrupted. The
+// same scenario and seed yield the same result, byte for byte.
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
@@ -75,7 +76,7 @@ func ended(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// model has a file predict for the rate controllers that ask for it.
+// model loads the model file for rate controllers that need one.
 func model(s *scenario.Scenario, o *experiment.Options) error {
 	if !s.Foresees() || s.RateControl.Model == scenario.AutoModel {
 		return nil
@@ -85,13 +86,13 @@ func model(s *scenario.Scenario, o *experiment.Options) error {
 	return err
 }
 
-// nobody stands for what predicts where nothing is run.
+// nobody is a placeholder predictor for checks.
 type nobody struct{}
 
 func (nobody) Predict(*ratecontrol.Features, int) (read, write float64) { return 0, 0 }
 
-// Check finds out whether a scenario can be run: it makes the models, as Run does before it lets anything happen.
-// That takes the time and memory of preparing drives and networks. Its errors have their places in the scenario.
+// Check reports whether a scenario can be run: it builds the models like Run, without running them. That takes the time
+// and memory of preparing drives and networks. Its errors have positions in the scenario.
 func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 	for _, k := range Kinds() {
 		if k.Is(s) {
@@ -103,8 +104,8 @@ func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
 }
 
-// Simulate runs a trial for its result. A law that does not hold at the end is an error, and so is a panic of a
-// model: one broken trial must not take the others of a study with it. The options' seed is the trial's.
+// Simulate runs a trial for its result. A violated law is an error, and so is a panic of a model, because one broken
+// trial must not abort the others of a study. The options' seed is the trial's.
 func Simulate(ctx context.Context, t Trial, o experiment.Options) (r *result.Result, err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -124,7 +125,7 @@ func Simulate(ctx context.Context, t Trial, o experiment.Options) (r *result.Res
 	return out.Result, broken(out.Result)
 }
 
-// broken returns an error for the first law that did not hold.
+// broken returns an error for the first violated law.
 func broken(r *result.Result) error {
 	for _, c := range r.Checks {
 		if !c.OK {
@@ -134,7 +135,7 @@ func broken(r *result.Result) error {
 	return nil
 }
 
-// culprit finds the function that panicked in a stack's text: the first line after that of panic itself.
+// culprit returns the function that panicked, from a stack trace: the first line after that of panic itself.
 func culprit(stack string) string {
 	_, rest, found := strings.Cut(stack, "\npanic(")
 	if !found {
@@ -151,8 +152,8 @@ func culprit(stack string) string {
 	return name
 }
 
-// Workers is how many trials are computed at once if n are asked for: at most one a processor, which 0 stands for as
-// well, for more would take memory and save no time.
+// Workers is the number of parallel trials if n are requested: at most one per processor, which is also the meaning of
+// 0, because more would use memory and save no time.
 func Workers(n int) int {
 	if most := runtime.GOMAXPROCS(0); n <= 0 || n > most {
 		return most
@@ -166,14 +167,14 @@ type fault struct {
 	stack []byte
 }
 
-// String is what was the matter.
+// String returns the panic's message.
 func (f *fault) String() string { return fmt.Sprint(f.what) }
 
-// Stack is where it was.
+// Stack returns its stack trace.
 func (f *fault) Stack() []byte { return f.stack }
 
-// Parallel calls f for 0 to n-1, so many at once, beginning them in order, and returns their errors in order. Those
-// that have not begun when the context ends get ErrInterrupted.
+// Parallel calls f for 0 to n-1 on up to the given number of workers, starting in order, and returns their errors in
+// order. Calls not started when the context ends get ErrInterrupted.
 func Parallel(ctx context.Context, n, workers int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -181,7 +182,7 @@ func Parallel(ctx context.Context, n, workers int, f func(i int) error) []error 
 	var all sync.WaitGroup
 	for range min(Workers(workers), n) {
 		all.Go(func() {
-			// A panic goes on where it can be caught: with whoever asked.
+			// Re-raise a panic in the caller, where it can be recovered.
 			defer func() {
 				if x := recover(); x != nil {
 					broken.CompareAndSwap(nil, &fault{x, debug.Stack()})

@@ -33,7 +33,7 @@ workload: [{mqsim: {requests: 1000}, closed: 1}]
 	// median read 88.9 us
 }
 
-// BenchmarkRun is a whole run, reading the scenario included.
+// BenchmarkRun measures a whole run, including parsing the scenario.
 func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		trialtest.Run(b, "ssd: mqsim-default\nworkload: [{mqsim: {requests: 100000}, closed: 16}]\n", 1)

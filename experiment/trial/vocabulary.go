@@ -13,8 +13,8 @@ import (
 	"farflash/result"
 )
 
-// Vocabulary is the names that results of all kinds of experiment have, in the order in which results have them. It
-// is made once and nobody changes it: a study of short runs would spend a fifth of its time on making it.
+// Vocabulary returns the names in results of all kinds of experiment, in their order in results. It is built once and
+// must not be changed: a study of short runs would spend a fifth of its time on building it.
 func Vocabulary() *result.Vocabulary { return vocabulary() }
 
 var vocabulary = sync.OnceValue(func() *result.Vocabulary {

@@ -9,7 +9,7 @@ import (
 	"farflash/result"
 )
 
-// TestVocabulary holds what definitions are like.
+// TestVocabulary checks invariants of definitions.
 func TestVocabulary(t *testing.T) {
 	v := trial.Vocabulary()
 	name := regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$`)
@@ -29,7 +29,7 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// TestLookup holds which names there are, indices included.
+// TestLookup checks which names exist, including indices.
 func TestLookup(t *testing.T) {
 	metrics := trial.Vocabulary().Metrics
 	for name, want := range map[string]bool{
@@ -45,7 +45,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestContract holds the names that CLI.md lists for drives and requests.
+// TestContract checks the names that CLI.md lists for drives and requests.
 func TestContract(t *testing.T) {
 	metrics := trial.Vocabulary().Metrics
 	var names []string
@@ -73,7 +73,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestBetter holds which metrics are better low or high.
+// TestBetter checks the directions of metrics.
 func TestBetter(t *testing.T) {
 	metrics := trial.Vocabulary().Metrics
 	for name, want := range map[string]result.Direction{

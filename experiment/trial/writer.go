@@ -11,21 +11,21 @@ import (
 	"farflash/scenario"
 )
 
-// Writer says what a run directory has beside what the trial decides.
+// Writer configures the contents of a run directory that the trial does not determine.
 type Writer struct {
 	Version     string // of the program
-	CommandLine string // that asked for the run
-	Parallel    int    // trials that run at once, which timing.json tells
-	// Page draws report.html; nil: there is none.
+	CommandLine string // that requested the run
+	Parallel    int    // parallel trials, recorded in timing.json
+	// Page draws report.html; nil: none.
 	Page func(*result.Run) (string, error)
-	// Progress is told how far the run is; nil is nobody.
+	// Progress, if not nil, receives the progress of the run.
 	Progress func(experiment.Progress)
-	// Predict foresees drives for rate controllers that ask for model: auto.
+	// Predict returns drives' predictors for rate controllers with model: auto.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 }
 
-// Write simulates a trial and fills its directory, which the caller commits or discards. What was interrupted is
-// written, too.
+// Write simulates a trial and fills its directory, which the caller commits or discards. An interrupted run is written,
+// too.
 func (w *Writer) Write(ctx context.Context, t Trial, d *result.Directory) (*result.Run, *experiment.Outcome, error) {
 	watch := result.StartTiming()
 	o := experiment.Options{Seed: t.Seed, Version: w.Version, Progress: w.Progress, Predict: w.Predict}

@@ -42,7 +42,7 @@ func (p *Plan) amplification(a *Amplification, m *catalogue.Model) (tco.WAF, err
 	return mix, nil
 }
 
-// table is the write amplification of points.
+// table converts the points to a table of write amplification.
 func (a *Amplification) table() (*tco.Table, error) {
 	var points []waf.MixPoint
 	for _, x := range a.Points {

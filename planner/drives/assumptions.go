@@ -11,7 +11,7 @@ import (
 	"farflash/planner/tco/catalogue"
 )
 
-// Assumption is a figure that a plan rests on, and where it comes from.
+// Assumption is an input figure of a plan with its source.
 type Assumption struct {
 	Of     string `json:"of"` // a group of drives; "" for the plan
 	Name   string `json:"name"`
@@ -19,8 +19,8 @@ type Assumption struct {
 	Source string `json:"source"`
 }
 
-// Assumptions lists what the plan's answer rests on beside its workloads: what somebody stated, what the catalogue
-// has, what is assumed.
+// Assumptions lists the figures behind the plan's answer other than its workloads: those stated in the plan, those of
+// the catalogue, and those assumed.
 func (p *Plan) Assumptions() []Assumption {
 	var list []Assumption
 	add := func(key, name, value, otherwise string) {
@@ -66,7 +66,7 @@ func (p *Plan) Assumptions() []Assumption {
 	return list
 }
 
-// groupAssumptions are those of a group of drives.
+// groupAssumptions returns the assumptions of a group of drives.
 func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	g := &p.Drives[i]
 	m, estimates, err := p.known(g, i)
@@ -167,7 +167,7 @@ func unique(list ...string) []string {
 	return list
 }
 
-// amplificationText is a group's write amplification under its workloads, in words.
+// amplificationText describes a group's write amplification under its workloads.
 func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
 	g := &p.Drives[i]
 	x := m.Spared(float64(g.Spare))

@@ -7,7 +7,7 @@ import (
 	"farflash/planner/tco/calendar"
 )
 
-// keepBook fills in what the placement comes to over a calendar.
+// keepBook computes the outcome of the placement over a calendar.
 func (o *Outcome) keepBook(refused map[int]tco.Refusal) error {
 	p, f := o.Plan, o.fleet
 	drives, host := o.keep()
@@ -79,7 +79,7 @@ func (o *Outcome) keepBook(refused map[int]tco.Refusal) error {
 	return nil
 }
 
-// book prices a placement on some drives of the fleet; o.kept says which.
+// book prices a placement on a subset of the fleet's drives, which o.kept lists.
 func (o *Outcome) book(drives []tco.Drive, host []int) (*calendar.Book, error) {
 	c, err := calendar.New(o.Plan.calendar())
 	if err != nil {
@@ -92,8 +92,8 @@ func (o *Outcome) book(drives []tco.Drive, host []int) (*calendar.Book, error) {
 	return c.Keep(drives, there, o.stays.jobs, host)
 }
 
-// stateOf is a drive as its account has it: its shares are the largest of its days, its rate and its mix the means of
-// its service.
+// stateOf converts an account to a drive's state: shares are the maximum over its days, rate and mix the means of its
+// service.
 func stateOf(d *tco.Drive, a *calendar.Account, workloads int) tco.DriveState {
 	s := tco.DriveState{Workloads: workloads, First: a.First, Death: a.Last, Lifetime: a.Last - a.First,
 		Cost: a.Total(), Data: a.Data, WearAtDeath: a.Wear, Worn: float64(a.Wear * d.Budget),

@@ -16,8 +16,8 @@ import (
 	"farflash/report"
 )
 
-// TestCalendarTemplate: the example's money adds up by items, drives, workloads and years, and it is the cheapest
-// there is.
+// TestCalendarTemplate verifies that the example's money adds up by items, drives, workloads and years, and that it is
+// minimal.
 func TestCalendarTemplate(t *testing.T) {
 	o := solve(t, drives.Template, drives.Options{Bound: true, Sensitivity: true})
 	slices, byDrive, byJob, years := 0.0, 0.0, 0.0, 0.0
@@ -58,8 +58,7 @@ func TestCalendarTemplate(t *testing.T) {
 	}
 }
 
-// TestServed: the workloads of a plan are served until its end, by as many drives as it takes: nothing ends without a
-// drive.
+// TestServed verifies that the workloads of a plan are served until its end, by as many drives as necessary.
 func TestServed(t *testing.T) {
 	o := solve(t, `
 horizon: 3y
@@ -91,7 +90,8 @@ workloads: {list: [{name: a, write_gb_per_day: 6000, working_set_gb: 500, peak_i
 	}
 }
 
-// TestReview: a workload that grows moves to a larger drive when it has to, and not before, if drives get cheaper.
+// TestReview verifies that a growing workload moves to a larger drive when it must, and not before, if drives get
+// cheaper.
 func TestReview(t *testing.T) {
 	const text = `
 horizon: 4y
@@ -116,7 +116,7 @@ workloads: {list: [{name: a, write_gb_per_day: 10, working_set_gb: 900, peak_iop
 		!strings.Contains(b.String(), "1 moves at reviews") {
 		t.Errorf("%v: %s", err, b.String())
 	}
-	// It would pass the largest drive.
+	// It would outgrow the largest drive.
 	p, err := drives.Load(source(strings.ReplaceAll(text, "60%", "200%")), nil)
 	if err == nil {
 		_, err = p.Solve(context.Background(), drives.Options{})
@@ -126,7 +126,7 @@ workloads: {list: [{name: a, write_gb_per_day: 10, working_set_gb: 900, peak_iop
 	}
 }
 
-// TestObjective: which objective there is, and what the other does not heed.
+// TestObjective covers the choice of objective, and the keys that each objective does not use.
 func TestObjective(t *testing.T) {
 	const fleet, job = "drives: [{model: Intel DC P3700 2TB, count: 2, price: $3400}]\n",
 		"workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1%s}]}\n"
@@ -166,7 +166,8 @@ func TestObjective(t *testing.T) {
 	}
 }
 
-// TestFloor: of more workloads than are looked at exhaustively the money has a bound, below the plan and near it.
+// TestFloor verifies that with too many workloads for enumeration the money has a bound, below the plan and close to
+// it.
 func TestFloor(t *testing.T) {
 	var list []string
 	for i := range 40 {
@@ -186,7 +187,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestSpare: a drive that is left partly unused is smaller and wears less; what its flash takes is the same.
+// TestSpare verifies that a drive with unused space is smaller and wears less, with the same write budget.
 func TestSpare(t *testing.T) {
 	of := func(drive string) *drives.Outcome {
 		return solve(t, "drives: [{model: Micron 9200 ECO 11TB, count: 1, price: $3000"+drive+
@@ -216,8 +217,8 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestApart: replicas are in different racks, or in different zones, whatever that costs; where there are too few,
-// there is no plan.
+// TestApart verifies that replicas are in different racks, or in different zones, at any cost, and that too few of them
+// make the plan infeasible.
 func TestApart(t *testing.T) {
 	const text = `
 drives:

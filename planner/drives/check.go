@@ -10,15 +10,15 @@ import (
 	"farflash/planner/tco"
 )
 
-// mostDrives bounds a group.
+// mostDrives limits the size of a group.
 const mostDrives = 1_000_000
 
-// validate says what is wrong with a plan, by its keys; own says that its own workloads are placed.
+// validate reports the errors of a plan, by its keys. If own is set, the plan's own workloads are placed.
 func (p *Plan) validate(own bool) error {
 	var f units.Faults
 	f.Within("", p.config().Validate())
 	if p.Calendar() && p.config().Validate() == nil && p.costs().Validate() == nil {
-		// which look at some of the same keys
+		// the calendar validates some of the same keys
 		f.Within("", p.calendar().Validate())
 	}
 	f.Hold(p.Objective != CalendarObjective || p.Mode == tco.Corrected, "objective",
@@ -66,7 +66,7 @@ func (p *Plan) validate(own bool) error {
 	return f.Err()
 }
 
-// unheeded refuses keys that the algorithm does not ask for.
+// unheeded rejects keys that the algorithm does not use.
 func (p *Plan) unheeded(f *units.Faults) {
 	for _, x := range []struct {
 		key    string
@@ -98,10 +98,10 @@ func (p *Plan) unheeded(f *units.Faults) {
 	}
 }
 
-// leastReview is how often workloads may move at most, in days.
+// leastReview is the shortest time between reviews, in days.
 const leastReview = 30
 
-// given is the first key of a section that somebody wrote.
+// given returns the first key of a section that the user set.
 func (p *Plan) given(section string) (string, bool) {
 	if _, ok := p.set[section]; ok {
 		return section, true
@@ -118,7 +118,7 @@ func (p *Plan) given(section string) (string, bool) {
 	return slices.Min(below), true
 }
 
-// zones is how mintco-offline places.
+// zones returns the configuration of mintco-offline.
 func (p *Plan) zones() tco.OfflineConfig {
 	c := tco.OfflineConfig{Config: p.config(), Switch: float64(p.Zones.Switch)}
 	for _, e := range p.Zones.Thresholds {
@@ -127,7 +127,7 @@ func (p *Plan) zones() tco.OfflineConfig {
 	return c
 }
 
-// mostSpare is how much of a drive may be left unused.
+// mostSpare is the largest share of a drive that may be left unused.
 const mostSpare = 0.9
 
 func (g *Group) validate() error {
@@ -171,7 +171,7 @@ func (g *Group) validate() error {
 	return f.Err()
 }
 
-// validate refuses what the kind of an array does not ask for.
+// validate rejects settings that the kind of array does not have.
 func (a *Array) validate() error {
 	var f units.Faults
 	f.Hold(a.Drives >= 0, "drives", "%d is not possible; an array has at least one drive", a.Drives)
@@ -182,8 +182,7 @@ func (a *Array) validate() error {
 	return f.Err()
 }
 
-// leastBlocks and mostBlocks are how many blocks of a drive are simulated: fewer have no spare block, more take
-// minutes.
+// leastBlocks and mostBlocks limit the simulated blocks of a drive: fewer leave no spare block, more take minutes.
 const leastBlocks, mostBlocks = 16, 20_000
 
 func (a *Amplification) validate() error {
@@ -222,7 +221,7 @@ func (a *Amplification) validate() error {
 	return f.Err()
 }
 
-// validateList looks at the plan's own list of workloads.
+// validateList validates the plan's own list of workloads.
 func (p *Plan) validateList() error {
 	var f units.Faults
 	seen := map[string]bool{}

@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Difference is what is different in a second plan.
+// Difference lists the differences between two plans.
 type Difference struct {
 	Schema    string `json:"schema"`
 	Before    string `json:"before"`
 	After     string `json:"after"`
 	Objective string `json:"objective"`
-	// Inputs are assumptions that differ; drives and workloads are named by what they are of.
+	// Inputs are the assumptions that differ; those of drives and workloads carry their name.
 	Inputs []InputDifference `json:"inputs"`
-	// Sums are the money and other figures; Costs the money by what it is for.
+	// Sums are the total cost and other figures; Costs is the money by purpose.
 	Sums   []SumDifference   `json:"sums"`
 	Costs  []SumDifference   `json:"costs"`
 	Drives []CountDifference `json:"drives"`
-	// Workloads are those that are elsewhere, or in one plan only.
+	// Workloads are those on another drive, or in one plan only.
 	Workloads []PlaceDifference `json:"workloads"`
 }
 
-// InputDifference is an assumption.
+// InputDifference is an assumption that differs.
 type InputDifference struct {
 	Of     string `json:"of"`
 	Name   string `json:"name"`
@@ -30,7 +30,7 @@ type InputDifference struct {
 	After  string `json:"after"`
 }
 
-// SumDifference is a figure; Money says that it is money.
+// SumDifference is a figure that differs; Money marks amounts of money.
 type SumDifference struct {
 	Name   string  `json:"name"`
 	Before float64 `json:"before"`
@@ -38,22 +38,22 @@ type SumDifference struct {
 	Money  bool    `json:"-"`
 }
 
-// CountDifference is how many drives of a model there are.
+// CountDifference is the number of drives of a model in each plan.
 type CountDifference struct {
 	Model  string `json:"model"`
 	Before int    `json:"before"`
 	After  int    `json:"after"`
 }
 
-// PlaceDifference is a workload; "" is that it is not in the plan, or nowhere. A drive of the second plan has the
-// name of the first plan's drive that it has most workloads with, if they are of one model.
+// PlaceDifference is a workload on another drive; "" means that it is not in that plan, or has no drive. A drive of the
+// second plan gets the name of the first plan's drive with which it shares most workloads, if both are of one model.
 type PlaceDifference struct {
 	Workload string `json:"workload"`
 	Before   string `json:"before"`
 	After    string `json:"after"`
 }
 
-// Differ compares two plans that are judged by the same objective.
+// Differ compares two plans with the same objective.
 func Differ(before, after *Outcome) (*Difference, error) {
 	if before.Plan.Calendar() != after.Plan.Calendar() {
 		return nil, fmt.Errorf(
@@ -89,7 +89,7 @@ func Differ(before, after *Outcome) (*Difference, error) {
 	return d, nil
 }
 
-// replaced counts drives that took the place of ones worn out.
+// replaced is the number of drives that replaced worn-out ones.
 func (o *Outcome) replaced() (n int) {
 	for i := range o.Drives {
 		n += len(o.Drives[i].Replaced)
@@ -136,8 +136,8 @@ func (d *Difference) counts(before, after *Outcome) {
 	count(after, func(c *CountDifference) { c.After++ })
 }
 
-// places lists workloads that are elsewhere. Drives of one model are alike: the pairs that have most workloads in
-// common are the same drive.
+// places lists workloads on other drives. Drives of one model are interchangeable: the pairs with most workloads in
+// common are identified with each other.
 func (d *Difference) places(before, after *Outcome) {
 	was := map[string]int{} // drive of each workload
 	for i := range before.Drives {

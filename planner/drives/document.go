@@ -6,7 +6,7 @@ import (
 	"farflash/planner/tco/calendar"
 )
 
-// Document is what farflash plan --json prints. Money is in the plan's currency, data in GB.
+// Document is the output of farflash plan --json. Money is in the plan's currency, data in GB.
 type Document struct {
 	Schema     string               `json:"schema"`
 	Name       string               `json:"name"`
@@ -24,7 +24,7 @@ type Document struct {
 	Explain    *ExplanationDocument `json:"explain,omitempty"`
 }
 
-// DriveDocument is a drive and what is on it.
+// DriveDocument is a drive with its workloads.
 type DriveDocument struct {
 	Name         string   `json:"name"`
 	Model        string   `json:"model"`
@@ -44,11 +44,11 @@ type DriveDocument struct {
 	DataGB       float64  `json:"data_gb"`
 	Failures     float64  `json:"expected_failures"`
 	CarbonKg     float64  `json:"carbon_kg"`
-	// Replaced are days, by objective calendar.
+	// Replaced are the days of replacement, by objective calendar.
 	Replaced []float64 `json:"replaced_days,omitempty"`
 }
 
-// PlacementDocument is where a workload went, or why nowhere.
+// PlacementDocument is the drive of a workload, or the reason why it has none.
 type PlacementDocument struct {
 	Workload string `json:"workload"`
 	Drive    string `json:"drive"`
@@ -57,14 +57,15 @@ type PlacementDocument struct {
 	Cost float64 `json:"cost,omitempty"`
 }
 
-// CalendarDocument is who is paid what and when. Present is discounted to day 0; the other amounts are of their days.
+// CalendarDocument lists payments by item, year and day. Present is discounted to day 0; the other amounts are
+// undiscounted.
 type CalendarDocument struct {
 	Present map[string]float64   `json:"present"`
 	Years   []map[string]float64 `json:"years"`
 	Entries []EntryDocument      `json:"entries"`
 }
 
-// EntryDocument is what is paid on a day.
+// EntryDocument is a payment on a given day.
 type EntryDocument struct {
 	Day   float64 `json:"day"`
 	Drive string  `json:"drive"`
@@ -72,10 +73,10 @@ type EntryDocument struct {
 	Money float64 `json:"money"`
 }
 
-// Metrics are the sums.
+// Metrics are the totals.
 type Metrics struct {
 	TCO         float64  `json:"tco"`
-	PerGB       *float64 `json:"tco_per_gb"` // null: nothing is written
+	PerGB       *float64 `json:"tco_per_gb"` // null: no workload writes
 	Data        float64  `json:"data_gb"`
 	Space       float64  `json:"space.utilisation"`
 	SpaceCV     float64  `json:"space.cv"`
@@ -99,7 +100,8 @@ type SliceDocument struct {
 	Cost float64 `json:"cost"`
 }
 
-// BoundDocument is the proven lower bound, a GB and of all money; null where nothing is proved, which the note says.
+// BoundDocument is the proven lower bound, per GB and in total; null if no bound is proven, with the reason in the
+// note.
 type BoundDocument struct {
 	TCO   *float64 `json:"tco,omitempty"`
 	PerGB *float64 `json:"tco_per_gb"`
@@ -118,7 +120,7 @@ type MoveDocument struct {
 	Refused  string  `json:"refused_for,omitempty"`
 }
 
-// ExplanationDocument says why a workload is where it is.
+// ExplanationDocument explains the placement of a workload.
 type ExplanationDocument struct {
 	Workload string           `json:"workload"`
 	Drive    string           `json:"drive"`
@@ -127,7 +129,7 @@ type ExplanationDocument struct {
 	Choices  []ChoiceDocument `json:"choices"`
 }
 
-// ChoiceDocument is a drive that a workload could go to.
+// ChoiceDocument is a candidate drive for a workload.
 type ChoiceDocument struct {
 	Drive    string  `json:"drive"`
 	PerGB    float64 `json:"tco_per_gb,omitempty"`
@@ -137,7 +139,7 @@ type ChoiceDocument struct {
 	Obstacle string  `json:"obstacle,omitempty"`
 }
 
-// describeCalendar leaves out what nothing is paid for.
+// describeCalendar omits items without payments.
 func describeCalendar(o *Outcome) *CalendarDocument {
 	b := o.Calendar
 	c := &CalendarDocument{Present: map[string]float64{}, Years: make([]map[string]float64, len(b.Years)),
@@ -161,7 +163,7 @@ func describeCalendar(o *Outcome) *CalendarDocument {
 	return c
 }
 
-// Describe makes the document of an outcome; why is of one workload's place, nil if nobody has asked.
+// Describe builds the document of an outcome; why explains one workload's placement, or is nil.
 func Describe(o *Outcome, why *Explanation) *Document {
 	a := o.Assessment
 	out := &Document{Schema: "farflash/plan/1", Name: o.Plan.Name, Algorithm: o.Plan.Algorithm.String(),

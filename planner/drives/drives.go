@@ -12,30 +12,30 @@ import (
 	"farflash/scenario/shape"
 )
 
-// part is what is known of the drives of a group beside what package tco needs.
+// part holds the properties of a drive that package tco does not need.
 type part struct {
 	group   int
 	model   catalogue.Model
 	members int     // drives of an array, or 1
-	watts   float64 // mean of a member
+	watts   float64 // mean power of a member
 	raw     float64 // GB of flash of a member
-	price   float64 // of a member that replaces one
-	paid    float64 // for a member: 0 if it is owned
+	price   float64 // of a replacement member
+	paid    float64 // per member: 0 if it is owned
 	setup   float64 // likewise
 	code    float64 // (k+m)/k
 	copies  float64
 	afr     float64
 	up      bool   // may be bought
-	domain  string // by its whole name
+	domain  string // full name of the domain
 }
 
-// fleet is every drive of the plan, group after group.
+// fleet is all drives of the plan, group by group.
 type fleet struct {
 	drives []tco.Drive
 	parts  []part
 }
 
-// failed is why a drive could not be simulated; nil: all could.
+// failed returns the first error of a simulated drive, or nil.
 func (f *fleet) failed(p *Plan) error {
 	for k := range f.drives {
 		if t, ok := f.drives[k].Tail.(*simulatedTail); ok && t.err != nil {
@@ -45,7 +45,7 @@ func (f *fleet) failed(p *Plan) error {
 	return nil
 }
 
-// rates is how many I/Os a second a group's drive does at a share of writes.
+// rates returns the I/Os per second of a group's drive as a function of the share of writes.
 func (p *Plan) rates(g *Group, m *catalogue.Model) func(writes float64) float64 {
 	if p.Mode == tco.Paper {
 		return func(float64) float64 { return m.IOPS(float64(g.WriteShare)) }
@@ -53,7 +53,7 @@ func (p *Plan) rates(g *Group, m *catalogue.Model) func(writes float64) float64 
 	return m.IOPS
 }
 
-// fleet makes the drives.
+// fleet builds the drives.
 func (p *Plan) fleet(ctx context.Context) (*fleet, error) {
 	f := &fleet{}
 	named := map[string]int{}
@@ -95,8 +95,8 @@ func (p *Plan) wrong(i int, key string, err error) error {
 	return shape.Errors{{At: p.set[path], Msg: fmt.Sprintf("%s: %v", path, err)}}
 }
 
-// known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has
-// estimated.
+// known returns a group's model with the figures stated in the plan in place of the catalogue's, and with estimates for
+// the figures named in the plan.
 func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, error) {
 	m, err := catalogue.Find(p.models, g.Model)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, er
 	if len(needless) > 0 {
 		return m, nil, p.wrong(i, "estimate", errors.New(strings.Join(needless, "; ")))
 	}
-	unknown := slices.DeleteFunc(m.Unknown(), func(f catalogue.Figure) bool { // no power at all can be stated
+	unknown := slices.DeleteFunc(m.Unknown(), func(f catalogue.Figure) bool { // a power of 0 can be stated
 		return f == catalogue.ActiveFigure && g.ActiveW != nil || f == catalogue.IdleFigure && g.IdleW != nil
 	})
 	if len(unknown) > 0 {
@@ -151,7 +151,7 @@ func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, er
 	return m, estimates, nil
 }
 
-// drive makes one drive of a group.
+// drive builds one drive of a group.
 func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, error) {
 	m, _, err := p.known(g, i)
 	if err != nil {
@@ -190,13 +190,13 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		watts: tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: g.duty()}.Mean(), raw: m.Alpha() * m.Capacity,
 		price: m.Price, code: 1, copies: 1, afr: m.FailureRate()}
 	if g.AFR != nil {
-		x.afr = float64(*g.AFR) // 0 as well: none fails
+		x.afr = float64(*g.AFR) // 0 is valid: none fails
 	}
 	if g.Owned {
 		d.Buy, x.paid, x.setup = 0, 0, 0
 	}
 	if m.Disk {
-		x.raw = 0 // Embodied is that of flash
+		x.raw = 0 // Embodied applies to flash only
 	}
 	d.Upkeep = tco.Upkeep{Members: 1, AFR: x.afr, Setup: x.setup, Next: x.price, Idle: c.PowerCost(m.IdleW),
 		Active: c.PowerCost(m.ActiveW), Duty: g.duty(), ByLoad: g.Duty == nil,

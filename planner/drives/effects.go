@@ -10,19 +10,20 @@ import (
 	"farflash/planner/tco/calendar"
 )
 
-// Effect is what one input does to what the plan is judged by: with every workload left where it is, and planned again.
+// Effect is the effect of one input on the plan's objective, with the placement unchanged and with a new plan.
 type Effect struct {
 	Name      string
-	Low, High string // what the input is changed to
-	// HeldLow and HeldHigh are with the placement as it is; AtLow and AtHigh planned again. 0: it cannot be then.
+	Low, High string // the changed values of the input
+	// HeldLow and HeldHigh are the objective with the placement unchanged, AtLow and AtHigh that of a new plan. 0:
+	// infeasible.
 	HeldLow, HeldHigh float64
 	AtLow, AtHigh     float64
 }
 
-// Span is how far the planned result moves.
+// Span is the range of the objective over the new plans.
 func (e *Effect) Span() float64 { return max(e.AtLow, e.AtHigh) - min(e.AtLow, e.AtHigh) }
 
-// scaledWAF is a write amplification that is higher or lower by a factor.
+// scaledWAF is a write amplification multiplied by a factor.
 type scaledWAF struct {
 	of     tco.WAF
 	factor float64
@@ -31,11 +32,11 @@ type scaledWAF struct {
 // At implements tco.WAF.
 func (s scaledWAF) At(x float64) float64 { return max(1, s.of.At(x)*s.factor) }
 
-// bend is a change of a plan's inputs: factors, but for PUE and the horizon, which are what they become, and growth,
-// which is added.
+// bend is a change of a plan's inputs: factors, except PUE and the horizon, which are replaced, and growth, which is
+// added.
 type bend struct {
 	price, writes, space, iops, waf, electricity, pue, horizon, growth float64
-	// drawn are the groups of drives with figures drawn for the estimated ones; nil: as they are.
+	// drawn are the groups of drives with figures drawn for the estimated ones; nil: unchanged.
 	drawn []Group
 }
 
@@ -44,7 +45,7 @@ func (p *Plan) straight() bend {
 		horizon: float64(p.Horizon)}
 }
 
-// bent is the outcome's plan and fleet with other inputs, and nothing placed yet.
+// bent returns the outcome's plan and fleet with changed inputs, before placement.
 func (o *Outcome) bent(ctx context.Context, b bend) (*Outcome, error) {
 	p := *o.Plan
 	from := o.fleet
@@ -84,7 +85,8 @@ func (o *Outcome) bent(ctx context.Context, b bend) (*Outcome, error) {
 	return &Outcome{Plan: &p, fleet: f}, nil
 }
 
-// Objective is what the plan is judged by: money over a calendar, or money a GB; money where nobody writes.
+// Objective is the value that the plan minimises: money over a calendar, or money per GB; total money if no workload
+// writes.
 func (o *Outcome) Objective() float64 {
 	if o.Calendar != nil || !(o.Data > 0) {
 		return o.Cost
@@ -92,7 +94,7 @@ func (o *Outcome) Objective() float64 {
 	return o.CostPerGB()
 }
 
-// held is what the plan comes to with other inputs and its placement as it is; 0: it cannot be.
+// held is the objective with changed inputs and the placement unchanged; 0: infeasible.
 func (o *Outcome) held(ctx context.Context, b bend) float64 {
 	x, err := o.bent(ctx, b)
 	if err != nil {
@@ -103,7 +105,7 @@ func (o *Outcome) held(ctx context.Context, b bend) float64 {
 		x.stays.jobs, x.stays.of = calendar.Stays(x.Plan.jobs, float64(x.Plan.Review), float64(x.Plan.Horizon))
 		x.stays.host = slices.Clone(o.stays.host)
 		if len(x.stays.jobs) != len(x.stays.host) {
-			return 0 // there are other reviews
+			return 0 // the reviews differ
 		}
 	}
 	if x.Plan.timely() != nil || x.judge(map[int]tco.Refusal{}) != nil {
@@ -112,7 +114,7 @@ func (o *Outcome) held(ctx context.Context, b bend) float64 {
 	return x.Objective()
 }
 
-// again is what comes of planning with other inputs; 0: nothing.
+// again is the objective of a new plan with changed inputs; 0: infeasible.
 func (o *Outcome) again(ctx context.Context, b bend) float64 {
 	x, err := o.bent(ctx, b)
 	if err != nil {
@@ -180,14 +182,14 @@ func (o *Outcome) sensitivity(ctx context.Context) []Effect {
 // Point is an algorithm's cost and balance on the plan's drives.
 type Point struct {
 	Name     string
-	Cost     float64 // what the plan is judged by: see Outcome.Objective
+	Cost     float64 // the plan's objective: see Outcome.Objective
 	SpaceCV  float64
 	IOPSCV   float64
 	Refused  int
-	Weighted bool // minTCO-PERF with some weights: a point of the frontier
+	Weighted bool // minTCO-PERF with certain weights: a point of the frontier
 }
 
-// largest are the plan's workloads at their largest, for what looks at no growth.
+// largest returns the plan's workloads at their peak, for algorithms that ignore growth.
 func (p *Plan) largest() []tco.Workload {
 	jobs := slices.Clone(p.jobs)
 	if !p.Calendar() {
@@ -204,12 +206,12 @@ func (p *Plan) largest() []tco.Workload {
 	return jobs
 }
 
-// frontierWeights are how heavily balance counts against cost, times the default weights.
+// frontierWeights are the weights of balance against cost, as multiples of the default weights.
 var frontierWeights = []float64{0, 0.1, 0.3, 1, 3, 10}
 
-// frontier places the workloads on the plan's drives by every algorithm, and by minTCO-PERF with more and more weight
-// on balance. Where minTCO has no room for all on them, it gets more of those that may be bought, as few as it takes;
-// more is how many.
+// frontier places the workloads on the plan's drives by every algorithm, and by minTCO-PERF with increasing weight on
+// balance. If minTCO cannot fit all workloads on them, it gets more of the drives that may be bought, as few as
+// necessary; more is their number.
 func (o *Outcome) frontier() (list []Point, more int) {
 	p := o.Plan
 	jobs := p.largest()
@@ -246,7 +248,7 @@ func (o *Outcome) frontier() (list []Point, more int) {
 			}
 			b, err := c.Keep(drives, make([]bool, len(drives)), p.jobs, host)
 			if err != nil {
-				return // it grows beyond what the algorithm looked at
+				return // a workload outgrows the demand that the algorithm considered
 			}
 			x.Cost = b.Total
 		}
@@ -273,17 +275,17 @@ func (o *Outcome) frontier() (list []Point, more int) {
 	return list, more
 }
 
-// Move is a workload that must leave a drive that is worn out before its horizon.
+// Move is a workload that must leave a drive that wears out before its horizon.
 type Move struct {
 	Day           float64
 	Workload      string
-	From, To      string // To is "" if nobody takes it
+	From, To      string // To is "" if no drive takes it
 	Copied        float64
 	Refused       string
-	NeedsNewDrive bool // To is a drive that is bought for it
+	NeedsNewDrive bool // To is a drive bought for it
 }
 
-// migrate follows the plan through its days.
+// migrate follows the plan day by day.
 func (o *Outcome) migrate() []Move {
 	f := o.fleet
 	moves, _, err := tco.Migrate(o.Plan.config(), f.drives, o.Plan.jobs, o.host)

@@ -11,8 +11,8 @@ import (
 	"farflash/planner/tco/catalogue"
 )
 
-// TestCatalogueEstimated: every drive of the catalogue is planned when what is not known of it may be estimated, and
-// each estimate is said to be one; without that word it is refused, with every key that is wanted.
+// TestCatalogueEstimated verifies that every drive of the catalogue can be planned if its unknown figures may be
+// estimated, and that each estimate is marked as one; without that permission it is rejected with every missing key.
 func TestCatalogueEstimated(t *testing.T) {
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	whole := 0
@@ -59,9 +59,9 @@ func TestCatalogueEstimated(t *testing.T) {
 	}
 }
 
-// TestEstimatesDrawn: a price that is estimated is as likely half as double, between the least and the most that
-// other drives make of it; what one drive comes to is that price and the rest, so its percentiles are those of plans
-// that state the price's. Drawing it changes nothing else of the plan.
+// TestEstimatesDrawn verifies that an estimated price is drawn log-uniformly between the least and the most of other
+// drives; the cost of one drive is that price plus the rest, so its percentiles are those of plans that state the
+// price's percentiles. Drawing has no other effect on the plan.
 func TestEstimatesDrawn(t *testing.T) {
 	const rest = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	const drawn = "uncertainty: {draws: 4000, estimates: true}\n"

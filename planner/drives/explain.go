@@ -11,32 +11,33 @@ import (
 	"farflash/planner/tco/calendar"
 )
 
-// Choice is a drive that a workload could be on.
+// Choice is a candidate drive for a workload.
 type Choice struct {
 	Drive    string
 	Chosen   bool
-	Obstacle string // why it cannot be there; ""
-	// CostPerGB is the whole pool's with the workload there, everything else being as it is (of online algorithms: as
-	// it was when it arrived). Score is what an online algorithm makes least.
+	Obstacle string // why it cannot be there; "" if it can
+	// CostPerGB is that of the whole pool with the workload there and all else unchanged (for online algorithms: as of
+	// its arrival). Score is the objective of an online algorithm, lower being better.
 	CostPerGB float64
 	Score     float64
 	WAF       float64 // the drive's
 	Lifetime  float64 // days
 }
 
-// Explanation says why a workload is where it is.
+// Explanation explains the placement of a workload.
 type Explanation struct {
 	Workload string
 	Chosen   string // "" if no drive takes it
-	// Worse is by what share the pool's gigabyte would cost more on the next best drive; NaN if there is none.
+	// Worse is the increase of the pool's cost per gigabyte on the second-best drive, as a share; NaN if there is none.
 	Worse float64
 	Next  string
-	// Whole says that money is not a GB's but that of all drives: by objective calendar, and where nothing is written.
+	// Whole means that costs are totals over all drives instead of costs per GB: by objective calendar, and if no
+	// workload writes.
 	Whole   bool
-	Choices []Choice // best first, those that cannot be last
+	Choices []Choice // best first, infeasible ones last
 }
 
-// Explain says why a workload is where it is.
+// Explain explains the placement of a workload.
 func (o *Outcome) Explain(workload string) (*Explanation, error) {
 	j := -1
 	var names []string
@@ -82,7 +83,7 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 	})
 	if len(x.Choices) > 1 && x.Choices[0].Chosen && x.Choices[1].Obstacle == "" {
 		x.Chosen, x.Next = x.Choices[0].Drive, x.Choices[1].Drive
-		if a, b := x.Choices[0].CostPerGB, x.Choices[1].CostPerGB; a != b { // both may be nothing
+		if a, b := x.Choices[0].CostPerGB, x.Choices[1].CostPerGB; a != b { // both may be 0
 			x.Worse = b/a - 1
 		} else {
 			x.Worse = 0
@@ -93,7 +94,7 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 	return x, nil
 }
 
-// whatIf moves the workload to every drive, with all others where they are.
+// whatIf moves the workload to every drive, with all others unchanged.
 func (o *Outcome) whatIf(j int, x *Explanation) {
 	if o.Plan.Calendar() {
 		o.whatIfBook(j, x)
@@ -101,7 +102,7 @@ func (o *Outcome) whatIf(j int, x *Explanation) {
 	}
 	f := o.fleet
 	host := slices.Clone(o.host)
-	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
+	seen := map[int]bool{} // groups with an unused drive to buy, which represents all of them
 	used := make([]bool, len(f.drives))
 	for _, k := range host {
 		if k >= 0 {
@@ -138,8 +139,7 @@ func (o *Outcome) whatIf(j int, x *Explanation) {
 	}
 }
 
-// whatIfBook is whatIf over a calendar. A workload that moves is tried in one place for all of its time, beside where
-// it is.
+// whatIfBook is whatIf over a calendar. A workload that moves is compared with each single drive for its whole service.
 func (o *Outcome) whatIfBook(j int, x *Explanation) {
 	f := o.fleet
 	pricer, err := calendar.New(o.Plan.calendar())
@@ -176,7 +176,7 @@ func (o *Outcome) whatIfBook(j int, x *Explanation) {
 	if moves {
 		try(-1, Choice{Drive: f.drives[o.host[j]].Name + " and others", Chosen: true})
 	}
-	seen := map[int]bool{} // groups with an unused drive to buy: one stands for all
+	seen := map[int]bool{} // groups with an unused drive to buy, which represents all of them
 	for k := range f.drives {
 		if part := &f.parts[k]; part.up && !used[k] {
 			if seen[part.group] {
@@ -188,7 +188,7 @@ func (o *Outcome) whatIfBook(j int, x *Explanation) {
 	}
 }
 
-// obstacle says why a workload cannot be somewhere: for itself, or for one that comes later.
+// obstacle describes why a workload cannot be placed somewhere: because of itself, or of a later arrival.
 func obstacle(err error, workload string) string {
 	var m *tco.Misfit
 	if !errors.As(err, &m) {
@@ -200,7 +200,7 @@ func obstacle(err error, workload string) string {
 	return m.Obstacle.String()
 }
 
-// replay places the workloads that came before, and asks what the algorithm saw.
+// replay places the earlier arrivals, and returns the candidates as the algorithm saw them.
 func (o *Outcome) replay(j int, x *Explanation) error {
 	a, err := tco.NewAllocator(o.allocator(), o.fleet.drives)
 	if err != nil {

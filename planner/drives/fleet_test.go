@@ -12,7 +12,8 @@ import (
 	"farflash/report"
 )
 
-// TestReadOnly plans drives for workloads that write nothing: money is what counts, and a gigabyte has no price.
+// TestReadOnly plans drives for workloads that do not write: the objective is total money, and there is no cost per
+// gigabyte.
 func TestReadOnly(t *testing.T) {
 	for _, algorithm := range []string{"optimal", "mintco-v3", "mintco-perf", "mintco-offline"} {
 		count := "count"
@@ -43,7 +44,8 @@ workloads: {list: [{name: a, peak_iops: 200000, working_set_gb: 900}, {name: b, 
 	}
 }
 
-// TestOwned: what is owned is not paid again, but runs and is replaced; what is free is free.
+// TestOwned verifies that owned drives are not paid for again, but operated and replaced, and that a price of 0 is
+// accepted.
 func TestOwned(t *testing.T) {
 	const jobs = "objective: paper\nworkloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 100, " +
 		"peak_iops: 1000, write_share: 50%}]}\n"
@@ -71,7 +73,7 @@ func TestOwned(t *testing.T) {
 			t.Errorf("prices move what is owned: %+v", e)
 		}
 	}
-	// One that is there is used before one is bought.
+	// An existing drive is used before one is bought.
 	both := solve(t, "drives: [{model: Intel DC P3600 2TB, up_to: 2, price: $100}, {model: Intel DC P3700 2TB, "+
 		"count: 1, price: $3000, owned: true}]\n"+jobs, drives.Options{})
 	if len(both.Drives) != 1 || both.Drives[0].Model != "Intel DC P3700 2TB" {
@@ -81,7 +83,7 @@ func TestOwned(t *testing.T) {
 	if math.Abs(free.Cost-owned.Cost) > 1e-9 || money(free)["Failures, expected"] != 0 {
 		t.Errorf("%v for what is free, %v for what is owned", free.Cost, owned.Cost)
 	}
-	// Over a calendar, what fails or is worn out is paid for, owned or not.
+	// Over a calendar, failed and worn-out drives are paid for, owned or not.
 	over := strings.ReplaceAll(jobs, "objective: paper\n", "")
 	paid = solve(t, costs+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000}]\n"+over, drives.Options{})
 	owned = solve(t, costs+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000, owned: true}]\n"+over,
@@ -92,7 +94,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestUnknownLatency: a p99 of which nothing is known is not promised.
+// TestUnknownLatency verifies that a p99 is not promised without latency data.
 func TestUnknownLatency(t *testing.T) {
 	const slow = "workloads: {list: [{name: quick, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1, p99: 1ms}]}\n"
 	for text, want := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzReadMix reads tables of write amplification of any bytes: what is taken gives a number of at least 1 for every
+// FuzzReadMix reads tables of write amplification from arbitrary bytes: an accepted table yields at least 1 for every
 // share.
 func FuzzReadMix(f *testing.F) {
 	f.Add("sequential,waf\n0%,4.1\n50%,2\n100%,1\n")

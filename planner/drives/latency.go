@@ -17,71 +17,71 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Cache keeps what trials have found, from one run of the program to the next.
+// Cache stores results of trials across runs of the program.
 type Cache interface {
-	// Get returns a trial's result, nil if there is none.
+	// Get returns a trial's result, or nil.
 	Get(t trial.Trial) (*result.Result, error)
-	// Put keeps one.
+	// Put stores a trial's result.
 	Put(t trial.Trial, r *result.Result) error
 }
 
-// simulations are what a plan has asked simulators, each once.
+// simulations holds the results of the plan's simulations, each run once.
 type simulations struct {
-	cache  Cache // nil: none but this
+	cache  Cache // nil: results are kept in this struct only
 	trials map[string]latencies
 	waf    map[string][]waf.MixPoint
-	// alone is between what the amplification of a group's drives lies, each simulated with its own workloads.
+	// alone is the range of write amplification of a group's drives, each simulated with its own workloads.
 	alone map[int][2]float64
 }
 
-// latencies are p99s in us of reads and writes. NaN: there are none of them; infinite: the drive does not keep up.
+// latencies are p99s in us of reads and writes. NaN: there are no such requests; infinite: the drive is overloaded.
 type latencies struct{ read, write float64 }
 
-// A simulated latency is looked up between mixes that were simulated: by load, by the share of writes, by the size of
-// an I/O and by the sequential share of what is written. A mix is simulated when some workloads' lies beside it.
+// A simulated latency is interpolated between simulated mixes: by load, by the share of writes, by the size of an I/O
+// and by the sequential share of writes. A mix is simulated when the workloads' mix first falls next to it.
 var tailLoads = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 0.95}
 
 const (
 	writeParts      = 8 // of the share of writes
-	sizeFactor      = 2 // from a size to the next, from 4 KiB on
+	sizeFactor      = 2 // ratio of successive sizes, from 4 KiB on
 	sequentialParts = 2
 )
 
-// tailRequests are how many requests a simulation takes, of up to tailSize KiB: fewer of larger ones.
+// tailRequests is the number of requests of a simulation, for sizes of up to tailSize KiB; larger requests are fewer.
 const (
 	tailRequests      = 20000
 	tailSize          = 64
 	leastTailRequests = 500
 )
 
-// leastTailSize and mostTailSize are the smallest and the largest I/Os in KiB that are simulated. Smaller ones take
-// as long.
+// leastTailSize and mostTailSize are the smallest and the largest simulated I/O sizes, in KiB. Smaller ones take as
+// long.
 const (
 	leastTailSize = 1
 	mostTailSize  = 16 << 10
 )
 
-// node is a mix that was simulated: numbers of parts, and how many factors from 4 KiB.
+// node is a simulated mix: numbers of parts, and of size factors from 4 KiB.
 type node struct{ writes, size, sequential int }
 
-// simulatedTail is a tco.Tail that asks the drive model.
+// simulatedTail is a tco.Tail computed by the drive model.
 type simulatedTail struct {
 	plan   *Plan
-	ctx    context.Context // of the plan's making, which the search's calls have none for
+	ctx    context.Context // context of Solve; the Tail interface of the search has none
 	src    shape.Source
-	rate   func(writes float64) float64 // I/Os a second of the whole drive at a share of writes
+	rate   func(writes float64) float64 // I/Os per second of the whole drive at a share of writes
 	sign   []float64
 	curves map[node][]latencies // by load
-	err    error                // the first
+	err    error                // the first error
 }
 
-// Simulates reports whether drives are simulated for their latency.
+// Simulates reports whether the latency of any drive is simulated.
 func (p *Plan) Simulates() bool {
 	return slices.ContainsFunc(p.Drives, func(g Group) bool { return g.Latency != nil && g.Latency.Simulate != "" })
 }
 
-// tail makes the latency under load: points, or what a preset's drive does under the mix of the workloads that share
-// it, as a Poisson process. rate is how many I/Os a second the group's drive does at a share of writes.
+// tail returns the latency under load: points, or that of a preset's drive under the mix of its workloads, arriving as
+// a Poisson process. rate is the number of I/Os per second of the group's drive at a share of writes.
 func (p *Plan) tail(ctx context.Context, g *Group, rate func(writes float64) float64) (tco.Tail, error) {
 	preset := g.Latency.Simulate
 	if preset == "" {
@@ -107,13 +107,13 @@ func (p *Plan) tail(ctx context.Context, g *Group, rate func(writes float64) flo
 		return nil, fmt.Errorf("%s is not a scenario of a drive alone", preset)
 	}
 	t := &simulatedTail{plan: p, ctx: context.WithoutCancel(ctx), src: src, rate: rate, curves: map[node][]latencies{}}
-	// What tells it from others are the preset and the rates.
+	// The preset and the rates identify it.
 	h := uint64(0)
 	for _, c := range preset {
 		h = rng.Mix(h ^ uint64(c))
 	}
 	t.sign = []float64{float64(h >> 12), rate(0), rate(0.5), rate(1)}
-	// An error is one of the plan, and is said before the search.
+	// An error concerns the plan, so report it before the search.
 	if c := t.curve(node{writes: writeParts / 2}); t.err == nil && len(c) == 0 {
 		return nil, fmt.Errorf(
 			"%s does not keep up with %.6g I/Os a second, a tenth of what the model is rated for; name a faster "+
@@ -159,8 +159,8 @@ func (t *simulatedTail) P99(x tco.Traffic) (read, write float64) {
 	return read, write
 }
 
-// at is a simulated mix's latency at a load, with straight lines between those that were simulated. Reads of a mix
-// without any are those of the mix beside it, and writes likewise.
+// at interpolates a simulated mix's latency by load. The latency of reads in a mix without reads is that of the
+// neighbouring mix, and likewise for writes.
 func (t *simulatedTail) at(n node, load float64) latencies {
 	v := between(t.curve(n), load)
 	switch n.writes {
@@ -172,7 +172,8 @@ func (t *simulatedTail) at(n node, load float64) latencies {
 	return v
 }
 
-// between looks a curve up. Beyond its last load it is infinite: nobody has looked there, or the drive did not keep up.
+// between interpolates a curve. Beyond its last load it is infinite: that was not simulated, or the drive is
+// overloaded.
 func between(curve []latencies, load float64) latencies {
 	for i := range curve {
 		switch {
@@ -188,12 +189,12 @@ func between(curve []latencies, load float64) latencies {
 	return latencies{math.Inf(1), math.Inf(1)}
 }
 
-// curve is a mix's latency by load, up to where the drive keeps up.
+// curve is a mix's latency by load, up to the load at which the drive is saturated.
 func (t *simulatedTail) curve(n node) []latencies {
 	if c, ok := t.curves[n]; ok {
 		return c
 	}
-	if n.sequential > 0 && n.writes == 0 { // nothing is written
+	if n.sequential > 0 && n.writes == 0 { // no workload writes
 		n.sequential = 0
 		return t.curve(n)
 	}
@@ -214,7 +215,7 @@ func (t *simulatedTail) curve(n node) []latencies {
 		if math.IsInf(v.read, 1) || math.IsInf(v.write, 1) {
 			break
 		}
-		// More load does no good; what looks so is chance.
+		// Latency cannot fall with load; an apparent fall is sampling noise.
 		most = latencies{max(most.read, v.read), max(most.write, v.write)}
 		curve = append(curve, most)
 	}
@@ -222,11 +223,10 @@ func (t *simulatedTail) curve(n node) []latencies {
 	return curve
 }
 
-// mixed is what a drive is asked for: I/Os a second, the share that writes, their size, the sequential share of the
-// writes.
+// mixed is the load on a drive: I/Os per second, share of writes, I/O size, sequential share of the writes.
 type mixed struct{ rate, writes, kib, sequential float64 }
 
-// workload is that as a scenario has it.
+// workload returns the load as the workload of a scenario.
 func (m *mixed) workload() string {
 	requests := max(leastTailRequests, tailRequests*min(1, tailSize/m.kib))
 	var items []string
@@ -247,14 +247,14 @@ func (m *mixed) workload() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// lateShare is by how much longer than the requests came a simulation may take until they are done, beside lateTime:
-// a drive that takes longer does not keep up, and would be slower the longer it is asked.
+// lateShare is the part of the arrival time by which a simulation may outlast its arrivals, in addition to lateTime. A
+// drive that takes longer is overloaded, and its latency would grow with the length of the run.
 const (
 	lateShare = 0.05
 	lateTime  = 0.02 // seconds
 )
 
-// simulatedLatency runs a preset's drive. A drive that does not keep up has infinite latencies.
+// simulatedLatency runs a preset's drive. An overloaded drive has infinite latencies.
 func (p *Plan) simulatedLatency(ctx context.Context, src shape.Source, m mixed) (latencies, error) {
 	fail := func(err error) (latencies, error) {
 		return latencies{}, fmt.Errorf(
@@ -297,7 +297,7 @@ func (p *Plan) simulatedLatency(ctx context.Context, src shape.Source, m mixed) 
 	return v, nil
 }
 
-// kept is a trial's result: of an earlier run of the program, or simulated.
+// kept returns a trial's result from the cache, or simulates it.
 func (p *Plan) kept(ctx context.Context, t trial.Trial) (*result.Result, error) {
 	cache := p.simulated.cache
 	if cache != nil {
@@ -310,7 +310,7 @@ func (p *Plan) kept(ctx context.Context, t trial.Trial) (*result.Result, error) 
 		return nil, err
 	}
 	if cache != nil {
-		_ = cache.Put(t, out.Result) // without it the next run simulates again
+		_ = cache.Put(t, out.Result) // if it fails, the next run simulates again
 	}
 	return out.Result, nil
 }

@@ -12,7 +12,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// store is a cache in memory that counts.
+// store is an in-memory cache that counts calls.
 type store struct {
 	kept       map[string]*result.Result
 	gets, puts int
@@ -38,7 +38,7 @@ func loaded(t *testing.T, text string) *Plan {
 const oneOfTLC = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1000, latency: tlc-enterprise}]\nworkloads: " +
 	"{list: [{name: w, working_set_gb: 1, peak_iops: 1000}]}\n"
 
-// TestSimulatedTail holds what is looked up between simulated mixes to simulations of mixes that were not.
+// TestSimulatedTail compares interpolated latencies with simulations of the same mixes.
 func TestSimulatedTail(t *testing.T) {
 	p := loaded(t, oneOfTLC)
 	f, err := p.fleet(t.Context())
@@ -48,7 +48,7 @@ func TestSimulatedTail(t *testing.T) {
 	x := f.drives[0].Tail.(*simulatedTail)
 	r := rng.NewStream(1, "mixes")
 	for range 2 {
-		// Sizes are whole pages: parts of one are read before they are written.
+		// Sizes are whole pages, because partial pages are read before they are written.
 		m := tco.Traffic{Load: 0.1 + 0.4*r.Float64(), Writes: 0.1 + 0.8*r.Float64(), Size: 4 * float64(1+r.IntN(4)),
 			Sequential: r.Float64()}
 		read, _ := x.P99(m)
@@ -58,13 +58,13 @@ func TestSimulatedTail(t *testing.T) {
 			t.Errorf("%+v: %v us, simulated %v us, %v", m, read, v.read, err)
 		}
 	}
-	// At a mix that was simulated it is what was found there, whichever others were looked at before.
+	// At a simulated mix the latency is exact, regardless of earlier look-ups.
 	_, write := x.P99(tco.Traffic{Load: 0.3, Writes: 0.5, Size: 8})
 	v, err := p.simulatedLatency(t.Context(), x.src, mixed{0.3 * x.rate(0.5), 0.5, 8, 0})
 	if err != nil || math.Abs(write/v.write-1) > 1e-9 {
 		t.Errorf("%v us, simulated %v us, %v", write, v.write, err)
 	}
-	// Nobody has looked beyond the last load, and larger I/Os do not become quicker.
+	// Beyond the last load there is no simulation, and larger I/Os are not faster.
 	if read, write := x.P99(tco.Traffic{Load: 0.96, Size: 4}); !math.IsInf(read, 1) || !math.IsInf(write, 1) {
 		t.Errorf("%v and %v us beyond the last load", read, write)
 	}
@@ -76,8 +76,8 @@ func TestSimulatedTail(t *testing.T) {
 	}
 }
 
-// TestMixDecides: what a workload's neighbours do decides whether it is quick enough, and so how many drives are
-// bought; what was simulated once is not simulated again.
+// TestMixDecides verifies that a workload's neighbours decide whether its limit is met, and so the number of drives;
+// and that no mix is simulated twice.
 func TestMixDecides(t *testing.T) {
 	plan := func(size string) string {
 		return "drives: [{model: Intel DC P3700 2TB, up_to: 3, price: $1000, latency: tlc-enterprise}]\n" +
@@ -101,7 +101,7 @@ func TestMixDecides(t *testing.T) {
 	}
 }
 
-// TestUnsimulable: what cannot be simulated is an error of the plan, at its place.
+// TestUnsimulable verifies that a failing simulation is an error of the plan at its position.
 func TestUnsimulable(t *testing.T) {
 	p := loaded(t, strings.Replace(oneOfTLC, "latency: tlc-enterprise", "read_iops: 9000000, latency: mqsim-default",
 		1))

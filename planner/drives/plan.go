@@ -1,12 +1,12 @@
-// Package drives plans which drives to buy and what to place on them: it is the file that says what is to be bought
-// and placed, and what comes of it.
+// Package drives plans which drives to buy and where to place workloads on them. It reads the plan's file and computes
+// the outcome.
 //
-// Its main types are Plan, which a YAML file is decoded into by the rules of scenarios, and Outcome, what package tco
-// makes of it: drives with their load, wear, lifetime and cost, placements with their reasons, sums in the terms of
-// SNIA's model, the bound, and what changes when prices do. Load reads a plan with the tables that it names; Solve
-// places; Explain says why a workload is where it is; FromTraces makes workloads of recorded I/O.
+// Its main types are Plan, decoded from a YAML file by the rules of scenarios, and Outcome, computed by package tco:
+// drives with their load, wear, lifetime and cost, placements with their reasons, totals in the terms of SNIA's model,
+// the bound, and the sensitivity to prices. Load reads a plan with the tables it names; Solve places; Explain explains
+// the placement of a workload; FromTraces derives workloads from recorded I/O.
 //
-// What it leaves out: how things look (package report, cli).
+// It leaves out presentation (packages report and cli).
 package drives
 
 import (
@@ -23,50 +23,51 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Plan is what is asked for.
+// Plan is the input of the planner.
 type Plan struct {
-	// Name is used in reports; without one the file's name is.
+	// Name is used in reports; by default it is the file's name.
 	Name string
-	// Description says what the plan is about. It changes nothing.
+	// Description describes the plan. It has no effect.
 	Description string
-	// Mode is corrected, or paper for the formulas that minTCO prints.
+	// Mode is corrected, or paper for the formulas printed in minTCO.
 	Mode tco.Mode
-	// Objective is what a plan is judged by: calendar, the money that it takes to serve everything until the horizon;
-	// paper, minTCO's money a GB written; auto, the former for optimal in mode corrected with a horizon, else the
-	// latter.
+	// Objective is the value that the plan minimises: calendar, the money it takes to serve all workloads until the
+	// horizon; paper, minTCO's money per GB written; auto, calendar for algorithm optimal in mode corrected with a
+	// horizon, otherwise paper.
 	Objective Objective
-	// Horizon is the plan's end; with objective paper, for how long a drive serves at most, from its first workload;
-	// 0 is until it is worn out.
+	// Horizon is the plan's end; with objective paper, the longest service of a drive from its first workload; 0 means
+	// until it is worn out.
 	Horizon units.Days
-	// Review is every how long workloads may move to other drives; 0: they stay where they are. It is for objective
-	// calendar.
+	// Review is the interval at which workloads may move to other drives; 0 means that they never move. It applies to
+	// objective calendar.
 	Review units.Days
 	// WarmUp gives each drive a workload before any gets a second one.
 	WarmUp bool
 	// Fill is the share of the space and of the IOPS that may be used.
 	Fill Fill
-	// Algorithm is optimal, which knows all arrivals; mintco-offline; or what places each workload as it arrives.
+	// Algorithm is optimal, which knows all arrivals; mintco-offline; or a policy that places each workload as it
+	// arrives.
 	Algorithm Algorithm
-	// Weights are those of mintco-perf.
+	// Weights are the weights of mintco-perf.
 	Weights tco.Weights
-	// Zones are those of mintco-offline.
+	// Zones are the zones of mintco-offline.
 	Zones Zones
-	// Search is how hard optimal works.
+	// Search is the effort of algorithm optimal.
 	Search Search
-	// Costs are what drives cost beside their price.
+	// Costs are the costs of drives other than their price.
 	Costs Costs
-	// ApartBy is what workloads to be held apart must not share: a failure domain, such as a rack, or the zone that
-	// is the part of a domain's name before its first slash.
+	// ApartBy is the scope within which workloads to be kept apart must not meet: a failure domain, such as a rack, or
+	// the zone, which is the part of a domain's name before its first slash.
 	ApartBy Fate
-	// Uncertainty is between what the inputs may lie.
+	// Uncertainty is the range of the inputs.
 	Uncertainty Uncertainty
-	// Effective is what SNIA's terms need beside the plan itself.
+	// Effective holds the factors of SNIA's terms that the plan itself does not have.
 	Effective Effective
-	// Catalogue is a CSV table of drives beside those that the program knows.
+	// Catalogue is a CSV table of drives in addition to the built-in ones.
 	Catalogue string
-	// Drives are what there is and what may be bought.
+	// Drives are the drives that exist and those that may be bought.
 	Drives []Group
-	// Workloads are what is to be placed: a CSV table, or a list.
+	// Workloads are the workloads to place: a CSV table, or a list.
 	Workloads Workloads
 
 	source shape.Source
@@ -82,107 +83,107 @@ type Fill struct{ Space, IOPS units.Fraction }
 
 // Zones are the thresholds of algorithm 2.
 type Zones struct {
-	// Thresholds divide the workloads by sequential ratio, rising.
+	// Thresholds divide the workloads by sequential ratio, in ascending order.
 	Thresholds []units.Fraction
 	// Switch is delta: zones whose write rates differ by more are not kept apart.
 	Switch units.Fraction
 }
 
-// Search says how long the local search and the bound take.
+// Search is the effort of the local search and of the bound.
 type Search struct {
-	// Steps are tries of the local search.
+	// Steps are the steps of the local search.
 	Steps int
-	// Climb is how many steps the bound is raised in.
+	// Climb is the number of steps in which the bound is raised.
 	Climb int
-	// Seed is that of its random numbers.
+	// Seed is the seed of its random numbers.
 	Seed uint64
 }
 
-// Costs are what drives cost beside their price, in money of one currency.
+// Costs are the costs of drives other than their price, in money of one currency.
 type Costs struct {
-	// Setup is a drive's, once.
+	// Setup is the cost of installing a drive, paid once.
 	Setup units.Money
-	// Discount is by what share money a year later is worth less.
+	// Discount is the yearly discount rate of money.
 	Discount units.Fraction
-	// PriceTrend is by how much drives become dearer in a year.
+	// PriceTrend is the yearly change of drive prices.
 	PriceTrend units.Change
-	// Space is what a drive's place takes a month: its share of rack, floor and ports.
+	// Space is the monthly cost of a drive's place: its share of rack, floor and ports.
 	Space units.Money
-	// Moving is what it takes to copy a TB of a workload that moves.
+	// Moving is the cost per TB copied for a workload that moves.
 	Moving units.Money
-	// Residual is what share of its price a drive would bring on the day it was bought. It falls to 0 in
-	// ResidualOver, or as the flash is worn if that is faster.
+	// Residual is the share of its price that a drive would fetch on the day of its purchase. It falls to 0 in
+	// ResidualOver, or with the wear of the flash if that is faster.
 	Residual     units.Fraction
 	ResidualOver units.Days
-	// Labour is a drive's a day.
+	// Labour is the daily cost of labour per drive.
 	Labour units.Money
 	// Electricity is the price of a kWh.
 	Electricity units.Money
-	// PUE is the site's power over its machines'.
+	// PUE is the site's power over the power of its machines.
 	PUE float64
-	// Replacing is what the work on a failed drive costs.
+	// Replacing is the cost of labour for replacing a failed drive.
 	Replacing units.Money
-	// Warranty is for how long a failed drive's successor is free.
+	// Warranty is the period in which a failed drive is replaced free of charge.
 	Warranty units.Days
-	// Rebuild is at what rate a successor is written.
+	// Rebuild is the rate at which a replacement drive is rebuilt.
 	Rebuild units.ByteRate
-	// Embodied is kg of CO2e for making a GB of flash.
+	// Embodied is kg of CO2e per GB of flash manufactured.
 	Embodied float64
-	// Grid is kg of CO2e a kWh.
+	// Grid is kg of CO2e per kWh.
 	Grid float64
 }
 
-// Effective are factors of SNIA's effective terabytes that a placement does not show.
+// Effective holds factors of SNIA's effective terabytes that a placement does not show.
 type Effective struct {
-	// Reduction is the bytes that users keep over the bytes stored; 1 is none.
+	// Reduction is the ratio of bytes kept by users to bytes stored; 1 means no reduction.
 	Reduction float64
-	// Replication is how many copies the software above keeps.
+	// Replication is the number of copies that the software above keeps.
 	Replication float64
 }
 
-// Group is equal drives, or arrays of them.
+// Group is a number of equal drives, or arrays of them.
 type Group struct {
 	// Model names the drive in the catalogue.
 	Model string
-	// Name is used for the drives, with a number; without one the model's is.
+	// Name is used for the drives, with a number; by default it is the model's name.
 	Name string
-	// Count is how many there are.
+	// Count is the number of existing drives.
 	Count int
-	// UpTo is how many may be bought as needed, in place of count.
+	// UpTo is the number of drives that may be bought as needed, instead of count.
 	UpTo int
-	// Price overrides the catalogue's, which is of its day.
+	// Price overrides the catalogue's price, which is as of its date.
 	Price *units.Money
-	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's.
+	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's figures.
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
-	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the
+	// Estimate names figures that neither the catalogue nor the plan has, to be estimated by the median of the
 	// catalogue's other drives.
 	Estimate []catalogue.Figure
-	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what
-	// replaces one that fails.
+	// Owned drives are already bought: neither their price nor their setup is paid, but their operation and their
+	// replacements are.
 	Owned bool
-	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use,
-	// with objective paper 30 % of the time.
+	// Duty is the share of time that a drive is active. By default it is 30 % of the share of its IOPS in use; with
+	// objective paper it is 30 % of the time.
 	Duty *units.Fraction
-	// WriteShare is the share of I/Os that write which in mode paper the IOPS are for. Otherwise each workload's
-	// reads count against the rating for reads, its writes against that for writes.
+	// WriteShare is the share of writes for which the IOPS are computed in mode paper. Otherwise each workload's reads
+	// count against the read rating, and its writes against the write rating.
 	WriteShare units.Fraction
-	// Spare is the share of its capacity that is left unused: space that collection has beside the model's own, so
-	// that writes are amplified less.
+	// Spare is the share of its capacity that is left unused. It is space for garbage collection in addition to the
+	// model's own, and lowers write amplification.
 	Spare units.Fraction
-	// Worn is the share of its write budget that is used up already.
+	// Worn is the share of its write budget that is already used.
 	Worn units.Fraction
-	// Domains are the failure domains that the drives are in, in turn, such as racks: r1, or r1 of a zone: east/r1.
-	// Without any each drive is one by itself.
+	// Domains are the failure domains of the drives, assigned in turn, such as racks: r1, or r1 of a zone: east/r1.
+	// Without domains each drive is its own.
 	Domains []string
-	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
+	// Array puts drives of the group behind a redundancy scheme; count then counts arrays.
 	Array *Array
-	// WAF is the write amplification under the workloads; without it, equation 7 from the model's spare space.
+	// WAF is the write amplification under the workloads; by default it is equation 7 with the model's spare space.
 	WAF *Amplification
-	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at
-	// the model's spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
+	// RatedWAF is the write amplification for which the rated TBW was stated; by default it is that of random writes at
+	// the model's spare space. The flash's write budget is the rated TBW times it, independently of waf.
 	RatedWAF float64
-	// Latency is the p99 under load, which there must be if workloads ask for a p99.
+	// Latency is the p99 under load, which is mandatory if workloads have a p99.
 	Latency *Latency
 }
 
@@ -190,29 +191,30 @@ type Group struct {
 type Array struct {
 	// Kind is single, raid0, raid1, raid5, ec or replication.
 	Kind tco.ArrayKind
-	// Drives is how many an array has.
+	// Drives is the number of drives per array.
 	Drives int
-	// Data and Parity are the shards of ec; parity is the further copies of replication.
+	// Data and Parity are the shards of ec; parity is the number of further copies of replication.
 	Data, Parity int
 }
 
-// Amplification says where a write amplification comes from: exactly one of the keys, or those of equation 7.
+// Amplification is the source of a write amplification: exactly one of the keys, or those of equation 7.
 type Amplification struct {
-	// Random and Sequential are equation 7's amplification of all writes random and all sequential; Slope is about 0.
+	// Random and Sequential are equation 7's amplification if all writes are random, and if all are sequential; Slope
+	// is about 0.
 	Random, Sequential, Slope float64
-	// Turn is the share up to which it is a straight line.
+	// Turn is the sequential share up to which it is a straight line.
 	Turn units.Fraction
-	// Constant is the same for every mix.
+	// Constant is a write amplification that is the same for every mix.
 	Constant float64
 	// Table is a CSV with the columns sequential and waf.
 	Table string
-	// Points are the same in the plan: straight lines between them, and level beyond.
+	// Points are the same as a table, within the plan: linear in between, and constant beyond.
 	Points []MixPoint
-	// Simulate asks the FTL simulator, at the drive's spare space: so many blocks of 64 pages.
+	// Simulate runs the FTL simulator at the drive's spare space, with this number of blocks of 64 pages.
 	Simulate int
-	// Trace has the FTL simulator write what a recorded trace writes, at the drive's spare space: its mix of
-	// sequential and random writes, its sizes, and how often which page is written. The amplification is the same
-	// whatever workloads are placed together.
+	// Trace runs the FTL simulator with the writes of a recorded trace, at the drive's spare space: its mix of
+	// sequential and random writes, its sizes, and its update frequency per page. The amplification does not depend on
+	// which workloads share a drive.
 	Trace string
 }
 
@@ -226,16 +228,16 @@ type MixPoint struct {
 type Latency struct {
 	// Points are shares of the IOPS with their p99.
 	Points []LatencyPoint
-	// Simulate names a preset whose drive is run under the mix of the workloads that share a drive (their shares of
-	// writes, their sizes, how much of their writes is sequential), at several shares of the IOPS.
+	// Simulate names a preset whose drive is simulated under the mix of the workloads that share a drive (their share
+	// of writes, their sizes, the sequential share of their writes), at several shares of the IOPS.
 	Simulate string
 }
 
-// LatencyPoint is one of them.
+// LatencyPoint is a p99 at a load.
 type LatencyPoint struct {
 	// Load is the share of the drive's IOPS.
 	Load units.Fraction
-	// P99 is in time.
+	// P99 is the 99th percentile of latency.
 	P99 units.Duration
 }
 
@@ -243,11 +245,11 @@ type LatencyPoint struct {
 type Workloads struct {
 	// File is a CSV table.
 	File string
-	// List has them one by one.
+	// List has the workloads one by one.
 	List []Workload
 }
 
-// Workload is one of them, with the columns of the table for keys.
+// Workload is one workload; its keys are the columns of the table.
 type Workload struct {
 	Name          string
 	WriteGBPerDay float64
@@ -265,7 +267,7 @@ type Workload struct {
 	Trace         string
 }
 
-// Algorithm is how workloads are placed.
+// Algorithm is the method of placing workloads.
 type Algorithm struct {
 	offline, optimal bool
 	policy           tco.Policy
@@ -288,10 +290,10 @@ func (a *Algorithm) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes it.
+// MarshalText writes the algorithm's name.
 func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// String is the algorithm's name.
+// String returns the algorithm's name.
 func (a Algorithm) String() string {
 	switch {
 	case a.optimal:
@@ -302,7 +304,7 @@ func (a Algorithm) String() string {
 	return a.policy.String()
 }
 
-// Fate is what fails at once.
+// Fate is a set of drives that can fail together.
 type Fate uint8
 
 // The fates.
@@ -313,7 +315,7 @@ const (
 
 var fateNames = units.Names[Fate]{"domain", "zone"}
 
-// String is the fate's name in a plan.
+// String returns the fate's name in a plan.
 func (f Fate) String() string { return fateNames.Name(f) }
 
 // MarshalText writes the fate's name.
@@ -322,7 +324,7 @@ func (f Fate) MarshalText() ([]byte, error) { return fateNames.Marshal(f) }
 // UnmarshalText reads a fate's name.
 func (f *Fate) UnmarshalText(text []byte) error { return fateNames.Unmarshal(text, f) }
 
-// of is what a drive in a domain shares with others.
+// of returns the part of a domain's name that drives of the same fate share.
 func (f Fate) of(domain string) string {
 	if f == ZoneFate {
 		domain, _, _ = strings.Cut(domain, "/")
@@ -330,7 +332,7 @@ func (f Fate) of(domain string) string {
 	return domain
 }
 
-// Objective is what a plan is judged by.
+// Objective is the value that a plan minimises.
 type Objective uint8
 
 // The objectives.
@@ -342,7 +344,7 @@ const (
 
 var objectiveNames = units.Names[Objective]{"auto", "calendar", "paper"}
 
-// String is the objective's name in a plan.
+// String returns the objective's name in a plan.
 func (o Objective) String() string { return objectiveNames.Name(o) }
 
 // MarshalText writes the objective's name.
@@ -351,7 +353,7 @@ func (o Objective) MarshalText() ([]byte, error) { return objectiveNames.Marshal
 // UnmarshalText reads an objective's name.
 func (o *Objective) UnmarshalText(text []byte) error { return objectiveNames.Unmarshal(text, o) }
 
-// Calendar reports whether the plan is judged by money over a calendar.
+// Calendar reports whether the plan minimises money over a calendar.
 func (p *Plan) Calendar() bool {
 	if p.Objective == AutoObjective {
 		return p.Algorithm.optimal && p.Mode == tco.Corrected && p.Horizon > 0
@@ -371,10 +373,10 @@ func (*Latency) Short() string { return "simulate" }
 // Short lets a number stand for a write amplification.
 func (*Amplification) Short() string { return "constant" }
 
-// SetDefault fills in what a group has that says nothing.
+// SetDefault sets the defaults of a group.
 func (g *Group) SetDefault() { *g = Group{WriteShare: 0.5} }
 
-// duty is the share of the time that a drive is active; by load, at all of its IOPS.
+// duty is the share of time that a drive is active; with ByLoad, that share at full IOPS.
 func (g *Group) duty() float64 {
 	if g.Duty != nil {
 		return float64(*g.Duty)
@@ -382,7 +384,7 @@ func (g *Group) duty() float64 {
 	return tco.DefaultDuty
 }
 
-// Default is a plan without drives and workloads.
+// Default returns a plan without drives and workloads.
 func Default() *Plan {
 	c, o, z := tco.DefaultCosts(), tco.DefaultOptimiseConfig(), tco.DefaultOfflineConfig()
 	p := &Plan{
@@ -401,8 +403,8 @@ func Default() *Plan {
 	return p
 }
 
-// Load reads a plan, with the changes of the command line, and the tables that it names. Jobs, if there are any,
-// stand in place of the plan's own workloads.
+// Load reads a plan, with the changes of the command line, and the tables it names. If there are jobs, they replace the
+// plan's own workloads.
 func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan, error) {
 	p := Default()
 	set, err := shape.ParseDocument(src, p, changes...)
@@ -443,8 +445,8 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 	return p, p.timely()
 }
 
-// timely refuses workloads that the plan's objective cannot heed: ones that come when the plan is over, or grow where
-// growth is not looked at.
+// timely rejects workloads that the plan's objective cannot handle: ones that arrive after the plan's end, or that grow
+// where growth is ignored.
 func (p *Plan) timely() error {
 	at, of := p.set["workloads"], "workloads"
 	for i := range p.jobs {
@@ -467,7 +469,7 @@ func (p *Plan) timely() error {
 	return nil
 }
 
-// slow refuses a p99 that nothing is known about, and I/Os that no drive can be simulated for.
+// slow rejects a p99 that no drive of the plan can state, and I/O sizes that cannot be simulated.
 func (p *Plan) slow() error {
 	for i := range p.Drives {
 		large := func(w tco.Workload) bool { return w.IOSize > mostTailSize }
@@ -490,10 +492,10 @@ func (p *Plan) slow() error {
 	return nil
 }
 
-// Jobs are the plan's workloads.
+// Jobs returns the plan's workloads.
 func (p *Plan) Jobs() []tco.Workload { return slices.Clone(p.jobs) }
 
-// listed turns the list into workloads.
+// listed converts the list to workloads.
 func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
 	for _, w := range p.Workloads.List {
@@ -505,7 +507,7 @@ func (p *Plan) listed() []tco.Workload {
 	return out
 }
 
-// path is a file that the plan names, from the plan's own folder.
+// path resolves a file named in the plan relative to the plan's directory.
 func (p *Plan) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -523,7 +525,7 @@ func (p *Plan) config() tco.Config {
 		FillIOPS: float64(p.Fill.IOPS)}
 }
 
-// calendar is what money over a calendar depends on.
+// calendar returns the configuration of the calendar.
 func (p *Plan) calendar() calendar.Config {
 	c := &p.Costs
 	return calendar.Config{Horizon: float64(p.Horizon), FillSpace: float64(p.Fill.Space),

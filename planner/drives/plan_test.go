@@ -37,7 +37,7 @@ func solve(t *testing.T, text string, o drives.Options) *drives.Outcome {
 	return out
 }
 
-// TestTemplate solves the example, and holds that the money adds up and that its bound is proved.
+// TestTemplate solves the example, and verifies that the money adds up and that its bound is proven.
 func TestTemplate(t *testing.T) {
 	o := solve(t, strings.ReplaceAll(drives.Template, "objective: calendar", "objective: paper"),
 		drives.Options{Bound: true, Sensitivity: true})
@@ -85,7 +85,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestNoBound: where nothing is proved the document says null, not 0, and why.
+// TestNoBound verifies that an unproven bound is null in the document, not 0, with the reason.
 func TestNoBound(t *testing.T) {
 	o := solve(t, `
 algorithm: min-rate
@@ -97,7 +97,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: 
 		nil || string(text) != want {
 		t.Errorf("%s, %v; %s is right", text, err, want)
 	}
-	// Of few workloads every plan is looked at.
+	// With few workloads every plan is examined.
 	if o = solve(t, drives.Template, drives.Options{Bound: true}); o.Gap() > 1e-6 || !o.Exact {
 		t.Errorf("the example is within %v, and every plan was looked at: %v", o.Gap(), o.Exact)
 	}
@@ -129,8 +129,7 @@ workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_i
 	}
 }
 
-// TestImpossible: what a plan cannot have is refused before anything is placed, at its line and with what would be
-// right.
+// TestImpossible verifies that invalid plans are rejected before placement, with line and remedy.
 func TestImpossible(t *testing.T) {
 	const fleet, job = "drives: [{model: Intel DC P3700 2TB, count: 2, price: $3400%s}]\n",
 		"workloads: {list: [{name: w, working_set_gb: 1, peak_iops: 1%s}]}\n"
@@ -194,7 +193,7 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a search that is stopped gives the best plan that it has, and no bound.
+// TestInterrupted verifies that an interrupted search returns its best plan, without a bound.
 func TestInterrupted(t *testing.T) {
 	var list []string
 	for i := range 40 {
@@ -219,7 +218,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRating: a rating says by itself what the flash takes; writes that are amplified more wear it sooner.
+// TestRating verifies that the rating alone determines the write budget, and that higher write amplification wears the
+// flash faster.
 func TestRating(t *testing.T) {
 	wear := func(drive string) float64 {
 		o := solve(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000"+drive+
@@ -281,7 +281,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestSimulated asks the FTL simulator for the write amplification and a simulated drive for the latency.
+// TestSimulated uses the FTL simulator for write amplification and a simulated drive for latency.
 func TestSimulated(t *testing.T) {
 	o := solve(t, `
 drives: [{model: Intel DC P3700 2TB, count: 2, price: $3000, read_iops: 40000, write_iops: 20000, waf: {simulate: 100}, latency: mqsim-default}]
@@ -299,7 +299,7 @@ workloads: {list: [
 	}
 }
 
-// TestOnlineAndExplain holds explanations of both kinds to the placement.
+// TestOnlineAndExplain verifies that explanations of both kinds agree with the placement.
 func TestOnlineAndExplain(t *testing.T) {
 	for _, algorithm := range []string{"optimal", "mintco-v3", "min-rate", "mintco-offline"} {
 		count := "count: 3"
@@ -331,8 +331,8 @@ workloads: {list: [
 	}
 }
 
-// TestAmplificationOfTrace: the write amplification of what a trace writes, which is drawn from it: of single pages
-// at random that of uniform writes.
+// TestAmplificationOfTrace verifies the write amplification simulated with a trace's writes: for single pages at random
+// it is that of uniform writes.
 func TestAmplificationOfTrace(t *testing.T) {
 	dir := t.TempDir()
 	random := rng.NewStream(1, "trace")
@@ -361,7 +361,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, sequential: 0%, working_set_gb
 		t.Fatal(err, err2)
 	}
 	if a, b := got.Drives[0].State.WAF, want.Drives[0].State.WAF; a < 0.75*b || a > 1.02*b {
-		// blocks are smaller, and a page is written 59 times, not as often as any other
+		// blocks are smaller, and pages are written 59 times on average, but not equally often
 		t.Errorf("%v of single pages at random, %v of uniform writes", a, b)
 	}
 	for waf, says := range map[string]string{
@@ -410,7 +410,7 @@ func TestFromTraces(t *testing.T) {
 	}
 }
 
-// TestFromLongTraces: a trace of a day and more is taken without more ado.
+// TestFromLongTraces verifies that a trace of a day or more is accepted without the short option.
 func TestFromLongTraces(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -428,7 +428,7 @@ func TestFromLongTraces(t *testing.T) {
 
 func digits(v int64) string { return sheet.Plain(float64(v)) }
 
-// FuzzLoad reads plans of any bytes. What is read must be solved or refused without a panic.
+// FuzzLoad reads plans from arbitrary bytes. A plan must be solved or rejected without a panic.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(drives.Template))
 	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, " +

@@ -13,28 +13,29 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Options say what is worked out beside the placement.
+// Options selects results to compute in addition to the placement.
 type Options struct {
 	Bound bool // the proven lower bound
-	// Sensitivity forms what prices, power, horizon and wear do to the cost, and cost against balance.
+	// Sensitivity computes the effect of prices, power, horizon and wear on the cost, and the trade-off of cost against
+	// balance.
 	Sensitivity bool
-	// Cache keeps simulations of drives for later; nil: none does.
+	// Cache stores simulations of drives for later runs; nil: none.
 	Cache Cache
 }
 
-// DriveRow is a drive of the plan with what is on it.
+// DriveRow is a drive of the plan with its workloads.
 type DriveRow struct {
 	Name, Model, Domain string
 	Workloads           []string
 	State               tco.DriveState
 	EndsBy              string // endurance, horizon, its last workload's end, or unused
-	// Replaced are the days on which it was worn out and its like took its place, by objective calendar.
+	// Replaced are the days on which it was worn out and replaced by one of its model, by objective calendar.
 	Replaced []float64
 	Failures tco.Failures
 	Carbon   tco.Carbon
 }
 
-// endsBy says what ends a drive's service.
+// endsBy names the cause that ends a drive's service.
 func endsBy(s *tco.DriveState, horizon float64) string {
 	switch {
 	case s.Workloads == 0:
@@ -47,11 +48,11 @@ func endsBy(s *tco.DriveState, horizon float64) string {
 	return "horizon"
 }
 
-// PlacementRow says where a workload is.
+// PlacementRow is the placement of a workload.
 type PlacementRow struct {
 	Workload string
 	Drive    string // "" if none takes it
-	Refused  string // why
+	Refused  string // the reason
 	// Cost is its share of the plan's money, by objective calendar.
 	Cost float64
 }
@@ -62,54 +63,54 @@ type Slice struct {
 	Money float64
 }
 
-// Outcome is what comes of a plan.
+// Outcome is the result of a plan.
 type Outcome struct {
 	Plan       *Plan
 	Drives     []DriveRow
 	Placements []PlacementRow
-	// Assessment is of the drives that are there or bought.
+	// Assessment covers the drives that exist or are bought.
 	Assessment *tco.Assessment
 	Cost, Data float64 // TCO, GB
-	// Slices add up to all money: the TCO, and by objective paper the expected failures behind it.
+	// Slices add up to all money: the TCO, and by objective paper also the expected failures.
 	Slices []Slice
-	// Calendar is who is paid what and when; nil by objective paper.
+	// Calendar holds the payments; nil by objective paper.
 	Calendar *calendar.Book
 	TBe      float64 // SNIA's effective TB
-	PerMonth float64 // money a TBe and month
+	PerMonth float64 // money per TBe and month
 	Failures tco.Failures
 	Carbon   tco.Carbon
-	// Bound is what no plan's GB costs less than; 0: none was asked for, or none holds. LeastCost is what no plan
-	// costs less than, by objective calendar.
+	// Bound is a lower bound on the cost per GB of any plan; 0: none was requested, or none is proven. LeastCost is a
+	// lower bound on the total cost of any plan, by objective calendar.
 	Bound, LeastCost float64
 	BoundNote        string
-	Exact            bool // every plan was looked at, and none costs less
-	// Interrupted says that the search was: the plan is the best until then.
+	Exact            bool // every plan was examined, and none costs less
+	// Interrupted means that the search was interrupted: the plan is the best found until then.
 	Interrupted bool
 	Proof       *tco.Certificate
 	Effects     []Effect // of the tornado
 	Frontier    []Point
-	// FrontierMore is how many more drives the algorithms of the frontier got than the plan, to have room for all.
+	// FrontierMore is the number of drives that the frontier's algorithms got in addition to the plan's, to fit all
+	// workloads.
 	FrontierMore int
 	Moves        []Move // when drives wear out before the horizon, or at reviews
-	Risk         *Risk  // nil: nothing is said to be uncertain
+	Risk         *Risk  // nil: no input is uncertain
 
 	fleet  *fleet
 	host   []int
-	kept   []int // the fleet's drives that are bought
+	kept   []int // the fleet's drives that exist or are bought
 	stays  stays
-	ownWAF []float64 // by the fleet's drives: simulated with what is on each; nil: none is
-	begin  *Outcome  // a plan of the same drives and workloads, with other inputs, to begin from; nil: none
+	ownWAF []float64 // by the fleet's drives: simulated with the drive's own workloads; nil: none
+	begin  *Outcome  // a plan with other inputs for the same drives and workloads, from which to start; nil: none
 }
 
-// stays are the plan's workloads as they are placed: as many of each as reviews let it move.
+// stays are the plan's workloads as they are placed, with one entry per review interval.
 type stays struct {
 	jobs []tco.Workload
 	of   []int // the plan's workload of each
 	host []int
 }
 
-// CostPerGB is TCO'; NaN if nothing is written, so that a gigabyte has no price and the plan is judged by its cost
-// alone.
+// CostPerGB is TCO'; NaN if no workload writes, in which case the plan is judged by its total cost.
 func (o *Outcome) CostPerGB() float64 {
 	if o.Data > 0 {
 		return o.Cost / o.Data
@@ -117,15 +118,15 @@ func (o *Outcome) CostPerGB() float64 {
 	return math.NaN()
 }
 
-// unwritten is the note in place of a bound on a gigabyte that nobody writes.
+// unwritten is the note that replaces a bound per gigabyte if no workload writes.
 const unwritten = "no bound: the workloads write nothing, so there is no cost per GB"
 
-// reads says that no workload writes.
+// reads reports whether no workload writes.
 func (p *Plan) reads() bool {
 	return !slices.ContainsFunc(p.jobs, func(w tco.Workload) bool { return w.WriteRate > 0 })
 }
 
-// Gap is how far the plan is above the bound, as a share of it.
+// Gap is the plan's excess over the bound, as a share of it.
 func (o *Outcome) Gap() float64 {
 	if o.Calendar != nil {
 		return o.Cost/o.LeastCost - 1
@@ -136,7 +137,7 @@ func (o *Outcome) Gap() float64 {
 // Proved reports whether there is a bound.
 func (o *Outcome) Proved() bool { return o.Bound > 0 || o.LeastCost > 0 }
 
-// Unserved is the error for workloads that have no drive, at once or when theirs is worn out; nil if there are none.
+// Unserved returns the error for workloads that have no drive, from the start or after theirs is worn out, or nil.
 func (o *Outcome) Unserved() error {
 	later := 0
 	for i := range o.Moves {
@@ -189,7 +190,7 @@ func (p *Plan) Solve(ctx context.Context, opts Options) (*Outcome, error) {
 	return o, nil
 }
 
-// round makes a plan and judges it.
+// round makes a plan and evaluates it.
 func (p *Plan) round(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
 	f, err := p.fleet(ctx)
 	if err != nil {
@@ -217,7 +218,7 @@ func (o *Outcome) solve(ctx context.Context, proof bool) (map[int]tco.Refusal, e
 	return o.online()
 }
 
-// judge fills in what the placement comes to, by the plan's objective.
+// judge computes the outcome of the placement, by the plan's objective.
 func (o *Outcome) judge(refused map[int]tco.Refusal) error {
 	if o.stays.jobs == nil {
 		o.stays = stays{jobs: o.Plan.jobs, host: o.host}
@@ -231,7 +232,7 @@ func (o *Outcome) judge(refused map[int]tco.Refusal) error {
 	return o.assess(refused)
 }
 
-// problem groups the fleet into classes, and gives the order of the fleet's drives in it.
+// problem groups the fleet into classes, and returns the order of the fleet's drives in it.
 func (o *Outcome) problem() (tco.Problem, []int) {
 	f, p := o.fleet, o.Plan
 	prob := tco.Problem{Config: p.config(), Jobs: p.jobs}
@@ -255,7 +256,7 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 			at[g] = i
 			d := f.drives[k]
 			if !shared {
-				d.Domain = "" // each drive by itself
+				d.Domain = "" // each drive is its own domain
 			}
 			prob.Classes = append(prob.Classes, tco.Class{Drive: d, Optional: f.parts[k].up})
 			members = append(members, nil)
@@ -273,8 +274,8 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
-// exactStays is up to how many stays of workloads every plan is looked at, if that takes about a second; plans that
-// are made again and again are searched for.
+// exactStays is the largest number of stays for which every plan is examined, if that takes about a second; plans that
+// are recomputed repeatedly are searched.
 const exactStays = 18
 
 func (o *Outcome) optimise(ctx context.Context, proof bool) error {
@@ -299,7 +300,7 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 		}
 		return err
 	}
-	// Of equal drives the first are the ones that are bought.
+	// Among equal drives, the first ones are bought.
 	to, next, used := make([]int, len(order)), 0, make([]bool, len(order))
 	for _, k := range best.Host {
 		used[k] = true
@@ -346,8 +347,7 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	return nil
 }
 
-// search finds the best placement. Where workloads may move, the best one in which they stay is where the search
-// begins.
+// search finds the best placement. If workloads may move, it starts from the best placement without moves.
 func (o *Outcome) search(c tco.OptimiseConfig, prob *tco.Problem, start []int) (*tco.Optimum, error) {
 	p := o.Plan
 	if !p.Calendar() {
@@ -379,7 +379,7 @@ func (o *Outcome) search(c tco.OptimiseConfig, prob *tco.Problem, start []int) (
 	return tco.Optimise(c, prob, start)
 }
 
-// remedy looks for how many more drives of one group would hold all.
+// remedy finds the number of further drives of one group that would suffice for all workloads.
 func (o *Outcome) remedy(prob tco.Problem) string {
 	for more := 1; more <= 1024; more *= 2 {
 		for i := range prob.Classes {
@@ -404,7 +404,7 @@ func (o *Outcome) remedy(prob tco.Problem) string {
 	return ""
 }
 
-// floor bounds the money of any plan.
+// floor computes a lower bound on the money of any plan.
 func (o *Outcome) floor(prob *tco.Problem) {
 	c, err := calendar.New(o.Plan.calendar())
 	if err == nil {
@@ -415,7 +415,7 @@ func (o *Outcome) floor(prob *tco.Problem) {
 	}
 }
 
-// prove bounds what another algorithm placed.
+// prove computes the bound for a placement of another algorithm.
 func (o *Outcome) prove() {
 	prob, order := o.problem()
 	c := tco.DefaultOptimiseConfig()
@@ -464,7 +464,7 @@ func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	return r.Refused, nil
 }
 
-// keep lists the drives that are there or bought, and the placement on them; -1 is no drive.
+// keep lists the drives that exist or are bought, and the placement on them; -1 means no drive.
 func (o *Outcome) keep() (drives []tco.Drive, host []int) {
 	f := o.fleet
 	used := make([]bool, len(f.drives))
@@ -490,7 +490,7 @@ func (o *Outcome) keep() (drives []tco.Drive, host []int) {
 	return drives, host
 }
 
-// place lists where each workload is, and which are on each of the drives kept.
+// place lists the placement of each workload, and the workloads on each kept drive.
 func (o *Outcome) place(drives []tco.Drive, host []int, refused map[int]tco.Refusal) (on [][]string) {
 	on = make([][]string, len(drives))
 	last := map[[2]int]bool{}
@@ -515,7 +515,7 @@ func (o *Outcome) place(drives []tco.Drive, host []int, refused map[int]tco.Refu
 	return on
 }
 
-// assess fills in what the placement comes to.
+// assess computes the outcome of the placement.
 func (o *Outcome) assess(refused map[int]tco.Refusal) error {
 	p, f := o.Plan, o.fleet
 	drives, host := o.keep()

@@ -16,7 +16,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// table opens a file and reads it.
+// table opens a file and reads it with read.
 func table[T any](file string, read func(io.Reader, string) (T, error)) (T, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *Outcome) WriteDrives(w io.Writer) error {
 	return c.WriteAll(rows)
 }
 
-// WritePlacements writes which workload is where.
+// WritePlacements writes the placement of each workload.
 func (o *Outcome) WritePlacements(w io.Writer) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{{"workload", "drive", "refused_for"}}

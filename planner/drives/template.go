@@ -2,7 +2,7 @@ package drives
 
 import _ "embed" // the example
 
-// Template is a commented plan to start from.
+// Template is a commented example plan.
 //
 //go:embed template.yaml
 var Template string

@@ -15,21 +15,21 @@ import (
 	"farflash/workload/trace"
 )
 
-// LeastSpan is for how long a trace must run for what it writes to be taken for what is written on any day: a whole
-// day has its busy hours and its idle ones.
+// LeastSpan is the shortest trace whose writes are taken as representative of a day: a whole day includes both busy and
+// idle hours.
 const LeastSpan units.Days = 1
 
-// Traced is a workload with what its trace tells of it.
+// Traced is a workload with statistics of its trace.
 type Traced struct {
 	tco.Workload
-	// Span is from the trace's first request to its last.
+	// Span is the time from the trace's first request to its last.
 	Span units.Days
-	// Within is half of the 95 % confidence interval of the daily writes, as a share of them; NaN: it is too short to
-	// tell.
+	// Within is half the 95 % confidence interval of the daily writes, as a share of them; NaN if the trace is too
+	// short.
 	Within float64
 }
 
-// JobsOf are the workloads of traces.
+// JobsOf returns the workloads of traces.
 func JobsOf(list []Traced) []tco.Workload {
 	jobs := make([]tco.Workload, len(list))
 	for i := range list {
@@ -38,10 +38,10 @@ func JobsOf(list []Traced) []tco.Workload {
 	return jobs
 }
 
-// FromTraces makes a workload of each trace in a folder: its daily writes and its sequential ratio among 32 streams
-// (writes alone), its peak in 5 minutes, its share of writes, and its footprint as the working set. Files that begin
-// with a dot are passed over. skipped says which files are no traces, and why; progress, unless it is nil, is told
-// which file is next. A trace that is shorter than LeastSpan is an error, unless it is to be taken all the same.
+// FromTraces derives a workload from each trace in a directory: its daily writes and its sequential ratio among 32
+// streams (writes only), its peak in 5 minutes, its share of writes, and its footprint as the working set. Files whose
+// names start with a dot are ignored. skipped lists the files that are not traces, with the reason; progress, if not
+// nil, is called with the next file. A trace shorter than LeastSpan is an error unless short is set.
 func FromTraces(dir string, short bool, progress func(done, all int, file string)) (list []Traced, skipped []string,
 	err error) {
 	entries, err := os.ReadDir(dir)
@@ -114,7 +114,7 @@ func fromTrace(file string) (Traced, error) {
 		Within: float64(m.WriteRateWithin)}, nil
 }
 
-// finite is 0 for what a trace is too short to tell.
+// finite replaces a statistic that the trace is too short for by 0.
 func finite(n characterise.Number) float64 {
 	if v := float64(n); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v

@@ -11,28 +11,28 @@ import (
 	"farflash/planner/tco/catalogue"
 )
 
-// Uncertainty says between what the inputs may lie. Each that is given is drawn independently of the others: factors
-// so that half and double are as likely, growth evenly.
+// Uncertainty is the range of each input. Each given input is drawn independently of the others: factors log-uniformly,
+// so that half and double are equally likely, and growth uniformly.
 type Uncertainty struct {
-	// Draws is how many times all are drawn.
+	// Draws is the number of draws.
 	Draws int
-	// Prices of drives, Writes, Space, IOPS of the workloads, WAF and Electricity are factors of what the plan has:
-	// the least and the most.
+	// Prices of drives, Writes, Space, IOPS of the workloads, WAF and Electricity are factors on the plan's values: the
+	// least and the most.
 	Prices, Writes, Space, IOPS, WAF, Electricity []units.Fraction
-	// Growth is what is added to each workload's growth a year: the least and the most.
+	// Growth is added to each workload's yearly growth: the least and the most.
 	Growth []units.Change
-	// Estimates draws each figure of a drive that estimate has taken, between the least and the most that it would
-	// have by the catalogue's other drives.
+	// Estimates draws each figure of a drive taken from estimate, between the least and the most of the catalogue's
+	// other drives.
 	Estimates bool
 }
 
-// asked reports whether anything is uncertain.
+// asked reports whether any input is uncertain.
 func (u *Uncertainty) asked() bool {
 	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil ||
 		u.Electricity != nil || u.Growth != nil || u.Estimates
 }
 
-// mostDraws bounds draws.
+// mostDraws limits draws.
 const mostDraws = 100_000
 
 func (p *Plan) validateUncertainty() error {
@@ -58,24 +58,24 @@ func (p *Plan) validateUncertainty() error {
 	return f.Err()
 }
 
-// Risk is what comes of the plan when its inputs are uncertain.
+// Risk is the result of a plan under uncertain inputs.
 type Risk struct {
 	Draws int `json:"draws"`
-	// Holds is the share of draws in which the placement is possible as it is; Within half of its 95 % interval.
+	// Holds is the share of draws in which the placement remains feasible; Within is half its 95 % interval.
 	Holds  float64 `json:"holds"`
 	Within float64 `json:"holds_within"`
-	// Low, Median and High are the 5th, 50th and 95th percentile of what the plan is judged by, in the draws in which
-	// it holds.
+	// Low, Median and High are the 5th, 50th and 95th percentile of the plan's objective, over the draws in which it is
+	// feasible.
 	Low    float64 `json:"p5"`
 	Median float64 `json:"p50"`
 	High   float64 `json:"p95"`
-	// Again is in how many draws all was planned again, and Regret the mean share by which the plan was dearer than
-	// that.
+	// Again is the number of draws in which a new plan was made, and Regret the mean excess cost of the original plan
+	// over the new one, as a share.
 	Again  int     `json:"planned_again"`
 	Regret float64 `json:"regret"`
 }
 
-// mostAgain is in how many draws all is planned again.
+// mostAgain is the largest number of draws with a new plan.
 const mostAgain = 40
 
 // risk draws the inputs, with the plan's seed.
@@ -83,7 +83,7 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 	u := &o.Plan.Uncertainty
 	r := rng.NewStream(o.Plan.Search.Seed, "plan/uncertainty")
 	factor := func(list []units.Fraction) float64 {
-		v := r.Float64() // drawn in any case, so that one input does not change another's draws
+		v := r.Float64() // drawn in any case, so that adding an input does not change the draws of another
 		if list == nil {
 			return 1
 		}
@@ -135,8 +135,7 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 	return out
 }
 
-// drawEstimates are the plan's groups of drives with other figures in place of those that were estimated, as likely
-// half of the estimate as its double.
+// drawEstimates returns the plan's groups of drives with drawn figures in place of the estimates, log-uniformly.
 func (p *Plan) drawEstimates(r *rng.Stream) []Group {
 	groups := slices.Clone(p.Drives)
 	for i := range groups {
@@ -146,7 +145,7 @@ func (p *Plan) drawEstimates(r *rng.Stream) []Group {
 		}
 		_, estimates, err := p.known(g, i)
 		if err != nil {
-			continue // the plan would have been refused
+			continue // the plan would have been rejected
 		}
 		for _, e := range estimates {
 			v := e.Low * rng.Exp(float64(r.Float64()*rng.Log(e.High/e.Low)))
@@ -177,7 +176,7 @@ func wilson(share, n float64) float64 {
 	return z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
 }
 
-// Text says what the draws were of.
+// Text describes the inputs that were drawn.
 func (u *Uncertainty) Text() string {
 	var parts []string
 	for _, x := range []struct {

@@ -13,9 +13,9 @@ import (
 	"farflash/report"
 )
 
-// TestRisk holds probabilities and percentiles to closed forms: a workload of 1,000 GB that grows for four years fits
-// on 2,000 GB if it grows by at most 2^(1/4) - 1 a year; prices whose logarithms are even between half and double
-// have their 5th percentile at 2^-0.9.
+// TestRisk compares probabilities and percentiles with closed forms: a workload of 1,000 GB that grows for four years
+// fits on 2,000 GB if it grows by at most 2^(1/4) - 1 per year; prices drawn log-uniformly between half and double have
+// their 5th percentile at 2^-0.9.
 func TestRisk(t *testing.T) {
 	const text = `
 horizon: 4y
@@ -44,7 +44,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 	if other := solve(t, "search: {seed: 2}\n"+text, drives.Options{}).Risk; reflect.DeepEqual(other, r) {
 		t.Error("another seed draws the same")
 	}
-	// What is certain holds.
+	// A certain input always holds.
 	if r := solve(t, strings.ReplaceAll(text, "[0%, 50%]", "[10%, 10%]"), drives.Options{}).Risk; r.Holds != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -70,7 +70,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 	}
 }
 
-// TestRegret: a plan that was made for other prices is dearer than one that knew them, never cheaper.
+// TestRegret verifies that a plan made for other prices costs more than one that knew them, never less.
 func TestRegret(t *testing.T) {
 	o := solve(t, `
 uncertainty: {draws: 60, waf: [50%, 800%]}
@@ -83,7 +83,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1500, working_set_gb: 900, peak_i
 	}
 }
 
-// TestAssumptions: every figure is listed with where it is from, and what is stated is said to be.
+// TestAssumptions verifies that every figure is listed with its source, and that stated figures are marked.
 func TestAssumptions(t *testing.T) {
 	o := solve(t, `
 costs: {pue: 1.2, discount: 8%}
@@ -125,7 +125,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 	}
 }
 
-// TestDiffer: a plan has no difference to itself, whatever its drives are called; what changes is named.
+// TestDiffer verifies that a plan does not differ from itself under other drive names, and that changes are named.
 func TestDiffer(t *testing.T) {
 	const text = `
 drives: [{model: Intel DC P3700 2TB, name: N, up_to: 3, price: $P}]
@@ -170,8 +170,8 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: 
 	}
 }
 
-// TestPoints: a write amplification of points is what lies between them; points that do not rise are refused at their
-// line.
+// TestPoints verifies that a write amplification of points is interpolated, and that points out of order are rejected
+// with their line.
 func TestPoints(t *testing.T) {
 	const text = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1, waf: {points: [{sequential: 0, waf: 5}, " +
 		"{sequential: 50%, waf: 3}, {sequential: 1, waf: 1}]}}]\nworkloads: {list: [{name: a, write_gb_per_day: 1, " +

@@ -15,26 +15,26 @@ import (
 	"farflash/workload/runs"
 )
 
-// What the plan's workloads write, as the simulated translation layer is asked for it. A drive has some of them:
-// which, is known when the plan is. What matters of a drive's is their sequential share, so that a drive with the
-// share S is taken to have of each workload with the share s a part in proportion to e^(k s), where k makes the mean
-// of the written bytes S. Each keeps its own space, its own rate, and its own trace or mix in there. When the plan is
-// made, each drive is simulated with what is on it, and the plan is made again with that.
+// The writes of the plan's workloads, as input of the simulated translation layer. A drive has some of the workloads,
+// and which ones is known only after planning. The decisive property of a drive is its sequential share, so a drive
+// with the share S is assumed to have a part of each workload with share s in proportion to e^(k s), where k makes the
+// mean over the written bytes S. Each workload keeps its own space, its own rate, and its own trace or mix within it.
+// After planning, each drive is simulated with its own workloads, and the plan is recomputed with the result.
 
-// author is workloads that write alike.
+// author is a group of workloads that write alike.
 type author struct {
-	rate, space, sequential float64 // GB a day, GB, share of the bytes
+	rate, space, sequential float64 // GB per day, GB, share of the bytes
 	trace                   *runs.Runs
 }
 
-// mostAuthors is how many are told apart in a simulation: of more, those are put together that are most alike.
+// mostAuthors is the number of authors distinguished in a simulation; beyond it, the most similar ones are merged.
 const mostAuthors = 256
 
-// sweptShares is at how many shares of sequential writes between the least and the most of any workload's the
-// simulator is asked first; where it falls steeply it is asked between them.
+// sweptShares is the initial number of sequential shares, between the minimum and the maximum over all workloads, that
+// are simulated; where the result falls steeply, shares in between are added.
 const sweptShares = 9
 
-// authors are who writes of some workloads, by rising sequential share.
+// authors returns the authors of some workloads, by ascending sequential share.
 func (p *Plan) authors(jobs []tco.Workload) ([]author, error) {
 	var list []author
 	traces := map[string]*runs.Runs{}
@@ -71,7 +71,7 @@ func (p *Plan) authors(jobs []tco.Workload) ([]author, error) {
 	return merge(list), nil
 }
 
-// merge puts neighbours together until there are few enough. Who has a trace stays alone.
+// merge merges neighbours until they are few enough. An author with a trace is never merged.
 func merge(list []author) []author {
 	each := (len(list) + mostAuthors - 1) / mostAuthors
 	if each <= 1 {
@@ -94,7 +94,8 @@ func merge(list []author) []author {
 	return out
 }
 
-// tilted is what part of each author a drive has whose writes have a sequential share, the most being 1.
+// tilted returns the part of each author on a drive whose writes have the given sequential share, the largest part
+// being 1.
 func tilted(list []author, share float64) []float64 {
 	parts := make([]float64, len(list))
 	mean := func(k float64) float64 {
@@ -123,13 +124,13 @@ func tilted(list []author, share float64) []float64 {
 	return parts
 }
 
-// writersOf are the authors on a drive of so many pages that has such parts of them.
+// writersOf returns the authors on a drive of the given number of pages that has the given parts of them.
 func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	rate, space := 0.0, 0.0
 	for i := range list {
 		rate, space = rate+float64(parts[i]*list[i].rate), space+float64(parts[i]*list[i].space)
 	}
-	if space == 0 { // nobody says how much it takes
+	if space == 0 { // no workload states its space
 		space = 1
 	}
 	var out []waf.Writer
@@ -147,7 +148,7 @@ func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 		}
 		out = append(out, w)
 	}
-	// Shares add up to 1, also without those that are left out.
+	// Shares add up to 1, excluding the omitted ones.
 	rate, space = 0, 0
 	for i := range out {
 		rate, space = rate+out[i].Writes, space+out[i].Space
@@ -161,8 +162,8 @@ func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	return out
 }
 
-// simulatedWAF is the write amplification of a drive with so many blocks of the plan's own workloads, by the
-// sequential share of what is written.
+// simulatedWAF is the write amplification of a drive with the given number of blocks under the plan's own workloads, by
+// the sequential share of the writes.
 func (p *Plan) simulatedWAF(blocks int, alpha float64) (tco.WAF, error) {
 	knots, err := p.sweptWAF(blocks, alpha)
 	if err != nil {
@@ -178,7 +179,7 @@ func (p *Plan) simulatedWAF(blocks int, alpha float64) (tco.WAF, error) {
 	return tco.NewTable(knots)
 }
 
-// sweptWAF is that as points: one if there is one share of sequential writes.
+// sweptWAF returns the same as points; a single one if all writes have the same sequential share.
 func (p *Plan) sweptWAF(blocks int, alpha float64) ([]waf.MixPoint, error) {
 	key := fmt.Sprint(blocks, alpha)
 	if w := p.simulated.waf[key]; w != nil {
@@ -195,7 +196,7 @@ func (p *Plan) sweptWAF(blocks int, alpha float64) ([]waf.MixPoint, error) {
 		}
 	}
 	if least > most {
-		return []waf.MixPoint{{WAF: 1}}, nil // nobody writes
+		return []waf.MixPoint{{WAF: 1}}, nil // no workload writes
 	}
 	e := waf.DefaultExperiment()
 	e.Alpha, e.Blocks, e.Seed = alpha, blocks, p.Search.Seed
@@ -225,19 +226,19 @@ func (p *Plan) sweptWAF(blocks int, alpha float64) ([]waf.MixPoint, error) {
 	return p.simulated.waf[key], nil
 }
 
-// mostRounds is how often a plan is made until what its drives come to is what it was made with, and mostAlone how
-// many drives of a group are simulated in each.
+// mostRounds is the largest number of plans until the drives' write amplification agrees with the plan's input, and
+// mostAlone the number of drives of a group that are simulated in each.
 const (
 	mostRounds = 8
 	mostAlone  = 48
 )
 
-// settledWithin is by what share a drive may be amplified otherwise than the plan was made with.
+// settledWithin is the tolerated relative difference between a drive's write amplification and the plan's input.
 const settledWithin = 0.01
 
-// settle makes the plan. Where write amplification is simulated, each drive is simulated with what the plan puts on
-// it, its workloads are taken to wear as much as that, and the plan is made again; of the plans, each judged by what
-// its own drives come to, the best is taken.
+// settle makes the plan. If write amplification is simulated, each drive is simulated with the workloads placed on it,
+// their wear is adjusted to the result, and the plan is recomputed; of all plans, each evaluated with its own drives'
+// simulation, the best is returned.
 func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
 	simulates := slices.ContainsFunc(p.Drives, func(g Group) bool { return g.WAF != nil && g.WAF.Simulate != 0 })
 	for j := range p.jobs {
@@ -273,7 +274,7 @@ func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Re
 		if settled || o.Interrupted {
 			break
 		}
-		// Half-way to what was found: the whole way, workloads change places again and again.
+		// Go half of the way, because full steps make workloads swap places repeatedly.
 		for j := range p.jobs {
 			if w := &p.jobs[j]; w.Wears > 0 {
 				w.Wears = math.Sqrt(float64(w.Wears * searched[j]))
@@ -285,7 +286,7 @@ func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Re
 	return best, refused, nil
 }
 
-// judgedAgain is the same placement with what workloads are now known to wear.
+// judgedAgain re-evaluates the placement with the updated wear of workloads.
 func (o *Outcome) judgedAgain(refused map[int]tco.Refusal) (*Outcome, error) {
 	x := &Outcome{Plan: o.Plan, fleet: o.fleet, host: o.host, Interrupted: o.Interrupted, ownWAF: o.ownWAF}
 	if p := o.Plan; p.Review > 0 {
@@ -295,8 +296,8 @@ func (o *Outcome) judgedAgain(refused map[int]tco.Refusal) (*Outcome, error) {
 	return x, x.judge(refused)
 }
 
-// ownWear simulates drives with what is on each, and lets workloads wear as much as that; of a group's further drives
-// as much as those do together. settled says that they did so before.
+// ownWear simulates drives with their own workloads and sets the workloads' wear accordingly; on a group's further
+// drives it uses the average of those. settled reports whether the wear was already in agreement.
 func (o *Outcome) ownWear() (settled bool, err error) {
 	p := o.Plan
 	on := make([][]tco.Workload, len(o.fleet.drives))
@@ -352,7 +353,7 @@ func (o *Outcome) ownWear() (settled bool, err error) {
 	return settled, nil
 }
 
-// wearOf is a workload's factor of wear.
+// wearOf is the workload's factor of wear.
 func wearOf(w *tco.Workload) float64 {
 	if w.Wears == 0 {
 		return 1
@@ -360,7 +361,7 @@ func wearOf(w *tco.Workload) float64 {
 	return w.Wears
 }
 
-// aloneWAF is the write amplification of a drive that has some workloads and no others.
+// aloneWAF is the write amplification of a drive with the given workloads only.
 func (p *Plan) aloneWAF(jobs []tco.Workload, blocks int, alpha float64) (float64, error) {
 	list, err := p.authors(jobs)
 	if err != nil {
@@ -377,7 +378,7 @@ func (p *Plan) aloneWAF(jobs []tco.Workload, blocks int, alpha float64) (float64
 	return max(1, found.WAF), err
 }
 
-// noteWear says of each drive and group what was simulated.
+// noteWear records the simulated write amplification of each drive and group.
 func (o *Outcome) noteWear() {
 	p := o.Plan
 	clear(p.simulated.alone)

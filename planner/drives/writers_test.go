@@ -13,7 +13,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// mixedPlan has workloads of any mix, rate and space.
+// mixedPlan returns a plan with workloads of arbitrary mix, rate and space.
 func mixedPlan(seed uint64, more string) string {
 	r := rng.NewStream(seed, "workloads")
 	text := "drives: [{model: Intel DC P3700 2TB, count: 6, price: $1000, waf: {simulate: 200}}]\nworkloads: {list: [\n"
@@ -25,9 +25,9 @@ func mixedPlan(seed uint64, more string) string {
 	return text + more + "]}\n"
 }
 
-// TestOwnMix holds the amplification by sequential share to simulations of drives with some of the workloads each:
-// what a share leaves out (which of them write hot, which are large) is worth some per cent, and within the range of
-// workloads the whole plan's own mix is met.
+// TestOwnMix compares the amplification by sequential share with simulations of drives with a subset of the workloads
+// each: the properties that the share ignores (which workloads write hot data, which are large) change it by a few
+// per cent, and the mix of the whole plan is met within the workloads' range.
 func TestOwnMix(t *testing.T) {
 	for seed := range uint64(2) {
 		p := loaded(t, mixedPlan(seed, ""))
@@ -72,7 +72,7 @@ func TestOwnMix(t *testing.T) {
 	}
 }
 
-// TestTilted: parts give the share that is asked for, and at the plan's own share are all alike.
+// TestTilted verifies that parts yield the requested share, and are all equal at the plan's own share.
 func TestTilted(t *testing.T) {
 	list := []author{{rate: 1, space: 1, sequential: 0.1}, {rate: 2, space: 1, sequential: 0.5},
 		{rate: 3, space: 2, sequential: 0.9}, {space: 5}}
@@ -98,8 +98,8 @@ func TestTilted(t *testing.T) {
 	}
 }
 
-// TestOwnTrace: a workload that a trace was recorded of writes as that does, not round its whole space; what was
-// found is told of each drive.
+// TestOwnTrace verifies that a workload with a recorded trace writes like the trace, not sequentially through its whole
+// space, and that the result is reported for each drive.
 func TestOwnTrace(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -121,7 +121,7 @@ func TestOwnTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Round and round amplifies nothing; the same pages at random do.
+	// Sequential overwriting causes no amplification; the same pages in random order do.
 	if a, b := traced.Drives[0].State.WAF, rounds.Drives[0].State.WAF; !(a > 1.5) || b > 1.1 {
 		t.Errorf("by its trace %v, round its space %v", a, b)
 	}
@@ -131,8 +131,8 @@ func TestOwnTrace(t *testing.T) {
 	}
 }
 
-// TestSettled: what a plan says of a drive's amplification is what the simulator says of the workloads that are on
-// it, and what it costs follows from that.
+// TestSettled verifies that a drive's write amplification in the plan is that of a simulation of its workloads, and
+// that its cost follows from it.
 func TestSettled(t *testing.T) {
 	for _, text := range []string{mixedPlan(3, ""), "algorithm: mintco-v3\n" + mixedPlan(4, "")} {
 		p := loaded(t, text)

@@ -6,7 +6,7 @@ import (
 
 const schema = "farflash/cluster-plan/1"
 
-// Document is plan.json.
+// Document is the content of plan.json.
 type Document struct {
 	Schema     string              `json:"schema"` // farflash/cluster-plan/1
 	Name       string              `json:"name"`
@@ -14,13 +14,13 @@ type Document struct {
 	Complete   bool                `json:"complete"`
 	Need       string              `json:"need"` // YAML, with every default
 	Seeds      []uint64            `json:"seeds"`
-	Best       *CandidateDocument  `json:"best"` // null: nothing meets the need
+	Best       *CandidateDocument  `json:"best"` // null: no design meets the need
 	Candidates []CandidateDocument `json:"candidates"`
 	Points     []PointDocument     `json:"points"`
-	Advice     []string            `json:"advice"` // where nothing meets the need
+	Advice     []string            `json:"advice"` // if no design meets the need
 }
 
-// CandidateDocument is an option and what became of it.
+// CandidateDocument is an option with its result.
 type CandidateDocument struct {
 	Drive    string   `json:"drive"`
 	NIC      string   `json:"nic"`
@@ -35,7 +35,7 @@ type CandidateDocument struct {
 	Remarks  []string `json:"remarks,omitempty"`
 }
 
-// PointDocument is a design that was simulated.
+// PointDocument is a simulated design.
 type PointDocument struct {
 	Drive    string            `json:"drive"`
 	NIC      string            `json:"nic"`
@@ -50,32 +50,32 @@ type PointDocument struct {
 	Down     *MeasuredDocument `json:"down,omitempty"`
 }
 
-// BoundDocument is what limits a design.
+// BoundDocument is the bottleneck of a design.
 type BoundDocument struct {
 	Resource string  `json:"resource"`
-	Rate     float64 `json:"rate"` // chunks a second
+	Rate     float64 `json:"rate"` // chunks per second
 }
 
-// MeasuredDocument is what the runs of a design found.
+// MeasuredDocument holds the results of a design's runs.
 type MeasuredDocument struct {
 	Down   int              `json:"down"`
 	PutP99 IntervalDocument `json:"put_p99"` // us
 	GetP99 IntervalDocument `json:"get_p99"`
-	Rate   IntervalDocument `json:"rate"` // chunks a second
+	Rate   IntervalDocument `json:"rate"` // chunks per second
 	Runs   []RunDocument    `json:"runs"`
 }
 
-// IntervalDocument is a mean over the runs and half its 95 % interval, null if there was one run.
+// IntervalDocument is a mean over the runs and half its 95 % interval, null if there was only one run.
 type IntervalDocument struct {
 	Mean float64  `json:"mean"`
 	Half *float64 `json:"half"`
 }
 
-// RunDocument is a run.
+// RunDocument is one run.
 type RunDocument struct {
 	Digest string  `json:"digest"`
 	Seed   uint64  `json:"seed"`
-	Run    string  `json:"run"` // its directory below the plan's
+	Run    string  `json:"run"` // its directory, relative to the plan's
 	PutP99 float64 `json:"put_p99"`
 	GetP99 float64 `json:"get_p99"`
 	Rate   float64 `json:"rate"`
@@ -83,7 +83,7 @@ type RunDocument struct {
 	Drift  float64 `json:"drift"`
 }
 
-// Describe writes a plan as plan.json has it. Place is where a run is kept.
+// Describe converts a plan to the document of plan.json. place returns the directory of a run.
 func Describe(p *Plan, need *File, complete bool, place func(digest string, seed uint64) string) Document {
 	n := p.Need
 	d := Document{Schema: schema, Name: n.Name, Digest: need.Digest, Complete: complete, Need: need.Plain,

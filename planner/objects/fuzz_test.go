@@ -9,8 +9,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// FuzzNeed reads needs of any bytes, with a change: what is taken resolves to text that is taken again, and what is
-// not is told with its place.
+// FuzzNeed reads needs from arbitrary bytes, with a change: an accepted need resolves to text that is accepted again,
+// and errors have a position.
 func FuzzNeed(f *testing.F) {
 	f.Add(objects.Template, "rate=1")
 	f.Add("rate: 1e18\nput_p99: 106d\n", "drives=[{rate: 1B/s, price: $0}]")

@@ -7,37 +7,37 @@ import (
 	"farflash/numeric/units"
 )
 
-// Sample is what one run of a design found.
+// Sample is the result of one run of a design.
 type Sample struct {
 	Seed   uint64
-	Digest string  // of what was simulated
-	Put    float64 // 99th percentile of the time of a put, in us; 0 if none was done
+	Digest string  // of the simulated scenario
+	Put    float64 // 99th percentile of the time of a put, in us; 0 if there were none
 	Get    float64 // the same for gets
-	Rate   float64 // chunks a second that were done
-	Growth float64 // of the chunks that came, the share that was not done
-	Drift  float64 // mean time in the second half of the measured time over that in the first, less one
-	Failed float64 // chunks that could not be put or got
+	Rate   float64 // completed chunks per second
+	Growth float64 // share of the arriving chunks that were not completed
+	Drift  float64 // mean time in the second half of the measured period over that in the first, minus 1
+	Failed float64 // chunks whose put or get failed
 }
 
-// Point is a design as it was simulated.
+// Point is a simulated design.
 type Point struct {
 	Design
 	Meets  bool
-	Why    string // it does not
+	Why    string // why it does not
 	Intact *Measured
-	Down   *Measured // with the nodes that may be down; nil if none may
-	Bound  Bound     // the least, with those nodes not there
+	Down   *Measured // with nodes down; nil if none may be
+	Bound  Bound     // the tightest, with those nodes absent
 }
 
-// Measured is what the runs of a design found, all with the same nodes down.
+// Measured holds the results of a design's runs, all with the same number of nodes down.
 type Measured struct {
 	Down     int
 	Samples  []Sample
-	Put, Get stats.Interval // of the 99th percentile, over the runs, in us; N is 0 if there are too few
+	Put, Get stats.Interval // of the 99th percentile, over the runs, in us; N is 0 if there are too few runs
 	Rate     stats.Interval
 }
 
-// Worst is the harder of the two states that a design was simulated in.
+// Worst returns the worse of the two states in which a design was simulated.
 func (p *Point) Worst() *Measured {
 	if p.Down == nil || p.Intact != nil && p.Intact.P99().High() > p.Down.P99().High() {
 		return p.Intact
@@ -45,7 +45,8 @@ func (p *Point) Worst() *Measured {
 	return p.Down
 }
 
-// P99 is the percentile that stands for a design where there is room for one: of puts, or of gets if nothing is put.
+// P99 is the percentile that represents a design where only one is shown: that of puts, or of gets if there are no
+// puts.
 func (m *Measured) P99() stats.Interval {
 	if m.Put.Mean == 0 {
 		return m.Get
@@ -53,7 +54,7 @@ func (m *Measured) P99() stats.Interval {
 	return m.Put
 }
 
-// Samples are the runs that a point rests on.
+// Samples returns all runs of a point.
 func (p *Point) Samples() []Sample {
 	var out []Sample
 	for _, m := range []*Measured{p.Down, p.Intact} {
@@ -64,9 +65,9 @@ func (p *Point) Samples() []Sample {
 	return out
 }
 
-// What a design is held to beside its limits. A design that keeps within a limit has no more chunks under way than
-// come within that time, which is a hundredth of a run; so growth beyond twice of that is a queue without an end. One
-// that grows more slowly makes chunks wait the longer the later they come.
+// Criteria of a design in addition to its limits. A design that meets a limit has no more chunks in flight than arrive
+// within that time, which is a hundredth of a run; growth beyond twice that is an unstable queue. With slower growth,
+// later chunks wait longer.
 const (
 	level     = 0.95 // of intervals
 	mostGrown = 0.02
@@ -82,7 +83,7 @@ func measure(down int, samples []Sample) *Measured {
 			xs[i] = value(&samples[i])
 		}
 		x, err := stats.Replicates(xs, level)
-		if err != nil { // one run has no interval
+		if err != nil { // a single run has no interval
 			return stats.Interval{Mean: xs[0], Level: level}
 		}
 		return x
@@ -93,8 +94,8 @@ func measure(down int, samples []Sample) *Measured {
 	return m
 }
 
-// hopeless says why a first run alone shows that a design does not do, "" if it does not. The mean over all runs is
-// above a limit if the first of them is above it as many times as there are runs.
+// hopeless returns the reason why the first run alone rules out a design, or "". The mean over n runs exceeds a limit
+// if the first run exceeds n times the limit.
 func (n *Need) hopeless(s Sample, runs int) string {
 	switch put, get := n.PutP99.Microseconds(), n.GetP99.Microseconds(); {
 	case s.Failed > 0:
@@ -109,7 +110,7 @@ func (n *Need) hopeless(s Sample, runs int) string {
 	return ""
 }
 
-// fails says why the runs of a design show that it does not do, "" if it does.
+// fails returns the reason why a design's runs rule it out, or "".
 func (n *Need) fails(m *Measured) string {
 	drifts := make([]float64, len(m.Samples))
 	for i, s := range m.Samples {
@@ -130,7 +131,7 @@ func (n *Need) fails(m *Measured) string {
 	return ""
 }
 
-// over says of a percentile that it is over its limit.
+// over describes a percentile that exceeds its limit.
 func over(what string, mean, half float64, limit units.Duration) string {
 	text := "p99 of " + what + " " + micros(mean)
 	if half > 0 {
@@ -139,7 +140,7 @@ func over(what string, mean, half float64, limit units.Duration) string {
 	return text + " is not below " + limit.String()
 }
 
-// micros writes a time to three digits.
+// micros formats a time in us with three digits.
 func micros(us float64) string {
 	switch {
 	case us >= 1e6:

@@ -10,16 +10,17 @@ import (
 	"farflash/sim"
 )
 
-// What no design can do with fewer nodes stands here: it follows from the configuration alone, without a simulation.
+// This file computes lower bounds on the number of nodes that follow from the configuration alone, without a
+// simulation.
 
-// Bound is what limits a design.
+// Bound is the bottleneck of a design.
 type Bound struct {
 	Resource string
-	Chunks   float64 // a second
+	Chunks   float64 // per second
 }
 
-// least is the smallest number of nodes that the bounds allow, and the bound of that many. Without one why says what
-// is in the way, and advice what would be enough.
+// least is the smallest number of nodes that the bounds allow, with its bound. If there is none, why names the
+// obstacle, and advice a sufficient change.
 type least struct {
 	nodes  int
 	bound  Bound
@@ -28,21 +29,21 @@ type least struct {
 	advice Advice
 }
 
-// Advice is what would help an option that does not meet the need.
+// Advice is a change that would help an option to meet the need.
 type Advice struct {
-	Key   string  // of the need that would have to change
-	Value float64 // to what at least, or at most for a rate; of several the one that asks for least counts
+	Key   string  // key of the need to change
+	Value float64 // the least value, or the highest for a rate; of several, the one with the smallest change counts
 	Text  string
 }
 
-// look builds a cluster to ask for its bounds. Those do not depend on what it keeps.
+// look builds a cluster to compute its bounds, which do not depend on its contents.
 func (n *Need) look(d Design) (*cluster.Cluster, error) {
 	cfg := n.Config(d, n.Survive)
 	cfg.Objects = 1
 	return cluster.New(cfg, sim.New(), 1)
 }
 
-// bound is what a design allows with the nodes that may be down not there.
+// bound is the bottleneck of a design with the nodes that may be down absent.
 func (n *Need) bound(d Design) (Bound, error) {
 	c, err := n.look(d)
 	if err != nil {
@@ -55,7 +56,7 @@ func (n *Need) bound(d Design) (Bound, error) {
 		}
 	}
 	if n.Capacity > 0 {
-		// As many as needed is a bound on the rate that is met or not.
+		// A capacity shortfall counts as a bound on the rate.
 		holds := float64(d.Nodes-n.Survive) * float64(n.Drives[d.Drive].Capacity) / n.expansion()
 		if holds < float64(n.Capacity) {
 			out = Bound{"capacity", n.Rate * holds / float64(n.Capacity)}
@@ -64,7 +65,7 @@ func (n *Need) bound(d Design) (Bound, error) {
 	return out, nil
 }
 
-// possible is an error if a design cannot be, or not with the nodes down that may be.
+// possible returns an error if a design is invalid, or becomes so with the permitted number of nodes down.
 func (n *Need) possible(d Design) error {
 	cfg := n.Config(d, n.Survive)
 	if err := cfg.Validate(); err != nil {
@@ -80,7 +81,7 @@ func (n *Need) possible(d Design) error {
 		}
 		return nil
 	}
-	// Whether a placement has room for all copies shows when it is made.
+	// Whether a placement has space for all copies is known only when it is built.
 	left := n.Config(Design{d.Option, d.Nodes - n.Survive}, 0)
 	left.Objects = 1
 	if _, err := cluster.New(left, sim.New(), 1); err != nil {
@@ -89,11 +90,11 @@ func (n *Need) possible(d Design) error {
 	return nil
 }
 
-// tries is how many numbers of nodes are tried until one is possible for a protocol.
+// tries is the number of cluster sizes that are tried until one is valid for a protocol.
 const tries = 64
 
-// least finds the smallest number of nodes that is possible and that the bounds allow. Both hold for every larger
-// number if they hold for one.
+// least finds the smallest number of nodes that is valid and satisfies the bounds. Both conditions hold for every
+// larger number if they hold for one.
 func (n *Need) least(o Option) least {
 	step := o.step()
 	at := func(k int) Design { return Design{o, k * step} }
@@ -151,7 +152,7 @@ func (n *Need) least(o Option) least {
 	return least{nodes: high * step, bound: bound, fewer: fewer}
 }
 
-// relief is what would help against a bound that more nodes do not move.
+// relief returns advice against a bound that more nodes do not change.
 func (n *Need) relief(b Bound) Advice {
 	if b.Resource == "gateways' links" && n.Gateways.Count > 0 {
 		count := math.Ceil(float64(n.Gateways.Count) * n.Rate / b.Chunks)
@@ -165,12 +166,12 @@ func (n *Need) moreNodes() Advice {
 		fmt.Sprintf("search.most above %d, or a lower rate", n.Search.Most)}
 }
 
-// longer asks for a limit above what was found.
+// longer advises a limit above the measured value.
 func longer(key string, us float64) Advice {
 	return Advice{key, us, "a " + key + " above " + micros(us)}
 }
 
-// resource is a bound's resource in a sentence.
+// resource names a bound's resource in a sentence.
 func resource(name string) string {
 	if name == "capacity" {
 		return "the drives' capacities"
@@ -178,13 +179,13 @@ func resource(name string) string {
 	return "the " + name
 }
 
-// inMicros cuts a time to whole tenths of a microsecond, above which nobody reads on.
+// inMicros rounds a time up to a tenth of a microsecond.
 func inMicros(t sim.Time) units.Duration {
 	tenth := units.Microsecond / 10
 	return (t + tenth - 1) / tenth * tenth
 }
 
-// foremost is the first of several errors, without what would be right for a scenario.
+// foremost returns the first of several errors, without the advice for scenarios.
 func foremost(err error) string {
 	text, _, _ := strings.Cut(units.FieldErrors(err)[0].Error(), ";")
 	return text

@@ -10,117 +10,118 @@ import (
 	"farflash/numeric/units"
 )
 
-// Need is what a cluster must do and what it may be made of.
+// Need is the load that a cluster must serve, and the parts that it may be built from.
 type Need struct {
-	// Name is used in reports; without one the file's name is.
+	// Name is used in reports; by default it is the file's name.
 	Name string
-	// Description says what the cluster is for. It changes nothing.
+	// Description describes the cluster. It has no effect.
 	Description string
-	// Rate is how many chunks a second come, at random times (a Poisson process), over the whole cluster.
+	// Rate is the number of chunks per second that arrive over the whole cluster, as a Poisson process.
 	Rate float64
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
-	// PutP99 is below what the 99th percentile of the time of a put must be.
+	// PutP99 is the limit on the 99th percentile of the time of a put, which must stay below it.
 	PutP99 units.Duration
-	// GetP99 is the same for a get; 0 is no limit.
+	// GetP99 is the same for a get; 0 means no limit.
 	GetP99 units.Duration
-	// Capacity is how much the cluster must keep, before copies; 0 does not matter.
+	// Capacity is the amount of data that the cluster must hold, before replication; 0 means that it does not matter.
 	Capacity units.Bytes
-	// Replicas is how many nodes keep each chunk.
+	// Replicas is the number of nodes that hold each chunk.
 	Replicas int
-	// Code is an erasure code in their place.
+	// Code is an erasure code instead of replicas.
 	Code cluster.Code
-	// Survive is how many nodes may be down while all this still holds.
+	// Survive is the number of nodes that may be down while the need is still met.
 	Survive int
-	// Drives are those that a node may have.
+	// Drives are the drives to choose from for a node.
 	Drives []Drive
-	// NICs are those that nodes and gateways may have.
+	// NICs are the NICs to choose from for nodes and gateways.
 	NICs []NIC `yaml:"nics"`
 	// Node is a node without drive and NIC.
 	Node Node
-	// Gateways are who puts and gets chunks.
+	// Gateways are the machines that put and get chunks.
 	Gateways Gateways
-	// Power is what electricity costs.
+	// Power is the cost of electricity.
 	Power Power
-	// Protocols are those to choose from; none is all.
+	// Protocols are the protocols to choose from; none means all.
 	Protocols []cluster.Scheme
-	// GroupSizes are the sizes of groups to choose from, for protocols that have groups; none is twice, three times
-	// and four times the replicas.
+	// GroupSizes are the group sizes to choose from, for protocols with groups; none means twice, three times and four
+	// times the replicas.
 	GroupSizes []int
-	// Search is how hard is searched.
+	// Search is the effort of the search.
 	Search Effort
-	// Cluster is everything else about the cluster, with the keys of a scenario's object_cluster.
+	// Cluster holds all other settings of the cluster, with the keys of a scenario's object_cluster.
 	Cluster cluster.Config
 }
 
-// Drive is a drive to choose.
+// Drive is a drive to choose from.
 type Drive struct {
 	// Name is used in reports.
 	Name string
-	// Rate is how fast it reads and writes chunks. Several drives in a node count as one with the sum of their rates.
+	// Rate is its rate of reading and writing chunks. Several drives in a node count as one with the sum of their
+	// rates.
 	Rate units.ByteRate
-	// Price of one.
+	// Price of one drive.
 	Price units.Money
-	// Capacity is what it keeps, for capacity.
+	// Capacity is the amount of data it holds, for the need's capacity.
 	Capacity units.Bytes
-	// Watts that it draws.
+	// Watts is its power.
 	Watts float64
 }
 
-// NIC is a NIC to choose, with its port of the switch.
+// NIC is a NIC to choose from, with its switch port.
 type NIC struct {
 	// Name is used in reports.
 	Name string
 	// Rate of its link.
 	Rate units.BitRate
-	// Price of one.
+	// Price of one NIC.
 	Price units.Money
-	// Watts that it draws.
+	// Watts is its power.
 	Watts float64
 }
 
-// Node is what each node has beside its drive and its NIC.
+// Node is a node without its drive and its NIC.
 type Node struct {
-	// Price of one.
+	// Price of one node.
 	Price units.Money
-	// Watts that it draws.
+	// Watts is its power.
 	Watts float64
 }
 
-// Gateways are who puts and gets chunks.
+// Gateways are the machines that put and get chunks.
 type Gateways struct {
-	// Count is how many there are; 0 is as many as nodes.
+	// Count is the number of gateways; 0 means as many as nodes.
 	Count int
-	// Price of one, with its NIC; 0 if they are there already.
+	// Price of one gateway, with its NIC; 0 if they already exist.
 	Price units.Money
 }
 
-// Power is what electricity costs.
+// Power is the cost of electricity.
 type Power struct {
 	// Price of a kWh.
 	Price units.Money
-	// PUE is the site's power over its machines'.
+	// PUE is the site's power over the power of its machines.
 	PUE float64 `yaml:"pue"`
-	// Years for which it is paid.
+	// Years is the period for which electricity is paid.
 	Years float64
 }
 
-// Effort is how hard is searched.
+// Effort is the effort of the search.
 type Effort struct {
-	// Chunks that come in a run at least, with those of its warm-up. A run also lasts a hundred times the longest
-	// limit, so that a queue that grows by one per cent of what comes leaves the limit.
+	// Chunks is the minimum number of chunks that arrive in a run, including its warm-up. A run also lasts at least a
+	// hundred times the longest limit, so that a queue that grows by one per cent of the arrivals exceeds the limit.
 	Chunks int
 	// WarmUp is the share of each run that is not measured.
 	WarmUp units.Fraction
-	// Most is how many nodes are tried at most.
+	// Most is the largest number of nodes that is tried.
 	Most int
-	// Others finds the cheapest design with each protocol; false finds the cheapest of all, which takes less time.
+	// Others finds the cheapest design for each protocol; false finds only the cheapest overall, which takes less time.
 	Others bool
 }
 
-// DefaultNeed has the defaults, and no drives and NICs.
+// DefaultNeed returns the defaults, without drives and NICs.
 func DefaultNeed() Need {
 	n := Need{Chunk: 128 * units.KiB, Replicas: 3, Power: Power{PUE: 1, Years: 5},
 		Search:  Effort{Chunks: 20_000, WarmUp: 0.2, Most: 4096, Others: true},
@@ -129,10 +130,10 @@ func DefaultNeed() Need {
 	return n
 }
 
-// Word is what a file of a need is called in messages.
+// Word is the name for a file of a need in messages.
 func (n *Need) Word() string { return "the need" }
 
-// decided are the keys of the section cluster that must not be written, and why.
+// decided lists the keys of the section cluster that must not be set, and why.
 var decided = []struct{ key, why string }{
 	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"},
 	{"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
@@ -145,7 +146,7 @@ var decided = []struct{ key, why string }{
 	{"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
-// Decided are the keys of the section cluster that must not be written.
+// Decided returns the keys of the section cluster that must not be set.
 func Decided() []string {
 	var out []string
 	for _, d := range decided {
@@ -154,7 +155,7 @@ func Decided() []string {
 	return out
 }
 
-// Validate reports what cannot be, each with its key. Written tells the keys that somebody wrote.
+// Validate reports invalid settings, each with its key. written reports whether the user set a key.
 func (n *Need) Validate(written func(key string) bool) error {
 	var f units.Faults
 	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate",
@@ -210,7 +211,7 @@ func (n *Need) Validate(written func(key string) bool) error {
 	return f.Err()
 }
 
-// checkParts holds drives and NICs to what there is.
+// checkParts validates drives and NICs.
 func (n *Need) checkParts(f *units.Faults) {
 	names := map[string]bool{}
 	f.Hold(len(n.Drives) > 0, "drives",
@@ -244,8 +245,7 @@ func (n *Need) checkParts(f *units.Faults) {
 		n.Node.Watts)
 }
 
-// checkCluster holds what the need says of every cluster to what is possible, by a design that has enough of
-// everything.
+// checkCluster validates the settings that apply to every cluster, by means of a design with ample resources.
 func (n *Need) checkCluster(f *units.Faults) {
 	scheme := n.schemes()[0]
 	group := n.groups(scheme)[0]
@@ -256,14 +256,14 @@ func (n *Need) checkCluster(f *units.Faults) {
 		case "replicas", "code", "chunk", "reads":
 			f.Hold(false, e.Path, "%s", e.Msg)
 		case "group", "groups", "targets", "protocol", "choices", "placement", "racks":
-			// It depends on the design, of which the search says so.
+			// It depends on the design, and the search reports it.
 		default:
 			f.Hold(false, units.JoinPath("cluster", e.Path), "%s", e.Msg)
 		}
 	}
 }
 
-// checkUnused refuses keys that none of the protocols has a use for.
+// checkUnused rejects keys that none of the protocols uses.
 func (n *Need) checkUnused(f *units.Faults) {
 	times := map[string]int{}
 	for k, s := range n.schemes() {
@@ -277,7 +277,7 @@ func (n *Need) checkUnused(f *units.Faults) {
 	}
 }
 
-// copies is how many nodes keep a part of each chunk.
+// copies is the number of nodes that hold a part of each chunk.
 func (n *Need) copies() int {
 	if n.Code.Data > 0 {
 		return n.Code.Data + n.Code.Parity
@@ -285,7 +285,7 @@ func (n *Need) copies() int {
 	return n.Replicas
 }
 
-// expansion is how many bytes are kept for each.
+// expansion is the ratio of stored bytes to data.
 func (n *Need) expansion() float64 {
 	if n.Code.Data > 0 {
 		return float64(n.copies()) / float64(n.Code.Data)
@@ -293,7 +293,7 @@ func (n *Need) expansion() float64 {
 	return float64(n.Replicas)
 }
 
-// schemes are the protocols to choose from.
+// schemes returns the protocols to choose from.
 func (n *Need) schemes() []cluster.Scheme {
 	if len(n.Protocols) > 0 {
 		return n.Protocols
@@ -301,7 +301,7 @@ func (n *Need) schemes() []cluster.Scheme {
 	return cluster.SharedSchemes()
 }
 
-// groups are the sizes of groups to choose from; 0 alone stands for none.
+// groups returns the group sizes to choose from; a single 0 means no groups.
 func (n *Need) groups(s cluster.Scheme) []int {
 	switch {
 	case !s.Grouped():
@@ -322,27 +322,27 @@ func names(list []cluster.Scheme) string {
 	return strings.Join(out, ", ")
 }
 
-// mostCopies is on how many nodes a chunk is kept at most in package cluster.
+// mostCopies is the largest number of nodes per chunk in package cluster.
 const mostCopies = 16
 
-// Option is a design but for its number of nodes.
+// Option is a design without its number of nodes.
 type Option struct {
-	Drive, NIC int // of the need's
+	Drive, NIC int // indices into the need's lists
 	Protocol   cluster.Scheme
-	Group      int // 0 where there are none
+	Group      int // 0 if there are none
 }
 
-// Design is a cluster that might be built.
+// Design is a candidate cluster.
 type Design struct {
 	Option
 	Nodes int
 }
 
-// step is between numbers of nodes that are possible.
+// step is the distance between valid numbers of nodes.
 func (o Option) step() int { return max(o.Group, 1) }
 
-// Config is the cluster of a design, with the load that is needed, when so many of its nodes are down. Those are the
-// first ones, which are in one group where there are any: the worst case.
+// Config is the cluster of a design under the needed load, with the given number of nodes down. Those are the first
+// nodes, which share a group if there are groups: the worst case.
 func (n *Need) Config(d Design, down int) cluster.Config {
 	c := n.Cluster
 	c.Targets, c.Protocol, c.Gateways = d.Nodes, d.Protocol, n.gateways(d.Nodes)
@@ -355,7 +355,7 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 		c.Link.Rate = n.NICs[d.NIC].Rate
 	}
 	for _, u := range c.Unused() {
-		u.Reset() // it is for other protocols
+		u.Reset() // it applies to other protocols
 	}
 	if d.Protocol.Grouped() {
 		c.Group, c.Placement, c.Choices = d.Group, cluster.PlaceRandom, 1
@@ -365,8 +365,8 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 		c.Repair = cluster.DefaultConfig().Repair
 		return c
 	}
-	// What they kept is made again meanwhile: a real drive keeps so much more than is put in a run that the cluster
-	// serves while it rebuilds, and not before or after.
+	// Their contents are rebuilt during the run: a real drive holds so much more than is put in a run that the rebuild
+	// outlasts it, so the cluster is judged while it rebuilds, not before or after.
 	c.Repair.Detect = 0
 	c.Objects = max(c.Objects, n.rebuilt(&c, down))
 	for t := range down {
@@ -375,12 +375,12 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 	return c
 }
 
-// mostObjects bounds what is kept for a rebuild, and with it time and memory. Where a rebuild is done earlier than a
-// run, percentiles are those of the time before.
+// mostObjects limits the objects stored for a rebuild, and with it time and memory. If a rebuild completes before the
+// run ends, percentiles are those of the time before.
 const mostObjects = 1 << 18
 
-// rebuilt is how many chunks have to be kept so that rebuilding lasts as long as a run, at the rate that disks and
-// streams allow at most.
+// rebuilt is the number of chunks to store so that a rebuild lasts as long as a run, at the highest rate that disks and
+// streams allow.
 func (n *Need) rebuilt(c *cluster.Config, down int) int {
 	share := math.Min(float64(c.Repair.Disk), float64(c.Repair.Streams))
 	piece := float64(n.Chunk) * n.expansion() / float64(n.copies())
@@ -389,7 +389,7 @@ func (n *Need) rebuilt(c *cluster.Config, down int) int {
 	return int(math.Min(pieces*float64(c.Targets)/float64(n.copies()*down), mostObjects))
 }
 
-// gateways is how many there are beside so many nodes.
+// gateways is the number of gateways for the given number of nodes.
 func (n *Need) gateways(nodes int) int {
 	if n.Gateways.Count > 0 {
 		return n.Gateways.Count
@@ -397,10 +397,10 @@ func (n *Need) gateways(nodes int) int {
 	return nodes
 }
 
-// hoursAYear are those of a year of 365 days.
+// hoursAYear is the number of hours in 365 days.
 const hoursAYear = 24 * 365
 
-// Cost is what a design costs: nodes, gateways and electricity.
+// Cost is the cost of a design: nodes, gateways and electricity.
 func (n *Need) Cost(d Design) units.Money {
 	drive, nic := &n.Drives[d.Drive], &n.NICs[d.NIC]
 	kwh := (n.Node.Watts + drive.Watts + nic.Watts) / 1000 * hoursAYear * n.Power.Years * n.Power.PUE
@@ -409,7 +409,7 @@ func (n *Need) Cost(d Design) units.Money {
 	return nodes + units.Money(float64(n.gateways(d.Nodes))*float64(n.Gateways.Price))
 }
 
-// Until is how long a run lasts.
+// Until is the duration of a run.
 func (n *Need) Until() units.Duration {
 	arrive := float64(n.Search.Chunks) / n.Rate * float64(units.Second)
 	long := 100 * max(n.PutP99, n.GetP99)

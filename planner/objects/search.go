@@ -11,51 +11,51 @@ import (
 
 // Evaluator simulates designs.
 type Evaluator interface {
-	// Evaluate runs a design with so many of its nodes down once for each seed, and returns what each run found, in
-	// the order of the seeds. It is called for one design at a time, and its answer depends on nothing but its
-	// arguments. An error ends the search.
+	// Evaluate runs a design with the given number of nodes down once for each seed, and returns the results in the
+	// order of the seeds. It is called for one design at a time, and its answer must depend only on its arguments. An
+	// error ends the search.
 	Evaluate(ctx context.Context, d Design, down int, seeds []uint64) ([]Sample, error)
 }
 
-// State is what became of an option.
+// State is the result of an option.
 type State string
 
 // The states.
 const (
-	Open       State = "open"       // not decided: the search was interrupted
-	Impossible State = "impossible" // it follows from the configuration
-	Dearer     State = "dearer"     // it costs more than another one, so where its limit lies was not looked for
-	Short      State = "short"      // no number of nodes that was tried does
+	Open       State = "open"       // undecided: the search was interrupted
+	Impossible State = "impossible" // ruled out by the configuration
+	Dearer     State = "dearer"     // it costs more than another option, so its minimum was not searched for
+	Short      State = "short"      // no number of nodes that was tried meets the need
 	Meets      State = "meets"
 )
 
-// Candidate is an option and what became of it.
+// Candidate is an option with its result.
 type Candidate struct {
 	Option
 	State  State
-	Why    string      // it does not meet the need
-	Advice Advice      // what would help
-	Least  int         // nodes that the bounds ask for; 0 if none are enough
-	From   units.Money // what these cost
-	Bound  Bound       // of so many nodes
-	Fewer  string      // why fewer than these are not possible
-	// Of what meets the need:
+	Why    string      // why it does not meet the need
+	Advice Advice      // a change that would help
+	Least  int         // least number of nodes by the bounds; 0 if no number suffices
+	From   units.Money // cost of those nodes
+	Bound  Bound       // at that number of nodes
+	Fewer  string      // why fewer nodes are not possible
+	// For an option that meets the need:
 	Nodes   int
 	Cost    units.Money
 	Point   *Point
 	Remarks []string
 }
 
-// Plan is what a search found.
+// Plan is the result of a search.
 type Plan struct {
 	Need       *Need
 	Seeds      []uint64
 	Candidates []*Candidate // in the order of the need's drives, NICs, protocols and sizes
-	Points     []*Point     // all designs that were simulated, in that order
-	Best       *Candidate   // nil: nothing meets the need
+	Points     []*Point     // all simulated designs, in order of simulation
+	Best       *Candidate   // nil: no design meets the need
 }
 
-// Step is what a search is doing.
+// Step is the progress of a search.
 type Step struct {
 	Design  Design
 	Down    int
@@ -74,13 +74,12 @@ type search struct {
 	best   map[string]*Candidate // by scope
 }
 
-// Search finds the cheapest design that meets a need, by the given runs of each. It returns what it found so far also
-// with an error. Tell is called with each design before it is simulated; nil is nobody.
+// Search finds the cheapest design that meets a need, with one run of each design per seed. On an error it also returns
+// the results so far. tell, if not nil, is called with each design before it is simulated.
 //
-// Options are taken in the order of what their bounds cost at least. Of each, the smallest number of nodes that meets
-// the need is found by bisection, below what the best one so far costs. Bisection assumes that what is enough stays
-// enough with more nodes; that is checked beside what is found, and where it does not hold the number is raised until
-// it does.
+// Options are processed in ascending order of the cost of their bounds. For each, bisection finds the smallest number
+// of nodes that meets the need, below the cost of the best design so far. Bisection assumes that more nodes than enough
+// are enough; this is checked next to the result, and where it fails the number is raised until it holds.
 func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell func(Step)) (*Plan, error) {
 	s := &search{Plan: &Plan{Need: n, Seeds: seeds}, ctx: ctx, eval: eval, tell: tell, points: map[Design]*Point{},
 		best: map[string]*Candidate{}}
@@ -116,7 +115,7 @@ func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell f
 	return s.Plan, nil
 }
 
-// candidate is an option before anything is simulated.
+// candidate returns an option before any simulation.
 func (s *search) candidate(o Option) *Candidate {
 	x := s.Need.least(o)
 	c := &Candidate{Option: o, State: Open, Least: x.nodes, Bound: x.bound, Fewer: x.fewer, Why: x.why,
@@ -129,10 +128,10 @@ func (s *search) candidate(o Option) *Candidate {
 	return c
 }
 
-// with is the design of an option with so many nodes.
+// with returns the option's design with the given number of nodes.
 func (c *Candidate) with(nodes int) Design { return Design{c.Option, nodes} }
 
-// scope is among which options only the cheapest is looked for.
+// scope is the set of options within which only the cheapest is searched for.
 func (s *search) scope(o Option) string {
 	if s.Need.Search.Others {
 		return o.Protocol.String()
@@ -151,7 +150,7 @@ func (s *search) decide(c *Candidate) error {
 			c.State, c.Why = Dearer, fmt.Sprintf("needs at least %s, for %v", plural(c.Least, "node"), c.From)
 			return nil
 		}
-		// Costs rise with the number of nodes.
+		// Costs increase with the number of nodes.
 		for low, high := c.Least, top+c.step(); ; {
 			if high-low <= c.step() {
 				top = low
@@ -164,7 +163,7 @@ func (s *search) decide(c *Candidate) error {
 			}
 		}
 	}
-	low, high := c.Least-c.step(), 0 // not enough, by the bounds; enough
+	low, high := c.Least-c.step(), 0 // too few, by the bounds; enough
 	if best != nil {
 		p, err := s.point(c.with(top))
 		if err != nil {
@@ -219,11 +218,11 @@ func (s *search) decide(c *Candidate) error {
 	return nil
 }
 
-// furthest is how many times the least number of nodes is tried at most: what does not do then is not short of nodes.
+// furthest limits the search to this multiple of the least number of nodes: beyond it, more nodes do not help.
 const furthest = 8
 
-// rise looks for what is enough above what is not: at the largest number first, as most options that fail there fail
-// everywhere, then by steps that double. It returns the last design that it tried.
+// rise searches upwards for a sufficient number: first the largest, because most options that fail there fail
+// everywhere, then in doubling steps. It returns the last design that it tried.
 func (s *search) rise(c *Candidate, low, high *int, top int) (*Point, error) {
 	from := *low
 	top = min(top, max(furthest*c.Least, from+furthest*c.step())) / c.step() * c.step()
@@ -245,7 +244,7 @@ func (s *search) rise(c *Candidate, low, high *int, top int) (*Point, error) {
 	}
 }
 
-// bisect narrows what is not enough and what is to neighbours.
+// bisect narrows too few and enough to adjacent numbers.
 func (s *search) bisect(c *Candidate, low, high *int) error {
 	for *high-*low > c.step() {
 		middle := *low + (*high-*low)/c.step()/2*c.step()
@@ -262,7 +261,7 @@ func (s *search) bisect(c *Candidate, low, high *int) error {
 	return nil
 }
 
-// below looks one further below what is not enough: if that is enough, the limit is not sharp.
+// below checks one step further below the largest insufficient number: if that one suffices, the limit is not sharp.
 func (s *search) below(c *Candidate, nodes int) error {
 	if nodes-2*c.step() < c.Least {
 		return nil
@@ -279,7 +278,8 @@ func (s *search) below(c *Candidate, nodes int) error {
 	return nil
 }
 
-// point simulates a design, once. The first seed comes alone: where the queue grows the others would say the same.
+// point simulates a design, once. The first seed runs alone, because the others would not change the verdict on a
+// growing queue.
 func (s *search) point(d Design) (*Point, error) {
 	if p, ok := s.points[d]; ok {
 		return p, nil
@@ -318,7 +318,7 @@ func (s *search) point(d Design) (*Point, error) {
 	return p, nil
 }
 
-// measured runs a design in one state and says why it does not do, if it does not.
+// measured runs a design in one state and returns the reason if it does not meet the need.
 func (s *search) measured(d Design, down int) (*Measured, string, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, "", err
@@ -351,7 +351,7 @@ func (s *search) measured(d Design, down int) (*Measured, string, error) {
 	return m, s.Need.fails(m), nil
 }
 
-// choose picks the cheapest design; of those that cost the same, the one with the lowest percentile.
+// choose picks the cheapest design; ties go to the lowest percentile.
 func (s *search) choose() {
 	for _, c := range s.Candidates {
 		if c.State != Meets {
@@ -365,7 +365,7 @@ func (s *search) choose() {
 	}
 }
 
-// advice says what would make a design do that has nodes enough.
+// advice returns a change that would make a design with enough nodes meet the need.
 func (n *Need) advice(p *Point) Advice {
 	m := p.Worst()
 	for _, x := range m.Samples {
@@ -382,7 +382,7 @@ func (n *Need) advice(p *Point) Advice {
 	return Advice{"rate", -n.Rate, "a lower rate, or another protocol"}
 }
 
-// Cheapest is the cheapest candidate of a protocol, nil if none meets the need.
+// Cheapest returns the cheapest candidate of a protocol, or nil if none meets the need.
 func (p *Plan) Cheapest(scheme cluster.Scheme) *Candidate {
 	var best *Candidate
 	for _, c := range p.Candidates {
@@ -397,10 +397,10 @@ func (p *Plan) Cheapest(scheme cluster.Scheme) *Candidate {
 	return best
 }
 
-// Schemes are the protocols that were considered.
+// Schemes returns the protocols that were considered.
 func (p *Plan) Schemes() []cluster.Scheme { return p.Need.schemes() }
 
-// Advice is what would help where nothing meets the need: of each key the advice that asks for least.
+// Advice returns changes that would help if no design meets the need: for each key the smallest change.
 func (p *Plan) Advice() []Advice {
 	var out []Advice
 	for _, c := range p.Candidates {
@@ -419,7 +419,7 @@ func (p *Plan) Advice() []Advice {
 	return out
 }
 
-// Near are the designs around the chosen one that were simulated, by number of nodes.
+// Near returns the simulated designs of the chosen option, by number of nodes.
 func (p *Plan) Near(o Option) []*Point {
 	var out []*Point
 	for _, x := range p.Points {

@@ -14,7 +14,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// table is an evaluator that knows from which number of nodes on an option is enough.
+// table is an evaluator with a fixed sufficient number of nodes for each option.
 type table struct {
 	need  *Need
 	from  map[Option]int // 0: never
@@ -43,7 +43,7 @@ func (x *table) Evaluate(_ context.Context, d Design, down int, seeds []uint64) 
 	return out, nil
 }
 
-// exhaustive is what the cheapest design costs of those that are enough, among options that f picks.
+// exhaustive is the cost of the cheapest sufficient design among the options that f selects.
 func (x *table) exhaustive(p *Plan, f func(Option) bool) units.Money {
 	best := units.Money(math.Inf(1))
 	for _, c := range p.Candidates {
@@ -71,7 +71,7 @@ func someNeed() *Need {
 	return &n
 }
 
-// TestExhaustive: what is found meets the need, and nothing that meets it costs less.
+// TestExhaustive verifies that the result meets the need, and that no cheaper design does.
 func TestExhaustive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := someNeed()
@@ -133,8 +133,8 @@ func TestExhaustive(t *testing.T) {
 	})
 }
 
-// TestRaised: where more nodes are not enough though fewer are, the number is raised until the next one is enough as
-// well.
+// TestRaised verifies that if more nodes are insufficient though fewer suffice, the number is raised until the next one
+// suffices as well.
 func TestRaised(t *testing.T) {
 	n := someNeed()
 	n.Drives, n.Protocols = n.Drives[:1], []cluster.Scheme{cluster.Chain}
@@ -152,7 +152,7 @@ func TestRaised(t *testing.T) {
 	}
 }
 
-// TestUnmet says what is in the way and what would help.
+// TestUnmet verifies the reported obstacle and the advice.
 func TestUnmet(t *testing.T) {
 	n := someNeed()
 	n.Protocols = []cluster.Scheme{cluster.Chain}
@@ -196,7 +196,7 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// TestRoom: a placement that asks several candidates has room for them also with nodes down.
+// TestRoom verifies that a placement with several candidates has space for them also with nodes down.
 func TestRoom(t *testing.T) {
 	n := someNeed()
 	n.Rate, n.Survive, n.Cluster.Placement, n.Cluster.Choices = 100, 1, cluster.PlaceHRW, 2
@@ -214,7 +214,7 @@ func (x *broken) Evaluate(_ context.Context, _ Design, _ int, seeds []uint64) ([
 	return make([]Sample, len(seeds)), nil
 }
 
-// TestInterrupted: what was found before an error is returned with it.
+// TestInterrupted verifies that results before an error are returned with it.
 func TestInterrupted(t *testing.T) {
 	n := someNeed()
 	n.Protocols = []cluster.Scheme{cluster.Chain}
@@ -227,7 +227,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestJudge holds runs to a need.
+// TestJudge compares runs with a need.
 func TestJudge(t *testing.T) {
 	n := someNeed()
 	n.Reads, n.GetP99 = 0.5, units.Millisecond

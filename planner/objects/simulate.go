@@ -16,17 +16,17 @@ import (
 	"farflash/study"
 )
 
-// Template is a commented need to start from.
+// Template is a commented example need.
 //
 //go:embed need.yaml
 var Template string
 
-// File is a need as it was read.
+// File is a need as read from YAML.
 type File struct {
 	*Need
-	Text   string // with every default, as it would load again; comments mark those
+	Text   string // with every default, in a form that can be loaded again; comments mark the defaults
 	Plain  string // the same without marks
-	Digest string // of what a search for it finds, its seeds apart
+	Digest string // of the inputs of a search, except its seeds
 }
 
 // Load reads a need, with the changes of the command line.
@@ -43,7 +43,7 @@ func Load(src shape.Source, changes []shape.Change) (*File, error) {
 	if n.Name == "" {
 		name := filepath.Base(src.File)
 		if n.Name = strings.TrimSuffix(name, filepath.Ext(name)); src.File == "" {
-			n.Name = "cluster" // the flags alone say what is needed
+			n.Name = "cluster" // the flags alone state the need
 		}
 	}
 	decided := Decided()
@@ -58,7 +58,7 @@ type Sizer struct {
 	Runner *study.Runner
 }
 
-// Scenario is what is simulated of a design with so many of its nodes down.
+// Scenario returns the scenario for a design with the given number of nodes down.
 func Scenario(n *Need, d Design, down int) (*scenario.Scenario, error) {
 	name := n.Label(d)
 	if down > 0 {
@@ -98,16 +98,16 @@ func (z *Sizer) Evaluate(ctx context.Context, d Design, down int, seeds []uint64
 	return out, nil
 }
 
-// leastRebuilding is how many operations a 99th percentile of the time of a rebuild rests on at least.
+// leastRebuilding is the minimum number of operations for a 99th percentile of the time during a rebuild.
 const leastRebuilding = 1000
 
-// sample takes from a result what the search asks for.
+// sample extracts the figures for the search from a result.
 func sample(r *result.Result) Sample {
 	value := func(name string) float64 {
 		m, _ := r.Metric(name)
 		return m.Value
 	}
-	// Where pieces are made again, it is the time of that which counts.
+	// If pieces are rebuilt, the time during the rebuild counts.
 	p99 := func(op string) float64 {
 		all := value(op + ".latency.p99")
 		if value(op+".rebuild.count") < leastRebuilding {

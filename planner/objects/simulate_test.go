@@ -34,7 +34,7 @@ func load(t testing.TB, text string, changes ...shape.Change) *objects.File {
 	return n
 }
 
-// TestErrors: mistakes have places, and say what would be right.
+// TestErrors verifies that errors have positions and remedies.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"rate: 4000", "rate: many", `need.yaml:1:7: rate: "many" is not a number; write one such as 1.5`},
@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestText: what a need is written as loads to the same need, and its digest does not depend on what changes nothing.
+// TestText verifies that a written need loads to the same need, and that its digest ignores settings without effect.
 func TestText(t *testing.T) {
 	for _, text := range []string{small, objects.Template} {
 		n := load(t, text)
@@ -94,7 +94,7 @@ func search(t testing.TB, n *objects.File, seeds ...uint64) (*objects.Plan, *obj
 	return p, z
 }
 
-// TestSimulated: with real simulations, nothing cheaper meets the need than what is found.
+// TestSimulated verifies with real simulations that no cheaper design meets the need than the one found.
 func TestSimulated(t *testing.T) {
 	n := load(t, small)
 	p, z := search(t, n, 1, 2, 3)
@@ -147,7 +147,7 @@ func document(t *testing.T, p *objects.Plan, n *objects.File) string {
 
 func place(digest string, seed uint64) string { return fmt.Sprintf("%s-%d", digest, seed) }
 
-// TestDown: a node less asks for more nodes, or for longer times.
+// TestDown verifies that a node down requires more nodes, or longer times.
 func TestDown(t *testing.T) {
 	n := load(t, small, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"},
 		shape.Change{Path: "reads", Value: "30%"})
@@ -176,8 +176,8 @@ func ExampleSizer() {
 	// Output: $6750 chain, 3 nodes, fast, 10G
 }
 
-// TestRebuilds: with a node down a cluster is judged by what it does while it makes again what that node kept, and
-// less of that is less in the way.
+// TestRebuilds verifies that with a node down a cluster is judged while it rebuilds that node's contents, and that less
+// rebuild traffic interferes less.
 func TestRebuilds(t *testing.T) {
 	p99 := func(changes ...shape.Change) (float64, *objects.File) {
 		t.Helper()

@@ -8,28 +8,28 @@ import (
 	"farflash/numeric/units"
 )
 
-// Policy is how an arriving workload's drive is chosen. Ties go to the drive that comes first.
+// Policy selects the drive for an arriving workload. Ties go to the drive that is listed first.
 type Policy uint8
 
-// The policies: minTCO's family, and what it is compared with.
+// The policies: minTCO's family and its baselines.
 const (
-	MinTCOv3       Policy = iota // least cost a gigabyte of the pool (equation 3): minTCO
-	MinTCOv2                     // least cost a day of lifetime
-	MinTCOv1                     // least cost over the lifetimes (equation 1)
+	MinTCOv3       Policy = iota // lowest cost per gigabyte of the pool (equation 3): minTCO
+	MinTCOv2                     // lowest cost per day of lifetime
+	MinTCOv1                     // lowest cost over the lifetimes (equation 1)
 	MinTCOPerf                   // equation 5
-	MaxRemCycle                  // most write budget left
-	MinWAF                       // least write amplification with the workload
-	MinRate                      // least write rate so far
+	MaxRemCycle                  // largest remaining write budget
+	MinWAF                       // lowest write amplification with the workload
+	MinRate                      // lowest write rate so far
 	MinWorkloadNum               // fewest workloads so far
-	RoundRobin                   // the next one that it fits on
-	Random                       // any that it fits on
+	RoundRobin                   // next drive that has space for it
+	Random                       // any drive that has space for it, at random
 	policies
 )
 
 var policyNames = units.Names[Policy]{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle",
 	"min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
 
-// String is the policy's name in a plan.
+// String returns the policy's name in a plan.
 func (p Policy) String() string { return policyNames.Name(p) }
 
 // MarshalText writes the policy's name.
@@ -38,7 +38,7 @@ func (p Policy) MarshalText() ([]byte, error) { return policyNames.Marshal(p) }
 // UnmarshalText reads a policy's name.
 func (p *Policy) UnmarshalText(text []byte) error { return policyNames.Unmarshal(text, p) }
 
-// Policies lists them all.
+// Policies returns all policies.
 func Policies() []Policy {
 	list := make([]Policy, policies)
 	for i := range list {
@@ -47,20 +47,20 @@ func Policies() []Policy {
 	return list
 }
 
-// Weights are those of equation 5, in the paper's order: cost, use of space and of IOPS, imbalance of space and of
-// IOPS.
+// Weights are the weights of equation 5, in the paper's order: cost, utilisation of space and of IOPS, imbalance of
+// space and of IOPS.
 type Weights struct {
 	Cost, Space, IOPS, SpaceCV float64
 	IOPSCV                     float64 `yaml:"iops_cv"`
-	// Linear makes them functions of the arriving workload: cost is multiplied by its share of writes, the others by
-	// that of reads.
+	// Linear scales the weights by the arriving workload: cost by its share of writes, the others by its share of
+	// reads.
 	Linear bool
 }
 
-// DefaultWeights is what the paper finds best: [5, 1, 1, 3, 3].
+// DefaultWeights returns the paper's best weights: [5, 1, 1, 3, 3].
 func DefaultWeights() Weights { return Weights{Cost: 5, Space: 1, IOPS: 1, SpaceCV: 3, IOPSCV: 3} }
 
-// Validate says what cannot be a weight, by the keys of a plan's weights.
+// Validate reports invalid weights, by the keys of a plan's weights.
 func (w Weights) Validate() error {
 	var f units.Faults
 	for _, x := range []struct {
@@ -72,35 +72,35 @@ func (w Weights) Validate() error {
 	return f.Err()
 }
 
-// AllocatorConfig says how workloads are placed as they arrive.
+// AllocatorConfig configures how workloads are placed as they arrive.
 type AllocatorConfig struct {
 	Config
 	Policy  Policy
 	Weights Weights // of MinTCOPerf
-	// Threshold is the most that a drive's own gigabyte may cost, Th_c of equation 5; 0: any.
+	// Threshold is the highest cost per gigabyte allowed for a single drive, Th_c of equation 5; 0: no limit.
 	Threshold float64
-	// Relative makes MaxRemCycle compare the share of the budget that is left instead of its bytes.
+	// Relative makes MaxRemCycle compare the remaining share of the budget instead of the remaining bytes.
 	Relative bool
 	Seed     uint64 // of Random
 }
 
-// DefaultAllocatorConfig is minTCO-v3 by the corrected formulas.
+// DefaultAllocatorConfig returns minTCO-v3 with the corrected formulas.
 func DefaultAllocatorConfig() AllocatorConfig {
 	return AllocatorConfig{Config: DefaultConfig(), Weights: DefaultWeights(), Seed: 1}
 }
 
-// Allocator places workloads on a pool of drives one by one. An arrival takes time in proportion to the number of
-// drives: what a candidate changes is one drive's share of sums over all, so the sums are not formed anew for each,
-// as algorithm 1 does.
+// Allocator places workloads on a pool of drives one by one. An arrival takes time linear in the number of drives: a
+// candidate changes only its own drive's terms of the sums over all drives, so the sums are not recomputed for each
+// candidate as in algorithm 1.
 type Allocator struct {
 	cfg    AllocatorConfig
 	pool   *Pool
 	stream rng.Stream
 	turn   int // of RoundRobin
-	idle   int // drives without a workload, while warming up
+	idle   int // drives without a workload, during the warm-up
 	last   float64
 	placed int
-	later  func(k int, w *Workload) Obstacle // what else drive k must have room for; nil: nothing
+	later  func(k int, w *Workload) Obstacle // what else drive k must have space for; nil: no further constraint
 
 	sum struct { // over all drives, before the arrival
 		cost, data, life         float64
@@ -130,13 +130,13 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 	return a, nil
 }
 
-// Pool returns the drives and what they hold.
+// Pool returns the drives and their workloads.
 func (a *Allocator) Pool() *Pool { return a.pool }
 
-// Refusal says how many drives refused a workload, and for what.
+// Refusal counts the drives that refused a workload, by obstacle.
 type Refusal [obstacles]int32
 
-// Main is the obstacle that most drives named.
+// Main returns the most frequent obstacle.
 func (r Refusal) Main() Obstacle {
 	best := NoSpace
 	for o := NoSpace; o < obstacles; o++ {
@@ -147,8 +147,8 @@ func (r Refusal) Main() Obstacle {
 	return best
 }
 
-// Place puts a workload on a drive and returns which, or -1 and why none would take it. Workloads must come in the
-// order of their arrivals.
+// Place puts a workload on a drive and returns the drive's index, or -1 and the refusals if no drive takes it. The
+// caller must place workloads in order of arrival.
 func (a *Allocator) Place(w *Workload) (int, Refusal, error) {
 	k, refusal, err := a.choose(w, nil)
 	if err != nil || k < 0 {
@@ -165,32 +165,33 @@ func (a *Allocator) Place(w *Workload) (int, Refusal, error) {
 	return k, refusal, nil
 }
 
-// Candidate is a drive as an arriving workload sees it.
+// Candidate describes a drive as a candidate for an arriving workload.
 type Candidate struct {
 	Drive    int
 	Obstacle Obstacle
-	// Score is what the policy makes least; for MinTCOv3 the pool's cost a gigabyte. It is 0 if there is an obstacle.
+	// Score is the policy's objective, lower being better; for MinTCOv3 the pool's cost per gigabyte. It is 0 if there
+	// is an obstacle.
 	Score    float64
 	WAF      float64 // with the workload
 	Lifetime float64 // days from the drive's first workload
 	Cost     float64 // of the pool, with the workload there
-	CostPer  float64 // of the pool a gigabyte, likewise
+	CostPer  float64 // of the pool per gigabyte, likewise
 }
 
-// Explain returns what each drive would come to with the workload, without placing it.
+// Explain returns the result of placing the workload on each drive, without placing it.
 func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 	list := make([]Candidate, len(a.pool.drives))
 	_, _, err := a.choose(w, list)
 	return list, err
 }
 
-// better reports whether a score beats the best so far. Sums over many drives differ in their last bits by the order
-// in which they are formed; a difference that small is a tie.
+// better reports whether score beats the best score so far. Sums over many drives differ in their last bits with the
+// order of summation; a difference that small counts as a tie.
 func better(score, best float64) bool {
 	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)
 }
 
-// choose returns the drive for w. list, unless it is nil, takes all candidates.
+// choose returns the drive for w. If list is not nil, it receives all candidates.
 func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) {
 	var refusal Refusal
 	if err := w.check(); err != nil {
@@ -251,7 +252,8 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 			continue
 		}
 		if a.cfg.Policy == Random {
-			// Each that fits is as likely: the n-th replaces the choice with chance 1/n.
+			// Reservoir sampling: the n-th drive that fits replaces the choice with probability 1/n, so all are equally
+			// likely.
 			if fitting++; a.stream.IntN(fitting) == 0 {
 				best = k
 			}
@@ -262,7 +264,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 		}
 	}
 	if best < 0 && a.idle > 0 && list == nil {
-		// No idle drive takes it: the warm-up does not hold back what only others can hold.
+		// No idle drive takes it: the warm-up must not reject a workload that a drive already in use can hold.
 		idle := a.idle
 		a.idle = 0
 		best, refusal, err := a.choose(w, nil)
@@ -272,7 +274,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 	return best, refusal, nil
 }
 
-// addUp forms the sums over all drives that the policy scores by; all of them, if all.
+// addUp computes the sums over all drives that the policy scores by, or every sum if all is set.
 func (a *Allocator) addUp(all bool) {
 	s, p := &a.sum, a.pool
 	switch a.cfg.Policy {
@@ -294,7 +296,7 @@ func (a *Allocator) addUp(all bool) {
 	}
 }
 
-// score is what the policy makes least, for the i-th candidate in its order.
+// score returns the policy's objective for drive k, the i-th candidate in the policy's order; lower is better.
 func (a *Allocator) score(k int, w *Workload, o *outcome, i int) float64 {
 	p, s := a.pool, &a.sum
 	switch a.cfg.Policy {
@@ -329,17 +331,17 @@ func (a *Allocator) score(k int, w *Workload, o *outcome, i int) float64 {
 	return 0
 }
 
-// costPer is the pool's cost a gigabyte with the workload on drive k (equation 3).
+// costPer is the pool's cost per gigabyte with the workload on drive k (equation 3).
 func (a *Allocator) costPer(k int, w *Workload, o *outcome) float64 {
 	p, data := a.pool, o.data
 	if a.cfg.Mode == Paper && p.started[k] {
-		// Line 15 of algorithm 1 takes the arrival, a time, from a duration that began at T_I.
+		// Line 15 of algorithm 1 subtracts the arrival, a point in time, from a duration that started at T_I.
 		data -= float64(p.first[k] * w.WriteRate)
 	}
 	return worth(a.sum.cost-p.cost[k]+o.cost, a.sum.data-p.data[k]+data)
 }
 
-// enhanced is equation 5.
+// enhanced evaluates equation 5.
 func (a *Allocator) enhanced(k int, w *Workload, o *outcome) float64 {
 	p, s, c := a.pool, &a.sum, a.cfg.Weights
 	if c.Linear {
@@ -350,7 +352,7 @@ func (a *Allocator) enhanced(k int, w *Workload, o *outcome) float64 {
 	}
 	per := a.costPer(k, w, o)
 	if a.cfg.Mode == Corrected && s.data > 0 {
-		// A gigabyte costs a thousandth of a unit; only a ratio can be set against shares.
+		// A gigabyte costs about a thousandth of a currency unit, so only a ratio is comparable with the other shares.
 		per /= s.cost / s.data
 	}
 	d := &p.drives[k]
@@ -362,7 +364,7 @@ func (a *Allocator) enhanced(k int, w *Workload, o *outcome) float64 {
 	return score + float64(c.IOPSCV*cvP)
 }
 
-// spread is the mean and the coefficient of variation of n shares of which one changes from was to is.
+// spread returns the mean and the coefficient of variation of n shares, one of which changes from was to is.
 func spread(sum, squares, was, is, n float64) (mean, cv float64) {
 	mean = (sum - was + is) / n
 	if !(mean > 0) {

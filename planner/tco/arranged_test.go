@@ -11,7 +11,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// mixed draws a problem of a family with few drives of a kind, drives that are there, racks and groups.
+// mixed draws a problem of one of the families, with scarce kinds, owned drives, racks and groups.
 func mixed(seed uint64, jobs int) (*Problem, *rng.Stream) {
 	r := rng.NewStream(seed, "mixed")
 	p := family(familyNames[seed%uint64(len(familyNames))], &r, jobs)
@@ -32,8 +32,8 @@ func mixed(seed uint64, jobs int) (*Problem, *rng.Stream) {
 	return p, &r
 }
 
-// TestArranged: what a problem is put in order as: every drive and workload once, equal drives together, groups and
-// racks as they were, and what is paid.
+// TestArranged verifies the canonical order of a problem: every drive and workload once, equal drives together, groups
+// and racks preserved, and the sunk cost.
 func TestArranged(t *testing.T) {
 	for seed := range uint64(90) {
 		p, r := mixed(seed, 7)
@@ -85,7 +85,7 @@ func TestArranged(t *testing.T) {
 				if x.domain >= 0 && y.domain >= 0 && (x.domain == y.domain) != (mine == other) {
 					t.Errorf("seed %d: drives %d and %d in %q and %q", seed, k, l, mine, other)
 				}
-				// Equal drives are of one kind unless a rack tells them apart.
+				// Equal drives are of one kind unless a rack distinguishes them.
 				if x != y && x.optional == y.optional && x.domain == y.domain &&
 					slices.Equal(x.drive.measures(), y.drive.measures()) {
 					t.Errorf("seed %d: drives %d and %d are alike, of kinds %d and %d", seed, k, l, of[k], of[l])
@@ -120,7 +120,7 @@ func TestArranged(t *testing.T) {
 			t.Errorf("seed %d: %d groups, %v paid, at once: %v, endless: %v", seed, a.groups, a.sunk, a.together,
 				a.endless)
 		}
-		// A drive with some workloads costs and holds what an assessment says, and is over its limits where that
+		// The cost and the contents of a drive agree with an assessment, and it exceeds its limits where the assessment
 		// refuses.
 		for range 12 {
 			k := int(r.IntN(int64(len(a.kinds))))
@@ -166,7 +166,7 @@ func TestArranged(t *testing.T) {
 				}
 			}
 		}
-		// A plan of slots and its placement are the same.
+		// A plan of slots and its placement agree.
 		f := a.filling()
 		slots := f.plan(f.orders()[0], -1)
 		host := a.placement(slots)
@@ -181,8 +181,8 @@ func TestArranged(t *testing.T) {
 	}
 }
 
-// TestDivision: the least sum of a division is that of every way to put workloads one by one on drives, also where
-// domains have some of a group already.
+// TestDivision verifies that the least sum of a division equals that of an enumeration of all placements, also where
+// domains already have workloads of a group.
 func TestDivision(t *testing.T) {
 	divided := 0
 	for seed := range uint64(200) {
@@ -286,9 +286,9 @@ func TestDivision(t *testing.T) {
 	}
 }
 
-// TestProposals: a change is taken if it changes the sum of cost - rate data and of what limits are passed by less
-// than the threshold and there are so many drives; everything that a search keeps is then what its plan comes to, and
-// it is as it was otherwise. The best plan is the best of those that passed no limit.
+// TestProposals verifies that a change is accepted if it changes the sum of cost - rate data and penalties by less than
+// the threshold and enough drives exist; that the search's state then equals its plan's, and is unchanged otherwise;
+// and that the best plan is the best one seen without excess.
 func TestProposals(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(60) {
@@ -309,7 +309,7 @@ func TestProposals(t *testing.T) {
 				}
 				return slot{kind: s.slots[i].kind, list: slices.Clone(s.slots[i].list)}
 			}
-			// Some workloads of one drive or two are divided between two of any kind.
+			// Divide some workloads of one or two drives between two drives of any kind.
 			x, y := int(r.IntN(int64(len(s.slots)))), int(r.IntN(int64(len(s.slots)+1)))-1
 			if x == y {
 				y = -1
@@ -390,7 +390,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestRebuild: a few workloads that are each on a drive of its own are divided anew in the best way that there is.
+// TestRebuild verifies that a few workloads, each alone on a drive, are redistributed optimally.
 func TestRebuild(t *testing.T) {
 	rebuilt := 0
 	for seed := range uint64(40) {
@@ -439,9 +439,9 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestFilling: a first plan has every workload once and no more drives of a kind than there are; a drive takes
-// workloads in their order as long as they fit, and none that would not; a workload weighs what its share of the
-// drive that suits it best costs.
+// TestFilling verifies that an initial plan has every workload once and no more drives of a kind than exist; that a
+// drive takes the workloads in order as long as they fit, and no others; and that a workload's weight is the cost of
+// its share of the best-suited drive.
 func TestFilling(t *testing.T) {
 	sound := 0
 	for seed := range uint64(90) {
@@ -514,7 +514,7 @@ func TestFilling(t *testing.T) {
 			if s.sound() {
 				sound++
 			}
-			// One drive, by looking at each workload in turn.
+			// One drive, checking each workload in turn.
 			k := int(r.IntN(int64(len(a.kinds))))
 			held := make([]int32, a.domains*a.groups)
 			for i := range held {
@@ -559,7 +559,7 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// TestCram: what no drive has room for goes where it passes limits least, the largest first.
+// TestCram verifies that workloads without space go where they exceed the limits least, largest first.
 func TestCram(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Budget: 1e9, Capacity: 100, IOPS: 1e5, WAF: Constant(1)}
 	p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: drive, Count: 2, Optional: true}}}
@@ -589,8 +589,8 @@ func TestCram(t *testing.T) {
 	}
 }
 
-// TestSteps: of sixteen tries five move a workload, five exchange two, and one each is of six other kinds. Every
-// change is taken here, so that what it was shows in the plan.
+// TestSteps verifies that of sixteen steps five move a workload, five exchange two, and one each is of six other kinds.
+// Every change is accepted here, so that the plan shows it.
 func TestSteps(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Budget: 1e9, Capacity: 1e6, IOPS: 1e9, WAF: Constant(1)}
 	other := drive
@@ -608,7 +608,7 @@ func TestSteps(t *testing.T) {
 	const tries = 16000
 	got := map[string]int{}
 	for range tries {
-		// Six drives of four workloads, three of each kind.
+		// Six drives with four workloads each, three drives of each kind.
 		var slots []slot
 		for i := range int32(6) {
 			slots = append(slots, slot{kind: int(i % 2), list: []int32{4 * i, 4*i + 1, 4*i + 2, 4*i + 3}})
@@ -616,7 +616,7 @@ func TestSteps(t *testing.T) {
 		s := a.begin(slots)
 		s.threshold = math.Inf(1)
 		s.step(&r, 24, 2)
-		var left, changed int // workloads that left drives in place, drives of another kind
+		var left, changed int // workloads that left existing drives, drives of another kind
 		kinds := 0
 		for i := range min(6, len(s.slots)) {
 			for _, j := range s.slots[i].list {
@@ -652,8 +652,8 @@ func TestSteps(t *testing.T) {
 			got["nothing"]++
 		}
 	}
-	// A drive is another than the first with 5/6, and its kind with 1/2 or 3/5 of others; a half of 16 divisions
-	// leaves 1 of 4 workloads with 4/16.
+	// The second drive differs from the first with probability 5/6, and its kind with 1/2, or 3/5 of different drives;
+	// half of 16 splits leave 1 of 4 workloads with 4/16.
 	for name, want := range map[string]float64{"moved": 5 * 5. / 6, "exchanged": 5 * 20. / 24, "another kind": 1. / 2,
 		"kinds change places": 5. / 6 * 3 / 5, "joined": 5. / 6,
 		"alone or divided": 1 + 4./16, "divided": 10. / 16} {
@@ -666,8 +666,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestRun: with every 1024 tries the rate becomes the best plan's, and a limit's price has risen evenly to a thousand
-// times at the end; what costs more is taken in the first four fifths alone.
+// TestRun verifies that every 1024 steps the rate becomes that of the best plan, that the penalty has risen evenly to a
+// thousand times its initial value at the end, and that cost increases are accepted in the first four fifths only.
 func TestRun(t *testing.T) {
 	for seed, name := range familyNames {
 		r := rng.NewStream(uint64(seed), "run")
@@ -700,8 +700,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestOnes: a day 1 and a latency of 1 us are written as such, and nothing for none; the last of drawn workloads
-// comes on the last day however few there are.
+// TestOnes verifies that day 1 and a latency of 1 us are written as such, and unset values as empty; and that the last
+// drawn workload arrives on the last day however few there are.
 func TestOnes(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteWorkloads(&b,

@@ -6,12 +6,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the
-// others; Bytes are written for a byte, IOs are done for a write. The zero value is a single drive: 1 each.
+// Stripe is the cost of a user's write to the members of an array. Full applies to writes of whole stripes, Small to
+// the others; Bytes are written per byte, IOs are issued per write. The zero value is a single drive: 1 each.
 type Stripe struct {
 	FullBytes, SmallBytes float64
 	FullIOs, SmallIOs     float64
-	// SmallReads is how many of SmallIOs read: the old data and parity.
+	// SmallReads is the part of SmallIOs that reads: the old data and parity.
 	SmallReads float64
 }
 
@@ -27,7 +27,7 @@ func (s Stripe) check(name string) error {
 	return nil
 }
 
-// Bytes returns the bytes that the members write for each of a workload's: lambda's factor in table 1.
+// Bytes returns the bytes written to the members per byte that a workload writes: lambda's factor in table 1.
 func (s Stripe) Bytes(fullStripe float64) float64 {
 	if s == (Stripe{}) {
 		return 1
@@ -35,7 +35,7 @@ func (s Stripe) Bytes(fullStripe float64) float64 {
 	return float64(fullStripe*s.FullBytes) + float64((1-fullStripe)*s.SmallBytes)
 }
 
-// Load returns the I/Os a second that the members do for a workload: equation 6, P (R_w rho + R_r).
+// Load returns the members' I/Os per second for a workload: equation 6, P (R_w rho + R_r).
 func (s Stripe) Load(w *Workload) float64 {
 	if s == (Stripe{}) {
 		return w.PeakIOPS
@@ -44,8 +44,8 @@ func (s Stripe) Load(w *Workload) float64 {
 	return float64(w.PeakIOPS*w.WriteShare*rho) + float64(w.PeakIOPS*(1-w.WriteShare))
 }
 
-// ios is Load by direction: what the members read and write a second, the reads for the parity of small writes among
-// the former.
+// ios splits Load by direction into the members' reads and writes per second. The parity reads of small writes count as
+// reads.
 func (s Stripe) ios(w *Workload) (reads, writes float64) {
 	reads, writes = float64(w.PeakIOPS*(1-w.WriteShare)), float64(w.PeakIOPS*w.WriteShare)
 	if s == (Stripe{}) {
@@ -55,7 +55,7 @@ func (s Stripe) ios(w *Workload) (reads, writes float64) {
 	return reads + float64(writes*float64((1-w.FullStripe)*s.SmallReads)), float64(writes * rho)
 }
 
-// ArrayKind is how the drives of an array hold data together.
+// ArrayKind is the redundancy scheme of an array.
 type ArrayKind uint8
 
 // The kinds.
@@ -63,14 +63,14 @@ const (
 	Single      ArrayKind = iota // no array
 	RAID0                        // striped
 	RAID1                        // two mirrored halves, each striped
-	RAID5                        // one parity a stripe
-	ErasureCode                  // Data and Parity shards a stripe
+	RAID5                        // one parity shard per stripe
+	ErasureCode                  // Data and Parity shards per stripe
 	Replication                  // Parity+1 copies, striped over the drives
 )
 
 var arrayNames = units.Names[ArrayKind]{"single", "raid0", "raid1", "raid5", "ec", "replication"}
 
-// String is the kind's name in a plan.
+// String returns the kind's name in a plan.
 func (k ArrayKind) String() string { return arrayNames.Name(k) }
 
 // MarshalText writes the kind's name.
@@ -79,7 +79,7 @@ func (k ArrayKind) MarshalText() ([]byte, error) { return arrayNames.Marshal(k) 
 // UnmarshalText reads a kind's name.
 func (k *ArrayKind) UnmarshalText(text []byte) error { return arrayNames.Unmarshal(text, k) }
 
-// Array is drives of one model behind a redundancy scheme.
+// Array is a set of drives of one model behind a redundancy scheme.
 type Array struct {
 	Kind   ArrayKind
 	Drives int // N
@@ -87,7 +87,7 @@ type Array struct {
 	Parity int // m of ErasureCode; copies beyond the first of Replication
 }
 
-// String is such as "raid5 of 6".
+// String returns a name such as "raid5 of 6".
 func (a Array) String() string {
 	switch a.Kind {
 	case Single:
@@ -139,11 +139,12 @@ func (a Array) check() error {
 	return nil
 }
 
-// Of returns the array of such drives as one: table 1, and equation 6's rho. A code of k data and m parity shards
-// keeps k/(k+m) of the space. A full stripe writes (k+m)/k bytes for each, in as many I/Os; a smaller write writes
-// 1+m, and reads as much before: 2(1+m) I/Os. Copies have no parity to be read: r bytes and r I/Os in either case.
+// Of returns an array of drives like d as one drive, by table 1 and equation 6's rho. A code of k data and m parity
+// shards leaves k/(k+m) of the space to users. A full stripe writes (k+m)/k bytes per byte, in as many I/Os; a smaller
+// write writes 1+m shards and first reads as many: 2(1+m) I/Os. Replication reads no parity: r bytes and r I/Os in
+// either case.
 //
-// In Paper mode a RAID-5 array writes N/(N-1) bytes and does 4 I/Os whatever the size, as table 1 has it.
+// In Paper mode a RAID-5 array writes N/(N-1) bytes and does 4 I/Os regardless of the write's size, as in table 1.
 func (a Array) Of(d Drive, mode Mode) (Drive, error) {
 	if err := a.check(); err != nil {
 		return Drive{}, fmt.Errorf("drive %s: %w", d.Name, err)

@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// Placement says on which drive each workload is: Host[j] of workload j, -1 if none takes it.
+// Placement maps workloads to drives: Host[j] is the drive of workload j, or -1 if no drive takes it.
 type Placement struct {
 	Host    []int
 	Refused map[int]Refusal // of the workloads without a drive
 }
 
-// DriveState is a drive at the end of a plan.
+// DriveState is the state of a drive at the end of a plan.
 type DriveState struct {
 	Workloads   int
-	WriteRate   float64 // GB a day from users
-	Sequential  float64 // S of what its members write
+	WriteRate   float64 // GB per day from users
+	Sequential  float64 // S of the writes to its members
 	WAF         float64
-	Worn        float64 // w: GB that its flash had been written when its last workload came
+	Worn        float64 // w: GB written to its flash until the last arrival
 	First       float64 // T_I
 	Recent      float64 // T_R
 	Death       float64 // T_D
 	Lifetime    float64 // T_Lf
 	Cost        float64 // C_I + c_M T_Lf
-	Data        float64 // GB that users write until its death
-	WearAtDeath float64 // share of the budget that is gone by then
-	Space, Load float64 // GB, I/Os a second
+	Data        float64 // GB that users write before its death
+	WearAtDeath float64 // share of the budget that is used by then
+	Space, Load float64 // GB; I/Os per second
 	SpaceShare  float64
 	IOPSShare   float64
 	Limited     bool // by endurance
 }
 
-// Assessment is what a plan comes to.
+// Assessment is the outcome of a plan.
 type Assessment struct {
 	Drives []DriveState
 	Cost   float64 // TCO, equation 1
@@ -44,12 +44,12 @@ type Assessment struct {
 	SpaceShare, SpaceCV       float64 // mean of the drives' utilisations, and their coefficient of variation
 	IOPSShare, IOPSCV         float64
 	WorkloadsCV               float64
-	EnduranceLimited          float64 // share of the used drives whose flash is worn out before anything else ends them
+	EnduranceLimited          float64 // share of the used drives that wear out before anything else ends their service
 	EarliestDeath, MeanLife   float64 // days; of used drives
-	BudgetAtDeath, RateOfPool float64 // share of all budgets that is used up; GB a day
+	BudgetAtDeath, RateOfPool float64 // share of all budgets that is used; GB per day
 }
 
-// CostPerGB is TCO', equation 3; NaN if nothing is written.
+// CostPerGB is TCO', equation 3; NaN if no workload writes.
 func (a *Assessment) CostPerGB() float64 { return perGB(a.Cost, a.Data) }
 
 func perGB(cost, data float64) float64 {
@@ -62,7 +62,7 @@ func perGB(cost, data float64) float64 {
 // CostPerDay is minTCO-v2's objective.
 func (a *Assessment) CostPerDay() float64 { return a.Cost / a.Days }
 
-// Misfit says that a placement puts a workload where it cannot be.
+// Misfit is the error for a placement that violates a drive's constraint.
 type Misfit struct {
 	Workload, Drive string
 	Obstacle        Obstacle
@@ -72,7 +72,7 @@ func (e *Misfit) Error() string {
 	return fmt.Sprintf("workload %s does not fit on drive %s: %v", e.Workload, e.Drive, e.Obstacle)
 }
 
-// Assess puts workloads where a placement has them and returns what that comes to. It checks every constraint.
+// Assess places each workload on the drive in host and returns the outcome. It checks every constraint.
 func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessment, error) {
 	if len(host) != len(jobs) {
 		return nil, fmt.Errorf("a placement of %d workloads for %d", len(host), len(jobs))
@@ -111,7 +111,7 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 	return p.Assess(len(jobs)), nil
 }
 
-// ByArrival lists workloads in the order in which they arrive; those of one time in their own order.
+// ByArrival returns the workloads' indices in order of arrival; simultaneous arrivals keep their order.
 func ByArrival(jobs []Workload) []int {
 	order := make([]int, len(jobs))
 	for j := range order {
@@ -129,7 +129,7 @@ func ByArrival(jobs []Workload) []int {
 	return order
 }
 
-// Assess returns what the pool comes to, of so many workloads that wanted a place.
+// Assess returns the outcome for the pool. The argument workloads is the number of workloads that asked for a drive.
 func (p *Pool) Assess(workloads int) *Assessment {
 	a := &Assessment{Drives: make([]DriveState, len(p.drives)), EarliestDeath: math.Inf(1)}
 	budget, used := 0.0, 0.0
@@ -167,8 +167,7 @@ func (p *Pool) Assess(workloads int) *Assessment {
 	return a
 }
 
-// Spread forms means and variations of what the drives' states have, and the share of the used drives that are worn
-// out.
+// Spread computes the means and variations over the drives' states, and the share of used drives that wear out.
 func (a *Assessment) Spread() {
 	var space, iops, counts []float64
 	limited := 0
@@ -188,7 +187,7 @@ func (a *Assessment) Spread() {
 	}
 }
 
-// meanAndCV is section 4.2: the mean, and the population's deviation over it.
+// meanAndCV follows section 4.2: the mean, and the population standard deviation divided by it.
 func meanAndCV(v []float64) (mean, cv float64) {
 	if len(v) == 0 {
 		return 0, 0
@@ -207,7 +206,7 @@ func meanAndCV(v []float64) (mean, cv float64) {
 	return mean, math.Sqrt(sum/float64(len(v))) / mean
 }
 
-// Online places workloads in the order of their arrivals and returns where they are and what that comes to.
+// Online places workloads in order of arrival and returns the placement and its outcome.
 func Online(cfg AllocatorConfig, drives []Drive, jobs []Workload) (*Placement, *Assessment, error) {
 	if err := checkInput(cfg.Config, drives, jobs); err != nil {
 		return nil, nil, err

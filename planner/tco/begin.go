@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// filling makes first plans: workloads in some order, a drive at a time of the kind that makes the most of them.
+// filling builds initial plans: it takes workloads in a given order and fills one drive at a time, of the kind that
+// uses them best.
 type filling struct {
 	*arranged
-	weight []float64 // by workload: what its share of a drive costs at least
-	most   []float64 // by workload: what its space and its I/Os grow to, over what they begin with
+	weight []float64 // by workload: a lower bound on the cost of its share of a drive
+	most   []float64 // by workload: the growth of its space and I/Os at their largest, relative to their initial values
 	space  [][]float64
 	load   [][]float64
 	list   []int32
 	best   []int32
-	// lasting fills drives with no more than their write budget takes until the horizon.
+	// lasting limits a drive's workloads to what its write budget sustains until the horizon.
 	lasting bool
 }
 
-// lookahead is how many workloads in a row that do not fit close a drive: all of some thousand, of more a number that
-// takes as long.
+// lookahead is the number of consecutive workloads that must fail to fit before a drive is closed: all of them in
+// problems of about a thousand workloads; fewer in larger problems, to bound the time.
 func (f *filling) lookahead() int { return max(48, 3_000_000/len(f.jobs)) }
 
 func (a *arranged) filling() *filling {
@@ -61,7 +62,7 @@ func (a *arranged) filling() *filling {
 	return f
 }
 
-// orders are those in which workloads are put on drives.
+// orders returns the orders in which workloads are assigned to drives.
 func (f *filling) orders() [][]int32 {
 	keys := []func(w *Workload, j int32) float64{
 		func(w *Workload, j int32) float64 { return -f.weight[j] },
@@ -83,8 +84,9 @@ func (f *filling) orders() [][]int32 {
 	return out
 }
 
-// plan fills drives in an order. If only is a kind, drives of it are taken as long as there are any. What no drive
-// has room for goes where it passes limits least, so that there always is a plan, if only one to be searched from.
+// plan fills drives in the given order of workloads. If only is a kind, it uses drives of that kind while any are left.
+// A workload that fits on no drive goes where it exceeds the limits least, so that there is always a plan for the
+// search to start from.
 func (f *filling) plan(order []int32, only int) []slot {
 	rest := slices.Clone(order)
 	left := make([]int, len(f.kinds))
@@ -122,7 +124,7 @@ func (f *filling) plan(order []int32, only int) []slot {
 			}
 		}
 		slots = append(slots, taken)
-		// best is in the order of rest.
+		// best and rest have the same order.
 		n, b := 0, 0
 		for _, j := range rest {
 			if b < len(f.best) && f.best[b] == j {
@@ -137,15 +139,16 @@ func (f *filling) plan(order []int32, only int) []slot {
 	return slots
 }
 
-// fill puts into list what a drive of kind k takes of rest, in its order, and returns its cost and the sum of
-// weights. Without a horizon a drive's cost is over what it holds of data, as that is what it is bought for.
+// fill selects into list the workloads of rest that a drive of kind k takes, in their order, and returns the drive's
+// cost and the sum of weights. Without a horizon the cost is per unit of data the drive holds, because that is what a
+// drive is bought for.
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
 	space, load, wear, first := 0.0, 0.0, 0.0, math.Inf(1)
-	// By sums where none leaves: of workloads that grow all are largest on the last day. Some that shrink would fit
-	// better than that, which is looked at day by day of few alone.
+	// If no workload leaves, sums suffice: growing workloads are all largest on the last day. Some that shrink would
+	// still fit, but only small problems are checked day by day.
 	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && (!f.grows || len(f.jobs) > fewWorkloads)
-	// its space and IOPS say all
+	// space and IOPS alone decide
 	simple := f.p.Pricer != nil && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows
 	missed, most := 0, f.lookahead()
 	var sorted []int32
@@ -201,7 +204,7 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 			}
 			return c, weight
 		}
-		// A late arrival meets a drive that is worn out or past its horizon.
+		// A late arrival finds the drive worn out or past its horizon.
 		f.list = f.list[:len(f.list)/2]
 		weight = 0
 		for _, j := range f.list {
@@ -211,8 +214,8 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	return math.Inf(1), 1
 }
 
-// room reports whether a drive of kind k with what is in list has the space and the IOPS for workload j on each day
-// on which one of them arrives while it is there. It is for workloads that do not grow.
+// room reports whether a drive of kind k with the workloads in list has the space and the IOPS for workload j on each
+// day on which one of them arrives while it is there. Valid for workloads that do not grow.
 func (f *filling) room(k int, j int32) bool {
 	x := &f.jobs[j]
 	there := func(w *Workload, day float64) bool { return w.Arrival <= day && (w.End == 0 || w.End > day) }
@@ -236,7 +239,8 @@ func (f *filling) room(k int, j int32) bool {
 	return true
 }
 
-// cram puts what is left where it passes limits least, the largest first; on drives not in use yet as well.
+// cram places the remaining workloads where they exceed the limits least, largest first; it may also open unused
+// drives.
 func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
 	for k, n := range left {
 		for range min(n, len(rest)) {
@@ -248,7 +252,7 @@ func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
 		s.cost, s.data, s.over = f.try(s.kind, s.list)
 	}
 	slices.SortStableFunc(rest, func(x, y int32) int { return cmp.Compare(f.weight[y], f.weight[x]) })
-	step := max(1, len(slots)/64) // of many drives some are looked at
+	step := max(1, len(slots)/64) // with many drives, only a sample is tried
 	for n, j := range rest {
 		best, least := n%len(slots), math.Inf(1)
 		for i := n % step; i < len(slots); i += step {
@@ -266,9 +270,9 @@ func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
 	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
 }
 
-// level divides workloads evenly among so many drives of a kind, the largest first: each goes where the largest of
-// the drive's shares of space, I/Os and write budget is then least. Drives that are filled to the brim one after the
-// other wear unevenly, which moves of single workloads mend slowly.
+// level divides workloads evenly among the given number of drives of kind k, largest first: each goes where it leaves
+// the drive's largest share of space, I/Os and write budget smallest. Drives that are filled one after another wear
+// unevenly, and moves of single workloads repair that slowly.
 func (f *filling) level(k, drives int) []slot {
 	slots := make([]slot, drives)
 	used := make([][3]float64, drives)
@@ -304,7 +308,7 @@ func (f *filling) level(k, drives int) []slot {
 	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
 }
 
-// shares are a workload's of a drive's space, I/Os and, until the horizon, write budget.
+// shares returns a workload's share of a drive's space, I/Os and write budget until the horizon.
 func (f *filling) shares(k, j int) [3]float64 {
 	d, w := &f.kinds[k].drive, &f.jobs[j]
 	wear := 0.0
@@ -317,7 +321,7 @@ func (f *filling) shares(k, j int) [3]float64 {
 	return [3]float64{w.WorkingSet / f.pool.spaceMost[k], f.load[k][j] / f.pool.ioMost[k], wear}
 }
 
-// levels are plans of drives of one kind each, with as many as hold all, and one more.
+// levels returns plans that use a single kind of drive each: the minimum number of drives, and one more.
 func (f *filling) levels() (out [][]slot) {
 	if len(f.jobs) < 100 || len(f.jobs) > 20_000 {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Whole is a kind of drives of which whole ones are bought: what one costs and holds, and how many there are at most.
+// Whole is a kind of drive that is bought in whole units: the cost and capacity of one, and how many are available.
 type Whole struct{ Cost, Space, IO, Count float64 }
 
-// mostNodes is how many combinations of drives are looked at.
+// mostNodes limits the combinations of drives that are examined.
 const mostNodes = 200_000
 
-// Cover is the least that whole drives cost which hold a space and an I/O rate together, by branch and bound: 0,
-// which bounds any cost from below, where they do not hold it, or where there are too many combinations to look at.
-// It changes the order of kinds.
+// Cover returns the minimum cost of whole drives that together provide the given space and I/O rate, by branch and
+// bound. It returns 0, a valid lower bound for any cost, if they cannot provide it or if there are too many
+// combinations. It reorders kinds.
 func Cover(kinds []Whole, space, io float64) float64 {
 	slices.SortStableFunc(kinds, func(a, b Whole) int { return cmp.Compare(a.Cost/a.Space, b.Cost/b.Space) })
 	best, nodes := math.Inf(1), 0

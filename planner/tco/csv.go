@@ -10,13 +10,13 @@ import (
 	"farflash/planner/tco/sheet"
 )
 
-// WorkloadColumns are the columns of a table of workloads. The first six must be there; count repeats a row.
+// WorkloadColumns returns the columns of a table of workloads. The first six are mandatory; count repeats a row.
 func WorkloadColumns() []string {
 	return []string{"name", "write_gb_per_day", "sequential", "peak_iops", "write_share", "working_set_gb",
 		"arrival_day", "end_day", "full_stripe", "p99_us", "apart", "growth", "io_kib", "trace", "count"}
 }
 
-// ReadWorkloads reads a table of workloads. Shares may be written 0.31 or 31%.
+// ReadWorkloads reads a table of workloads. A share is written as 0.31 or 31%.
 func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 	columns := WorkloadColumns()
 	s, err := sheet.Read(r, file, columns, columns[:6])
@@ -73,7 +73,7 @@ func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 	return list, s.Done()
 }
 
-// WriteWorkloads writes a table that ReadWorkloads reads.
+// WriteWorkloads writes a table that ReadWorkloads can read.
 func WriteWorkloads(w io.Writer, jobs []Workload) error {
 	c := csv.NewWriter(w)
 	columns := WorkloadColumns()
@@ -88,7 +88,7 @@ func WriteWorkloads(w io.Writer, jobs []Workload) error {
 	return c.WriteAll(rows)
 }
 
-// some writes nothing for 0.
+// some formats a value, with 0 as the empty string.
 func some(v float64) string {
 	if v == 0 {
 		return ""

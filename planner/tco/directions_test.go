@@ -13,7 +13,7 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// rated is a drive with a rating for reads and one for writes.
+// rated is a drive with separate ratings for reads and writes.
 func rated(t *testing.T, mode tco.Mode, reads, writes float64) tco.Drive {
 	t.Helper()
 	m := catalogue.Model{Name: "m", Capacity: 1000, TBW: 3000, ReadIOPS: reads, WriteIOPS: writes, ActiveW: 10,
@@ -25,8 +25,8 @@ func rated(t *testing.T, mode tco.Mode, reads, writes float64) tco.Drive {
 	return d
 }
 
-// TestDirections: reads count against the rating for reads, writes against that for writes, and the shares of both
-// add up to at most 1.
+// TestDirections verifies that reads count against the read rating, writes against the write rating, and the shares of
+// both add up to at most 1.
 func TestDirections(t *testing.T) {
 	job := func(iops, writes float64) tco.Workload {
 		return tco.Workload{Name: fmt.Sprintf("%v at %v", iops, writes), WriteRate: 1, PeakIOPS: iops,
@@ -60,7 +60,7 @@ func TestDirections(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	// A small write to RAID-5 reads the old data and parity, and writes both: of 6 drives, 2 (1/1e6 + 1/85e3)/6 of a
-	// write a second.
+	// write per second.
 	r, err := tco.Array{Kind: tco.RAID5, Drives: 6}.Of(d, tco.Corrected)
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +75,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// TestDirectedPlans: plans of few workloads that are bound by both ratings meet every limit, and no plan costs less
-// than the bound, by arithmetic of its own.
+// TestDirectedPlans verifies that plans of few workloads limited by both ratings meet every limit, and that no plan
+// costs less than the bound, by independent arithmetic.
 func TestDirectedPlans(t *testing.T) {
 	r := rng.NewStream(1, "directions")
 	tight := 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestObstacles: why nobody takes a workload, and whether that is for certain, to the last GB and I/O.
+// TestObstacles verifies the reason why no drive takes a workload, and whether that is certain, to the last GB and I/O.
 func TestObstacles(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: Constant(2)}
 	for name, c := range map[string]struct {
@@ -37,7 +37,8 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// TestProblems: equal drives are a class, their order comes back, and names are their own.
+// TestProblems verifies that equal drives form a class, that their order can be restored, and that they keep their
+// names.
 func TestProblems(t *testing.T) {
 	a := Drive{Name: "a", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: Constant(2)}
 	b := a

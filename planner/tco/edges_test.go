@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStripeErrors: an array never writes less than it is asked to, in any of four figures; one of them is enough to
-// be refused.
+// TestStripeErrors verifies that an array never writes less than requested, in any of four figures; one violation
+// suffices to refuse it.
 func TestStripeErrors(t *testing.T) {
 	good := Stripe{FullBytes: 1.2, SmallBytes: 2, FullIOs: 1.2, SmallIOs: 4}
 	if err := good.check("a"); err != nil {
@@ -24,7 +24,7 @@ func TestStripeErrors(t *testing.T) {
 	}
 }
 
-// TestOutOfOrder: workloads come in the order of their arrivals, and one that never ends must write if its drive has
+// TestOutOfOrder verifies that workloads must arrive in order, and that one that never ends must write if its drive has
 // no horizon.
 func TestOutOfOrder(t *testing.T) {
 	a, err := NewAllocator(AllocatorConfig{Config: DefaultConfig()}, goldenDrives())
@@ -60,7 +60,7 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestMigrateErrors: what cannot be assessed cannot be followed through its days.
+// TestMigrateErrors verifies that an invalid placement is refused.
 func TestMigrateErrors(t *testing.T) {
 	jobs, host := goldenJobs()
 	if _, _, err := Migrate(Config{Horizon: -1, FillSpace: 1, FillIOPS: 1}, goldenDrives(), jobs, host); err == nil {
@@ -71,7 +71,7 @@ func TestMigrateErrors(t *testing.T) {
 	}
 }
 
-// TestDrawNames: drawn workloads are numbered from 1, and come in order.
+// TestDrawNames verifies that drawn workloads are numbered from 1 in order of arrival.
 func TestDrawNames(t *testing.T) {
 	f, err := FitWorkloads(Table4())
 	if err != nil {

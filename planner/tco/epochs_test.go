@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// lifeOf goes through the days of a drive from one arrival or end to the next, and says what it comes to. It knows
-// nothing of Pool: at each day it adds up anew who is there.
+// lifeOf walks the days of a drive from one arrival or end to the next, and returns its outcome. It is independent of
+// Pool: it sums up the present workloads anew at each step.
 func lifeOf(d *Drive, jobs []Workload, horizon float64) (death, cost, data, worn float64, limited bool) {
 	first := math.Inf(1)
 	var days []float64
@@ -61,8 +61,8 @@ func lifeOf(d *Drive, jobs []Workload, horizon float64) (death, cost, data, worn
 	return end, d.Buy + d.Run*(end-first), data, worn, false
 }
 
-// TestEpochs: what a drive comes to, with workloads that come and go, horizons, arrays and wear from before, is what
-// its days add up to.
+// TestEpochs compares the outcome of a drive with lifeOf, with workloads that come and go, horizons, arrays and prior
+// wear.
 func TestEpochs(t *testing.T) {
 	limited, ended, unlimited := 0, 0, 0
 	for seed := range uint64(400) {
@@ -86,13 +86,13 @@ func TestEpochs(t *testing.T) {
 		host := make([]int, len(jobs))
 		a, err := Assess(cfg, []Drive{drive}, jobs, host)
 		if err != nil {
-			continue // worn out, or past its horizon, before the last came
+			continue // worn out, or past its horizon, before the last arrival
 		}
 		death, cost, data, worn, wears := lifeOf(&drive, jobs, cfg.Horizon)
 		d := &a.Drives[0]
 		if idle := slices.MaxFunc(jobs,
 			func(a, b Workload) int { return int(math.Copysign(1, a.Arrival-b.Arrival)) }).Arrival; death < idle {
-			continue // all had left before the last came, which is another life
+			continue // all had left before the last arrival, which starts a second service
 		}
 		near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*(1+math.Abs(y)) }
 		if !near(d.Death, death) || !near(d.Cost, cost) || !near(d.Data, data) ||
@@ -120,8 +120,8 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestLeaving: space, load and rates are those of who is there when the last one comes, and neighbours' room is free
-// again on the day on which they leave.
+// TestLeaving verifies that space, load and rates count the workloads present at the last arrival, and that a
+// workload's capacity is free again on the day on which it leaves.
 func TestLeaving(t *testing.T) {
 	d := []Drive{{Name: "a", Buy: 100, Run: 1, Budget: 1e6, Capacity: 10, IOPS: 10, WAF: Constant(2)}}
 	jobs := []Workload{
@@ -150,7 +150,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	// Two that leave in the other order than they came.
+	// Two that leave in the reverse order of arrival.
 	jobs[2] = Workload{Name: "z", WriteRate: 1, Arrival: 10, End: 50}
 	jobs = append(jobs, Workload{Name: "v", WriteRate: 1, Arrival: 60, WorkingSet: 1})
 	if _, err := Assess(cfg, d, jobs, []int{0, 0, 0, 0}); err == nil {
@@ -163,7 +163,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestAssessment: sums, means and deviations over drives, by hand.
+// TestAssessment compares sums, means and deviations over drives with results by hand.
 func TestAssessment(t *testing.T) {
 	drives := []Drive{
 		{Name: "a", Buy: 100, Run: 1, Budget: 1000, Capacity: 10, IOPS: 10, WAF: Constant(1)},
@@ -215,8 +215,8 @@ func TestAssessment(t *testing.T) {
 	}
 }
 
-// TestOfflineChoice: within a zone a workload goes where the write rates of drives differ least, by hand: rates of 10
-// and 4 and one of 7 that both have room for.
+// TestOfflineChoice verifies that within a zone a workload goes where the drives' write rates then differ least, by
+// hand: rates of 10 and 4, and a workload of 7 that fits on both.
 func TestOfflineChoice(t *testing.T) {
 	model := Drive{Name: "d", Buy: 1000, Budget: 1e7, Capacity: 100, IOPS: 100, WAF: Constant(2)}
 	cfg := OfflineConfig{Config: DefaultConfig()}
@@ -226,7 +226,7 @@ func TestOfflineChoice(t *testing.T) {
 		{Name: "c", WriteRate: 7, WorkingSet: 20},                // 10 and 11 differ less than 17 and 4
 		{Name: "d", WriteRate: 2, WorkingSet: 10},                // 12 and 11 less than 10 and 13: by 1 against 3
 		{Name: "e", WriteRate: 1, WorkingSet: 10},                // 12 and 12
-		{Name: "f", WriteRate: 0, WorkingSet: 5, PeakIOPS: 101},  // no drive does so much
+		{Name: "f", WriteRate: 0, WorkingSet: 5, PeakIOPS: 101},  // exceeds any drive
 		{Name: "g", WriteRate: 3, WorkingSet: 100, PeakIOPS: 50}, // a drive of its own
 		{Name: "h", WriteRate: 3, WorkingSet: 0, PeakIOPS: 60, Apart: "q"},
 		{Name: "i", WriteRate: 3, WorkingSet: 0, PeakIOPS: 10, Apart: "q"},
@@ -235,8 +235,8 @@ func TestOfflineChoice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// h: 12, 12 and 3 become 12, 12, 6 on the third, but that has 50 of 100 I/Os a second and h wants 60: 15, 12, 3,
-	// or 12, 15, 3, which are alike, so the first. i is not beside h: 15, 12, 6 is best.
+	// h: 12, 12 and 3 become 12, 12, 6 on the third, but that drive has used 50 of 100 I/Os per second and h needs 60:
+	// 15, 12, 3 and 12, 15, 3 tie, so the first. i must not share a drive with h: 15, 12, 6 is best.
 	want := []int{0, 1, 1, 0, 1, -1, 2, 0, 2}
 	if !slices.Equal(r.Host, want) || len(r.Drives) != 3 || r.Refused[5].Main() != NoIOPS {
 		t.Errorf("%v on %d drives, not %v; f is refused for %v", r.Host, len(r.Drives), want, r.Refused[5].Main())
@@ -249,7 +249,7 @@ func TestOfflineChoice(t *testing.T) {
 		len(r.Drives) != 2 {
 		t.Errorf("%v on %d drives: %v, %v", r.Host, len(r.Drives), r.Refused[6], err)
 	}
-	// Latencies: a drive of 100 I/Os a second keeps 200 us up to half of them.
+	// Latencies: a drive of 100 I/Os per second meets 200 us up to half of them.
 	tail, err := NewTailTable([]TailPoint{{0.1, 100}, {0.5, 200}, {0.9, 1000}})
 	if err != nil {
 		t.Fatal(err)
@@ -257,10 +257,10 @@ func TestOfflineChoice(t *testing.T) {
 	model.Tail = tail
 	jobs = []Workload{
 		{Name: "a", WriteRate: 9, PeakIOPS: 30, P99: 200},
-		{Name: "b", WriteRate: 1, PeakIOPS: 20},            // beside a, to the last I/O
-		{Name: "c", WriteRate: 1, PeakIOPS: 10},            // not beside a
+		{Name: "b", WriteRate: 1, PeakIOPS: 20},            // fits next to a, to the last I/O
+		{Name: "c", WriteRate: 1, PeakIOPS: 10},            // does not fit next to a
 		{Name: "d", WriteRate: 1, PeakIOPS: 5, P99: 99},    // nowhere
-		{Name: "e", WriteRate: 1, PeakIOPS: 35, P99: 1000}, // beside c
+		{Name: "e", WriteRate: 1, PeakIOPS: 35, P99: 1000}, // next to c
 	}
 	if r, err = Offline(OfflineConfig{Config: DefaultConfig()}, model, jobs); err != nil ||
 		!slices.Equal(r.Host, []int{0, 0, 1, -1, 1}) || r.Refused[3].Main() != TooSlow {

@@ -7,18 +7,18 @@ import (
 	"farflash/numeric/rng"
 )
 
-// ExactWorkloads is up to how many workloads every plan is looked at in any case.
+// ExactWorkloads is the largest number of workloads for which every plan is always examined.
 const ExactWorkloads = 12
 
-// mostDivisions and mostSeconds bound the work of more: how many divisions of sets in two are looked at, and about
-// how long all sets take to be priced.
+// mostDivisions and mostSeconds bound the work for larger problems: the number of divisions of a set in two that are
+// examined, and the approximate time to price all sets.
 const (
 	mostDivisions = 400_000_000
 	mostSeconds   = 1.5
 )
 
-// few reports whether every plan is to be looked at, of up to so many workloads: the divisions that it takes are of
-// each set, for each drive of a scarce kind and each further group of drives.
+// few reports whether every plan must be examined, for up to most workloads. The divisions of each set are repeated for
+// each drive of a scarce kind and for each further group of drives.
 func (a *arranged) few(most int) bool {
 	n := len(a.jobs)
 	if n <= ExactWorkloads {
@@ -37,23 +37,23 @@ func (a *arranged) few(most int) bool {
 		}
 	}
 	if a.p.Pricer == nil {
-		passes *= 4 // a rate is found in some steps
+		passes *= 4 // the rate converges in a few iterations
 	}
 	return float64(passes*rng.Pow(3, float64(n))) <= mostDivisions
 }
 
-// priced is about how many seconds it takes to price a set of workloads on a drive.
+// priced is the approximate time, in seconds, to price a set of workloads on a drive.
 func (a *arranged) priced() float64 {
 	if a.grows {
-		return 20e-6 // every quarter of a year
+		return 20e-6 // once per quarter of a year
 	}
 	return 1.5e-6
 }
 
-// exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these
-// sets the best division. A plan costs less than r a GB if its drives' cost - r data add up to less than 0, so that
-// the best division at a rate gives a lower one, until none is (Dinkelbach). ok is false if no plan has room for all:
-// that is proved then.
+// exactly finds the best plan of a few workloads: it prices every set of workloads on every kind of drive, and finds
+// the best division into such sets. A plan costs less than r per GB if its drives' sums of cost - r data are negative,
+// so the best division at a rate yields a lower rate, until no division does (Dinkelbach). ok is false if no plan has
+// space for all workloads, which is then proven.
 func (a *arranged) exactly() (slots []slot, ok bool) {
 	jobs, counts := make([]int32, len(a.jobs)), make([]int, len(a.kinds))
 	for j := range jobs {
@@ -79,14 +79,14 @@ func (a *arranged) exactly() (slots []slot, ok bool) {
 			return slots, true
 		}
 		if least, slots = v, found; !(data > 0) {
-			return slots, true // nobody writes: the cheapest is found
+			return slots, true // no workload writes: this is the cheapest
 		}
 		rate = least
 	}
 }
 
-// division makes what finds the best division of some workloads, listed in the order of arrival, among so many drives
-// of each kind. held says of which groups domains have workloads already; nil: of none.
+// division returns a solver for the best division of jobs, in order of arrival, among counts[k] drives of each kind.
+// held counts the workloads of each group that each domain has already; nil: none.
 func (a *arranged) division(jobs []int32, counts []int, held []int32) *division {
 	x := &division{a: a, jobs: jobs, counts: counts, held: held, sets: 1 << len(jobs),
 		cost: make([][]float64, len(a.kinds)), data: make([][]float64, len(a.kinds))}
@@ -108,7 +108,7 @@ func (a *arranged) division(jobs []int32, counts []int, held []int32) *division 
 	return x
 }
 
-// list names the workloads of a set.
+// list appends the workloads of a set to out.
 func (x *division) list(set int, out []int32) []int32 {
 	for s := uint(set); s != 0; s &= s - 1 {
 		out = append(out, x.jobs[bits.TrailingZeros(s)])
@@ -116,7 +116,7 @@ func (x *division) list(set int, out []int32) []int32 {
 	return out
 }
 
-// division finds the best division of workloads among drives at a rate.
+// division finds the best division of workloads among drives at a given rate.
 type division struct {
 	a          *arranged
 	jobs       []int32
@@ -126,18 +126,18 @@ type division struct {
 	cost, data [][]float64 // by kind and set
 }
 
-// stage is the best that some kinds can do with each set of workloads.
+// stage is the best that some kinds of drives can do with each set of workloads.
 type stage struct {
 	least []float64
-	split []int32 // of which set the last of its parts has
-	layer []stage // of a kind of which there are few: with one drive, two, ...
+	split []int32 // the subset that the last part takes
+	layer []stage // of a scarce kind: with one drive, with two, and so on
 	value []float64
-	kind  []int16 // of a set on one drive; nil: own
+	kind  []int16 // kind of the drive that holds the set alone; nil: own
 	own   int
-	parts []stage // that are joined: split is the second's share
+	parts []stage // the joined stages: split is the second one's subset
 }
 
-// divide returns the drives of the division with the least sum of cost - rate data, nil if there is none.
+// divide returns the drives of the division with the least sum of cost - rate data, or nil if there is none.
 func (x *division) divide(rate float64) []slot {
 	var joined *stage
 	join := func(s stage) {
@@ -148,7 +148,7 @@ func (x *division) divide(rate float64) []slot {
 		j := x.join(*joined, s)
 		joined = &j
 	}
-	// Kinds of which there are as many as workloads, in no shared domain, act as one.
+	// Kinds with at least as many drives as workloads, in no shared domain, act as one kind.
 	free := x.freely(rate)
 	if free != nil {
 		join(x.cover(*free, math.MaxInt))
@@ -186,7 +186,7 @@ func (x *division) divide(rate float64) []slot {
 	return out
 }
 
-// clash reports whether a set has two workloads of a group, or one of a group that the domain has already.
+// clash reports whether a set has two workloads of one group, or one of a group that the domain already has.
 func (x *division) clash(domain int32, set int) bool {
 	for s := uint(set); s != 0; s &= s - 1 {
 		at := bits.TrailingZeros(s)
@@ -217,7 +217,7 @@ func (x *division) values(k int, rate float64) []float64 {
 	return v
 }
 
-// freely is the best kind for each set, of those that are there in any number.
+// freely is the best kind for each set, among kinds of unlimited number.
 func (x *division) freely(rate float64) *stage {
 	var s *stage
 	for k := range x.a.kinds {
@@ -241,7 +241,7 @@ func (x *division) freely(rate float64) *stage {
 	return s
 }
 
-// cover divides each set among up to count drives that have the stage's values.
+// cover divides each set among up to count drives with the stage's values.
 func (x *division) cover(s stage, count int) stage {
 	parts := func(before []float64, least []float64, split []int32) {
 		for set := 1; set < x.sets; set++ {
@@ -261,7 +261,7 @@ func (x *division) cover(s stage, count int) stage {
 	}
 	if count >= len(x.jobs) {
 		s.least, s.split = make([]float64, x.sets), make([]int32, x.sets)
-		parts(s.least, s.least, s.split) // what is left of a set is a smaller number
+		parts(s.least, s.least, s.split) // the remainder of a set is a smaller number, computed before
 		return s
 	}
 	none := stage{least: make([]float64, x.sets), split: make([]int32, x.sets)}
@@ -296,7 +296,7 @@ func (x *division) join(a, b stage) stage {
 	return s
 }
 
-// unfold names the drives of a set.
+// unfold calls drive for each drive of a set's division.
 func (x *division) unfold(s *stage, set int, drive func(kind, set int)) {
 	if s.parts != nil {
 		x.unfold(&s.parts[0], set^int(s.split[set]), drive)

@@ -7,7 +7,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// Two drives, three workloads: where each goes, and what a gigabyte written costs.
+// Two drives, three workloads: the placement, and the cost per gigabyte written.
 func Example() {
 	mix := waf.DefaultSequentialMix(7) // equation 7
 	drives := []tco.Drive{

@@ -7,8 +7,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestExplainCosts: what a pool costs with a workload on a drive rests on the drives and not on the policy that
-// chooses among them.
+// TestExplainCosts verifies that the cost of a pool with a workload on a drive depends on the drives and not on the
+// policy that chooses among them.
 func TestExplainCosts(t *testing.T) {
 	r := rng.NewStream(3, "explain")
 	drives, jobs := someDrives(&r, 5), someJobs(&r, 12, 100)
@@ -35,7 +35,7 @@ func TestExplainCosts(t *testing.T) {
 		sorted = append(sorted, jobs[j])
 	}
 	for p := range policies {
-		for n := range 4 { // on one drive all policies choose alike; on an empty pool there are several to choose from
+		for n := range 4 { // with one drive all policies choose alike; an empty pool offers several
 			some := drives[:1]
 			if n == 0 {
 				some = drives
@@ -51,8 +51,8 @@ func TestExplainCosts(t *testing.T) {
 	}
 }
 
-// TestExplainAgainstAssess: what Explain says that the pool costs with a workload on a drive is what a placement that
-// has it there comes to, formed anew from nothing, for each drive of a pool that already holds some.
+// TestExplainAgainstAssess verifies that the pool's cost as explained for each drive equals an assessment from scratch
+// of a placement there, for each drive of a pool that already holds some workloads.
 func TestExplainAgainstAssess(t *testing.T) {
 	compared := 0
 	for seed := range uint64(10) {

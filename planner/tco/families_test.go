@@ -8,11 +8,11 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// familyNames are kinds of problems that plans differ in.
+// familyNames are the families of problems that tests draw from.
 var familyNames = []string{"plain", "steep", "prices", "space", "iops", "zero", "huge", "raid", "codes", "endless",
 	"short", "worn", "p99", "apart", "arrivals", "ends", "owned", "racks"}
 
-// family draws a problem with so many workloads.
+// family draws a problem with n workloads.
 func family(name string, r *rng.Stream, n int) *Problem {
 	p := &Problem{Config: Config{Horizon: DefaultHorizon, FillSpace: 0.9, FillIOPS: 0.8}}
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }

@@ -6,37 +6,37 @@ import (
 	"slices"
 )
 
-// kind is drives that a plan cannot tell from each other, of one or of several classes.
+// kind is a set of drives, of one or several classes, that are interchangeable in a plan.
 type kind struct {
 	drive    Drive
 	optional bool
-	count    int     // no more than there are workloads: the others stay unused in any plan
-	domain   int32   // -1: each drive is a failure domain by itself
-	members  []int32 // their numbers in Problem.Drives
+	count    int     // capped at the number of workloads: further drives stay unused in any plan
+	domain   int32   // -1: each drive is a failure domain of its own
+	members  []int32 // their indices in Problem.Drives
 }
 
-// arranged is a problem in an order that neither the order of its classes and workloads nor their names decide.
+// arranged is a problem in canonical order, independent of the order and the names of its classes and workloads.
 type arranged struct {
 	p       *Problem
-	jobs    []Workload // in the order of arrival; groups are in group
-	from    []int32    // their numbers in the problem
-	group   []int32    // of workloads to be kept apart; -1: none
+	jobs    []Workload // in order of arrival; group has their groups
+	from    []int32    // their indices in the problem
+	group   []int32    // group of workloads to be kept apart; -1: none
 	groups  int
 	kinds   []kind
 	domains int
-	sunk    float64   // what drives cost that are bought already
-	unused  []float64 // what a drive of each kind costs that nobody uses
+	sunk    float64   // cost of the drives that are bought already
+	unused  []float64 // cost of an unused drive of each kind
 	pool    *Pool     // one drive of each kind
-	// together says that all arrive at once and none ends: a drive's sums are all that matters.
+	// together means that all workloads arrive at once and none ends: a drive's sums are all that matters.
 	together bool
-	endless  bool    // none ends
-	grows    bool    // some do
-	asked    [][]ask // by kind and workload, once it was asked for
+	endless  bool    // no workload ends
+	grows    bool    // some workloads grow
+	asked    [][]ask // by kind and workload, computed on first use
 	seen     []int32
 	stamp    int32
 }
 
-// measures are what a plan can tell of a drive.
+// measures returns the quantities by which a plan distinguishes drives.
 func (d *Drive) measures() []float64 {
 	u := &d.Upkeep
 	byLoad := 0.0
@@ -55,13 +55,13 @@ func (d *Drive) measures() []float64 {
 	return append(list, d.Tail.Measures()...)
 }
 
-// measures are what a plan can tell of a workload.
+// measures returns the quantities by which a plan distinguishes workloads.
 func (w *Workload) measures() []float64 {
 	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End,
 		w.FullStripe, w.P99, w.Growth, w.Wears, float64(w.Stay.At)}
 }
 
-// arrange puts a problem in its order.
+// arrange brings a problem into canonical order.
 func arrange(p *Problem) (*arranged, error) {
 	a := &arranged{p: p, together: true, endless: true}
 	a.arrangeJobs()
@@ -88,7 +88,7 @@ func arrange(p *Problem) (*arranged, error) {
 	return a, err
 }
 
-// unused is what a drive costs that is there and that nobody uses.
+// unused is the cost of an owned drive without workloads.
 func (p *Problem) unused(d *Drive) float64 {
 	if p.Pricer == nil {
 		return d.Buy
@@ -99,7 +99,7 @@ func (p *Problem) unused(d *Drive) float64 {
 
 func (a *arranged) arrangeJobs() {
 	n := len(a.p.Jobs)
-	// A group is told from others by its workloads, not by its name.
+	// A group is identified by its workloads, not by its name.
 	ids := map[string]int{}
 	var members [][]int32
 	for j := range a.p.Jobs {
@@ -148,7 +148,7 @@ func (a *arranged) arrangeJobs() {
 }
 
 func (a *arranged) arrangeKinds() {
-	// A domain that several drives share matters to groups alone.
+	// A domain shared by several drives matters only to groups.
 	drives := map[string]int{}
 	for i := range a.p.Classes {
 		drives[a.p.Classes[i].Drive.Domain] += a.p.Classes[i].Count
@@ -209,8 +209,8 @@ func (a *arranged) arrangeKinds() {
 	a.kinds = sorted
 }
 
-// try returns what a drive of a kind with these workloads costs beyond what is paid already, what data it holds, and
-// by how much it passes its limits: 0 if it can have them, otherwise the sum of the shares by which it does.
+// try returns the additional cost of a drive of kind k with these workloads, the data it holds, and the amount by which
+// it exceeds its limits: 0 if they all fit, otherwise the sum of the excess shares.
 func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	if len(list) == 0 {
 		return 0, 0, 0
@@ -239,8 +239,8 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	return cost - a.unused[k], data, over
 }
 
-// tryInOrder puts workloads on a drive as they arrive. One that comes when the drive is worn out or past its horizon
-// counts as a whole.
+// tryInOrder puts workloads on a drive in order of arrival. One that arrives when the drive is worn out or past its
+// horizon counts as an excess of 1.
 func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	p.clear(k)
@@ -264,7 +264,7 @@ func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 	return p.cost[k], p.data[k], late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
 }
 
-// tryStaying is tryInOrder where none ends: to the last digit the same, with less to remember.
+// tryStaying is tryInOrder for workloads that never end: bit-identical, with less state.
 func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	d, horizon, budget, curve := &p.drives[k], p.cfg.Horizon, p.budget[k], p.waf[k]
@@ -312,11 +312,11 @@ func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 		late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
 }
 
-// ask is what a workload asks of drives of a kind: GB a day that members are written, those times the sequential
-// share, I/Os.
+// ask is the demand of a workload on drives of a kind: GB per day written to the members, the sequential part of it,
+// and I/Os.
 type ask struct{ bytes, mix, load float64 }
 
-// asks are what all workloads ask of a kind.
+// asks returns the demands of all workloads on a kind.
 func (a *arranged) asks(k int) []ask {
 	if a.asked == nil {
 		a.asked = make([][]ask, len(a.kinds))
@@ -336,7 +336,7 @@ func (a *arranged) asks(k int) []ask {
 	return a.asked[k]
 }
 
-// tryTogether forms the sums of workloads that all arrive at once.
+// tryTogether sums up workloads that all arrive at once.
 func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	d := &p.drives[k]
@@ -369,7 +369,7 @@ func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 	return d.Buy + float64(d.Run*life), held, over
 }
 
-// worth is what a plan is judged by: money a GB, or money alone where nobody writes.
+// worth is the objective of a plan: money per GB, or money alone if no workload writes.
 func worth(cost, data float64) float64 {
 	if data > 0 {
 		return cost / data
@@ -377,7 +377,7 @@ func worth(cost, data float64) float64 {
 	return cost
 }
 
-// placement gives each workload of the problem its drive, of drives that are listed with their kinds and workloads.
+// placement maps each workload of the problem to a drive, given the slots in use.
 func (a *arranged) placement(slots []slot) []int {
 	host := make([]int, len(a.jobs))
 	next := make([]int, len(a.kinds))
@@ -395,6 +395,6 @@ func (a *arranged) placement(slots []slot) []int {
 // slot is a drive in use.
 type slot struct {
 	kind             int
-	list             []int32 // workloads, in the order of arrival
+	list             []int32 // workloads, in order of arrival
 	cost, data, over float64
 }

@@ -9,8 +9,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestLimits: each figure takes its least and greatest value and none beyond, and what is infinite or no number is
-// none.
+// TestLimits verifies that each figure accepts its minimum and maximum and no value beyond, and that infinities and NaN
+// are rejected.
 func TestLimits(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	below := func(v float64) float64 { return math.Nextafter(v, -inf) }
@@ -139,7 +139,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestArrayLimits: the least arrays that can be, and what is below them.
+// TestArrayLimits checks the smallest valid arrays and the ones just below.
 func TestArrayLimits(t *testing.T) {
 	for _, c := range []struct {
 		a    Array
@@ -175,7 +175,7 @@ func TestArrayLimits(t *testing.T) {
 	}
 }
 
-// TestTables: lines between points, and what lies beyond them.
+// TestTables checks interpolation between points and the values beyond them.
 func TestTables(t *testing.T) {
 	a, err := NewTable([]waf.MixPoint{{S: 0.1, WAF: 4}, {S: 0.3, WAF: 5}, {S: 0.5, WAF: 3}, {S: 0.9, WAF: 1}})
 	if err != nil {
@@ -201,7 +201,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestRows: every column of a table of workloads, what repeats a row, and what a table must not have.
+// TestRows covers every column of a table of workloads, repeated rows, and invalid tables.
 func TestRows(t *testing.T) {
 	head := strings.Join(WorkloadColumns(), ",") + "\n"
 	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+
@@ -249,7 +249,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestTies: a difference that rounding can make is a tie, a larger one is not, and anything is better than nothing.
+// TestTies verifies that a difference within rounding is a tie, that a larger one is not, and that any score beats
+// infinity.
 func TestTies(t *testing.T) {
 	for _, c := range []struct {
 		score, best float64
@@ -260,7 +261,7 @@ func TestTies(t *testing.T) {
 			t.Errorf("%v against %v", c.score, c.best)
 		}
 	}
-	// Shares of 0.1, 0.3 and 0.5, of which the second becomes 0.6: mean 0.4, deviation sqrt(0.14/3).
+	// Shares of 0.1, 0.3 and 0.5, the second of which becomes 0.6: mean 0.4, deviation sqrt(0.14/3).
 	mean, cv := spread(0.9, 0.01+0.09+0.25, 0.3, 0.6, 3)
 	if math.Abs(mean-0.4) > 1e-12 || math.Abs(cv-math.Sqrt(0.14/3)/0.4) > 1e-12 {
 		t.Errorf("mean %v, deviation %v", mean, cv)

@@ -2,24 +2,24 @@ package tco
 
 import "math"
 
-// Move is a workload that leaves a drive that is worn out.
+// Move is a workload that leaves a worn-out drive.
 type Move struct {
 	Day      float64
 	Workload int
 	From     int
-	To       int     // -1: nobody takes it
-	Refused  Refusal // then
+	To       int     // -1: no drive takes it
+	Refused  Refusal // the obstacles, if To is -1
 	Copied   float64 // GB: its working set
-	Wear     float64 // GB that the copy writes to the NAND of its new drive
+	Wear     float64 // GB written to the NAND of the new drive by the copy
 }
 
-// Migrate follows a placement through its days. When a drive is worn out before its horizon, each workload on it that
-// goes on moves to the drive where the pool's gigabyte then costs least, its working set being copied there in order;
-// that wears the new drive, which may be worn out the sooner, and so on. It leaves room for what the placement has
-// come to that drive later. A workload that was to arrive on a drive that has died meanwhile, or has no room any
-// more, goes elsewhere as well. One that has moved is served until the drive that it was placed on would have ended
-// its horizon. It returns the moves in the order of time, and what the drives come to with them. Without a horizon
-// nothing is moved: every drive is worn out some day.
+// Migrate follows a placement day by day. When a drive wears out before its horizon, each workload on it that continues
+// moves to the drive with which the pool's gigabyte is then cheapest. Its working set is copied there sequentially;
+// that wears the new drive, which may wear out earlier in turn. A move leaves space for the workloads that the
+// placement assigns to that drive later. A workload due to arrive on a drive that has since died, or has no space left,
+// goes elsewhere as well. A moved workload is served until the original drive would have reached its horizon. Migrate
+// returns the moves in order of time and the resulting outcome of the drives. Without a horizon no workload moves,
+// because every drive wears out eventually.
 func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *Assessment, error) {
 	before, err := Assess(cfg, drives, jobs, host)
 	if err != nil || cfg.Horizon == 0 {
@@ -35,7 +35,7 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 	dead := make([]bool, len(drives))
 	var moves []Move
 	moved := make([]bool, len(jobs))
-	until := make([]float64, len(jobs)) // what a workload that has moved is served to; 0: its own end
+	until := make([]float64, len(jobs)) // end of service of a moved workload; 0: its own end
 	for j := range jobs {
 		until[j] = jobs[j].End
 	}
@@ -71,7 +71,7 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 			m.To, m.Copied = k, w.WorkingSet
 			m.Wear = float64(float64(w.WorkingSet*p.drives[k].Stripe.Bytes(1)) * p.waf[k].At(1))
 			p.put(k, &w)
-			// The copy is written on the day of the move, which brings the day of death nearer.
+			// The copy is written on the day of the move, which brings the drive's death forward.
 			p.worn[k] += m.Wear
 			if p.worn[k] < p.budget[k] {
 				p.again(k)
@@ -125,12 +125,12 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 	}
 }
 
-// again forms a drive's death, cost and data anew after its wear has changed.
+// again recomputes a drive's death, cost and data after a change of its wear.
 func (p *Pool) again(k int) {
 	var o outcome
 	none := Workload{}
 	if len(p.ends[k]) > 0 {
-		none.End = p.recent[k] // it leaves at once, so that it keeps no drive in service
+		none.End = p.recent[k] // it leaves at once, so that it does not keep the drive in service
 	}
 	if !p.with(k, &none, p.recent[k], &o) {
 		return
@@ -138,8 +138,8 @@ func (p *Pool) again(k int) {
 	p.death[k], p.cost[k], p.data[k], p.limited[k], p.spent[k] = o.death, o.cost, o.data, o.limited, o.spent
 }
 
-// roomLater says whether drive k, with w from its arrival on, has room for those of the workloads to come that are
-// placed on it, as each of them arrives; there is what it has now.
+// roomLater reports whether drive k, with w from its arrival on, has space for the future workloads placed on it as
+// each of them arrives; there lists its current workloads.
 func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, there, host, toCome []int) Obstacle {
 	d := &p.drives[k]
 	for n, j := range toCome {

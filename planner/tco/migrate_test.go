@@ -7,7 +7,7 @@ import (
 	"farflash/planner/tco"
 )
 
-// TestMigrate wears one drive out by hand and follows its workloads to the other.
+// TestMigrate computes by hand the wear-out of one drive and follows its workloads to the other.
 func TestMigrate(t *testing.T) {
 	drive := tco.Drive{Name: "a", Buy: 1000, Run: 1, Budget: 10000, Capacity: 500, IOPS: 1000, WAF: tco.Constant(2)}
 	other := drive
@@ -23,7 +23,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// gone: 20 days of 51 GB; then 50 a day up to day 99; then 51.
+	// gone: 20 days of 51 GB; then 50 per day up to day 99; then 51.
 	day := 99 + (10000-2*(20*51+79*50))/(2*51.0)
 	if len(moves) != 2 {
 		t.Fatalf("moves %+v; two are right", moves)
@@ -36,17 +36,17 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	b := after.Drives[1]
-	// b lives for its horizon: 10 a day, 61 from the move on, and the copies.
+	// b serves for its horizon: 10 per day, 61 from the move on, and the copies.
 	if math.Abs(b.Lifetime-1000) > 1e-9 || math.Abs(b.WearAtDeath*1e6-2*(10*1000+51*(1000-day)+210)) > 1e-6 {
 		t.Errorf("the other drive is %+v; it wears %v", b, 2*(10*1000+51*(1000-day)+210))
 	}
-	// Where nobody has room, the workload is left over, with the reason.
+	// If no drive has space, the workload is left over, with the reason.
 	other.Capacity = 150
 	moves, _, err = tco.Migrate(cfg, []tco.Drive{drive, other}, jobs, []int{0, 1, 0, 0})
 	if err != nil || len(moves) != 2 || moves[0].To != -1 || moves[0].Refused[tco.NoSpace] != 1 || moves[1].To != 1 {
 		t.Errorf("moves %+v, error %v", moves, err)
 	}
-	// Without a horizon every drive is worn out some day, and nothing moves.
+	// Without a horizon every drive wears out eventually, and no workload moves.
 	cfg.Horizon = 0
 	if moves, _, err := tco.Migrate(cfg, []tco.Drive{drive, other}, jobs, []int{0, 1, 0, 0}); err != nil ||
 		moves != nil {
@@ -54,17 +54,17 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestMigrateLeavesRoom: who moves takes no room that the placement has given to somebody who comes later.
+// TestMigrateLeavesRoom verifies that a move takes no space that the placement assigns to a later arrival.
 func TestMigrateLeavesRoom(t *testing.T) {
 	cfg := tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
 	short := tco.Drive{Name: "short", Buy: 1, Run: 1, Budget: 5000, Capacity: 6400, IOPS: 1e6, WAF: tco.Constant(1)}
 	long, spare := short, short
 	long.Name, long.Budget = "long", 1e7
-	spare.Name, spare.Budget, spare.Run = "spare", 1e7, 50 // dear, so that long is taken if it has room
+	spare.Name, spare.Budget, spare.Run = "spare", 1e7, 50 // expensive, so that long is chosen if it has space
 	jobs := []tco.Workload{{Name: "leaves", WriteRate: 50, WorkingSet: 3000},
 		{Name: "stays", WriteRate: 1, WorkingSet: 500}, {Name: "comes", WriteRate: 1, WorkingSet: 3000, Arrival: 300}}
 	for _, c := range []struct {
-		end float64 // of what comes with the first
+		end float64 // end of the second workload
 		to  int
 	}{{0, 2}, {200, 1}, {301, 2}, {300, 1}} {
 		jobs[1].End = c.end
@@ -84,7 +84,8 @@ func TestMigrateLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestMigrateEnds: moves end with the horizon of the drive that a workload was placed on, and so do money and data.
+// TestMigrateEnds verifies that moves end with the horizon of the drive on which a workload was placed, and so do money
+// and data.
 func TestMigrateEnds(t *testing.T) {
 	cfg := tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
 	var drives []tco.Drive
@@ -97,7 +98,8 @@ func TestMigrateEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It wears out a drive in 300 days: from day 50 on, the moves are on 350, 650 and 950, and all is over on 1050.
+	// The workload wears out a drive in 300 days: from day 50 on, the moves are on days 350, 650 and 950, and service
+	// ends on day 1050.
 	if len(moves) != 3 || moves[0].Day != 350 || moves[1].Day != 650 || moves[2].Day != 950 {
 		t.Fatalf("%+v", moves)
 	}
@@ -110,7 +112,7 @@ func TestMigrateEnds(t *testing.T) {
 	if math.Abs(cost-(4*100+1000)) > 1e-9 || math.Abs(data-10*1000) > 1e-9 {
 		t.Errorf("%v for %v GB", cost, data)
 	}
-	// A copy wears the drive that takes it, whose service ends no later for it.
+	// A copy wears the receiving drive, but does not extend its service.
 	jobs[0].WorkingSet = 100
 	if moves, a, err = tco.Migrate(cfg, drives, jobs, []int{0}); err != nil || len(moves) != 3 ||
 		moves[1].Day != 640 || moves[2].Day != 930 {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// misfits are the workloads, by index, that no class of drives takes even alone: for space, I/O, or latency. Looking
-// at each by itself takes no search, so that a plan of thousands with one that is too large is refused at once, and
-// all of that kind are named together.
+// misfits returns the indices of workloads that no class of drives can take even alone: for space, I/O or latency.
+// Checking each workload alone needs no search, so a plan of thousands with one oversized workload is refused at once,
+// and all such workloads are named together.
 func (p *Problem) misfits() (list []int) {
 	for j := range p.Jobs {
 		w := &p.Jobs[j]
@@ -25,7 +25,7 @@ func (p *Problem) misfits() (list []int) {
 	return list
 }
 
-// takesAlone reports whether an empty drive has room for a workload. What rounding may do is allowed.
+// takesAlone reports whether an empty drive has capacity for a workload, up to rounding.
 func (p *Problem) takesAlone(d *Drive, w *Workload) bool {
 	const slack = 1 + roundOff
 	most := p.most(w)
@@ -39,10 +39,10 @@ func (p *Problem) takesAlone(d *Drive, w *Workload) bool {
 	return alone.Late(d, load) <= slack
 }
 
-// namedMisfits is how many of them an error names.
+// namedMisfits is the number of misfits that an error names.
 const namedMisfits = 5
 
-// refuse is the error for workloads that no drive takes.
+// refuse returns the error for workloads that no drive can take.
 func (p *Problem) refuse(list []int) *Infeasible {
 	w := &p.Jobs[list[0]]
 	drives, _ := p.Drives()
@@ -70,7 +70,7 @@ func (p *Problem) refuse(list []int) *Infeasible {
 	return e
 }
 
-// slow reports whether a workload has room on some drive, and none is quick enough.
+// slow reports whether a workload would fit on some drive but for its latency limit.
 func (p *Problem) slow(w *Workload) bool {
 	patient := *w
 	patient.P99 = 0

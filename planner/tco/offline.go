@@ -8,33 +8,34 @@ import (
 	"farflash/numeric/units"
 )
 
-// OfflineConfig says how all workloads are placed at once on drives of one model, as many as it takes (algorithm 2).
+// OfflineConfig configures the placement of all workloads at once on as many drives of one model as needed (algorithm
+// 2).
 type OfflineConfig struct {
 	Config
-	// Thresholds divide the workloads by sequential ratio, in rising order: n of them make n+1 zones of drives. None
-	// is the greedy approach.
+	// Thresholds divide the workloads by sequential ratio, in ascending order: n thresholds make n+1 zones of drives.
+	// None is the greedy approach.
 	Thresholds []float64
-	// Switch is delta: zones are only kept apart if the normalised differences of their write rates, |a-b|/(a+b), are
-	// all below it. 1 and more is always.
+	// Switch is delta: zones are kept apart only if the normalised differences of their write rates, |a-b|/(a+b), are
+	// all below it. 1 or more: always.
 	Switch float64
-	// Most is how many drives there may be; 0: any number.
+	// Most is the largest number of drives; 0: any number.
 	Most int
 }
 
 // Constants of the paper's evaluation.
 const (
-	// PaperThreshold is where figure 10 divides workloads.
+	// PaperThreshold is the sequential ratio at which figure 10 divides workloads.
 	PaperThreshold = 0.6
 	// PaperSwitch is delta, 13.46 %.
 	PaperSwitch = 0.1346
 )
 
-// DefaultOfflineConfig is the paper's: two zones if their write rates are alike.
+// DefaultOfflineConfig returns the paper's setting: two zones if their write rates are similar.
 func DefaultOfflineConfig() OfflineConfig {
 	return OfflineConfig{Config: DefaultConfig(), Thresholds: []float64{PaperThreshold}, Switch: PaperSwitch}
 }
 
-// Validate says what zones there cannot be, by the keys of a plan's zones.
+// Validate reports invalid zones, by the keys of a plan's zones.
 func (c *OfflineConfig) Validate() error {
 	var f units.Faults
 	for i, e := range c.Thresholds {
@@ -47,7 +48,7 @@ func (c *OfflineConfig) Validate() error {
 	return f.Err()
 }
 
-// EvenThresholds divides [0, 1] into so many zones of equal width.
+// EvenThresholds divides [0, 1] into the given number of zones of equal width.
 func EvenThresholds(zones int) []float64 {
 	var list []float64
 	for i := 1; i < zones; i++ {
@@ -56,22 +57,22 @@ func EvenThresholds(zones int) []float64 {
 	return list
 }
 
-// OfflineResult is what Offline bought and where it put what.
+// OfflineResult is the outcome of Offline: the drives bought and the placement.
 type OfflineResult struct {
 	Placement
 	Drives   []Drive
 	Zone     []int // of each drive, 0 being the most sequential
-	Grouped  bool  // zones were kept apart
+	Grouped  bool  // zones are kept apart
 	Spread   float64
-	ZoneRate []float64 // GB a day that workloads of each zone write
+	ZoneRate []float64 // GB per day written by the workloads of each zone
 }
 
-// Offline places all workloads on drives like model, buying one whenever none has room. Within a zone a workload goes
-// where the coefficient of variation of the drives' write rates becomes least; with zones, each is filled in falling
-// order of sequential ratio. Arrivals are kept: a drive's service begins with its first workload.
+// Offline places all workloads on drives like model and buys one whenever no drive has space. Within a zone a workload
+// goes where it makes the coefficient of variation of the drives' write rates smallest; with zones, each zone is filled
+// in descending order of sequential ratio. Arrivals are respected: a drive's service starts with its first workload.
 //
-// The listing of algorithm 2 puts the test of delta inside of the loop and section 4.4 confuses the two approaches;
-// figure 10 says what is meant: write rates that are alike are grouped.
+// The listing of algorithm 2 puts the test of delta inside the loop, and section 4.4 confuses the two approaches;
+// figure 10 shows the intent: zones with similar write rates are grouped.
 func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, error) {
 	if err := checkInput(cfg.Config, []Drive{model}, jobs); err != nil {
 		return nil, err
@@ -197,8 +198,8 @@ func (d *distribution) distribute(list []int, zone int) {
 	}
 }
 
-// room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of
-// its own.
+// room returns the first obstacle for a workload on drive k, or on an empty drive if k is -1. Each bought drive is a
+// failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
 	space, load, crowd := w.WorkingSet, d.model.Load(w), Crowd{}
 	if k >= 0 {

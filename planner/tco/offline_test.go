@@ -24,7 +24,7 @@ func TestOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Six and six are alike: two zones, three to a drive.
+	// Six and six are similar: two zones, three workloads per drive.
 	if !r.Grouped || r.Spread != 0 || len(r.Drives) != 4 {
 		t.Fatalf("%+v", r)
 	}
@@ -39,7 +39,7 @@ func TestOffline(t *testing.T) {
 	if a, err := Assess(cfg.Config, r.Drives, jobs, r.Host); err != nil || a.Placed != 12 {
 		t.Errorf("%+v, %v", a, err)
 	}
-	// One that writes as much as all the others: greedy.
+	// One that writes as much as all others together: greedy.
 	jobs[11].WriteRate = 1200
 	if r, err = Offline(cfg, model, jobs); err != nil || r.Grouped {
 		t.Errorf("%+v, %v", r, err)
@@ -49,7 +49,7 @@ func TestOffline(t *testing.T) {
 	if r, err = Offline(cfg, model, jobs); err != nil || !r.Grouped {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// What no empty drive holds is refused, and said so.
+	// A workload that exceeds an empty drive is refused with its reason.
 	jobs[3].WorkingSet, jobs[4].PeakIOPS = 101, 1e5
 	if r, err = Offline(cfg, model, jobs); err != nil || r.Host[3] != -1 || r.Refused[3].Main() != NoSpace ||
 		r.Refused[4].Main() != NoIOPS {
@@ -68,8 +68,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestSortedClaim is the paper's appendix 2: with equal drives, equal write rates and all workloads there from the
-// start, sorting by sequential ratio is best. At unequal rates it is not always.
+// TestSortedClaim checks the paper's appendix 2: with equal drives, equal write rates and all workloads present from
+// the start, sorting by sequential ratio is optimal. At unequal rates it is not always.
 func TestSortedClaim(t *testing.T) {
 	r := rng.NewStream(7, "claim")
 	cfg := Config{FillSpace: 1, FillIOPS: 1}

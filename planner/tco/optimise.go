@@ -10,44 +10,44 @@ import (
 	"farflash/numeric/rng"
 )
 
-// OptimiseConfig says how hard a plan and its bound are worked on.
+// OptimiseConfig sets the effort spent on a plan and its bound.
 type OptimiseConfig struct {
 	Steps int    // tries of the local search
 	Climb int    // steps of the bound (package planner/tco/bound); 0: no bound
-	Days  int    // days of death that it looks at, before it refines them
-	Spans int    // groups of arrivals that it tells apart
+	Days  int    // days of death that the bound considers before it refines them
+	Spans int    // groups of arrivals that the bound distinguishes
 	Seed  uint64 // of the search
-	// Exact is up to how many workloads every plan is looked at, if that takes about a second at most; up to
-	// ExactWorkloads it is in any case.
+	// Exact is the largest number of workloads for which every plan is examined if that takes at most about a second;
+	// up to ExactWorkloads it always is.
 	Exact int
-	// Stop, unless it is nil, is asked now and then whether the best so far is enough.
+	// Stop, if not nil, is polled and reports whether the best plan so far suffices.
 	Stop func() bool
 }
 
-// DefaultOptimiseConfig is for a hundred workloads in a second.
+// DefaultOptimiseConfig suits a hundred workloads in a second.
 func DefaultOptimiseConfig() OptimiseConfig {
 	return OptimiseConfig{Steps: 200_000, Climb: 150, Days: 28, Spans: 6, Seed: 1}
 }
 
-// Optimum is a plan with hindsight and how far from the best it can be.
+// Optimum is a plan made with hindsight and a bound on its distance from the best plan.
 type Optimum struct {
 	Host   []int
 	Drives []Drive
 	Class  []int
 	Cost   float64
 	Data   float64
-	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for, or none holds.
-	// Package planner/tco/bound fills both in.
+	// Bound is proven by the Certificate: no plan costs less per gigabyte. 0: no bound was requested, or none was
+	// proven. Package planner/tco/bound sets both.
 	Bound       float64
 	Certificate *Certificate
-	// Exact says that every plan was looked at, and none costs less.
+	// Exact means that every plan was examined, and none costs less.
 	Exact bool
 }
 
 // CostPerGB is TCO'.
 func (o *Optimum) CostPerGB() float64 { return o.Cost / o.Data }
 
-// Gap is how far the plan is above the bound, as a share of the bound.
+// Gap is the plan's excess over the bound, as a share of the bound.
 func (o *Optimum) Gap() float64 {
 	if o.Bound <= 0 {
 		return math.Inf(1)
@@ -55,12 +55,12 @@ func (o *Optimum) Gap() float64 {
 	return o.CostPerGB()/o.Bound - 1
 }
 
-// Infeasible says that no placement was found that gives each workload a drive.
+// Infeasible is the error if no placement was found that gives each workload a drive.
 type Infeasible struct {
 	Workload string
 	Obstacle Obstacle
-	Proven   bool   // no plan can
-	Remedy   string // what would help
+	Proven   bool   // no plan exists
+	Remedy   string // a change that would help
 }
 
 func (e *Infeasible) Error() string {
@@ -71,9 +71,9 @@ func (e *Infeasible) Error() string {
 	return fmt.Sprintf("%s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
 }
 
-// Optimise places all workloads knowing every arrival. Of a few workloads every plan is looked at, and the best is
-// found; of more it is searched for from several beginnings, of which start, unless it is nil, is one. Neither the
-// order of classes and workloads nor their names change what is found.
+// Optimise places all workloads with knowledge of every arrival. For a few workloads it examines every plan and returns
+// the best; for more it searches from several initial plans, one of which is start if that is not nil. The result does
+// not depend on the order or the names of classes and workloads.
 func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	return o, nil
 }
 
-// hardest is the workload that takes the largest share of a drive: the one to be named where there is no room for all.
+// hardest returns the workload that takes the largest share of a drive: the one to name if not all fit.
 func (a *arranged) hardest() *Workload {
 	f := a.filling()
 	best := 0
@@ -116,11 +116,11 @@ func (a *arranged) hardest() *Workload {
 	return &a.p.Jobs[a.from[best]]
 }
 
-// many is from how many workloads on one beginning is searched from, and worse plans are not taken on the way: one
-// workload is little beside a drive then.
+// many is the number of workloads from which on the search uses one initial plan and accepts no worse plans: one
+// workload is then small relative to a drive.
 const many = 2000
 
-// search finds a plan, nil if it finds none.
+// search finds a plan, or returns nil.
 func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	f := a.filling()
 	var found [][]slot
@@ -169,7 +169,7 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 		if n := len(a.jobs); n >= many {
 			how.steps, how.hot = cfg.Steps, 0
 		} else if n > 800 && a.p.Pricer != nil {
-			how.steps = how.steps * 800 / n // each takes its time, and finds little
+			how.steps = how.steps * 800 / n // each takes its time and finds little
 		}
 		r := rng.NewStream(cfg.Seed+uint64(i), "tco/search")
 		s.run(how, &r)
@@ -185,9 +185,9 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	return a.placement(best)
 }
 
-// unlike orders plans that are sorted, the best first, so that after so many of the best those come whose drives no
-// plan before them has: from plans of the same drives a search mostly ends at the same ones, and may never see that
-// more and smaller drives are cheaper.
+// unlike reorders sorted plans, best first, so that after the first best plans come those whose set of drives no
+// earlier plan has. From plans with the same drives a search mostly converges to the same results, and may never
+// discover that more and smaller drives are cheaper.
 func unlike(sorted []*search, best int) []*search {
 	seen := map[string]bool{}
 	var first, rest []*search
@@ -203,14 +203,14 @@ func unlike(sorted []*search, best int) []*search {
 	return append(first, rest...)
 }
 
-// theBest is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a
-// share of a drive. Of up to fewWorkloads as many plans whose drives are others follow: a drive is much beside so
-// few, and a search seldom changes all.
+// theBest is the number of plans, best first, from which the search starts; heats are their initial temperatures, as a
+// share of a drive's cost. With up to fewWorkloads workloads, as many plans with different drives follow: a drive is
+// then large relative to the problem, and a search seldom changes all of them.
 const theBest, fewWorkloads = 4, 200
 
 var heats = [2 * theBest]float64{0.02, 0.1, 0.4, 1.5, 1.5, 0.4, 0.1, 0.02}
 
-// slotsOf turns a placement into drives in use.
+// slotsOf converts a placement into the drives in use.
 func (a *arranged) slotsOf(host []int) []slot {
 	kindOf := map[int]int{}
 	for k := range a.kinds {
@@ -233,7 +233,7 @@ func (a *arranged) slotsOf(host []int) []slot {
 	return slots
 }
 
-// obstacle says why a workload has no drive, and whether that can be known for certain.
+// obstacle reports why a workload has no drive, and whether that is certain.
 func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 	e := &Infeasible{Workload: w.Name}
 	space, io, unit := 0.0, 0.0, "I/Os"
@@ -300,13 +300,13 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 	return e
 }
 
-// groupName is a group's name without what tells its stays between reviews apart.
+// groupName is a group's name without the suffix that distinguishes its stays between reviews.
 func groupName(apart string) string {
 	name, _, _ := strings.Cut(apart, "\x00")
 	return name
 }
 
-// crowd is the last workload of a group that has more of them than there are failure domains; nil: there is none.
+// crowd returns the last workload of a group with more members than there are failure domains, or nil.
 func (p *Problem) crowd(drives []Drive) (last *Workload, members, fates int) {
 	seen := map[string]bool{}
 	for k := range drives {
@@ -323,7 +323,7 @@ func (p *Problem) crowd(drives []Drive) (last *Workload, members, fates int) {
 	return last, members, len(seen)
 }
 
-// most is what a workload's space and I/Os grow to, over what they are when it arrives.
+// most is the largest growth of a workload's space and I/Os, relative to its arrival.
 func (p *Problem) most(w *Workload) float64 {
 	if p.Pricer == nil {
 		return 1
@@ -331,7 +331,7 @@ func (p *Problem) most(w *Workload) float64 {
 	return p.Pricer.Most(w)
 }
 
-// leastLoad is what a workload takes of the IOPS of the class that it takes least of.
+// leastLoad is the IOPS that a workload takes of the class on which it takes least.
 func (p *Problem) leastLoad(w *Workload) float64 {
 	least := math.Inf(1)
 	for i := range p.Classes {

@@ -17,7 +17,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// pool is one like that of the paper's figure 7: 20 drives of 9 models. Prices that the catalogue lacks are assumed.
+// pool resembles that of the paper's figure 7: 20 drives of 9 models. Prices that the catalogue lacks are assumptions.
 func pool(t testing.TB, mode tco.Mode) []tco.Drive {
 	t.Helper()
 	var drives []tco.Drive
@@ -63,7 +63,7 @@ func fitted(t testing.TB) *tco.Fit {
 	return fit
 }
 
-// TestPoolsOfFigure7 holds the plan with hindsight against minTCO and against its proven bound.
+// TestPoolsOfFigure7 compares the plan with hindsight with minTCO and with its proven bound.
 func TestPoolsOfFigure7(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -100,7 +100,7 @@ func TestPoolsOfFigure7(t *testing.T) {
 	}
 }
 
-// TestManyWorkloads plans 1359 workloads on drives that are to be bought.
+// TestManyWorkloads plans 1359 workloads on drives to be bought.
 func TestManyWorkloads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -127,7 +127,7 @@ func TestManyWorkloads(t *testing.T) {
 	}
 }
 
-// small draws a problem of which every plan can be looked at.
+// small draws a problem small enough to enumerate every plan.
 func small(r *rng.Stream) tco.Problem {
 	p := tco.Problem{Config: tco.Config{FillSpace: 0.8 + 0.2*r.Float64(), FillIOPS: 0.9}}
 	if r.IntN(2) == 0 {
@@ -148,7 +148,7 @@ func small(r *rng.Stream) tco.Problem {
 				panic(err)
 			}
 			c.Drive.WAF = t
-		case 2: // bends upwards, and is held at 1
+		case 2: // convex, and clamped at 1
 			c.Drive.WAF = waf.SequentialMix{Random: 4, Sequential: 0.5 + r.Float64(), Turn: 0.3, Slope: -4}
 		default:
 			c.Drive.WAF = waf.DefaultSequentialMix(2 + 5*r.Float64())
@@ -184,7 +184,7 @@ func small(r *rng.Stream) tco.Problem {
 	return p
 }
 
-// brute looks at every plan.
+// brute enumerates every plan.
 func brute(p *tco.Problem) (least float64, found bool) {
 	drives, _ := p.Drives()
 	host := make([]int, len(p.Jobs))
@@ -205,7 +205,7 @@ func brute(p *tco.Problem) (least float64, found bool) {
 	return least, found
 }
 
-// TestSmallCases holds bound <= brute force <= plan.
+// TestSmallCases verifies bound <= brute force <= plan.
 func TestSmallCases(t *testing.T) {
 	cases := 100
 	if testing.Short() {
@@ -278,7 +278,7 @@ func TestSmallCases(t *testing.T) {
 	}
 }
 
-// TestForgedCertificates holds the checker against proofs that are none.
+// TestForgedCertificates verifies that the checker rejects invalid proofs.
 func TestForgedCertificates(t *testing.T) {
 	jobs := fitted(t).Draw(1, 30, 100)
 	p, _ := tco.PoolProblem(tco.DefaultConfig(), pool(t, tco.Corrected)[:4], jobs)
@@ -348,8 +348,8 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
-// TestMisfits: workloads that no drive takes alone are refused before anything is searched for: for each limit by
-// itself, for two that no one drive meets both of, and for latency.
+// TestMisfits verifies that workloads too large for any drive are refused before the search: for each limit alone, for
+// two limits that no single drive meets, and for latency.
 func TestMisfits(t *testing.T) {
 	wide := tco.Drive{Name: "wide", Buy: 100, Budget: 1e6, Capacity: 1000, IOPS: 100, WAF: tco.Constant(2)}
 	quick := tco.Drive{Name: "quick", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: tco.Constant(2)}
@@ -382,7 +382,7 @@ func TestMisfits(t *testing.T) {
 	p.Classes = []tco.Class{{Drive: wide, Count: 1}, {Drive: quick, Count: 1}}
 	for limit, want := range map[float64]string{500: "",
 		499: "for p99 latency; no drive with room for it is as quick even with nothing else on it"} {
-		// half of what the quick one does
+		// half of the quick drive's IOPS
 		p.Jobs = []tco.Workload{{Name: "alone", WriteRate: 1, PeakIOPS: 500, P99: limit}}
 		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); (err == nil) != (want == "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
@@ -444,7 +444,7 @@ func BenchmarkOnline(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "workloads/s")
 }
 
-// BenchmarkPlan plans 1359 workloads on drives that are to be bought, with the bound.
+// BenchmarkPlan plans 1359 workloads on drives to be bought, with the bound.
 func BenchmarkPlan(b *testing.B) {
 	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
 		b.Run(cfg.Mode.String(), func(b *testing.B) {
@@ -465,7 +465,7 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 // BenchmarkMixed chooses among six models for workloads that arrive over 525 days, without the bound and, for the
-// fewest, with it.
+// smallest case, with it.
 func BenchmarkMixed(b *testing.B) {
 	for _, n := range []int{1359, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -5,54 +5,54 @@ import (
 	"slices"
 )
 
-// Pool is drives with the workloads that were put on them: their wear, lifetime, cost and data, by equations 1 to 3.
-// It is kept as one array for each quantity, because an arrival looks at one or two quantities of every drive.
+// Pool is a set of drives with their workloads: wear, lifetime, cost and data by equations 1 to 3. Each quantity has
+// its own array, because an arrival examines one or two quantities of every drive.
 //
-// Workloads are put on drives in the order of their arrivals. A pool allocates when it is made and when a workload
-// that ends is put on it.
+// Workloads must be placed in order of arrival. A pool allocates when it is created and when a workload that ends is
+// placed.
 type Pool struct {
 	cfg    Config
 	drives []Drive
 
-	// What arrivals ask of a Drive, in arrays as well.
+	// The fields of Drive that an arrival reads, as arrays too.
 	buy, run, budget  []float64
-	spaceMost, ioMost []float64 // that may be filled
+	spaceMost, ioMost []float64 // usable part
 	waf               []WAF
-	plain             []bool // no array, no tail, and one rating for reads and writes
+	plain             []bool // no array, no tail, and a single rating for reads and writes
 
 	started []bool
-	first   []float64 // T_I: when the first workload came
-	recent  []float64 // T_R: until when worn and written are counted
-	rate    []float64 // lambda_L: GB a day that users write
-	wearing []float64 // GB a day that the members are written by hosts
-	mix     []float64 // sum of the latter times S
-	nand    []float64 // GB a day that the NAND is written
-	worn    []float64 // w: GB that the NAND has been written until recent
-	written []float64 // GB that users have written until recent
-	death   []float64 // T_D: when the flash is worn out, the horizon or the last workload ends
+	first   []float64 // T_I: arrival of the first workload
+	recent  []float64 // T_R: the time up to which worn and written are counted
+	rate    []float64 // lambda_L: GB per day written by users
+	wearing []float64 // GB per day written to the members by the host
+	mix     []float64 // sum of wearing times S
+	nand    []float64 // GB per day written to the NAND
+	worn    []float64 // w: GB written to the NAND until recent
+	written []float64 // GB written by users until recent
+	death   []float64 // T_D: when the flash is worn out, the horizon is reached or the last workload ends
 	cost    []float64 // C_I + c_M T_Lf
-	data    []float64 // GB that users will have written at death
+	data    []float64 // GB written by users at death
 	space   []float64 // GB in use
 	load    []float64 // of IOPS, see Drive.Load
-	ios     []float64 // I/Os a second of the members
+	ios     []float64 // I/Os per second of the members
 	count   []int32
-	spent   []float64 // GB that the NAND will have been written at death
-	limited []bool    // the flash wears out before anything else ends the drive
-	taken   []int32   // workloads that were ever put there; count is of those there now
+	spent   []float64 // GB written to the NAND at death
+	limited []bool    // the flash wears out before anything else ends its service
+	taken   []int32   // workloads ever placed there; count is the present ones
 
-	crowds  []Crowd     // of drives that have a Tail; nil: there are none
+	crowds  []Crowd     // of drives with a Tail; nil: there are none
 	ends    [][]leaving // of workloads that end, earliest first
 	groups  map[string][]int32
 	domains []int32 // by drive
 }
 
-// leaving is what a drive is relieved of when a workload ends.
+// leaving is the load that a drive loses when a workload ends.
 type leaving struct {
 	at, rate, wearing, mix, space, load, ios float64
 	who                                      *Workload // if the drive has a Tail
 }
 
-// NewPool makes a pool of drives without workloads.
+// NewPool returns a pool of drives without workloads.
 func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	if err := checkInput(cfg, drives, nil); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	n := len(drives)
 	p := &Pool{cfg: cfg, drives: drives, started: make([]bool, n), count: make([]int32, n), limited: make([]bool, n),
 		taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
-	// One block of memory: arrivals run through several of the arrays side by side.
+	// One allocation, for locality: an arrival walks several of the arrays in parallel.
 	block := make([]float64, 20*n)
 	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written,
 		&p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.spent,
@@ -89,7 +89,7 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 	return p, nil
 }
 
-// outcome is what a drive would come to with a further workload.
+// outcome is the result of adding a workload to a drive.
 type outcome struct {
 	worn, written  float64 // at the arrival
 	rate, wearing  float64
@@ -100,8 +100,8 @@ type outcome struct {
 	limited        bool
 }
 
-// with returns what drive k would come to if w were put on it at time t; its space and load are not looked at. ok is
-// false if the drive is worn out or past its horizon by then.
+// with computes the outcome of adding w to drive k at time t; it ignores space and load. ok is false if the drive is
+// worn out or past its horizon by then.
 func (p *Pool) with(k int, w *Workload, t float64, o *outcome) (ok bool) {
 	first := t
 	if p.started[k] {
@@ -147,7 +147,7 @@ func (p *Pool) with(k int, w *Workload, t float64, o *outcome) (ok bool) {
 	return true
 }
 
-// foresee finds the death and the data of a drive whose workloads end one after the other.
+// foresee computes the death and the data of a drive whose workloads end one after another.
 func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 	d := &p.drives[k]
 	end := math.Inf(1)
@@ -167,7 +167,7 @@ func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 	o.data = o.written
 	gone := false // w itself has left
 	for next := 0; ; {
-		// The epoch lasts until the next workload ends.
+		// The epoch lasts until the next workload ends, the horizon is reached or the flash is worn out.
 		var l leaving
 		until := end
 		if next < len(p.ends[k]) {
@@ -213,7 +213,7 @@ func (p *Pool) foresee(k int, w *Workload, t, first float64, o *outcome) {
 	}
 }
 
-// advance closes the epochs of workloads that have ended by time t.
+// advance closes the epochs of workloads that ended by time t.
 func (p *Pool) advance(t float64) {
 	for k := range p.ends {
 		if len(p.ends[k]) > 0 {
@@ -258,7 +258,7 @@ func (p *Pool) put(k int, w *Workload) {
 	p.place(k, w, &o)
 }
 
-// place is put, of what with has found.
+// place is put with the outcome that with computed.
 func (p *Pool) place(k int, w *Workload, o *outcome) {
 	d := &p.drives[k]
 	if !p.started[k] {
@@ -300,7 +300,7 @@ func (p *Pool) place(k int, w *Workload, o *outcome) {
 	}
 }
 
-// Obstacle is why a drive cannot take a workload.
+// Obstacle is the reason why a drive cannot take a workload.
 type Obstacle uint8
 
 // The obstacles.
@@ -309,22 +309,22 @@ const (
 	NoSpace           // the working set does not fit
 	NoIOPS            // the peak I/Os do not fit
 	NoLife            // the drive is worn out or past its horizon
-	TooSlow           // the p99 latency of it or of a neighbour would not be kept
+	TooSlow           // its p99 latency, or that of a neighbour, would be missed
 	SameFate          // a workload of its group is in the same failure domain
-	TooDear           // the drive's cost a gigabyte would pass the threshold
+	TooDear           // the drive's cost per gigabyte would exceed the threshold
 	obstacles
 )
 
 var obstacleNames = [obstacles]string{"fits", "space", "IOPS", "endurance", "p99 latency", "failure domain",
 	"cost threshold"}
 
-// String names the constraint.
+// String returns the name of the constraint.
 func (o Obstacle) String() string { return obstacleNames[o] }
 
-// roundOff is how far sums of shares may pass a limit that they meet but for rounding.
+// roundOff is the relative excess of a limit that is attributed to rounding of a sum of shares.
 const roundOff = 1e-9
 
-// fits looks at space, I/O, latency and failure domain.
+// fits checks space, I/O, latency and failure domain.
 func (p *Pool) fits(k int, w *Workload) Obstacle {
 	if p.space[k]+w.WorkingSet > p.spaceMost[k] {
 		return NoSpace
@@ -342,7 +342,7 @@ func (p *Pool) fits(k int, w *Workload) Obstacle {
 	return Fits
 }
 
-// withinLoad looks at I/O and latency.
+// withinLoad checks I/O and latency.
 func (p *Pool) withinLoad(k int, w *Workload) Obstacle {
 	d := &p.drives[k]
 	load := p.load[k] + d.Load(w)
@@ -359,7 +359,7 @@ func (p *Pool) withinLoad(k int, w *Workload) Obstacle {
 	return Fits
 }
 
-// asked is nobody on drive k, with what those that were ever there have asked for.
+// asked returns an empty crowd on drive k with the latency limits of every workload that was ever there.
 func (p *Pool) asked(k int) Crowd {
 	if p.crowds == nil {
 		return Crowd{}
@@ -367,7 +367,7 @@ func (p *Pool) asked(k int) Crowd {
 	return Crowd{read: p.crowds[k].read, write: p.crowds[k].write}
 }
 
-// totals adds up cost, data and lifetime of all drives, in their order.
+// totals sums cost, data and lifetime over all drives, in their order.
 func (p *Pool) totals() (cost, data, life float64) {
 	for k := range p.drives {
 		cost += p.cost[k]
@@ -377,7 +377,7 @@ func (p *Pool) totals() (cost, data, life float64) {
 	return cost, data, life
 }
 
-// clear takes all workloads off a drive of the pool.
+// clear removes all workloads from a drive of the pool.
 func (p *Pool) clear(k int) {
 	p.started[k], p.limited[k], p.count[k], p.taken[k] = false, false, 0, 0
 	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data,

@@ -5,40 +5,41 @@ import (
 	"math"
 )
 
-// Class is equal drives: what a plan may choose among, or what is there already.
+// Class is a set of identical drives: options for a plan, or drives already owned.
 type Class struct {
 	Drive Drive
-	Count int // how many there are, or may be bought
-	// Optional drives are paid for only if they get a workload. The others are bought already.
+	Count int // number of drives that exist or can be bought
+	// Optional drives are paid for only if they get a workload. The others are already bought.
 	Optional bool
 }
 
-// Problem is what a plan with hindsight is made for: every arrival is known, and every workload must have a drive.
+// Problem is the input of a plan with hindsight: every arrival is known, and every workload must have a drive.
 type Problem struct {
 	Config  Config
 	Classes []Class
 	Jobs    []Workload
-	// Pricer makes money of a drive and what is on it, and a plan is best that costs least; nil: by equation 3, least
-	// a GB.
+	// Pricer prices a drive with its workloads, and the plan with the least total cost is best; nil: the least cost per
+	// GB by equation 3.
 	Pricer Pricer
 }
 
-// Pricer prices a drive with all that is ever on it. Optimise calls it from one goroutine, some hundred thousand times.
+// Pricer prices a drive with all workloads that are ever on it. Optimise calls it from one goroutine, several hundred
+// thousand times.
 type Pricer interface {
-	// Price returns what a drive costs with those workloads, in the order of their arrival, and by how much it passes
-	// its limits: 0 if it can have them, otherwise the sum of the shares by which it does. there says that it is
-	// bought on day 0 whatever is on it; without workloads, what it costs nobody to use it.
+	// Price returns the cost of a drive with the listed workloads, in order of arrival, and the amount by which it
+	// exceeds its limits: 0 if they all fit, otherwise the sum of the excess shares. If there is set, the drive is
+	// bought on day 0 regardless of its workloads; without workloads, cost is that of leaving it unused.
 	Price(d *Drive, there bool, jobs []Workload, list []int32) (cost, over float64)
-	// Written is how many GB a workload writes in the plan.
+	// Written is the number of GB that a workload writes in the plan.
 	Written(w *Workload) float64
-	// Most is what a workload's space and I/Os grow to, over what they are when it arrives.
+	// Most is the largest growth of a workload's space and I/Os, relative to its arrival.
 	Most(w *Workload) float64
 }
 
-// mostDrives bounds a problem.
+// mostDrives limits the size of a problem.
 const mostDrives = 1_000_000
 
-// Check reports what is wrong with a problem.
+// Check validates the problem.
 func (p *Problem) Check() error {
 	if len(p.Classes) == 0 || len(p.Jobs) == 0 {
 		return fmt.Errorf("%d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes),
@@ -63,8 +64,8 @@ func (p *Problem) Check() error {
 	return checkInput(p.Config, nil, p.Jobs)
 }
 
-// Drives lists every drive, class after class, and the class of each. A class of several numbers them. One that is in
-// no failure domain is one by itself.
+// Drives lists every drive, class by class, and the class of each. The drives of a class of several are numbered. A
+// drive without a failure domain is one of its own.
 func (p *Problem) Drives() (drives []Drive, class []int) {
 	domains := map[string]bool{}
 	for i := range p.Classes {
@@ -90,7 +91,7 @@ func (p *Problem) Drives() (drives []Drive, class []int) {
 	return drives, class
 }
 
-// PoolProblem makes a problem of drives that are there, grouping equal ones.
+// PoolProblem builds a problem from existing drives, grouping equal ones.
 func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order []int) {
 	p = Problem{Config: cfg, Jobs: jobs}
 	of := make([]int, len(drives))
@@ -118,7 +119,7 @@ func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order 
 	return p, order
 }
 
-// alike reports whether drives differ in nothing but their names. Drives in different failure domains differ.
+// alike reports whether drives differ only in their names. Drives in different failure domains differ.
 func alike(a, b *Drive) bool {
 	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget &&
 		a.Worn == b.Worn && a.Capacity == b.Capacity &&
@@ -126,7 +127,7 @@ func alike(a, b *Drive) bool {
 		sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
 }
 
-// sameWAF compares write amplifications that can be compared, at a hundred mixes.
+// sameWAF compares two write amplifications at 101 mixes.
 func sameWAF(a, b WAF) bool {
 	for i := range 101 {
 		if s := float64(i) / 100; a.At(s) != b.At(s) {
@@ -136,7 +137,7 @@ func sameWAF(a, b WAF) bool {
 	return true
 }
 
-// cost is what a placement costs: drives that are optional and unused are not bought.
+// cost is the cost of a placement: unused optional drives are not bought.
 func (p *Problem) cost(a *Assessment, class []int) float64 {
 	sum := 0.0
 	for k := range a.Drives {
@@ -148,7 +149,7 @@ func (p *Problem) cost(a *Assessment, class []int) float64 {
 	return sum
 }
 
-// Value assesses a placement: cost without unused optional drives, and data.
+// Value assesses a placement and returns its cost without unused optional drives, and its data.
 func (p *Problem) Value(host []int) (cost, data float64, err error) {
 	drives, class := p.Drives()
 	if p.Pricer != nil {
@@ -168,7 +169,7 @@ func (p *Problem) Value(host []int) (cost, data float64, err error) {
 	return cost, a.Data, nil
 }
 
-// priced is Value by the Pricer; failure domains are not looked at.
+// priced is Value by the Pricer; it ignores failure domains.
 func (p *Problem) priced(host []int, drives []Drive, class []int) (cost, data float64, err error) {
 	on := make([][]int32, len(drives))
 	for _, j := range ByArrival(p.Jobs) {
@@ -192,7 +193,7 @@ func (p *Problem) priced(host []int, drives []Drive, class []int) (cost, data fl
 	return cost, data, nil
 }
 
-// Reorder turns drives' numbers of a pool into those of its problem, as PoolProblem ordered them.
+// Reorder converts a placement on a pool's drives to its problem's drive numbers; order is that of PoolProblem.
 func Reorder(host, order []int) []int {
 	to := make([]int, len(order))
 	for i, k := range order {

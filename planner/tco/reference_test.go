@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// plainly places workloads on equal drives as algorithm 2's Distribute says, everything formed anew from the lists of
-// who is where.
+// plainly places workloads on equal drives by algorithm 2's Distribute, recomputing everything from the placement so
+// far.
 func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drives [][]int) {
 	fits := func(on []int) bool {
 		space, load, tight := 0.0, 0.0, math.Inf(1)
@@ -75,8 +75,8 @@ func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drive
 	return host, drives
 }
 
-// TestOfflineByDefinition: the running sums of Offline choose the drives that the definition of the coefficient of
-// variation chooses, whatever limits a drive.
+// TestOfflineByDefinition verifies that the running sums of Offline choose the same drives as the definition of the
+// coefficient of variation, under every kind of limit.
 func TestOfflineByDefinition(t *testing.T) {
 	tail, err := NewTailTable([]TailPoint{{0.1, 100}, {0.5, 200}, {0.9, 1000}})
 	if err != nil {
@@ -123,12 +123,12 @@ func TestOfflineByDefinition(t *testing.T) {
 	}
 }
 
-// TestThresholdOfCost: a drive that would cost more a gigabyte than the threshold is too dear, and one that costs as
-// much is not.
+// TestThresholdOfCost verifies that a drive whose cost per gigabyte would exceed the threshold is refused, and one that
+// meets it is not.
 func TestThresholdOfCost(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Run: 2, Budget: 1e6, Capacity: 100, IOPS: 100, WAF: Constant(4)}
 	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 10}}
-	// 4 GB worn a GB written: 5000 days without a horizon, and 1000 + 2 * 5000 over 250,000 GB.
+	// 4 GB of wear per GB written: 5000 days without a horizon, and 1000 + 2 * 5000 over 250,000 GB.
 	const each = 11000. / 250000
 	for threshold, why := range map[float64]Obstacle{each * 1.001: Fits, each * .999: TooDear, 0: Fits} {
 		p, _, err := Online(AllocatorConfig{Config: Config{FillSpace: 1, FillIOPS: 1}, Policy: MinRate,
@@ -143,7 +143,7 @@ func TestThresholdOfCost(t *testing.T) {
 	}
 }
 
-// TestAllRowsAreRead: an empty row ends nothing, and of several that are wrong each is said.
+// TestAllRowsAreRead verifies that an empty row does not end the table, and that every invalid row is reported.
 func TestAllRowsAreRead(t *testing.T) {
 	head := "name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\n"
 	list, err := ReadWorkloads(strings.NewReader(head+"a,1,0.5,1,0.5,1\n, ,,,,\nb,1,0.5,1,0.5,1\n"), "w.csv")
@@ -159,7 +159,8 @@ func TestAllRowsAreRead(t *testing.T) {
 	}
 }
 
-// TestDeadDrive: a drive that is worn out when its workloads move on has written what it could, and wears no more.
+// TestDeadDrive verifies that a drive that wears out and loses its workloads has used its whole budget, and wears no
+// further.
 func TestDeadDrive(t *testing.T) {
 	drives := []Drive{
 		{Name: "a", Buy: 1000, Run: 1, Budget: 10000, Capacity: 500, IOPS: 1000, WAF: Constant(2)},
@@ -172,7 +173,7 @@ func TestDeadDrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 100 GB worn a day last 100 days.
+	// 100 GB of wear per day last 100 days.
 	d := after.Drives[0]
 	if len(moves) != 1 || moves[0].Day != 100 || moves[0].To != 1 {
 		t.Errorf("moves %+v", moves)
@@ -181,8 +182,8 @@ func TestDeadDrive(t *testing.T) {
 		math.Abs(d.Cost-1100) > 1e-9 || d.WriteRate != 0 {
 		t.Errorf("the drive that is worn out: %+v", d)
 	}
-	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 50 GB a day until day
-	// 1000, when that of the first is over, and 1 more from day 300 on.
+	// The other's service starts with a copy of 20 GB on day 100 and lasts for the horizon: 50 GB per day until day
+	// 1000, when the first drive's horizon ends, and 1 more from day 300 on.
 	if b := after.Drives[1]; math.Abs(b.WearAtDeath*1e7-2*(900*50+800+20)) > 1e-6 {
 		t.Errorf("the other wears %v", b.WearAtDeath*1e7)
 	}

@@ -7,18 +7,18 @@ import (
 	"farflash/numeric/rng"
 )
 
-// search improves a plan by changing one drive or two at a time: workloads move and change places, drives become
-// others, are emptied into others or divided. At first it takes what costs more as well (simulated annealing), and
-// what passes limits, at a price that rises; the best plan that passes none is kept.
+// search improves a plan by changing one or two drives at a time: workloads move or are exchanged, drives change kind,
+// are merged or split. Initially it also accepts plans that cost more (simulated annealing), and plans that exceed
+// limits, at a penalty that rises; it keeps the best plan that exceeds none.
 //
-// What it draws from are the drives in use and the kinds of others, so that how many may be bought changes nothing
+// It draws from the drives in use and the kinds of the others, so the number of drives that may be bought has no effect
 // until it binds.
 type search struct {
 	*arranged
 	slots []slot
 	host  []int32 // slot of each workload
 	used  []int   // by kind
-	held  []int32 // by domain and group: how many workloads a shared domain has of it
+	held  []int32 // by domain and group: number of the group's workloads in a shared domain
 	clash int     // workloads of a group beyond the first in a domain
 
 	cost, data, over float64
@@ -26,13 +26,13 @@ type search struct {
 
 	best      []slot
 	least     float64 // worth of best
-	unsaved   bool    // the present plan is the best, and not copied yet
+	unsaved   bool    // the present plan is the best and not yet copied
 	one, two  []int32
 	three     []int32
 	threshold float64
 }
 
-// begin makes a search of a plan, which may pass limits.
+// begin returns a search that starts from a plan, which may exceed limits.
 func (a *arranged) begin(slots []slot) *search {
 	s := &search{arranged: a, host: make([]int32, len(a.jobs)), used: make([]int, len(a.kinds)),
 		held: make([]int32, a.domains*a.groups), least: math.Inf(1)}
@@ -57,7 +57,7 @@ func (a *arranged) begin(slots []slot) *search {
 	return s
 }
 
-// addUp forms the sums again: what moves add loses digits.
+// addUp recomputes the sums, because incremental updates lose precision.
 func (s *search) addUp() {
 	s.cost, s.data, s.over = 0, 0, 0
 	for i := range s.slots {
@@ -67,7 +67,7 @@ func (s *search) addUp() {
 	}
 }
 
-// enter counts workloads into a kind's domain (by 1) or out of it (by -1), and returns how many more clash.
+// enter adds workloads to a kind's domain (by 1) or removes them (by -1), and returns the change in clashes.
 func (s *search) enter(kind int, list []int32, by int32) (clashes int) {
 	d := s.kinds[kind].domain
 	if d < 0 {
@@ -87,16 +87,16 @@ func (s *search) enter(kind int, list []int32, by int32) (clashes int) {
 	return clashes
 }
 
-// sound reports whether the plan passes no limit.
+// sound reports whether the plan exceeds no limit.
 func (s *search) sound() bool { return s.over < 1e-12 && s.clash == 0 }
 
-// note remembers the plan if it is the best.
+// note records the plan if it is the best.
 func (s *search) note() {
 	if !s.sound() {
 		return
 	}
 	if v := worth(s.cost+s.sunk, s.data); v < s.least*(1-1e-12) {
-		// Sums of many moves lose digits; only what adds up is taken.
+		// Sums of many moves lose precision; the comparison counts only after a recount.
 		s.addUp()
 		if v = worth(s.cost+s.sunk, s.data); v < s.least*(1-1e-12) && s.sound() {
 			s.least, s.unsaved = v, true
@@ -104,7 +104,7 @@ func (s *search) note() {
 	}
 }
 
-// save copies the best plan before it is changed.
+// save copies the best plan before it changes.
 func (s *search) save() {
 	if !s.unsaved {
 		return
@@ -116,9 +116,9 @@ func (s *search) save() {
 	}
 }
 
-// propose makes slot a one of kind ka with the workloads la, and slot b one of kind kb with lb, if that changes the
-// sum of cost - rate data and of what limits are passed by less than the threshold. A slot of -1 is a drive not yet
-// in use; one without workloads goes out of use.
+// propose turns slot a into a drive of kind ka with workloads la, and slot b into one of kind kb with lb, if that
+// changes the sum of cost - rate data and penalties by less than the threshold. A slot of -1 is a new drive; one
+// without workloads is released.
 func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
 	if !s.there(a, ka, la, b, kb, lb) {
 		return
@@ -151,7 +151,7 @@ func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
 	s.cost, s.data, s.over = s.cost+cost, s.data+data, s.over+over
 	a = s.set(a, slot{ka, la, ca, da, oa})
 	b = s.set(b, slot{kb, lb, cb, db, ob})
-	// The later first: another takes the place of a slot that goes out of use.
+	// The higher index first, because the last slot moves into the place of a released one.
 	for _, i := range [2]int{max(a, b), min(a, b)} {
 		if i >= 0 && len(s.slots[i].list) == 0 {
 			s.drop(i)
@@ -160,7 +160,7 @@ func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
 	s.note()
 }
 
-// there reports whether there are so many drives of both kinds.
+// there reports whether enough drives of both kinds are available for the change.
 func (s *search) there(a, ka int, la []int32, b, kb int, lb []int32) bool {
 	change := func(k int) (n int) {
 		if len(la) > 0 && ka == k {
@@ -204,7 +204,7 @@ func (s *search) undoDomains(a, ka int, la []int32, b, kb int, lb []int32) {
 	}
 }
 
-// set puts a drive into slot i, or into a new one, and returns which.
+// set stores a drive in slot i, or in a new slot if i is negative, and returns the slot.
 func (s *search) set(i int, x slot) int {
 	if i < 0 {
 		if len(x.list) == 0 {
@@ -226,7 +226,7 @@ func (s *search) set(i int, x slot) int {
 	return i
 }
 
-// drop takes an empty slot out of use; the last takes its place.
+// drop releases an empty slot; the last slot moves into its place.
 func (s *search) drop(i int) {
 	s.used[s.slots[i].kind]--
 	last := len(s.slots) - 1
@@ -239,7 +239,7 @@ func (s *search) drop(i int) {
 	s.slots = s.slots[:last]
 }
 
-// with puts a list with one workload less and one more, in order of arrival, into out. -1 is none.
+// with copies a list to out, in order of arrival, without less and with more. -1: none.
 func with(list []int32, less, more int32, out []int32) []int32 {
 	out = out[:0]
 	for _, j := range list {
@@ -257,7 +257,7 @@ func with(list []int32, less, more int32, out []int32) []int32 {
 	return out
 }
 
-// merged puts two lists into out, in order of arrival.
+// merged merges two lists into out, in order of arrival.
 func merged(a, b, out []int32) []int32 {
 	out = out[:0]
 	for len(a) > 0 && len(b) > 0 {
@@ -270,7 +270,7 @@ func merged(a, b, out []int32) []int32 {
 	return append(append(out, a...), b...)
 }
 
-// move tries to put workload j into slot b, in exchange for workload l if that is not -1.
+// move tries to move workload j to slot b, in exchange for workload l unless that is -1.
 func (s *search) move(j int32, b int, l int32) {
 	a := int(s.host[j])
 	if a == b {
@@ -281,16 +281,16 @@ func (s *search) move(j int32, b int, l int32) {
 	s.propose(a, s.slots[a].kind, s.one, b, s.slots[b].kind, s.two)
 }
 
-// annealing says how a search goes: so many tries, of which the first four fifths take what costs up to some share of
-// a drive more.
+// annealing configures a search: the number of steps, of which the first four fifths accept cost increases of up to a
+// share of a drive.
 type annealing struct {
 	steps   int
 	hot     float64 // money
-	penalty float64 // money for passing a limit by as much again, at first; a thousand times that at the end
+	penalty float64 // money for a 100 % excess of a limit, initially; a thousand times that at the end
 	stop    func() bool
 }
 
-// run makes its tries.
+// run performs all steps.
 func (s *search) run(how annealing, r *rng.Stream) {
 	n, kinds := int64(len(s.jobs)), int64(len(s.kinds))
 	if n == 0 {
@@ -317,7 +317,7 @@ func (s *search) run(how annealing, r *rng.Stream) {
 	s.save()
 }
 
-// step makes one try.
+// step makes one attempt.
 func (s *search) step(r *rng.Stream, n, kinds int64) {
 	j := int32(r.IntN(n))
 	a := int(s.host[j])
@@ -330,27 +330,27 @@ func (s *search) step(r *rng.Stream, n, kinds int64) {
 		if l := int32(r.IntN(n)); s.host[l] != s.host[j] {
 			s.move(j, int(s.host[l]), l)
 		}
-	case 10: // onto a drive of its own
+	case 10: // to a drive of its own
 		s.one = with(s.slots[a].list, j, -1, s.one)
 		s.two = append(s.two[:0], j)
 		s.propose(a, s.slots[a].kind, s.one, -1, k, s.two)
-	case 11: // another drive for all that one has
+	case 11: // replace a drive by one of another kind
 		if s.slots[b].kind != k {
 			s.one = append(s.one[:0], s.slots[b].list...)
 			s.propose(b, k, s.one, -1, k, nil)
 		}
-	case 12: // two drives change places
+	case 12: // exchange the kinds of two drives
 		if a != b && s.slots[a].kind != s.slots[b].kind {
 			s.one = append(s.one[:0], s.slots[a].list...)
 			s.two = append(s.two[:0], s.slots[b].list...)
 			s.propose(a, s.slots[b].kind, s.one, b, s.slots[a].kind, s.two)
 		}
-	case 13: // one drive for what two have
+	case 13: // merge two drives
 		if a != b {
 			s.one = merged(s.slots[a].list, s.slots[b].list, s.one)
 			s.propose(a, k, s.one, b, k, nil)
 		}
-	case 14: // two drives for what one has
+	case 14: // split a drive
 		s.one, s.two = s.one[:0], s.two[:0]
 		for _, l := range s.slots[a].list {
 			if r.IntN(2) == 0 {
@@ -360,7 +360,7 @@ func (s *search) step(r *rng.Stream, n, kinds int64) {
 			}
 		}
 		s.propose(a, s.slots[a].kind, s.one, -1, k, s.two)
-	default: // what two drives have is divided anew
+	default: // redistribute the workloads of two drives
 		if a != b {
 			s.three = merged(s.slots[a].list, s.slots[b].list, s.three)
 			s.one, s.two = s.one[:0], s.two[:0]
@@ -377,7 +377,8 @@ func (s *search) step(r *rng.Stream, n, kinds int64) {
 	}
 }
 
-// rebuild tries so often to divide anew, in the best way there is, what a few drives have, if these are few workloads.
+// rebuild tries to redistribute the workloads of a few drives optimally, where these are few; it makes the given number
+// of attempts.
 func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 	rebuilt := s.rebuilt()
 	jobs := make([]int32, 0, rebuilt)
@@ -387,7 +388,7 @@ func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 		if len(s.slots) == 0 || stop != nil && i%16 == 0 && stop() {
 			break
 		}
-		// Drives in some order, as long as they have few workloads together.
+		// Random drives, as long as their workloads are few in total.
 		var taken []int
 		jobs = jobs[:0]
 		for range 8 {
@@ -424,7 +425,7 @@ func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 		s.save()
 		slices.Sort(taken)
 		for _, at := range slices.Backward(taken) {
-			s.used[s.slots[at].kind]++ // drop counts it out
+			s.used[s.slots[at].kind]++ // drop decrements it
 			s.slots[at].list = s.slots[at].list[:0]
 			s.drop(at)
 		}
@@ -441,8 +442,8 @@ func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 	s.save()
 }
 
-// rebuilt is how many workloads are divided anew at most: as many as every plan is looked at of, unless there are so
-// many kinds of drives, or sets take so long to be priced, that fewer take long enough.
+// rebuilt is the largest number of workloads that are redistributed at once: ExactWorkloads, or fewer if many kinds of
+// drives or expensive pricing would make that too slow.
 func (s *search) rebuilt() int {
 	const least, most = 9, 0.02 // seconds
 	n := ExactWorkloads

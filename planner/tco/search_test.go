@@ -10,9 +10,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestFamilies: of every family of problems, the search finds plans that cost at most 1 % more than the best of all
-// there are, on average, and none that costs 3 % more; it refuses none that has a plan. (Optimise looks at every plan
-// of so few workloads; the search is asked by itself here.)
+// TestFamilies verifies for every family of problems that the plans found cost at most 1 % more than the best on
+// average, that none costs 3 % more, and that no problem with a plan is refused. (Optimise would enumerate such small
+// problems; the test calls the search directly.)
 func TestFamilies(t *testing.T) {
 	cases := uint64(4)
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -59,8 +59,8 @@ func valueOf(t *testing.T, p *Problem, host []int) float64 {
 	return worth(cost, data)
 }
 
-// TestExact: the division of sets finds what going through every plan finds, with few drives of a kind, drives that
-// are there, and racks that hold groups apart.
+// TestExact verifies that the division of sets finds the same plan as enumeration, with scarce kinds, owned drives, and
+// racks that keep groups apart.
 func TestExact(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "exact")
@@ -107,8 +107,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestOrder: neither the order of classes and workloads, nor names, nor how many more drives may be bought than are,
-// change what a plan costs. With fewer workloads every plan is looked at, with more it is searched for.
+// TestOrder verifies that the cost of a plan does not depend on the order of classes and workloads, on names, or on the
+// number of further drives that may be bought. Small cases are enumerated, larger ones searched.
 func TestOrder(t *testing.T) {
 	how := OptimiseConfig{Steps: 8000, Seed: 1}
 	for seed, name := range familyNames {
@@ -116,7 +116,7 @@ func TestOrder(t *testing.T) {
 			r := rng.NewStream(uint64(seed), "order")
 			p := family(name, &r, n)
 			if name == "racks" && n > 12 {
-				continue // names of racks are what groups are told by
+				continue // groups are identified by the names of racks
 			}
 			for i := range p.Classes {
 				if p.Classes[i].Optional {
@@ -149,7 +149,7 @@ func TestOrder(t *testing.T) {
 					c.Count += 50 * i
 				}
 			}
-			// A model in two groups is one.
+			// A model in two classes is the same as in one.
 			if c := q.Classes[0]; c.Optional {
 				c.Count = 3
 				q.Classes = append(q.Classes, c)
@@ -165,7 +165,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestPacked: workloads that were cut from drives until these were 97 % full are put back.
+// TestPacked verifies that workloads cut from drives that were 97 % full are packed again.
 func TestPacked(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rng.NewStream(seed, "packed")
@@ -190,7 +190,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestOwned: a drive that is there is used before another is bought, whichever comes first.
+// TestOwned verifies that an owned drive is used before another is bought, in either order.
 func TestOwned(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Run: 0.1, Budget: 1e7, Capacity: 1000, IOPS: 1e5, WAF: Constant(2)}
 	cheap := drive
@@ -211,8 +211,8 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestSearchSums: what a search keeps of cost, data, limits and drives is what its plan comes to, after any number of
-// tries.
+// TestSearchSums verifies that the search's cost, data, excess and drives equal those of its plan after any number of
+// steps.
 func TestSearchSums(t *testing.T) {
 	for seed, name := range familyNames {
 		r := rng.NewStream(uint64(seed), "sums")

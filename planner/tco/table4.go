@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Table4 returns the 16 workloads whose statistics minTCO prints: sequential ratio of writes, daily writes, peak IOPS
-// in 5 minutes, write share of the I/Os and working set. They are there from day 0.
+// Table4 returns the 16 workloads of minTCO's table 4: sequential ratio of writes, daily writes, peak IOPS in 5
+// minutes, write share of the I/Os and working set. They are present from day 0.
 func Table4() []Workload {
 	rows := []struct {
 		name                    string
@@ -33,7 +33,8 @@ func Table4() []Workload {
 	return list
 }
 
-// features are a workload's figures on scales without limits: logarithms of quantities, logits of shares.
+// features is the number of a workload's features. They are on unbounded scales: logarithms of quantities, logits of
+// shares.
 const features = 5
 
 func featuresOf(w *Workload) [features]float64 {
@@ -42,12 +43,12 @@ func featuresOf(w *Workload) [features]float64 {
 		rng.Log(w.WorkingSet)}
 }
 
-// Fit is a joint distribution of workloads' features: normal, on the scales of featuresOf, with the sample's means
-// and covariances, and cut off where the sample ends: a draw with any feature below the sample's least or above its
-// most is drawn again. So no draw writes more than the heaviest workload that was seen.
+// Fit is a joint distribution of workloads' features: normal on the scales of featuresOf, with the sample's means and
+// covariances, truncated to the sample's range: a draw with any feature below the sample's minimum or above its maximum
+// is repeated. So no draw writes more than the heaviest workload of the sample.
 type Fit struct {
 	mean      [features]float64
-	factor    [features][features]float64 // of the covariance, by Cholesky
+	factor    [features][features]float64 // Cholesky factor of the covariance
 	low, high [features]float64
 }
 
@@ -101,7 +102,7 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 	return f, nil
 }
 
-// Draw returns n workloads that arrive in a Poisson process over so many days, the first on day 0; 0 days is all at
+// Draw returns n workloads that arrive as a Poisson process over the given days, the first on day 0; 0 days: all at
 // once.
 func (f *Fit) Draw(seed uint64, n int, days float64) []Workload {
 	r, at := rng.NewStream(seed, "tco/workloads"), rng.NewStream(seed, "tco/arrivals")

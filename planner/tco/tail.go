@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// Traffic is what a drive's latency follows from: how much of it is asked for, and by what I/Os.
+// Traffic is the load that determines a drive's latency: its intensity and the kind of I/Os.
 type Traffic struct {
 	Load       float64 // share of the drive's IOPS
-	Writes     float64 // share of its I/Os that write
-	Size       float64 // KiB of an I/O, on average
-	Sequential float64 // share of the written bytes that are sequential
+	Writes     float64 // write share of its I/Os
+	Size       float64 // mean I/O size in KiB
+	Sequential float64 // sequential share of the written bytes
 }
 
-// Tail is a drive's 99th percentile of latency in us, of reads and of writes, under a traffic. It must not fall as
-// the load rises. It is called for every candidate of every step of a search.
+// Tail models a drive's 99th percentile of read and write latency, in us, under a given traffic. It must not decrease
+// with the load. It is called for every candidate of every step of a search.
 type Tail interface {
 	P99(t Traffic) (read, write float64)
-	// Measures tell a tail from others: two with the same are equal.
+	// Measures identify a tail: two tails with the same measures are equal.
 	Measures() []float64
 }
 
 // TailPoint is a latency at a share of the drive's IOPS.
 type TailPoint struct{ Utilisation, P99 float64 }
 
-// TailTable is a Tail of points that hold for any mix, of reads and writes alike, with straight lines between them.
-// Beyond the last it is infinite: nobody has looked there.
+// TailTable is a Tail of measured points for any mix, the same for reads and writes, with linear interpolation. Beyond
+// the last point it is infinite, because there is no measurement.
 type TailTable []TailPoint
 
-// NewTailTable checks points: utilisation must rise, and latency not fall.
+// NewTailTable checks points: utilisation must increase, and latency must not decrease.
 func NewTailTable(points []TailPoint) (TailTable, error) {
 	for i, p := range points {
 		if !(p.Utilisation >= 0) || !(p.P99 > 0) || math.IsInf(p.P99, 1) || math.IsInf(p.Utilisation, 1) {
@@ -53,7 +53,7 @@ func (t TailTable) P99(x Traffic) (read, write float64) {
 	return v, v
 }
 
-// At is the latency at a share of the IOPS.
+// At returns the latency at a share of the IOPS.
 func (t TailTable) At(u float64) float64 {
 	if u <= t[0].Utilisation {
 		return t[0].P99
@@ -76,18 +76,19 @@ func (t TailTable) Measures() []float64 {
 	return list
 }
 
-// hundredth is the share of a workload's requests up to which their latency does not decide its 99th percentile.
+// hundredth is the share of a workload's requests below which their latency does not decide its 99th percentile.
 const hundredth = 0.01
 
-// Crowd is workloads that share a drive, as its latency sees them. The zero value is nobody.
+// Crowd is the aggregate of the workloads that share a drive, as far as latency depends on it. The zero value has no
+// workloads.
 type Crowd struct {
-	reads, writes    float64 // I/Os a second of the members
-	kib              float64 // a second that they read and write
-	written, ordered float64 // KiB a second that are written, and of these sequentially
-	read, write      float64 // least p99 in us that is asked for, of reads and of writes; 0: any
+	reads, writes    float64 // I/Os per second of the members
+	kib              float64 // KiB per second read and written
+	written, ordered float64 // KiB per second written, and the sequential part of it
+	read, write      float64 // strictest p99 limit in us, of reads and of writes; 0: none
 }
 
-// Join adds a workload whose I/Os are a factor of what they were when it came.
+// Join adds a workload with its I/Os scaled by factor, relative to its arrival.
 func (c *Crowd) Join(d *Drive, w *Workload, factor float64) {
 	c.count(d, w, factor)
 	if w.P99 <= 0 {
@@ -106,7 +107,7 @@ func (c *Crowd) Join(d *Drive, w *Workload, factor float64) {
 	}
 }
 
-// leave takes a workload's I/Os away. What it asked for is kept to on that drive.
+// leave subtracts a workload's I/Os. Its latency limit remains in force on that drive.
 func (c *Crowd) leave(d *Drive, w *Workload) {
 	c.count(d, w, -1)
 	c.reads, c.writes, c.kib, c.written, c.ordered = max(0, c.reads), max(0, c.writes), max(0, c.kib),
@@ -123,8 +124,8 @@ func (c *Crowd) count(d *Drive, w *Workload, factor float64) {
 	c.ordered += float64(written * w.Sequential)
 }
 
-// Late is the drive's p99 over what is asked for, of reads or of writes, whichever is larger, when that much of its
-// IOPS is in use; 0: nobody asks.
+// Late is the drive's p99 over the limit, for reads or writes, whichever ratio is larger, at the given load; 0: there
+// is no limit.
 func (c *Crowd) Late(d *Drive, load float64) float64 {
 	if d.Tail == nil || c.read == 0 && c.write == 0 {
 		return 0
@@ -147,5 +148,5 @@ func (c *Crowd) Late(d *Drive, load float64) float64 {
 	return late
 }
 
-// tooSlow is by how much a p99 passes what is asked for, at most 1.
+// tooSlow is the excess of a p99 over its limit, at most 1.
 func (c *Crowd) tooSlow(d *Drive, load float64) float64 { return min(1, max(0, c.Late(d, load)-1)) }

@@ -1,24 +1,22 @@
-// Package tco says what flash storage costs to own: which drives to buy, where to put
-// each workload, what a gigabyte written costs and how far that is from the least it
-// could cost.
+// Package tco models the cost of owning flash storage: which drives to buy, where to place each workload, the cost of a
+// gigabyte written and its distance from the lowest possible cost.
 //
-// Its main types are Workload and Drive, the input; Pool, the wear, cost and load of drives
-// that workloads were put on, by the equations of minTCO; Allocator, which places
-// workloads as they arrive; Offline, which places all at once by zones of sequential ratio;
-// Optimise, which places them with hindsight. How far from the best a plan can be at most,
-// package planner/tco/bound proves by a Certificate, and planner/tco/certify checks it.
-// Array turns drives behind a redundancy scheme into one; Catalogue holds drives with sources.
+// Its main types are Workload and Drive, the input; Pool, the wear, cost and load of drives with workloads, by the
+// equations of minTCO; Allocator, which places workloads as they arrive; Offline, which places all at once by zones of
+// sequential ratio; Optimise, which places them with hindsight. Package planner/tco/bound proves by a Certificate how
+// far a plan can be from the best, and planner/tco/certify checks it. Array turns drives behind a redundancy scheme
+// into one; package planner/tco/catalogue holds drives with sources.
 //
-// It follows Yang et al., "I/O Workload Management for All-Flash Datacenter Storage Systems
-// Based on Total Cost of Ownership" (IEEE Transactions on Big Data 8(2), 2022), minTCO for
-// short. Equation numbers in comments are that paper's. Where its formulas do not say what
-// its text means, Mode chooses between the two; docs/models/tco.md lists the differences.
+// It follows Yang et al., "I/O Workload Management for All-Flash Datacenter Storage Systems Based on Total Cost of
+// Ownership" (IEEE Transactions on Big Data 8(2), 2022), minTCO for short. Equation numbers in comments are that
+// paper's. Where its formulas contradict its text, Mode chooses between the two; docs/models/tco.md lists the
+// differences.
 //
-// Quantities are in the units of such plans: gigabytes of 10^9 bytes, days, and money of one
-// currency. Periods are years, beyond units.Duration.
+// Quantities are in gigabytes of 10^9 bytes, days, and money of one currency. Periods are years, which exceed the range
+// of units.Duration.
 //
-// What it leaves out: anything within a day (queues, tails: a drive's latency comes from a
-// simulated curve), taxes, interest, racks and network ports other than as a running cost.
+// It leaves out anything within a day (queues, tails: a drive's latency comes from a simulated curve), taxes, interest,
+// and racks and network ports except as a running cost.
 package tco
 
 import (
@@ -28,24 +26,23 @@ import (
 	"farflash/numeric/units"
 )
 
-// Mode says whose formulas are computed.
+// Mode selects the formulas.
 type Mode uint8
 
 // The modes.
 const (
-	// Corrected is what the equations mean: the NAND's write budget is what is worn, and
-	// data are what a workload writes between its arrival and its drive's death.
+	// Corrected implements the intent of the equations: wear consumes the NAND's write budget, and data are the writes
+	// of a workload between its arrival and its drive's death.
 	Corrected Mode = iota
-	// Paper is what minTCO prints: rated host writes are taken as the NAND's budget, so that
-	// write amplification counts twice; lines 13 to 15 of algorithm 1 subtract a time from a
-	// duration; equation 5 adds money per gigabyte to ratios; a RAID-5 array writes full
-	// stripes and pays for small ones.
+	// Paper implements minTCO as printed: rated host writes serve as the NAND's budget, so write amplification counts
+	// twice; lines 13 to 15 of algorithm 1 subtract a point in time from a duration; equation 5 adds money per gigabyte
+	// to ratios; a RAID-5 array writes full stripes and pays for small ones.
 	Paper
 )
 
 var modeNames = units.Names[Mode]{"corrected", "paper"}
 
-// String is the mode's name in a plan.
+// String returns the mode's name in a plan.
 func (m Mode) String() string { return modeNames.Name(m) }
 
 // MarshalText writes the mode's name.
@@ -54,20 +51,20 @@ func (m Mode) MarshalText() ([]byte, error) { return modeNames.Marshal(m) }
 // UnmarshalText reads a mode's name.
 func (m *Mode) UnmarshalText(text []byte) error { return modeNames.Unmarshal(text, m) }
 
-// Config says how cost and lifetime are counted.
+// Config configures how cost and lifetime are counted.
 type Config struct {
 	Mode Mode
-	// Horizon is for how many days after its first workload a drive serves at most; 0 is
-	// until its flash is worn out, as minTCO has it.
+	// Horizon is the longest service of a drive, in days from its first workload; 0: until its flash is worn out, as in
+	// minTCO.
 	Horizon float64
-	// WarmUp gives each drive a workload before any gets a second one, as minTCO does because
-	// the lifetime of an idle drive is infinite.
+	// WarmUp gives each drive a workload before any gets a second one, as in minTCO, because the lifetime of an idle
+	// drive is infinite.
 	WarmUp bool
-	// Fill is the share of space and of IOPS that may be used: Th_s and Th_p of equation 5.
+	// Fill is the usable share of space and of IOPS: Th_s and Th_p of equation 5.
 	FillSpace, FillIOPS float64
 }
 
-// Year and Month are what vendors and bills count by, in days.
+// Year and Month are the periods of warranties and bills, in days.
 const (
 	Year  = units.DaysPerYear
 	Month = units.DaysPerMonth
@@ -82,7 +79,7 @@ func DefaultConfig() Config { return Config{Horizon: DefaultHorizon, FillSpace: 
 // PaperConfig counts as minTCO's evaluation does: warm-up, no horizon.
 func PaperConfig() Config { return Config{Mode: Paper, WarmUp: true, FillSpace: 1, FillIOPS: 1} }
 
-// Validate says what no plan can be made by, by the keys of a plan.
+// Validate reports invalid settings, by the keys of a plan.
 func (c Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Horizon >= 0 && !math.IsInf(c.Horizon, 1), "horizon",
@@ -101,45 +98,45 @@ func (c Config) check() error { return c.Validate() }
 // Workload is an endless stream of I/O with constant features (section 3.1.1).
 type Workload struct {
 	Name       string
-	WriteRate  float64 // lambda: GB a day that the host writes
-	Sequential float64 // S: share of the written bytes that are sequential
-	PeakIOPS   float64 // P: I/Os a second in the busiest 5 minutes
-	// KiB of an I/O on average, which latencies and write amplification that are simulated follow; 0: DefaultIOSize
+	WriteRate  float64 // lambda: GB per day written by the host
+	Sequential float64 // S: sequential share of the written bytes
+	PeakIOPS   float64 // P: I/Os per second in the busiest 5 minutes
+	// IOSize is the mean I/O size in KiB; simulated latencies and write amplification depend on it. 0: DefaultIOSize.
 	IOSize     float64
-	WriteShare float64 // R_w: share of the I/Os that write
-	WorkingSet float64 // GB of space that it takes
+	WriteShare float64 // R_w: write share of the I/Os
+	WorkingSet float64 // GB of space
 	Arrival    float64 // T_A: day
 	End        float64 // day; 0: never
-	// FullStripe is the share of the written bytes that come as full stripes of an array.
+	// FullStripe is the share of the written bytes that arrives as full stripes of an array.
 	FullStripe float64
-	// P99 is the latency in us that 99 % of its requests must keep to; 0: any.
+	// P99 is the limit on its 99th percentile of latency, in us; 0: none.
 	P99 float64
-	// Apart names a group whose workloads must stand in different failure domains; "": none.
+	// Apart names a group whose workloads must be in different failure domains; "": none.
 	Apart string
-	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a
-	// Pricer heeds it.
+	// Growth is the yearly growth of its writes, I/Os and space, as a share, compounded from its arrival. Only a Pricer
+	// applies it.
 	Growth float64
-	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded.
-	// It changes nothing else.
+	// Trace is the file with its recorded writes, for a simulated write amplification; "": none. It has no other
+	// effect.
 	Trace string
-	// Wears is how much more it wears flash than its sequential share tells, such as who writes hot or cold beside
-	// others, as a factor; 0: 1.
+	// Wears is a factor on its wear of the flash beyond what its sequential share implies, such as for hot or cold
+	// writes next to others; 0: 1.
 	Wears float64
-	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is
-	// where it is until its end.
+	// Stay identifies one stay of a workload that may move; the zero value is a workload that stays on its drive until
+	// its end.
 	Stay Stay
 }
 
-// Stay is a part of the time that a workload is there: its At-th, of the workload that Of numbers from 1.
+// Stay is one interval of a workload's service: its At-th, of the workload numbered Of, counting from 1.
 type Stay struct{ Of, At int32 }
 
-// DefaultIOSize is what ratings of IOPS are for, in KiB.
+// DefaultIOSize is the I/O size to which IOPS ratings apply, in KiB.
 const DefaultIOSize = 4
 
-// mostIOSize is an I/O of a GiB, in KiB.
+// mostIOSize is the largest I/O size, a GiB, in KiB.
 const mostIOSize = 1 << 20
 
-// size is that of its I/Os, in KiB.
+// size is its mean I/O size in KiB.
 func (w *Workload) size() float64 {
 	if w.IOSize == 0 {
 		return DefaultIOSize
@@ -147,14 +144,14 @@ func (w *Workload) size() float64 {
 	return w.IOSize
 }
 
-// mostGrowth is a year's growth that no plan is made for.
+// mostGrowth is the largest yearly growth that a plan accepts.
 const mostGrowth = 100
 
-// finite is a quantity: 0 or more, and not endless.
+// finite reports whether v is a quantity: at least 0 and finite.
 func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 
-// Validate says what no workload can have, by the keys of a plan. It is called at each arrival: what is right
-// allocates nothing.
+// Validate reports invalid features, by the keys of a plan. It runs at each arrival, so a valid workload must not cause
+// an allocation.
 func (w *Workload) Validate() error {
 	var f units.Faults
 	if !finite(w.WriteRate) {
@@ -210,46 +207,44 @@ func (w *Workload) check() error {
 	return units.Within("workload "+w.Name, err)
 }
 
-// Drive is what workloads are put on: a drive, or an array that acts as one.
+// Drive is a target for workloads: a drive, or an array that acts as one.
 type Drive struct {
 	Name   string
 	Model  string
 	Domain string  // failure domain
 	Buy    float64 // C_I: purchase and setup, once
-	Run    float64 // c_M: running cost a day
-	// Budget is W: GB that the NAND can be written. Model.Budget makes it of a rating.
+	Run    float64 // c_M: running cost per day
+	// Budget is W: GB that can be written to the NAND. Model.Budget derives it from a rating.
 	Budget   float64
-	Worn     float64 // w: GB that it has been written already on day 0
+	Worn     float64 // w: GB already written on day 0
 	Capacity float64 // GB for users
-	IOPS     float64 // reads a second of its members together
-	// WriteCost is how many reads a write takes the time of: the rating for reads over that for writes. 0 is 1: one
-	// rating holds for both, and IOPS counts I/Os of either kind.
+	IOPS     float64 // reads per second of all its members together
+	// WriteCost is the cost of a write in reads: the read rating over the write rating. 0 means 1: one rating applies
+	// to both, and IOPS counts I/Os of either kind.
 	WriteCost float64
 	WAF       WAF
-	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do. An array's is that of its
+	// Tail is its 99th percentile of latency; nil: unknown, and every limit counts as met. An array has the tail of its
 	// members.
 	Tail Tail
-	// Stripe says what a write costs the members; the zero value is a single drive.
+	// Stripe is the cost of a write to the members; the zero value is a single drive.
 	Stripe Stripe
-	// Upkeep is what a Pricer asks of it; equations 1 to 7 do not.
+	// Upkeep is the input of a Pricer; equations 1 to 7 do not use it.
 	Upkeep Upkeep
 }
 
-// Upkeep is what keeping a drive in service costs, beside what equation 1 counts: its successors, its power by load,
-// its place.
+// Upkeep is the cost of keeping a drive in service beyond equation 1: its successors, its power by load, its place.
 type Upkeep struct {
 	Members int     // drives of an array, or 1
 	AFR     float64 // share of members that fail in a year
-	// Setup is the part of Drive.Buy that is no drive's price; Next is the price of a member that takes another's
-	// place, on day 0.
+	// Setup is the part of Drive.Buy beyond the drives' prices; Next is the price of a replacement member, on day 0.
 	Setup, Next float64
-	// Idle and Active are money a day for the power of all members, idle and at work all of the time; Duty is the
-	// share of the time that they work, and as a share of the IOPS in use if ByLoad.
+	// Idle and Active are the daily cost of the power of all members, when idle and when always active; Duty is the
+	// share of active time, or the share per IOPS utilisation if ByLoad.
 	Idle, Active float64
 	Duty         float64
 	ByLoad       bool
-	Labour       float64 // money a day
-	Place        float64 // money a day
+	Labour       float64 // money per day
+	Place        float64 // money per day
 }
 
 func (d *Drive) check() error {
@@ -277,8 +272,8 @@ func (d *Drive) check() error {
 	return d.Stripe.check(d.Name)
 }
 
-// Load is how much of IOPS a workload takes: the I/Os of Stripe.Load, a write counting for WriteCost reads, so that
-// the shares of both ratings that are in use add up to Load/IOPS.
+// Load is the part of IOPS that a workload takes: the I/Os of Stripe.Load, with a write counting as WriteCost reads, so
+// that the used shares of both ratings add up to Load/IOPS.
 func (d *Drive) Load(w *Workload) float64 {
 	if d.WriteCost == 0 {
 		return d.Stripe.Load(w)
@@ -287,7 +282,7 @@ func (d *Drive) Load(w *Workload) float64 {
 	return reads + float64(writes*d.WriteCost)
 }
 
-// Wearing is how many GB a day of a workload wear a drive: what the members are written for it.
+// Wearing is the number of GB per day written to the members for a workload, as far as they wear the drive.
 func (d *Drive) Wearing(w *Workload) float64 {
 	bytes := float64(w.WriteRate * d.Stripe.Bytes(w.FullStripe))
 	if w.Wears == 0 {
@@ -296,7 +291,7 @@ func (d *Drive) Wearing(w *Workload) float64 {
 	return float64(bytes * w.Wears)
 }
 
-// checkInput reports what no plan can be made of.
+// checkInput validates the input of a plan.
 func checkInput(cfg Config, drives []Drive, jobs []Workload) error {
 	if err := cfg.check(); err != nil {
 		return err

@@ -145,20 +145,20 @@ func TestArray(t *testing.T) {
 	}
 }
 
-// TestEnds holds workloads that leave against epochs done by hand.
+// TestEnds compares workloads that leave with epochs computed by hand.
 func TestEnds(t *testing.T) {
 	d := []Drive{{Name: "a", Buy: 100, Run: 1, Budget: 10000, Capacity: 10, IOPS: 10, WAF: Constant(2)}}
 	jobs := []Workload{
 		{Name: "x", WriteRate: 10, End: 100, WorkingSet: 6},
 		{Name: "y", WriteRate: 5, Arrival: 50, WorkingSet: 4},
-		{Name: "z", WriteRate: 1, Arrival: 120, WorkingSet: 6}, // fits only because x is gone
+		{Name: "z", WriteRate: 1, Arrival: 120, WorkingSet: 6}, // fits only because x has left
 	}
 	cfg := Config{FillSpace: 1, FillIOPS: 1}
 	a, err := Assess(cfg, d, jobs, []int{0, 0, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// NAND: 20 a day to 50, 30 to 100, 10 to 120, then 12.
+	// NAND: 20 per day to 50, 30 to 100, 10 to 120, then 12.
 	worn := 20*50 + 30*50 + 10*20.0
 	death := 120 + (10000-worn)/12
 	digits(t, "death", a.Drives[0].Death, fmt.Sprintf("%.6f", death))
@@ -205,8 +205,8 @@ func someJobs(r *rng.Stream, n int, days float64) []Workload {
 	return list
 }
 
-// printed is algorithm 1 as it stands: for each candidate, every drive is gone through again and its epochs are added
-// up from its list of workloads. It knows nothing of Pool.
+// printed is algorithm 1 as printed: for each candidate it visits every drive and sums its epochs from its list of
+// workloads. It is independent of Pool.
 type printed struct {
 	cfg    AllocatorConfig
 	drives []Drive
@@ -293,7 +293,7 @@ func (p *printed) room(k int, w *Workload) bool {
 	return space <= p.drives[k].Capacity*(1+roundOff) && load <= p.drives[k].IOPS*(1+roundOff)
 }
 
-// TestIncremental compares the O(drives) arrival with the printed O(drives^2) one.
+// TestIncremental compares the O(drives) arrival with the printed O(drives^2) algorithm.
 func TestIncremental(t *testing.T) {
 	placed := 0
 	for seed := range uint64(40) {
@@ -334,7 +334,7 @@ func TestIncremental(t *testing.T) {
 	}
 }
 
-// TestBaselines puts workloads by each policy where its rule says, by hand.
+// TestBaselines compares each policy's placement with its rule, by hand.
 func TestBaselines(t *testing.T) {
 	mix := waf.DefaultSequentialMix(4)
 	drives := []Drive{
@@ -388,7 +388,7 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
-// TestPerf holds equation 5 against one formed anew.
+// TestPerf compares equation 5 with an evaluation from scratch.
 func TestPerf(t *testing.T) {
 	r := rng.NewStream(5, "perf")
 	drives, jobs := someDrives(&r, 6), someJobs(&r, 40, 100)
@@ -421,7 +421,7 @@ func TestPerf(t *testing.T) {
 					mp, cp := meanAndCV(up)
 					per := list[k].CostPer
 					if mode == Paper && a.pool.started[k] && a.pool.first[k] > 0 {
-						per = 0 // line 15 counts otherwise; the rest is what is held here
+						per = 0 // line 15 counts differently; the test checks the rest
 					}
 					if mode == Corrected && n > 0 {
 						per /= before.CostPerGB()
@@ -444,7 +444,7 @@ func TestPerf(t *testing.T) {
 	}
 }
 
-// TestConstraints holds tails, domains and thresholds.
+// TestConstraints checks tails, domains and thresholds.
 func TestConstraints(t *testing.T) {
 	tail, err := NewTailTable([]TailPoint{{0.1, 100}, {0.5, 200}, {0.9, 1000}})
 	if err != nil {
@@ -459,8 +459,8 @@ func TestConstraints(t *testing.T) {
 	}
 	jobs := []Workload{
 		{Name: "a", WriteRate: 1, PeakIOPS: 30, P99: 160, Apart: "db"},
-		{Name: "b", WriteRate: 1, PeakIOPS: 30, Apart: "db"},  // another rack
-		{Name: "c", WriteRate: 1, PeakIOPS: 30},               // not beside a
+		{Name: "b", WriteRate: 1, PeakIOPS: 30, Apart: "db"},  // in another rack
+		{Name: "c", WriteRate: 1, PeakIOPS: 30},               // does not fit next to a
 		{Name: "d", WriteRate: 1, PeakIOPS: 1, Apart: "db"},   // no rack is left
 		{Name: "e", WriteRate: 1, PeakIOPS: 200, P99: 100000}, // too many IOPS
 	}

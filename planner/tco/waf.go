@@ -8,29 +8,29 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// WAF is a drive's write amplification as a function of its writes' mix. At is called for every candidate drive of
-// every arrival: it must be quick, allocate nothing, and return at least 1 for any share from 0 to 1 of the written
-// bytes that are sequential.
+// WAF is a drive's write amplification as a function of the mix of writes. At is called for every candidate drive of
+// every arrival: it must be fast, must not allocate, and must return at least 1 for any sequential share of the written
+// bytes from 0 to 1.
 //
-// waf.SequentialMix is one (equation 7), Constant and Table are others. A table can come from anything that measures:
-// the FTL simulator (waf.Simulate), closed forms, a drive's own counters.
+// waf.SequentialMix implements it (equation 7), as do Constant and Table. A table can come from any measurement: the
+// FTL simulator (waf.Simulate), closed forms, a drive's own counters.
 type WAF interface {
 	At(sequential float64) float64
 }
 
-// Constant is a write amplification that the mix does not change, such as a closed form for random writes.
+// Constant is a write amplification independent of the mix, such as a closed form for random writes.
 type Constant float64
 
 // At implements WAF.
 func (c Constant) At(float64) float64 { return max(1, float64(c)) }
 
-// Table is a measured write amplification: straight lines between points, and level beyond the first and the last.
+// Table is a measured write amplification: linear between points, and constant beyond the first and the last.
 type Table struct {
 	points []waf.MixPoint
 	slopes []float64 // from each point to the next
 }
 
-// NewTable makes a table of points with rising shares.
+// NewTable returns a table of points with increasing shares.
 func NewTable(points []waf.MixPoint) (*Table, error) {
 	if len(points) < 2 {
 		return nil, fmt.Errorf("%d points of write amplification; a table needs at least 2", len(points))
@@ -54,7 +54,7 @@ func NewTable(points []waf.MixPoint) (*Table, error) {
 	return t, nil
 }
 
-// Points are the table's own.
+// Points returns a copy of the table's points.
 func (t *Table) Points() []waf.MixPoint { return slices.Clone(t.points) }
 
 // At implements WAF.

@@ -10,13 +10,13 @@ import (
 	"math"
 )
 
-// A forest's file is the line below; then, all numbers little-endian and of 32 bits unless said, the names of the
-// inputs and of the outputs, the notes, the figures of the outputs and the inputs (64-bit floating point), the trees'
-// roots, the nodes, as many leaves' ends, and the leaves, each list after its length and each text after its length
-// in bytes; and the SHA-256 of all of that.
+// A forest's file consists of the line below; then, with all numbers little-endian and 32 bits wide unless stated
+// otherwise, the names of the inputs and of the outputs, the notes, the figures of the outputs and the inputs (64-bit
+// floating point), the trees' roots, the nodes, an equal number of leaves' ends, and the leaves, each list after its
+// length and each text after its length in bytes; and the SHA-256 of all of that.
 const fileHead = "farflash/forest/1\n"
 
-// Encode writes the forest as a file. The same forest gives the same bytes.
+// Encode writes the forest as a file. The same forest yields the same bytes.
 func (f *Forest) Encode() []byte {
 	b := []byte(fileHead)
 	count := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
@@ -62,10 +62,10 @@ func (f *Forest) Encode() []byte {
 	return append(b, sum[:]...)
 }
 
-// Checksum is the one of a forest's file, in hexadecimal digits.
+// Checksum returns the checksum of a forest's file, in hexadecimal.
 func Checksum(file []byte) string { return hex.EncodeToString(file[max(0, len(file)-sha256.Size):]) }
 
-// Decode reads a forest from a file's bytes. What it returns can be used: every path from a root leads to a leaf.
+// Decode reads a forest from a file's bytes. The result is safe to use: every path from a root leads to a leaf.
 func Decode(file []byte) (*Forest, error) {
 	if !bytes.HasPrefix(file, []byte(fileHead)) {
 		if bytes.HasPrefix(file, []byte("farflash/forest/")) {
@@ -87,13 +87,13 @@ func Decode(file []byte) (*Forest, error) {
 	return f, nil
 }
 
-// reader takes a file apart. Once it fails it goes on failing.
+// reader parses a file. Its first error is sticky.
 type reader struct {
 	b   []byte
 	err error
 }
 
-// take takes so many bytes, nil if there are not as many.
+// take returns the next n bytes, or nil if there are fewer.
 func (r *reader) take(n int) []byte {
 	if r.err == nil && (n < 0 || n > len(r.b)) {
 		r.err = errors.New("it ends too soon")
@@ -113,8 +113,8 @@ func (r *reader) word() uint32 {
 	return 0
 }
 
-// count reads the length of a list whose members have so many bytes at least: one that the file has no room for is a
-// mistake, and takes no memory.
+// count reads the length of a list whose elements have at least the given size: a length that exceeds the file is an
+// error, and allocates no memory.
 func (r *reader) count(size int) int {
 	n := int64(r.word())
 	if r.err == nil && n*int64(size) > int64(len(r.b)) {
@@ -183,8 +183,8 @@ func (f *Forest) decode(r *reader) error {
 	return f.valid()
 }
 
-// valid reports what a forest that was grown never is. The node that follows another is always behind it, so that
-// every path ends.
+// valid reports violations of the invariants of a grown forest. The successor of a node always has a higher index, so
+// that every path ends.
 func (f *Forest) valid() error {
 	inputs, outputs := len(f.Inputs), len(f.Outputs)
 	switch {

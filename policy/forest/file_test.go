@@ -13,7 +13,7 @@ import (
 	"farflash/policy/forest"
 )
 
-// model is a small forest and its file.
+// model returns a small forest and its file.
 func model(t testing.TB) (*forest.Forest, []byte) {
 	t.Helper()
 	f, err := forest.Grow(friedman(60, 1, 2), forest.Config{Trees: 3, Leaf: 4, Seed: 1}, 1)
@@ -24,13 +24,13 @@ func model(t testing.TB) (*forest.Forest, []byte) {
 	return f, f.Encode()
 }
 
-// sealed is a body with the checksum that it should have.
+// sealed appends the correct checksum to a body.
 func sealed(body []byte) []byte {
 	sum := sha256.Sum256(body)
 	return append(slices.Clone(body), sum[:]...)
 }
 
-// What was written is read back, and predicts the same bits.
+// TestFile verifies that a file is read back and predicts the same bits.
 func TestFile(t *testing.T) {
 	f, file := model(t)
 	back, err := forest.Decode(file)
@@ -55,7 +55,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// Every byte matters, and what is cut off or of another version is said.
+// TestFileDamaged verifies that every byte matters, and that truncated files and other versions are reported.
 func TestFileDamaged(t *testing.T) {
 	_, file := model(t)
 	for i := range file {
@@ -84,11 +84,12 @@ func TestFileDamaged(t *testing.T) {
 	}
 }
 
-// Trees that do not end, or lead out of the file, are refused even if the checksum is right.
+// TestFileCrooked verifies that trees that do not end, or lead out of the file, are rejected even if the checksum is
+// right.
 func TestFileCrooked(t *testing.T) {
 	_, file := model(t)
 	body := file[:len(file)-32]
-	// The nodes begin where a list is as long as the nodes are; the first is a split whose right side is the next word.
+	// The nodes start where a list has their length; the first is a split whose right side is the next word.
 	f, _ := forest.Decode(file)
 	head := binary.LittleEndian.AppendUint32(nil, uint32(f.Nodes()))
 	nodes := bytes.LastIndex(body, head) + 4
@@ -131,7 +132,8 @@ func TestFileCrooked(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, reading ends, takes no more memory than the file, and what is read can be used and written.
+// FuzzDecode verifies for arbitrary bytes that reading ends, allocates no more memory than the file, and that a decoded
+// forest can be used and written.
 func FuzzDecode(f *testing.F) {
 	_, file := model(f)
 	f.Add(file[:len(file)-32], false)

@@ -1,19 +1,19 @@
-// Package forest learns numbers from numbers: it fits regressions to samples and says how good they are.
+// Package forest implements regression: it fits models to samples and reports their accuracy.
 //
-// Its main type is Forest, a random forest of regression trees (Breiman, "Random Forests", Machine Learning 45,
-// 2001): each tree is grown on a bootstrap sample by CART's rule of least squares with a few inputs drawn at each
-// split, the trees' mean predicts, and what a tree was not grown on tests it. A forest may have several outputs;
-// trees are then split by the sum of their variances, each in units of its own. Beside it are what it is compared
-// with, a single Tree, KNN, Linear and Polynomial, all of them a Model; R2, and the Folds of cross-validation, by row
-// and by group. A Forest can be written to a file and read back (file.go).
+// Its main type is Forest, a random forest of regression trees (Breiman, "Random Forests", Machine Learning 45, 2001):
+// each tree is grown on a bootstrap sample by CART's least-squares rule with a few inputs drawn at each split, the mean
+// of the trees is the prediction, and the rows outside of a tree's sample test it. A forest may have several outputs;
+// trees are then split by the sum of their variances, each in units of its own. For comparison there are a single Tree,
+// KNN, Linear and Polynomial, all of them a Model; R2, and the Folds of cross-validation, by row and by group. A Forest
+// can be written to a file and read back (file.go).
 //
-// Same samples and seed, same bits, on any machine and any number of processors: each tree has a random stream of its
-// own, sums are made in the order of the rows, products are rounded before they are added, and ties go to the input
-// and the row that come first.
+// The same samples and seed yield the same bits, on any machine and any number of processors: each tree has a random
+// stream of its own, sums are formed in the order of the rows, products are rounded before they are added, and ties go
+// to the first input and the first row.
 //
-// Formulas are those of Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning" (2nd ed.): trees
-// 9.2.2, importance 10.13.1 (Breiman's), forests 15.2 and 15.3, nearest neighbours 13.3. What it leaves out: classes,
-// missing values, pruning, boosting.
+// Formulas are those of Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning" (2nd ed.): trees 9.2.2,
+// importance 10.13.1 (Breiman's), forests 15.2 and 15.3, nearest neighbours 13.3. It leaves out classification, missing
+// values, pruning and boosting.
 package forest
 
 import (
@@ -29,35 +29,35 @@ import (
 
 // Model predicts outputs from inputs.
 type Model interface {
-	// Predict sets y, one number for each output, from x, one for each input. It changes nothing else; any number of
-	// goroutines may call it.
+	// Predict sets y, one number for each output, from x, one for each input. It has no other effect and is safe for
+	// concurrent use.
 	Predict(x, y []float64)
 }
 
-// Config is how a forest is grown.
+// Config configures the growth of a forest.
 type Config struct {
-	Trees int // how many
-	// Try is how many inputs are drawn at each split; 0 is a third of them, at least one (Breiman's choice for
+	Trees int // number of trees
+	// Try is the number of inputs drawn at each split; 0 means a third of them, at least one (Breiman's choice for
 	// regression).
 	Try int
-	// Leaf is the fewest rows that a leaf holds, each as often as the bootstrap drew it.
+	// Leaf is the minimum number of rows in a leaf, each counted as often as the bootstrap drew it.
 	Leaf int
-	// Depth is how many splits there are at most from root to leaf; 0 is any number.
+	// Depth is the maximum number of splits from root to leaf; 0 means no limit.
 	Depth int
 	Seed  uint64
 }
 
-// DefaultConfig is a forest of 100 trees with leaves of any size.
+// DefaultConfig returns a forest of 100 trees with leaves of any size.
 func DefaultConfig() Config { return Config{Trees: 100, Leaf: 1, Seed: 1} }
 
-// Bounds of what can be grown and read.
+// Limits of forests that are grown or read.
 const (
 	mostTrees  = 10_000
 	mostColumn = 1 << 12
 	mostNodes  = 1 << 27 // of all trees
 )
 
-// Validate reports the first setting that cannot be.
+// Validate reports the first invalid setting.
 func (c *Config) Validate() error {
 	switch {
 	case c.Trees < 1 || c.Trees > mostTrees:
@@ -72,46 +72,46 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Forest is a random forest. It does not change once it is made.
+// Forest is a random forest. It is immutable.
 type Forest struct {
 	Inputs, Outputs []string
-	// Notes say what the forest was trained on; they change no prediction.
+	// Notes describe the training data; they do not affect predictions.
 	Notes []Note
-	// OutOfBag is R^2 of each output where every row is predicted by the trees that were grown without it; NaN if
-	// there is none.
+	// OutOfBag is the R^2 of each output if every row is predicted by the trees grown without it; NaN if there is none.
 	OutOfBag []float64
-	// Importance is the share of each input in how much splits have lessened the variance, over all trees (Breiman's).
+	// Importance is each input's share of the variance reduction by splits, over all trees (Breiman's).
 	Importance []float64
-	// Low and High are the least and the greatest value of each input among the rows.
+	// Low and High are the minimum and the maximum of each input among the rows.
 	Low, High []float64
 
 	roots  []int32
 	nodes  []node
-	ends   []int32   // of each node that is a leaf: where its outputs begin; of others 0
-	leaves []float64 // of each leaf, its outputs
+	ends   []int32   // of each leaf node: the start of its outputs; 0 for others
+	leaves []float64 // outputs of each leaf
 }
 
-// Note is a word about a forest and its value.
+// Note is a named remark on a forest.
 type Note struct{ Name, Value string }
 
-// node is a split: what is not above the threshold goes on at next, the rest at the node behind that. A leaf has an
-// infinite threshold and goes on at itself, so that trees of any depth can be walked side by side.
+// node is a split: values at or below the threshold continue at next, the others at the node after it. A leaf has an
+// infinite threshold and itself as next, so that trees of any depth can be walked in lockstep.
 type node struct {
 	threshold float64
 	input     int32
 	next      int32
 }
 
-// Trees is how many trees there are.
+// Trees returns the number of trees.
 func (f *Forest) Trees() int { return len(f.roots) }
 
-// Nodes is how many nodes all trees have.
+// Nodes returns the number of nodes of all trees.
 func (f *Forest) Nodes() int { return len(f.nodes) }
 
-// abreast is how many trees are walked at once: while one waits for memory the others go on, and no branch is guessed.
+// abreast is the number of trees that are walked at once: while one waits for memory the others proceed, and there is
+// no unpredictable branch.
 const abreast = 8
 
-// Predict implements Model: the mean over the trees. It allocates nothing.
+// Predict implements Model: the mean over the trees. It does not allocate.
 func (f *Forest) Predict(x, y []float64) {
 	y, x = y[:len(f.Outputs)], x[:len(f.Inputs)]
 	clear(y)
@@ -144,7 +144,7 @@ func (f *Forest) Predict(x, y []float64) {
 	}
 }
 
-// leaf is the one that the tree at a root leads to.
+// leaf returns the leaf that x reaches from a root.
 func (f *Forest) leaf(at int32, x []float64) int32 {
 	for {
 		n := &f.nodes[at]
@@ -165,7 +165,7 @@ func (f *Forest) add(leaf int32, y []float64) {
 	}
 }
 
-// Grow grows a forest, trees side by side on so many processors; 0 is all of them.
+// Grow grows a forest, with trees in parallel on the given number of processors; 0 means all of them.
 func Grow(s *Samples, cfg Config, workers int) (*Forest, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func Grow(s *Samples, cfg Config, workers int) (*Forest, error) {
 	return t.join(grown)
 }
 
-// join makes one forest of its trees, in their order.
+// join assembles a forest from its trees, in their order.
 func (t *table) join(trees []*grower) (*Forest, error) {
 	s := t.s
 	f := &Forest{Inputs: s.Inputs, Outputs: s.Outputs, Low: t.low, High: t.high,
@@ -260,8 +260,8 @@ func (t *table) join(trees []*grower) (*Forest, error) {
 	return f, nil
 }
 
-// Determination is the coefficient of determination R^2 of what was predicted and what is: one less the squared
-// errors over the squared distances from the mean. It is NaN where nothing varies.
+// Determination is the coefficient of determination R^2 of predicted and actual values: one minus the squared errors
+// over the squared distances from the mean. It is NaN if the actual values are constant.
 func Determination(said, is []float64) float64 {
 	mean := 0.0
 	for _, v := range is {
@@ -280,7 +280,7 @@ func Determination(said, is []float64) float64 {
 	return 1 - residual/total
 }
 
-// R2 is a model's coefficient of determination of each output on some rows.
+// R2 returns a model's coefficient of determination of each output on the given rows.
 func R2(m Model, s *Samples, rows []int) []float64 {
 	outputs := len(s.Outputs)
 	said, is := make([][]float64, outputs), make([][]float64, outputs)

@@ -12,7 +12,7 @@ import (
 	"farflash/policy/forest"
 )
 
-// names are as many of a kind.
+// names returns n names of a kind.
 func names(kind string, n int) []string {
 	var out []string
 	for i := range n {
@@ -21,7 +21,7 @@ func names(kind string, n int) []string {
 	return out
 }
 
-// small are samples with one output, of rows whose last number is the output.
+// small returns samples with one output; the last number of each row is the output.
 func small(rows ...[]float64) *forest.Samples {
 	n := len(rows[0]) - 1
 	s := &forest.Samples{Inputs: names("x", n), Outputs: []string{"y"}}
@@ -32,7 +32,7 @@ func small(rows ...[]float64) *forest.Samples {
 }
 
 // friedman is Friedman's first function (Annals of Statistics 19, 1991): ten uniform inputs of which five matter, and
-// noise of variance 1. A second output is the same with the roles of the inputs 4 and 5 changed.
+// noise of variance 1. A second output is the same with the roles of the inputs 4 and 5 exchanged.
 func friedman(rows int, seed uint64, outputs int) *forest.Samples {
 	r := rng.NewStream(seed, "friedman")
 	s := &forest.Samples{Inputs: names("x", 10), Outputs: names("y", outputs)}
@@ -48,7 +48,7 @@ func friedman(rows int, seed uint64, outputs int) *forest.Samples {
 	return s
 }
 
-// all are the numbers of all rows.
+// all returns the numbers of all rows.
 func all(s *forest.Samples) []int {
 	out := make([]int, s.Rows())
 	for i := range out {
@@ -63,7 +63,7 @@ func predict(m forest.Model, x ...float64) float64 {
 	return y[0]
 }
 
-// A single tree splits where the squares fall most, halfway between neighbours; worked out by hand.
+// TestTreeByHand verifies by hand that a single tree splits where the squares fall most, halfway between neighbours.
 func TestTreeByHand(t *testing.T) {
 	// Split at 3.5: left 1, 1, 4 and right 9, 9. The squares about the mean are 64.8; this leaves 6, the next best
 	// (at 2.5) 50/3 and (at 4.5) 42.75.
@@ -92,7 +92,7 @@ func TestTreeByHand(t *testing.T) {
 	}
 }
 
-// Importance is the share of the squares that an input's splits take away; worked out by hand.
+// TestImportanceByHand verifies by hand that importance is the share of the squares that an input's splits remove.
 func TestImportanceByHand(t *testing.T) {
 	// y = 10 a + 1 b over the four corners: a takes 100 of 101 parts of the squares (2 * 25 * 2 = 100 against 2 * 0.5
 	// = 1).
@@ -111,7 +111,8 @@ func TestImportanceByHand(t *testing.T) {
 	}
 }
 
-// Ties go to the first input; equal values are never told apart; what never varies is no split.
+// TestTies verifies that ties go to the first input, that equal values are never separated, and that a constant input
+// is not split.
 func TestTies(t *testing.T) {
 	f, err := forest.GrowTree(small([]float64{0, 0, 0}, []float64{1, 1, 1}), 1, 0)
 	if err != nil {
@@ -137,9 +138,9 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestFriedman holds the forest against the figures of an independent one on the same function: 2,000 rows, 100 trees
-// and 4 inputs a split had an R^2 of 0.895 on new rows, 0.860 out of bag (with noise), and the five inputs that
-// matter before the five that do not.
+// TestFriedman compares the forest with the figures of an independent one on the same function: 2,000 rows, 100 trees
+// and 4 inputs per split had an R^2 of 0.895 on new rows, 0.860 out of bag (with noise), and the five relevant inputs
+// ahead of the five irrelevant ones.
 func TestFriedman(t *testing.T) {
 	s := friedman(2000, 1, 1)
 	cfg := forest.DefaultConfig()
@@ -186,7 +187,7 @@ func TestFriedman(t *testing.T) {
 	}
 }
 
-// With two outputs, each is predicted about as well as alone.
+// TestOutputs verifies that with two outputs, each is predicted about as well as alone.
 func TestOutputs(t *testing.T) {
 	s, fresh := friedman(1000, 1, 2), friedman(1000, 2, 2)
 	f, err := forest.Grow(s, forest.Config{Trees: 50, Try: 4, Leaf: 1, Seed: 1}, 0)
@@ -200,7 +201,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// A bootstrap leaves out a share of (1-1/n)^n, and an output that never varies has no R^2.
+// TestOutOfBag verifies that a bootstrap leaves out a share of (1-1/n)^n, and that a constant output has no R^2.
 func TestOutOfBag(t *testing.T) {
 	s := small([]float64{0, 5}, []float64{1, 5}, []float64{2, 5}, []float64{3, 5})
 	f, err := forest.Grow(s, forest.Config{Trees: 30, Leaf: 1, Seed: 1}, 1)
@@ -215,8 +216,8 @@ func TestOutOfBag(t *testing.T) {
 	}
 }
 
-// TestExact holds the bytes of a forest that is grown from numbers which are the same on every machine, on any number
-// of processors.
+// TestExact verifies the bytes of a forest grown from numbers that are the same on every machine, on any number of
+// processors.
 func TestExact(t *testing.T) {
 	r := rng.NewStream(7, "exact")
 	s := &forest.Samples{Inputs: names("x", 6), Outputs: names("y", 2)}
@@ -249,7 +250,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// Least squares finds what made the rows, to rounding; a column that others determine changes nothing.
+// TestLinear verifies that least squares recovers the generating function, up to rounding, and that a dependent column
+// has no effect.
 func TestLinear(t *testing.T) {
 	r := rng.NewStream(1, "linear")
 	s := &forest.Samples{Inputs: names("x", 4), Outputs: names("y", 2)}
@@ -288,7 +290,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// The nearest are found by standardised distance, the first of equally near ones.
+// TestKNN verifies that the nearest rows are found by standardised distance, the first of equally near ones.
 func TestKNN(t *testing.T) {
 	s := small([]float64{0, 0, 1}, []float64{0, 1000, 2}, []float64{4, 0, 4}, []float64{4, 1000, 8})
 	for _, c := range []struct {
@@ -307,7 +309,7 @@ func TestKNN(t *testing.T) {
 	}
 }
 
-// Every row is tested once; no group is on both sides; parts are even.
+// TestFolds verifies that every row is tested once, that no group is on both sides, and that parts are even.
 func TestFolds(t *testing.T) {
 	s := friedman(103, 1, 1) // groups of four rows
 	for name, folds := range map[string][]forest.Fold{"rows": s.Folds(5, 1), "groups": s.GroupFolds(5, 1),
@@ -344,7 +346,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// What cannot be is refused in words.
+// TestRefused verifies that invalid input is rejected with a message.
 func TestRefused(t *testing.T) {
 	good := small([]float64{0, 0}, []float64{1, 1})
 	bad := small([]float64{0, 0}, []float64{math.NaN(), 1})
@@ -363,7 +365,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// One prediction takes nothing from the heap.
+// TestNoAllocation verifies that a prediction does not allocate.
 func TestNoAllocation(t *testing.T) {
 	f, err := forest.Grow(friedman(200, 1, 2), forest.Config{Trees: 10, Leaf: 1}, 1)
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"fmt"
 )
 
-// KNN predicts the mean of the rows that are nearest, by the distance of standardised inputs; of equally near ones
-// the first.
+// KNN predicts the mean of the nearest rows, by the distance of standardised inputs; ties go to the first row.
 type KNN struct {
 	k          int
 	s          *Samples
@@ -13,7 +12,7 @@ type KNN struct {
 	x          []float64 // standardised
 }
 
-// FitKNN keeps the samples, of which the k nearest predict.
+// FitKNN stores the samples; the k nearest ones predict.
 func FitKNN(s *Samples, k int) (*KNN, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func FitKNN(s *Samples, k int) (*KNN, error) {
 	return m, nil
 }
 
-// neighbour is a row and how far it is.
+// neighbour is a row and its squared distance.
 type neighbour struct {
 	square float64
 	row    int
@@ -40,7 +39,7 @@ type neighbour struct {
 // Predict implements Model.
 func (m *KNN) Predict(x, y []float64) {
 	n := len(m.mean)
-	near := make([]neighbour, 0, m.k+1) // the nearest so far, the nearest first
+	near := make([]neighbour, 0, m.k+1) // the nearest so far, in ascending order of distance
 	for row := range m.s.Rows() {
 		square := 0.0
 		for i, v := range m.x[row*n : row*n+n] {

@@ -7,20 +7,20 @@ import (
 
 // Linear is a linear regression, or one on all products of inputs up to a degree.
 type Linear struct {
-	terms  [][]int32 // of each column but the constant: the inputs that are multiplied
-	mean   []float64 // of each input, which is taken from it
-	unit   []float64 // of each input, which it is divided by
+	terms  [][]int32 // of each column except the constant: the inputs that are multiplied
+	mean   []float64 // of each input, which is subtracted from it
+	unit   []float64 // of each input, by which it is divided
 	weight [][]float64
 }
 
-// FitLinear is the regression of least squares on inputs and a constant.
+// FitLinear fits a least-squares regression on the inputs and a constant.
 func FitLinear(s *Samples) (*Linear, error) { return FitPolynomial(s, 1) }
 
-// mostTerms bounds a polynomial's columns.
+// mostTerms limits a polynomial's columns.
 const mostTerms = 2000
 
-// FitPolynomial is the regression of least squares on all products of up to so many inputs, an input with itself
-// among them. Inputs are standardised first. Of columns that others determine, within rounding, one has no weight.
+// FitPolynomial fits a least-squares regression on all products of up to degree inputs, including powers of an input.
+// Inputs are standardised first. Of linearly dependent columns, within rounding, one has no weight.
 func FitPolynomial(s *Samples, degree int) (*Linear, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func FitPolynomial(s *Samples, degree int) (*Linear, error) {
 	return m, nil
 }
 
-// standard are the mean of each input and its deviation, 1 of what never varies.
+// standard returns the mean of each input and its deviation, which is 1 for a constant input.
 func standard(s *Samples) (mean, unit []float64) {
 	mean, unit = make([]float64, len(s.Inputs)), make([]float64, len(s.Inputs))
 	n := float64(s.Rows())
@@ -91,7 +91,7 @@ func standard(s *Samples) (mean, unit []float64) {
 	return mean, unit
 }
 
-// line is a row of the columns.
+// line computes a row of the columns.
 func (m *Linear) line(x, to []float64) {
 	to[0] = 1
 	for j, term := range m.terms {
@@ -116,9 +116,9 @@ func (m *Linear) Predict(x, y []float64) {
 	}
 }
 
-// leastSquares finds, for each b, the weights of a's columns that come nearest to it, by Householder reflections with
-// the largest column next (Golub and Van Loan, "Matrix Computations", section 5.4.2). What is left of a column that
-// is below 1e-10 of the first has no weight.
+// leastSquares finds, for each b, the weights of a's columns with the least squared error, by Householder reflections
+// with column pivoting (Golub and Van Loan, "Matrix Computations", section 5.4.2). A column whose remainder is below
+// 1e-10 of the first has no weight.
 func leastSquares(a, b [][]float64) [][]float64 {
 	columns, rows := len(a), len(a[0])
 	order, diagonal := make([]int, columns), make([]float64, columns)

@@ -7,10 +7,10 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Samples are rows of inputs and the outputs that belong to them.
+// Samples are rows of inputs and their outputs.
 type Samples struct {
 	Inputs, Outputs []string
-	Group           []int // of each row: rows that are alike, such as those of one trace. nil: each is one of its own
+	Group           []int // of each row: rows that belong together, such as those of one trace; nil: each is a group
 
 	x, y []float64
 }
@@ -24,19 +24,19 @@ func (s *Samples) Add(x, y []float64, group int) {
 	s.x, s.y, s.Group = append(s.x, x...), append(s.y, y...), append(s.Group, group)
 }
 
-// Rows is how many there are.
+// Rows returns the number of rows.
 func (s *Samples) Rows() int { return len(s.Group) }
 
-// X is a row's inputs.
+// X returns a row's inputs.
 func (s *Samples) X(row int) []float64 { n := len(s.Inputs); return s.x[row*n : (row+1)*n : (row+1)*n] }
 
-// Y is a row's outputs.
+// Y returns a row's outputs.
 func (s *Samples) Y(row int) []float64 {
 	n := len(s.Outputs)
 	return s.y[row*n : (row+1)*n : (row+1)*n]
 }
 
-// Pick are some of the rows.
+// Pick returns a subset of the rows.
 func (s *Samples) Pick(rows []int) *Samples {
 	out := &Samples{Inputs: s.Inputs, Outputs: s.Outputs}
 	for _, row := range rows {
@@ -45,7 +45,7 @@ func (s *Samples) Pick(rows []int) *Samples {
 	return out
 }
 
-// check reports what no model can be fitted to.
+// check reports samples to which no model can be fitted.
 func (s *Samples) check() error {
 	switch {
 	case s.Rows() == 0:
@@ -69,11 +69,11 @@ func (s *Samples) check() error {
 	return nil
 }
 
-// Fold is a division of rows into those that train and those that test.
+// Fold is a division of rows into a training and a test set.
 type Fold struct{ Train, Test []int }
 
-// Folds divides rows by chance into k parts, sizes of which differ by at most one, each of which is tested once by
-// what was trained on the others.
+// Folds divides rows at random into k parts, whose sizes differ by at most one; each part is tested once with a model
+// trained on the others.
 func (s *Samples) Folds(k int, seed uint64) []Fold {
 	own := make([]int, s.Rows())
 	for i := range own {
@@ -82,7 +82,7 @@ func (s *Samples) Folds(k int, seed uint64) []Fold {
 	return folds(own, s.Rows(), k, seed)
 }
 
-// GroupFolds divides groups by chance into k parts, so that no group is on both sides of a fold.
+// GroupFolds divides groups at random into k parts, so that no group is on both sides of a fold.
 func (s *Samples) GroupFolds(k int, seed uint64) []Fold {
 	number, of := map[int]int{}, make([]int, s.Rows())
 	for row, g := range s.Group {
@@ -96,7 +96,7 @@ func (s *Samples) GroupFolds(k int, seed uint64) []Fold {
 	return folds(of, len(number), k, seed)
 }
 
-// folds divides rows by the part of their group; of has each row's.
+// folds divides rows by the part of their group; of holds the group of each row.
 func folds(of []int, groups, k int, seed uint64) []Fold {
 	k = max(1, min(k, groups))
 	part := make([]int, groups)
@@ -116,7 +116,7 @@ func folds(of []int, groups, k int, seed uint64) []Fold {
 	return out
 }
 
-// GroupSplit divides groups by chance: a share of them, rounded to the nearest, trains, and the others test.
+// GroupSplit divides groups at random: a share of them, rounded, for training, the others for testing.
 func (s *Samples) GroupSplit(train float64, seed uint64) Fold {
 	var names []int
 	seen := map[int]int{}
@@ -141,7 +141,7 @@ func (s *Samples) GroupSplit(train float64, seed uint64) Fold {
 	return f
 }
 
-// shuffled are the numbers below n in an order that the seed determines.
+// shuffled returns the numbers below n in an order determined by the seed.
 func shuffled(n int, seed uint64) []int {
 	out := make([]int, n)
 	for i := range out {

@@ -8,12 +8,12 @@ import (
 	"farflash/numeric/rng"
 )
 
-// table is what all trees of a forest share: columns of the samples and the order of rows in each.
+// table is the state shared by all trees of a forest: columns of the samples and the order of rows in each.
 type table struct {
 	s         *Samples
 	columns   [][]float64 // by input, by row
 	order     [][]int32   // by input: rows by value, then by number
-	target    []float64   // by row and output: outputs less their mean, in units of their deviation
+	target    []float64   // by row and output: outputs minus their mean, in units of their deviation
 	low, high []float64
 }
 
@@ -57,24 +57,24 @@ type grower struct {
 	*table
 	cfg    *Config
 	r      rng.Stream
-	times  []int32   // of each row: how often it is in the tree's sample
-	order  [][]int32 // by input: the sample's rows by value; each node has the same part of all
-	inputs []int32   // scratch: to be drawn from
+	times  []int32   // of each row: its multiplicity in the tree's sample
+	order  [][]int32 // by input: the sample's rows by value; each node has the same range of all
+	inputs []int32   // scratch: candidates for a draw
 	spare  []int32   // scratch: rows of the right side
 	left   []bool    // scratch: of each row
 	sum    []float64 // scratch: of the node, and of its left side, by output
-	gain   []float64 // by input: how much splits have lessened the squares
+	gain   []float64 // by input: reduction of the squares by splits
 	nodes  []node
 	ends   []int32
 	leaves []float64
 }
 
-// split is the best that was found.
+// split is the best split found.
 type split struct {
 	input     int32
 	threshold float64
 	score     float64
-	below     int // rows of the node that are not above the threshold
+	below     int // rows of the node at or below the threshold
 }
 
 func newGrower(t *table, cfg *Config, r rng.Stream) *grower {
@@ -95,7 +95,7 @@ func (g *grower) bootstrap() {
 	}
 }
 
-// grow grows the tree on the rows that times has.
+// grow grows the tree on the rows in times.
 func (g *grower) grow() {
 	g.order = make([][]int32, len(g.columns))
 	for i, all := range g.table.order {
@@ -110,12 +110,12 @@ func (g *grower) grow() {
 	g.node(0, 0, len(g.order[0]), 0)
 }
 
-// finished leaves only what a forest takes.
+// finished keeps only the parts that a forest needs.
 func (g *grower) finished() *grower {
 	return &grower{times: g.times, gain: g.gain, nodes: g.nodes, ends: g.ends, leaves: g.leaves}
 }
 
-// node grows the node of a part of the orders, and all below it. The two below a split are neighbours.
+// node grows the node of a range of the orders, and its subtree. The two children of a split are adjacent.
 func (g *grower) node(at, lo, hi, depth int) {
 	best := split{input: -1}
 	if (g.cfg.Depth == 0 || depth < g.cfg.Depth) && !g.pure(lo, hi) {
@@ -147,7 +147,7 @@ func (g *grower) pure(lo, hi int) bool {
 	return true
 }
 
-// leaf ends the tree with the mean of the rows.
+// leaf creates a leaf with the mean of the rows.
 func (g *grower) leaf(lo, hi int) {
 	at, weight := len(g.leaves), 0.0
 	g.leaves = append(g.leaves, make([]float64, len(g.s.Outputs))...)
@@ -163,8 +163,8 @@ func (g *grower) leaf(lo, hi int) {
 	}
 }
 
-// search draws inputs until so many were tried that are not the same in all rows, and returns the best split. Of
-// equal ones it is that of the first input, and there the lowest.
+// search draws inputs until the configured number of non-constant ones was tried, and returns the best split. Ties go
+// to the first input, and there to the lowest threshold.
 func (g *grower) search(lo, hi int) split {
 	outputs := len(g.s.Outputs)
 	sum, below := g.sum[:outputs], g.sum[outputs:]
@@ -211,7 +211,7 @@ func (g *grower) search(lo, hi int) split {
 			if score > best.score || score == best.score && i < best.input {
 				best = split{i, a + float64((b-a)/2), score, n + 1}
 				if best.threshold >= b {
-					best.threshold = a // neighbours among floating-point numbers
+					best.threshold = a // adjacent floating-point numbers
 				}
 			}
 		}
@@ -222,7 +222,7 @@ func (g *grower) search(lo, hi int) split {
 	return best
 }
 
-// divide moves the rows of the left side to the front of the node's part of each order, which keep their order.
+// divide stably partitions the node's range of each order, with the rows of the left side first.
 func (g *grower) divide(lo, hi int, s *split) {
 	for n, row := range g.order[s.input][lo:hi] {
 		g.left[row] = n < s.below
@@ -242,8 +242,8 @@ func (g *grower) divide(lo, hi int, s *split) {
 	}
 }
 
-// GrowTree grows a single tree on all rows by CART's rule, every input tried at each split. Its error out of bag is
-// that of no row and so no number.
+// GrowTree grows a single tree on all rows by CART's rule, with every input tried at each split. Its out-of-bag error
+// is NaN, because there are no such rows.
 func GrowTree(s *Samples, leaf, depth int) (*Forest, error) {
 	cfg := Config{Trees: 1, Try: len(s.Inputs), Leaf: leaf, Depth: depth}
 	if err := cfg.Validate(); err != nil {

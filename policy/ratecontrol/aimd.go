@@ -6,19 +6,19 @@ import (
 )
 
 // aimd is the method that SRC dismisses, "to monitor the current system status and reactively adjust the request
-// priority" (section II-C): each interval it compares what drives have read with what the network demands, and
-// doubles the weight ratio if it is more, or takes 1 off it if it is less. So reads fall by multiplication and grow
-// by addition, as a sender's window does in TCP.
+// priority" (section II-C): each interval it compares the drives' reads with the network's demand, and doubles the
+// weight ratio if they exceed it, or subtracts 1 if they fall short. So reads decrease multiplicatively and increase
+// additively, like a sender's window in TCP.
 type aimd struct {
 	most     int
 	interval units.Duration
 	demand   float64
-	read     []int64 // bytes, in this interval
+	read     []int64 // bytes, in the present interval
 	shares   shares
 }
 
-// NewAIMD returns a reactive controller whose weight ratio is at most most, and which looks at each interval. Its
-// target's demand is divided among drives by what they were asked to read in a window.
+// NewAIMD returns a reactive controller with a weight ratio of at most most, which decides once per interval. Its
+// target's demand is divided among drives by the reads that they received in a window.
 func NewAIMD(most int, interval, window units.Duration) Controller {
 	a := &aimd{most: most, interval: interval}
 	a.shares.window = window
@@ -54,10 +54,10 @@ func (c *aimd) React(s *Steering, x *Signal) {
 	}
 }
 
-// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and
-// goes towards equal weights. When none has read, and all weights are equal, it looks no more until a command comes.
+// look compares reads with the demand. A drive without reads is below any demand, and moves towards equal weights. When
+// no drive has read and all weights are equal, the timer stops until the next command arrives.
 func (c *aimd) look(s *Steering, now units.Duration) {
-	const band = 0.05 // of the demand on both sides, in which nothing changes
+	const band = 0.05 // dead band on both sides of the demand
 	busy := false
 	for d := range s.Weights {
 		w := s.Weights[d].Write
@@ -67,7 +67,7 @@ func (c *aimd) look(s *Steering, now units.Duration) {
 		case c.read[d] > 0 && read > float64(want*(1+band)):
 			w = min(2*w, c.most)
 		case read < float64(want*(1-band)):
-			w-- // a ratio is 1 at least
+			w-- // a ratio is at least 1
 		}
 		busy = busy || w > 1 || c.read[d] > 0
 		s.SetRatio(d, w)

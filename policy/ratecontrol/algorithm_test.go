@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// algorithm1 is the procedure PredictWeightRatio of SRC, in the paper's own steps and words. A division of nothing by
-// nothing ends its loop: no comparison with it holds.
+// algorithm1 is the procedure PredictWeightRatio of SRC, in the paper's own steps and words. A division of 0 by 0 ends
+// its loop, because no comparison with NaN holds.
 func algorithm1(tpm func(w int) float64, r, tau float64) int {
 	w, best := 1, 1
 	tput := tpm(w)
@@ -36,8 +36,8 @@ func algorithm1(tpm func(w int) float64, r, tau float64) int {
 	}
 }
 
-// TestSearchesBesideTheirDefinitions: mode paper is Algorithm 1 step by step, and scan is the least ratio with the
-// least distance, whatever the predictions are, nothing and equal neighbours among them.
+// TestSearchesBesideTheirDefinitions verifies that mode paper is Algorithm 1 step by step, and that scan returns the
+// least ratio with the least distance, for arbitrary predictions, including 0 and equal neighbours.
 func TestSearchesBesideTheirDefinitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list table
@@ -80,15 +80,15 @@ func TestSearchesBesideTheirDefinitions(t *testing.T) {
 	})
 }
 
-// TestSharesFade: a target's demand is divided by what drives were asked to read in this window and the last; what is
-// older counts no more, and when there is nothing all have the same.
+// TestSharesFade verifies that a target's demand is divided by the reads of this window and the last, that older reads
+// do not count, and that without reads all drives have equal shares.
 func TestSharesFade(t *testing.T) {
 	const window = units.Millisecond
 	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
 	for _, x := range []struct {
 		name  string
 		at    units.Duration // of the demand of 8
-		first int            // the ratio of the drive that was asked at time 0
+		first int            // ratio of the drive with reads at time 0
 		other int
 	}{
 		{"at once", window / 2, 1, 8},
@@ -110,8 +110,8 @@ func TestSharesFade(t *testing.T) {
 	}
 }
 
-// TestSharesOfWindows: windows follow each other without a gap. What comes as one ends is of the next, and counts
-// there and in the one behind it.
+// TestSharesOfWindows verifies that windows are contiguous. A read that arrives as one ends belongs to the next, and
+// counts in that one and the one after it.
 func TestSharesOfWindows(t *testing.T) {
 	const window = units.Millisecond
 	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
@@ -130,12 +130,12 @@ func TestSharesOfWindows(t *testing.T) {
 	}
 }
 
-// TestCorrectedFromEqualWeights: a drive that reads twice as much at equal weights as its model says has its ratio
-// raised, unless it is the greatest; one that reads less keeps it.
+// TestCorrectedFromEqualWeights verifies that a drive that reads twice as much at equal weights as predicted gets a
+// larger ratio, unless it has the largest; one that reads less keeps it.
 func TestCorrectedFromEqualWeights(t *testing.T) {
 	for _, x := range []struct {
 		most  int
-		reads float64 // over what is wanted
+		reads float64 // actual over desired reads
 		rises bool
 	}{{32, 2, true}, {32, 0.5, false}, {1, 2, false}, {1, 0.5, false}} {
 		const want = 4e9
@@ -161,8 +161,8 @@ func TestCorrectedFromEqualWeights(t *testing.T) {
 	}
 }
 
-// TestCorrectedCountsAllDecisions: what was wanted in a window is the sum over its decisions. A drive that reads just
-// that teaches nothing, however the demand changed.
+// TestCorrectedCountsAllDecisions verifies that the desired volume of a window is the sum over its decisions. A drive
+// that reads exactly that causes no correction, however the demand changed.
 func TestCorrectedCountsAllDecisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var falling table
@@ -196,15 +196,15 @@ func TestCorrectedCountsAllDecisions(t *testing.T) {
 	})
 }
 
-// TestReserveHeedsReadsAlone: what comes, and writes that end, change nothing of what reserve says; and a large read
-// counts for as long as those behind it take to forget it.
+// TestReserveHeedsReadsAlone verifies that arrivals and completed writes do not change reserve's settings, and that a
+// large read counts until the reads after it have decayed it.
 func TestReserveHeedsReadsAlone(t *testing.T) {
 	for _, kind := range []ratecontrol.Kind{ratecontrol.Reserve, ratecontrol.Paced} {
 		c := newController(t, func(c *ratecontrol.Config) { c.Kind = kind })
 		s := steering(1)
 		c.Start(s)
 		took := 100 * units.Microsecond
-		// so little that the limit is two of the largest reads
+		// so low that the limit is two of the largest reads
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1000})
 		if s.ReadLimit != 0 || (s.SendRate == 1000) != (kind == ratecontrol.Paced) {
 			t.Fatalf("%v, before anything is known: %+v", kind, s)
@@ -233,9 +233,9 @@ func TestReserveHeedsReadsAlone(t *testing.T) {
 	}
 }
 
-// TestReserveByHand: the limit is what is demanded times a horizon that begins as headroom plus two times a read's,
-// falls while reads are acknowledged later than aimed at, and is given back while the limit binds; and writes are
-// held while it has bound within that horizon.
+// TestReserveByHand verifies that the limit is the demand times a horizon that starts as headroom plus two times a
+// read's time, falls while reads are acknowledged later than the goal, and is restored while the limit binds; and that
+// writes are held while it has bound within that horizon.
 func TestReserveByHand(t *testing.T) {
 	const took = 100 * units.Microsecond
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Headroom, c.Yield = ratecontrol.Reserve, 1, 0.25 })
@@ -251,8 +251,8 @@ func TestReserveByHand(t *testing.T) {
 	if s.ReadLimit != 300_000 || s.WriteRate != 0 || s.SendLimit != 3*20000 {
 		t.Fatalf("three reads' time at 1 GB/s: %+v", s)
 	}
-	// A read that comes as early as any: 100 us and the 10 us of its sending are aimed at, none is waited; while the
-	// limit does not bind, nothing is raised.
+	// A read that is acknowledged as early as any: the goal is 100 us plus the 10 us of sending, and the wait is 0;
+	// while the limit does not bind, it is not raised.
 	sent := func(now, late units.Duration, reading int64) {
 		s.Reading = reading
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Sent, Now: now, Bytes: 10000, Took: late})
@@ -267,18 +267,18 @@ func TestReserveByHand(t *testing.T) {
 	if math.Abs(float64(s.ReadLimit)-want) > 1 || s.WriteRate != 0.25*1e9/0.1 {
 		t.Fatalf("it binds: %+v, want a limit of %.0f, and writes at a quarter of the demand over the toll", s, want)
 	}
-	if s.SendLimit != 3*80_000 { // four of the shortest ways, for each queue pair
+	if s.SendLimit != 3*80_000 { // four of the shortest paths, for each queue pair
 		t.Fatalf("a send limit of %d", s.SendLimit)
 	}
-	// One that is very late is no more off than twice the aim; it counts though nothing binds, and after the horizon
-	// writes are free.
+	// A very late read counts no more than twice the goal; it counts although the limit does not bind, and after the
+	// horizon writes are not limited.
 	limit := s.ReadLimit
 	sent(units.Second+2*took+units.Millisecond, units.Second, 0)
 	if want := float64(limit) - 0.5*110e-6*1e9*10000/float64(limit); math.Abs(float64(s.ReadLimit)-want) > 1 ||
 		s.WriteRate != 0 {
 		t.Fatalf("late: %+v, want a limit of %.0f and free writes", s, want)
 	}
-	// However late all are, a read's time in its drive is left.
+	// However late all reads are, the horizon stays at least a read's time in its drive.
 	for range 1000 {
 		sent(2*units.Second, units.Second, 0)
 	}
@@ -301,11 +301,11 @@ func TestReserveHoldsNoWritesBeforeItKnows(t *testing.T) {
 	}
 }
 
-// TestPaceHasNoEnd: what takes longer than the clock can say waits for ever; it does not go at once.
+// TestPaceHasNoEnd verifies that bytes whose time exceeds the clock's range wait forever instead of going at once.
 func TestPaceHasNoEnd(t *testing.T) {
 	p := ratecontrol.NewPace(units.Millisecond)
 	p.SetRate(0, 1e-3)
-	for i := range 3 { // each takes longer than the clock has
+	for i := range 3 { // each takes longer than the clock's range
 		p.Take(units.Duration(i), 1<<40)
 		if p.Open(units.Duration(i)+units.Second) || p.Due(0) < units.Second {
 			t.Fatalf("after %d pieces the next may go at %v", i+1, p.Due(0))

@@ -6,12 +6,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// Kind is which controller a target has.
+// Kind is the type of a target's controller.
 type Kind uint8
 
 // The kinds.
 const (
-	None    Kind = iota // one submission queue a drive, as without the section
+	None    Kind = iota // one submission queue per drive, as without the section
 	Static              // see NewStatic
 	AIMD                // see NewAIMD
 	SRC                 // see NewSRC
@@ -22,7 +22,7 @@ const (
 
 var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve", "pace"}
 
-// String is the kind's name in scenarios.
+// String returns the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
 
 // MarshalText writes the kind's name.
@@ -31,79 +31,79 @@ func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 // UnmarshalText reads a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
-// Search is how SRC finds the weight ratio whose predicted read throughput is closest to what is demanded.
+// Search is how SRC finds the weight ratio whose predicted read throughput is closest to the demand.
 type Search uint8
 
-// The ways.
+// The search methods.
 const (
-	Scan Search = iota // the ratio whose prediction is closest to the demand, of all ratios
-	// Paper is Algorithm 1 as printed: from 1 on until the prediction changes by less than the tolerance.
+	Scan Search = iota // the ratio, of all ratios, whose prediction is closest to the demand
+	// Paper is Algorithm 1 as printed: upwards from 1 until the prediction changes by less than the tolerance.
 	Paper
-	// Corrected looks at all ratios too, and learns from each window how far the prediction was off.
+	// Corrected searches all ratios too, and after each window corrects the ratio by the error of the prediction.
 	Corrected
 )
 
 var searchNames = units.Names[Search]{"scan", "paper", "corrected"}
 
-// String is the way's name in scenarios.
+// String returns the method's name in scenarios.
 func (s Search) String() string { return searchNames.Name(s) }
 
-// MarshalText writes the way's name.
+// MarshalText writes the method's name.
 func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
 
-// UnmarshalText reads a way's name.
+// UnmarshalText reads a method's name.
 func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
 
 // Config is how drives are divided between reads and writes.
 type Config struct {
-	// Kind is who divides a target's drives between reads and writes. none: one submission queue a drive. static:
-	// constant weights. aimd: weights by the read rate against the network's demand. src: weights by a prediction
-	// (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the network takes them. pace:
-	// the same, and no faster than the network demands.
+	// Kind is the controller that divides a target's drives between reads and writes. none: one submission queue per
+	// drive. static: constant weights. aimd: weights by the read rate against the network's demand. src: weights by a
+	// prediction (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the network accepts
+	// them. pace: the same as reserve, and reads are sent no faster than the network demands.
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
-	// MaxRatio is the greatest weight ratio that aimd and src give, but for src with mode paper, which has none.
+	// MaxRatio is the largest weight ratio of aimd and src, except src with mode paper, which has no limit.
 	MaxRatio int
-	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to
-	// divide a target's demand among its drives.
+	// Window is the period over which src observes the drives' load (SRC's delta, "e.g., 10 ms"). aimd uses the same
+	// period to divide a target's demand among its drives.
 	Window units.Duration
-	// Interval is the time between two decisions of aimd, and the least time between two of src. src uses an earlier
-	// demand at the interval's end.
+	// Interval is the time between two decisions of aimd, and the minimum time between two of src. src applies a demand
+	// that arrives earlier at the end of the interval.
 	Interval units.Duration
-	// Mode is how src finds the ratio.
+	// Mode is the method by which src finds the ratio.
 	Mode Search
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
-	// Model is the prediction model of src: a file from farflash predict train, or auto, which trains one for the
-	// drive when it is needed.
+	// Model is the prediction model of src: a file written by farflash predict train, or auto, which trains one for the
+	// drive on demand.
 	Model string
-	// Headroom is how long a read waits in the target, with reserve and pace, as a multiple of the time to read and
-	// send it. A longer wait keeps the network busier and holds back more writes.
+	// Headroom is the target time that a read waits in the target, with reserve and pace, as a multiple of the time to
+	// read and send it. A longer wait keeps the network busier and holds back more writes.
 	Headroom float64
 	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
-	// with reserve and pace. A larger share gives more writes and fewer reads. At 100% writes are not held back.
+	// with reserve and pace. A larger share allows more writes and fewer reads. At 100% writes are not held back.
 	Yield units.Fraction
 	// Demands replace the network's demand, from the first one on.
 	Demands []Demanded
 }
 
-// Demanded is a demand at a time.
+// Demanded is a demand from a given time on.
 type Demanded struct {
-	// At is when it comes.
+	// At is the time from which it applies.
 	At units.Duration
-	// Rate is what each target may send from then on, in data.
+	// Rate is the rate at which each target may send data from then on.
 	Rate units.BitRate
 }
 
-// DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128
-// commands. Nor does it say how often a decision is made: a tenth of the window.
+// DefaultConfig returns SRC's figures where it states them. It does not state the largest weight ratio: at 32, reads
+// have 4 of 128 commands. Nor does it state how often decisions are made: the default is a tenth of the window.
 func DefaultConfig() Config {
 	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond,
 		Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate reports invalid settings, each with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000",
@@ -127,7 +127,8 @@ func (c *Config) Validate() error {
 	return bad.Err()
 }
 
-// New makes the controller of one target, nil for None. predict foresees each of its drives; only SRC needs it.
+// New returns the controller of one target, nil for None. predict has a predictor for each of its drives; only SRC
+// needs it.
 func New(c Config, predict []Predictor) (Controller, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

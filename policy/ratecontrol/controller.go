@@ -5,123 +5,123 @@ import (
 	"farflash/numeric/units"
 )
 
-// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before anything
-// else, and React whenever something happens, in order of time, and reads what Steering says after each call. It is
-// told the time and never asks for it, and neither starts anything of its own nor allocates once it has seen as much
-// as it ever will; so the same controller steers a simulated target and a real one.
+// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before all else,
+// and React on every event, in order of time, and applies Steering after each call. A controller receives the time with
+// each call and has no clock of its own; it starts no goroutine, and does not allocate once its state has reached its
+// largest size. So the same controller steers a simulated target and a real one.
 type Controller interface {
-	// Start sets what a target's drives begin with; what Steering says is given is.
+	// Start sets the initial Steering; the fields marked as inputs are already set.
 	Start(*Steering)
-	// React takes note of a signal and may change what Steering says.
+	// React processes a signal and may change Steering.
 	React(*Steering, *Signal)
 }
 
-// Steering is what a controller knows of its target and wants of it.
+// Steering is the interface between a controller and its target: inputs from the target, and settings for it.
 type Steering struct {
-	// Weights of each drive's queues.
+	// Weights are the weights of each drive's queues.
 	Weights []Weights
-	// ReadLimit is how many bytes reads may have between being fetched and being acknowledged by their initiators, on
-	// all drives of the target together. While they have as many or more no read is fetched; one read may pass it. 0
-	// is no limit.
+	// ReadLimit is the limit on bytes of reads between their fetch and their acknowledgement by the initiators, over
+	// all drives of the target. At or above it no read is fetched, so a single read may exceed it. 0 means no limit.
 	ReadLimit int64
-	// SendRate is how many bytes of reads a second the target hands to the network, and no more than Slack of it is
-	// made good later. What drives have ended beyond waits as if the transmit queue were full. 0 is no limit.
+	// SendRate is the rate, in bytes of reads per second, at which the target hands data to the network; it catches up
+	// on at most Slack of unused time. Reads that drives have completed in excess of it wait as if the transmit queue
+	// were full. 0 means no limit.
 	SendRate float64
-	// WriteRate is how many bytes of writes' data a second the target asks initiators for, with the same slack. What
-	// comes with its command is not held. 0 is no limit.
+	// WriteRate is the rate, in bytes per second, at which the target requests write data from initiators, with the
+	// same slack. In-capsule data is not limited. 0 means no limit.
 	WriteRate float64
-	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the
-	// transmit queue holds; one answer may pass it. What drives have ended beyond waits as if the queue were full. 0
-	// is no limit.
+	// SendLimit is the limit on unacknowledged bytes that the target has handed to the network, if that is less than
+	// the capacity of the transmit queue; a single response may exceed it. Completed reads in excess of it wait as if
+	// the queue were full. 0 means no limit.
 	SendLimit int64
-	// Overtake has answers without data, those to writes, go to the transmit queue before reads that wait for room or
-	// for SendLimit. Without it commands leave their drives in the order in which these have ended them, as SRC's do.
+	// Overtake lets responses without data, those to writes, enter the transmit queue ahead of reads that wait for
+	// space or for SendLimit. Otherwise commands leave their drives in order of completion, as in SRC.
 	Overtake bool
-	// Wake is when React is to be called with Timer; units.Forever is not at all.
+	// Wake is the time at which React must be called with Timer; units.Forever means never.
 	Wake units.Duration
-	// Predictions is how often a drive's throughput has been predicted.
+	// Predictions counts the predictions of a drive's throughput.
 	Predictions uint64
 
-	// Reading is how many bytes reads have that count for ReadLimit. It is given, and stands after what React is
-	// called for.
+	// Reading is the number of bytes of reads that count towards ReadLimit, as of after the event of the call. Input.
 	Reading int64
-	// Depth is how many commands a drive holds at once. It is given.
+	// Depth is the number of commands that a drive holds at once. Input.
 	Depth int
-	// TXQ is how many bytes the target's transmit queue holds. It is given.
+	// TXQ is the capacity of the target's transmit queue in bytes. Input.
 	TXQ int64
-	// Pairs is how many queue pairs the target has. It is given.
+	// Pairs is the number of queue pairs of the target. Input.
 	Pairs int
-	// Line is the rate of the target's link in bytes of data a second. It is given.
+	// Line is the rate of the target's link in bytes of data per second. Input.
 	Line float64
-	// Toll is for how many bytes of data a byte that is written takes room on the way to the initiators, by its
-	// acknowledgements. It is given.
+	// Toll is the number of bytes of data that the acknowledgements of one written byte displace on the path to the
+	// initiators. Input.
 	Toll float64
 }
 
-// Slack is for how long SendRate and WriteRate may be caught up on.
+// Slack is the unused time on which SendRate and WriteRate may catch up.
 const Slack = units.Millisecond
 
-// Weights are those of a drive's read and write submission queue, 1 at least.
+// Weights are the weights of a drive's read and write submission queue, each at least 1.
 type Weights struct{ Read, Write int }
 
 // Ratio is the write's weight over the read's.
 func (w Weights) Ratio() float64 { return float64(w.Write) / float64(w.Read) }
 
-// SetRatio gives a drive a weight ratio, the read's weight being 1.
+// SetRatio sets a drive's weight ratio, with a read weight of 1.
 func (s *Steering) SetRatio(drive, w int) { s.Weights[drive] = Weights{Read: 1, Write: max(w, 1)} }
 
-// Event is what a controller is called for.
+// Event is the cause of a call to React.
 type Event uint8
 
 // The events.
 const (
-	// Arrived: a command has come to one of the drives' queues.
+	// Arrived: a command arrived in one of the drives' queues.
 	Arrived Event = iota
-	// Ended: a drive has ended a command.
+	// Ended: a drive completed a command.
 	Ended
-	// Sent: the answer to a read has been acknowledged by the network's other end.
+	// Sent: the network's other end acknowledged the response to a read.
 	Sent
-	// Demand: the network demands another rate, by a congestion notification or because it recovers.
+	// Demand: the network demands another rate, because of a congestion notification or of its recovery.
 	Demand
-	// Timer: the time in Steering.Wake has come, which is units.Forever when React is called.
+	// Timer: the time in Steering.Wake has been reached. Wake is units.Forever during the call.
 	Timer
 )
 
-// Signal is something that has happened.
+// Signal is an event with its parameters.
 type Signal struct {
 	Event Event
 	Op    block.Op // of Arrived and Ended
-	// Cut: the demanded rate is lower than the one before (a pause event of SRC), otherwise higher (a retrieval event).
+	// Cut means that the demanded rate is lower than before (a pause event of SRC); otherwise it is higher (a retrieval
+	// event).
 	Cut bool
-	// Drive is its number at the target (Arrived, Ended).
+	// Drive is the drive's index at the target (Arrived, Ended).
 	Drive int32
 	Now   units.Duration
-	// Bytes are the command's (Arrived, Ended), or those that have left the transmit queue (Sent).
+	// Bytes is the size of the command (Arrived, Ended), or of the response that left the transmit queue (Sent).
 	Bytes int64
-	// Took is how long the drive had the command (Ended), or how long after its end there the read was acknowledged
-	// (Sent).
+	// Took is the time that the command spent in the drive (Ended), or the time from there until the read's
+	// acknowledgement (Sent).
 	Took units.Duration
-	// Rate is what the network demands, in bytes of data a second over all queue pairs of the target (Demand).
+	// Rate is the network's demand in bytes of data per second, over all queue pairs of the target (Demand).
 	Rate float64
 }
 
-// shares keeps what drives read, so that a target's demand is divided among them as they read.
+// shares tracks the reads of each drive, by which a target's demand is divided among them.
 type shares struct {
 	window     units.Duration
 	end        units.Duration // of the present window
-	last, this []int64        // bytes of reads that came, by drive
+	last, this []int64        // bytes of arrived reads, by drive
 }
 
 func (s *shares) start(drives int, window units.Duration) {
 	*s = shares{window: window, end: window, last: make([]int64, drives), this: make([]int64, drives)}
 }
 
-// turn begins a new window when the present one has ended.
+// turn starts a new window if the present one has ended.
 func (s *shares) turn(now units.Duration) {
 	if now < s.end {
 		return
 	}
-	if now-s.end >= s.window { // nothing came in all of the last one
+	if now-s.end >= s.window { // no reads in the whole previous window
 		clear(s.this)
 	}
 	s.last, s.this = s.this, s.last
@@ -136,7 +136,7 @@ func (s *shares) arrived(x *Signal) {
 	}
 }
 
-// of is a drive's part of the whole, of what came in this window and the last.
+// of is a drive's part of the total over this window and the last.
 func (s *shares) of(drive int, now units.Duration) float64 {
 	s.turn(now)
 	all, own := int64(0), s.last[drive]+s.this[drive]

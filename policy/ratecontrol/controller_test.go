@@ -12,14 +12,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// table foresees reads by weight ratio, from 1 on; beyond the last as the last.
+// table predicts reads by weight ratio, from 1 on; the last entry applies beyond.
 type table []float64
 
 func (t table) Predict(_ *ratecontrol.Features, w int) (read, write float64) {
 	return t[min(w, len(t))-1], 0
 }
 
-// steering is that of a target with so many drives.
+// steering returns that of a target with the given number of drives.
 func steering(drives int) *ratecontrol.Steering {
 	return &ratecontrol.Steering{Weights: make([]ratecontrol.Weights, drives), Depth: 128, TXQ: 1 << 20, Line: 5e9}
 }
@@ -36,7 +36,7 @@ func newController(t *testing.T, change func(*ratecontrol.Config),
 	return ctl
 }
 
-// TestPredictWeightRatio: both searches on tables whose answer can be seen.
+// TestPredictWeightRatio checks both searches on tables with known answers.
 func TestPredictWeightRatio(t *testing.T) {
 	for _, x := range []struct {
 		name    string
@@ -72,7 +72,7 @@ func TestPredictWeightRatio(t *testing.T) {
 	}
 }
 
-// TestOneDecisionAnInterval: demands that come sooner are taken at its end, the last of them.
+// TestOneDecisionAnInterval verifies that demands within an interval are applied at its end, using the last of them.
 func TestOneDecisionAnInterval(t *testing.T) {
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.MaxRatio = ratecontrol.SRC, 4 }, table{4, 3, 2, 1})
 	s := steering(1)
@@ -97,7 +97,7 @@ func TestOneDecisionAnInterval(t *testing.T) {
 	}
 }
 
-// TestDemandIsDividedByReads: a drive that is asked for three times as much has three quarters of the demand.
+// TestDemandIsDividedByReads verifies that a drive with three times as many reads gets three quarters of the demand.
 func TestDemandIsDividedByReads(t *testing.T) {
 	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind = ratecontrol.SRC }, falling, falling)
@@ -115,8 +115,8 @@ func TestDemandIsDividedByReads(t *testing.T) {
 	}
 }
 
-// TestAIMD: it doubles while reads are above the demand, takes one off while they are below, leaves a drive alone
-// that is near, and rests when all is quiet.
+// TestAIMD verifies that the ratio doubles while reads are above the demand, decreases by one while they are below,
+// stays within the dead band, and that the timer stops when all is idle.
 func TestAIMD(t *testing.T) {
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.MaxRatio = ratecontrol.AIMD, 16 })
 	s := steering(1)
@@ -149,7 +149,8 @@ func TestAIMD(t *testing.T) {
 	}
 }
 
-// plant is a drive that reads in a time, in parallel, and a network that takes a rate; both in whole reads of one size.
+// plant models a drive with a fixed read time and unlimited parallelism, and a network with a rate; both handle whole
+// reads of one size.
 type plant struct {
 	c    ratecontrol.Controller
 	s    *ratecontrol.Steering
@@ -157,11 +158,11 @@ type plant struct {
 	rate float64 // of the network, B/s
 	took units.Duration
 	way  units.Duration // from being sent until acknowledged
-	free units.Duration // when the network is
+	free units.Duration // when the network is free
 }
 
-// run reads one after the other as the limit allows and returns what was acknowledged in a time, and the longest wait
-// for the network in its last half.
+// run issues reads as the limit allows and returns the acknowledged bytes within a span, and the longest wait for the
+// network in its second half.
 func (p *plant) run(span units.Duration) (sent int64, longest units.Duration) {
 	type read struct{ ended, acked units.Duration }
 	var inDrive []units.Duration // when they end
@@ -196,9 +197,9 @@ func (p *plant) run(span units.Duration) (sent int64, longest units.Duration) {
 	return sent, longest
 }
 
-// TestReserveKeepsTheNetworkBusy: whatever the network and the drive are, whatever part of the truth the demand is,
-// as much is sent as the slower of both takes, and reads wait for the network no longer than a few times as long as
-// the drive reads.
+// TestReserveKeepsTheNetworkBusy verifies that for any network and drive, and any ratio of the demand to the truth,
+// throughput is that of the slower of both, and reads wait for the network no longer than a few times the drive's read
+// time.
 func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &plant{
@@ -226,7 +227,7 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 	})
 }
 
-// TestControllersAllocateNothing: once they have seen a window, more costs no memory.
+// TestControllersAllocateNothing verifies that controllers do not allocate once they have seen a window.
 func TestControllersAllocateNothing(t *testing.T) {
 	for _, k := range []ratecontrol.Kind{ratecontrol.Static, ratecontrol.AIMD, ratecontrol.SRC, ratecontrol.Reserve,
 		ratecontrol.Paced} {
@@ -285,11 +286,11 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// TestCorrected: a drive that reads otherwise than its model says comes to what is demanded, as near as ratios allow,
-// and by its model alone it does not.
+// TestCorrected verifies that a drive that deviates from its model converges to the demand, as closely as ratios allow,
+// and that it does not with the model alone.
 func TestCorrected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var flat table // what the model says: reads hardly fall
+		var flat table // the model: reads hardly fall
 		for w := range 32 {
 			flat = append(flat, 1e9-4e6*float64(w))
 		}
@@ -320,7 +321,7 @@ func TestCorrected(t *testing.T) {
 		if off := reads(w)/want - 1; math.Abs(off) > 0.05 && (reads(max(w-1, 1)) < want || reads(min(w+1, 32)) > want) {
 			t.Errorf("weight ratio %d, at first %d: %.3g read, %.3g wanted", w, first, reads(w), want)
 		}
-		// It rests when nothing is read.
+		// It rests when there are no reads.
 		now := s.Wake
 		s.Wake = units.Forever
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
@@ -330,8 +331,8 @@ func TestCorrected(t *testing.T) {
 	})
 }
 
-// TestCorrectedUnasked: a drive that is asked for less than it may read teaches nothing, however long; then more is
-// asked for, and the model has the word.
+// TestCorrectedUnasked verifies that a drive with less load than it may read causes no correction, for any length of
+// time; when the load rises, the model decides again.
 func TestCorrectedUnasked(t *testing.T) {
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Mode = ratecontrol.SRC, ratecontrol.Corrected },
 		table{10e9, 5e9, 2e9})

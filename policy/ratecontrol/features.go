@@ -6,28 +6,28 @@ import (
 	"farflash/block"
 )
 
-// Features are what a drive was asked for in a window of time: SRC's Ch (section III-B).
+// Features describe the load on a drive in a window of time: SRC's Ch (section III-B).
 type Features struct {
-	ReadShare float64         // requests that are reads, of reads and writes; 0 of none
+	ReadShare float64         // share of reads among reads and writes; 0 if there are none
 	Of        [2]FlowFeatures // by block.Read, block.Write
 }
 
-// FlowFeatures are those of the requests of one direction.
+// FlowFeatures are the features of the requests of one direction.
 type FlowFeatures struct {
-	Size            float64 // mean, bytes; 0 of no request
-	SizeSCV         float64 // variance over squared mean; 0 of fewer than two
-	Interarrival    float64 // mean of the times between neighbours, s; the window's length where there are no two
-	InterarrivalSCV float64 // 0 of fewer than three requests
-	Speed           float64 // bytes that came a second
+	Size            float64 // mean, in bytes; 0 without requests
+	SizeSCV         float64 // variance over squared mean; 0 with fewer than two requests
+	Interarrival    float64 // mean time between neighbours, s; the window's length with fewer than two requests
+	InterarrivalSCV float64 // 0 with fewer than three requests
+	Speed           float64 // arriving bytes per second
 }
 
-// Inputs is how many numbers a model of a drive takes: the features and the weight ratio.
+// Inputs is the number of inputs of a drive's model: the features and the weight ratio.
 const Inputs = 12
 
-// Outputs is how many it gives: bytes a second that are read and written.
+// Outputs is the number of its outputs: bytes per second read and written.
 const Outputs = 2
 
-// InputNames are what a model's inputs are, in their order. Models on disk are held to them.
+// InputNames returns the names of a model's inputs, in order. A model file must have the same names.
 func InputNames() []string {
 	names := []string{"read_share"}
 	for _, op := range []block.Op{block.Read, block.Write} {
@@ -38,10 +38,10 @@ func InputNames() []string {
 	return append(names, "weight_ratio")
 }
 
-// OutputNames are what a model's outputs are, in their order.
+// OutputNames returns the names of a model's outputs, in order.
 func OutputNames() []string { return []string{"read.throughput", "write.throughput"} }
 
-// Vector is what a model takes of the features and a weight ratio, in the order of InputNames.
+// Vector returns the model's inputs for the features and a weight ratio, in the order of InputNames.
 func (f *Features) Vector(w int) [Inputs]float64 {
 	r, x := &f.Of[block.Read], &f.Of[block.Write]
 	return [Inputs]float64{

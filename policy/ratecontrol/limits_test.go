@@ -9,7 +9,7 @@ import (
 	"farflash/policy/ratecontrol"
 )
 
-// TestLimits looks at each bound of each setting from both sides.
+// TestLimits checks each bound of each setting from both sides.
 func TestLimits(t *testing.T) {
 	const us, s = units.Microsecond, units.Second
 	for _, x := range []struct {
@@ -97,8 +97,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestKinds: every kind has a name that reads back, and a controller but for none, which begins with the weights that
-// it says.
+// TestKinds verifies that every kind has a name that round-trips, and a controller except for none, which starts with
+// the expected weights.
 func TestKinds(t *testing.T) {
 	for _, x := range []struct {
 		kind  ratecontrol.Kind

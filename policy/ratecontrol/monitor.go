@@ -7,11 +7,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// Monitor remembers what a drive was asked for within a window of time that ends now, and tells its features: SRC's
+// Monitor records the requests to a drive within a sliding window that ends now, and computes their features: SRC's
 // workload monitor (section III-C).
 //
-// Sums are of whole numbers, so that what has left the window leaves no trace of rounding. Nothing is allocated once
-// the window has held as many requests as it ever does.
+// Sums are integers, so that requests that leave the window leave no rounding error behind. It does not allocate once
+// the window has held its largest number of requests.
 type Monitor struct {
 	window units.Duration
 	began  units.Duration
@@ -22,7 +22,7 @@ type Monitor struct {
 type arrived struct {
 	ring      []arrival // its length is a power of two, or 0
 	head, n   int
-	size, gap moments // gaps are those between neighbours that are both in the window, ps
+	size, gap moments // gaps are between neighbours that are both in the window, ps
 }
 
 type arrival struct {
@@ -30,10 +30,10 @@ type arrival struct {
 	bytes int64
 }
 
-// moments are sums of numbers that are not negative, and of their squares.
+// moments are sums of non-negative numbers and of their squares.
 type moments struct {
 	sum    int64
-	hi, lo uint64 // of the squares
+	hi, lo uint64 // 128-bit sum of the squares
 }
 
 func (m *moments) add(x int64) {
@@ -52,7 +52,7 @@ func (m *moments) remove(x int64) {
 	m.hi, _ = bits.Sub64(m.hi, h, borrow)
 }
 
-// of returns the mean and the squared coefficient of variation of n numbers; the latter is 0 of fewer than two.
+// of returns the mean and the squared coefficient of variation of n numbers; the latter is 0 for fewer than two.
 func (m *moments) of(n int) (mean, scv float64) {
 	if n == 0 {
 		return 0, 0
@@ -65,7 +65,7 @@ func (m *moments) of(n int) (mean, scv float64) {
 	return mean, max(0, float64(square/float64(n))/float64(mean*mean)-1)
 }
 
-// NewMonitor watches windows of that length, which must be positive; its time begins at now.
+// NewMonitor returns a monitor with a window of the given length, which must be positive; its time starts at now.
 func NewMonitor(window, now units.Duration) *Monitor {
 	if window <= 0 {
 		panic("ratecontrol: a monitor's window is not positive")
@@ -73,11 +73,11 @@ func NewMonitor(window, now units.Duration) *Monitor {
 	return &Monitor{window: window, began: now}
 }
 
-// Window is how far back the monitor sees.
+// Window returns the length of the window.
 func (m *Monitor) Window() units.Duration { return m.window }
 
-// Arrived notes a request. Times never fall from one call to the next, of whatever kind. What neither reads nor
-// writes is not counted.
+// Arrived records a request. Times must not decrease from one call to the next, for all operations together. Operations
+// other than reads and writes are ignored.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	if op > block.Write {
 		return
@@ -95,7 +95,8 @@ func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	a.size.add(bytes)
 }
 
-// Features are those of the window that ends now. Until a whole window has gone by, it begins where the monitor did.
+// Features returns the features of the window that ends now. Until a whole window has passed, it starts at the
+// monitor's start.
 func (m *Monitor) Features(now units.Duration) Features {
 	span := min(m.window, now-m.began).Seconds()
 	var f Features
@@ -120,10 +121,10 @@ func (m *Monitor) Features(now units.Duration) Features {
 	return f
 }
 
-// at is the i-th request in the window.
+// at returns the i-th request in the window.
 func (a *arrived) at(i int) *arrival { return &a.ring[(a.head+i)&(len(a.ring)-1)] }
 
-// forget drops what came before a time.
+// forget removes requests from before a given time.
 func (a *arrived) forget(before units.Duration) {
 	for a.n > 0 && a.at(0).at < before {
 		x := *a.at(0)

@@ -14,7 +14,7 @@ import (
 
 const us = units.Microsecond
 
-// Features of four requests, by hand.
+// TestMonitorByHand compares the features of four requests with results by hand.
 func TestMonitorByHand(t *testing.T) {
 	m := ratecontrol.NewMonitor(100*us, 0)
 	if f := m.Features(0); f.ReadShare != 0 || f.Of[block.Read].Speed != 0 || f.Of[block.Read].Interarrival != 100e-6 {
@@ -31,7 +31,7 @@ func TestMonitorByHand(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	f := m.Features(50 * us) // the window begins where the monitor did
+	f := m.Features(50 * us) // the window starts at the monitor's start
 	r, w := f.Of[block.Read], f.Of[block.Write]
 	near("read share", f.ReadShare, 0.75)
 	near("size", r.Size, 2000)
@@ -43,7 +43,7 @@ func TestMonitorByHand(t *testing.T) {
 	near("writes' size SCV", w.SizeSCV, 0)
 	near("writes' inter-arrival", w.Interarrival, 100e-6)
 	near("writes' speed", w.Speed, 500/50e-6)
-	f = m.Features(115 * us) // the first is gone, and its gap with it
+	f = m.Features(115 * us) // the first has left, and its gap with it
 	near("size", f.Of[block.Read].Size, 2500)
 	near("inter-arrival", f.Of[block.Read].Interarrival, 30e-6)
 	near("its SCV", f.Of[block.Read].InterarrivalSCV, 0)
@@ -54,8 +54,8 @@ func TestMonitorByHand(t *testing.T) {
 	}
 }
 
-// TestMonitorWindow holds the sums that move with the window against ones that are made anew, over gaps of any size;
-// and that it allocates nothing once it has grown.
+// TestMonitorWindow compares the sliding sums with sums computed from scratch, over gaps of any size, and verifies that
+// the monitor does not allocate once it has grown.
 func TestMonitorWindow(t *testing.T) {
 	const window = 50 * us
 	type request struct {
@@ -112,7 +112,7 @@ func TestMonitorWindow(t *testing.T) {
 	}
 }
 
-// TestMonitorEnds: the window of Algorithm 1 has both its ends, [t-delta, t].
+// TestMonitorEnds verifies that the window of Algorithm 1 includes both its ends, [t-delta, t].
 func TestMonitorEnds(t *testing.T) {
 	m := ratecontrol.NewMonitor(100*us, 0)
 	m.Arrived(10*us, block.Read, 1000)
@@ -130,7 +130,7 @@ func TestMonitorEnds(t *testing.T) {
 	}
 }
 
-// TestMonitorWithoutWindow: a window of no length is no window.
+// TestMonitorWithoutWindow verifies that a window must have a positive length.
 func TestMonitorWithoutWindow(t *testing.T) {
 	for _, window := range []units.Duration{0, -1} {
 		func() {
@@ -147,7 +147,7 @@ func TestMonitorWithoutWindow(t *testing.T) {
 	}
 }
 
-// moments are the mean and the squared coefficient of variation.
+// moments returns the mean and the squared coefficient of variation.
 func moments(x []float64) (mean, scv float64) {
 	if len(x) == 0 {
 		return 0, 0
@@ -161,13 +161,14 @@ func moments(x []float64) (mean, scv float64) {
 	return mean, scv
 }
 
-// A forest predicts from the features in the order of their names, and one of something else is refused.
+// TestModel verifies that a forest predicts from the features in the order of their names, and that one with other
+// names is rejected.
 func TestModel(t *testing.T) {
 	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
 	if len(s.Inputs) != ratecontrol.Inputs || len(s.Outputs) != ratecontrol.Outputs {
 		t.Fatalf("%d inputs and %d outputs have names", len(s.Inputs), len(s.Outputs))
 	}
-	// Reads follow their flow speed over the weight ratio, writes their size.
+	// Reads depend on their flow speed over the weight ratio, writes on their size.
 	at := func(i, k int) ratecontrol.Features {
 		return ratecontrol.Features{ReadShare: 0.5,
 			Of: [2]ratecontrol.FlowFeatures{{Speed: float64(100 * i)}, {Size: float64(10 * k)}}}
@@ -219,8 +220,8 @@ func BenchmarkMonitor(b *testing.B) {
 	}
 }
 
-// BenchmarkModel predicts with a forest as large as one that farflash predict train makes: of 3,200 samples of a
-// drive that shares what it can do by the weights once more comes than that.
+// BenchmarkModel predicts with a forest as large as one from farflash predict train: 3,200 samples of a drive that
+// shares its capacity by the weights when it is overloaded.
 func BenchmarkModel(b *testing.B) {
 	r := rng.NewStream(1, "model")
 	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}

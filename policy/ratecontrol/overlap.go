@@ -1,17 +1,17 @@
 package ratecontrol
 
-// The commands that wait are in a treap by their first address, with the greatest end below each, so that those that
-// overlap a range are found in the time that the tree is high, and as many as they are (Cormen et al., Introduction
-// to Algorithms, section 14.3; Seidel and Aragon, 1996). Ranks are drawn from a generator of its own that depends on
-// nothing but how many commands came before.
+// The waiting commands are in a treap ordered by their first address and augmented with the greatest end of each
+// subtree, so that the k commands that overlap a range are found in O(height + k) (Cormen et al., Introduction to
+// Algorithms, section 14.3; Seidel and Aragon, 1996). Ranks come from the treap's own generator and depend only on the
+// number of earlier commands, which keeps runs reproducible.
 
-// first reports whether a slot is left of another in the tree.
+// first reports whether slot a precedes slot b in the tree.
 func (q *Queues) first(a, b int32) bool {
 	x, y := &q.slots[a], &q.slots[b]
 	return x.lo < y.lo || x.lo == y.lo && a < b
 }
 
-// update finds the greatest end again.
+// update recomputes the greatest end of a subtree.
 func (q *Queues) update(i int32) {
 	x := &q.slots[i]
 	x.most = x.hi
@@ -23,7 +23,7 @@ func (q *Queues) update(i int32) {
 	}
 }
 
-// insert puts a slot into the tree.
+// insert adds a slot to the tree.
 func (q *Queues) insert(i int32) {
 	q.seed ^= q.seed << 13 // xorshift: Marsaglia, 2003
 	q.seed ^= q.seed >> 17
@@ -52,7 +52,7 @@ func (q *Queues) put(at, i int32) int32 {
 	return at
 }
 
-// split divides a tree into what is left and what is right of a slot.
+// split divides a tree into the parts before and after a slot.
 func (q *Queues) split(at, i int32) (left, right int32) {
 	if at == 0 {
 		return 0, 0
@@ -69,7 +69,7 @@ func (q *Queues) split(at, i int32) (left, right int32) {
 	return left, right
 }
 
-// remove takes a slot out of the tree.
+// remove removes a slot from the tree.
 func (q *Queues) remove(at, i int32) int32 {
 	x := &q.slots[at]
 	if at == i {
@@ -84,7 +84,7 @@ func (q *Queues) remove(at, i int32) int32 {
 	return at
 }
 
-// join makes one tree of two, of which one is left of the other.
+// join merges two trees, the first of which precedes the second.
 func (q *Queues) join(left, right int32) int32 {
 	switch {
 	case left == 0:
@@ -101,7 +101,7 @@ func (q *Queues) join(left, right int32) int32 {
 	return right
 }
 
-// overlapping appends to found what overlaps a range, in the order of addresses.
+// overlapping appends to found the slots that overlap a range, in order of addresses.
 func (q *Queues) overlapping(at int32, lo, hi int64) {
 	for at != 0 {
 		x := &q.slots[at]

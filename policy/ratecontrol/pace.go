@@ -2,22 +2,22 @@ package ratecontrol
 
 import "farflash/numeric/units"
 
-// Pace lets bytes go at a rate: the next may go when those before it have had their time (the generic cell rate
-// algorithm; ITU-T I.371, annex A). What goes is whole commands, so one may begin as soon as any credit is left, and
-// the next waits for all of it. What was not used within a slack is lost.
+// Pace limits a flow to a rate: the next bytes may go when those before have had their time (the generic cell rate
+// algorithm; ITU-T I.371, annex A). The unit is a whole command, so one may start as soon as any credit is left, and
+// the next waits until all of it is paid. Unused time beyond the slack is lost.
 //
-// It is a plain state machine that is told the time, which never falls from one call to the next.
+// It is a plain state machine; its caller supplies the time, which must not decrease from one call to the next.
 type Pace struct {
 	slack units.Duration
-	rate  float64        // bytes a second; 0 is no limit
+	rate  float64        // bytes per second; 0: no limit
 	due   units.Duration // when the next may go
 }
 
-// NewPace makes one without a limit; slack is for how long it may catch up on what it has not used.
+// NewPace returns a Pace without a limit; slack is the unused time on which it may catch up.
 func NewPace(slack units.Duration) Pace { return Pace{slack: slack} }
 
-// SetRate gives it another rate, in bytes a second; 0 or less is no limit. What has gone already has its time at the
-// new one.
+// SetRate changes the rate, in bytes per second; 0 or less means no limit. Bytes that have gone but are not yet paid
+// for are rescaled to the new rate.
 func (p *Pace) SetRate(now units.Duration, rate float64) {
 	rate = max(rate, 0)
 	switch {
@@ -31,7 +31,7 @@ func (p *Pace) SetRate(now units.Duration, rate float64) {
 	p.rate = rate
 }
 
-// Due is when something may go: now, or later.
+// Due returns the earliest time at which the next bytes may go, at least now.
 func (p *Pace) Due(now units.Duration) units.Duration {
 	if p.rate == 0 {
 		return now
@@ -39,10 +39,10 @@ func (p *Pace) Due(now units.Duration) units.Duration {
 	return max(p.due, now)
 }
 
-// Open reports whether something may go now.
+// Open reports whether bytes may go now.
 func (p *Pace) Open(now units.Duration) bool { return p.rate == 0 || now >= p.due }
 
-// Take notes that so many bytes go.
+// Take records that bytes go now.
 func (p *Pace) Take(now units.Duration, bytes int64) {
 	if p.rate > 0 {
 		from := max(p.due, now-p.slack)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPace: whatever goes when and at whichever rates, no more goes in any span than the rates give in it, the slack,
-// and one piece; and who takes all that may go gets the rates.
+// TestPace verifies for arbitrary sequences and rates that the bytes in any span do not exceed the rates' sum over it
+// plus the slack and one piece, and that a greedy sender attains the rates.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 1 << 20
@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 		now, rate := units.Duration(0), 1e6*float64(rapid.IntRange(1, 5000).Draw(t, "rate"))
 		p.SetRate(now, rate)
 		given, went := 0.0, int64(0) // by the rates so far
-		ahead := 0.0                 // given - went: the span with most begins where it is greatest
+		ahead := 0.0                 // given - went: the span with the largest excess starts where it is greatest
 		highest := rate
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "what") == 0 {
@@ -52,8 +52,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestPaceByHand: a piece of 1000 bytes has a microsecond at 1 GB/s; what has gone has its time at a new rate, and
-// what was not used longer than the slack ago is lost.
+// TestPaceByHand verifies that a piece of 1000 bytes takes a microsecond at 1 GB/s, that unpaid bytes are rescaled to a
+// new rate, and that unused time beyond the slack is lost.
 func TestPaceByHand(t *testing.T) {
 	const us = units.Microsecond
 	p := ratecontrol.NewPace(3 * us)
@@ -66,11 +66,11 @@ func TestPaceByHand(t *testing.T) {
 	if p.Open(4*us-1) || !p.Open(4*us) || p.Due(us) != 4*us {
 		t.Fatalf("4000 bytes are due at %v", p.Due(us))
 	}
-	p.SetRate(2*us, 0.5e9) // two microseconds of them are left, which now are four
+	p.SetRate(2*us, 0.5e9) // two of their microseconds remain, which become four
 	if p.Due(2*us) != 6*us {
 		t.Fatalf("at half the rate they are due at %v", p.Due(2*us))
 	}
-	p.Take(20*us, 1000) // three of the fourteen that nothing went in are made good
+	p.Take(20*us, 1000) // three of the fourteen idle microseconds are caught up
 	if p.Due(20*us) != 20*us || !p.Open(20*us) {
 		t.Fatalf("after a pause 1000 bytes are due at %v", p.Due(20*us))
 	}
@@ -84,8 +84,8 @@ func TestPaceByHand(t *testing.T) {
 	}
 }
 
-// TestYield: while reads wait, writes' data is asked for no faster than that its acknowledgements take the yield of
-// what is demanded; when none waits any more, as fast as may be.
+// TestYield verifies that while reads wait, write data is requested at a rate whose acknowledgements take the yield of
+// the demand, and without a limit when none wait any more.
 func TestYield(t *testing.T) {
 	s := steering(1)
 	s.Toll = 0.08
@@ -121,7 +121,7 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestPaced: what is handed to the network a second is what is demanded, from the first demand on.
+// TestPaced verifies that data is handed to the network at the demanded rate, from the first demand on.
 func TestPaced(t *testing.T) {
 	s := steering(1)
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind = ratecontrol.Paced })

@@ -8,21 +8,20 @@ import (
 	"farflash/policy/forest"
 )
 
-// Predictor foresees what a drive reads and writes.
+// Predictor predicts a drive's read and write throughput.
 type Predictor interface {
-	// Predict returns how many bytes a second a drive is expected to read and to write when it is asked for what ch
-	// says and w is its weight ratio, the write weight over the read weight, at least 1. It neither keeps ch nor
-	// changes it, allocates nothing, and gives the same for the same.
+	// Predict returns the expected bytes per second that a drive reads and writes under the load ch, with the weight
+	// ratio w, the write weight over the read weight, at least 1. It neither retains nor changes ch, does not allocate,
+	// and is deterministic.
 	Predict(ch *Features, w int) (read, write float64)
 }
 
-// Model predicts with a random forest that was trained on a drive (SRC, section III-B). Any number of goroutines may
-// use it.
+// Model predicts with a random forest that was trained on a drive (SRC, section III-B). It is safe for concurrent use.
 type Model struct {
 	forest *forest.Forest
 }
 
-// NewModel takes a forest that was trained on InputNames and OutputNames.
+// NewModel wraps a forest that was trained on InputNames and OutputNames.
 func NewModel(f *forest.Forest) (*Model, error) {
 	if want := InputNames(); !slices.Equal(f.Inputs, want) {
 		return nil, fmt.Errorf("the model takes %q; a drive's takes %q", f.Inputs, want)
@@ -33,7 +32,7 @@ func NewModel(f *forest.Forest) (*Model, error) {
 	return &Model{f}, nil
 }
 
-// Forest is what predicts.
+// Forest returns the model's forest.
 func (m *Model) Forest() *forest.Forest { return m.forest }
 
 // Predict implements Predictor.

@@ -9,73 +9,73 @@ import (
 // The queues of a drive.
 const (
 	ReadQueue  = 0 // RSQ
-	WriteQueue = 1 // WSQ: writes, and what else changes data
+	WriteQueue = 1 // WSQ: writes, and other commands that change data
 )
 
 // Queues are the read and the write submission queue of one drive, which share a completion queue and a queue depth
 // (SRC, section III-A).
 //
-// Commands that wait are fetched by weighted round robin: a queue has as many tokens as its weight; each command that
-// is fetched takes one, and when both queues' are gone a new round begins. A queue from which nothing can be fetched
-// yields its turn to the other, and tokens are left alone. The queue depth is divided as the weights are, but only
-// while there is something to fetch from both queues.
+// Waiting commands are fetched by weighted round robin: a queue has as many tokens as its weight; each fetched command
+// takes one, and when both queues have none left a new round starts. A queue without a command that can be fetched
+// yields its turn to the other, without losing tokens. The queue depth is divided in proportion to the weights, but
+// only while both queues have commands to fetch.
 //
-// A command that overlaps one that waits follows it into its queue, so that they are fetched in the order in which
-// they came, and takes a token of the queue of its own kind. One that overlaps some in both queues joins that of the
-// latest, and waits until all of them are done.
+// A command that overlaps a waiting one follows it into its queue, so that both are fetched in order of arrival, and
+// takes a token of the queue of its own kind. A command that overlaps waiting ones in both queues joins the queue of
+// the latest, and waits until all of them are done.
 //
-// Nothing is allocated once as many commands as ever are in it have been.
+// Queues do not allocate once they have held their largest number of commands.
 type Queues struct {
 	depth  int32
 	weight [2]int32
-	token  [2]int32 // left in this round
+	token  [2]int32 // remaining in this round
 	share  [2]int32 // of the depth
 	inside [2]int32 // commands fetched from each and not done
 	held   [2]bool
 	turn   uint8
 	list   [2]fifo
-	slots  []slot // 0 is none
-	spare  int32  // slots that are free
-	edges  []edge // 0 is none
-	unused int32  // edges that are free
-	root   int32  // of the tree of commands that wait
+	slots  []slot // index 0 means none
+	spare  int32  // head of the free slots
+	edges  []edge // index 0 means none
+	unused int32  // head of the free edges
+	root   int32  // of the tree of waiting commands
 	seed   uint32
-	last   uint32  // number of the command that came last
+	last   uint32  // number of the latest command
 	found  []int32 // scratch
 }
 
 // slot is a command that waits or is in the drive.
 type slot struct {
-	lo, hi      int64 // addresses, the space above them
-	most        int64 // the greatest hi of what is below it in the tree
-	left, right int32 // in the tree
-	next        int32 // in its queue, or among the free
+	lo, hi      int64 // address range, with the space in the upper bits
+	most        int64 // the greatest hi of its subtree
+	left, right int32 // children in the tree
+	next        int32 // in its queue, or in the free list
 	id          int32
-	after       int32 // commands that must be done before it may be fetched
-	before      int32 // edges to those that wait for it
+	after       int32 // number of commands that must be done before it may be fetched
+	before      int32 // edges to commands that wait for it
 	number      uint32
 	rank        uint32
-	queue       uint8 // that it waits in
-	kind        uint8 // the queue whose token it takes
+	queue       uint8 // queue in which it waits
+	kind        uint8 // queue whose token it takes
 }
 
-// edge says that a command waits for another.
+// edge means that a command waits for another.
 type edge struct{ to, next int32 }
 
 // fifo is a queue of slots.
 type fifo struct{ head, tail, n int32 }
 
-// beyond is where the addresses of one space end.
+// beyond is the exclusive upper limit of addresses within a space.
 const beyond = int64(1) << 54
 
-// NewQueues makes the queues of a drive that holds so many commands at once, 1 at least, with weights of 1.
+// NewQueues returns the queues of a drive of the given depth, at least 1, with weights of 1.
 func NewQueues(depth int) *Queues {
 	q := &Queues{depth: int32(max(depth, 1)), slots: make([]slot, 1), edges: make([]edge, 1), seed: 1}
 	q.SetWeights(1, 1)
 	return q
 }
 
-// kindOf is the queue of an operation.
+// kindOf returns the queue of an operation.
 func kindOf(op block.Op) uint8 {
 	if op == block.Read {
 		return ReadQueue
@@ -83,8 +83,7 @@ func kindOf(op block.Op) uint8 {
 	return WriteQueue
 }
 
-// SetWeights gives the queues other weights, of 1 at least. If they differ from those that they have, a new round
-// begins.
+// SetWeights sets the queues' weights, each at least 1. If they change, a new round starts.
 func (q *Queues) SetWeights(read, write int) {
 	w := [2]int32{int32(max(read, 1)), int32(max(write, 1))}
 	if w == q.weight {
@@ -97,22 +96,22 @@ func (q *Queues) SetWeights(read, write int) {
 	q.share = [2]int32{int32(reads), int32(max(d-reads, 1))}
 }
 
-// Weights are the weights of both queues.
+// Weights returns the weights of both queues.
 func (q *Queues) Weights() (read, write int) { return int(q.weight[0]), int(q.weight[1]) }
 
-// Tokens are those that both queues have left in this round.
+// Tokens returns the remaining tokens of both queues in this round.
 func (q *Queues) Tokens() (read, write int) { return int(q.token[0]), int(q.token[1]) }
 
-// Hold has nothing be fetched from a queue until it is let go.
+// Hold stops fetching from a queue while held is set.
 func (q *Queues) Hold(queue int, held bool) { q.held[queue] = held }
 
-// Waiting is how many commands wait in a queue, Inside how many that were fetched from it are not done.
+// Waiting returns the number of commands that wait in a queue.
 func (q *Queues) Waiting(queue int) int { return int(q.list[queue].n) }
 
-// Inside is how many commands that were fetched from a queue are not done.
+// Inside returns the number of commands that were fetched from a queue and are not done.
 func (q *Queues) Inside(queue int) int { return int(q.inside[queue]) }
 
-// First is the command that has waited longest in a queue, if any does.
+// First returns the command at the head of a queue, if there is one.
 func (q *Queues) First(queue int) (id int32, ok bool) {
 	l := &q.list[queue]
 	if l.n == 0 {
@@ -121,8 +120,8 @@ func (q *Queues) First(queue int) (id int32, ok bool) {
 	return q.slots[l.head].id, true
 }
 
-// Push gives the queues a command, which its owner calls id. space tells addresses apart that have nothing to do with
-// each other, namespaces for example. It returns the ticket with which Done is called.
+// Push adds a command, which its owner identifies by id. Addresses in different spaces, such as namespaces, never
+// overlap. It returns the ticket for Done.
 func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) (ticket int32) {
 	i := q.take()
 	x := &q.slots[i]
@@ -149,7 +148,7 @@ func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) 
 	return i
 }
 
-// follow chooses the queue of a command by those that it overlaps.
+// follow chooses the queue of a command by the waiting ones that it overlaps.
 func (q *Queues) follow(i int32) {
 	if len(q.found) == 0 {
 		return
@@ -181,8 +180,8 @@ func (q *Queues) follow(i int32) {
 	}
 }
 
-// Next is the command to be fetched next, and the queue that it comes out of. It is not ok if there is none, or no
-// place for one.
+// Next returns the next command to fetch, and its queue. ok is false if no command can be fetched, or if the depth is
+// used up.
 func (q *Queues) Next() (id int32, queue int, ok bool) {
 	if q.inside[0]+q.inside[1] >= q.depth {
 		return 0, 0, false
@@ -212,18 +211,18 @@ func (q *Queues) Next() (id int32, queue int, ok bool) {
 	return x.id, int(from), true
 }
 
-// ready reports whether there is something to fetch from a queue.
+// ready reports whether a queue has a command that can be fetched.
 func (q *Queues) ready(k uint8) bool {
 	l := &q.list[k]
 	return l.n > 0 && !q.held[k] && q.slots[l.head].after == 0
 }
 
-// pay takes the token for the first command of a queue whose turn it is, and finds whose turn is next.
+// pay takes the token for the first command of the queue at turn, and advances the turn.
 func (q *Queues) pay(from uint8) {
 	kind := q.slots[q.list[from].head].kind
 	if q.token[kind] == 0 {
-		// It has followed another into a queue that is not of its kind, and what it has to pay with is gone: so is
-		// this round.
+		// The command followed another into a queue of the other kind, and its own kind has no tokens left: start a new
+		// round.
 		q.token = q.weight
 	}
 	q.token[kind]--
@@ -237,7 +236,7 @@ func (q *Queues) pay(from uint8) {
 	}
 }
 
-// Done frees the place of a command that was fetched.
+// Done releases the place of a command that was fetched.
 func (q *Queues) Done(ticket int32) {
 	x := &q.slots[ticket]
 	q.inside[x.queue]--
@@ -261,7 +260,7 @@ func (q *Queues) take() int32 {
 	return int32(len(q.slots) - 1)
 }
 
-// Check walks what the queues hold and reports what cannot be.
+// Check verifies the invariants of the queues.
 func (q *Queues) Check() error {
 	for k := range q.list {
 		n, i := int32(0), q.list[k].head

@@ -12,14 +12,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pushed is a command as the tests remember it.
+// pushed is a command as recorded by the tests.
 type pushed struct {
 	op             block.Op
 	space          uint8
 	offset, length int64
 	ticket         int32
 	fetched, done  bool
-	ahead          []int32 // that overlap it and waited when it came
+	ahead          []int32 // those that overlap it and waited on its arrival
 	queue          int
 }
 
@@ -27,7 +27,7 @@ func (p *pushed) overlaps(o *pushed) bool {
 	return p.space == o.space && p.offset < o.offset+o.length && o.offset < p.offset+p.length
 }
 
-// model is what is known of queues by walking all that is in them.
+// model is a reference that walks all commands.
 type model struct {
 	q        *ratecontrol.Queues
 	depth    int
@@ -36,7 +36,7 @@ type model struct {
 	inside   []int32
 }
 
-// kind is the queue of an operation.
+// kind returns the queue of an operation.
 func kind(op block.Op) int {
 	if op == block.Read {
 		return ratecontrol.ReadQueue
@@ -58,7 +58,7 @@ func (m *model) push(p *pushed) {
 	p.ticket = m.q.Push(id, p.op, p.space, p.offset, p.length)
 }
 
-// mixed reports whether what a command overlapped waited in both queues.
+// mixed reports whether the commands that a command overlapped waited in both queues.
 func (m *model) mixed(p *pushed) bool {
 	in := [2]bool{}
 	for _, k := range p.ahead {
@@ -67,7 +67,7 @@ func (m *model) mixed(p *pushed) bool {
 	return in[0] && in[1]
 }
 
-// next fetches a command and holds it against what was said.
+// next fetches a command and compares it with the model.
 func (m *model) next(t interface{ Fatalf(string, ...any) }) (id int32, ok bool) {
 	id, queue, ok := m.q.Next()
 	if !ok {
@@ -108,9 +108,9 @@ func (m *model) done(i int) {
 	m.q.Done(m.commands[id].ticket)
 }
 
-// TestSharesOfTheDepth: the depth is divided as the weights are, to the nearest, with a place for each queue. While
-// both wait, a place that a queue has had is filled by that queue, in whatever order commands end; and when one has
-// nothing left, the other has all.
+// TestSharesOfTheDepth verifies that the depth is divided in proportion to the weights, rounded, with at least one
+// place per queue; that while both wait, a freed place goes to the queue that had it, in any order of completion; and
+// that when one queue is empty, the other has the whole depth.
 func TestSharesOfTheDepth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(2, 40).Draw(t, "depth")
@@ -137,7 +137,7 @@ func TestSharesOfTheDepth(t *testing.T) {
 			}
 		}
 		fill()
-		// To the nearest, halves up; at least one each.
+		// Rounded half up; at least one each.
 		reads := min(max((2*depth*read+read+write)/(2*(read+write)), 1), depth-1)
 		for range 60 {
 			if len(inside[0]) != reads || len(inside[1]) != depth-reads || q.Inside(0) != reads ||
@@ -169,8 +169,8 @@ func TestSharesOfTheDepth(t *testing.T) {
 	})
 }
 
-// TestNoReordering: whatever comes, ends and is tuned in between, commands that overlap are fetched in the order in
-// which they came, each queue is in order, the depth holds, and all that came comes out.
+// TestNoReordering verifies under arbitrary arrivals, completions and weights that overlapping commands are fetched in
+// order of arrival, that each queue is in order, that the depth is respected, and that every command comes out.
 func TestNoReordering(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(1, 12).Draw(t, "depth")
@@ -217,14 +217,14 @@ func TestNoReordering(t *testing.T) {
 	})
 }
 
-// TestRounds: while both queues have commands and places, each round fetches what the weights say, whoever follows
-// whom.
+// TestRounds verifies that while both queues have commands and places, each round fetches according to the weights,
+// regardless of which commands follow others.
 func TestRounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := ratecontrol.NewQueues(100000)
 		read, write := rapid.IntRange(1, 6).Draw(t, "read"), rapid.IntRange(1, 40).Draw(t, "write")
 		q.SetWeights(read, write)
-		apart := rapid.Bool().Draw(t, "apart") // nothing overlaps
+		apart := rapid.Bool().Draw(t, "apart") // no overlaps
 		at := rapid.Uint32().Draw(t, "seed")
 		for i := range int64(2000) {
 			place := i
@@ -239,15 +239,15 @@ func TestRounds(t *testing.T) {
 			r, w := q.Tokens()
 			id, _, ok := q.Next()
 			if !ok {
-				break // what is at the head of both waits for others to end
+				break // the heads of both queues wait for others to complete
 			}
 			nr, nw := q.Tokens()
 			over := nr == read && nw == write && (r != nr || w != nw) // it was the last of its round
 			switch {
 			case nr == r && nw == w:
-				continue // one of the queues has nothing that may be fetched
+				continue // one of the queues has no command that may be fetched
 			case !over && (nr > r || nw > w):
-				paid = [2]int{} // a new round begins with it
+				paid = [2]int{} // a new round starts with it
 			}
 			paid[id%2]++
 			if paid[0] > read || paid[1] > write {
@@ -263,8 +263,8 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestShares: with both queues full, each has its share of the depth in the drive, one command at least; one alone
-// has all of it.
+// TestShares verifies that with both queues full, each has its share of the depth in the drive, at least one command; a
+// single one has all of it.
 func TestShares(t *testing.T) {
 	for _, x := range []struct{ depth, read, write, reads, writes int }{
 		{128, 1, 1, 64, 64}, {128, 1, 3, 32, 96}, {128, 1, 1000, 1, 127}, {10, 1, 2, 3, 7}, {2, 5, 1, 1, 1},
@@ -300,7 +300,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQueueSteps follows commands one by one; what each fetch takes can be worked out by hand.
+// TestQueueSteps follows commands one by one; the result of each fetch can be derived by hand.
 func TestQueueSteps(t *testing.T) {
 	var q *ratecontrol.Queues
 	var names []string
@@ -376,7 +376,7 @@ func scan(t *testing.T, to *int, text string) {
 	}
 }
 
-// TestNothingAllocated: once queues have held as many commands, more cost no memory.
+// TestNothingAllocated verifies that queues do not allocate once they have held as many commands.
 func TestNothingAllocated(t *testing.T) {
 	q := ratecontrol.NewQueues(64)
 	tickets := make([]int32, 1<<16)
@@ -404,7 +404,8 @@ func TestNothingAllocated(t *testing.T) {
 	}
 }
 
-// BenchmarkPush is a command in and out of queues in which so many wait: it must not grow with them as a walk would.
+// BenchmarkPush pushes and fetches a command with n commands waiting: the time must not grow with n as a linear scan
+// would.
 func BenchmarkPush(b *testing.B) {
 	for _, n := range []int32{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -5,46 +5,46 @@ import (
 	"farflash/numeric/units"
 )
 
-// reserve has reads fetched only as the network will take them, and leaves weights alone.
+// reserve fetches reads only as the network will accept them, and leaves the weights equal.
 //
-// Aggregate throughput collapses under congestion because reads that the network does not take keep their places in
-// the drives, and have the completions of writes, and the requests for their data, wait behind them. It is enough,
-// then, that no more reads be under way than keep the network busy until the next that is fetched has been read. By
-// Little's law that is what the network takes times the time that a read is under way: in the drive, on its way, and
-// as long in the target as makes up for what varies. Writes have all other places.
+// Aggregate throughput collapses under congestion because reads that the network does not accept keep their places in
+// the drives, and block the completions of writes, and the requests for their data, behind them. It therefore suffices
+// that no more reads be in flight than keep the network busy until the next fetched one has been read. By Little's law
+// that is the network's rate times the time that a read is in flight: in the drive, on the path, and in the target, for
+// long enough to absorb the variation. Writes have all other places.
 //
-// So the limit is the demanded rate times a horizon. The demand is taken at once; the horizon is found by feedback:
-// reads wait in the target for as long as their acknowledgements come later than the earliest ever has, and that is
-// to be as long as a few times what a drive takes to read and the network to send one. It is raised only while the
-// limit binds; so where drives are slower than the network, nothing does.
+// So the limit is the demanded rate times a horizon. The demand takes effect at once; the horizon is found by feedback:
+// the waiting time of reads in the target is the excess of their acknowledgement time over the earliest ever seen, and
+// the goal for it is headroom times the time for a drive to read and the network to send one. The horizon is raised
+// only while the limit binds; so where drives are slower than the network, it stays as it is.
 //
-// Writes do not come for nothing: the network carries their acknowledgements where it carries reads, some 8 % of what
-// is written with packets of a KiB. While reads wait, the data of writes can therefore be asked for no faster than
-// leaves reads all but a share, the yield, of what is demanded.
+// Writes are not free: the network carries their acknowledgements in the direction of reads, about 8 % of the written
+// bytes with packets of a KiB. Therefore, while reads wait, write data can be requested only at a rate whose
+// acknowledgements take at most a share, the yield, of the demand.
 //
-// With paced it is pace: besides, what drives have read is handed to the network no faster than is demanded. So reads
-// follow a demand that the network would not hold them to, and what waits for its turn evens out how long drives take
-// for each.
+// With paced it is the controller pace: in addition, the data read by drives is handed to the network no faster than
+// demanded. So reads follow a demand that the network would not enforce, and the reads that wait for their turn smooth
+// the variation of the drives' read times.
 type reserve struct {
-	headroom float64        // the wait that is aimed at, in times of a read and its sending
-	yield    float64        // of the demand, what acknowledgements of writes may take while reads wait
-	paced    bool           // reads follow the demand
-	bound    units.Duration // when the limit was seen to bind last
+	headroom float64        // goal for the wait, in units of the time to read and send a read
+	yield    float64        // share of the demand that acknowledgements of writes may take while reads wait
+	paced    bool           // reads are sent at the demand
+	bound    units.Duration // when the limit last bound
 	demand   float64
 	horizon  float64 // s
-	took     float64 // by a drive to read, s, lately
-	earliest float64 // from the end of a read in its drive to its acknowledgement, s
-	largest  float64 // bytes of a read, lately
+	took     float64 // recent mean time for a drive to read, s
+	earliest float64 // least time from a read's completion in its drive to its acknowledgement, s
+	largest  float64 // largest recent read, bytes
 }
 
-// NewReserve returns the controller; headroom is for how many times as long as a drive reads and the network sends a
-// read is to wait until it is sent. yield is the share of the network's rate that writes may cost while reads wait, 1
-// for no limit.
+// NewReserve returns the controller; headroom is the goal for the wait of a read until it is sent, as a multiple of the
+// time for a drive to read it and the network to send it. yield is the share of the network's rate that writes may cost
+// while reads wait; 1 means no limit.
 func NewReserve(headroom, yield float64) Controller {
 	return &reserve{headroom: headroom, yield: yield}
 }
 
-// NewPaced returns the controller that also hands reads to the network no faster than is demanded.
+// NewPaced returns the controller that also hands reads to the network no faster than demanded.
 func NewPaced(headroom, yield float64) Controller {
 	return &reserve{headroom: headroom, yield: yield, paced: true}
 }
@@ -58,8 +58,8 @@ func (c *reserve) Start(s *Steering) {
 	s.Wake = units.Forever
 }
 
-// Shares of what came last in what is known of reads, and of a distance from the goal that is made good while as much
-// is acknowledged as the limit is.
+// lately is the weight of the newest sample in the moving averages of reads; gain is the part of the error that is
+// corrected while one limit's worth of bytes is acknowledged.
 const (
 	lately = 1.0 / 64
 	gain   = 0.5
@@ -92,7 +92,7 @@ func (c *reserve) React(s *Steering, x *Signal) {
 			c.give(s, x.Now)
 			return
 		}
-		// One that is very late is no more off than one that waits for twice as long as is aimed at.
+		// A very late read counts no more than one that waits for twice the goal.
 		off = max(off, -goal)
 		c.horizon = max(c.horizon+float64(gain*off*float64(x.Bytes)/float64(s.ReadLimit)), c.took)
 	default:
@@ -100,15 +100,15 @@ func (c *reserve) React(s *Steering, x *Signal) {
 	}
 	c.give(s, x.Now)
 	if c.took > 0 {
-		// At least two reads, so that one is in a drive while the other is sent.
+		// At least two reads, so that one can be in a drive while the other is sent.
 		s.ReadLimit = int64(max(float64(c.demand*c.horizon), 2*c.largest))
-		// Each queue pair has as much, so that one that is slow does not keep others waiting.
+		// The limit scales with the queue pairs, so that a slow one does not block the others.
 		s.SendLimit = int64(max(4*float64(c.demand*c.earliest), 2*c.largest)) * int64(max(s.Pairs, 1))
 	}
 }
 
-// give says how fast the data of writes may be asked for: while the limit has bound lately, for no more than their
-// acknowledgements may take.
+// give sets the rate of requests for write data: if the limit has bound within the horizon, their acknowledgements may
+// take no more than the yield.
 func (c *reserve) give(s *Steering, now units.Duration) {
 	s.WriteRate = 0
 	if c.yield < 1 && s.Toll > 0 && s.ReadLimit > 0 && (now-c.bound).Seconds() < c.horizon {

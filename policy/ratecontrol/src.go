@@ -9,40 +9,40 @@ import (
 	"farflash/numeric/units"
 )
 
-// src is SRC's dynamic adjustment of weights (section III-C, Algorithm 1). When the network demands another rate, the
-// features of what each drive was asked for in the window before are taken, and the weight ratio is chosen whose
-// predicted read throughput is closest to the drive's part of the demand.
+// src is SRC's dynamic adjustment of weights (section III-C, Algorithm 1). When the network demands another rate, it
+// takes the features of each drive's load in the preceding window, and chooses the weight ratio whose predicted read
+// throughput is closest to the drive's part of the demand.
 //
-// The paper has one drive and a queue pair. A target's demand is the sum over its queue pairs and is divided among
-// its drives as they were asked to read. A congestion control changes its rate tens of thousands of times a second,
-// so at most one decision is made in an interval.
+// The paper has one drive and one queue pair. A target's demand is the sum over its queue pairs and is divided among
+// its drives in proportion to the reads that they receive. A congestion control changes its rate tens of thousands of
+// times a second, so at most one decision is made per interval.
 //
-// What is not the paper's is the mode corrected. A model knows nothing of what waits in a drive from before the
-// window, so it may be wrong for as long as the demand stays, and nothing in Algorithm 1 would notice.
+// The mode corrected is not in the paper. A model ignores commands that wait in a drive from before the window, so it
+// may be wrong for as long as the demand stays, and Algorithm 1 has no feedback that would notice.
 type src struct {
 	c        Config
 	predict  []Predictor
 	monitors []*Monitor
 	shares   shares
 	demand   float64
-	next     units.Duration // when a decision may be made again
-	pending  bool           // a demand has come that no decision was made for
-	ch       Features       // of the drive that is decided for
+	next     units.Duration // earliest time of the next decision
+	pending  bool           // a demand arrived for which no decision was made yet
+	ch       Features       // of the drive under decision
 	past     []past         // of each drive, in mode corrected
-	learn    units.Duration // when the window ends that is learned from
+	learn    units.Duration // end of the window that is learned from
 }
 
-// past is what a drive was to read in a window, and what it did.
+// past is the desired and the actual read volume of a drive in a window.
 type past struct {
 	foreseen int            // the ratio by the model
-	trim     float64        // what that is multiplied by
-	want     float64        // bytes a second, by the present decision
-	since    units.Duration // when that was made
+	trim     float64        // correction factor on it
+	want     float64        // bytes per second, by the present decision
+	since    units.Duration // time of that decision
 	wanted   float64        // bytes, by all decisions of the window before it
 	read     int64          // bytes
 }
 
-// NewSRC returns the controller; predict has one for each drive of the target.
+// NewSRC returns the controller; predict has one predictor for each drive of the target.
 func NewSRC(c Config, predict []Predictor) (Controller, error) {
 	if len(predict) == 0 {
 		return nil, errors.New("ratecontrol: src needs a model of each drive")
@@ -122,8 +122,8 @@ func (c *src) decide(s *Steering, now units.Duration) {
 	}
 }
 
-// correct ends a window: a drive that has read too much has its ratio raised, and those that follow with it. When
-// nothing was read, nothing is learned until the network demands something again.
+// correct ends a window: a drive that has read too much gets a larger ratio, and the correction applies to later
+// decisions as well. If no drive has read, learning stops until the network's next demand.
 func (c *src) correct(s *Steering, now units.Duration) {
 	c.learn = units.Forever
 	for d := range c.past {
@@ -138,18 +138,18 @@ func (c *src) correct(s *Steering, now units.Duration) {
 	}
 }
 
-// open begins a window.
+// open starts a window.
 func (x *past) open(now units.Duration) { x.wanted, x.read, x.since = 0, 0, now }
 
-// decided takes note of what the model says, and returns the ratio.
+// decided records the model's ratio, and returns the corrected one.
 func (x *past) decided(foreseen int, want float64, now units.Duration, most int) int {
 	x.wanted += float64(x.want * (now - x.since).Seconds())
 	x.foreseen, x.want, x.since = foreseen, want, now
 	return x.ratio(most)
 }
 
-// correct learns from what was read over what was wanted at a ratio, unless there is no further to go: a drive that
-// is asked for less than it may read says nothing of the model.
+// correct learns from the actual over the desired reads at a ratio, unless the ratio is already at its limit: a drive
+// that receives less load than it may read is no evidence about the model.
 func (x *past) correct(over float64, w, most int) {
 	if over < 1 && w == 1 || over > 1 && w == most {
 		return
@@ -157,12 +157,12 @@ func (x *past) correct(over float64, w, most int) {
 	x.trim = min(max(x.trim*rng.Pow(over, trimGain), 1/float64(x.foreseen)), float64(most)/float64(x.foreseen))
 }
 
-// trimGain is how much of an error, in logarithms, is put right in a window. Where reads fall as the ratio grows, the
-// most that they do, more than this goes to and fro over two ratios when what is wanted lies between one and two,
-// since ratios are whole numbers.
+// trimGain is the part of an error, in logarithms, that is corrected per window. If reads fall in inverse proportion to
+// the ratio, which is the steepest case, a larger gain oscillates between two ratios when the desired one lies between
+// 1 and 2, since ratios are integers.
 const trimGain = 0.7
 
-// ratio is the corrected one.
+// ratio is the corrected ratio.
 func (x *past) ratio(most int) int {
 	return min(max(int(math.Round(float64(x.foreseen)*x.trim)), 1), most)
 }
@@ -180,7 +180,7 @@ func (p *search) reads(w int) float64 {
 	return read
 }
 
-// closest is the ratio up to most whose predicted reads are closest to what is wanted; the least of several.
+// closest returns the ratio up to most whose predicted reads are closest to want; the least of several.
 func (p *search) closest(want float64, most int) int {
 	read := p.reads(1)
 	if read < want {
@@ -195,8 +195,8 @@ func (p *search) closest(want float64, most int) int {
 	return best
 }
 
-// printed is Algorithm 1 line by line. It has no greatest ratio; where the prediction never settles, which no model
-// of finite range allows, it ends at mostPrinted.
+// printed is Algorithm 1 line by line. It has no largest ratio; if the prediction never settles, which no model of
+// finite range permits, it stops at mostPrinted.
 func (p *search) printed(want, tolerance float64) int {
 	read := p.reads(1)
 	if read < want {
@@ -209,7 +209,7 @@ func (p *search) printed(want, tolerance float64) int {
 		if d := distance(read, want); least > d {
 			best, least = w, d
 		}
-		// Beside a prediction of nothing, anything is a great change and nothing is none.
+		// Relative to a prediction of 0, any change is infinite and no change counts as none.
 		if d := distance(before, read); d == 0 && before == 0 || before > 0 && d/before < tolerance {
 			break
 		}

@@ -1,9 +1,9 @@
 package ratecontrol
 
-// static has the same weights at all times.
+// static has constant weights.
 type static struct{ ratio int }
 
-// NewStatic returns a controller that gives writes so many times the weight of reads, whatever happens.
+// NewStatic returns a controller with a constant weight ratio of writes to reads.
 func NewStatic(ratio int) Controller { return static{ratio} }
 
 func (c static) Start(s *Steering) {

@@ -13,7 +13,7 @@ import (
 	"farflash/scenario/peer/peertest"
 )
 
-// TestMQSimAnswers holds the drive to what MQSim answers to the cases of testdata/mqsim, which every clone has.
+// TestMQSimAnswers compares the drive with MQSim's results for the cases of testdata/mqsim, which every clone contains.
 func TestMQSimAnswers(t *testing.T) {
 	for i, m := range peertest.MQSim(t, "testdata/mqsim") {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestMQSimAnswers(t *testing.T) {
 			o := trialtest.Run(t, c.Text(), 1)
 			wanted := map[string]float64{m.Op + ".count": float64(m.Requests), "ssd.flash.reads": m.Reads,
 				"ssd.flash.programs": m.Programs}
-			if m.Later { // package ssd's test of the same name plays on, and has all of them
+			if m.Later { // package ssd's test of the same name runs on and compares all of them
 				delete(wanted, "ssd.flash.reads")
 				delete(wanted, "ssd.flash.programs")
 			}

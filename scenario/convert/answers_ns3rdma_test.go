@@ -9,11 +9,11 @@ import (
 	"farflash/scenario/convert"
 )
 
-// TestNS3RDMAAnswers holds a conversion of ns3-rdma's kind, two hosts that send to one over 40 Gbit/s for 100 ms, to
-// what ns3-rdma (bobzhuyb's, seeds 1 to 3) answers: 227, 216 and 225 CNPs, 731, 744 and 755 marked packets, 918,383,
-// 917,866 and 917,733 packets put on links, no pause; in the last 50 ms 39.12, 39.05 and 39.04 Gbit/s of payload.
-// Ours are to lie within 10 % of the means of the three for what comes by the hundreds, within 1 % for what comes by
-// the thousands.
+// TestNS3RDMAAnswers compares the conversion of an ns3-rdma configuration, two hosts that send to one over 40 Gbit/s
+// for 100 ms, with ns3-rdma's results (bobzhuyb's, seeds 1 to 3): 227, 216 and 225 CNPs, 731, 744 and 755 marked
+// packets, 918,383, 917,866 and 917,733 packets transmitted on links, no pause; in the last 50 ms 39.12, 39.05 and
+// 39.04 Gbit/s of payload. Farflash's must lie within 10 % of the means of the three for counts in the hundreds, and
+// within 1 % for counts in the thousands.
 func TestNS3RDMAAnswers(t *testing.T) {
 	file := ns3Files(t, strings.Replace(rdmaText, "SIMULATOR_STOP_TIME 2.01", "SIMULATOR_STOP_TIME 2.1", 1), starText,
 		"2\n2 1 3 10000000 2.0 9.5\n3 1 3 10000000 2.0 9.5\n", "0\n")

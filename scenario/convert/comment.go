@@ -6,8 +6,8 @@ import (
 	"farflash/internal/term"
 )
 
-// comment writes text as comments of a YAML file, a line each: a note may have several, and a file's name may hold an
-// end of line, behind which keys would stand that nobody wrote.
+// comment writes text as YAML comments, one per line. A note may have several lines, and a file name may contain a
+// newline, after which text would be read as keys.
 func comment(b *strings.Builder, text string) {
 	for line := range strings.Lines(text) {
 		b.WriteString("# " + term.Shown(strings.TrimSuffix(line, "\n")) + "\n")

@@ -35,7 +35,7 @@ type mqsimFlow struct{ Requests, Mean, Least, Most int64 }
 
 func (f mqsimFlow) String() string { return fmt.Sprint(f.Requests, f.Mean, f.Least, f.Most) }
 
-// laid writes a draw's files into a folder.
+// laid writes a draw's files into a directory.
 func laid(t testing.TB, x *peertest.MQSimDraw) string {
 	t.Helper()
 	into := t.TempDir()
@@ -50,7 +50,7 @@ func laid(t testing.TB, x *peertest.MQSimDraw) string {
 	return into
 }
 
-// ours is the result of the converted configuration.
+// ours returns the result of the converted configuration.
 func ours(dir string, flows int) ([]mqsimFlow, error) {
 	return oursOf(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), flows)
 }
@@ -94,10 +94,10 @@ func oursOf(device, workload string, flows int) ([]mqsimFlow, error) {
 	return out, err
 }
 
-// mqsimLimit is how long MQSim may take for a draw; most take well below a second.
+// mqsimLimit bounds the time of MQSim for a draw; most take well below a second.
 const mqsimLimit = 20 * time.Second
 
-// peers is what MQSim finds, or why that cannot be compared.
+// peers returns MQSim's results, or the reason why they cannot be compared.
 func peers(ctx context.Context, program, dir string, flows int, env ...string) (out []mqsimFlow, why string) {
 	ctx, cancel := context.WithTimeout(ctx, mqsimLimit)
 	defer cancel()
@@ -155,8 +155,8 @@ func peers(ctx context.Context, program, dir string, flows int, env ...string) (
 	return out, ""
 }
 
-// elsewhere has memory hold something else before it is set (bytes of 64, which are a number of some size however
-// they are read), and lie in other places, from the second run on.
+// elsewhere makes malloc fill memory with another pattern before it is initialised (bytes of 64, a plausible number
+// however they are read), and use other addresses, from the second run on.
 var elsewhere = []string{"GLIBC_TUNABLES=glibc.malloc.perturb=191:glibc.malloc.tcache_count=0"}
 
 // drawn is a draw and its outcome.
@@ -189,7 +189,7 @@ func compareDraw(t testing.TB, program string, seed uint64) drawn {
 	return r
 }
 
-// off is how far a mean is off, as a fraction, and whether a flow is equal in all that MQSim prints.
+// off returns the relative error of a mean, and whether all of a flow's printed figures are equal.
 func off(got, want mqsimFlow) (float64, bool) {
 	if got == want {
 		return 0, true
@@ -197,9 +197,9 @@ func off(got, want mqsimFlow) (float64, bool) {
 	return math.Abs(float64(got.Mean-want.Mean)) / max(1, float64(want.Mean)), false
 }
 
-// TestMQSimDrawn draws configurations and compares with MQSim, a build of which the environment names:
-// FARFLASH_MQSIM=/path/to/MQSim, FARFLASH_MQSIM_DRAWS how many are to be compared (60), FARFLASH_MQSIM_SEED the first
-// seed, FARFLASH_MQSIM_KEEP=1 to keep the answers for TestMQSimDraws.
+// TestMQSimDrawn draws configurations and compares the results with MQSim's. The environment names the build and the
+// draws: FARFLASH_MQSIM=/path/to/MQSim, FARFLASH_MQSIM_DRAWS the number to compare (60), FARFLASH_MQSIM_SEED the first
+// seed, FARFLASH_MQSIM_KEEP=1 to keep the results for TestMQSimDraws.
 func TestMQSimDrawn(t *testing.T) {
 	program := os.Getenv("FARFLASH_MQSIM")
 	if program == "" {
@@ -290,8 +290,8 @@ func TestMQSimDrawn(t *testing.T) {
 	}
 }
 
-// TestMQSimDraws holds the conversion and the drive to what MQSim answered to configurations that were drawn, of
-// which only the seeds are kept.
+// TestMQSimDraws compares the conversion and the drive with MQSim's results for drawn configurations, of which only the
+// seeds are stored.
 func TestMQSimDraws(t *testing.T) {
 	text, err := os.ReadFile(draws)
 	if err != nil {
@@ -327,8 +327,8 @@ func TestMQSimDraws(t *testing.T) {
 	}
 }
 
-// TestMQSimFaults holds the conversion to MQSim's answers to configurations that were refused once, or answered
-// otherwise.
+// TestMQSimFaults compares the conversion with MQSim's results for configurations that were once rejected or gave other
+// results.
 func TestMQSimFaults(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "cases", "faults2", "mqsim")
 	if _, err := os.Stat(dir); err != nil {
@@ -337,7 +337,7 @@ func TestMQSimFaults(t *testing.T) {
 	for c, want := range map[string][]mqsimFlow{
 		// alignment moves requests before their flow
 		"1017": {{3797, 2244, 43, 5661}, {8212, 1676, 13, 4006}, {5499, 451, 3, 2374}, {10489, 1019, 14, 30780}},
-		// pages written in parts, a cache smaller than what is written
+		// pages written in parts, a cache smaller than the data written
 		"1029": {{6060, 419, 3, 1266}},
 		// the random stream above 2^53
 		"1032": {{6060, 346, 46, 1122}},
@@ -355,6 +355,6 @@ func TestMQSimFaults(t *testing.T) {
 	}
 }
 
-// draws are answers of MQSim's: seeds, then its flows' requests and their mean, least and most response times in
-// microseconds.
+// draws holds MQSim's results: seeds, then for each flow its requests and their mean, minimum and maximum response
+// times in microseconds.
 const draws = "testdata/mqsim/draws.txt"

@@ -10,7 +10,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// FromFio makes a scenario of a fio job file, for the drive of a preset.
+// FromFio converts a fio job file to a scenario, for the drive of a preset.
 func FromFio(file, drive string) (*Conversion, error) {
 	x, err := scenario.PresetDrive(drive)
 	if err != nil {
@@ -28,14 +28,14 @@ func FromFio(file, drive string) (*Conversion, error) {
 	return c, nil
 }
 
-// FromFlows makes a scenario of copies of fio jobs on a drive. It has no name.
+// FromFlows converts copies of fio jobs on a drive to a scenario. It has no name.
 func FromFlows(flows []scenario.FioFlow, drive *scenario.Drive) *Conversion {
 	s := &scenario.Scenario{SSD: drive}
 	c := &Conversion{Scenario: s}
-	last := map[int]string{} // of each wave, the last item
+	last := map[int]string{} // last item of each wave
 	for i, f := range flows {
 		if i > 0 && flows[i-1].Job == f.Job && len(f.Notes) == 0 && f.Copies > 1 && f.Name != f.Job+".0" {
-			continue // it is one of the copies
+			continue // covered by the item's copies
 		}
 		l := scenario.Load{Name: f.Job, Closed: f.Config.QueueDepth,
 			Queue: scenario.Queue{Class: block.Medium, Weight: 1}, After: last[f.Wave-1]}
@@ -53,7 +53,7 @@ func FromFlows(flows []scenario.FioFlow, drive *scenario.Drive) *Conversion {
 		l.Synthetic = &g
 		l.Synthetic.QueueDepth, l.Synthetic.Seed, l.Synthetic.Name = 0, 0, ""
 		if l.Closed > 0 && g.Duration > 0 {
-			// A closed loop has no times of its own: the flow ends it.
+			// A closed loop has no times of its own; Until ends it.
 			l.Until, l.Synthetic.Duration = g.Duration, 0
 		}
 		for _, flow := range []*synth.Flow{g.Reads, g.Writes} {
@@ -70,7 +70,7 @@ func FromFlows(flows []scenario.FioFlow, drive *scenario.Drive) *Conversion {
 	return c
 }
 
-// plain leaves out of a flow what says the same twice: bounds of a constant size.
+// plain removes redundant settings from a flow: bounds of a constant size.
 func plain(f *synth.Flow) {
 	if f == nil {
 		return
@@ -79,6 +79,6 @@ func plain(f *synth.Flow) {
 		x.Min, x.Max = 0, 0
 	}
 	if f.Size.Mix != "" {
-		f.Size.Mean = 4 * units.KiB // what a mixture does not use
+		f.Size.Mean = 4 * units.KiB // unused by a mixture
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestFromFio holds that a converted job file is short, has copies as one block, and runs as the job file itself
-// does: as many requests and bytes, wave by wave.
+// TestFromFio verifies that a converted job file is short, represents copies as one block, and gives the same number of
+// requests and bytes in each wave as the job file itself.
 func TestFromFio(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rich.fio")
 	jobs := "[global]\nioengine=io_uring\ndirect=1\nnorandommap\nsize=64m\nnumber_ios=300\n[fill]\nrw=write\nbs=128k\nfilename=a:b\niodepth=4\n" +
@@ -42,8 +42,8 @@ func TestFromFio(t *testing.T) {
 	}
 }
 
-// TestFromFioWhole holds that a job of the whole device fits the drive of each preset, to the byte, and that what no
-// scenario can be is refused at the job.
+// TestFromFioWhole verifies that a job over the whole device fits the drive of each preset, to the byte, and that a job
+// without a possible scenario is rejected.
 func TestFromFioWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "whole.fio")
 	write := func(more string) {

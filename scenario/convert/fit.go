@@ -10,8 +10,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// FromFit is the text of a scenario, without a drive, of a workload that was fitted
-// to a trace of that name.
+// FromFit returns the text of a scenario, without a drive, of a workload that was fitted to a trace of that name.
 func FromFit(name string, c synth.Config, notes []string) string {
 	var b strings.Builder
 	comment(&b, "fitted to "+term.Shown(name))

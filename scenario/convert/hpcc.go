@@ -92,7 +92,7 @@ func (c *ns3Conversion) hpcc() error {
 	return nil
 }
 
-// hpccRecovery checks what is not modelled of pacing, acknowledging and going back.
+// hpccRecovery rejects settings of pacing, acknowledgement and go-back that are not modelled.
 func (c *ns3Conversion) hpccRecovery(h *peer.HPCCConfig) error {
 	switch {
 	case !h.RATE_BOUND:
@@ -111,7 +111,7 @@ func (c *ns3Conversion) hpccRecovery(h *peer.HPCCConfig) error {
 	return nil
 }
 
-// hpccMarking converts the ECN thresholds of the rates that the topology has.
+// hpccMarking converts the ECN thresholds of the link rates in the topology.
 func (c *ns3Conversion) hpccMarking(h *peer.HPCCConfig) error {
 	x := c.x
 	x.ECN.Enabled = h.ENABLE_QCN
@@ -141,7 +141,7 @@ func (c *ns3Conversion) hpccMarking(h *peer.HPCCConfig) error {
 	return nil
 }
 
-// intRates are the rates that HPCC's telemetry header has a code for.
+// intRates are the rates that HPCC's telemetry header can encode.
 var intRates = []units.BitRate{25 * units.Gbps, 50 * units.Gbps, 100 * units.Gbps, 200 * units.Gbps, 400 * units.Gbps}
 
 // hpccControl converts the congestion control.
@@ -224,7 +224,7 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 	return nil
 }
 
-// telemetry sets what the header of HPCC adds to packets.
+// telemetry sets the size that HPCC's header adds to packets.
 func (c *ns3Conversion) telemetry(h *peer.HPCCConfig) error {
 	c.x.Telemetry = fabric.Telemetry{Size: 42, AckSize: 28}
 	if c.exact() {
@@ -243,7 +243,7 @@ func (c *ns3Conversion) telemetry(h *peer.HPCCConfig) error {
 	return nil
 }
 
-// hpccLinkDown converts the link that goes down.
+// hpccLinkDown converts the failing link.
 func (c *ns3Conversion) hpccLinkDown(h *peer.HPCCConfig, from units.Duration) error {
 	d := h.LINK_DOWN
 	if d.Time == 0 {

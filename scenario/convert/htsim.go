@@ -15,7 +15,7 @@ import (
 	"farflash/workload/flows"
 )
 
-// HTSim is what csg-htsim takes from its command line.
+// HTSim holds the command-line settings of csg-htsim.
 type HTSim struct {
 	// Topology is a topology file; without one the network is the fat-tree of three tiers that fits the number of
 	// hosts, with links of Rate and 1 us.
@@ -25,21 +25,20 @@ type HTSim struct {
 	MTU units.Bytes
 }
 
-// DefaultHTSim is what htsim_roce has: 100 Gbit/s, packets of 9000 B.
+// DefaultHTSim returns the defaults of htsim_roce: 100 Gbit/s, packets of 9000 B.
 func DefaultHTSim() HTSim { return HTSim{Rate: 100 * units.Gbps, MTU: 9000} }
 
-// What htsim_roce's packets and queues are like: headers and ACKs of 64 B; a port that pauses beyond 15 packets and
-// lets go on at 12; each connection for itself, at line rate.
+// Packets and queues of htsim_roce: headers and ACKs of 64 B; a port that pauses above 15 packets and resumes at 12;
+// independent connections, at line rate.
 const (
 	htsimHeader         = 64
 	htsimHigh, htsimLow = 15, 12
-	// A scenario is read up to 16 MiB, and a flow takes some 100 B of it.
+	// Parsing accepts scenarios of up to 16 MiB, and a flow takes some 100 B.
 	htsimFlows = 100_000
 )
 
-// FromHTSim makes a scenario of a connection matrix of csg-htsim and, if there is one, of a topology file: RoCE over
-// lossless queues as htsim_roce has it. Everything in the files has its counterpart, a note, or is refused with its
-// line.
+// FromHTSim converts a connection matrix of csg-htsim and, if given, a topology file to a scenario: RoCE over lossless
+// queues as in htsim_roce. Everything in the files has a counterpart or a note, or is rejected with its line.
 func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	m, err := peer.ReadFile(matrix, peer.ReadHTSimMatrix)
 	if err != nil {
@@ -69,7 +68,7 @@ func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	x.PFC.Threshold, x.PFC.Reserve, x.PFC.ResumeOffset = fabric.Threshold{Size: htsimHigh * packet}, 0,
 		(htsimHigh-htsimLow)*packet
 	if x.Buffer < 64*units.MiB {
-		x.Buffer = 64 * units.MiB // its queues have no common memory
+		x.Buffer = 64 * units.MiB // its queues do not share memory
 	}
 	c.note("a switch chooses a connection's way by another hash than htsim, which draws it by the time of day")
 	if err := c.flows(); err != nil {
@@ -88,7 +87,7 @@ type htsimConversion struct {
 	x *scenario.Fabric
 }
 
-// tree is the fat-tree that htsim makes without a topology file.
+// tree builds the fat-tree that htsim uses without a topology file.
 func (c *htsimConversion) tree(rate units.BitRate) error {
 	k := 2
 	for ; k*k*k/4 < c.m.Hosts; k += 2 {
@@ -102,7 +101,7 @@ func (c *htsimConversion) tree(rate units.BitRate) error {
 	return nil
 }
 
-// shape is the network of a topology file.
+// shape converts the network of a topology file.
 func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	if t.Hosts < c.m.Hosts {
 		return fmt.Errorf("%s:1: Nodes: the connections are among %d hosts, and %s has %d", c.m.File, c.m.Hosts,
@@ -141,12 +140,12 @@ func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	return nil
 }
 
-// htsimTree is how many switches there are.
+// htsimTree holds the numbers of switches.
 type htsimTree struct {
 	pods, torsOfPod, aggsOfPod, tors, aggs, cores int
 }
 
-// htsimSwitches counts the switches as htsim does, and refuses what it refuses.
+// htsimSwitches counts the switches as htsim does, and rejects the topologies that it rejects.
 func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 	low, next := &t.Tiers[0], &t.Tiers[1]
 	wrong := func(tier *peer.HTSimTier, format string, args ...any) error {
@@ -178,7 +177,7 @@ func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 	s.aggsOfPod = low.Up / next.Bundle
 	s.aggs = s.pods * s.aggsOfPod
 	if len(t.Tiers) == 2 {
-		// Every agg has links to every ToR, whatever the pods.
+		// Every aggregation switch has links to every ToR, whatever the pods.
 		s.aggs = s.aggsOfPod
 		if s.tors*next.Bundle != next.Down {
 			return s, wrong(next, "Radix_Down %d: %d switches of tier 0 with %d links each need %d", next.Down,
@@ -199,7 +198,7 @@ func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 	return s, nil
 }
 
-// links are all links, one by one.
+// links lists all links individually.
 func (s *htsimTree) links(t *peer.HTSimTopology) (out []topo.LinkSpec) {
 	add := func(a, b string, tier *peer.HTSimTier) {
 		for range tier.Bundle {
@@ -229,7 +228,7 @@ func (s *htsimTree) links(t *peer.HTSimTopology) (out []topo.LinkSpec) {
 	return out
 }
 
-// flows are the connections, as a list.
+// flows converts the connections to a list.
 func (c *htsimConversion) flows() error {
 	m := c.m
 	if len(m.Connections) > htsimFlows {

@@ -15,7 +15,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// write makes files and returns their folder.
+// write creates files and returns their directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,17 +45,17 @@ func simulateText(t *testing.T, text string) map[string]float64 {
 	return got
 }
 
-// tiers is a topology file of three tiers whose figures are those of a fat-tree of 16 hosts with these speeds between
-// switches, in Gbit/s.
+// tiers returns a three-tier topology file equivalent to a fat-tree of 16 hosts with these speeds between switches, in
+// Gbit/s.
 func tiers(next, top int) string {
 	return fmt.Sprintf("Nodes 16\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up "+
 		"2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps %d\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns "+
 		"1000\nTier 2\nDownlink_speed_Gbps %d\nRadix_Down 4\nDownlink_Latency_ns 1000\n", next, top)
 }
 
-// TestHTSimAnswers: a converted file gives what htsim_roce prints for it (model/fabric/testdata/htsim.txt has more
-// and says how), whether the network is what htsim makes by default, its file, or one that says the same in other
-// words. Which sender is the last, whose way back may be two links longer, is 0.6 % of it.
+// TestHTSimAnswers compares a converted file with htsim_roce's output (model/fabric/testdata/htsim.txt has more and
+// describes the method), for htsim's default network, its file, and an equivalent description. Which sender finishes
+// last, whose return path may be two links longer, accounts for 0.6 %.
 func TestHTSimAnswers(t *testing.T) {
 	o := DefaultHTSim()
 	o.MTU = 4096
@@ -88,7 +88,8 @@ func TestHTSimAnswers(t *testing.T) {
 	}
 }
 
-// TestHTSimShapes: what is no shape of ours is its links, as many and as fast as htsim has them.
+// TestHTSimShapes verifies that a topology without an equivalent shape is converted to its links, with htsim's count
+// and rates.
 func TestHTSimShapes(t *testing.T) {
 	bundled := "Nodes 8\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up " +
 		"2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 4\nDownlink_Latency_ns " +
@@ -133,8 +134,8 @@ func TestHTSimShapes(t *testing.T) {
 	}
 }
 
-// TestHTSimTriggers: connections begin when those have ended that activate their trigger; what depends on the run is
-// refused with its line.
+// TestHTSimTriggers verifies that connections start when the connections that activate their trigger have ended, and
+// that triggers that depend on the run are rejected with their line.
 func TestHTSimTriggers(t *testing.T) {
 	const text = "Nodes 16\n0->1 id 1 start 0 size 90000 send_done_trigger 1\n1->2 id 2 trigger 1 size 90000 " +
 		"recv_done_trigger 2\n3->4 id 3 start 0 size 90000 recv_done_trigger 2\n2->3 id 4 trigger 2 size " +

@@ -1,9 +1,10 @@
-// Package convert makes scenarios of what other programs read: MQSim's XML (FromMQSim), the configurations of HPCC's
-// ns-3 and of ns3-rdma (FromNS3), fio's job files (FromFio), and workloads that were fitted to a trace (FromFit).
+// Package convert makes scenarios from the inputs of other programs: MQSim's XML (FromMQSim), the configurations of
+// HPCC's ns-3 and of ns3-rdma (FromNS3), fio's job files (FromFio), and workloads that were fitted to a trace
+// (FromFit).
 //
-// Its main type is Conversion: the scenario and what was decided or has no counterpart. NS3Terms are the other way,
-// what a result's flows are in ns-3's terms. What it leaves out: reading those files as they are (package peer,
-// workload/fiojob).
+// Its main type is Conversion: the scenario, with notes on decisions and on settings without a counterpart. NS3Terms is
+// the opposite direction: it expresses a result's flows in ns-3's terms. It leaves out parsing those files (package
+// peer, workload/fiojob).
 package convert
 
 import (
@@ -30,12 +31,12 @@ import (
 // Conversion is a scenario made from another program's files.
 type Conversion struct {
 	Scenario  *scenario.Scenario
-	Scenarios int // that the files hold
-	// Notes say what was decided or has no counterpart, one sentence each.
+	Scenarios int // in the files
+	// Notes lists the decisions and the settings without a counterpart, one sentence each.
 	Notes []string
 }
 
-// Text is the conversion as a scenario file.
+// Text returns the conversion as a scenario file.
 func (c *Conversion) Text() string {
 	var b strings.Builder
 	for _, n := range c.Notes {
@@ -49,11 +50,10 @@ func (c *Conversion) note(format string, args ...any) {
 	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 }
 
-// FromMQSim makes a scenario of MQSim's device file and one scenario (from 1) of
-// its workload file. Under CompatMQSim the drive has MQSim's quirks and latencies
-// are counted as MQSim counts them. Traces are looked for beside the workload file,
-// then in the working directory, where MQSim looks. Every tag has its counterpart,
-// a note, or is refused by name.
+// FromMQSim converts MQSim's device file and one scenario (from 1) of its workload file. Under CompatMQSim the drive
+// has MQSim's quirks and latencies are counted as MQSim counts them. Traces are looked for in the workload file's
+// directory, then in the working directory, where MQSim looks. Every tag has a counterpart or a note, or is rejected by
+// name.
 func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*Conversion, error) {
 	d, err := peer.ReadFile(device, peer.ReadMQSimDevice)
 	if err != nil {
@@ -103,15 +103,15 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 		s.SSD.Config = ssd.MQSim(s.SSD.Config)
 		s.SSD.Quirks = ssd.Quirks{}
 	}
-	// What was made must be a scenario: it is read back as one.
+	// The result must be a valid scenario: it is parsed back.
 	if _, err := scenario.Parse(shape.Source{File: s.Name + ".yaml", Text: []byte(s.Resolved())}, nil); err != nil {
 		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
 	}
 	return c, nil
 }
 
-// order puts the flows into the order in which MQSim starts those that start at the same time; the last of the list
-// is the first to start.
+// order arranges the flows in the order in which MQSim starts those that start at the same time; the last of the list
+// starts first.
 func (c *Conversion) order(d *peer.MQSimDevice, flows []*peer.MQSimFlow) {
 	var names []string
 	for i, f := range flows {
@@ -187,7 +187,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	case "SHARED":
 		x.Mapping.CMTShared = !compat
 		if compat {
-			// MQSim makes one table of the full size for each flow.
+			// MQSim creates one table of the full size for each flow.
 			x.Mapping.CMTCapacity *= units.Bytes(flows)
 		}
 	case "EQUAL_PARTITIONING":
@@ -196,7 +196,7 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode,
 			"is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
-	x.Mapping.Allocation = ssd.AllocateStatic // what the scheme is for
+	x.Mapping.Allocation = ssd.AllocateStatic // that the scheme configures
 	x.Mapping.Grain = 0                       // PAGE_LEVEL
 	if err := x.Mapping.Scheme.UnmarshalText([]byte(d.Plane_Allocation_Scheme)); err != nil {
 		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme,
@@ -239,7 +239,7 @@ func (c *Conversion) flash(d *peer.MQSimDevice) error {
 	return nil
 }
 
-// policies converts scheduling, garbage collection and wear levelling.
+// policies converts scheduling, garbage collection and wear leveling.
 func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	x := &c.Scenario.SSD.Config
 	compat := c.Scenario.SSD.Compat == scenario.CompatMQSim
@@ -295,8 +295,8 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		}
 		k.Victim = ftl.Random
 	case "RANDOM", "RANDOM_P":
-		// Only full blocks are ever eligible here, which is RANDOM_P; RANDOM differs
-		// from it by the blocks that are not full, and those are open ones.
+		// Only full blocks are eligible here, which is RANDOM_P; RANDOM differs from it by the blocks that are not
+		// full, and those are open ones.
 		k.Victim = ftl.Random
 	case "FIFO":
 		k.Victim = ftl.FIFO
@@ -321,7 +321,7 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	return nil
 }
 
-// flow converts a flow: a namespace and a queue of its own.
+// flow converts a flow to a namespace and queue of its own.
 func (c *Conversion) flow(d *peer.MQSimDevice, f *peer.MQSimFlow, i int, dir string) error {
 	g := c.Scenario.SSD.Geometry
 	ns := ssd.Namespace{Channels: ids(f.Channel_IDs, g.Channels), Chips: ids(f.Chip_IDs, g.ChipsPerChannel),
@@ -358,7 +358,7 @@ func (c *Conversion) flow(d *peer.MQSimDevice, f *peer.MQSimFlow, i int, dir str
 	return err
 }
 
-// ids is a list of numbers, empty if it is all of them in order.
+// ids returns a list of numbers, empty if it contains all of them in order.
 func ids(list []int, all int) []int {
 	if len(list) == all {
 		for i, id := range list {
@@ -477,7 +477,7 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 	return nil
 }
 
-// firstTime is the time of an MQSim trace's first record.
+// firstTime returns the time of an MQSim trace's first record.
 func firstTime(path string) (units.Duration, error) {
 	r, err := trace.Open(path, trace.Options{Format: trace.MQSim})
 	if err != nil {
@@ -492,7 +492,7 @@ func firstTime(path string) (units.Duration, error) {
 	return units.Duration(seconds)*units.Second + rest, nil
 }
 
-// baseName is a file's name without its folder.
+// baseName returns a file's name without its directory.
 func baseName(path string) string { return filepath.Base(path) }
 
 func exists(path string) bool {
@@ -500,7 +500,7 @@ func exists(path string) bool {
 	return err == nil && !st.IsDir()
 }
 
-// precondition carries over <Enabled_Preconditioning>.
+// precondition converts <Enabled_Preconditioning>.
 func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 	at := slices.MaxFunc(flows, func(a, b *peer.MQSimFlow) int {
 		return a.Initial_Occupancy_Percentage - b.Initial_Occupancy_Percentage

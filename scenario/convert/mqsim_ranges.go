@@ -9,7 +9,7 @@ import (
 	"farflash/scenario/peer"
 )
 
-// mqsimTags are the tags that the keys of a drive come of.
+// mqsimTags maps the keys of a drive to the tags that they derive from.
 var mqsimTags = map[string]string{
 	"geometry.channels": "Flash_Channel_Count", "geometry.chips_per_channel": "Chip_No_Per_Channel",
 	"geometry.dies_per_chip": "Die_No_Per_Chip", "geometry.planes_per_die": "Plane_No_Per_Die",
@@ -32,8 +32,8 @@ var mqsimTags = map[string]string{
 	"wear.static": "Static_Wearleveling_Threshold", "wear.cycles": "Block_PE_Cycles_Limit",
 }
 
-// inRange reports what the drive of a configuration cannot be, at the tags that say so. What no tag says is left to
-// the check of the scenario.
+// inRange reports invalid values of a configuration's drive at the tags that set them. Values without a tag are left to
+// the scenario's validation.
 func inRange(d *peer.MQSimDevice, c *ssd.Config) error {
 	var out []error
 	for _, f := range units.FieldErrors(c.Validate()) {

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/validation/mqsim.md")
 
-// mqsimWhat says what the cases are.
+// mqsimWhat describes the cases.
 var mqsimWhat = map[string]string{
 	"A01": "4 KiB reads, one at a time, ideal map", "A02": "the same, map on demand",
 	"A03": "4 KiB reads, 64 at a time, ideal map",
@@ -32,7 +32,7 @@ var mqsimWhat = map[string]string{
 	"A12": "800,000 random writes, greedy collection",
 }
 
-// casesOf finds the folder of another simulator's inputs beside the repository.
+// casesOf returns the directory of another simulator's inputs next to the repository.
 func casesOf(t testing.TB, peer string) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "shared", "cases", peer)
@@ -42,10 +42,10 @@ func casesOf(t testing.TB, peer string) string {
 	return dir
 }
 
-// mqsimOp is what MQSim found of the reads or the writes of a flow, times in ns.
+// mqsimOp holds MQSim's results for the reads or the writes of a flow, times in ns.
 type mqsimOp struct{ N, Mean, P99 float64 }
 
-// mqsimAnswer is what MQSim found of a case.
+// mqsimAnswer holds MQSim's results for a case.
 type mqsimAnswer struct {
 	IOPS     float64 `json:"iops_true"`
 	Programs float64 `json:"page_programs"`
@@ -58,8 +58,8 @@ type mqsimAnswer struct {
 	CMT struct{ CMT_Hits, Total_CMT_Queries float64 }
 }
 
-// of sums up an operation over the flows: how many there were, the mean in ns, the 99th percentile of the last flow,
-// and how many flows had any.
+// of summarises an operation over the flows: its count, the mean in ns, the 99th percentile of the last flow, and the
+// number of flows with that operation.
 func (a *mqsimAnswer) of(op string) (n, mean, p99 float64, flows int) {
 	sum := 0.0
 	for _, f := range a.Flows {
@@ -75,7 +75,7 @@ func (a *mqsimAnswer) of(op string) (n, mean, p99 float64, flows int) {
 	return n, sum / max(n, 1), p99, flows
 }
 
-// mqsimAnswers reads what MQSim found of all cases.
+// mqsimAnswers reads MQSim's results for all cases.
 func mqsimAnswers(t testing.TB, dir string) map[string]mqsimAnswer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "expected.json"))
@@ -89,8 +89,7 @@ func mqsimAnswers(t testing.TB, dir string) map[string]mqsimAnswer {
 	return expected
 }
 
-// TestMQSimCases converts MQSim's inputs and sets the answers side by side, with the
-// tolerances that ../shared/cases/check has.
+// TestMQSimCases converts MQSim's inputs and compares the results, with the tolerances of ../shared/cases/check.
 func TestMQSimCases(t *testing.T) {
 	dir := casesOf(t, "mqsim")
 	expected := mqsimAnswers(t, dir)
@@ -153,13 +152,13 @@ func TestMQSimCases(t *testing.T) {
 			}
 		})
 	}
-	if len(lines) > 15 && !testing.Short() { // short runs skip A12, so that a row is missing
+	if len(lines) > 15 && !testing.Short() { // short runs skip A12, and its row would be missing
 		golden.Table(t, "../../docs/validation/mqsim.md", "mqsim-cases", "seed 1", lines, *update)
 	}
 }
 
-// TestMQSimDescribed sets the cases' drives, without MQSim's deviations from what it describes, beside MQSim's
-// answers: how far off MQSim is for each, and which deviation is most of it.
+// TestMQSimDescribed compares the cases' drives, without MQSim's deviations from its own description, with MQSim's
+// results: the size of its deviation in each case, and the largest contribution.
 func TestMQSimDescribed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -211,7 +210,7 @@ func TestMQSimDescribed(t *testing.T) {
 	golden.Table(t, "../../docs/validation/mqsim.md", "mqsim-described", "seed 1", lines, *update)
 }
 
-// mqsimCells are a figure's in the table, nil if it has none: what is counted as a whole and must be the same is none.
+// mqsimCells returns a figure's cells in the table, nil if it has none: exact counts have none.
 func mqsimCells(what string, got, want float64) []string {
 	name, text := "", func(x float64) string { return grouped(fmt.Sprintf("%.0f", x)) }
 	off := fmt.Sprintf("%+.3g %%", 100*(got/want-1))
@@ -241,7 +240,7 @@ func mqsimCells(what string, got, want float64) []string {
 	return []string{name, text(got), text(want), off}
 }
 
-// grouped is a number with a comma at each thousand.
+// grouped formats a number with a comma at each thousand.
 func grouped(s string) string {
 	whole, rest, point := strings.Cut(s, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
@@ -253,8 +252,8 @@ func grouped(s string) string {
 	return whole
 }
 
-// TestMQSimRefused holds that what has no counterpart is refused by name and place,
-// and what has one only under --compat none converts there.
+// TestMQSimRefused verifies that settings without a counterpart are rejected by name and position, and that those with
+// one only under --compat none convert there.
 func TestMQSimRefused(t *testing.T) {
 	dir := filepath.Join(casesOf(t, "mqsim"), "A09_two_flows_prio_qfs16")
 	device, err := os.ReadFile(filepath.Join(dir, "ssdconfig.xml"))
@@ -267,7 +266,7 @@ func TestMQSimRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		tag, value string
-		none       bool // --compat none takes it
+		none       bool // --compat none accepts it
 	}{
 		{"HostInterface_Type", "SATA", false}, {"Caching_Mechanism", "SIMPLE", false},
 		{"Address_Mapping", "HYBRID", false},
@@ -309,7 +308,7 @@ func TestMQSimRefused(t *testing.T) {
 	}
 }
 
-// TestMQSimScenarios holds the choice among several scenarios.
+// TestMQSimScenarios verifies the choice among several scenarios.
 func TestMQSimScenarios(t *testing.T) {
 	dir := filepath.Join(casesOf(t, "mqsim"), "A01_lat_read_ideal_qd1")
 	w := filepath.Join(dir, "workload.xml")
@@ -319,7 +318,7 @@ func TestMQSimScenarios(t *testing.T) {
 	}
 }
 
-// Beside a number of replays MQSim does not look at the percentage of the trace.
+// TestMQSimReplays verifies that a number of replays overrides the percentage of the trace under compat: mqsim.
 func TestMQSimReplays(t *testing.T) {
 	dir := t.TempDir()
 	device, err := os.ReadFile("testdata/mqsim/ssdconfig.xml")
@@ -361,7 +360,7 @@ func TestMQSimReplays(t *testing.T) {
 	}
 }
 
-// TestMQSimRanges holds that a number that no drive has is reported at its tag, all of them at once.
+// TestMQSimRanges verifies that values outside the range of any drive are reported at their tags, all at once.
 func TestMQSimRanges(t *testing.T) {
 	dir := filepath.Join(casesOf(t, "mqsim"), "A09_two_flows_prio_qfs16")
 	text, err := os.ReadFile(filepath.Join(dir, "ssdconfig.xml"))

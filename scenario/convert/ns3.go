@@ -14,11 +14,10 @@ import (
 	"farflash/scenario/shape"
 )
 
-// FromNS3 makes a scenario of a configuration file of HPCC's ns-3 or of ns3-rdma; the file's keys
-// tell which. compat is the peer whose deviations are reproduced: "" is the file's own, none
-// is a network as it should be with the same shape, rates, flows and thresholds. Files are
-// looked for beside the configuration, in the folder above it and in the working
-// directory. Every key has its counterpart, a note, or is refused by name.
+// FromNS3 converts a configuration file of HPCC's ns-3 or of ns3-rdma to a scenario; the file's keys identify the
+// program. compat is the peer whose deviations are reproduced: "" is the file's own, none is a network without
+// deviations and with the same shape, rates, flows and thresholds. Files are looked for in the configuration's
+// directory, in its parent and in the working directory. Every key has a counterpart or a note, or is rejected by name.
 func FromNS3(config, compat string) (*Conversion, error) {
 	layout, err := peer.ReadFile(config, peer.DetectNS3)
 	if err != nil {
@@ -60,7 +59,7 @@ func FromNS3(config, compat string) (*Conversion, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was made must be a scenario: it is read back as one.
+	// The result must be a valid scenario: it is parsed back.
 	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())},
 		nil); err != nil {
 		return nil, fmt.Errorf("%s makes no possible network:\n%w", config, err)
@@ -68,7 +67,7 @@ func FromNS3(config, compat string) (*Conversion, error) {
 	return c.Conversion, nil
 }
 
-// ns3Conversion is a conversion under way.
+// ns3Conversion is a conversion in progress.
 type ns3Conversion struct {
 	*Conversion
 	file     string
@@ -78,7 +77,7 @@ type ns3Conversion struct {
 	topoFile string
 }
 
-// exact reports that nothing of the peer is reproduced.
+// exact reports whether none of the peer's deviations is reproduced.
 func (c *ns3Conversion) exact() bool { return c.compat == scenario.FabricCompatNone }
 
 // refuseKey is the error for a key whose value is not modelled.
@@ -86,7 +85,7 @@ func refuseKey(at, key string, value any, why string) error {
 	return fmt.Errorf("%s: %s %v %s", at, key, value, why)
 }
 
-// find resolves a file that the configuration names.
+// find resolves the name of a file in the configuration.
 func (c *ns3Conversion) find(at, key, name string) (string, error) {
 	path := filepath.FromSlash(name)
 	if filepath.IsAbs(path) {
@@ -105,7 +104,7 @@ func (c *ns3Conversion) find(at, key, name string) (string, error) {
 		"there is no such file beside the configuration, in the folder above it, or in the working directory")
 }
 
-// surplus takes what the peer would not read for a remark.
+// surplus converts the error about records that the peer would not read to a note.
 func (c *ns3Conversion) surplus(err error) error {
 	var s *peer.NS3SurplusError
 	if errors.As(err, &s) {
@@ -116,7 +115,7 @@ func (c *ns3Conversion) surplus(err error) error {
 	return err
 }
 
-// shape reads the topology and names it.
+// shape reads the topology and sets its file name.
 func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	path, err := c.find(at, "TOPOLOGY_FILE", name)
 	if err != nil {
@@ -154,7 +153,7 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 			host = max(host, l.Rate)
 		}
 	}
-	// The file's links have rates of their own; these are for a reader's eyes.
+	// The file's links have rates of their own; these are informative.
 	c.x.HostLink, c.x.UpLink = host, up
 	if up == 0 {
 		c.x.UpLink = host
@@ -165,7 +164,7 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	return nil
 }
 
-// flowList reads and checks a flow file.
+// flowList reads and validates a flow file.
 func (c *ns3Conversion) flowList(path string,
 	read func(string, io.Reader, *peer.NS3Topology) ([]peer.NS3Flow, error)) ([]peer.NS3Flow, error) {
 	list, err := peer.ReadFile(path,
@@ -186,8 +185,7 @@ func (c *ns3Conversion) flowList(path string,
 	return list, nil
 }
 
-// begin is the second that times count from: the one that the first flow starts in, but not
-// beyond most.
+// begin returns the second that times count from: that of the first flow's start, but at most most.
 func begin(list []peer.NS3Flow, most units.Duration) units.Duration {
 	from := most
 	for _, f := range list {
@@ -206,8 +204,8 @@ func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
 	return nil
 }
 
-// own sets what a network of ours has whatever it is compared with. Sizes stay the reference's, so
-// that results can be compared.
+// own sets the values of a network without compat, whichever program it is compared with. Sizes remain the reference's,
+// so that results can be compared.
 func (c *ns3Conversion) own(header, answer, frame units.Bytes) {
 	c.x.Header, c.x.Acks.Size, c.x.CNP.Size, c.x.PFC.Frame = header, answer, answer, frame
 	c.x.QueuePairs.Life = fabric.PerMessage
@@ -217,7 +215,7 @@ func (c *ns3Conversion) own(header, answer, frame units.Bytes) {
 		answer, frame)
 }
 
-// traces are the notes about files that the reference writes.
+// traces adds notes about files that the reference writes.
 func (c *ns3Conversion) traces(has func(string) bool, keys ...string) {
 	var there []string
 	for _, k := range keys {

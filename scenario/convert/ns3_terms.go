@@ -11,16 +11,16 @@ import (
 	"farflash/scenario/shape"
 )
 
-// NS3Terms are what it takes to say what a run of a network did as HPCC's ns-3 would say it.
+// NS3Terms expresses the results of a network's run in the terms of HPCC's ns-3.
 type NS3Terms struct {
-	// From is what the flow files' clock shows when the simulation begins.
+	// From is the flow files' time at the start of the simulation.
 	From    units.Duration
 	payload units.Bytes
 	header  units.Bytes
 	routes  *topo.Routes
 }
 
-// NewNS3Terms takes them from a resolved scenario. It reads the topology file that it names.
+// NewNS3Terms derives them from a resolved scenario. It reads the topology file that it names.
 func NewNS3Terms(resolved string) (*NS3Terms, error) {
 	s, err := scenario.Parse(shape.Source{File: "scenario.yaml", Text: []byte(resolved)}, nil)
 	switch {
@@ -44,9 +44,9 @@ func NewNS3Terms(resolved string) (*NS3Terms, error) {
 	return t, nil
 }
 
-// Ideal is what fct.txt has for a flow that is alone, in whole nanoseconds: the base round trip,
-// which counts one payload without headers and no ACK, and all packets with their headers
-// at the rate of the slowest link. Flow.Ideal is what a flow that is alone would really take.
+// Ideal is the completion time in fct.txt of a flow that is alone, in whole nanoseconds: the base round trip, which
+// counts one payload without headers and no ACK, plus all packets with their headers at the rate of the slowest link.
+// Flow.Ideal is the time that such a flow would actually take.
 func (t *NS3Terms) Ideal(src, dst int32, size units.Bytes) units.Duration {
 	p, ok := t.routes.Path(src, dst)
 	if !ok || p.Rate <= 0 || size <= 0 {

@@ -104,13 +104,13 @@ func ns3Files(t *testing.T, config, topology, flows, tcp string) string {
 	return filepath.Join(dir, "config.txt")
 }
 
-// TestNS3Refused holds that what is not modelled is refused by name and place.
+// TestNS3Refused verifies that settings that are not modelled are rejected by name and position.
 func TestNS3Refused(t *testing.T) {
 	for _, c := range []struct {
 		name, base, old, new string
 		topology, flows, tcp string
 		compat               string
-		want                 string // where is left out: the files are in a temporary folder
+		want                 string // the directory is omitted: the files are temporary
 	}{
 		{"pacing off", hpccText, "RATE_BOUND 1", "RATE_BOUND 0", "", "", "", "",
 			"config.txt:25:1: RATE_BOUND 0 sends at line rate"},
@@ -202,14 +202,14 @@ func TestNS3Refused(t *testing.T) {
 	}
 }
 
-// convertNS3 converts files in a temporary folder.
+// convertNS3 converts files in a temporary directory.
 func convertNS3(t *testing.T, config, topology, flows, compat string) *convert.Conversion {
 	t.Helper()
 	c, err := convert.FromNS3(ns3Files(t, config, topology, flows, "0\n"), compat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What it says is what it is.
+	// Its text must load to the same scenario.
 	s, err := scenario.Parse(shape.Source{File: "a.yaml", Text: []byte(c.Text())}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestFromHPCC(t *testing.T) {
 	noted(t, c, "L2_CHUNK_SIZE has no effect")
 	noted(t, c, "without effect under CC_MODE 1: DCTCP_RATE_AI, PINT_LOG_BASE")
 
-	// Windows, a link that goes down, and times that begin early.
+	// Windows, a failing link, and times with an early start.
 	config := strings.NewReplacer("HAS_WIN 0", "HAS_WIN 1", "VAR_WIN 0", "VAR_WIN 1", "LINK_DOWN 0 0 0",
 		"LINK_DOWN 50 0 3", "CLAMP_TARGET_RATE 0", "CLAMP_TARGET_RATE 1").Replace(hpccText)
 	c = convertNS3(t, config, starText, "1\n2 1 3 100 20000 1.5\n", "")
@@ -267,7 +267,7 @@ func TestFromHPCC(t *testing.T) {
 		t.Errorf("%+v", x.Failures)
 	}
 
-	// Two priority groups, whose ACKs are in their flows' class, and a loss of all links that have none of their own.
+	// Two priority groups, whose ACKs are in their flows' class, and a loss for all links without their own.
 	c = convertNS3(t, strings.Replace(hpccText, "LINK 0.0000", "LINK 0.01", 1), starText,
 		"2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
 	if x = c.Scenario.Fabric; !x.Acks.Follow || x.Acks.HostClass != 0 || x.Loss != 0.01 {
@@ -279,7 +279,7 @@ func TestFromHPCC(t *testing.T) {
 		t.Errorf("%+v", x.Acks)
 	}
 
-	// A network of ours: the same thresholds and sizes, nothing else of theirs.
+	// A network without compat: the same thresholds and sizes, none of the other deviations.
 	c = convertNS3(t, hpccText, starText, hpccFlows, "none")
 	x = c.Scenario.Fabric
 	ours := fabric.DefaultConfig()
@@ -293,7 +293,7 @@ func TestFromHPCC(t *testing.T) {
 	}
 	noted(t, c, "compat none: payload, header (48B)")
 
-	// Algorithms that carry something in their packets.
+	// Algorithms that carry data in their packets.
 	at100 := strings.NewReplacer("40Gbps", "100Gbps").Replace(starText)
 	for mode, want := range map[string]fabric.Telemetry{"3": {Size: 42, AckSize: 28, Multiple: 1}, "7": {Size: 8},
 		"8": {}, "10": {Size: 1}, "0": {}} {
@@ -302,11 +302,11 @@ func TestFromHPCC(t *testing.T) {
 			t.Errorf("CC_MODE %s: %+v, want %+v", mode, got, want)
 		}
 	}
-	// What their telemetry cannot say ours can.
+	// Rates that their telemetry cannot encode are valid without compat.
 	convertNS3(t, strings.Replace(hpccText, "CC_MODE 1", "CC_MODE 3", 1), starText, hpccFlows, "none")
 	c = convertNS3(t, strings.Replace(hpccText, "ENABLE_QCN 1", "ENABLE_QCN 0", 1), starText, hpccFlows, "")
 	noted(t, c, "ENABLE_QCN 0 marks nothing")
-	// More lines than the file says there are.
+	// More lines than the file's count.
 	c = convertNS3(t, hpccText, starText, hpccFlows+"3 1 3 100 20000 2.5\n", "")
 	noted(t, c, "what is behind the 2 flows")
 }
@@ -339,7 +339,7 @@ func TestFromNS3RDMA(t *testing.T) {
 	if th := c.Scenario.Fabric.PFC.Threshold; th.Dynamic || th.Size != 20600 {
 		t.Errorf("%+v", th)
 	}
-	// All stop before the simulation does.
+	// All flows stop before the simulation does.
 	c = convertNS3(t, rdmaText, starText, strings.ReplaceAll(rdmaFlows, "9.5", "2.005"), "")
 	if c.Scenario.Measure.Until.Time != 5*units.Millisecond {
 		t.Errorf("until %v", c.Scenario.Measure.Until.Time)

@@ -13,9 +13,8 @@ import (
 	"farflash/workload/flows"
 )
 
-// Facts of ns3-rdma's packets: of PACKET_PAYLOAD_SIZE 24 B are counted off as headers, of which
-// 22 B come back as the headers that there are (14 B sequence number and time, 8 B
-// UDP), so that the payload of IP is 2 B short of it; IP and PPP add 22 B.
+// Sizes of ns3-rdma's packets: it subtracts 24 B of headers from PACKET_PAYLOAD_SIZE and adds 22 B back (14 B sequence
+// number and time, 8 B UDP), so that the payload of IP is 2 B short of it; IP and PPP add 22 B.
 const (
 	rdmaShort  units.Bytes = 2
 	rdmaHeader units.Bytes = 22
@@ -24,7 +23,7 @@ const (
 	rdmaStatic units.Bytes = 20 * 1030 // the static threshold of a class
 )
 
-// rdmaGap is the longest time between two packets that ns3-rdma's senders make.
+// rdmaGap is the longest gap between two packets that ns3-rdma's senders leave.
 const rdmaGap = 55 * 250 * units.Nanosecond / 100
 
 // rdma converts a configuration of ns3-rdma.
@@ -67,7 +66,7 @@ func (c *ns3Conversion) rdma() error {
 	return nil
 }
 
-// rdmaRefused names what is not modelled.
+// rdmaRefused reports settings that are not modelled.
 func (c *ns3Conversion) rdmaRefused(h *peer.NS3RDMAConfig) error {
 	tree := len(c.topology.Links) < c.topology.Nodes
 	switch {
@@ -189,7 +188,7 @@ func (c *ns3Conversion) rdmaFlows(h *peer.NS3RDMAConfig) (units.Duration, error)
 					"not modelled; let all stop at the same time, or not before SIMULATOR_STOP_TIME, %v", at,
 				earliest, end)
 		case f.Start >= end:
-			continue // never begins
+			continue // never starts
 		}
 		size := per * units.Bytes(f.Packets)
 		if size > units.TiB {
@@ -212,7 +211,7 @@ func (c *ns3Conversion) rdmaFlows(h *peer.NS3RDMAConfig) (units.Duration, error)
 	return from, c.until(h.At("SIMULATOR_STOP_TIME"), earliest, from)
 }
 
-// rdmaStops checks that the receivers are there while flows are.
+// rdmaStops verifies that the receivers run for as long as the flows.
 func (c *ns3Conversion) rdmaStops(h *peer.NS3RDMAConfig, from units.Duration) error {
 	first := units.Forever
 	for _, f := range c.Scenario.Flows[0].List {

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ReadFile opens a file for one of the readers.
+// ReadFile opens a file and passes it to one of the readers.
 func ReadFile[T any](name string, read func(string, io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 
 // HTSimTier is one tier of switches in a topology file of csg-htsim.
 type HTSimTier struct {
-	Line          int           // where it begins, from 1
+	Line          int           // of its first line, from 1
 	Speed         units.BitRate // of the links below it
 	Delay         units.Duration
 	SwitchLatency units.Duration
 	Down, Up      int // ports
 	Oversub       int
-	Bundle        int // links side by side below it
+	Bundle        int // parallel links below it
 	QueueDown     units.Bytes
 	QueueUp       units.Bytes
 	given         map[string]bool
@@ -34,14 +34,14 @@ type HTSimTopology struct {
 	Tiers   []HTSimTier
 }
 
-// What the files may have at most. A line of them has some ten words.
+// Limits of the files. A line of them has some ten words.
 const (
 	htsimLine  = 64 << 10
 	htsimNodes = 1 << 16
 	htsimMost  = 1 << 20 // connections, and triggers
 )
 
-// htsimLines reads a file line by line: words, without comments. It stops at an error.
+// htsimLines reads a file line by line, as words without comments. It stops at an error.
 func htsimLines(name string, r io.Reader, each func(line int, words []string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 4096), htsimLine)
@@ -66,7 +66,7 @@ func htsimLines(name string, r io.Reader, each func(line int, words []string) er
 	return nil
 }
 
-// htsimNumber reads a whole number from least to most, the word behind a key.
+// htsimNumber parses a whole number from least to most, the word after a key.
 func htsimNumber(words []string, at int, least, most int64) (int64, error) {
 	key := words[at-1]
 	if at >= len(words) {
@@ -79,7 +79,7 @@ func htsimNumber(words []string, at int, least, most int64) (int64, error) {
 	return v, nil
 }
 
-// ReadHTSimTopology reads a topology file of csg-htsim. name stands in errors.
+// ReadHTSimTopology reads a topology file of csg-htsim. name is used in errors.
 func ReadHTSimTopology(name string, r io.Reader) (*HTSimTopology, error) {
 	t := &HTSimTopology{File: name}
 	var tier *HTSimTier
@@ -165,7 +165,7 @@ func ReadHTSimTopology(name string, r io.Reader) (*HTSimTopology, error) {
 	return t, nil
 }
 
-// read reads a key of a tier.
+// read parses a key of a tier.
 func (x *HTSimTier) read(key string, words []string) error {
 	number := func(least, most int64) (int64, error) { return htsimNumber(words, 1, least, most) }
 	var v int64
@@ -209,23 +209,23 @@ func (x *HTSimTier) read(key string, words []string) error {
 type HTSimConnection struct {
 	Line     int
 	Src, Dst int
-	ID       int64 // 0 is none
+	ID       int64 // 0: none
 	Size     units.Bytes
-	Start    units.Duration // if it has no trigger
-	// Trigger starts it, SendDone is activated when its sender knows that all has come, RecvDone when it has; 0 is
-	// none.
+	Start    units.Duration // without a trigger
+	// Trigger starts the flow, SendDone is activated when its sender knows that all data have arrived, RecvDone when
+	// they have; 0 is none.
 	Trigger, SendDone, RecvDone int64
-	Priority                    bool // it is given one
+	Priority                    bool // whether one is given
 }
 
-// HTSimTriggerKind is what a trigger does.
+// HTSimTriggerKind is a trigger's behaviour.
 type HTSimTriggerKind uint8
 
 // The kinds.
 const (
-	HTSimOneShot   HTSimTriggerKind = iota // begins its flows when it is activated
-	HTSimMultiShot                         // begins one more flow each time
-	HTSimBarrier                           // begins its flows when it has been activated Count times
+	HTSimOneShot   HTSimTriggerKind = iota // starts its flows when it is activated
+	HTSimMultiShot                         // starts one more flow each time
+	HTSimBarrier                           // starts its flows after Count activations
 )
 
 // HTSimTrigger is a trigger of a connection matrix.
@@ -244,7 +244,7 @@ type HTSimMatrix struct {
 	Triggers    []HTSimTrigger
 }
 
-// ReadHTSimMatrix reads a connection matrix of csg-htsim. name stands in errors.
+// ReadHTSimMatrix reads a connection matrix of csg-htsim. name is used in errors.
 func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 	m := &HTSimMatrix{File: name}
 	counts := map[string]int64{}
@@ -306,7 +306,7 @@ func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 	return m, nil
 }
 
-// readHTSimConnection reads a line such as "0->5 id 1 start 0 size 2000000".
+// readHTSimConnection parses a line such as "0->5 id 1 start 0 size 2000000".
 func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 	var c HTSimConnection
 	from, to, _ := strings.Cut(words[0], "->")
@@ -331,7 +331,7 @@ func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 		var v int64
 		switch key {
 		case "start":
-			// In picoseconds; htsim reads a number with a fraction and cuts that off.
+			// In picoseconds; htsim reads a number with a fraction and truncates it.
 			var f float64
 			if i < len(words) {
 				f, err = strconv.ParseFloat(words[i], 64)
@@ -377,7 +377,7 @@ func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 	return c, nil
 }
 
-// readHTSimTrigger reads a line such as "trigger id 7 barrier count 3".
+// readHTSimTrigger parses a line such as "trigger id 7 barrier count 3".
 func readHTSimTrigger(words []string) (HTSimTrigger, error) {
 	var t HTSimTrigger
 	kinds := 0

@@ -63,7 +63,7 @@ func TestHTSim(t *testing.T) {
 	}
 }
 
-// TestHTSimErrors holds that what cannot be is refused with its line.
+// TestHTSimErrors verifies that invalid input is rejected with its line.
 func TestHTSimErrors(t *testing.T) {
 	for _, x := range []struct{ from, to, want string }{
 		{"Nodes 8\n", "Nodes x\n", `a.topo:2: Nodes: "x" is not possible`},
@@ -109,7 +109,7 @@ func TestHTSimErrors(t *testing.T) {
 	}
 }
 
-// FuzzHTSim holds that no text makes the readers panic, and that every error says where.
+// FuzzHTSim verifies that no text makes the readers panic, and that every error has a position.
 func FuzzHTSim(f *testing.F) {
 	f.Add([]byte(htsimTopology))
 	f.Add([]byte(htsimMatrix))

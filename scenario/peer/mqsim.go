@@ -11,8 +11,8 @@ import (
 	"farflash/internal/spelling"
 )
 
-// MQSimDevice is MQSim's ssdconfig.xml. Field names are the tags'; bandwidths are
-// in GB/s a lane, times in ns, sizes in bytes, rates in MT/s.
+// MQSimDevice is MQSim's ssdconfig.xml. Fields have the names of the tags; bandwidths are in GB/s per lane, times in
+// ns, sizes in bytes, rates in MT/s.
 type MQSimDevice struct {
 	MQSimHost
 	MQSimController
@@ -139,13 +139,13 @@ type position struct {
 
 func (p position) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
-// At says where a tag stands, as file:line:column, for errors about its value.
+// At returns a tag's position, as file:line:column, for errors about its value.
 func (d *MQSimDevice) At(tag string) string { return d.at[tag].String() }
 
-// At says where a tag stands, as file:line:column, for errors about its value.
+// At returns a tag's position, as file:line:column, for errors about its value.
 func (f *MQSimFlow) At(tag string) string { return f.at[tag].String() }
 
-// The tags that only synthetic, or only trace flows have.
+// The tags that only synthetic or only trace flows have.
 var (
 	syntheticTags = []string{"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage",
 		"Address_Distribution",
@@ -156,8 +156,7 @@ var (
 	traceTags = []string{"File_Path", "Percentage_To_Be_Executed", "Relay_Count", "Time_Unit"}
 )
 
-// optional are tags that MQSim has a use for only under other settings, or that
-// its own distributed files leave out.
+// optional lists tags that MQSim uses only under certain settings, or that its own distributed files omit.
 var optional = map[string]string{
 	"Percentage_of_Hot_Region": "RANDOM_HOTCOLD", "Variance_Request_Size": "NORMAL", "Time_Unit": "", "Relay_Count": "",
 	"Average_No_of_Reqs_in_Queue": "QUEUE_DEPTH", "Bandwidth": "BANDWIDTH", "Stop_Time": "",
@@ -165,11 +164,11 @@ var optional = map[string]string{
 	"Generated_Aligned_Addresses":  "", "Address_Alignment_Unit": "",
 }
 
-// ignored are tags that stand in MQSim's distributed files although its parser has no
-// such tag and passes over them, so that those files mean the same here.
+// ignored lists tags in MQSim's distributed files that its parser does not know and skips, so that those files have the
+// same meaning here.
 var ignored = []string{"Intensity"}
 
-// Ignored says which tags of the flow MQSim, and so this package, passes over.
+// Ignored returns the flow's tags that MQSim, and therefore this package, ignores.
 func (f *MQSimFlow) Ignored() []string {
 	var out []string
 	for _, tag := range ignored {
@@ -184,11 +183,11 @@ func (f *MQSimFlow) Ignored() []string {
 // section is an element whose children are tags with values.
 type section struct {
 	name   string
-	within string        // the element it stands in
+	within string        // the enclosing element
 	fields reflect.Value // of a struct
 }
 
-// ReadMQSimDevice reads an ssdconfig.xml. name stands in errors.
+// ReadMQSimDevice reads an ssdconfig.xml. name is used in errors.
 func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 	root, err := parseXML(name, r)
 	if err != nil {
@@ -212,7 +211,7 @@ func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 	return d, nil
 }
 
-// What MQSim takes for a tag of ssdconfig.xml that is missing.
+// MQSim's defaults for tags missing from ssdconfig.xml.
 var (
 	mqsimHost = MQSimHost{PCIe_Lane_Bandwidth: 0.4, PCIe_Lane_Count: 4, SATA_Processing_Delay: 400000,
 		ResponseTime_Logging_Period_Length: 400000}
@@ -245,7 +244,7 @@ var (
 	}
 )
 
-// Defaulted says which tags are missing and what MQSim, and so this package, takes for them.
+// Defaulted describes the missing tags and the defaults that MQSim, and therefore this package, uses for them.
 func (d *MQSimDevice) Defaulted() []string {
 	var out []string
 	for _, section := range []reflect.Value{reflect.ValueOf(d.MQSimHost), reflect.ValueOf(d.MQSimController),
@@ -260,8 +259,8 @@ func (d *MQSimDevice) Defaulted() []string {
 	return out
 }
 
-// ReadMQSimWorkload reads a workload.xml: a list of scenarios, each a list of
-// flows that run at the same time. name stands in errors.
+// ReadMQSimWorkload reads a workload.xml: a list of scenarios, each a list of flows that run at the same time. name is
+// used in errors.
 func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 	root, err := parseXML(name, r)
 	if err != nil {
@@ -322,9 +321,8 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 	return out, nil
 }
 
-// fill sets the fields that the children of e name, and those of the sections in
-// it. A tag that is missing is an error unless mayMiss says otherwise: of a flow MQSim
-// would use what happens to be in memory.
+// fill sets the fields that the children of e name, and those of the sections in it. A missing tag is an error unless
+// mayMiss reports otherwise: for a flow, MQSim would use uninitialised memory.
 func fill(file string, sections []section, e *element, at map[string]position, mayMiss func(string) bool) error {
 	own := slices.IndexFunc(sections, func(s section) bool { return s.name == e.name })
 	for _, c := range e.children {
@@ -430,7 +428,7 @@ func setValue(v reflect.Value, text string) error {
 	return nil
 }
 
-// suggest names the tag that a misspelt one was probably meant to be.
+// suggest returns the tag that a misspelt one probably stands for.
 func suggest(tag string, sections []section) string {
 	var tags []string
 	for _, s := range sections {

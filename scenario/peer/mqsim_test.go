@@ -176,7 +176,7 @@ func TestDevice(t *testing.T) {
 			t.Errorf("got %v, want %v", c.got, c.want)
 		}
 	}
-	// Every tag of the structs stands in the text above.
+	// The text above contains every tag of the structs.
 	for _, part := range []any{d.MQSimHost, d.MQSimController, d.MQSimFlash} {
 		for i := range reflect.TypeOf(part).NumField() {
 			if tag := reflect.TypeOf(part).Field(i).Name; !strings.HasPrefix(d.At(tag), "ssdconfig.xml:") {
@@ -186,7 +186,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// Tags that MQSim never looks at in this or that configuration may be left out.
+// TestDeviceMayLeaveOut verifies that tags which MQSim does not use in some configurations may be omitted.
 func TestDeviceMayLeaveOut(t *testing.T) {
 	for _, tag := range []string{"SATA_Processing_Delay", "Enable_ResponseTime_Logging",
 		"ResponseTime_Logging_Period_Length",
@@ -197,7 +197,7 @@ func TestDeviceMayLeaveOut(t *testing.T) {
 	}
 }
 
-// without takes the lines of a tag out.
+// without removes the lines of a tag.
 func without(text, tag string) string {
 	lines := strings.SplitAfter(text, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "<"+tag+">") }), "")
@@ -234,7 +234,7 @@ func TestWorkload(t *testing.T) {
 func TestDeviceErrors(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		old, new string // what is changed in the text, once
+		old, new string // replacement in the text, once
 		want     string // the error
 	}{
 		{"misspelt tag", "<Seed>321</Seed>", "<Sead>321</Sead>",
@@ -309,7 +309,7 @@ func TestDeviceErrors(t *testing.T) {
 	}
 }
 
-// MQSim's own distributed workload has a tag that its parser does not know.
+// TestIgnoredTag reads a tag that MQSim's own distributed workload contains although its parser does not know it.
 func TestIgnoredTag(t *testing.T) {
 	text := strings.Replace(workload, "<Bandwidth>262144</Bandwidth>", "<Intensity>32768</Intensity>", 1)
 	flows, err := peer.ReadMQSimWorkload("workload.xml", strings.NewReader(text))
@@ -376,7 +376,7 @@ func TestWorkloadErrors(t *testing.T) {
 	}
 }
 
-// A tag of the device that is missing is what MQSim has it be, and that is said.
+// TestMissingDeviceTags verifies that a missing tag of the device has MQSim's default, and is reported.
 func TestMissingDeviceTags(t *testing.T) {
 	for tag, want := range map[string]struct {
 		is  func(d *peer.MQSimDevice) bool
@@ -404,7 +404,7 @@ func TestMissingDeviceTags(t *testing.T) {
 	}
 }
 
-// A tag that belongs to a setting may be left out under another one.
+// TestWorkloadMayLeaveOut verifies that a tag which belongs to one setting may be omitted under another.
 func TestWorkloadMayLeaveOut(t *testing.T) {
 	for _, tag := range []string{"Bandwidth", "Percentage_of_Hot_Region", "Variance_Request_Size", "Stop_Time",
 		"Initial_Occupancy_Percentage", "Relay_Count", "Time_Unit"} {
@@ -483,7 +483,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// FuzzMQSim holds that no text makes the readers panic and that every error says where.
+// FuzzMQSim verifies that no text makes the readers panic and that every error has a position.
 func FuzzMQSim(f *testing.F) {
 	for _, text := range []string{device, workload, "", "<", "<a/>", "<Execution_Parameter_Set/>",
 		"<MQSim_IO_Scenarios><IO_Scenario><IO_Flow_Parameter_Set_Synthetic/></IO_Scenario></MQSim_IO_Scenarios>",

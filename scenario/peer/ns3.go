@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// word is what stands between white space, with where it stands.
+// word is text between white space, with its position.
 type word struct {
 	text   string
 	line   int
@@ -20,7 +20,7 @@ type word struct {
 	first  bool // of its line
 }
 
-// words cuts a file of ns-3's programs into words, as C++ streams do.
+// words splits a file of ns-3's programs into words, as C++ streams do.
 type words struct {
 	file   string
 	src    string
@@ -43,7 +43,7 @@ func newWords(name string, r io.Reader) (*words, error) {
 	return &words{file: name, src: string(src), line: 1}, nil
 }
 
-// peek returns the next word without taking it, false at the end of the file.
+// peek returns the next word without consuming it, false at the end of the file.
 func (w *words) peek() (word, bool) {
 	if w.peeked {
 		return w.head, w.ok
@@ -73,7 +73,7 @@ func (w *words) peek() (word, bool) {
 	return w.head, true
 }
 
-// next takes the next word, false at the end of the file.
+// next consumes the next word; it returns false at the end of the file.
 func (w *words) next() (word, bool) {
 	v, ok := w.peek()
 	w.peeked = !ok
@@ -83,18 +83,18 @@ func (w *words) next() (word, bool) {
 	return v, ok
 }
 
-// isSpace says what C++ streams take for white space.
+// isSpace reports whether C++ streams treat c as white space.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// at is a word's place.
+// at returns a word's position.
 func (w *words) at(v word) position { return position{w.file, v.line, v.column} }
 
-// fail is an error about a word.
+// fail returns an error about a word.
 func (w *words) fail(v word, format string, args ...any) error {
 	return fmt.Errorf("%v: %w", w.at(v), fmt.Errorf(format, args...))
 }
 
-// field takes a word that belongs to a record, which is a line.
+// field consumes a word that belongs to a record, which is a line.
 func (w *words) field(what, layout string) (word, error) {
 	v, ok := w.peek()
 	if !ok || v.first {
@@ -104,7 +104,7 @@ func (w *words) field(what, layout string) (word, error) {
 	return v, nil
 }
 
-// begin takes the first word of a record. done says how many there are already.
+// begin consumes the first word of a record. done is the number of records read so far.
 func (w *words) begin(noun string, done, count int, layout string) (word, error) {
 	v, ok := w.peek()
 	switch {
@@ -117,7 +117,7 @@ func (w *words) begin(noun string, done, count int, layout string) (word, error)
 	return v, nil
 }
 
-// end holds that nothing follows on the line of the word read last.
+// end verifies that the line of the word read last is complete.
 func (w *words) end(layout string) error {
 	if v, ok := w.peek(); ok && !v.first {
 		return w.fail(v, "%q is too much; the line is %q", clip(v.text), layout)
@@ -125,12 +125,11 @@ func (w *words) end(layout string) error {
 	return nil
 }
 
-// NS3SurplusError says that a topology, flow or trace-node file goes on behind as
-// many records as its first line says. The programs read no further, and files that
-// HPCC's ns-3 is distributed with are so; thus the reader returns what the programs
-// would read together with this error, and who calls it may take it for a warning.
+// NS3SurplusError reports that a topology, flow or trace-node file continues after the number of records that its first
+// line gives. The programs read no further, and files distributed with HPCC's ns-3 are like that; the reader therefore
+// returns the records that the programs would read together with this error, and callers may treat it as a warning.
 type NS3SurplusError struct {
-	At    string // file:line:column of the first record that is too much
+	At    string // file:line:column of the first surplus record
 	Noun  string // "flow"
 	Count int    // of records, as the file says
 }
@@ -140,8 +139,8 @@ func (e *NS3SurplusError) Error() string {
 		"what follows", e.At, e.Count, e.Noun)
 }
 
-// close holds that no record follows the last one. The reference's own files end in
-// prose, which it never reads; a line that begins with a number is no prose.
+// close verifies that no record follows the last one. The reference's own files end in prose, which it never reads; a
+// line that starts with a number is not prose.
 func (w *words) close(noun string, count int) error {
 	v, ok := w.peek()
 	if ok && v.first && strings.IndexByte("0123456789+-.", v.text[0]) >= 0 {
@@ -150,7 +149,7 @@ func (w *words) close(noun string, count int) error {
 	return nil
 }
 
-// count takes the number of records that a file begins with.
+// count consumes the number of records, with which a file starts.
 func (w *words) count(noun string) (int, error) {
 	v, ok := w.next()
 	if !ok {
@@ -163,7 +162,7 @@ func (w *words) count(noun string) (int, error) {
 	return int(n), nil
 }
 
-// number takes a whole number from 0 to most that is a field of a record.
+// number consumes a whole number from 0 to most that is a field of a record.
 func (w *words) number(what string, most uint64, layout string) (uint64, error) {
 	v, err := w.field(what, layout)
 	if err != nil {
@@ -176,7 +175,7 @@ func (w *words) number(what string, most uint64, layout string) (uint64, error) 
 	return n, nil
 }
 
-// moment takes a time in units of scale that is a field of a record.
+// moment consumes a time in units of scale that is a field of a record.
 func (w *words) moment(what string, scale units.Duration, layout string) (units.Duration, error) {
 	v, err := w.field(what, layout)
 	if err != nil {
@@ -198,7 +197,7 @@ func clip(text string) string {
 	return text
 }
 
-// whole reads a number from 0 to most.
+// whole parses a number from 0 to most.
 func whole(text string, most uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	switch {
@@ -212,7 +211,7 @@ func whole(text string, most uint64) (uint64, error) {
 	return 0, fmt.Errorf("%q is not a whole number", clip(text))
 }
 
-// decimal reads a decimal number that is not negative.
+// decimal parses a non-negative decimal number.
 func decimal(text string, most float64) (float64, error) {
 	if !isDecimal(text) {
 		return 0, fmt.Errorf("%q is not a number", clip(text))
@@ -227,8 +226,8 @@ func decimal(text string, most float64) (float64, error) {
 	return x, nil
 }
 
-// isDecimal reports whether text is digits, perhaps with a sign, a point and an
-// exponent. Go's own parser reads more than that.
+// isDecimal reports whether text is digits, optionally with a sign, a point and an exponent. Go's own parser accepts
+// more.
 func isDecimal(text string) bool {
 	mantissa, exponent, has := strings.Cut(strings.ToLower(text), "e")
 	if has {
@@ -242,8 +241,8 @@ func isDecimal(text string) bool {
 	return left+right != "" && strings.Trim(left+right, "0123456789") == ""
 }
 
-// times returns a decimal number times scale: the whole part, and what rest there
-// is: -1 none, 0 less than a half, 1 a half or more.
+// times returns a decimal number multiplied by scale: the whole part, and the remainder as -1 for none, 0 for less than
+// a half, 1 for a half or more.
 func times(text string, scale uint64) (product int64, rest int, err error) {
 	if !isDecimal(text) {
 		return 0, 0, fmt.Errorf("%q is not a number", clip(text))
@@ -310,8 +309,7 @@ func part(none, half bool) int {
 	return 0
 }
 
-// duration reads a decimal number of units of scale, to the nearest picosecond,
-// halves up.
+// duration parses a decimal number of units of scale, to the nearest picosecond, halves up.
 func duration(text string, scale units.Duration) (units.Duration, error) {
 	n, rest, err := times(text, uint64(scale))
 	if err != nil {
@@ -326,14 +324,13 @@ func duration(text string, scale units.Duration) (units.Duration, error) {
 	return units.Duration(n), nil
 }
 
-// delays are the units that ns-3's Time reads.
+// delays are the units that ns-3's Time accepts.
 var delays = map[string]units.Duration{
 	"": units.Second, "s": units.Second, "ms": units.Millisecond, "us": units.Microsecond, "ns": units.Nanosecond,
 	"ps": units.Picosecond,
 }
 
-// ns3Time reads a time as ns-3 writes it: "1us", "0.001ms"; without a unit it is in
-// seconds.
+// ns3Time parses a time as ns-3 writes it: "1us", "0.001ms"; without a unit it is in seconds.
 func ns3Time(text string) (units.Duration, error) {
 	number, unit := cutUnit(text)
 	scale, ok := delays[unit]
@@ -343,7 +340,7 @@ func ns3Time(text string) (units.Duration, error) {
 	return duration(number, scale)
 }
 
-// rates are the units that ns-3's DataRate reads, in bit/s.
+// rates are the units that ns-3's DataRate accepts, in bit/s.
 var rates = map[string]uint64{
 	"": 1, "bps": 1, "b/s": 1, "Bps": 8, "B/s": 8,
 	"kbps": 1e3, "kb/s": 1e3, "Kbps": 1e3, "Kb/s": 1e3, "kBps": 8e3, "kB/s": 8e3, "KBps": 8e3, "KB/s": 8e3,
@@ -352,8 +349,7 @@ var rates = map[string]uint64{
 	"Gbps": 1e9, "Gb/s": 1e9, "GBps": 8e9, "GB/s": 8e9, "Gib/s": 1 << 30, "GiB/s": 8 << 30,
 }
 
-// ns3Rate reads a bit rate as ns-3 writes it: "40Gbps", "100Gb/s"; without a unit it
-// is in bit/s.
+// ns3Rate parses a bit rate as ns-3 writes it: "40Gbps", "100Gb/s"; without a unit it is in bit/s.
 func ns3Rate(text string) (units.BitRate, error) {
 	number, unit := cutUnit(text)
 	scale, ok := rates[unit]
@@ -367,7 +363,7 @@ func ns3Rate(text string) (units.BitRate, error) {
 	return units.BitRate(n), err
 }
 
-// cutUnit cuts a quantity where its number ends, as ns-3 does.
+// cutUnit splits a quantity at the end of its number, as ns-3 does.
 func cutUnit(text string) (number, unit string) {
 	i := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("+-0123456789.", r) })
 	if i < 0 {

@@ -30,14 +30,14 @@ type NS3LinkDown struct {
 	A, B int
 }
 
-// settings is where the keys of a configuration stand.
+// settings holds the positions of a configuration's keys.
 type settings struct {
 	file string
 	at   map[string]position
 }
 
-// At says where a key stands, as file:line:column, for errors about its value;
-// it is the file alone if the key is not there.
+// At returns a key's position, as file:line:column, for errors about its value; it is the file alone if the key is
+// absent.
 func (s *settings) At(key string) string {
 	if at, ok := s.at[key]; ok {
 		return at.String()
@@ -51,8 +51,8 @@ func (s *settings) Has(key string) bool {
 	return ok
 }
 
-// need is an error unless the file has the key. why says what becomes of the
-// reference without it, and by what it is needed.
+// need returns an error unless the file has the key. why describes the reference's behaviour without it, and by is the
+// setting that requires it.
 func (s *settings) need(key, by, why string) error {
 	if s.Has(key) {
 		return nil
@@ -64,7 +64,7 @@ func (s *settings) need(key, by, why string) error {
 	return fmt.Errorf("%v: no %s; %s", at, key, why)
 }
 
-// wrong is an error about a key's value.
+// wrong returns an error about a key's value.
 func (s *settings) wrong(key, format string, args ...any) error {
 	at, ok := s.at[key]
 	if !ok {
@@ -73,8 +73,7 @@ func (s *settings) wrong(key, format string, args ...any) error {
 	return fmt.Errorf("%v: %s: %s", at, key, fmt.Sprintf(format, args...))
 }
 
-// NS3Layout is one of the two layouts of configuration, which have the same names
-// for much that differs.
+// NS3Layout is one of the two configuration layouts, which share names for settings with different meanings.
 type NS3Layout uint8
 
 // The layouts.
@@ -116,8 +115,8 @@ func hasKey(t reflect.Type, key string) bool {
 	return ok && f.IsExported() && len(f.Index) == 1
 }
 
-// DetectNS3 tells which program's configuration a file is, by the keys that only
-// one of them has. A file with keys of both, or without any, is an error.
+// DetectNS3 identifies the program of a configuration file by the keys that only one of them has. A file with keys of
+// both, or without any, is an error.
 func DetectNS3(name string, r io.Reader) (NS3Layout, error) {
 	w, err := newWords(name, r)
 	if err != nil {
@@ -151,8 +150,8 @@ func DetectNS3(name string, r io.Reader) (NS3Layout, error) {
 			"of them has, such as CC_MODE or KMAX_MAP of the former and CNP_INTERVAL or KMAX of the latter", name)
 }
 
-// readSettings sets the fields that the words of a file name. v is the
-// configuration, which holds the defaults; peer and other are the programs' names.
+// readSettings sets the fields that the words of a file name. v is the configuration, which holds the defaults; peer
+// and other are the programs' names.
 func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type, peer, otherPeer string) (settings,
 	error) {
 	s := settings{name, map[string]position{}}
@@ -197,8 +196,8 @@ func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type,
 	return s, nil
 }
 
-// comment passes over a line that begins with #. The reference has no comments: it
-// passes over words that are no keys, so a key in a comment is set.
+// comment skips a line that starts with #. The reference has no comments: it skips words that are not keys, so a key in
+// a comment takes effect.
 func (w *words) comment(t reflect.Type, peer string) error {
 	for v, ok := w.peek(); ok && !v.first; v, ok = w.peek() {
 		if hasKey(t, v.text) {
@@ -210,10 +209,10 @@ func (w *words) comment(t reflect.Type, peer string) error {
 	return nil
 }
 
-// scales are the units that times are in, by the tag of their field.
+// scales maps the tags of time fields to their units.
 var scales = map[string]units.Duration{"s": units.Second, "us": units.Microsecond, "ns": units.Nanosecond}
 
-// setting takes the value of a key.
+// setting parses the value of a key.
 func (w *words) setting(v reflect.Value, key, in string) error {
 	take := func(what string) (word, error) {
 		x, ok := w.next()
@@ -267,10 +266,10 @@ func (w *words) setting(v reflect.Value, key, in string) error {
 	return nil
 }
 
-// mostRates bounds a map from rates; no network has as many kinds of links.
+// mostRates bounds a map from rates; no network has that many kinds of links.
 const mostRates = 1024
 
-// rateMap takes how many pairs there are, and these: a rate in bit/s and a value.
+// rateMap parses the number of pairs, and the pairs: a rate in bit/s and a value.
 func (w *words) rateMap(v reflect.Value, key string, take func(string) (word, error)) error {
 	x, err := take("number of pairs")
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// NS3Flow is a flow of either program's flow file. Times are the file's decimal
-// seconds to the nearest picosecond, halves up. The reference holds seconds as
-// float64 and cuts them off to whole nanoseconds, which may be one less than the
-// file says.
+// NS3Flow is a flow of either program's flow file. Times are the file's decimal seconds to the nearest picosecond,
+// halves up. The reference holds seconds as float64 and truncates them to whole nanoseconds, which may be one less than
+// the file says.
 type NS3Flow struct {
 	Src, Dst  int
 	Priority  int    // priority group, 0 to 7
@@ -18,16 +17,14 @@ type NS3Flow struct {
 	Bytes     units.Bytes
 	Packets   uint32 // ns3-rdma's files count packets of PACKET_PAYLOAD_SIZE; Bytes is then 0
 	Start     units.Duration
-	Stop      units.Duration // of ns3-rdma's flows: when the sender stops even if packets are left; else 0
-	Unlimited bool           // ns3-rdma's TCP flows send until they stop, whatever their number of packets is
+	Stop      units.Duration // of ns3-rdma's flows: when the sender stops even if packets remain; else 0
+	Unlimited bool           // ns3-rdma's TCP flows send until they stop, whatever their number of packets
 	Line      int            // of the file
 }
 
-// ReadHPCCFlows reads a flow file of HPCC's ns-3: the number of flows, and for each
-// "src dst pg dport bytes start". name stands in errors. Nodes are checked against
-// the topology, which may be nil. Starts must not go back: the program takes up
-// one flow after the other. With an [*NS3SurplusError], the flows are there
-// nonetheless.
+// ReadHPCCFlows reads a flow file of HPCC's ns-3: the number of flows, and for each "src dst pg dport bytes start".
+// name is used in errors. Nodes are checked against the topology, which may be nil. Start times must not decrease: the
+// program starts the flows in file order. An [*NS3SurplusError] accompanies valid flows.
 func ReadHPCCFlows(name string, r io.Reader, topology *NS3Topology) ([]NS3Flow, error) {
 	const layout = "src dst pg dport bytes start"
 	before := units.Duration(0)
@@ -58,17 +55,15 @@ func ReadHPCCFlows(name string, r io.Reader, topology *NS3Topology) ([]NS3Flow, 
 	})
 }
 
-// ReadNS3RDMAFlows reads a flow file of ns3-rdma: the number of flows, and for each
-// "src dst pg packets start stop", in any order. name stands in errors. Nodes are
-// checked against the topology, which may be nil. With an [*NS3SurplusError], the
-// flows are there nonetheless.
+// ReadNS3RDMAFlows reads a flow file of ns3-rdma: the number of flows, and for each "src dst pg packets start stop", in
+// any order. name is used in errors. Nodes are checked against the topology, which may be nil. An [*NS3SurplusError]
+// accompanies valid flows.
 func ReadNS3RDMAFlows(name string, r io.Reader, topology *NS3Topology) ([]NS3Flow, error) {
 	return readRDMAFlows(name, r, topology, false)
 }
 
-// ReadNS3RDMATCPFlows reads a TCP flow file of ns3-rdma. Its lines are like those of
-// a flow file, but the program passes over the number of packets and sends until
-// the flow stops.
+// ReadNS3RDMATCPFlows reads a TCP flow file of ns3-rdma. Its lines are like those of a flow file, but the program
+// ignores the number of packets and sends until the flow stops.
 func ReadNS3RDMATCPFlows(name string, r io.Reader, topology *NS3Topology) ([]NS3Flow, error) {
 	return readRDMAFlows(name, r, topology, true)
 }
@@ -97,8 +92,7 @@ func readRDMAFlows(name string, r io.Reader, topology *NS3Topology, tcp bool) ([
 	})
 }
 
-// readFlows reads what the layouts have in common; rest reads what is behind the
-// priority.
+// readFlows reads the part that the layouts share; rest reads the fields after the priority.
 func readFlows(name string, r io.Reader, topology *NS3Topology, layout string,
 	rest func(*words, *NS3Flow) error) ([]NS3Flow, error) {
 	w, err := newWords(name, r)
@@ -109,7 +103,7 @@ func readFlows(name string, r io.Reader, topology *NS3Topology, layout string,
 	if err != nil {
 		return nil, err
 	}
-	flows := make([]NS3Flow, 0, min(n, 1<<16)) // the count may be anything
+	flows := make([]NS3Flow, 0, min(n, 1<<16)) // the count is not validated yet
 	for i := range n {
 		var f NS3Flow
 		v, err := w.begin("flow", i, n, layout)
@@ -145,7 +139,7 @@ func readFlows(name string, r io.Reader, topology *NS3Topology, layout string,
 	return flows, w.close("flow", n)
 }
 
-// host reads the id of a node that a flow can begin or end at.
+// host parses the id of a node that a flow can start or end at.
 func host(text string, t *NS3Topology) (int, error) {
 	most := uint64(ns3MaxNodes - 1)
 	if t != nil {

@@ -9,16 +9,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// HPCCConfig is the configuration of HPCC's ns-3 (Li et al., SIGCOMM 2019; keys and
-// defaults as of commit 9f4be2a). Fields are named as the keys; a key that the file
-// does not have leaves the default of the program, which is not always what its
-// documentation shows. Sizes are in bytes and times are exact unless a comment
-// says otherwise.
+// HPCCConfig is the configuration of HPCC's ns-3 (Li et al., SIGCOMM 2019; keys and defaults as of commit 9f4be2a).
+// Fields have the names of the keys; a key that the file omits keeps the program's default, which is not always the
+// documented one. Sizes are in bytes and times are exact unless a comment says otherwise.
 type HPCCConfig struct {
 	ENABLE_QCN                bool // ECN marking in switches
 	USE_DYNAMIC_PFC_THRESHOLD bool // no effect: the threshold is always dynamic
 	PACKET_PAYLOAD_SIZE       uint32
-	// in a PFC frame; its only effect is that 0 makes a pause a resume
+	// in a PFC frame; its only effect is that 0 turns a pause into a resume
 	PAUSE_TIME units.Duration `in:"us"`
 	DATA_RATE  string         // no effect: each link has its own
 	LINK_DELAY string         // no effect: each link has its own
@@ -47,16 +45,16 @@ type HPCCConfig struct {
 	MIN_RATE               units.BitRate
 	DCTCP_RATE_AI          units.BitRate
 
-	ERROR_RATE_PER_LINK float64 // of packets, on links that have none of their own
+	ERROR_RATE_PER_LINK float64 // of packets, on links without their own rate
 	L2_CHUNK_SIZE       uint32  // bytes; where go-back-0 goes back to
 	// bytes, whatever its documentation says; only a flow's first ones are not acknowledged packet by packet
 	L2_ACK_INTERVAL uint32
-	// 1 goes back to the chunk's beginning, 0 is go-back-N; the documentation has it the other way round
+	// 1 goes back to the start of the chunk, 0 is go-back-N; the documentation has it the other way round
 	L2_BACK_TO_ZERO bool
 
 	HAS_WIN         bool    // bounds the bytes in flight
 	GLOBAL_T        bool    // the bound is that of the longest path for all
-	VAR_WIN         bool    // the bound goes down with the rate
+	VAR_WIN         bool    // the bound decreases with the rate
 	FAST_REACT      bool    // HPCC: reacts to every ACK
 	U_TARGET        float64 // HPCC: eta
 	MI_THRESH       uint32  // HPCC: maxStage
@@ -66,7 +64,7 @@ type HPCCConfig struct {
 	PINT_LOG_BASE   float64
 	PINT_PROB       float64 // share of packets that carry PINT
 	RATE_BOUND      bool    // paces packets; 0 is for tests
-	ACK_HIGH_PRIO   bool    // hosts send ACKs with priority; switches do not know of it
+	ACK_HIGH_PRIO   bool    // hosts prioritise ACKs; switches are not aware of it
 
 	LINK_DOWN   NS3LinkDown
 	KMAX_MAP    []NS3RateBytes       // marks with certainty from here on
@@ -77,7 +75,7 @@ type HPCCConfig struct {
 	settings
 }
 
-// defaultHPCC returns what HPCC's program uses for the keys that a file has not.
+// defaultHPCC returns the defaults of HPCC's program for keys that a file omits.
 func defaultHPCC() *HPCCConfig {
 	return &HPCCConfig{
 		ENABLE_QCN: true, USE_DYNAMIC_PFC_THRESHOLD: true, PACKET_PAYLOAD_SIZE: 1000, PAUSE_TIME: 5 * units.Microsecond,
@@ -92,9 +90,8 @@ func defaultHPCC() *HPCCConfig {
 	}
 }
 
-// ReadHPCCConfig reads a configuration of HPCC's ns-3. name stands in errors. What
-// the program passes over in silence is an error here: unknown keys, words behind
-// a value, and keys without which it computes nonsense.
+// ReadHPCCConfig reads a configuration of HPCC's ns-3. name is used in errors. Input that the program silently ignores
+// is an error here: unknown keys, words after a value, and the absence of keys without which it computes nonsense.
 func ReadHPCCConfig(name string, r io.Reader) (*HPCCConfig, error) {
 	c := defaultHPCC()
 	var err error
@@ -211,8 +208,7 @@ func (c *HPCCConfig) Marking(rate units.BitRate) (kmin, kmax units.Bytes, pmax f
 	return kmin, kmax, pmax, err
 }
 
-// Ignored says which keys of the file have no effect in HPCC's program, and which
-// have one that their names do not say.
+// Ignored describes the file's keys without effect in HPCC's program, and those whose effect differs from their names.
 func (c *HPCCConfig) Ignored() []string {
 	var out []string
 	notes := []struct {

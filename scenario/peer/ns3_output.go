@@ -14,26 +14,25 @@ func NS3Address(node int) uint32 {
 	return 0x0b000001 + uint32(node/256)<<16 + uint32(node%256)<<8
 }
 
-// ns3Node is the host that an address belongs to.
+// ns3Node returns the host that an address belongs to.
 func ns3Node(address uint32) (int, bool) {
 	node := int(address >> 8 & 0xffff)
 	return node, NS3Address(node) == address
 }
 
-// NS3Completion is a line of fct.txt: a flow that has ended. Times are written as
-// whole nanoseconds, cut off.
+// NS3Completion is a line of fct.txt: a completed flow. Times are written as whole nanoseconds, truncated.
 type NS3Completion struct {
 	Src, Dst         int
 	SrcPort, DstPort uint16
 	Bytes            units.Bytes
 	Start            units.Duration
-	FCT              units.Duration // until the sender has the last ACK
-	Ideal            units.Duration // were the flow alone
+	FCT              units.Duration // until the sender receives the last ACK
+	Ideal            units.Duration // if the flow were alone
 }
 
 const fctLayout = "sip dip sport dport bytes start_ns fct_ns ideal_ns"
 
-// AppendTo appends the line, as HPCC's ns-3 writes it, to b.
+// AppendTo appends the line to b, in the format of HPCC's ns-3.
 func (c *NS3Completion) AppendTo(b []byte) []byte {
 	b = appendHex(b, NS3Address(c.Src))
 	b = appendHex(append(b, ' '), NS3Address(c.Dst))
@@ -60,7 +59,7 @@ func WriteNS3Completions(w io.Writer, completions []NS3Completion) error {
 	return writeLines(w, completions, func(c *NS3Completion, b []byte) []byte { return c.AppendTo(b) })
 }
 
-// writeLines writes what line appends for each item.
+// writeLines writes one line per item, in the form that line appends.
 func writeLines[T any](w io.Writer, items []T, line func(*T, []byte) []byte) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
@@ -73,7 +72,7 @@ func writeLines[T any](w io.Writer, items []T, line func(*T, []byte) []byte) err
 	return buffered.Flush()
 }
 
-// ReadNS3Completions reads an fct.txt. name stands in errors.
+// ReadNS3Completions reads an fct.txt. name is used in errors.
 func ReadNS3Completions(name string, r io.Reader) ([]NS3Completion, error) {
 	w, err := newWords(name, r)
 	if err != nil {
@@ -122,13 +121,13 @@ func ReadNS3Completions(name string, r io.Reader) ([]NS3Completion, error) {
 	}
 }
 
-// nanoseconds takes a whole number of nanoseconds that is a field of a record.
+// nanoseconds consumes a whole number of nanoseconds that is a field of a record.
 func (w *words) nanoseconds(what, layout string) (units.Duration, error) {
 	n, err := w.number(what, uint64(units.Forever/units.Nanosecond), layout)
 	return units.Duration(n) * units.Nanosecond, err
 }
 
-// address reads a host's address in hexadecimal digits.
+// address parses a host's address in hexadecimal digits.
 func address(text string) (int, error) {
 	x, err := strconv.ParseUint(text, 16, 32)
 	if err == nil && len(text) == 8 {
@@ -139,19 +138,19 @@ func address(text string) (int, error) {
 	return 0, fmt.Errorf("%q is not an address of a host; that of host 1 is 0b000101", clip(text))
 }
 
-// NS3Pause is a line of pfc.txt: a port was asked to stop or to go on. It is logged
-// by the device that is paused, not by the one that pauses.
+// NS3Pause is a line of pfc.txt: a port was paused or resumed. It is logged by the paused device, not by the one that
+// sends the pause.
 type NS3Pause struct {
-	Time   units.Duration // written as whole nanoseconds, cut off
+	Time   units.Duration // written as whole nanoseconds, truncated
 	Node   int
 	Switch bool
 	Port   int  // from 1, in the order of the topology's links
-	Pause  bool // or resume
+	Pause  bool // false: resume
 }
 
 const pfcLayout = "time_ns node node_type port type"
 
-// AppendTo appends the line, as HPCC's ns-3 writes it, to b.
+// AppendTo appends the line to b, in the format of HPCC's ns-3.
 func (p *NS3Pause) AppendTo(b []byte) []byte {
 	b = strconv.AppendInt(b, nanoseconds(p.Time), 10)
 	for _, n := range [...]int{p.Node, zeroOne(p.Switch), p.Port, zeroOne(p.Pause)} {
@@ -172,7 +171,7 @@ func WriteNS3Pauses(w io.Writer, pauses []NS3Pause) error {
 	return writeLines(w, pauses, func(p *NS3Pause, b []byte) []byte { return p.AppendTo(b) })
 }
 
-// ReadNS3Pauses reads a pfc.txt. name stands in errors.
+// ReadNS3Pauses reads a pfc.txt. name is used in errors.
 func ReadNS3Pauses(name string, r io.Reader) ([]NS3Pause, error) {
 	w, err := newWords(name, r)
 	if err != nil {
@@ -210,16 +209,15 @@ func ReadNS3Pauses(name string, r io.Reader) ([]NS3Pause, error) {
 	}
 }
 
-// NS3QueueLengths is one switch port's line of qlen.txt: how often its queue was
-// found to hold 0 to 999 bytes, 1000 to 1999, and so on, since the monitor began.
-// Counts go on from one sample to the next; they do not begin anew.
+// NS3QueueLengths is one switch port's line of qlen.txt: how often its queue was found to hold 0 to 999 bytes, 1000 to
+// 1999, and so on, since the monitor started. Counts are cumulative over the samples.
 type NS3QueueLengths struct {
 	Time         units.Duration
 	Switch, Port int
 	Counts       []uint32
 }
 
-// ReadNS3QueueLengths reads a qlen.txt. name stands in errors.
+// ReadNS3QueueLengths reads a qlen.txt. name is used in errors.
 func ReadNS3QueueLengths(name string, r io.Reader) ([]NS3QueueLengths, error) {
 	w, err := newWords(name, r)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestNS3Completions(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var out bytes.Buffer
-	got[1].FCT += 999 // less than a nanosecond: cut off
+	got[1].FCT += 999 // less than a nanosecond: truncated
 	if err := peer.WriteNS3Completions(&out, got); err != nil || out.String() != text {
 		t.Errorf("%q, %v", out.String(), err)
 	}
@@ -85,7 +85,7 @@ func TestNS3Pauses(t *testing.T) {
 	}
 }
 
-// TestNS3RoundTrip holds that what is written is read back.
+// TestNS3RoundTrip verifies that written files read back unchanged.
 func TestNS3RoundTrip(t *testing.T) {
 	ns := rapid.Map(rapid.Int64Range(0, 9223372036854775),
 		func(n int64) units.Duration { return units.Duration(n) * units.Nanosecond })
@@ -116,8 +116,8 @@ func TestNS3RoundTrip(t *testing.T) {
 	})
 }
 
-// TestNS3Surplus holds that what the programs would read is there when a file goes
-// on behind it, as those that HPCC's ns-3 is distributed with do.
+// TestNS3Surplus verifies that the records the programs would read are returned when a file continues after them, as
+// files distributed with HPCC's ns-3 do.
 func TestNS3Surplus(t *testing.T) {
 	check := func(err error, n int, want peer.NS3SurplusError) {
 		t.Helper()
@@ -134,7 +134,7 @@ func TestNS3Surplus(t *testing.T) {
 	check(err, len(nodes), peer.NS3SurplusError{At: "n:3:1", Noun: "node", Count: 1})
 }
 
-// TestNS3Seconds holds that times are read exactly, against rational arithmetic.
+// TestNS3Seconds verifies that times are parsed exactly, against rational arithmetic.
 func TestNS3Seconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{0,30})?(e[+-]?[0-9])?`).Draw(t, "seconds")
@@ -180,8 +180,7 @@ func TestNS3QueueLengths(t *testing.T) {
 	}
 }
 
-// TestNS3Trace reads the traced case and compares it with what the case's fct.txt
-// and topology say.
+// TestNS3Trace reads the traced case and compares it with the case's fct.txt and topology.
 func TestNS3Trace(t *testing.T) {
 	dir := inputs.Path(t, "cases/ns3/formats/dcqcn_2to1_40G_20KB_traced")
 	f, err := os.Open(dir + "/mix.tr")
@@ -236,7 +235,7 @@ func TestNS3Trace(t *testing.T) {
 	}
 }
 
-// ns3Bytes is a trace of one port and one record of a protocol.
+// ns3Bytes returns a trace of one port and one record of a protocol.
 func ns3Bytes(protocol byte) []byte {
 	b := []byte{1, 0, 0, 0, 5, 0, 1, 0, 0xe4, 0x0b, 0x54, 0x02, 0, 0, 0, 0x20, 0, 0, 0}
 	r := make([]byte, 56)
@@ -319,7 +318,7 @@ func TestNS3TraceRecords(t *testing.T) {
 	}
 }
 
-// fuzz runs a reader on anything: it must not panic.
+// fuzz runs a reader on arbitrary input: it must not panic.
 func fuzz(f *testing.F, read func([]byte), seeds ...string) {
 	for _, s := range seeds {
 		f.Add([]byte(s))

@@ -8,15 +8,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// NS3RDMAConfig is the configuration of ns3-rdma (Zhu et al., CoNEXT 2016; keys and
-// defaults as of commit e8a27d0, examples/tutorial/third.cc). Fields are named as
-// the keys; a key that the file does not have leaves the default of the program.
+// NS3RDMAConfig is the configuration of ns3-rdma (Zhu et al., CoNEXT 2016; keys and defaults as of commit e8a27d0,
+// examples/tutorial/third.cc). Fields have the names of the keys; a key that the file omits keeps the program's
+// default.
 type NS3RDMAConfig struct {
 	ENABLE_QCN                bool // DCQCN in hosts, ECN marking in switches
 	USE_DYNAMIC_PFC_THRESHOLD bool
-	PACKET_LEVEL_ECMP         bool           // a path for each packet at random
+	PACKET_LEVEL_ECMP         bool           // a random path for each packet
 	FLOW_LEVEL_ECMP           bool           // a path for each flow by its hash
-	PAUSE_TIME                units.Duration `in:"us"` // that a PFC frame lasts; it is renewed every half of it
+	PAUSE_TIME                units.Duration `in:"us"` // duration of a PFC pause; it is renewed after every half of it
 	PACKET_PAYLOAD_SIZE       uint32         // bytes of a packet of a flow
 	DATA_RATE                 string         // no effect: each link has its own
 	LINK_DELAY                string         // no effect: each link has its own
@@ -27,7 +27,7 @@ type NS3RDMAConfig struct {
 	TRACE_FILE        string // which nodes' packets are traced
 	TRACE_OUTPUT_FILE string
 
-	SEND_IN_CHUNKS      bool           // each chunk waits for an answer of the receiver
+	SEND_IN_CHUNKS      bool           // each chunk waits for a reply from the receiver
 	APP_START_TIME      units.Duration `in:"s"` // of the receivers
 	APP_STOP_TIME       units.Duration `in:"s"` // of the receivers
 	SIMULATOR_STOP_TIME units.Duration `in:"s"`
@@ -47,17 +47,17 @@ type NS3RDMAConfig struct {
 	RATE_AI                       units.BitRate
 	RATE_HAI                      units.BitRate
 
-	ERROR_RATE_PER_LINK float64 // of packets, on links that have none of their own
+	ERROR_RATE_PER_LINK float64 // of packets, on links without their own rate
 	L2_CHUNK_SIZE       uint32  // packets
 	L2_WAIT_FOR_ACK     bool    // each chunk waits for its ACK
 	L2_ACK_INTERVAL     uint32  // packets between ACKs
-	L2_BACK_TO_ZERO     bool    // 1 goes back to the chunk's beginning, 0 is go-back-N
+	L2_BACK_TO_ZERO     bool    // 1 goes back to the start of the chunk, 0 is go-back-N
 	L2_TEST_READ        bool    // the receiver does not go back with the sender
 
 	settings
 }
 
-// defaultNS3RDMA returns what ns3-rdma uses for the keys that a file has not.
+// defaultNS3RDMA returns ns3-rdma's defaults for keys that a file omits.
 func defaultNS3RDMA() *NS3RDMAConfig {
 	return &NS3RDMAConfig{
 		ENABLE_QCN: true, USE_DYNAMIC_PFC_THRESHOLD: true, PAUSE_TIME: 5 * units.Microsecond, PACKET_PAYLOAD_SIZE: 1000,
@@ -68,8 +68,7 @@ func defaultNS3RDMA() *NS3RDMAConfig {
 	}
 }
 
-// ReadNS3RDMAConfig reads a configuration of ns3-rdma. name stands in errors. It is
-// as strict as ReadHPCCConfig.
+// ReadNS3RDMAConfig reads a configuration of ns3-rdma. name is used in errors. It is as strict as ReadHPCCConfig.
 func ReadNS3RDMAConfig(name string, r io.Reader) (*NS3RDMAConfig, error) {
 	c := defaultNS3RDMA()
 	var err error
@@ -146,7 +145,7 @@ func (c *NS3RDMAConfig) check() error {
 	return nil
 }
 
-// ns3Cell is what ns3-rdma's switches count buffers in, in bytes.
+// ns3Cell is the unit of ns3-rdma's switch buffers, in bytes.
 const ns3Cell = 1030
 
 // Marking returns the ECN thresholds of every switch's ports.
@@ -154,7 +153,7 @@ func (c *NS3RDMAConfig) Marking() (kmin, kmax units.Bytes, pmax float64) {
 	return units.Bytes(c.KMIN) * ns3Cell, units.Bytes(c.KMAX) * ns3Cell, c.PMAX
 }
 
-// Ignored says which keys of the file have no effect in ns3-rdma.
+// Ignored describes the file's keys without effect in ns3-rdma.
 func (c *NS3RDMAConfig) Ignored() []string {
 	var out []string
 	notes := []struct{ key, why string }{

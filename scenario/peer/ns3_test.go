@@ -84,8 +84,8 @@ func TestHPCCConfig(t *testing.T) {
 	}
 }
 
-// TestConfigErrors holds that what the programs pass over in silence is an error
-// that says where and what would be right.
+// TestConfigErrors verifies that input which the programs silently ignore is an error with its position and a
+// correction.
 func TestConfigErrors(t *testing.T) {
 	hpcc := func(s string) error { _, err := peer.ReadHPCCConfig("c", strings.NewReader(s)); return err }
 	rdma := func(s string) error { _, err := peer.ReadNS3RDMAConfig("c", strings.NewReader(s)); return err }
@@ -158,7 +158,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// checkError holds that err begins with want, or is nil if want is empty.
+// checkError verifies that err starts with want, or is nil if want is empty.
 func checkError(t *testing.T, text string, err error, want string) {
 	t.Helper()
 	switch {
@@ -371,7 +371,7 @@ func TestNS3ReadErrors(t *testing.T) {
 	}
 }
 
-// readers are all of them.
+// readers lists all readers.
 var readers = []func(io.Reader) error{
 	func(r io.Reader) error { _, err := peer.ReadHPCCConfig("x", r); return err },
 	func(r io.Reader) error { _, err := peer.ReadNS3RDMAConfig("x", r); return err },
@@ -386,7 +386,7 @@ var readers = []func(io.Reader) error{
 	func(r io.Reader) error { _, err := peer.NewNS3Trace("x", r); return err },
 }
 
-// TestNS3Cases reads every case of the references, and writes their results back.
+// TestNS3Cases reads every case of the references and rewrites their results.
 func TestNS3Cases(t *testing.T) {
 	root := inputs.Path(t, "cases/ns3")
 	cases, lines := 0, 0
@@ -407,7 +407,7 @@ func TestNS3Cases(t *testing.T) {
 	}
 }
 
-// readCase reads a case and returns how many lines of results it has.
+// readCase reads a case and returns the number of lines of its results.
 func readCase(config string) (int, error) {
 	dir := filepath.Dir(config)
 	text, err := os.ReadFile(config)
@@ -431,7 +431,7 @@ func readCase(config string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		dir = filepath.Dir(dir) // it names files from where it was run
+		dir = filepath.Dir(dir) // its file names are relative to the directory it was run in
 		topologyFile, flowFile, traceFile, flows = c.TOPOLOGY_FILE, c.FLOW_FILE, c.TRACE_FILE, peer.ReadNS3RDMAFlows
 		f, err := open(filepath.Join(dir, c.TCP_FLOW_FILE))
 		if err != nil {

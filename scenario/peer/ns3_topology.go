@@ -7,12 +7,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// ns3MaxNodes is how many nodes have an address, which holds 16 bits of the id.
+// ns3MaxNodes is the number of node addresses, which hold 16 bits of the id.
 const ns3MaxNodes = 1 << 16
 
-// NS3Topology is a topology file, which both programs share: how many nodes there
-// are, which of them are switches, and the links. Nodes that are no switches are
-// hosts.
+// NS3Topology is a topology file, whose format both programs share: the number of nodes, the ids of the switches, and
+// the links. Nodes that are not switches are hosts.
 type NS3Topology struct {
 	Nodes    int
 	Switches []int // in the file's order
@@ -22,8 +21,8 @@ type NS3Topology struct {
 	isSwitch []bool
 }
 
-// NS3Link joins two nodes, with the same rate and delay both ways. The reference
-// cuts the delay off to whole nanoseconds.
+// NS3Link joins two nodes, with the same rate and delay both ways. The reference truncates the delay to whole
+// nanoseconds.
 type NS3Link struct {
 	A, B      int
 	Rate      units.BitRate
@@ -32,12 +31,12 @@ type NS3Link struct {
 	Line      int     // of the file
 }
 
-// IsSwitch says what a node is.
+// IsSwitch reports whether a node is a switch.
 func (t *NS3Topology) IsSwitch(node int) bool {
 	return node >= 0 && node < len(t.isSwitch) && t.isSwitch[node]
 }
 
-// At says where a link stands, as file:line:column, for errors about it.
+// At returns a link's position, as file:line:column, for errors about it.
 func (t *NS3Topology) At(link int) string {
 	return position{t.file, t.Links[link].Line, 1}.String()
 }
@@ -53,8 +52,8 @@ func (t *NS3Topology) Ports() [][]int {
 	return ports
 }
 
-// Parallel names the links that join nodes which another link joined before. HPCC's
-// ns-3 routes over the last of such links only. Values index Links.
+// Parallel returns the links between nodes that an earlier link already joins. HPCC's ns-3 routes over the last of such
+// links only. Values index Links.
 func (t *NS3Topology) Parallel() []int {
 	seen := map[[2]int]bool{}
 	var out []int
@@ -68,8 +67,7 @@ func (t *NS3Topology) Parallel() []int {
 	return out
 }
 
-// ReadNS3Topology reads a topology file. name stands in errors. With an
-// [*NS3SurplusError], the topology is there nonetheless.
+// ReadNS3Topology reads a topology file. name is used in errors. An [*NS3SurplusError] accompanies a valid topology.
 func ReadNS3Topology(name string, r io.Reader) (*NS3Topology, error) {
 	w, err := newWords(name, r)
 	if err != nil {
@@ -171,10 +169,9 @@ func (w *words) link(i, links int, nodes uint64, layout string) (NS3Link, error)
 	return l, w.end(layout)
 }
 
-// ReadNS3TraceNodes reads the file that names the nodes whose packets are traced.
-// Ids that the topology does not have are errors; nil checks none, as HPCC's ns-3
-// does, whose own file names more nodes than most of its topologies have. With an
-// [*NS3SurplusError], the nodes are there nonetheless.
+// ReadNS3TraceNodes reads the file that names the nodes whose packets are traced. Ids outside the topology are errors;
+// a nil topology disables the check, as in HPCC's ns-3, whose own file names more nodes than most of its topologies
+// have. An [*NS3SurplusError] accompanies valid nodes.
 func ReadNS3TraceNodes(name string, r io.Reader, topology *NS3Topology) ([]int, error) {
 	w, err := newWords(name, r)
 	if err != nil {

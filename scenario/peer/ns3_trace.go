@@ -30,7 +30,7 @@ type NS3PortRate struct {
 	Rate units.BitRate
 }
 
-// NS3Event is what happened to a packet.
+// NS3Event is a packet event.
 type NS3Event uint8
 
 // The events of a trace.
@@ -49,7 +49,7 @@ func (e NS3Event) String() string {
 	return fmt.Sprintf("NS3Event(%d)", uint8(e))
 }
 
-// The protocol numbers by which the simulator tells packets.
+// The simulator's protocol numbers of packets.
 const (
 	NS3Data = 0x11 // a UDP packet
 	NS3ACK  = 0xfc
@@ -58,8 +58,7 @@ const (
 	NS3CNP  = 0xff // HPCC's ns-3 sends none; ACKs carry the mark
 )
 
-// NS3Record is one event. The fields behind Switch are those of the packet's
-// protocol; others are 0.
+// NS3Record is one event. The fields after Switch depend on the packet's protocol; others are 0.
 type NS3Record struct {
 	Time        units.Duration
 	Node, Port  int
@@ -78,17 +77,17 @@ type NS3Record struct {
 	Timestamp        uint64 // ns; data, ACK, NACK
 	Priority         uint16 // data, ACK, NACK; the queue of PFC and CNP
 	Payload          uint16 // data: bytes
-	Flags            uint16 // ACK and NACK; bit 0 is the mark that takes a CNP's place. Of a CNP, its ECN bits
+	Flags            uint16 // ACK and NACK; bit 0 is the mark that replaces a CNP. Of a CNP, its ECN bits
 	PauseTime        uint32 // PFC: us; 0 resumes
-	PauseQueue       uint32 // PFC: bytes that its sender has queued
+	PauseQueue       uint32 // PFC: bytes queued at its sender
 }
 
 const ns3RecordSize = 56
 
-// mostPorts bounds a header; there cannot be more ports than ids of them.
+// mostPorts bounds a header; there are no more port ids.
 const mostPorts = ns3MaxNodes * 256
 
-// NewNS3Trace reads the header of a trace. name stands in errors.
+// NewNS3Trace reads the header of a trace. name is used in errors.
 func NewNS3Trace(name string, r io.Reader) (*NS3Trace, error) {
 	t := &NS3Trace{name: name, r: bufio.NewReaderSize(r, 1<<16)}
 	b, err := t.read(4, "number of ports")
@@ -116,7 +115,7 @@ func NewNS3Trace(name string, r io.Reader) (*NS3Trace, error) {
 	return t, nil
 }
 
-// read takes n bytes of the header.
+// read reads n bytes of the header.
 func (t *NS3Trace) read(n int, what string) ([]byte, error) {
 	b := t.buffer[:n]
 	if _, err := io.ReadFull(t.r, b); err != nil {
@@ -164,7 +163,7 @@ func (t *NS3Trace) next(r *NS3Record) error {
 		QueueLength: le.Uint32(b[12:]), SrcIP: le.Uint32(b[16:]), DstIP: le.Uint32(b[20:]), Size: le.Uint16(b[24:]),
 		Protocol: b[26], Event: NS3Event(b[27]), ECN: b[28], Switch: b[29] == 1,
 	}
-	// What follows is a C union, aligned to 8 bytes.
+	// The remainder is a C union, aligned to 8 bytes.
 	u := b[32:]
 	switch r.Protocol {
 	case NS3PFC:

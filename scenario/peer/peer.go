@@ -1,14 +1,11 @@
-// Package peer reads the files of other simulators and tools into plain structs
-// that say what those files say, in the units they use. It converts nothing into
-// models: package scenario does.
+// Package peer reads the files of other simulators and tools into plain structs that hold the files' values, in the
+// files' units. It converts none of them to models: package scenario/convert does.
 //
-// Its main types are MQSimDevice and MQSimFlow, from MQSim's ssdconfig.xml and
-// workload.xml (Tavakkol et al., FAST 2018; parameter names as of commit 7ec40e3); and
-// HPCCConfig and NS3RDMAConfig, NS3Topology, NS3Flow, NS3Completion and NS3Pause, from what the
-// ns-3 programs of HPCC (Li et al., SIGCOMM 2019; commit 9f4be2a) and of Zhu et al.
-// (CoNEXT 2016; ns3-rdma, commit e8a27d0) read and write.
-// Errors name file, line and column. A tag that is not known is an error, not
-// ignored as the peer would.
+// Its main types are MQSimDevice and MQSimFlow, from MQSim's ssdconfig.xml and workload.xml (Tavakkol et al., FAST
+// 2018; parameter names as of commit 7ec40e3); HPCCConfig and NS3RDMAConfig, NS3Topology, NS3Flow, NS3Completion and
+// NS3Pause, from the files that the ns-3 programs of HPCC (Li et al., SIGCOMM 2019; commit 9f4be2a) and of Zhu et al.
+// (CoNEXT 2016; ns3-rdma, commit e8a27d0) read and write; and HTSimTopology and HTSimMatrix, from csg-htsim's. Errors
+// name file, line and column. An unknown tag is an error; the peers ignore it.
 package peer
 
 import (
@@ -19,7 +16,7 @@ import (
 	"strings"
 )
 
-// element is an XML element with where it stands.
+// element is an XML element with its position.
 type element struct {
 	name     string
 	text     string
@@ -31,7 +28,7 @@ type element struct {
 // maxBytes bounds a file; the peers' own have a few thousand, and flow files of large networks some millions.
 const maxBytes = 256 << 20
 
-// readAll reads a file whole. Errors begin with its name.
+// readAll reads a whole file. Errors start with its name.
 func readAll(name string, r io.Reader) ([]byte, error) {
 	src, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
@@ -46,7 +43,7 @@ func readAll(name string, r io.Reader) ([]byte, error) {
 // maxDepth bounds the nesting of a file; the peer's own have five levels.
 const maxDepth = 32
 
-// parseXML reads a document. Errors begin with name:line:column.
+// parseXML parses a document. Errors start with name:line:column.
 func parseXML(name string, r io.Reader) (*element, error) {
 	src, err := readAll(name, r)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"farflash/numeric/units"
 )
 
-// Decoder sets Go values from nodes and collects every mistake.
+// Decoder sets Go values from nodes and collects every error.
 type Decoder struct {
 	Errs Errors
-	Set  Set // paths that were written
+	Set  Set // paths that the file contains
 	lang *Language
 }
 
-// Set has the places of the paths that were written.
+// Set holds the positions of the paths that a file contains.
 type Set map[string]Position
 
-// At finds the place of a path: its own, or that of the nearest thing around it that was written.
+// At returns the position of a path: its own, or that of the nearest enclosing path in the file.
 func (s Set) At(path string) Position {
 	for {
 		if p, ok := s[path]; ok {
@@ -37,22 +37,22 @@ func (s Set) At(path string) Position {
 	}
 }
 
-// Decoder returns one that has read nothing yet.
+// Decoder returns a decoder with an empty set.
 func (l *Language) Decoder() *Decoder { return &Decoder{Set: Set{}, lang: l} }
 
-// Decode sets what v points to, to its type's default and then to what n says.
+// Decode sets the value that v refers to, first to its type's default and then from n.
 func (d *Decoder) Decode(n *Node, v any, path string) {
 	x := reflect.ValueOf(v).Elem()
 	d.lang.setDefault(x)
 	d.decode(n, x, path)
 }
 
-// Fail notes a mistake at a place.
+// Fail adds an error at a position.
 func (d *Decoder) Fail(at Position, format string, args ...any) {
 	d.Errs = append(d.Errs, &Error{at, brief(fmt.Sprintf(format, args...))})
 }
 
-// Wrong notes the errors of a part's fields, each where it was written.
+// Wrong adds the errors of a part's fields, each at its position in the file.
 func (d *Decoder) Wrong(path string, err error) {
 	for _, f := range units.FieldErrors(err) {
 		p := units.JoinPath(path, f.Path)
@@ -89,7 +89,7 @@ func (d *Decoder) decode(n *Node, v reflect.Value, path string) {
 				d.Fail(n.At, "%s: %v is not possible; the most is %v", path, v.Interface(), top.Interface())
 			}
 			if !isText(t) {
-				// The short form is for the first key.
+				// The short form sets the first key.
 				d.Set[units.JoinPath(path, d.lang.fields(t)[0].key)] = n.At
 			}
 		}
@@ -129,7 +129,7 @@ func (d *Decoder) decodeScalar(n *Node, v reflect.Value, path string) {
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
 		bits := t.Bits()
 		if t.Kind() == reflect.Int {
-			bits = 32 // what is counted in ints is kept, one by one
+			bits = 32 // counts in ints size slices
 		}
 		x, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, bits)
 		if errors.Is(err, strconv.ErrRange) {
@@ -194,16 +194,16 @@ func (d *Decoder) decodeStruct(n *Node, v reflect.Value, path string) {
 	}
 }
 
-// unknownKey says what the key was probably meant to be.
+// unknownKey reports an unknown key and suggests the likely one.
 func (d *Decoder) unknownKey(k *Node, t reflect.Type, path string) {
 	msg := fmt.Sprintf("unknown key %q in %s", k.Text, d.lang.name(path))
 	if len(d.Errs) >= maxShown || len(k.Text) > maxMessage {
-		d.Fail(k.At, "%s", msg) // nobody will read what it may have been meant to be
+		d.Fail(k.At, "%s", msg) // a suggestion would not be read
 		return
 	}
 	keys := d.lang.KeysOf(t)
 	best := spelling.Nearest(k.Text, keys)
-	// A plural for a singular is likelier than a key of another section.
+	// A plural for a singular is more likely than a key of another section.
 	if p := d.lang.findKey(t, k.Text); p != "" && best != k.Text+"s" {
 		msg += fmt.Sprintf("; did you mean %q?", p)
 	} else if best != "" {
@@ -220,7 +220,7 @@ func (d *Decoder) decodeSlice(n *Node, v reflect.Value, path string) {
 		return
 	}
 	if len(n.Items) == 0 {
-		v.SetZero() // an empty list is the same as none, which is how a resolved scenario writes it
+		v.SetZero() // an empty list equals none, which is how a resolved scenario writes it
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
@@ -231,9 +231,8 @@ func (d *Decoder) decodeSlice(n *Node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
-// decodeArray reads as many values as the array has. An array of durations, one a
-// page type, may also be a single value for all, or a shorter list whose last
-// value is repeated.
+// decodeArray reads as many values as the array has. An array of durations, one per page type, may also be a single
+// value for all, or a shorter list whose last value is repeated.
 func (d *Decoder) decodeArray(n *Node, v reflect.Value, path string) {
 	perPageType := v.Type().Elem() == reflect.TypeFor[units.Duration]()
 	switch {
@@ -263,17 +262,17 @@ func (d *Decoder) decodeArray(n *Node, v reflect.Value, path string) {
 	}
 }
 
-// largest has the most that is read of quantities which models multiply: beyond it a picosecond, the clock's step, is
-// many bits, and sums of products leave what an int64 holds. Times may be as long as the clock.
+// largest limits quantities that models multiply: beyond the limit, a picosecond, the clock's step, corresponds to many
+// bits, and sums of products overflow int64. Times may be as long as the clock.
 var largest = map[reflect.Type]int64{
-	// at which a packet takes no time, for whoever wants to leave the network out
+	// at which a packet takes no time, to exclude the network
 	reflect.TypeFor[units.BitRate]():      int64(1000 * 1000 * 1000 * units.Gbps),
 	reflect.TypeFor[units.ByteRate]():     int64(1000 * 1000 * units.GBPerSecond),
 	reflect.TypeFor[units.TransferRate](): int64(1000 * 1000 * units.MTPerSecond),
 	reflect.TypeFor[units.Bytes]():        int64(units.PiB) << 7,
 }
 
-// wanted says what would be right for a value of a type.
+// wanted describes the valid values of a type.
 func (l *Language) wanted(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -302,10 +301,10 @@ func (l *Language) wanted(t reflect.Type) string {
 // keyList lists a struct's keys for an error.
 func (l *Language) keyList(t reflect.Type) string { return strings.Join(l.KeysOf(t), ", ") }
 
-// exampleOf is a value of a type that reads itself.
+// exampleOf returns an example value of a type with a text form.
 func exampleOf(t reflect.Type) string { return examples[t] }
 
-// examples has, for the types that read themselves, what a value looks like.
+// examples holds example values for the types with a text form.
 var examples = map[reflect.Type]string{
 	reflect.TypeFor[units.Duration]():     "a time such as 75us",
 	reflect.TypeFor[units.Bytes]():        "a size such as 16KiB",

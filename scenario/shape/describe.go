@@ -12,17 +12,17 @@ import (
 	"farflash/numeric/units"
 )
 
-// Description is what is known of a key.
+// Description describes a key.
 type Description struct {
 	Path    string
-	Value   string // what to write, "a time such as 75us"
+	Value   string // valid values, "a time such as 75us"
 	Default string // "" for a section
 	Doc     string // the comment, in the words of the file
 	Keys    []Description
-	Values  []ValueDescription // of a key that has one of several words, if they are explained
+	Values  []ValueDescription // of an enumeration whose words are explained
 }
 
-// Describe returns what is known of the key at a path of a file of the type that whole points to; "" is all of it.
+// Describe returns the description of the key at a path of a file whose type whole points to; "" is the whole file.
 // Indices in the path are ignored.
 func (l *Language) Describe(whole any, path string) (Description, error) {
 	v := reflect.New(reflect.TypeOf(whole).Elem()).Elem()
@@ -67,8 +67,7 @@ func (l *Language) noSuchKey(t reflect.Type, key, at string) error {
 	return fmt.Errorf("no key %q in %s; its keys are %s", key, l.name(at), strings.Join(keys, ", "))
 }
 
-// section is the struct that a value is or holds: behind a pointer, or as the items
-// of a list.
+// section returns the struct that a value is or contains, behind a pointer or as the items of a list.
 func (l *Language) section(v reflect.Value) reflect.Value {
 	t := v.Type()
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -135,14 +134,14 @@ func (l *Language) describe(parent reflect.Value, f field, path string, deep boo
 	return d
 }
 
-// repeats reports whether what is said about a type adds nothing to what its key's own comment says: it is part of
-// that, or a lone short sentence beside it.
+// repeats reports whether a type's comment adds nothing to its key's own comment: it is part of that, or a single short
+// sentence.
 func repeats(key, about string) bool {
 	return strings.Contains(key, strings.TrimSuffix(about, ".")) ||
 		key != "" && len(strings.Fields(about)) <= 9 && !strings.Contains(about, ". ") && !strings.Contains(about, ":")
 }
 
-// valueOf says what to write for a type.
+// valueOf describes the valid values of a type.
 func valueOf(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -169,11 +168,11 @@ func valueOf(t reflect.Type) string {
 	return "a whole number"
 }
 
-// Worded is a type that says what to write for a value of it: "none, auto, or a time such as 50ms".
+// Worded is a type that describes its valid values: "none, auto, or a time such as 50ms".
 type Worded interface{ Wanted() string }
 
-// choices says what to write for a type that reads itself: in its own words, or, of an enumeration, by what it says
-// of what it cannot read.
+// choices describes the valid values of a type with a text form: by its Wanted method, or, for an enumeration, from the
+// error of its parser.
 func choices(t reflect.Type) string {
 	v := reflect.New(t).Interface()
 	if w, ok := v.(Worded); ok {
@@ -185,7 +184,7 @@ func choices(t reflect.Type) string {
 	return "text"
 }
 
-// defaultOf is a default as it would be written.
+// defaultOf returns a default as a file would write it.
 func defaultOf(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil():
@@ -196,12 +195,12 @@ func defaultOf(v reflect.Value) string {
 	return inline(v)
 }
 
-// commentOf is a field's comment, in the words of the file.
+// commentOf returns a field's comment, in the words of the file.
 func (l *Language) commentOf(owner string, parent reflect.Type) string {
 	return l.inKeys(l.lookUp(owner), parent)
 }
 
-// typeComment is a struct's comment.
+// typeComment returns a struct's comment.
 func (l *Language) typeComment(t reflect.Type) string { return l.inKeys(l.lookUp(t.String()), t) }
 
 func (l *Language) lookUp(name string) string {
@@ -214,8 +213,8 @@ func (l *Language) lookUp(name string) string {
 	return predicate(name[strings.LastIndexByte(name, '.')+1:], text)
 }
 
-// predicate is a comment without its subject, which who reads it has asked for or sees in the column beside: of
-// "Until is when the flow ends." it is "When the flow ends.", of "Scale multiplies times." "Multiplies times.".
+// predicate returns a comment without its subject, which the reader has asked for or sees in the adjacent column:
+// "Until is when the flow ends." becomes "When the flow ends.", "Scale multiplies times." becomes "Multiplies times.".
 func predicate(subject, comment string) string {
 	rest, ok := strings.CutPrefix(comment, subject+" ")
 	verb, object, more := strings.Cut(rest, " ")
@@ -227,8 +226,8 @@ func predicate(subject, comment string) string {
 	case !strings.HasSuffix(verb, "s"): // "Addresses beyond the end are errors."
 		return comment
 	}
-	// A value or a symbol is no word that begins a sentence: "nvmeof, NVMe over Fabrics", "hash (of addresses and
-	// ports)", "g, the weight".
+	// A value or a symbol does not start a sentence: "nvmeof, NVMe over Fabrics", "hash (of addresses and ports)", "g,
+	// the weight".
 	first, after, _ := strings.Cut(rest, " ")
 	if strings.HasPrefix(after, "(") || first != "a" && len(first) < 2 || strings.HasSuffix(first, ",") ||
 		strings.HasSuffix(first, ":") || strings.ContainsAny(first, "_-0123456789") {
@@ -239,8 +238,7 @@ func predicate(subject, comment string) string {
 
 var goName = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
 
-// inKeys replaces the names of a struct's fields, and of the struct itself, by
-// those that files use.
+// inKeys replaces the names of a struct's fields, and of the struct itself, by their keys in files.
 func (l *Language) inKeys(text string, t reflect.Type) string {
 	if text == "" {
 		return ""
@@ -267,7 +265,7 @@ func (l *Language) inKeys(text string, t reflect.Type) string {
 		w := text[m[0]:m[1]]
 		key, ok := names[w]
 		if begins := m[0] == 0 || strings.HasSuffix(text[:m[0]], ". "); !ok || begins && strings.EqualFold(key, w) {
-			// a sentence begins with a capital
+			// a sentence starts with a capital
 			key = w
 		}
 		b.WriteString(text[at:m[0]] + key)

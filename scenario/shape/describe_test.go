@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPredicate holds that the text of a key says what the key is without its name in front, and stays whole where
-// that would change it.
+// TestPredicate verifies that a key's description omits its name, unless that would change the meaning.
 func TestPredicate(t *testing.T) {
 	for _, c := range []struct{ subject, comment, want string }{
 		{"Until", "Until is when the flow ends; 0 is never.", "When the flow ends; 0 is never."},
@@ -29,7 +28,7 @@ func TestPredicate(t *testing.T) {
 	}
 }
 
-// TestRepeats holds that a type's comment is left out where it adds nothing to its key's.
+// TestRepeats verifies that a type's comment is omitted where it adds nothing to its key's.
 func TestRepeats(t *testing.T) {
 	for _, c := range []struct {
 		key, about string

@@ -7,8 +7,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// KeyChange is a key whose value differs between two texts. A value is
-// "" where the key is absent.
+// KeyChange is a key whose value differs between two texts. A value is "" where the key is absent.
 type KeyChange struct{ Path, A, B string }
 
 // Differences lists the keys that differ between two texts.
@@ -41,11 +40,10 @@ func Differences(a, b Source) ([]KeyChange, error) {
 	return out, nil
 }
 
-// Value is a value in a text, and its path: "ssd.over_provisioning" and "7%". A list of single values is one value,
-// "[a, b]".
+// Value is a value in a text, and its path: "ssd.over_provisioning" and "7%". A list of scalars is one value, "[a, b]".
 type Value struct{ Path, Text string }
 
-// Flatten lists the values of a YAML text in order. file stands for it in errors.
+// Flatten lists the values of a YAML text in order. file names it in errors.
 func Flatten(file, text string) ([]Value, error) {
 	n, err := Parse(file, []byte(text))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Differs lists the keys of two structs of one type that have different values, in the order of the keys. A list
-// counts as one.
+// Differs lists the keys with different values in two structs of one type, in the order of the keys. A list counts as
+// one value.
 func (l *Language) Differs(a, b any) []string {
 	return l.differs(reflect.Indirect(reflect.ValueOf(a)), reflect.Indirect(reflect.ValueOf(b)), "", nil)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDiffers: sections are gone into, lists are compared as a whole, and what has no key does not count.
+// TestDiffers verifies that sections are compared key by key, lists as a whole, and fields without a key not at all.
 func TestDiffers(t *testing.T) {
 	type inner struct{ Size, Count int }
 	type outer struct {

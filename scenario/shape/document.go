@@ -6,21 +6,21 @@ import (
 	"farflash/numeric/units"
 )
 
-// Source is the text of a file and where it is from.
+// Source is a file's text and origin.
 type Source struct {
-	File string // stands for it in errors
+	File string // name in errors
 	Text []byte
-	Dir  string // relative paths in it start here; "" is the working directory
+	Dir  string // base of its relative paths; "" is the working directory
 }
 
-// Document is a struct that a file is decoded into, whose language needs no more than a word.
+// Document is a struct that a file is decoded into, whose language consists of a word only.
 type Document interface {
-	// Word is what the file is called in messages, such as "the plan".
+	// Word is the file's name in messages, such as "the plan".
 	Word() string
 }
 
-// ParseDocument decodes a document, which holds its defaults, with the changes of the command line, and returns where
-// each of its keys was written.
+// ParseDocument decodes a document, which holds its defaults, with the changes of the command line, and returns the
+// position of each key in the file.
 func ParseDocument(src Source, v Document, changes ...Change) (Set, error) {
 	l := &Language{Word: v.Word()}
 	top, err := Parse(src.File, src.Text)
@@ -38,13 +38,13 @@ func ParseDocument(src Source, v Document, changes ...Change) (Set, error) {
 	return d.Set, nil
 }
 
-// WriteDocument writes a document with every default, so that it loads back to the same thing; skip are paths that
-// are left out.
+// WriteDocument returns a document's text with every default, so that it loads back to an equal document; skip lists
+// paths that are omitted.
 func WriteDocument(v Document, set Set, skip []string) string {
 	return (&Language{Word: v.Word()}).Encode(v, Encoding{Marks: set, Skip: skip})
 }
 
-// Locate gives the errors of fields, as a Validate returns them, the places of their keys. Nil stays nil.
+// Locate adds the positions of the keys to the errors of fields, as Validate returns them. Nil stays nil.
 func Locate(set Set, err error) error {
 	var out Errors
 	for _, f := range units.FieldErrors(err) {

@@ -30,7 +30,7 @@ func loaded(text string, changes ...shape.Change) (*order, shape.Set, error) {
 	return o, set, err
 }
 
-// TestDocument: files that are no scenarios are read by the same rules.
+// TestDocument verifies that files other than scenarios are read by the same rules.
 func TestDocument(t *testing.T) {
 	o, set, err := loaded("name: a\nparts: [bolt, {name: nut, count: 3}]\n",
 		shape.Change{Path: "size", Value: "8KiB", Flag: "--size"})

@@ -13,28 +13,28 @@ import (
 	"farflash/numeric/units"
 )
 
-// Marks at the ends of a resolved scenario's lines: a value that nobody wrote, and
-// one that was given on the command line.
+// Marks at the ends of a resolved scenario's lines: a default value, and one that was given on the command line.
 const (
 	defaultMark = "  # default"
 	setMark     = "  # set"
 )
 
-// Encoding says how a value is written.
+// Encoding controls the form of the output.
 type Encoding struct {
-	// Marks says, of each value, whether nobody wrote it or the command line did; nil: no marks.
+	// Marks holds the positions of values, from which defaults and values of the command line are marked; nil: no
+	// marks.
 	Marks Set
-	// Skip are paths that are left out.
+	// Skip lists paths that are omitted.
 	Skip []string
-	// File is what is written for the name of a file; nil: the name.
+	// File returns the text for a file name; nil: the name itself.
 	File func(string) string
-	// Base is what a section or an item of a list begins with before its keys are read, as a pointer to such a
-	// struct; what has the same value there is left out. nil: nothing is left out.
+	// Base returns the initial values of a section or list item before its keys are read, as a pointer to such a
+	// struct; equal values are omitted. nil: no value is omitted.
 	Base func(section any) any
 }
 
-// Encode writes what v points to as YAML in the order of its fields, with every default, so that it reads back to the
-// same thing.
+// Encode returns the value that v points to as YAML, in the order of its fields, with every default, so that it reads
+// back to an equal value.
 func (l *Language) Encode(v any, how Encoding) string {
 	e := encoder{lang: l, Encoding: how}
 	x := reflect.ValueOf(v).Elem()
@@ -42,7 +42,7 @@ func (l *Language) Encode(v any, how Encoding) string {
 	return e.b.String()
 }
 
-// base is what a struct begins with; the zero Value if nothing is left out for it.
+// base returns a struct's initial values; the zero Value if none of its values are omitted.
 func (e *encoder) base(v reflect.Value) reflect.Value {
 	if e.Base == nil {
 		return reflect.Value{}
@@ -55,7 +55,7 @@ func (e *encoder) base(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(e.Base(v.Addr().Interface())).Elem()
 }
 
-// Blank is a pointer to what a section of the type that p points to begins with.
+// Blank returns a pointer to the initial values of a section of the type that p points to.
 func (l *Language) Blank(p any) any {
 	x := reflect.New(reflect.TypeOf(p).Elem())
 	l.setDefault(x.Elem())
@@ -68,7 +68,7 @@ type encoder struct {
 	Encoding
 }
 
-// fields writes a struct's keys, each on lines of its own.
+// fields writes a struct's keys, each on its own lines.
 func (e *encoder) fields(v, base reflect.Value, path string, indent int) {
 	for _, f := range e.lang.fields(v.Type()) {
 		p := units.JoinPath(path, f.key)
@@ -93,8 +93,7 @@ func (e *encoder) fields(v, base reflect.Value, path string, indent int) {
 	}
 }
 
-// omitted reports what is left out because it is not there: absent sections and
-// empty text.
+// omitted reports whether a value is absent and therefore not written: absent sections and empty text.
 func omitted(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.String && v.Len() == 0
 }
@@ -110,7 +109,7 @@ func (e *encoder) value(v, base reflect.Value, path string, indent int) {
 	case v.Kind() == reflect.Struct && !isText(v.Type()):
 		inner := encoder{lang: e.lang, Encoding: e.Encoding}
 		inner.fields(v, base, path, indent+1)
-		if inner.b.Len() == 0 { // nothing after the key would be no section at all
+		if inner.b.Len() == 0 { // an empty section would read as an absent one
 			e.b.WriteString(" {}\n")
 			return
 		}
@@ -128,7 +127,7 @@ func (e *encoder) value(v, base reflect.Value, path string, indent int) {
 	}
 }
 
-// mark says where a value is from.
+// mark marks the origin of a value.
 func (e *encoder) mark(path string) string {
 	at, ok := e.Marks[path]
 	switch {
@@ -155,7 +154,7 @@ func (e *encoder) item(v reflect.Value, path string, indent int) {
 	e.b.WriteString(lead + "- " + strings.TrimPrefix(text, lead+"  "))
 }
 
-// inline is a value on one line.
+// inline returns a value on one line.
 func inline(v reflect.Value) string {
 	if isText(v.Type()) {
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
@@ -204,10 +203,10 @@ func allEqual(v reflect.Value) bool {
 	return true
 }
 
-// word is text that YAML reads as itself without quotes, in flow style too.
+// word matches text that YAML reads literally without quotes, in flow style too.
 var word = regexp.MustCompile(`^[A-Za-z0-9_./][-A-Za-z0-9_./%+]*( [A-Za-z0-9_./(][-A-Za-z0-9_./%+()]*)*$`)
 
-// plain quotes text if YAML could take it for something else.
+// plain quotes text that YAML could interpret otherwise.
 func plain(s string) string {
 	switch strings.ToLower(s) {
 	case "null", "~", "":
@@ -218,13 +217,13 @@ func plain(s string) string {
 	}
 	quoted, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string can always be written
+		panic(err) // a string can always be encoded
 	}
 	return string(quoted)
 }
 
-// Differing calls f for every key whose value differs between what two pointers to a type point to, with its path
-// below path and what is written for the second value.
+// Differing calls f for every key whose value differs between the values that two pointers to a type refer to, with its
+// path below path and the text of the second value.
 func (l *Language) Differing(a, b any, path string, f func(path, text string)) {
 	l.differing(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem(), path, f)
 }

@@ -9,7 +9,7 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzSet changes a file with any text of --set: it is refused, or the place has a value.
+// FuzzSet applies arbitrary --set text to a file: it must be rejected, or the path must have a value.
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{"a=1", "list[0].a=2", "list[*].b=x", "a.b.c=[1, 2", "=", "a[-1]=1",
 		"a[99999999999999999999]=1", "list[1].a=&x *x", "list=[]"} {
@@ -46,7 +46,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// TestBounds holds that what a file says is read in bounded time and told in bounded length.
+// TestBounds verifies that any file is read in bounded time, with error messages of bounded length.
 func TestBounds(t *testing.T) {
 	type file struct{ A int }
 	lang := Language{}

@@ -13,14 +13,14 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// Position is a place in a user's file, or on the command line (File "--set:1").
-// The zero Position is nowhere: a value that nobody wrote.
+// Position is a position in a user's file, or on the command line (File "--set:1"). The zero Position is that of a
+// default value.
 type Position struct {
 	File         string
 	Line, Column int
 }
 
-// String is file:line:column, or the file alone if the line is not known.
+// String returns file:line:column, or the file alone if the line is not known.
 func (p Position) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -28,13 +28,13 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Flagged reports whether it is a place on the command line.
+// Flagged reports whether the position is on the command line.
 func (p Position) Flagged() bool { return strings.HasPrefix(p.File, "--") }
 
-// Error is one mistake in a file and where it stands.
+// Error is one mistake in a file, with its position.
 type Error struct {
 	At  Position
-	Msg string // what is wrong; what would be right
+	Msg string // the mistake; the correction
 }
 
 func (e *Error) Error() string {
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return e.At.String() + ": " + e.Msg
 }
 
-// Errors is every mistake that was found, in the order of the file.
+// Errors lists the mistakes found, in the order of the file.
 type Errors []*Error
 
 func (es Errors) Error() string {
@@ -59,14 +59,13 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxShown is how many mistakes are written out: whoever has more has made the first ones over and over.
+// maxShown limits the mistakes that are printed; more than that repeat the first ones.
 const maxShown = 100
 
-// maxMessage is how long a message is at most, in bytes. What is longer repeats text of the user's that is too long
-// to be read.
+// maxMessage limits the length of a message, in bytes. A longer one quotes text of the user's that is too long to read.
 const maxMessage = 2000
 
-// brief leaves out the middle of a message that is too long.
+// brief elides the middle of a message that is too long.
 func brief(msg string) string {
 	if len(msg) <= maxMessage {
 		return msg
@@ -74,7 +73,7 @@ func brief(msg string) string {
 	return strings.ToValidUTF8(msg[:maxMessage/2], "") + " ... " + strings.ToValidUTF8(msg[len(msg)-maxMessage/2:], "")
 }
 
-// InOrder sorts the mistakes of one file by their places.
+// InOrder sorts the mistakes of one file by position.
 func (es Errors) InOrder() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		if a.At.File != b.At.File {
@@ -85,7 +84,7 @@ func (es Errors) InOrder() Errors {
 	return es
 }
 
-// Kind is what a YAML node is.
+// Kind is the kind of a YAML node.
 type Kind uint8
 
 // The kinds.
@@ -109,7 +108,7 @@ type Node struct {
 	Items  []*Node // values of a mapping, or items of a list
 }
 
-// Null reports a value that is missing or written as null.
+// Null reports whether a value is missing or null.
 func (n *Node) Null() bool {
 	return n.Kind == Scalar && !n.Quoted && (n.Text == "" || n.Text == "~" || n.Text == "null")
 }
@@ -139,9 +138,9 @@ func (n *Node) Put(key *Node, value *Node) {
 	n.Items = append(n.Items, value)
 }
 
-// Bounds of a file. A file in the program's own repository has below 2000 nodes; aliases of aliases could otherwise
-// make one of any size. The library makes nodes of some 900 bytes of whatever stands between commas and ends of
-// lines, before anybody can count them.
+// Limits of a file. A file in the program's own repository has fewer than 2000 nodes; nested aliases could otherwise
+// produce one of any size. The library allocates some 900 bytes for each element between commas and line ends, before
+// the nodes can be counted.
 const (
 	maxNodes  = 200_000
 	maxDepth  = 64
@@ -149,7 +148,7 @@ const (
 	maxPieces = 2 * maxNodes
 )
 
-// ReadFile reads a file of YAML, and of one that is larger than Parse takes no more than shows that.
+// ReadFile reads a YAML file. It reads a file that is too large for Parse only as far as needed to detect that.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -162,7 +161,7 @@ func ReadFile(name string) ([]byte, error) {
 // Read reads YAML as ReadFile does.
 func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxBytes+1)) }
 
-// pieces is how many nodes a text may have: commas and lines that are no comments.
+// pieces is an upper bound on the nodes of a text: its commas and its lines that are not comments.
 func pieces(src []byte) int {
 	n := bytes.Count(src, []byte(","))
 	for line := range bytes.Lines(src) {
@@ -173,8 +172,7 @@ func pieces(src []byte) int {
 	return n
 }
 
-// Parse reads one YAML document. file stands for it in errors. An empty
-// document is an empty mapping.
+// Parse parses one YAML document. file names it in errors. An empty document is an empty mapping.
 func Parse(file string, src []byte) (*Node, error) {
 	if len(src) > maxBytes {
 		return nil, Errors{{Position{File: file},
@@ -209,7 +207,7 @@ func Parse(file string, src []byte) (*Node, error) {
 	return n, nil
 }
 
-// blank reports text that holds nothing but comments.
+// blank reports whether text contains only comments.
 func blank(src []byte) bool {
 	for line := range strings.Lines(string(src)) {
 		if s := strings.TrimSpace(line); s != "" && s[0] != '#' && s != "---" {
@@ -219,7 +217,7 @@ func blank(src []byte) bool {
 	return true
 }
 
-// yamlError turns the YAML library's errors into ours.
+// yamlError converts the YAML library's errors to Errors.
 func yamlError(file string, err error) error {
 	var one *yaml.LoadError
 	if !errors.As(err, &one) {
@@ -242,11 +240,11 @@ func yamlError(file string, err error) error {
 	return Errors{{at, brief("not valid YAML: " + strings.TrimPrefix(msg, "yaml: "))}}
 }
 
-// converter turns the library's nodes into ours.
+// converter converts the library's nodes.
 type converter struct {
 	file  string
 	count int
-	open  []*yaml.Node // anchored nodes around the present one
+	open  []*yaml.Node // anchored ancestors of the current node
 	errs  Errors
 }
 
@@ -300,8 +298,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *Node {
 	return n
 }
 
-// mapping fills n with the keys of y. What "<<" merges in comes after, and only
-// where the mapping itself has no such key.
+// mapping fills n with the keys of y. Keys that "<<" merges in follow, unless the mapping itself has them.
 func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 	var merged []*Node
 	have := make(map[string]*Node, len(y.Content)/2)
@@ -347,7 +344,7 @@ func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 	}
 }
 
-// firstForeign is the place of the first byte that is not UTF-8.
+// firstForeign returns the position of the first byte that is not UTF-8.
 func firstForeign(file string, src []byte) Position {
 	at := Position{file, 1, 1}
 	for len(src) > 0 {

@@ -10,35 +10,35 @@ import (
 	"farflash/numeric/units"
 )
 
-// Language is what the shape of its structs does not say of a kind of file. The zero Language is a file that has
-// nothing of the kind.
+// Language holds the properties of a kind of file that its structs do not express. The zero Language is a file without
+// any.
 type Language struct {
-	// Word is what the whole is called in messages: "the scenario".
+	// Word is the file's name in messages: "the scenario".
 	Word string
-	// Doc says what the whole is, for Describe.
+	// Doc describes the whole file, for Describe.
 	Doc string
-	// Keys has the keys that are neither named by a yaml tag nor the field's name in snake_case, by
-	// "package.Type.Field". "-" keeps a field out.
+	// Keys holds the keys that are neither given by a yaml tag nor the field's name in snake_case, by
+	// "package.Type.Field". "-" excludes a field.
 	Keys map[string]string
-	// Short names, for structs that may be written as a single value, the key that the value is for. A type can also
-	// have a method Short.
+	// Short gives, for structs that may be written as a single value, the key that the value sets. A type can also have
+	// a method Short.
 	Short map[reflect.Type]string
-	// Default sets what a pointer points to, to the default of its type; nil sets nothing. A type can also have a
-	// method SetDefault.
+	// Default sets the value that a pointer refers to, to the default of its type; nil sets none. A type can also have
+	// a method SetDefault.
 	Default func(any)
-	// Files are the fields, as "package.Type.Field", that name files.
+	// Files lists the fields that name files, as "package.Type.Field".
 	Files []string
-	// Comments are those of the structs and their fields, one a line: "nand.Geometry.Channels", a tab, the text.
+	// Comments are those of the structs and their fields, one per line: "nand.Geometry.Channels", a tab, the text.
 	Comments string
 }
 
-// Defaulter is a struct that has defaults of its own: it is asked to set them before it is decoded.
+// Defaulter is a struct that sets its own defaults, before it is decoded.
 type Defaulter interface{ SetDefault() }
 
-// Shortened is a struct that may be written as a single value, which is for the key that Short names.
+// Shortened is a struct that may be written as a single value, which sets the key that Short returns.
 type Shortened interface{ Short() string }
 
-// Preparer is a struct that must see its mapping before its fields are set.
+// Preparer is a struct that reads its mapping before its fields are set.
 type Preparer interface {
 	Prepare(d *Decoder, n *Node, path string)
 }
@@ -50,7 +50,7 @@ func (l *Language) word() string {
 	return l.Word
 }
 
-// name is a path in words.
+// name returns a path in words.
 func (l *Language) name(path string) string {
 	if path == "" {
 		return l.word()
@@ -68,7 +68,7 @@ func (l *Language) setDefault(v reflect.Value) {
 	}
 }
 
-// short is the key that a single value in the place of a struct is for.
+// short returns the key that a single value sets in place of a struct.
 func (l *Language) short(t reflect.Type) (string, bool) {
 	if key, ok := l.Short[t]; ok {
 		return key, true
@@ -84,10 +84,10 @@ type field struct {
 	key   string
 	index []int
 	typ   reflect.Type
-	owner string // "nand.Geometry.Channels": where the comment stands
+	owner string // "nand.Geometry.Channels", which identifies the comment
 }
 
-// fields lists a struct's keys in order. Embedded structs are part of it.
+// fields lists a struct's keys in order, including those of embedded structs.
 func (l *Language) fields(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
@@ -117,7 +117,7 @@ func (l *Language) fields(t reflect.Type) []field {
 	return out
 }
 
-// snake turns CamelCase into snake_case; a run of capitals is one word.
+// snake converts CamelCase to snake_case; a run of capitals is one word.
 func snake(name string) string {
 	var b strings.Builder
 	rs := []rune(name)
@@ -136,17 +136,16 @@ var (
 	shortened       = reflect.TypeFor[Shortened]()
 )
 
-// readsText reports a type that reads itself from a single value.
+// readsText reports whether a type parses itself from a single value.
 func readsText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(textUnmarshaler) }
 
-// isText reports a type that is always a single value: quantities with units,
-// enumerations. A struct that only reads itself from text may also be a mapping:
-// "size: 4KiB" is short for "size: {mean: 4KiB}".
+// isText reports whether a type is always a single value: quantities with units, enumerations. A struct that only
+// parses itself from text may also be a mapping: "size: 4KiB" is short for "size: {mean: 4KiB}".
 func isText(t reflect.Type) bool {
 	return readsText(t) && (t.Kind() != reflect.Struct || t.Implements(textMarshaler))
 }
 
-// Structs lists the struct types that a file of the type that whole points to is made of, that type first.
+// Structs lists the struct types of a file whose type whole points to, that type first.
 func (l *Language) Structs(whole any) []reflect.Type {
 	var list []reflect.Type
 	var walk func(t reflect.Type)
@@ -177,8 +176,7 @@ func (l *Language) KeysOf(t reflect.Type) []string {
 	return keys
 }
 
-// findKey returns the path below t at which a key of that name stands, "" if there
-// is none. The shallowest wins.
+// findKey returns the path below t of the shallowest key of that name, "" if there is none.
 func (l *Language) findKey(t reflect.Type, key string) string {
 	type place struct {
 		t    reflect.Type

@@ -2,7 +2,7 @@ package shape
 
 import "testing"
 
-// TestSnake holds how field names become keys.
+// TestSnake verifies the conversion of field names to keys.
 func TestSnake(t *testing.T) {
 	for in, want := range map[string]string{
 		"ChipsPerChannel": "chips_per_channel", "CMTCapacity": "cmt_capacity", "TRCD": "trcd", "SSD": "ssd",

@@ -13,10 +13,10 @@ import (
 // Change is one --set: a path and the YAML text of its value.
 type Change struct {
 	Path, Value string
-	Flag        string // what stands for a file name in errors; "" is --set and its number
+	Flag        string // replaces the file name in errors; "" is --set and its number
 }
 
-// ParseChange reads "path=value", as --set takes it.
+// ParseChange parses "path=value", the argument of --set.
 func ParseChange(s string) (Change, error) {
 	path, value, ok := strings.Cut(s, "=")
 	path = strings.TrimSpace(path)
@@ -26,7 +26,7 @@ func ParseChange(s string) (Change, error) {
 	return Change{Path: path, Value: strings.TrimSpace(value)}, nil
 }
 
-// step is a part of a path: a key with at most one index. A star is every item.
+// step is one element of a path: a key with at most one index. A star selects every item.
 type step struct {
 	key   string
 	index int // -1: none
@@ -73,8 +73,8 @@ func (l *Language) Apply(top *Node, t reflect.Type, changes []Change) error {
 	return nil
 }
 
-// apply sets the value at a path of the nodes of a file of type t. Sections that are not
-// there yet are made; [*] and [0] on what is not a list are the thing itself.
+// apply sets the value at a path of the nodes of a file of type t. It creates absent sections; [*] and [0] on a value
+// that is not a list select the value itself.
 func (l *Language) apply(top *Node, t reflect.Type, file string, c Change) error {
 	at := Position{file, 1, 1}
 	steps, err := parsePath(c.Path)
@@ -101,7 +101,7 @@ func (l *Language) apply(top *Node, t reflect.Type, file string, c Change) error
 	return nil
 }
 
-// parseValue reads a value as it would stand behind a key.
+// parseValue parses a value as it would follow a key.
 func parseValue(file, text string) (*Node, error) {
 	n, err := Parse(file, []byte("["+text+"]"))
 	if err != nil || n.Kind != Sequence || len(n.Items) != 1 {
@@ -136,8 +136,8 @@ func (n *Node) shift(by int) {
 	}
 }
 
-// setAt goes from n, which is of type t, along the steps. t is nil where the path
-// leads out of the schema; decoding will say so.
+// setAt descends from n, which is of type t, along the steps. t is nil where the path leaves the schema; decoding
+// reports that.
 func (l *Language) setAt(n *Node, t reflect.Type, steps []step, at Position, value *Node, path string) error {
 	if n.Kind == Scalar {
 		*n = Node{Kind: Mapping, At: n.At, Keys: l.expand(n, t), Items: l.valuesOf(n, t)}
@@ -193,7 +193,7 @@ func (l *Language) setAt(n *Node, t reflect.Type, steps []step, at Position, val
 	return nil
 }
 
-// typeOfKey is the type of a struct's key, nil if there is none.
+// typeOfKey returns the type of a struct's key, nil if there is none.
 func (l *Language) typeOfKey(t reflect.Type, key string) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -209,8 +209,8 @@ func (l *Language) typeOfKey(t reflect.Type, key string) reflect.Type {
 	return nil
 }
 
-// expand and valuesOf turn a section that is written as a single value, such as
-// "ssd: src-ssd-a", into the mapping it stands for.
+// expand and valuesOf convert a section that is written as a single value, such as "ssd: src-ssd-a", to the mapping
+// that it stands for.
 func (l *Language) expand(n *Node, t reflect.Type) []*Node {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// ValueDescription is what is known of one of the words that a key may have.
+// ValueDescription describes one of the words that a key accepts.
 type ValueDescription struct {
 	Word string // as it is written
-	Doc  string // what it means
+	Doc  string // its meaning
 }
 
-// Enumerations lists the types of words that a file of the type that whole points to is made of, such as a policy's.
+// Enumerations lists the enumeration types of a file whose type whole points to, such as a policy's.
 func (l *Language) Enumerations(whole any) []reflect.Type {
 	var list []reflect.Type
 	for _, s := range l.Structs(whole) {
@@ -32,7 +32,7 @@ func (l *Language) Enumerations(whole any) []reflect.Type {
 	return list
 }
 
-// wordsOf lists the words of an enumeration, by value; "" is a value that has none. Of another type it is empty.
+// wordsOf lists the words of an enumeration, by value; "" is a value without one. For other types it returns none.
 func wordsOf(t reflect.Type) []string {
 	if t.Kind() != reflect.Uint8 || !isText(t) || !t.Implements(textMarshaler) {
 		return nil
@@ -50,8 +50,8 @@ func wordsOf(t reflect.Type) []string {
 	return words
 }
 
-// describeValues says what each of a type's words means, if all of them have a comment: otherwise the key's own says
-// it.
+// describeValues describes each of a type's words if all of them have a comment; otherwise the key's own comment
+// describes them.
 func (l *Language) describeValues(t reflect.Type, parent reflect.Type) []ValueDescription {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()

@@ -1,21 +1,21 @@
-// Package calibrate fits a drive's timing to what fio measured of a real one: how long flash takes to read and to
-// program a page, how fast channels and the host's link are.
+// Package calibrate fits a drive's timing to fio measurements of a real one: the times to read and to program a flash
+// page, and the rates of the channels and of the host's link.
 //
-// [Read] reads fio's results, whose jobs say what was asked; [Calibration.Fit] simulates those jobs and moves the
-// parameters until the figures agree: rates, mean latencies and percentiles up to the 99th. The loss is Huber's of
-// the figures' logarithms, so that one figure that the model cannot have does not bend all others; it is minimised
-// without derivatives by the pattern search of Hooke and Jeeves ("'Direct search' solution of numerical and
-// statistical problems", Journal of the ACM 8(2), 1961), along the logarithms of the parameters, since a simulated
-// figure is neither smooth nor always sensitive. Where several parameters move the same figures its steps become
-// short; there the differences that they make say in which direction all of them go together (Gauss and Newton's step
-// with Huber's weights, damped as Marquardt has it), and it is gone as far as it helps.
+// [Read] reads fio's results, whose jobs describe the load; [Calibration.Fit] simulates those jobs and varies the
+// parameters until the figures agree: rates, mean latencies and percentiles up to the 99th. The loss is Huber's on the
+// figures' logarithms, so that one figure outside of the model's range does not distort all others; it is minimised
+// without derivatives by the pattern search of Hooke and Jeeves ("'Direct search' solution of numerical and statistical
+// problems", Journal of the ACM 8(2), 1961), along the logarithms of the parameters, since a simulated figure is
+// neither smooth nor always sensitive. If several parameters affect the same figures, its steps become short; then
+// finite differences give a common direction for all of them (a Gauss-Newton step with Huber's weights and Marquardt's
+// damping), which is followed as far as it helps.
 //
-// What the data cannot tell is said: a parameter that no figure depends on keeps its value; one that figures depend
-// on in one direction only has a bound; two that move all figures alike are told of as a pair. Standard errors are
-// those of linear regression at the solution.
+// Parameters that the data do not determine are reported: a parameter that affects no figure keeps its value; one that
+// affects figures in one direction only has a bound; two that affect all figures alike are reported as a pair. Standard
+// errors are those of linear regression at the solution.
 //
-// It leaves out what the model leaves out: the controller's processor takes no time, so what a real one takes is in
-// the fitted read and program times; and tails beyond the 99th percentile, retries, thermal limits.
+// It leaves out what the model leaves out: the controller's processor takes no time, so its time in a real drive is
+// included in the fitted read and program times; and tails beyond the 99th percentile, retries, thermal limits.
 package calibrate
 
 import (
@@ -33,41 +33,41 @@ import (
 	"farflash/study"
 )
 
-// State is what the data tell of a parameter.
+// State is the extent to which the data determine a parameter.
 type State string
 
 // The states.
 const (
 	Fitted       State = "fitted"
-	AtLeast      State = "at least"       // more would change nothing
-	AtMost       State = "at most"        // less would change nothing
+	AtLeast      State = "at least"       // a larger value has no effect
+	AtMost       State = "at most"        // a smaller value has no effect
 	Unidentified State = "not identified" // no figure depends on it: it keeps the preset's value
-	AtBound      State = "at the bound"   // of what is tried
+	AtBound      State = "at the bound"   // of the range that is tried
 )
 
-// Parameter is one that is fitted.
+// Parameter is a fitted parameter.
 type Parameter struct {
 	Path   string
-	Preset string // its value before
-	Value  string // and after
+	Preset string // its value before the fit
+	Value  string // and after it
 	Factor float64
 	State  State
-	Error  float64 // relative standard error; 0 if it is not known
-	With   string  // another one that moves all figures alike, so that only both together are known
+	Error  float64 // relative standard error; 0 if unknown
+	With   string  // another parameter that affects all figures alike, so that only the two together are determined
 
 	write func(factor float64) string
 }
 
-// Fit is how a figure came out.
+// Fit is a figure with its fitted value.
 type Fit struct {
 	Figure
 	Simulated float64 // NaN: the simulation has too few requests for it
 }
 
-// Difference is by how much of the measured figure the simulated one is off.
+// Difference is the relative deviation of the simulated figure from the measured one.
 func (f *Fit) Difference() float64 { return f.Simulated/f.Measured - 1 }
 
-// Calibration is a fit.
+// Calibration is a fit in progress, and its result.
 type Calibration struct {
 	Measured    *Measured
 	Preset      string
@@ -84,33 +84,33 @@ type Calibration struct {
 	known       map[string]valued
 }
 
-// valued is what a set of parameters gave.
+// valued is the result of a set of parameters.
 type valued struct {
 	loss    float64
 	figures []float64
 }
 
-// Config says what is fitted.
+// Config configures a fit.
 type Config struct {
 	Preset   string
 	Changes  []shape.Change // of the drive, such as its preconditioning
 	Requests int            // of the slowest side of a job
 	Seed     uint64
-	// Run computes trials and returns what became of each, in order.
+	// Run computes trials and returns their outcomes, in order.
 	Run func(context.Context, []trial.Trial) []study.Outcome
-	// Step is told how far the fit is; nil is nobody.
+	// Step, if not nil, receives the progress of the fit.
 	Step func(evaluations int, loss float64)
 }
 
-// The bounds of what is tried: a parameter's value in the preset, times and divided by so much.
+// The range that is tried: a parameter's value in the preset, multiplied and divided by this.
 const most = 16
 
-// New prepares a fit. Its errors are of the preset, of changes or of jobs that cannot be simulated.
+// New prepares a fit. It returns an error for an invalid preset, change or job.
 func New(m *Measured, cfg Config) (*Calibration, error) {
 	if cfg.Requests < 1000 || cfg.Requests > 10_000_000 {
 		return nil, fmt.Errorf("%d requests are not possible; use 1000 to 10000000", cfg.Requests)
 	}
-	// The changes make a drive before the jobs are laid on it.
+	// Apply the changes to the drive before the jobs.
 	stub := shape.Source{File: cfg.Preset,
 		Text: []byte("ssd: {preset: " + cfg.Preset +
 			"}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n")}
@@ -132,7 +132,7 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 			var out []string
 			same := true
 			for _, d := range of {
-				// To a nanosecond: no data sheet has more.
+				// To a nanosecond, the resolution of data sheets.
 				out = append(out, (units.Duration(math.Max(1, math.Round(float64(d)*factor/1e3))) *
 					units.Nanosecond).String())
 				same = same && out[0] == out[len(out)-1]
@@ -160,7 +160,7 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 	return c, nil
 }
 
-// at simulates the jobs with parameters at factors, given as logarithms to base 2.
+// at simulates the jobs with the parameters at the given factors, as logarithms to base 2.
 func (c *Calibration) at(ctx context.Context, logs []float64) (valued, error) {
 	var changes []shape.Change
 	key := ""
@@ -217,20 +217,20 @@ func (c *Calibration) at(ctx context.Context, logs []float64) (valued, error) {
 	return v, nil
 }
 
-// enough is the loss that is not worth a step: all figures nearer by some four hundredths of a per cent.
+// enough is the smallest worthwhile improvement of the loss: all figures closer by about 0.04 %.
 const enough = 1e-7
 
-// ridge is what a parameter costs that is not as in the preset, by the square of its logarithm: as much as one figure
-// of ten that is off by half a per cent for a factor of 2. So what the data do not tell stays as it is.
+// ridge is the penalty on the square of a parameter's logarithm relative to the preset: for a factor of 2, as much as
+// one figure of ten that is off by half a per cent. So parameters that the data do not determine stay unchanged.
 const ridge = 1e-6
 
-// Huber's threshold, as a share of a figure, and what a figure that is missing costs: it is of a drive far too slow.
+// Huber's threshold, as a share of a figure, and the residual of a missing figure: that of a drive far too slow.
 const (
 	threshold = 0.1
 	missing   = 3.0
 )
 
-// huber is the loss of a figure: half the square of its logarithm's error, and beyond the threshold linear.
+// huber is the loss of a figure: half the square of its logarithmic error, and linear beyond the threshold.
 func huber(simulated, measured float64) float64 {
 	r := missing
 	if !math.IsNaN(simulated) {
@@ -242,8 +242,7 @@ func huber(simulated, measured float64) float64 {
 	return threshold * (r - threshold/2)
 }
 
-// Fit finds the parameters. When the context ends, the best that was found is kept and the error is
-// trial.ErrInterrupted.
+// Fit finds the parameters. When the context ends, it keeps the best set so far and returns trial.ErrInterrupted.
 func (c *Calibration) Fit(ctx context.Context) error {
 	x := make([]float64, len(c.Parameters))
 	best, err := c.at(ctx, x)
@@ -285,13 +284,13 @@ func (c *Calibration) Fit(ctx context.Context) error {
 			for k := range 2 * len(x) {
 				y := slices.Clone(before)
 				y[k/2] += float64(step * float64(1-k%2*2))
-				ok, err := better(y) // the best of all neighbours stays
+				ok, err := better(y) // the best of all neighbours is kept
 				if err != nil {
 					return err
 				}
 				moved = moved || ok
 			}
-			if moved { // the pattern: on in the direction that all moves made together
+			if moved { // the pattern move: further in the combined direction of all moves
 				y := slices.Clone(x)
 				for i := range y {
 					y[i] += x[i] - before[i]
@@ -305,7 +304,7 @@ func (c *Calibration) Fit(ctx context.Context) error {
 	return c.identify(ctx, x, &best, limit)
 }
 
-// keep notes where the fit is.
+// keep stores the result of the fit.
 func (c *Calibration) keep(logs []float64, v valued) {
 	for i := range c.Parameters {
 		p := &c.Parameters[i]

@@ -19,7 +19,7 @@ import (
 	"farflash/study/calibrate"
 )
 
-// small makes the preset's drive one that is simulated quickly.
+// small makes the preset's drive fast to simulate.
 var small = []shape.Change{
 	{Path: "ssd.geometry",
 		Value: "{channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 2, blocks_per_plane: 64, " +
@@ -28,7 +28,7 @@ var small = []shape.Change{
 	{Path: "ssd.cache.capacity", Value: "256KiB"},
 }
 
-// job is a fio job, and the workload that it is.
+// job is a fio job with the equivalent workload.
 type job struct{ name, options, workload string }
 
 var jobs = []job{
@@ -42,8 +42,8 @@ var jobs = []job{
 		"synthetic: {writes: {size: 64KiB, addresses: {pattern: sequential, align: 64KiB}}}\n    closed: 4"},
 }
 
-// measure makes fio's results of jobs on the small drive with other parameters, by simulation of scenarios that are
-// written by hand.
+// measure produces fio results of jobs on the small drive with other parameters, by simulation of handwritten
+// scenarios.
 func measure(t *testing.T, jobs []job, parameters string) string {
 	t.Helper()
 	var entries []string
@@ -114,8 +114,8 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 	return c
 }
 
-// TestRecovered holds that figures of a drive whose parameters are known give those parameters, from a preset that
-// has others: 58us, 187us and 1600 MT/s.
+// TestRecovered verifies that figures of a drive with known parameters yield those parameters, from a preset with
+// others: 58us, 187us and 1600 MT/s.
 func TestRecovered(t *testing.T) {
 	jobs := jobs
 	if os.Getenv("FARFLASH_LONG") == "" {
@@ -150,8 +150,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestUnidentified holds that reads at a depth of one tell nothing of programs and of links that are fast enough, and
-// that it is said.
+// TestUnidentified verifies that reads at a depth of one do not determine programs and fast links, and that this is
+// reported.
 func TestUnidentified(t *testing.T) {
 	c := fit(t, measure(t, jobs[:1], "ssd.timing.read_latency=60us"))
 	for _, p := range c.Parameters {
@@ -162,7 +162,7 @@ func TestUnidentified(t *testing.T) {
 				t.Errorf("%s: %s, %s", p.Path, p.State, p.Value)
 			}
 		case "ssd.timing.read_latency":
-			// One job's latency is the sum of reading and moving the page.
+			// A single job's latency is the sum of reading and transferring the page.
 			if p.With == "" {
 				t.Errorf("%s: %s with %q", p.Path, p.State, p.With)
 			}
@@ -170,7 +170,7 @@ func TestUnidentified(t *testing.T) {
 	}
 }
 
-// TestOutlier holds that a figure that the model cannot have moves the others by little.
+// TestOutlier verifies that a figure outside of the model's range affects the others only slightly.
 func TestOutlier(t *testing.T) {
 	text := measure(t, jobs[:1], "ssd.timing.read_latency=40us")
 	var d map[string]any
@@ -191,7 +191,7 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// TestRead holds what is refused, and how.
+// TestRead checks rejected inputs and their messages.
 func TestRead(t *testing.T) {
 	entry := func(options, read string) string {
 		return `{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "job options": {` + options + `}, "read": {` +
@@ -220,7 +220,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v, wanted %s", text, err, want)
 		}
 	}
-	// What fio itself wrote.
+	// A file written by fio.
 	f, err := os.Open(inputs.Path(t, "data/fio-3.33-jsonplus-example.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead reads results of any bytes: what is taken has figures that can be fitted to, and jobs that are of a wave.
+// FuzzRead reads results from arbitrary bytes: accepted ones have figures that can be fitted, and jobs that belong to a
+// wave.
 func FuzzRead(f *testing.F) {
 	f.Add(`{"fio version": "fio-3.33", "global options": {"bs": "4k"}, "jobs": [{"jobname": "a", "job options": {"rw": "randrw", "stonewall": ""}, "read": {"iops": 5, "total_ios": 5, "clat_ns": {"mean": 1000, "percentile": {"99.000000": 7}}}, "write": {"iops": 1e300, "total_ios": 1, "clat_ns": {"mean": 1}}}]}`)
 	f.Add(`{"fio version": "fio-3", "jobs": [{"jobname": "\n", "job options": {"numjobs": "65536", "rate": "1"}, "read": {"iops": 1e-300, "total_ios": 5, "clat_ns": {"mean": 1000}}}]}`)

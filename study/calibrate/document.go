@@ -10,7 +10,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Document is what farflash calibrate fio --json prints.
+// Document is the output of farflash calibrate fio --json.
 type Document struct {
 	Schema      string              `json:"schema"` // farflash/calibration/1
 	File        string              `json:"file"`
@@ -29,7 +29,7 @@ type ParameterDocument struct {
 	Preset string   `json:"preset"`
 	Value  string   `json:"value"`
 	State  State    `json:"state"`
-	Error  *float64 `json:"relative_error"` // null: not known
+	Error  *float64 `json:"relative_error"` // null: unknown
 	With   string   `json:"only_together_with,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type FigureDocument struct {
 	Difference *float64 `json:"difference"`
 }
 
-// Document returns what --json prints.
+// Document returns the output of --json.
 func (c *Calibration) Document() Document {
 	d := Document{Schema: "farflash/calibration/1", File: c.Measured.File, Fio: c.Measured.Version, Preset: c.Preset,
 		Loss: c.Loss, Evaluations: c.Evaluations, Interrupted: c.Interrupted,
@@ -67,7 +67,7 @@ func (c *Calibration) Document() Document {
 	return d
 }
 
-// Tells says in words what the data tell of a parameter.
+// Tells describes the extent to which the data determine a parameter.
 func (p *Parameter) Tells() string {
 	switch {
 	case p.State == Unidentified:
@@ -89,8 +89,8 @@ func (p *Parameter) Tells() string {
 	return "fitted"
 }
 
-// Scenario is the drive as a scenario file, with the jobs of the first wave as its workload and what the fit found as
-// comments.
+// Scenario returns the drive as a scenario file, with the jobs of the first wave as its workload and the result of the
+// fit as comments.
 func (c *Calibration) Scenario() string {
 	x := *c.drive
 	conv := &convert.Conversion{}

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// What counts as a figure that depends on a parameter: it moves by this share of itself when the parameter is doubled
-// or halved. Two parameters are a pair if the directions in which they move the figures are as close as this cosine.
+// A figure depends on a parameter if it changes by the share sensitive when the parameter is doubled or halved. Two
+// parameters are a pair if the cosine between the directions in which they move the figures is at least pair.
 const (
 	sensitive = 0.02
 	pair      = 0.995
 )
 
-// identify finds out what the data tell of each parameter, and takes those that no figure depends on back to the
-// preset's value.
+// identify determines the state of each parameter, and resets those that affect no figure to the preset's value.
 func (c *Calibration) identify(ctx context.Context, x []float64, best *valued, limit float64) error {
 	moves := func(i int, by float64) (float64, error) {
 		y := slices.Clone(x)
@@ -26,7 +25,7 @@ func (c *Calibration) identify(ctx context.Context, x []float64, best *valued, l
 		largest := 0.0
 		for k, f := range v.figures {
 			if c.Measured.Figures[k].weight < 1 {
-				continue // far out, any change is a change of chance
+				continue // for tail percentiles, any change may be chance
 			}
 			switch b := best.figures[k]; {
 			case math.IsNaN(f) && math.IsNaN(b):
@@ -74,7 +73,7 @@ func (c *Calibration) identify(ctx context.Context, x []float64, best *valued, l
 	return c.errors(ctx, x, best)
 }
 
-// errors computes the standard errors of those that were fitted, and finds pairs that move all figures alike.
+// errors computes the standard errors of the fitted parameters, and finds pairs that move all figures alike.
 func (c *Calibration) errors(ctx context.Context, x []float64, best *valued) error {
 	var of []int
 	for i := range c.Parameters {
@@ -108,7 +107,7 @@ func (c *Calibration) errors(ctx context.Context, x []float64, best *valued) err
 		}
 	}
 	if n <= len(of) || len(of) == 0 {
-		return nil // as many parameters as figures: there is nothing left to judge by
+		return nil // as many parameters as figures: no degrees of freedom are left
 	}
 	for a, v := range inverseDiagonal(columns) {
 		c.Parameters[of[a]].Error = math.Sqrt(v * left / float64(n-len(of)))
@@ -116,7 +115,7 @@ func (c *Calibration) errors(ctx context.Context, x []float64, best *valued) err
 	return nil
 }
 
-// slopes are how the figures' logarithms move with those of parameters.
+// slopes are the derivatives of the figures' logarithms with respect to those of parameters.
 func (c *Calibration) slopes(ctx context.Context, x []float64, of []int) ([][]float64, error) {
 	const h = 0.1
 	var columns [][]float64
@@ -143,8 +142,8 @@ func (c *Calibration) slopes(ctx context.Context, x []float64, of []int) ([][]fl
 	return columns, nil
 }
 
-// descend goes in the direction in which all parameters together bring the figures nearer to what was measured, as
-// long as that helps.
+// descend moves all parameters together in the direction that brings the figures closer to the measurements, as long as
+// that helps.
 func (c *Calibration) descend(ctx context.Context, x []float64, best *valued,
 	better func([]float64) (bool, error)) error {
 	all := make([]int, len(x))
@@ -156,7 +155,7 @@ func (c *Calibration) descend(ctx context.Context, x []float64, best *valued,
 		if err != nil {
 			return err
 		}
-		// The rows' weights are Huber's: beyond the threshold a figure pulls no harder.
+		// Huber's weights: beyond the threshold a figure pulls no harder.
 		weighted := make([][]float64, len(columns)+1)
 		for k, f := range c.Measured.Figures {
 			r := math.Log(f.Measured / best.figures[k])
@@ -204,7 +203,7 @@ func (c *Calibration) descend(ctx context.Context, x []float64, best *valued,
 	return nil
 }
 
-// solve is the damped least-squares solution: of columns times it nearest to a target.
+// solve returns the damped least-squares solution x, for which columns times x is closest to target.
 func solve(columns [][]float64, target []float64, damping float64) []float64 {
 	n := len(columns)
 	m := make([][]float64, n)
@@ -224,8 +223,8 @@ func solve(columns [][]float64, target []float64, damping float64) []float64 {
 	return out
 }
 
-// eliminate makes the left part of rows a diagonal (Gauss and Jordan, with the largest pivots); false if it has no
-// inverse.
+// eliminate diagonalises the left part of m (Gauss-Jordan elimination with partial pivoting); it returns false if the
+// matrix is singular.
 func eliminate(m [][]float64) bool {
 	for k := range m {
 		p := k
@@ -259,8 +258,7 @@ func dot(a, b []float64) float64 {
 	return s
 }
 
-// inverseDiagonal is the diagonal of the inverse of the columns' products with each other, infinite where that has
-// none.
+// inverseDiagonal is the diagonal of the inverse of the columns' Gram matrix, infinite if that is singular.
 func inverseDiagonal(columns [][]float64) []float64 {
 	n := len(columns)
 	m := make([][]float64, n)

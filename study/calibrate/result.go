@@ -19,25 +19,25 @@ import (
 	"farflash/workload/synth"
 )
 
-// What a file of fio's results may hold at most: beyond it, it is none.
+// Limits for a file of fio's results.
 const (
 	mostBytes = 64 << 20
 	mostJobs  = 256
 )
 
-// mostRequests bounds what is simulated of a wave at a time.
+// mostRequests limits the requests simulated for a wave at once.
 const mostRequests = 2e7
 
-// Percentiles are those of fio's that are fitted to, beside rates and means, and their weight beside 1 of those: the
-// farther out, the more a figure is chance, and what a real drive does now and then and this model does not do at
-// all.
+// Percentiles are fio's percentiles used in the fit, in addition to rates and means, with their weights relative to a
+// weight of 1 of those: the farther out, the more a figure is determined by chance, and by occasional behaviour of a
+// real drive that the model does not have.
 var Percentiles = []struct {
-	Key    string // of fio's JSON
+	Key    string // in fio's JSON
 	Name   string // of the metric
 	Weight float64
 }{{"50.000000", "p50", 1}, {"90.000000", "p90", 0.5}, {"99.000000", "p99", 0.1}}
 
-// Figure is one that was measured.
+// Figure is a measured figure.
 type Figure struct {
 	Job      string
 	Op       block.Op
@@ -46,20 +46,20 @@ type Figure struct {
 	Measured float64
 
 	weight float64
-	metric string // that the simulation has of it
+	metric string // the corresponding metric of the simulation
 	wave   int
 }
 
-// Measured is what a file of results says: waves of jobs that ran at the same time, and their figures.
+// Measured is the content of a file of results: waves of jobs that ran concurrently, and their figures.
 type Measured struct {
 	File    string
 	Version string
 	Waves   [][]fiojob.Job
 	Figures []Figure
-	Notes   []string // what is left out and why
+	Notes   []string // omitted parts, with the reason
 }
 
-// document is what is read of fio's JSON.
+// document is the part of fio's JSON that is used.
 type document struct {
 	Version string            `json:"fio version"`
 	Global  map[string]string `json:"global options"`
@@ -82,14 +82,14 @@ type side struct {
 	} `json:"clat_ns"`
 }
 
-// places are options that say where a job works, how long, and what it reports. The simulation goes over the whole
-// drive, for as long as it takes to know.
+// places are options for a job's location, duration and reports. The simulation covers the whole drive, for as long as
+// the precision requires.
 var places = []string{"filename", "directory", "size", "io_size", "io_limit", "offset", "offset_increment", "runtime",
 	"time_based", "ramp_time", "loops", "number_ios", "name", "randseed",
 	"stonewall", "wait_for_previous", "new_group"}
 
-// Read reads what fio 3 writes with --output-format=json or json+. File stands for it in errors. Lines before the
-// document, in which fio complains, are passed over.
+// Read reads the output of fio 3 with --output-format=json or json+. Errors refer to it by file. Lines before the
+// document, such as fio's warnings, are skipped.
 func Read(r io.Reader, file string) (*Measured, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostBytes+1))
 	if err != nil {
@@ -122,7 +122,7 @@ func Read(r io.Reader, file string) (*Measured, error) {
 	return m, m.take(&d)
 }
 
-// offset is where a mistake of JSON is.
+// offset is the position of a JSON error.
 func offset(err error) int64 {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -135,9 +135,9 @@ func offset(err error) int64 {
 	return 0
 }
 
-// take makes jobs and figures of what was read.
+// take converts the document to jobs and figures.
 func (m *Measured) take(d *document) error {
-	copies := map[string]int{} // entries of a job that is not reported as a group
+	copies := map[string]int{} // entries of a job without group reporting
 	names := map[string]bool{}
 	for i := range d.Jobs {
 		j := &d.Jobs[i]
@@ -191,7 +191,7 @@ func (m *Measured) take(d *document) error {
 			return fmt.Errorf("%s: job %q: %s of %vs is %v", m.File, f.Job, f.Name, f.Op, f.Measured)
 		}
 	}
-	// What several jobs have at once is of the workload's items.
+	// Metrics of concurrent jobs are those of the workload's items.
 	for i := range m.Figures {
 		f := &m.Figures[i]
 		scope := ""
@@ -208,7 +208,7 @@ func (m *Measured) take(d *document) error {
 	return nil
 }
 
-// parse makes a job of its options.
+// parse converts options to a job.
 func parse(options map[string]string, at string) (fiojob.Job, error) {
 	for _, k := range places {
 		delete(options, k)
@@ -236,7 +236,7 @@ func parse(options map[string]string, at string) (fiojob.Job, error) {
 	return jobs[0], nil
 }
 
-// figures notes those of one side of a job.
+// figures records the figures of one direction of a job.
 func (m *Measured) figures(job string, op block.Op, s *side, wave int) {
 	if s.Total <= 0 {
 		return
@@ -254,8 +254,8 @@ func (m *Measured) figures(job string, op block.Op, s *side, wave int) {
 	}
 }
 
-// scenarios are the waves as scenarios of a drive, each so long that the slowest of its sides has so many requests,
-// and that writes have filled the drive's cache thrice.
+// scenarios returns the waves as scenarios of a drive, each long enough for the slowest of its directions to have the
+// given number of requests, and for writes to fill the drive's cache three times.
 func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, error) {
 	s := &scenario.Scenario{SSD: drive}
 	var out []string
@@ -270,7 +270,7 @@ func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, err
 			l.After, l.Until, l.Synthetic.Requests, l.Synthetic.Duration = "", 0, 0, 0
 			for _, x := range []*synth.Flow{l.Synthetic.Reads, l.Synthetic.Writes} {
 				if x != nil {
-					x.Addresses.Start, x.Addresses.Space = 0, 0 // all that there is
+					x.Addresses.Start, x.Addresses.Space = 0, 0 // the whole drive
 				}
 			}
 		}

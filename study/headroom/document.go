@@ -15,52 +15,52 @@ import (
 
 const schema = "farflash/headroom/1"
 
-// File is what a search's folder says it found.
+// File is the document of a search's results in its directory.
 const File = "headroom.json"
 
 // Document is headroom.json.
 type Document struct {
 	Schema string        `json:"schema"` // farflash/headroom/1
 	Name   string        `json:"name"`
-	Digest string        `json:"digest"` // of what is looked for
+	Digest string        `json:"digest"` // of the search's inputs
 	Until  []string      `json:"until"`
-	Keys   []KeyDocument `json:"keys"` // what stands for load
+	Keys   []KeyDocument `json:"keys"` // keys that represent the load
 	Seed   uint64        `json:"seed"`
 	Reps   int           `json:"reps"`
 	Level  float64       `json:"level"`
 	Within float64       `json:"within"`
 	Most   float64       `json:"most"`
-	// Under is the largest load within the limits, Over the smallest beyond; null: there is none.
+	// Under is the largest load within the limits, Over the smallest beyond them; null: none.
 	Under *float64 `json:"under"`
 	Over  *float64 `json:"over"`
-	// Crossing is the load at which the limit is passed, seed by seed; null: it is not known.
+	// Crossing is the load at which the limit is exceeded, by seed; null: unknown.
 	Crossing *study.IntervalDocument `json:"crossing"`
-	Refused  string                  `json:"refused,omitempty"` // why there cannot be more load than under
-	Finest   bool                    `json:"finest,omitempty"`  // nothing lies between under and over
+	Refused  string                  `json:"refused,omitempty"` // why a load larger than under is impossible
+	Finest   bool                    `json:"finest,omitempty"`  // no load lies between under and over
 	Points   []PointDocument         `json:"points"`
-	// Interrupted says that the search did not come to its end.
+	// Interrupted means that the search did not finish.
 	Interrupted bool `json:"interrupted"`
 }
 
-// KeyDocument is a key that stands for load.
+// KeyDocument is a key that represents load.
 type KeyDocument struct {
 	Path    string `json:"path"`
 	Base    string `json:"base"`
 	Divided bool   `json:"divided"`
 }
 
-// PointDocument is a load that was simulated.
+// PointDocument is a simulated load.
 type PointDocument struct {
 	Load    float64                           `json:"load"`
 	Values  map[string]string                 `json:"values"`
 	Digest  string                            `json:"digest"`
 	Over    bool                              `json:"over"`
-	Limit   string                            `json:"limit,omitempty"` // which is passed
+	Limit   string                            `json:"limit,omitempty"` // the exceeded limit
 	Why     string                            `json:"why,omitempty"`   // its trials failed
 	Metrics map[string]study.IntervalDocument `json:"metrics"`
 }
 
-// identity is the digest of what is looked for.
+// identity is the digest of the search's inputs.
 func identity(h *Headroom, scenario string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "headroom %s %d %d %v %v %v\n", scenario, h.Seed, h.Reps, h.Most, h.Within, h.Level)
@@ -73,7 +73,7 @@ func identity(h *Headroom, scenario string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Curves are the loads as a sweep over one axis.
+// Curves returns the loads as a sweep over one axis.
 func (h *Headroom) Curves() (*study.Curves, error) {
 	plan := &study.Plan{Kind: study.Sweep, Name: h.Name, Axes: []study.Axis{{Path: "load", Geometric: true}},
 		Seed: h.Seed, Reps: h.Reps}
@@ -88,7 +88,7 @@ func (h *Headroom) Curves() (*study.Curves, error) {
 	return study.Respond(plan, outcomes, h.Level)
 }
 
-// Document returns what headroom.json says.
+// Document returns the content of headroom.json.
 func (h *Headroom) Document() (Document, error) {
 	d := Document{Schema: schema, Name: h.Name, Digest: h.Digest, Seed: h.Seed, Reps: h.Reps, Level: h.Level,
 		Within: h.Within, Most: h.Most,
@@ -133,8 +133,8 @@ func (h *Headroom) Document() (Document, error) {
 	return d, nil
 }
 
-// Read reads the loads that a search tried, as a sweep over one axis, and its limits by metric, from its folder. The
-// error is fs.ErrNotExist if there is no search.
+// Read reads the loads of a search, as a sweep over one axis, and its limits by metric, from its directory. The error
+// is fs.ErrNotExist if there is no search.
 func Read(path string) (*study.Curves, map[string]float64, error) {
 	file := filepath.Join(path, File)
 	text, err := os.ReadFile(file)

@@ -1,16 +1,15 @@
-// Package headroom finds how much more load a scenario takes until a figure of it passes a limit: until the 99th
-// percentile of its reads is above 500 us, say.
+// Package headroom finds the factor by which the load of a scenario can grow until one of its figures exceeds a limit:
+// for example until the 99th percentile of its reads is above 500 us.
 //
-// [Keys] says which keys of a scenario stand for its load. [Search] simulates the scenario at multiples of that load:
-// first its own, then twice as much or half as much until the limit lies between two loads, then the middle of those
-// two, by bisection along the logarithm, until they are close enough to each other. Every load runs on the same seeds
-// (common random numbers), so that of a synthetic workload the same requests come sooner; a load is over the limit if
-// the mean over the replicates is. What chance leaves is said by the seeds: for each the load at which it passes the
-// limit by itself is interpolated between the loads that were simulated, and the interval of their mean is Student's
-// t.
+// [Keys] returns the keys of a scenario that represent its load. [Search] simulates the scenario at multiples of that
+// load: first the load itself, then twice as much or half as much until the limit lies between two loads, then the
+// middle of those two, by bisection along the logarithm, until they are close enough. Every load runs on the same seeds
+// (common random numbers), so the requests of a synthetic workload are the same ones with shorter gaps; a load exceeds
+// the limit if the mean over the replicates does. The seeds quantify the uncertainty: for each one the load at which it
+// exceeds the limit is interpolated between simulated loads, and the interval of their mean is Student's t.
 //
-// It leaves out how trials are computed and kept (package study), and drawing (package report). It finds one place
-// where the limit is passed: of a figure that does not rise with the load there may be others.
+// It leaves out the computation and storage of trials (package study), and drawing (package report). It finds one
+// crossing of the limit: a figure that is not monotonic in the load may have others.
 package headroom
 
 import (
@@ -29,29 +28,29 @@ import (
 	"farflash/study"
 )
 
-// Config says what is looked for.
+// Config configures a search.
 type Config struct {
 	Source  shape.Source
 	Changes []shape.Change // of the scenario, at every load
-	// Limits are conditions that end what is good enough; the first that holds does. At least one.
+	// Limits are conditions for a load that is too high; the first that holds counts. At least one is mandatory.
 	Limits []result.Condition
-	// Scale names the items whose load is scaled; none is all of them.
+	// Scale names the items whose load is scaled; none means all of them.
 	Scale []string
 	// Depth scales the depth of closed loops.
 	Depth bool
-	Seed  uint64 // the first
+	Seed  uint64 // the first seed
 	Reps  int
-	// Most is the largest multiple of the load that is tried, and one over it the smallest.
+	// Most is the largest multiple of the load that is tried; its reciprocal is the smallest.
 	Most float64
-	// Within is how close the two loads around the limit are to be: 0.02 is 2 %.
+	// Within is the required distance of the two loads around the limit: 0.02 is 2 %.
 	Within float64
 	Level  float64 // of intervals
 }
 
-// DefaultConfig tries up to 64 times the load and 64th parts of it, to 2 %.
+// DefaultConfig tries loads from 1/64 to 64 times the scenario's, to 2 %.
 func DefaultConfig() Config { return Config{Seed: 1, Reps: 1, Most: 64, Within: 0.02, Level: 0.95} }
 
-// Validate says what cannot be.
+// Validate reports the first invalid setting.
 func (c *Config) Validate() error {
 	switch {
 	case len(c.Limits) == 0:
@@ -71,7 +70,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// mostPoints bounds the loads that are tried: 20 doublings and as many halvings of what is between them as 0.1 % takes.
+// mostPoints limits the loads that are tried: 20 doublings, and the bisections that a resolution of 0.1 % takes.
 const mostPoints = 64
 
 // Point is a load that was tried.
@@ -81,32 +80,32 @@ type Point struct {
 	Digest   string
 	Scenario *scenario.Scenario
 	Outcomes []study.Outcome
-	Over     bool   // a limit is passed
-	Limit    int    // which; of Over
-	Why      string // Over because its trials failed
+	Over     bool   // a limit is exceeded
+	Limit    int    // which one, if Over
+	Why      string // set if Over because its trials failed
 }
 
-// Headroom is what was found.
+// Headroom is the result of a search.
 type Headroom struct {
 	Config
 	Name   string
-	Digest string // of all that decides what is looked for
+	Digest string // of all inputs of the search
 	Keys   []Key
-	Points []Point // in the order of their loads
-	// Under is the number of the largest load below the smallest that is over a limit, Over that one's; -1: there is
+	Points []Point // in ascending order of load
+	// Under is the index of the largest load below the smallest that exceeds a limit, Over the index of that one; -1:
 	// none.
 	Under, Over int
-	// Refused is why the scenario cannot have more load than that of Under, if it cannot.
+	// Refused is the reason why the scenario cannot have a load larger than that of Under, if so.
 	Refused error
-	// Finest says that no load lies between the two: depths are whole numbers.
+	// Finest means that no load lies between the two, because depths are integers.
 	Finest bool
-	// Crossing is the load at which the limit is passed, seed by seed; N is 0 if some seed passes it at none of the
+	// Crossing is the load at which the limit is exceeded, by seed; N is 0 if some seed exceeds it at none of the
 	// loads.
 	Crossing    stats.Interval
 	Interrupted bool
 }
 
-// Plan returns the scenario's keys and what is looked for, without simulating.
+// Plan returns the scenario's keys and the search's inputs, without simulating.
 func Plan(c Config) (*Headroom, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -127,14 +126,14 @@ func Plan(c Config) (*Headroom, error) {
 	return h, nil
 }
 
-// Step is told of before a load is simulated.
+// Step is reported before a load is simulated.
 type Step struct {
 	Load float64
-	Done int // loads that are known
+	Done int // loads with known results
 }
 
-// Search finds the limit. Run computes trials and returns what became of each, in order. When the context ends, what
-// was found until then is left in h and the error is trial.ErrInterrupted.
+// Search finds the limit. run computes trials and returns their outcomes, in order. When the context ends, h has the
+// results so far and the error is trial.ErrInterrupted.
 func (h *Headroom) Search(ctx context.Context, run func(context.Context, []trial.Trial) []study.Outcome,
 	step func(Step)) error {
 	defer h.settle()
@@ -149,7 +148,7 @@ func (h *Headroom) Search(ctx context.Context, run func(context.Context, []trial
 	if err != nil {
 		return err
 	}
-	refused := 0.0 // the smallest load that cannot be; 0: none
+	refused := 0.0 // the smallest invalid load; 0: none
 	for load := 1.0; ; {
 		if p.Over {
 			over = p
@@ -207,7 +206,7 @@ func (h *Headroom) Search(ctx context.Context, run func(context.Context, []trial
 	return nil
 }
 
-// refusedAbove forgets that more is refused once a smaller load is over the limit.
+// refusedAbove drops the refusal of larger loads once a smaller load exceeds the limit.
 func refusedAbove(refused error, over *Point) error {
 	if over != nil {
 		return nil
@@ -215,7 +214,7 @@ func refusedAbove(refused error, over *Point) error {
 	return refused
 }
 
-// between is the geometric middle of two loads, to four digits.
+// between is the geometric mean of two loads, to four digits.
 func between(low, high float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(math.Sqrt(low*high), 'g', 4, 64), 64)
 	if err != nil {
@@ -224,18 +223,18 @@ func between(low, high float64) float64 {
 	return v
 }
 
-// refusal is a load that the scenario cannot have.
+// refusal is the error for a load that the scenario cannot have.
 type refusal struct {
 	load float64
 	err  error
 }
 
-// Error is what is wrong, and at which load.
+// Error returns the reason, with the load.
 func (r *refusal) Error() string {
 	return fmt.Sprintf("%v (at %s times the load)", r.err, number(r.load))
 }
 
-// Unwrap is what is wrong.
+// Unwrap returns the reason.
 func (r *refusal) Unwrap() error { return r.err }
 
 // try simulates a load.
@@ -281,8 +280,8 @@ func (h *Headroom) try(ctx context.Context, load float64,
 	return &p, nil
 }
 
-// judge finds out whether a load is over a limit. A load whose trials fail is, if a smaller one's do not: a model may
-// end where a queue grows without end.
+// judge determines whether a load exceeds a limit. A load whose trials fail counts as too high if a smaller one's
+// succeed, because a model may fail when a queue grows without bound.
 func (h *Headroom) judge(p *Point) error {
 	for _, o := range p.Outcomes {
 		if o.State == study.Failed {
@@ -306,7 +305,7 @@ func (h *Headroom) judge(p *Point) error {
 	return nil
 }
 
-// values are a limit's figures, one a replicate.
+// values returns a limit's figures, one per replicate.
 func (h *Headroom) values(p *Point, limit int) ([]float64, error) {
 	out := make([]float64, len(p.Outcomes))
 	for i, o := range p.Outcomes {
@@ -329,7 +328,7 @@ func mean(v []float64) float64 {
 	return m.Mean()
 }
 
-// settle sorts the points and makes of them what is said at the end.
+// settle sorts the points and computes the final results.
 func (h *Headroom) settle() {
 	slices.SortFunc(h.Points, func(a, b Point) int {
 		if a.Load < b.Load {
@@ -350,7 +349,7 @@ func (h *Headroom) settle() {
 	}
 }
 
-// crossing is the interval of the loads at which the seeds pass the limit.
+// crossing is the interval of the loads at which the seeds exceed the limit.
 func (h *Headroom) crossing() stats.Interval {
 	loads := make([]float64, h.Reps)
 	for r := range h.Reps {
@@ -366,14 +365,14 @@ func (h *Headroom) crossing() stats.Interval {
 		loads[r] = least
 	}
 	x, err := stats.Replicates(loads, h.Level)
-	if err != nil { // one seed has no interval
+	if err != nil { // a single seed has no interval
 		return stats.Interval{Mean: loads[0], Level: h.Level, N: 1, Batch: 1}
 	}
 	return x
 }
 
-// passes interpolates the load at which a seed passes a limit: the logarithm of the load along the logarithm of the
-// figure, or along the figure itself where that is not positive.
+// passes interpolates the load at which a seed exceeds a limit: the logarithm of the load along the logarithm of the
+// figure, or along the figure itself if that is not positive.
 func (h *Headroom) passes(r, limit int) (float64, bool) {
 	c := h.Limits[limit]
 	last, lastLoad, known := 0.0, 0.0, false

@@ -16,8 +16,8 @@ import (
 	"farflash/study/headroom"
 )
 
-// die is a drive of one die that reads whole pages, with its map in DRAM: a queue with one server whose time is
-// always the same.
+// die is a drive with one die that reads whole pages, with its map in DRAM: a queue with one server and a constant
+// service time.
 const die = `
 ssd:
   preset: mqsim-default
@@ -82,7 +82,7 @@ func once(t *testing.T, text, metric string) float64 {
 	return m.Value
 }
 
-// waits is the probability that a request of M/D/1 waits no longer than x services, at a utilisation of rho
+// waits is the probability that a request of M/D/1 waits no longer than x service times, at a utilisation of rho
 // (Crommelin, "Delay probability formulae", 1934).
 func waits(rho, x float64) float64 {
 	sum := 0.0
@@ -97,7 +97,8 @@ func waits(rho, x float64) float64 {
 	return (1 - rho) * sum
 }
 
-// TestQueue finds the loads at which the mean and the 99th percentile of M/D/1 pass limits, which are known.
+// TestQueue finds the loads at which the mean and the 99th percentile of M/D/1 exceed limits, and compares them with
+// theory.
 func TestQueue(t *testing.T) {
 	loop := strings.Replace(poisson, "interarrival: {mean: 400us, kind: exponential}, ", "", 1) + "    closed: 8\n"
 	service := 1e6 / once(t, loop, "read.iops") // us
@@ -106,7 +107,7 @@ func TestQueue(t *testing.T) {
 
 	const limit = 150
 	wait := (limit - idle) / service
-	rho := 2 * wait / (1 + 2*wait) // of Pollaczek and Khinchin: the mean wait is rho/(2(1-rho)) services
+	rho := 2 * wait / (1 + 2*wait) // Pollaczek and Khinchin: the mean wait is rho/(2(1-rho)) service times
 	c := config(t, poisson, "read.latency.mean>150us")
 	c.Reps = 3
 	h := search(t, c)
@@ -133,8 +134,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// check holds an answer to what theory has: the loads on both sides of the limit, and what the seeds say, each as far
-// as allowed.
+// check compares a result with theory: the loads on both sides of the limit, and the interval over seeds, each within
+// allowed.
 func check(t *testing.T, h *headroom.Headroom, want, allowed float64) {
 	t.Helper()
 	if h.Under < 0 || h.Over < 0 {
@@ -150,7 +151,7 @@ func check(t *testing.T, h *headroom.Headroom, want, allowed float64) {
 	}
 }
 
-// TestEnds holds what is said where no load is over the limit, or each, or where more cannot be.
+// TestEnds checks the results if no load exceeds the limit, if every load does, and if larger loads are impossible.
 func TestEnds(t *testing.T) {
 	small := strings.Replace(poisson, "requests: 20000", "requests: 500", 1)
 	c := config(t, small, "read.latency.mean>10s")
@@ -164,7 +165,7 @@ func TestEnds(t *testing.T) {
 	if h := search(t, c); h.Under >= 0 || h.Over != 0 || h.Points[0].Load != 0.25 {
 		t.Errorf("everything passes the limit: under %d, over %d", h.Under, h.Over)
 	}
-	// Flows of a Poisson process take at most the whole of the links.
+	// Flows of a Poisson process use at most the full link rate.
 	c = config(t, "fabric: {topology: {star: {hosts: 4}}, host_link: 10Gbps}\nflows: [{poisson: {load: 30%, sizes: "+
 		"10KB, duration: 1ms}}]\n", "flow.fct.p50>10s")
 	h := search(t, c)
@@ -172,7 +173,7 @@ func TestEnds(t *testing.T) {
 		!strings.Contains(h.Refused.Error(), "load") {
 		t.Errorf("refused: %v, at %+v", h.Refused, h.Points[h.Under].Load)
 	}
-	// Depths are whole numbers: with one die the mean latency is the depth times the service.
+	// Depths are integers: with one die the mean latency is the depth times the service time.
 	loop := strings.Replace(small, "interarrival: {mean: 400us, kind: exponential}, ", "", 1) + "    closed: 2\n"
 	c = config(t, loop, "read.latency.mean>1ms")
 	c.Depth, c.Within = true, 0.001
@@ -188,8 +189,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestFailing holds that a load at which models end is over the limit, if a smaller one is not, and that an
-// interruption keeps what is known.
+// TestFailing verifies that a load at which models fail exceeds the limit, if a smaller one does not, and that an
+// interruption keeps the results so far.
 func TestFailing(t *testing.T) {
 	h, err := headroom.Plan(config(t, poisson, "read.latency.mean>1s"))
 	if err != nil {
@@ -225,7 +226,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestKeys holds what is found to stand for load, and what is said where nothing does.
+// TestKeys checks the keys found for load, and the errors if there are none.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		text  string

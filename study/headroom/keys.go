@@ -13,23 +13,23 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Key is a key of a scenario that stands for load.
+// Key is a key of a scenario that represents load.
 type Key struct {
 	Path string
 	Base string // its value in the scenario
-	// Divided says that more load is less of it, as of a time between requests.
+	// Divided means that a higher load is a smaller value, such as a time between requests.
 	Divided bool
-	// Whole says that it is a number of things, so that only some loads are possible.
+	// Whole means that it is an integer, so that only some loads are possible.
 	Whole bool
 
-	of string // the item that it belongs to
+	of string // the item to which it belongs
 	at func(load float64) (string, error)
 }
 
-// At is the key's value at a multiple of the scenario's load.
+// At returns the key's value at a multiple of the scenario's load.
 func (k *Key) At(load float64) (string, error) { return k.at(load) }
 
-// Times says in a word what a load does to the key.
+// Times describes the effect of a load on the key.
 func (k *Key) Times() string {
 	if k.Divided {
 		return "divided by the load"
@@ -37,8 +37,8 @@ func (k *Key) Times() string {
 	return "times the load"
 }
 
-// changes are what a load makes of the keys; none at 1, so that the scenario's own trials are found where earlier
-// studies kept them.
+// changes returns the changes of the keys for a load; none at 1, so that the scenario's own trials are found in earlier
+// studies' results.
 func changes(keys []Key, load float64) ([]shape.Change, error) {
 	if load == 1 {
 		return nil, nil
@@ -56,7 +56,7 @@ func changes(keys []Key, load float64) ([]shape.Change, error) {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// apart is a key that is a time between two things.
+// apart returns a key that is a time between two events.
 func apart(path, of string, d units.Duration) Key {
 	return Key{Path: path, of: of, Base: d.String(), Divided: true, at: func(load float64) (string, error) {
 		x := math.Round(float64(d) / load)
@@ -67,7 +67,7 @@ func apart(path, of string, d units.Duration) Key {
 	}}
 }
 
-// real is a key that is any number, in units of its own.
+// real returns a key that is a real number, in units of its own.
 func real(path, of string, base float64, divided bool, write func(float64) string) Key {
 	return Key{Path: path, of: of, Base: write(base), Divided: divided, at: func(load float64) (string, error) {
 		if divided {
@@ -77,16 +77,16 @@ func real(path, of string, base float64, divided bool, write func(float64) strin
 	}}
 }
 
-// whole is a key that is a number of things.
+// whole returns a key that is an integer.
 func whole(path, of string, base int) Key {
 	return Key{Path: path, of: of, Base: strconv.Itoa(base), Whole: true, at: func(load float64) (string, error) {
 		return strconv.Itoa(max(1, int(math.Round(float64(base)*load)))), nil
 	}}
 }
 
-// Keys finds what scales the load of a scenario. Only names items, such as workload[0] or an item's own name, whose
-// load is scaled alone; none is all of them. Depth says that of closed loops it is the number of requests outstanding
-// that is scaled; without it they are refused. Errors name the item and what would do.
+// Keys returns the keys that scale the load of a scenario. only names the items whose load is scaled, such as
+// workload[0] or an item's own name; none means all of them. With depth, the load of a closed loop is its number of
+// outstanding requests; without it closed loops are rejected. Errors name the item and the remedy.
 func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	var keys []Key
 	var names []string

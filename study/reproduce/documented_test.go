@@ -11,17 +11,18 @@ import (
 	"farflash/internal/golden"
 )
 
-// The pages' tables that come from experiments: docs/validation/rows.md has every row of each, other pages what they
-// speak of.
+// The pages' tables that are generated from experiments: docs/validation/rows.md has every row of each, other pages a
+// selection.
 
 const validation = "../../docs/validation/"
 
-// inRows are the experiments whose rows the page has. minTCO's page is by hand, and SRC's has tables of its own.
+// inRows are the experiments whose rows are on that page. minTCO's page is written by hand, and SRC's has its own
+// tables.
 var inRows = []string{"snis-fig2", "snis-table2", "snis-fig4", "snis-fig5", "snis-fig6", "snis-fig7",
 	"replicast-table2", "replicast-table3", "replicast-table4", "replicast-table5",
 	"replicast-fig8", "replicast-fig9", "replicast-fig10", "replicast-fig11", "replicast-fig12", "replicast-fig13"}
 
-// claimed are the experiments whose rows stand on the page of their paper as well, with the sentences that are tested.
+// claimed are the experiments whose rows are also on their paper's page, with the tested sentences.
 var claimed = map[string]string{
 	"snis-fig2": "snis", "snis-fig4": "snis", "snis-fig5": "snis", "snis-fig6": "snis", "snis-fig7": "snis",
 	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast",
@@ -31,7 +32,7 @@ var claimed = map[string]string{
 	"mintco-fig9": "mintco", "mintco-fig10": "mintco",
 }
 
-// claims are an experiment's rows with the sentence that each tests, said once where several do.
+// claims returns an experiment's rows with the sentence that each tests; a shared sentence appears once.
 func claims(r *Report) []string {
 	lines := golden.Head("the text says", "figure", ">paper", ">ours", "expected", "verdict")
 	var order []string // of sentences
@@ -64,8 +65,8 @@ func claims(r *Report) []string {
 	return lines
 }
 
-// told are an experiment's figures without a verdict: a line for each, and a column for each mode that labels begin
-// with.
+// told returns an experiment's figures without a verdict: a line for each, and a column for each mode at the start of
+// labels.
 func told(r *Report) []string {
 	var modes, names []string
 	cells := map[[2]string]string{}
@@ -99,7 +100,7 @@ func told(r *Report) []string {
 	return lines
 }
 
-// unitOf is a unit behind a number; counts and ratios have none.
+// unitOf formats a unit after a number; counts and ratios have none.
 func unitOf(unit string) string {
 	switch unit {
 	case "", "count", "ratio", "correlation":
@@ -108,7 +109,7 @@ func unitOf(unit string) string {
 	return " " + unit
 }
 
-// documented holds the tables of an experiment to its report, or writes them.
+// documented compares the tables of an experiment with its report, or writes them.
 func documented(t *testing.T, r *Report, update bool) {
 	t.Helper()
 	if page, ok := claimed[r.ID]; ok {
@@ -137,7 +138,7 @@ func documented(t *testing.T, r *Report, update bool) {
 	}
 }
 
-// figure is a number in a table, with five digits.
+// figure formats a number for a table, with five digits.
 func figure(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -148,7 +149,7 @@ func figure(x float64) string {
 	return fmt.Sprintf("%.5g", x)
 }
 
-// thousands is a whole number with a comma at each thousand.
+// thousands formats an integer with thousands separators.
 func thousands(x float64) string {
 	s := fmt.Sprintf("%.0f", x)
 	from := len(s) - len(strings.TrimLeft(s, "-"))
@@ -160,8 +161,8 @@ func thousands(x float64) string {
 
 func escaped(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// surgeAnswers is what SURGE's own model code gives without its clock, by chunk, disks and protocol: recorded with
-// build d92018f, means of one to five seeds. model/cluster/testdata/surge.txt holds the same.
+// surgeAnswers are the results of SURGE's own model code without its clock, by chunk, disks and protocol: recorded with
+// build d92018f, means of one to five seeds. model/cluster/testdata/surge.txt has the same.
 var surgeAnswers = map[[2]string][3]string{
 	{"16KiB", "400"}: {"541,200", "645,500", "522,900"}, {"128KiB", "400"}: {"58,700", "80,033", "75,160"},
 	{"1MiB", "400"}:   {"6,633", "8,208", "8,093"},
@@ -201,7 +202,7 @@ func clusterTables(t *testing.T, r *Report, update bool) {
 	golden.Table(t, validation+"replicast.md", "steady-"+disk, "seeds 1 to 5", steady, update)
 }
 
-// TestDocumentedCounts holds the table of how many rows agree to the verdicts that are held.
+// TestDocumentedCounts compares the table of counts with the recorded verdicts.
 func TestDocumentedCounts(t *testing.T) {
 	rewritten(t)
 	lines := golden.Head("experiment", ">ok", ">not reproduced", ">not stated")
@@ -219,7 +220,7 @@ func TestDocumentedCounts(t *testing.T) {
 	golden.Table(t, validation+"replicast.md", "counts", "seed 1", lines, *update)
 }
 
-// rewritten has the verdicts as TestVerdicts has just written them.
+// rewritten uses the verdicts that TestVerdicts has just written.
 func rewritten(t *testing.T) {
 	t.Helper()
 	if !*update {
@@ -232,7 +233,7 @@ func rewritten(t *testing.T) {
 	heldText = string(text)
 }
 
-// TestDocumentedOK holds the list of rows that are ok to the verdicts that are held.
+// TestDocumentedOK compares the list of rows that are ok with the recorded verdicts.
 func TestDocumentedOK(t *testing.T) {
 	rewritten(t)
 	lines := golden.Head("experiment", "row", "figure", "is not ok if")

@@ -1,11 +1,11 @@
 package reproduce
 
-// FlashNet's figures: what its real stack measures, on real machines. Ours are measured here and now, on whatever
-// machine that is, and so are no two times the same; but for the write amplification, which is counted.
+// FlashNet's figures are measurements of its real stack on real machines. Ours are measured here and now, on whatever
+// machine that is, so no two runs agree; except for write amplification, which is counted.
 
 const flashnetPaper = "Trivedi et al., FlashNet: Flash/Network Stack Co-Design, ACM TOS 14(4), 2018, "
 
-// flashnetNote is what every report of such figures says.
+// flashnetNote is part of every report of such figures.
 const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe " +
 	"drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are two processes on one machine, " +
 	"each with one half of its processors, over loopback. " +
@@ -23,7 +23,7 @@ type flashInputs struct {
 	single           bool // one stream
 }
 
-// flashnet is an experiment that measures.
+// flashnet is an experiment that measures the real stack.
 func flashnet(id, title, where string) Experiment {
 	return Experiment{ID: "flashnet-" + id, Title: title, Paper: flashnetPaper + where, Measured: true,
 		run: runFlashnet[id]}

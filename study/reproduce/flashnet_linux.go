@@ -14,14 +14,14 @@ import (
 	"farflash/flash/ctl/waf"
 )
 
-// runFlashnet are the experiments, by what follows "flashnet-" in their ids.
+// runFlashnet are the experiments, by the suffix of their ids after "flashnet-".
 var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
 	"fig1": runFlashnetFig1, "fig8": runFlashnetFig8, "table2": runFlashnetTable2, "table3": runFlashnetTable3,
 	"latency":   runFlashnetLatency,
 	"bandwidth": runFlashnetBandwidth, "fig9": runFlashnetFig9, "waf": runFlashnetWAF,
 }
 
-// Why rows are not reproduced, where the machine is the reason.
+// Reasons for rows that are not reproduced because of the machine.
 const (
 	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients " +
 		"included, decides"
@@ -33,9 +33,9 @@ const (
 
 func some(x float64) *float64 { return &x }
 
-// benchmark is what experiments begin with: 256 MiB read by 4 KiB around the page cache, a hundredth of it in the
-// pool's memory. What the paper leaves open is here: a connection has four requests under way where latency is not
-// the question, and there are five rounds of turns, where the paper has three runs of 60 s.
+// benchmark is the common configuration: 256 MiB read in 4 KiB requests around the page cache, with a hundredth of it
+// in the pool's memory. Choices that the paper leaves open: a connection has four requests outstanding where latency is
+// not the question, and there are five rounds of turns, where the paper has three runs of 60 s.
 func benchmark(o Options) bench.Config {
 	c := bench.DefaultConfig()
 	c.Dir, c.Seed, c.Server = os.TempDir(), o.Seed, o.Server
@@ -46,7 +46,7 @@ func benchmark(o Options) bench.Config {
 	return c
 }
 
-// scale measures, tells of progress, and ends between measurements when the context does.
+// scale runs the measurement, reports progress, and stops between measurements when the context ends.
 func scale(ctx context.Context, o Options, c bench.Config, connections ...int) ([]*bench.Report, error) {
 	done, all := 0, len(connections)*c.Rounds*len(c.Systems)
 	c.Note = func(string) {
@@ -58,7 +58,7 @@ func scale(ctx context.Context, o Options, c bench.Config, connections ...int) (
 	return bench.Scale(c, connections)
 }
 
-// ratio is that of two systems' figures, the median of the rounds; missing if one was not measured.
+// ratio is the ratio of two systems' figures, the median over the rounds; NaN if one was not measured.
 func ratio(r *bench.Report, a, b bench.System, f func(bench.Measured) float64) float64 {
 	x, y := r.Find(a), r.Find(b)
 	if x == nil || y == nil {
@@ -76,7 +76,7 @@ func rate(m bench.Measured) float64      { return m.Rate }
 func latency(m bench.Measured) float64   { return m.P50 }
 func processor(m bench.Measured) float64 { return m.CPU }
 
-// medians are the figures of a system; missing if it was not measured.
+// medians returns the figures of a system; NaN if it was not measured.
 func medians(r *bench.Report, s bench.System) (iops, p50 float64) {
 	if x := r.Find(s); x != nil {
 		return x.Rate.Median, x.P50.Median
@@ -84,13 +84,13 @@ func medians(r *bench.Report, s bench.System) (iops, p50 float64) {
 	return math.NaN(), math.NaN()
 }
 
-// of is a row with a reason for when it is not reproduced.
+// of sets the reason for a row that is not reproduced.
 func of(r Row, because string) Row {
 	r.Because = because
 	return r
 }
 
-// quoted is a row of a sentence.
+// quoted is a row that tests a quotation.
 func quoted(label, metric string, ours float64, unit, says, expect string, meets Criterion) Row {
 	return Row{Label: label, Metric: metric, Ours: ours, Unit: unit, Says: says, Expect: expect, Meets: meets}
 }
@@ -103,8 +103,8 @@ func runFlashnetFig1(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Note: flashnetNote}
-	// The paper's own figures, 420.6 thousand a second of iSCSI, 79.2 of NFS, 139.2 of Aerospike and 7.8 of HDFS on
-	// drives that do 1,290, are of programs that are not run here.
+	// The paper's own figures, 420.6 thousand per second for iSCSI, 79.2 for NFS, 139.2 for Aerospike and 7.8 for HDFS
+	// on drives that do 1,290, are for programs that are not run here.
 	const says = "none of the configurations were able to deliver the raw NVMe device performance to clients across " +
 		"the network"
 	for _, s := range []bench.System{bench.Socket, bench.SocketRing, bench.Verbs} {
@@ -153,7 +153,8 @@ func runFlashnetFig8(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig8Rows are what figure 8 comes to: the rates of both systems against clients, and their ratio for one.
+// fig8Rows are the rows of figure 8: the rates of both systems over the number of clients, and their ratio for one
+// client.
 func fig8Rows(v, s []float64, alone float64, within, least string) []Row {
 	most, base := slices.Max(v), slices.Max(s)
 	return []Row{
@@ -190,11 +191,11 @@ func runFlashnetTable2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// table2Rows are the paper's columns beside ours, shares of sockets and of verbs.
+// table2Rows are the paper's columns with our shares for sockets and for verbs.
 func table2Rows(socket, verbs [bench.Parts]float64) []Row {
 	var rows []Row
-	// I/O drivers and the rest of the kernel, 6.7 and 40.1 % with sockets, 6.4 and 46.7 % with FlashNet, cannot be
-	// told apart in a process' profile.
+	// I/O drivers and the rest of the kernel, 6.7 and 40.1 % with sockets, 6.4 and 46.7 % with FlashNet, are
+	// indistinguishable in a process' profile.
 	for _, x := range []struct {
 		column        string
 		part          bench.Part
@@ -228,7 +229,7 @@ func table2Rows(socket, verbs [bench.Parts]float64) []Row {
 			over(bench.Requests), "", says, "more", above(1)), becauseShared))
 }
 
-// lone measures a lone client's reads, or writes.
+// lone measures the reads or writes of a single client.
 func lone(ctx context.Context, o Options, writes float64, systems ...bench.System) (*bench.Report, error) {
 	c := benchmark(o)
 	c.Depth, c.Writes, c.Systems = 1, writes, systems
@@ -372,7 +373,7 @@ func runFlashnetFig9(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig9Rows are what registrations of rising sizes come to, the last of them of 16 GiB.
+// fig9Rows are the rows for registrations of ascending sizes, the last of them 16 GiB.
 func fig9Rows(all []bench.Registered) []Row {
 	last := all[len(all)-1]
 	pinned, because := last.Pinned.Median/1e6,
@@ -380,7 +381,8 @@ func fig9Rows(all []bench.Registered) []Row {
 	if last.Skipped != "" {
 		pinned, because = math.NaN(), "so much memory cannot be locked here: "+last.Skipped
 	}
-	// Of the paper's sizes only the largest is printed. Where it cannot be had, the largest that can is compared.
+	// The paper prints only the largest of its sizes. If that is not available here, the largest available one is
+	// compared.
 	dram := math.NaN()
 	for _, x := range all {
 		if x.Skipped == "" {
@@ -401,11 +403,12 @@ func fig9Rows(all []bench.Registered) []Row {
 	}
 }
 
-// flashnetLoads are the skews. Each is Zipf's law over pages in random order, whose first fifth gets the share.
+// flashnetLoads are the skews. Each is Zipf's law over pages in random order, calibrated so that the first fifth gets
+// the share.
 var flashnetLoads = []struct {
 	name  string
 	share float64
-	less  float64 // percent; 0: not printed
+	less  float64 // per cent; 0: not printed
 }{{"80/20", 0.8, 38}, {"95/20", 0.95, 83}, {"uniform", 0.2, 0}}
 
 func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
@@ -424,7 +427,7 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	done := make(chan struct{}, 3*len(found))
 	errs := trial.Parallel(ctx, 3*len(found), 0, func(i int) error {
 		l := load
-		// The seeds that the streams' bounds were chosen on are below 100.
+		// Seeds below 100 were used to choose the streams' thresholds.
 		l.Share, l.Seed = flashnetLoads[i/3].share, 100+o.Seed
 		var err error
 		switch x := &found[i/3]; i % 3 {
@@ -460,7 +463,7 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// wafRows compare write amplification of baseline, controller and oracle. The lifetimes that the paper prints, 1.6
+// wafRows compares the write amplification of baseline, controller and oracle. The lifetimes printed in the paper, 1.6
 // and 5.9 times, follow from the reductions.
 func wafRows(name string, less float64, found [3]float64) []Row {
 	ours, oracle := 100*(1-found[1]/found[0]), 100*(1-found[2]/found[0])

@@ -9,8 +9,8 @@ import (
 	"farflash/flash/bench"
 )
 
-// TestFlashnet measures each experiment of the real stack as briefly as can be: the rows are those that are held,
-// each with a criterion that figures can miss. What comes of them here says nothing.
+// TestFlashnet runs each measured experiment as briefly as possible and verifies that its rows are the recorded ones,
+// each with a criterion that figures can miss. The figures of these short runs are meaningless.
 func TestFlashnet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -58,7 +58,7 @@ func TestFlashnet(t *testing.T) {
 	}
 }
 
-// TestFlashnetInterrupted: a measurement ends when it is told to.
+// TestFlashnetInterrupted verifies that a measurement can be interrupted.
 func TestFlashnetInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -69,7 +69,7 @@ func TestFlashnetInterrupted(t *testing.T) {
 	}
 }
 
-// verdicts are rows' verdicts by label and metric.
+// verdicts returns rows' verdicts by label and metric.
 func verdicts(rows []Row) map[string]Verdict {
 	out := map[string]Verdict{}
 	for i := range rows {
@@ -78,7 +78,8 @@ func verdicts(rows []Row) map[string]Verdict {
 	return out
 }
 
-// TestFlashnetVerdicts feeds the rows the paper's own figures, which meet what they can meet, and others, which do not.
+// TestFlashnetVerdicts feeds the rows the paper's own figures, which meet the criteria that they can meet, and others,
+// which do not.
 func TestFlashnetVerdicts(t *testing.T) {
 	paper := verdicts(fig8Rows([]float64{42.2e3, 1.22e6}, []float64{33.6e3, 880.9e3}, 42.2/33.6, "", ""))
 	slow := verdicts(fig8Rows([]float64{20e3, 15e3}, []float64{33.6e3, 30e3}, 0.6, "", ""))
@@ -138,7 +139,7 @@ func TestFlashnetVerdicts(t *testing.T) {
 	}
 }
 
-// TestRatio: the median of rounds, each of which is a ratio of its own; none of a system that was not measured.
+// TestRatio verifies the median over rounds of the ratio within each; there is none for a system that was not measured.
 func TestRatio(t *testing.T) {
 	rounds := func(rates ...float64) (out []bench.Measured) {
 		for _, x := range rates {

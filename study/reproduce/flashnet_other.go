@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// runFlashnet says that the real stack is not for this system.
+// runFlashnet returns an error on systems without the real stack.
 var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
 	"fig1": noFlash, "fig8": noFlash, "table2": noFlash, "table3": noFlash, "latency": noFlash, "bandwidth": noFlash,
 	"fig9": noFlash, "waf": noFlash,

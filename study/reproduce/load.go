@@ -6,8 +6,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Load is what makes the preset src-system the load of a figure: src-fig2, src-fig2-congested, src-fig9, or
-// src-fig9-long with its random demands, for tables that look at one more closely than the paper does.
+// Load returns the changes that turn the preset src-system into the load of a figure: src-fig2, src-fig2-congested,
+// src-fig9, or src-fig9-long with its random demands, for tables that examine one more closely than the paper does.
 func Load(name string) ([]shape.Change, error) {
 	switch name {
 	case "src-fig2":

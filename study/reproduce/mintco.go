@@ -17,18 +17,18 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// The tables and figures of minTCO. Its drive table, its constants and all but 16 of its workloads are not printed,
-// so that nothing can be reproduced to the number but by chance: ours are stated here and in what the experiments
-// write, and most rows are of sentences that order, over 30 seeds.
+// The tables and figures of minTCO. Its drive table, its constants and all but 16 of its workloads are not printed, so
+// no figure can be reproduced exactly except by chance: our inputs are stated here and in the experiments' output, and
+// most rows test sentences about rankings, over 30 seeds.
 
 const mintcoPaper = "Yang et al., I/O Workload Management for All-Flash Datacenter Storage Systems Based on Total " +
 	"Cost of Ownership, IEEE Trans. Big Data 8(2), 2022, "
 
-// mintcoSeeds is over how many draws of workloads a figure is.
+// mintcoSeeds is the number of draws of workloads behind a figure.
 const mintcoSeeds = 30
 
-// poolModel is drives of one model of the pool of figure 7: 20 of 9 models of 2014 to 2016. Endurance, capacity and
-// power are the catalogue's; prices and IOPS that it lacks are assumed, of that time.
+// poolModel is the drives of one model in the pool of figure 7: 20 drives of 9 models from 2014 to 2016. Endurance,
+// capacity and power are from the catalogue; prices and IOPS that it lacks are assumptions for that time.
 type poolModel struct {
 	name        string
 	price, iops float64 // iops of reads; 0: the catalogue's
@@ -43,7 +43,7 @@ var mintcoPool = []poolModel{
 	{"Intel DC P3520 2TB", 1132, 100000, 3}, {"Samsung PM1725a U.2 6.4TB", 7000, 0, 2},
 }
 
-// drive makes one drive of a pool's model.
+// drive builds one drive of a pool's model.
 func (x *poolModel) drive(mode tco.Mode) (tco.Drive, error) {
 	m, err := catalogue.Find(catalogue.Models(), x.name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (x *poolModel) drive(mode tco.Mode) (tco.Drive, error) {
 	return m.Drive(m.Name, mode, tco.DefaultCosts(), tco.DefaultDuty, 0.5)
 }
 
-// mintcoDrives are the 20 drives.
+// mintcoDrives returns the 20 drives.
 func mintcoDrives(mode tco.Mode) ([]tco.Drive, error) {
 	var list []tco.Drive
 	for i := range mintcoPool {
@@ -75,7 +75,7 @@ func mintcoDrives(mode tco.Mode) ([]tco.Drive, error) {
 	return list, nil
 }
 
-// mintcoSettings says what was assumed, for the folder of an experiment.
+// mintcoSettings describes the assumptions, for the directory of an experiment.
 func mintcoSettings(cfg tco.Config, drives []tco.Drive) Named {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Drives: endurance, capacity and power of the catalogue; prices and IOPS that it lacks are "+
@@ -94,8 +94,8 @@ func mintcoSettings(cfg tco.Config, drives []tco.Drive) Named {
 	return Named{"settings, " + modeName(cfg), b.String()}
 }
 
-// bothModes are what figures 7 to 10 are run in: as the paper has it, until the flash is worn out and with a warm-up,
-// and over five years.
+// bothModes are the settings for figures 7 to 10: the paper's, until the flash is worn out and with a warm-up, and ours
+// over five years.
 func bothModes() []tco.Config { return []tco.Config{tco.PaperConfig(), tco.DefaultConfig()} }
 
 func modeName(c tco.Config) string {
@@ -105,7 +105,7 @@ func modeName(c tco.Config) string {
 	return "5 years"
 }
 
-// overSeeds calls f for each seed, as many at a time as there are processors.
+// overSeeds calls f for each seed, in parallel on all processors.
 func overSeeds(ctx context.Context, o Options, seeds int, f func(i int, seed uint64) error) error {
 	errs := make([]error, seeds)
 	var next, done atomic.Int64
@@ -134,7 +134,7 @@ func overSeeds(ctx context.Context, o Options, seeds int, f func(i int, seed uin
 	return nil
 }
 
-// interval is "mean, with its interval" of values over seeds.
+// interval returns the mean over seeds with its 95 % interval.
 func interval(v []float64) stats.Interval {
 	x, err := stats.Replicates(v, 0.95)
 	if err != nil {
@@ -143,13 +143,13 @@ func interval(v []float64) stats.Interval {
 	return x
 }
 
-// plusMinus writes an interval's half for a row.
+// plusMinus formats the half-width of an interval for a row.
 func plusMinus(x stats.Interval) string { return fmt.Sprintf("95%% interval +-%.2g", x.Half) }
 
-// tie is within what relative difference two costs are equal.
+// tie is the relative difference up to which two costs are equal.
 const tie = 1e-9
 
-// wins counts in how many pairs a is less than b, equal and more.
+// wins counts the pairs in which a is less than b, equal and more.
 func wins(a, b []float64) (less, equal, more int) {
 	for i := range a {
 		switch {
@@ -173,9 +173,8 @@ func ratios(a, b []float64) []float64 {
 	return out
 }
 
-// mintcoShare is how far a figure may be from one that the paper prints, as a share: its drives, prices and most of
-// its workloads are not printed, so that a figure which comes nearer than by a factor has come about by what was
-// assumed.
+// mintcoShare is the tolerated deviation from a printed figure, as a share: the paper's drives, prices and most of its
+// workloads are not printed, so that a closer match would be due to our assumptions.
 const (
 	mintcoShare = 0.1
 	aTenth      = "within a tenth"
@@ -186,7 +185,8 @@ const (
 const mintcoInputs = "drives of the catalogue at assumed prices, workloads drawn from a fit to table 4, the WAF of " +
 	"equation 7"
 
-// inMode adds rows of the paper's mode, the only one that it has; five-year figures are printed without a verdict.
+// inMode returns a function that adds rows. In the paper's mode, the only one in the paper, they have verdicts;
+// five-year figures are printed without one.
 func (r *Report) inMode(cfg tco.Config) func(Row) {
 	mode := modeName(cfg) + ": "
 	return func(x Row) {
@@ -199,12 +199,12 @@ func (r *Report) inMode(cfg tco.Config) func(Row) {
 	}
 }
 
-// percentInterval writes an interval of ratios in points of per cent.
+// percentInterval formats an interval of ratios in percentage points.
 func percentInterval(x stats.Interval) string {
 	return fmt.Sprintf("95%% interval +-%.2g points", 100*x.Half)
 }
 
-// greater takes the greater of each pair.
+// greater returns the maximum of each pair.
 func greater(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -213,7 +213,7 @@ func greater(a, b []float64) []float64 {
 	return out
 }
 
-// bestPlan plans with hindsight from a start and has the bound checked.
+// bestPlan plans with hindsight from a start, and checks the bound.
 func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []int, steps int) (cost, least float64,
 	err error) {
 	p, order := tco.PoolProblem(cfg, drives, jobs)
@@ -234,5 +234,5 @@ func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []i
 	return x.CostPerGB(), x.Bound, nil
 }
 
-// fitted is the distribution of workloads that table 4 suggests.
+// fitted is the distribution of workloads fitted to table 4.
 func fitted() (*tco.Fit, error) { return tco.FitWorkloads(tco.Table4()) }

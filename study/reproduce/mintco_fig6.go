@@ -19,18 +19,18 @@ func mintcoFig6() Experiment {
 // fig6Shares are the sequential ratios of application writes.
 var fig6Shares = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
-// fig6Journal is how many pages a journalling file system writes for each random page of the application's, assumed;
-// sequential ones come 64 at a time. fig6Metadata is the share of the space that they go round in: journal and
-// metadata, rewritten over and over.
+// fig6Journal is the number of pages that a journalling file system writes per random page of the application, an
+// assumption; sequential pages are journalled 64 at a time. fig6Metadata is the share of the space of journal and
+// metadata, which is rewritten cyclically.
 const fig6Journal, fig6Metadata = 0.1, 0.01
 
-// journalled is how many pages are written for each page of the application's beside it.
+// journalled is the number of additional pages written per page of the application.
 func journalled(share float64) float64 { return fig6Journal * (1 - share + float64(share/64)) }
 
-// fig6Seeds is over how many seeds each point is a mean.
+// fig6Seeds is the number of seeds per point.
 const fig6Seeds = 3
 
-// fig6Conditions are the paper's preconditionings: what comes before the measurement, in drive writes of random pages.
+// fig6Conditions are the paper's preconditionings: random writes before the measurement, in drive writes.
 var fig6Conditions = []struct {
 	name           string
 	random, purely float64 // before mixed writes, and before purely sequential ones
@@ -65,7 +65,7 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 			if err != nil {
 				return err
 			}
-			points[i] += x.WAF / float64(seeds) // of all that the drive is sent
+			points[i] += x.WAF / float64(seeds) // over all writes sent to the drive
 		}
 		return nil
 	})
@@ -110,7 +110,7 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig6Experiment is a drive of 7 % spare space under a mixture.
+// fig6Experiment is a drive with 7 % spare space under a mixture.
 func fig6Experiment(share, extra float64, seed uint64) waf.Experiment {
 	e := waf.DefaultExperiment()
 	e.Blocks, e.Seed, e.WarmUp, e.Measure = 500, seed, 3, 2
@@ -167,7 +167,7 @@ func fig6Rows(r *Report, condition, journal int, points []waf.MixPoint) error {
 	return nil
 }
 
-// turn is the share at which the curve falls below 95 % of its beginning.
+// turn is the share at which the curve falls below 95 % of its initial value.
 func turn(points []waf.MixPoint) float64 {
 	limit := float64(0.95 * points[0].WAF)
 	for i := 1; i < len(points); i++ {

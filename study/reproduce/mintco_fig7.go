@@ -23,10 +23,10 @@ type fig7Run struct{ cost, space, spaceCV, iops, iopsCV, countCV, limited float6
 var fig7Policies = []tco.Policy{tco.MinTCOv3, tco.MinTCOv2, tco.MinTCOv1, tco.MinTCOPerf, tco.MaxRemCycle, tco.MinWAF,
 	tco.MinRate, tco.MinWorkloadNum, tco.RoundRobin, tco.Random}
 
-// Where they stand among fig7Policies: the paper's traditional ones are from maxRemCycle to minWorkloadNum.
+// Indices into fig7Policies: the paper's traditional ones are from maxRemCycle to minWorkloadNum.
 const (
 	fig7v2, fig7v1, fig7Perf, fig7Rem = 1, 2, 3, 4
-	fig7Ours                          = 8 // and the rest, which the paper does not have
+	fig7Ours                          = 8 // and the rest, which are not in the paper
 )
 
 func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
@@ -38,13 +38,13 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 	seeds, done := o.seeds(mintcoSeeds), 0
 	for _, cfg := range bothModes() {
 		if cfg.Mode != tco.Paper && o.mutant != nil {
-			continue // no row is about it
+			continue // no row depends on it
 		}
 		drives, err := o.drives(mintcoDrives(cfg.Mode))
 		if err != nil {
 			return nil, err
 		}
-		lighter := make([]fig7Run, seeds)            // mintco-perf with the other weights that the paper names
+		lighter := make([]fig7Run, seeds)            // mintco-perf with the other weights in the paper
 		runs := make([][]fig7Run, len(fig7Policies)) // by policy, by seed
 		for k := range runs {
 			runs[k] = make([]fig7Run, seeds)
@@ -102,10 +102,10 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 	return r, fig7Normalised(ctx, r, fit, o)
 }
 
-// fig7Normalised are the rows of the other reading of equation 5: money a GB over that before the arrival, which can
-// be set against shares, until the flash is worn out; with the write budget as the paper counts it, and, told only,
-// as it is rated, and nothing else changed: with a rating for each direction as well mintco-perf is half as much
-// dearer again, since balance is then of other shares.
+// fig7Normalised are the rows for the other reading of equation 5: money per GB relative to its value before the
+// arrival, which is commensurable with shares, until the flash is worn out; with the write budget as counted in the
+// paper and, without a verdict, as rated, and all else unchanged. With separate ratings for each direction as well,
+// mintco-perf would be half as much more expensive again, because the balance then applies to other shares.
 func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) error {
 	o.Progress = nil
 	seeds := o.seeds(mintcoSeeds)
@@ -113,7 +113,7 @@ func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) err
 		mode tco.Mode
 		name string
 	}{{tco.Paper, "the paper's write budget"}, {tco.Corrected, "the rated write budget"}} {
-		drives, err := o.drives(mintcoDrives(tco.Paper)) // whose IOPS are of one rating, as the paper counts them
+		drives, err := o.drives(mintcoDrives(tco.Paper)) // with a single rating of IOPS, as in the paper
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) err
 	return nil
 }
 
-// weighed is what the paper says of mintco-perf, and weighedCost by how much it is dearer, in per cent.
+// weighed is the paper's statement about mintco-perf, and weighedCost its additional cost in per cent.
 const (
 	weighed = "which is 3.71 percent more expensive than the baseline minTCO, but increases the space " +
 		"utilization ratio by 7.13 percent, and reduces CV of throughput and space capacity utilization by 0.25 and " +
@@ -170,7 +170,7 @@ const (
 	weighedCost = 3.71
 )
 
-// column takes one figure of a policy's runs.
+// column returns one figure of a policy's runs.
 func column(runs []fig7Run, f func(*fig7Run) float64) []float64 {
 	out := make([]float64, len(runs))
 	for i := range runs {
@@ -179,13 +179,13 @@ func column(runs []fig7Run, f func(*fig7Run) float64) []float64 {
 	return out
 }
 
-// least is the lower end of an interval.
+// least is a row for the lower end of an interval.
 func least(label, says string, x stats.Interval, because string) Row {
 	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Says: says,
 		Meets: above(1), Expect: fmt.Sprintf("above 1; mean %.4g, %s", x.Mean, plusMinus(x)), Because: because}
 }
 
-// placements are the rows of the paper's ranking by cost.
+// placements adds the rows of the paper's ranking by cost.
 func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	mode := modeName(cfg)
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
@@ -203,7 +203,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	)
 	seeds := len(v3)
 	noWorse, cvWorst := seeds, 0
-	left := make([]float64, seeds) // of the dearest traditional algorithm's cost
+	left := make([]float64, seeds) // as a share of the cost of the most expensive traditional algorithm
 	for i := range v3 {
 		least, most := v3[i], 0.0
 		for k := fig7Rem; k < fig7Ours; k++ {
@@ -224,7 +224,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		y := interval(ratios(cost(k), v3))
 		less, equal, more := wins(v3, cost(k))
 		note := fmt.Sprintf("%s; mintco-v3 wins %d, ties %d, loses %d", plusMinus(y), less, equal, more)
-		if k == fig7Perf || k >= fig7Ours { // the one is about to be dearer, the others are not the paper's
+		if k == fig7Perf || k >= fig7Ours { // perf is expected to cost more, the others are not in the paper
 			r.tell(mode+": "+fig7Policies[k].String()+" over mintco-v3", "money a GB", y.Mean, "x", note)
 			continue
 		}
@@ -259,7 +259,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	r.Curves = append(r.Curves, c)
 }
 
-// fig7Balance are the rows of mintco-perf's cost and benefit.
+// fig7Balance adds the rows for mintco-perf's cost and benefit.
 func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	mode, row := modeName(cfg), r.inMode(cfg)
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
@@ -299,7 +299,7 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		"all without a horizon; with one it hardly binds")
 }
 
-// fig7Hindsight prints the gap of placements to the proven bound; the paper says nothing of it.
+// fig7Hindsight prints the gap between placements and the proven bound, which is not in the paper.
 func fig7Hindsight(r *Report, cfg tco.Config, v3 []fig7Run, best, bound []float64) {
 	cost := column(v3, func(x *fig7Run) float64 { return x.cost })
 	gap, most, ahead := interval(ratios(best, bound)), 0.0, 0
@@ -319,7 +319,7 @@ func fig7Hindsight(r *Report, cfg tco.Config, v3 []fig7Run, best, bound []float6
 	r.tell(mode+": mintco-v3 over the bound", "money a GB", 100*(y.Mean-1), "%", percentInterval(y))
 }
 
-// fig7Use are the rows about which resource is short, and about the weights of mintco-perf.
+// fig7Use adds the rows about the scarce resource, and about the weights of mintco-perf.
 func fig7Use(r *Report, cfg tco.Config, runs [][]fig7Run, lighter []fig7Run) {
 	least, most := math.Inf(1), 0.0
 	for k := range runs {

@@ -19,7 +19,7 @@ func mintcoFig8() Experiment {
 		run:    runMintcoFig8}
 }
 
-// raidMixes are the four cases: the mode of each of the 8 sets in turn.
+// raidMixes are the four cases: the modes of the 8 sets, cyclically.
 var raidMixes = []struct {
 	name  string
 	kinds []tco.ArrayKind
@@ -42,17 +42,17 @@ func raidSets(mode tco.Mode, kinds []tco.ArrayKind) ([]tco.Drive, error) {
 	return list, nil
 }
 
-// oneModel is the drive bought offline.
+// oneModel is the drive that is bought offline.
 func oneModel(mode tco.Mode) ([]tco.Drive, error) {
 	d, err := mintcoPool[2].drive(mode)
 	return []tco.Drive{d}, err
 }
 
-// offlineWorkloads is how many the paper places offline.
+// offlineWorkloads is the number of workloads that the paper places offline.
 const offlineWorkloads = 1359
 
-// zoneThresholds are those of a number of zones of equal width; of 2 the paper's; 0 zones are the greedy approach.
-// One zone is sorted but not divided: nothing lies below its threshold.
+// zoneThresholds returns the thresholds for a number of zones of equal width; for 2 the paper's; 0 zones are the greedy
+// approach. One zone is sorted but not divided: its threshold is below every workload.
 func zoneThresholds(zones int) []float64 {
 	switch zones {
 	case 0:
@@ -65,7 +65,7 @@ func zoneThresholds(zones int) []float64 {
 	return tco.EvenThresholds(zones)
 }
 
-// zoned places workloads offline with a number of zones, kept apart whatever their rates.
+// zoned places workloads offline with a number of zones, which are kept apart whatever their rates.
 func zoned(o Options, cfg tco.Config, model tco.Drive, jobs []tco.Workload, zones int) (*tco.OfflineResult,
 	*tco.Assessment, error) {
 	cfg.WarmUp = false
@@ -82,7 +82,7 @@ func zoned(o Options, cfg tco.Config, model tco.Drive, jobs []tco.Workload, zone
 
 const mostZones = 5
 
-// hindsightSeeds is over how many of the seeds plans with hindsight are made, which take most of the time.
+// hindsightSeeds is the number of seeds for plans with hindsight, which take most of the time.
 const hindsightSeeds = 10
 
 func zoneName(zones int) string {
@@ -103,7 +103,7 @@ func runMintcoFig8(ctx context.Context, o Options) (*Report, error) {
 	}
 	for _, cfg := range bothModes() {
 		if cfg.Mode != tco.Paper && o.mutant != nil {
-			continue // no row is about it
+			continue // no row depends on it
 		}
 		if err := fig8Arrays(ctx, o, r, cfg, fit); err != nil {
 			return nil, err
@@ -298,7 +298,7 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	if o.mutant != nil || seeds < hindsightSeeds {
 		return nil
 	}
-	// The gap of plans with hindsight to the proven bound; the paper says nothing of it.
+	// The gap between plans with hindsight and the proven bound, which is not in the paper.
 	gap, mostGap := interval(ratios(best, proved)), 0.0
 	for i := range best {
 		mostGap = max(mostGap, best[i]/proved[i]-1)

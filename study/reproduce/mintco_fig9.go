@@ -76,15 +76,15 @@ func mintcoFig10() Experiment {
 		inputs: mintcoInputs + "; 200 workloads above and 200 below the threshold, 30 draws", run: runMintcoFig10}
 }
 
-// fig10Ks are lambda_L/lambda_H, the write rate of the workloads below the threshold over that above.
+// fig10Ks are lambda_L/lambda_H, the write rate of the workloads below the threshold over that of the others.
 var fig10Ks = []float64{0.2, 0.35, 0.5, 0.7, 0.85, 1, 1.1, 1.2, 1.31, 1.5, 1.8, 2.2, 3, 4, 6, 10, 20}
 
-// fig10Workloads is how many of each group are placed: the paper does not say. As many on each side of the threshold,
-// so that they take about as many drives, and k is also the ratio of the drives' rates, which is what the argument of
-// section 4.4 needs.
+// fig10Workloads is the number of workloads of each group, which the paper does not state. With equal numbers on each
+// side of the threshold, both need about as many drives, and k is also the ratio of the drives' rates, as the argument
+// of section 4.4 requires.
 const fig10Workloads = 200
 
-// halves draws as many workloads above the threshold as below.
+// halves draws equal numbers of workloads above and below the threshold.
 func halves(fit *tco.Fit, seed uint64) []tco.Workload {
 	var list []tco.Workload
 	high, low := 0, 0
@@ -130,7 +130,7 @@ func runMintcoFig10(ctx context.Context, o Options) (*Report, error) {
 						low += jobs[j].WriteRate
 					}
 				}
-				// The sum stays what it is: lambda_L = k lambda_H.
+				// Keep the sum, with lambda_L = k lambda_H.
 				all := high + low
 				for j := range jobs {
 					if jobs[j].Sequential >= tco.PaperThreshold {
@@ -160,8 +160,8 @@ func runMintcoFig10(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig10Rows are over all seeds, and over those in which both approaches buy as many drives: another drive, which
-// takes what is left over of a zone, weighs more than what sorting gains.
+// fig10Rows adds rows over all seeds, and over those in which both approaches buy equal numbers of drives: an
+// additional drive for the remainder of a zone outweighs the gain of sorting.
 func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	mode := modeName(cfg)
 	all := Curve{Panel: "Grouping against greedy, " + mode, Name: "all seeds", XLabel: "(k-1)/(k+1), in %",
@@ -169,7 +169,7 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	equal := all
 	equal.Name = "as many drives"
 	crossing, last, before := math.NaN(), math.NaN(), math.NaN()
-	worst := stats.Interval{Mean: math.NaN(), Half: math.NaN()} // of those at which grouping is to be better
+	worst := stats.Interval{Mean: math.NaN(), Half: math.NaN()} // of those at which grouping should be better
 	worstAt := 0.0
 	for k, ratio := range fig10Ks {
 		at := 100 * (ratio - 1) / (ratio + 1)

@@ -16,9 +16,9 @@ func mintcoTable4() Experiment {
 			"equation 7; 525 days, 30 draws", run: runMintcoTable4}
 }
 
-// runMintcoTable4 runs figure 7's comparison on 100 workloads drawn with replacement from the 16 that the paper
-// prints, in place of draws from a fit to them. The table itself is an input: a workload's effect on a drive alone is
-// the write amplification formula.
+// runMintcoTable4 runs figure 7's comparison on 100 workloads drawn with replacement from the 16 printed in the paper,
+// instead of draws from a fit to them. The table itself is an input: a workload's effect on a drive alone is the write
+// amplification formula.
 func runMintcoTable4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	cfg := tco.PaperConfig()
@@ -58,7 +58,7 @@ func runMintcoTable4(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// drawn are 100 of the printed workloads, with the arrivals of figure 7's.
+// drawn returns 100 of the printed workloads, with the arrivals of figure 7.
 func drawn(fit *tco.Fit, seed uint64) []tco.Workload {
 	printed, pick := tco.Table4(), rng.NewStream(seed, "reproduce/mintco-table4")
 	list := fit.Draw(seed, 100, 525)

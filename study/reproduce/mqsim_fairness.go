@@ -6,20 +6,20 @@ import (
 	"math"
 )
 
-// mqsim-fairness: how much two flows on one drive slow each other down, and how unevenly (Tavakkol et al., FAST 2018,
-// the section on flows that run at the same time).
+// mqsim-fairness: the mutual slowdown of two flows on one drive, and its imbalance (Tavakkol et al., FAST 2018, the
+// section on concurrent flows).
 //
 // The paper's three experiments each run two flows together and each alone: in the flash behind the interface, in the
-// drive's data cache, and in the queues that the drive fetches from. The slowdown of a flow is its mean response time
-// over that when it runs alone, and the fairness is the least slowdown over the greatest. The inputs are those of the
-// folder fast18 that the simulator is distributed with: two flows of uniformly random reads of 4 KiB on all dies, the
-// first with a fixed number of requests outstanding, 2 for the flash and 8 for the queues, the second with 2 (8) to
-// 256; half of the addresses are in use, queues are fetched from 16 or 1,024 commands deep, and the map is ideal. Of
-// the data cache they are flows of writes on channels of their own, the second one to addresses that no cache holds.
+// drive's data cache, and in the queues from which the drive fetches. The slowdown of a flow is its mean response time
+// over that when it runs alone, and the fairness is the smallest slowdown over the largest. The inputs are those of the
+// folder fast18 distributed with the simulator: two flows of uniformly random reads of 4 KiB on all dies, the first
+// with a fixed number of outstanding requests, 2 for the flash and 8 for the queues, the second with 2 (8) to 256; half
+// of the addresses are in use, queues are fetched 16 or 1,024 commands deep, and the map is ideal. For the data cache
+// they are flows of writes on separate channels, the second one to more addresses than the cache can hold.
 //
-// What is not at hand is the text's figures: the rows test what the section is about, and print no number of the
-// paper. Here the flows of reads run for 60 ms and those of writes for 400 ms in place of ten seconds, on the drive
-// that the simulator is distributed with; its cache and its blocks are fewer under the writes, so that the cache is
+// The text's figures are not available: the rows test the statements of the section, and contain no number of the
+// paper. Here the flows of reads run for 60 ms and those of writes for 400 ms instead of ten seconds, on the drive
+// distributed with the simulator; for the writes its cache and its number of blocks are smaller, so that the cache is
 // full before the warm-up of 100 ms ends.
 func mqsimFairness() Experiment {
 	return Experiment{
@@ -33,10 +33,10 @@ func mqsimFairness() Experiment {
 	}
 }
 
-// fairnessPoint is what two flows did together.
+// fairnessPoint is the result of two flows together.
 type fairnessPoint struct{ first, second, fairness float64 }
 
-// fairnessScenario is two flows of reads with so many requests outstanding each.
+// fairnessScenario has two flows of reads with the given numbers of outstanding requests.
 func fairnessScenario(name string, chips, fetch, first, second int) string {
 	flow := func(name string, depth int) string {
 		return fmt.Sprintf("  - {name: %s, closed: %d, until: 60ms, synthetic: {reads: {size: 4KiB, addresses: "+
@@ -48,8 +48,8 @@ func fairnessScenario(name string, chips, fetch, first, second int) string {
 		name, flow("flow-1", first), flow("flow-2", second), chips, fetch)
 }
 
-// cacheScenario is two flows of writes: the first to addresses that the cache holds, the second to all of its
-// channels'.
+// cacheScenario has two flows of writes: the first to addresses that fit in the cache, the second to all addresses of
+// its channels.
 func cacheScenario(second int, space string) string {
 	flow := func(name string, depth, namespace int, space string) string {
 		return fmt.Sprintf("  - {name: %s, closed: %d, until: 400ms, namespace: %d, synthetic: {writes: {size: 4KiB, "+
@@ -152,6 +152,6 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// interference is what the paper's abstract says of it.
+// interference is a quotation from the paper's abstract.
 const interference = "MQSim uncovers several real and important issues that were not captured by existing " +
 	"simulators, such as the performance impact of inter-flow interference in modern SSDs"

@@ -9,9 +9,9 @@ import (
 )
 
 // mutation is a change of the model or its inputs that flips the verdicts of rows: ok and not stated become not
-// reproduced, and not reproduced becomes ok. A row that no mutation flips says nothing about the model (an identity,
-// a sum of inputs, an unreachable bound). Tests define the mutations of each experiment, verdicts.txt names the one
-// of each row, and TestMutations runs them. A nil field changes nothing.
+// reproduced, and not reproduced becomes ok. A row that no mutation flips does not test the model (an identity, a sum
+// of inputs, an unreachable bound). Tests define the mutations of each experiment, verdicts.txt names the one of each
+// row, and TestMutations runs them. A nil field has no effect.
 type mutation struct {
 	name string // the change, in words
 	rows string // regular expression over "label\tmetric"; the first match of an experiment applies
@@ -24,10 +24,10 @@ type mutation struct {
 	weights func(tco.Weights) tco.Weights   // of equation 5
 	zones   func(zones int) int             // number of zones
 	flash   func(*flashInputs)              // of the flash controller
-	train   func(*training.Config)          // of how models of drives are trained
+	train   func(*training.Config)          // of the training of drive models
 }
 
-// mutated appends the mutation's changes to a run's.
+// mutated appends the mutation's changes to those of a run.
 func (o *Options) mutated(run string, changes []shape.Change) []shape.Change {
 	if o.mutant == nil || o.mutant.changes == nil {
 		return changes
@@ -77,7 +77,7 @@ func (o *Options) weights(w tco.Weights) tco.Weights {
 	return w
 }
 
-// trainer makes the models of drives.
+// trainer returns the trainer for models of drives.
 func (o *Options) trainer() *training.Trainer {
 	if o.mutant == nil || o.mutant.train == nil {
 		return o.Trainer

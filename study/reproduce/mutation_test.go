@@ -10,7 +10,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// mutations are those of each experiment, by its id.
+// mutations are the mutations of each experiment, by its id.
 var mutations = map[string][]mutation{
 	"mqsim-fairness": fairnessMutations, "snis-fig2": snisFig2Mutations, "snis-table2": snisTable2Mutations,
 	"snis-fig4": snisFig4Mutations, "snis-fig5": snisFig5Mutations, "snis-fig6": snisFig6Mutations,
@@ -29,12 +29,12 @@ var mutations = map[string][]mutation{
 	"flashnet-waf": flashnetMutations,
 }
 
-// all makes every run of an experiment with changes.
+// all applies changes to every run of an experiment.
 func all(changes ...shape.Change) func(string) []shape.Change {
 	return func(string) []shape.Change { return changes }
 }
 
-// in makes those runs with changes whose name fits a regular expression.
+// in applies changes to the runs whose name matches a regular expression.
 func in(runs string, changes ...shape.Change) func(string) []shape.Change {
 	fits := regexp.MustCompile(runs)
 	return func(run string) []shape.Change {
@@ -45,13 +45,13 @@ func in(runs string, changes ...shape.Change) func(string) []shape.Change {
 	}
 }
 
-// turnedBy is the mutation that turns the verdict of an experiment's row, nil if there is none.
+// turnedBy returns the mutation that flips the verdict of an experiment's row, or nil.
 func turnedBy(id, label, metric string) *mutation {
 	list := mutations[id]
 	for i := range list {
 		if regexp.MustCompile(list[i].rows).MatchString(label + "\t" + metric) {
 			if list[i].name == "" {
-				break // nothing turns it
+				break // none is known
 			}
 			return &list[i]
 		}
@@ -59,8 +59,8 @@ func turnedBy(id, label, metric string) *mutation {
 	return nil
 }
 
-// thrifty is over how many seeds experiments run when they are mutated, and shorter where they say so, of those that
-// take longer than seconds; the others run as they are.
+// thrifty is the number of seeds for mutated experiments that take longer than seconds (some also shorten their runs);
+// the others run unchanged.
 var thrifty = map[string]int{
 	"replicast-table2": 5, "replicast-table3": 5, "replicast-table4": 1, "replicast-table5": 1, "replicast-fig8": 1,
 	"replicast-fig9": 1, "replicast-fig11": 1, "replicast-fig12": 1,
@@ -68,12 +68,12 @@ var thrifty = map[string]int{
 	"src-table4": 3,
 }
 
-// swift are the experiments whose mutations end within seconds all together, which run always; FARFLASH_LONG runs all.
+// swift are the experiments whose mutations take seconds in total, which always run; FARFLASH_LONG runs all.
 var swift = []string{"mqsim-fairness", "mintco-table4", "mintco-fig9"}
 
-// TestMutations runs each experiment with each of its mutations: all rows that are said to turn do, from the verdict
-// that is held. So a row that cannot fail is found, and one that cannot hold, which numbers that are fed to its
-// criterion do not show.
+// TestMutations runs each experiment with each of its mutations, and verifies that the declared rows change from the
+// recorded verdict. So it finds rows that cannot fail, and rows that cannot hold, which feeding numbers to their
+// criterion would not show.
 func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -81,7 +81,7 @@ func TestMutations(t *testing.T) {
 	trainer := sharedTrainer(t)
 	for _, e := range All() {
 		if e.Measured {
-			continue // no verdict is held
+			continue // no verdict is recorded
 		}
 		t.Run(e.ID, func(t *testing.T) {
 			if !slices.Contains(swift, e.ID) && os.Getenv("FARFLASH_LONG") == "" {
@@ -115,7 +115,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// turned runs an experiment and compares verdicts of rows with those that are held: all are to have turned, or none.
+// turned runs an experiment and compares verdicts of rows with the recorded ones: all must have changed, or none.
 func turned(t *testing.T, e *Experiment, o Options, rows []heldRow, want bool) {
 	t.Helper()
 	name := "nothing"
@@ -141,8 +141,8 @@ func turned(t *testing.T, e *Experiment, o Options, rows []heldRow, want bool) {
 	}
 }
 
-// TestDeclared: every row that is ok or not stated names a mutation of its experiment, and so does what is not
-// reproduced where one is known that makes it so; and every mutation turns a row.
+// TestDeclared verifies that every row that is ok or not stated names a mutation of its experiment, and so does a row
+// that is not reproduced if one is known that changes it; and that every mutation flips a row.
 func TestDeclared(t *testing.T) {
 	for _, e := range All() {
 		used := map[string]int{}
@@ -154,7 +154,7 @@ func TestDeclared(t *testing.T) {
 			case h.measured:
 				continue
 			case m == nil && h.turns == "" && h.verdict == NotReproduced:
-				continue // nothing that was tried makes it so
+				continue // no known mutation makes it ok
 			case m == nil || h.turns != m.name:
 				t.Errorf("%s: %s, %s: nothing that is declared turns it, but %q", e.ID, h.label, h.metric, h.turns)
 			}

@@ -5,8 +5,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// What turns the rows of minTCO's figures. Where a row is about who is the best of several, what turns it is another
-// in that one's place.
+// Mutations for the rows of minTCO's figures. If a row is about the best of several, the mutation puts another in its
+// place.
 
 // weigh changes weights of equation 5.
 func weigh(f func(*tco.Weights)) func(tco.Weights) tco.Weights {
@@ -16,7 +16,7 @@ func weigh(f func(*tco.Weights)) func(tco.Weights) tco.Weights {
 	}
 }
 
-// wearing gives drives a write amplification by points.
+// wearing sets the drives' write amplification to points.
 func wearing(points ...waf.MixPoint) func(*tco.Drive) {
 	return func(d *tco.Drive) {
 		t, err := tco.NewTable(points)
@@ -27,7 +27,7 @@ func wearing(points ...waf.MixPoint) func(*tco.Drive) {
 	}
 }
 
-// instead has another number of zones for each.
+// instead replaces each number of zones by another.
 func instead(zones ...int) func(int) int { return func(n int) int { return zones[n] } }
 
 var fig6Mutations = []mutation{
@@ -38,7 +38,7 @@ var fig6Mutations = []mutation{
 		mix: func(e *waf.Experiment) { e.Layout = waf.StreamsApart }},
 }
 
-// placementMutations turn what the paper says of who is the cheapest and who the dearest.
+// placementMutations flip the paper's statements about the cheapest and the most expensive policy.
 func placementMutations(more ...mutation) []mutation {
 	return append(more,
 		mutation{name: "mintco-v1 places at random", rows: `mintco-v1 over mintco-v3`,

@@ -5,10 +5,10 @@ import (
 	"farflash/study/training"
 )
 
-// What turns the rows of the Replicast paper, of SRC and of FlashNet. Runs of the Replicast tables are named as in
-// "30x90, 128KiB, disks 400, replicast-m, as SURGE".
+// Mutations for the rows of the Replicast paper, of SRC and of FlashNet. Runs of the Replicast tables have names such
+// as "30x90, 128KiB, disks 400, replicast-m, as SURGE".
 
-// runs makes those of a protocol another's.
+// as replaces a protocol by another.
 func as(other string) shape.Change { return set("object_cluster.protocol", other) }
 
 var (
@@ -30,10 +30,10 @@ var (
 		changes: all(set("object_cluster.link.trip", "2us"))}
 )
 
-// nothing that was tried turns these rows, which are not reproduced.
+// nothing lists rows that are not reproduced and that no known mutation flips.
 func nothing(rows string) mutation { return mutation{rows: rows} }
 
-// of is a mutation with the rows that it turns.
+// of returns a mutation with the rows that it flips.
 func (m mutation) of(rows string) mutation {
 	m.rows = rows
 	return m
@@ -97,8 +97,8 @@ var (
 	neverFull = mutation{name: "links have 400 Gbit/s", changes: all(uncongested[0])}
 )
 
-// Of many of SRC's rows that are not reproduced nothing that was tried makes them so: the paper's drives and loads
-// are not printed.
+// For many of SRC's rows that are not reproduced no known mutation makes them ok: the paper's drives and loads are not
+// printed.
 var srcMutations = map[string][]mutation{
 	"fig2": {neverFull.of(`DCQCN\treads|interval`)},
 	"fig7": {unsteered.of(`lower end`), slowLinks.of(`reads`), neverFull.of(`SRC over no congestion`)},

@@ -6,7 +6,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// What turns the rows of SNIS, and of the drive that two flows share.
+// Mutations for the rows of SNIS, and for two flows on one drive.
 
 // set is one change of a scenario.
 func set(path, value string) shape.Change { return shape.Change{Path: path, Value: value} }
@@ -27,7 +27,7 @@ var snisFig2Mutations = []mutation{
 			set("ssd.timing.program_latency", "2us"))},
 }
 
-// criteria are other parameters of when an iteration has converged.
+// criteria are other parameters of the convergence test.
 func criteria(threshold string, stableFor int) []shape.Change {
 	return []shape.Change{set("coupling.iterative.threshold", threshold),
 		set("coupling.iterative.stable_for", fmt.Sprint(stableFor))}

@@ -2,11 +2,10 @@ package reproduce
 
 import "math"
 
-// What a pattern in a sequence is measured by. A sawtooth, such as the window of a TCP connection makes, repeats: its
-// values resemble those of a period before (autocorrelation), and most of its variance is at one frequency (6/pi^2,
-// 61 %).
+// Measures of a pattern in a sequence. A sawtooth, such as the window of a TCP connection, repeats: its values resemble
+// those of a period before (autocorrelation), and most of its variance is at one frequency (6/pi^2, 61 %).
 
-// autocorrelation is the sample autocorrelation of x at lags from 0 to most; 0 everywhere if x does not vary.
+// autocorrelation is the sample autocorrelation of x at lags from 0 to most; 0 everywhere if x is constant.
 func autocorrelation(x []float64, most int) []float64 {
 	n := len(x)
 	out := make([]float64, min(most+1, n))
@@ -31,8 +30,8 @@ func autocorrelation(x []float64, most int) []float64 {
 	return out
 }
 
-// strongest is the period of at most half of x's length, in places, that has the largest share of x's variance, and
-// that share. Of m periods of independent values the largest has about ln(m)/m (Fisher, Proc. R. Soc. A 125, 1929).
+// strongest returns the period, up to half of x's length, with the largest share of x's variance, and that share. Of m
+// periods of independent values the largest has about ln(m)/m (Fisher, Proc. R. Soc. A 125, 1929).
 func strongest(x []float64) (period, share float64) {
 	n := len(x)
 	mean := 0.0
@@ -47,7 +46,7 @@ func strongest(x []float64) (period, share float64) {
 		return 0, 0
 	}
 	for k := 2; k <= n/2; k++ {
-		// Goertzel's recurrence: the sum at one frequency with one product a value.
+		// Goertzel's recurrence: the sum at one frequency with one multiplication per value.
 		w := 2 * math.Pi * float64(k) / float64(n)
 		c := 2 * math.Cos(w)
 		a, b := 0.0, 0.0

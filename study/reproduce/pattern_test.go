@@ -7,7 +7,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestPatterns: a sawtooth under noise of its own size is found, and noise alone is not.
+// TestPatterns verifies that a sawtooth under noise of equal amplitude is found, and that noise alone is not.
 func TestPatterns(t *testing.T) {
 	rnd := rng.NewStream(1, "noise")
 	const n, period = 6000, 250

@@ -8,23 +8,23 @@ import (
 )
 
 // puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's
-// simulator, with the times of its bench.sh and no warm-up, and in steady state, with control messages that wait for
-// each other.
+// simulator, with the durations of its bench.sh and no warm-up, and in steady state, with control messages that queue
+// behind each other.
 type puts struct {
 	cases  []putCase
-	keep   bool // the chunks that were done
+	keep   bool // record completed chunks
 	trials []variant
 	seeds  int
 }
 
-// putCase is one of them.
+// putCase is one cluster.
 type putCase struct {
 	gateways              int
 	chunk, disk, protocol string // disk in MiB/s
-	surge, steady         string // how long it runs in each way
+	surge, steady         string // duration in each way
 }
 
-// way is how a case is run.
+// way is the manner in which a case is run.
 type way int
 
 const (
@@ -35,17 +35,17 @@ const (
 
 func (w way) String() string { return [...]string{"as SURGE", "steady"}[w] }
 
-// replicastSeeds is over how many seeds a cell's mean is.
+// replicastSeeds is the number of seeds per cell.
 const replicastSeeds = 5
 
-// label names a case among others of one experiment; it is a part of a file's name, too.
+// label identifies a case within an experiment; it is also part of a file name.
 func (x *putCase) label() string {
 	return fmt.Sprintf("%dx90, %s, disks %s, %s", x.gateways, x.chunk, x.disk, x.protocol)
 }
 
-// changes are what makes the preset a case.
+// changes returns the changes of the preset for a case.
 //
-// Where few seeds are asked for, the steady state is shorter, too.
+// If few seeds are requested, the steady state is shorter, too.
 func (x *putCase) changes(o *Options, w way) []shape.Change {
 	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)},
 		{Path: "object_cluster.protocol", Value: x.protocol},
@@ -62,7 +62,7 @@ func (x *putCase) changes(o *Options, w way) []shape.Change {
 		shape.Change{Path: "measure.until", Value: x.surge}, shape.Change{Path: "measure.warm_up", Value: "none"})
 }
 
-// run runs all of them.
+// run runs all cases.
 func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 	p.seeds = o.seeds(replicastSeeds)
 	for i := range p.cases {
@@ -77,7 +77,7 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 	return runTrials(ctx, o, r, "replicast", p.trials)
 }
 
-// of are the trials of a case, by seed.
+// of returns the trials of a case, by seed.
 func (p *puts) of(i int, w way) []variant {
 	from := (i*int(ways) + int(w)) * p.seeds
 	return p.trials[from : from+p.seeds]
@@ -92,7 +92,7 @@ func (p *puts) mean(i int, w way, metric string) float64 {
 	return sum / float64(p.seeds)
 }
 
-// find is the number of a case.
+// find returns the index of a case.
 func (p *puts) find(gateways int, chunk, disk, protocol string) int {
 	for i := range p.cases {
 		if x := &p.cases[i]; x.gateways == gateways && x.chunk == chunk && x.disk == disk && x.protocol == protocol {
@@ -102,7 +102,7 @@ func (p *puts) find(gateways int, chunk, disk, protocol string) int {
 	panic("reproduce: no such case")
 }
 
-// rate is a case's chunks a second.
+// rate is a case's chunks per second.
 func (p *puts) rate(w way, gateways int, chunk, disk, protocol string) float64 {
 	return p.mean(p.find(gateways, chunk, disk, protocol), w, "cluster.put.iops")
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// The tables of the Replicast paper, each cell twice: by the rules of its simulator, over the times of its bench.sh
-// and without a warm-up, as the mean of five seeds; and what is true of such a cluster in steady state, with control
-// messages that wait for each other.
+// The tables of the Replicast paper, each cell twice: by the rules of its simulator, with the durations of its bench.sh
+// and without a warm-up, as the mean of five seeds; and for such a cluster in steady state, with control messages that
+// queue behind each other.
 
 // replicastInputs are the inputs of its rows.
 const replicastInputs = "the preset replicast: the paper's links, control messages and groups; what it leaves open " +
@@ -21,21 +21,22 @@ const replicastPaper = "Aizman and Bestler, Scalable Object Storage with Resourc
 // replicastCell is a cell of table 2 or 3.
 type replicastCell struct {
 	chunk, protocol string
-	rate            float64 // chunks a second
+	rate            float64 // chunks per second
 	busy            float64 // share of the disks' time
 	latency         float64 // us
-	because         string  // what is known of why ours is farther off, where it is
+	because         string  // known reason for a larger deviation
 }
 
-// replicastTime is how long bench.sh runs for a size, and how long the steady state is measured.
+// replicastTime is the duration of bench.sh for a size, and the measured duration in steady state.
 //
-// Table 3 came from the next bench.sh (SURGE a373d7e, which changes nothing else): it takes the disks' rate as an
-// argument and runs 1 MiB for 40 ms. The table's rates at 1 MiB are whole numbers of chunks in 40 ms, and not in 30.
+// Table 3 is from the next version of bench.sh (SURGE a373d7e, without other changes): it takes the disks' rate as an
+// argument and runs 1 MiB for 40 ms. The table's rates at 1 MiB are integer numbers of chunks in 40 ms, but not in 30
+// ms.
 var replicastTime = map[string][2]string{"16KiB": {"10ms", "50ms"}, "128KiB": {"10ms", "200ms"}, "1MiB": {"30ms", "1s"}}
 
 const replicastTable3Time = "40ms" // at 1 MiB
 
-// surgeTime is how long the paper's runs with 90 gateways were.
+// surgeTime is the duration of the paper's runs with 90 gateways.
 func surgeTime(chunk, disk string) string {
 	if chunk == "1MiB" && disk == "1000" {
 		return replicastTable3Time
@@ -43,10 +44,10 @@ func surgeTime(chunk, disk string) string {
 	return replicastTime[chunk][0]
 }
 
-// What is known of cells that are farther off.
+// Known reasons for cells with larger deviations.
 const (
 	oneRun = "the paper's is one run, and one differs from the next by 2 to 3 % (standard deviation)"
-	// its goroutines run at once, docs/validation/replicast.md
+	// its goroutines run concurrently, docs/validation/replicast.md
 	ownModel = "SURGE's own models, run event by event, are as far off"
 )
 
@@ -68,7 +69,7 @@ var replicastTable3 = []replicastCell{
 	{"1MiB", "replicast-h", 16075, 0.571, 5163.8, ownModel},
 }
 
-// A replicastTable's text adds rows for what the paper says of it.
+// replicastTable is an experiment for a table; text adds rows for the paper's statements about it.
 func replicastTable(n int, disk string, cells []replicastCell, text func(p *puts, r *Report, disk string)) Experiment {
 	return Experiment{ID: fmt.Sprintf("replicast-table%d", n),
 		Title: "Put throughput, disks and latency of 90 gateways and 90 targets with disks of " + disk + " MiB/s",
@@ -129,18 +130,18 @@ func followsFromRate(x *replicastCell, disk string) bool {
 	return near(x.latency, cellShare).Holds(nodes/x.rate*1e6) && math.Abs(busy-x.busy) <= busyPoints/100.0
 }
 
-// What a cell may be off by: its rate and latency by a share, and its disks' time by so many points. The paper's
-// cells are single runs, and one run of ours differs from the next by 0.6 to 3 % (standard deviation).
+// Tolerances of a cell: its rate and latency by a share, and its disks' time in percentage points. The paper's cells
+// are single runs, and our runs differ from each other by 0.6 to 3 % (standard deviation).
 const (
 	cellShare  = 0.03
 	busyPoints = 3
 )
 
-// table2Says is what the text says of table 2.
+// table2Says is the text's statement about table 2.
 const table2Says = "Even for smaller size chunks, Replicast-M achieves better latency and throughput than the other " +
 	"two protocols"
 
-// better adds the rows of what the text says of table 2.
+// better adds the rows for the text's statement about table 2.
 func (p *puts) better(r *Report, disk string) {
 	for w := range ways {
 		for _, chunk := range replicastChunks {
@@ -157,7 +158,7 @@ func (p *puts) better(r *Report, disk string) {
 	}
 }
 
-// outperforms adds the rows of what the text says of table 3.
+// outperforms adds the rows for the text's statement about table 3.
 func (p *puts) outperforms(r *Report, disk string) {
 	for w := range ways {
 		for _, chunk := range replicastChunks[1:] {
@@ -171,7 +172,7 @@ func (p *puts) outperforms(r *Report, disk string) {
 	}
 }
 
-// bars adds the table's rates as a picture, of both ways.
+// bars adds the table's rates as a chart, for both ways.
 func (p *puts) bars(r *Report, disk string) {
 	for w := range ways {
 		for _, protocol := range replicastProtocols {

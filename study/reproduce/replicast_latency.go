@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// The Replicast paper's figures 8 and 11: latencies of puts one by one, in the order in which they were done and
-// sorted.
+// The Replicast paper's figures 8 and 11: latencies of individual puts, in order of completion and sorted.
 
-// latencies are a run's in us, in the order in which chunks were done, without those of the warm-up. A run without
-// one has its first tenth cut where steady is set.
+// latencies returns a run's latencies in us, in order of completion, without those of the warm-up. If a run has no
+// warm-up and steady is set, its first tenth is cut.
 func (t *variant) latencies(steady bool) []float64 {
 	from := t.result.WarmUp.UntilS
 	if from == 0 && steady {
@@ -26,7 +25,7 @@ func (t *variant) latencies(steady bool) []float64 {
 	return out
 }
 
-// byGateway are the same, steady, of each of so many gateways by itself.
+// byGateway returns the same, steady, separately for each of the given number of gateways.
 func (t *variant) byGateway(gateways int) [][]float64 {
 	out := make([][]float64, gateways)
 	from := max(t.result.WarmUp.UntilS, t.result.SimulatedS/10)
@@ -44,7 +43,7 @@ func replicastFig8() Experiment {
 		Paper: replicastPaper + "figure 8", inputs: replicastInputs, run: runReplicastFig8}
 }
 
-// shownLags is up to where the picture shows autocorrelations.
+// shownLags is the largest lag in the chart of autocorrelations.
 const shownLags = 120
 
 func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
@@ -82,8 +81,8 @@ func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// patterns are the rows that say whether latencies repeat. The limits are far above what independent values show and
-// far below what a sawtooth does.
+// patterns are the rows that test whether latencies repeat. The limits are far above the values of independent samples
+// and far below those of a sawtooth.
 func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []Row {
 	peak, at := 0.0, 0
 	for k := 1; k < len(a); k++ {
@@ -123,7 +122,7 @@ func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []
 	}
 }
 
-// fig8Says is what the text says of figure 8.
+// fig8Says is the text's statement about figure 8.
 const fig8Says = "Neither protocol creates any notable steady-state patterns (such as the TCP sawtooth)"
 
 func mean(x []float64) float64 {
@@ -139,7 +138,7 @@ func replicastFig11() Experiment {
 		Paper: replicastPaper + "figure 11", inputs: replicastInputs, run: runReplicastFig11}
 }
 
-// runReplicastFig11 has both kinds of disks: the paper does not say which its figure is of.
+// runReplicastFig11 uses both kinds of disks, because the paper does not state which one its figure shows.
 func runReplicastFig11(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	p := puts{keep: true}
@@ -176,7 +175,7 @@ func runReplicastFig11(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// sortedRows say at which percentiles Replicast-M is below UCH-CCP.
+// sortedRows adds the share of percentiles at which Replicast-M is below UCH-CCP.
 func (r *Report) sortedRows(disk string, w way, m, u []float64) {
 	below, n := 0, 999
 	var not []float64 // percentiles where it is not
@@ -205,7 +204,7 @@ func (r *Report) sortedRows(disk string, w way, m, u []float64) {
 				"MiB/s, too, 97.0 us against 96.0"})
 }
 
-// quantile of sorted values.
+// quantile returns a quantile of sorted values.
 func quantile(sorted []float64, share float64) float64 {
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// The Replicast paper's figures 9, 10, 12 and 13: throughputs of the three protocols with disks of 400 and 1000
-// MiB/s. It prints the numbers of the first two in tables 2 and 3 and none of the others, of which its text says how
-// they compare.
+// The Replicast paper's figures 9, 10, 12 and 13: throughputs of the three protocols with disks of 400 and 1000 MiB/s.
+// The paper prints the numbers of the first two in tables 2 and 3 and none of the others, for which its text has
+// comparisons.
 
 var (
 	replicastProtocols = []string{"uch-ccp", "replicast-m", "replicast-h"}
@@ -22,7 +22,7 @@ type rateFigure struct {
 	r *Report
 }
 
-// add adds the cases of all protocols and disks; without a time as SURGE it is that of the tables.
+// add adds the cases of all protocols and disks; without a SURGE duration the tables' is used.
 func (f *rateFigure) add(gateways int, chunk, surge, steady string) {
 	for _, disk := range replicastDisks {
 		until := surge
@@ -50,21 +50,21 @@ func (f *rateFigure) bars(gateways int, chunk string) {
 	}
 }
 
-// grows is how many times more a protocol puts on disks of 1000 than on those of 400 MiB/s.
+// grows is the ratio of a protocol's puts on disks of 1000 MiB/s to those on disks of 400 MiB/s.
 func (f *rateFigure) grows(w way, gateways int, chunk, protocol string) float64 {
 	return f.rate(w, gateways, chunk, "1000", protocol) / f.rate(w, gateways, chunk, "400", protocol)
 }
 
-// over is how many times more Replicast-M puts than another protocol.
+// over is the ratio of Replicast-M's puts to those of another protocol.
 func (f *rateFigure) over(w way, gateways int, chunk, disk, other string) float64 {
 	return f.rate(w, gateways, chunk, disk, "replicast-m") / f.rate(w, gateways, chunk, disk, other)
 }
 
-// nearly is the least growth, on disks 2.5 times as fast, of what scales almost linearly: what the paper calls so
-// with 90 gateways and 128 KiB.
+// nearly is the least growth, on disks 2.5 times as fast, that counts as almost linear scaling: the value that the
+// paper calls so with 90 gateways and 128 KiB.
 const nearly = 2.18
 
-// growthShare is how far a growth, the ratio of two rates, may be from what is printed.
+// growthShare is the tolerance for a growth, the ratio of two rates.
 const growthShare = 0.05
 
 func rateExperiment(figure, chunk string, gateways int,
@@ -127,7 +127,7 @@ func replicastFig9() Experiment {
 func replicastFig10() Experiment {
 	return rateExperiment("10", "16 KiB", 90, func(ctx context.Context, o Options, f *rateFigure) error {
 		f.add(90, "16KiB", "10ms", "50ms")
-		f.add(90, "128KiB", "", "200ms") // what the figure's text compares it with
+		f.add(90, "128KiB", "", "200ms") // for a comparison in the figure's text
 		f.add(90, "1MiB", "", "500ms")
 		if err := f.run(ctx, o, f.r); err != nil {
 			return err
@@ -161,7 +161,7 @@ func replicastFig10() Experiment {
 func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 	return rateExperiment(figure, title, 30, func(ctx context.Context, o Options, f *rateFigure) error {
 		f.add(30, chunk, surge, steady)
-		f.add(90, chunk, "", steady) // what the text compares the use of the disks with
+		f.add(90, chunk, "", steady) // the text compares the utilisation of the disks with it
 		if err := f.run(ctx, o, f.r); err != nil {
 			return err
 		}

@@ -12,49 +12,51 @@ func replicastTable4() Experiment {
 		Paper: replicastPaper + "table 4", inputs: replicastInputs, run: runReplicastTable4}
 }
 
-// Table 4: what was measured on real machines. It prints the latency in us, which with two gateways no rate of 23,352
-// chunks a second goes with; as milliseconds it does, by Little's law with 57 chunks outstanding (TestTable4). So
-// many are given to the model, which leaves the rate to be found: the latency then follows from it.
+// Table 4: measurements on real machines. It prints the latency in us, which no rate of 23,352 chunks per second with
+// two gateways is consistent with; as milliseconds it is, by Little's law with 57 chunks outstanding (TestTable4). The
+// model has that many outstanding and yields the rate, from which the latency follows.
 const (
-	labRate        = 23351.91 // chunks a second
+	labRate        = 23351.91 // chunks per second
 	labLatency     = 2.4505   // ms
 	labOutstanding = 57       // chunks
 	labTargets     = 10
 )
 
-// What the paper says of the machines, and what is assumed where it says nothing:
-//   - a target has 10 HDDs of 4 TB and 2 SSDs of 800 GB. Which of them a write must reach before it is acknowledged
-//     is open;
-//   - assumed: an SSD of that size and year writes 400 MB/s, an HDD 120 writes a second at random or 150 MB/s in a row;
+// The paper's description of the machines, with our assumptions where it is silent:
+//   - a target has 10 HDDs of 4 TB and 2 SSDs of 800 GB. Which of them a write must reach before it is acknowledged is
+//     open;
+//   - assumed: an SSD of that size and year writes 400 MB/s, an HDD 120 random writes per second or 150 MB/s
+//     sequentially;
 //   - 10 GbE for targets, and for gateways too;
 //   - one negotiating group of ten would be likely; the model needs two, so five targets each;
-//   - unicast data (Replicast-H): the paper does not say which it was, and with so many chunks outstanding for each
-//     of two groups Replicast-M's negotiations no longer find a common window;
+//   - unicast data (Replicast-H): the paper does not state which protocol it was, and with that many chunks outstanding
+//     for each of two groups Replicast-M's negotiations no longer find a common window;
 //   - three replicas, frames of 9000 B and control messages as in the paper's simulations.
 //
-// The model has one disk a target, of the sum of its drives' rates. Processors, hashing and metadata take no time in
-// it, and the real system ran in user mode, so the model says what the machines' disks and links allow, not what the
-// software reached.
+// The model has one disk per target, with the sum of its drives' rates. Processors, hashing and metadata take no time
+// in it, and the real system ran in user mode, so the model gives the limit set by disks and links, not the performance
+// of the software.
 const (
 	labHDDs, labSSDs = 10, 2
 	ssdRate          = 400e6
 	hddRate          = 150e6
-	hddWrites        = 120 // a second, at random
+	hddWrites        = 120 // per second, random
 )
 
-// labArm is a reading of what holds such a cluster back.
+// labArm is a hypothesis about the bottleneck of such a cluster.
 type labArm struct {
 	label string
 	rate  float64 // B/s of a target's disk
 	why   string
-	not   string // why it is not the laboratory's
+	not   string // why it does not explain the laboratory
 }
 
-// goesThrough is why neither SSDs nor links held the laboratory back.
+// goesThrough is the reason why neither SSDs nor links were the laboratory's bottleneck.
 const goesThrough = "disks and links let through more than was measured: something held it back that the model " +
 	"leaves out, processors, hashing or metadata"
 
-// labShare is how near a reading must be that explains what was measured: the drives' rates are assumed.
+// labShare is the tolerance for a hypothesis that explains the measurement, given that the drives' rates are
+// assumptions.
 const labShare = 0.1
 
 // labTime is the simulated time of a run, shorter with few seeds.
@@ -84,8 +86,8 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 			{Path: "object_cluster.disk.rate", Value: fmt.Sprintf("%.0fB/s", a.rate)},
 			{Path: "measure.until", Value: labTime(o)}}, more...)
 	}
-	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of
-	// its own: "simply adding more initiators", section IV-A.
+	// By SURGE's rules a gateway has one chunk outstanding, so 57 chunks need 57 gateways, each with its own link:
+	// "simply adding more initiators", section IV-A.
 	surge := shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
 	var trials []variant
 	seeds := o.seeds(replicastSeeds)

@@ -13,25 +13,25 @@ func replicastTable5() Experiment {
 		Paper: replicastPaper + "table 5", inputs: replicastInputs, run: runReplicastTable5}
 }
 
-// tentativeTime is for how long the paper has a bid be tentative, us: it is sent, and the answer comes.
+// tentativeTime is the time in us for which a bid is tentative in the paper: from its sending to the answer.
 const tentativeTime = 7
 
-// table5 is the table: how often a target is asked, the rate that follows, and the share of requests that come while
-// a bid is tentative.
+// table5 is the table: the interval between a target's requests, the resulting rate, and the share of requests that
+// arrive while a bid is tentative.
 var table5 = []struct {
 	chunk              string
 	interval, rate, is float64 // us, 1/us, %
 }{{"16KiB", 11, 0.09, 46.7}, {"128KiB", 50, 0.02, 13}, {"1MiB", 500, 0.002, 1.39}}
 
-// How far ours may be from the table, as a share. Intervals and times are what the paper puts into its arithmetic,
-// with one or two digits; what comes out of it is farther off by as much.
+// Tolerances, as a share. Intervals and times are inputs of the paper's arithmetic, with one or two digits; its results
+// have a correspondingly larger error.
 const (
 	table5In  = 0.05
 	table5Out = 0.1
 )
 
-// runReplicastTable5 sets what targets count beside the table. The formula that the paper prints, 1 - lambda
-// exp(-lambda t), is no probability of an arrival; its figures are those of 1 - exp(-lambda t) (TestTable5).
+// runReplicastTable5 compares the targets' counts with the table. The formula printed in the paper, 1 - lambda
+// exp(-lambda t), is not a probability of an arrival; its figures are those of 1 - exp(-lambda t) (TestTable5).
 func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	var p puts
@@ -91,5 +91,5 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// arrival is the chance of at least one arrival of a Poisson process where so many are expected.
+// arrival is the probability of at least one arrival of a Poisson process with the given expected number.
 func arrival(expected float64) float64 { return -math.Expm1(-expected) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTable5: the table is 1 - exp(-lambda t) with 7 us, and not the formula that the paper prints.
+// TestTable5 verifies that the table is 1 - exp(-lambda t) with 7 us, and not the formula printed in the paper.
 func TestTable5(t *testing.T) {
 	for _, x := range table5 {
 		if right := 100 * arrival(x.rate*tentativeTime); !near(x.is, 0.01).Holds(right) {
@@ -20,8 +20,8 @@ func TestTable5(t *testing.T) {
 	}
 }
 
-// TestTable4: with the latency as ms, what is printed are 57 chunks outstanding of little more than 16 KiB; with us
-// there would be none.
+// TestTable4 verifies that with the latency in ms, the printed figures imply 57 chunks outstanding of little more than
+// 16 KiB; with us there would be none.
 func TestTable4(t *testing.T) {
 	if n := float64(labRate*labLatency) / 1e3; math.Round(n) != labOutstanding {
 		t.Errorf("%v chunks outstanding", n)

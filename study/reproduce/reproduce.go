@@ -1,13 +1,12 @@
-// Package reproduce reruns the papers' tables and figures and sets our figures
-// beside the printed ones.
+// Package reproduce reruns the papers' tables and figures and compares the results with the printed ones.
 //
-// Its main types are Experiment, one table or figure, and Report, what came out: a row for each figure, with the
-// paper's value where it prints one, how close ours should be and why, and the Verdict that follows from a stated
-// Criterion. Everything that a paper leaves open is in the scenarios that an experiment runs, which it returns, with
-// the reason beside it. Nothing is tuned until a row fits.
+// Its main types are Experiment, one table or figure, and Report, its result: a row for each figure, with the paper's
+// value if it prints one, the expected agreement with its reason, and the Verdict that follows from a stated Criterion.
+// Everything that a paper leaves open is in the scenarios that an experiment runs, which it returns, with the reason in
+// comments. Inputs are not tuned to make rows fit.
 //
-// Experiments that measure the real stack do so on the machine they run on: their rows have criteria and verdicts
-// like others, but no verdict is held.
+// Experiments that measure the real stack do so on the machine on which they run: their rows have criteria and verdicts
+// like others, but no verdict is recorded.
 //
 // It leaves out figures that only measure somebody else's machine.
 package reproduce
@@ -27,47 +26,47 @@ import (
 
 // Experiment is one table or figure of a paper.
 type Experiment struct {
-	ID    string // what farflash reproduce calls it
+	ID    string // its name for farflash reproduce
 	Title string
 	Paper string // citation
-	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but
-	// only which rows there are.
+	// Measured means that its figures depend on the machine and the moment: two runs differ, and only the list of rows
+	// is recorded, without verdicts.
 	Measured bool
 
-	inputs string // of our models, behind its rows
+	inputs string // inputs of our models behind its rows
 	run    func(context.Context, Options) (*Report, error)
 }
 
-// Options say how an experiment is run.
+// Options configure the run of an experiment.
 type Options struct {
 	Seed    uint64
 	Version string
-	// Trainer makes the models of drives that scenarios ask for, and samples of drives; nil is one that keeps nothing.
+	// Trainer provides models and samples of drives; nil: a trainer without a cache.
 	Trainer *training.Trainer
-	// Server is a command that calls bench.Serve, for what is measured here: servers in a process of their own. None
-	// is servers in this one.
+	// Server is a command that calls bench.Serve, for measurements with servers in a separate process. Empty: servers
+	// run in this process.
 	Server []string
-	// Progress is told after each run how many of all are done; nil is nobody.
+	// Progress, if not nil, is called after each run with the numbers of completed and of all runs.
 	Progress func(done, all int)
 
 	brief  bool      // tests only: measured experiments at their smallest
 	mutant *mutation // tests only: the change under test
-	few    int       // tests only: limit of seeds; 0 is all
+	few    int       // tests only: limit of seeds; 0: no limit
 }
 
-// Row is one figure. Its label and metric name it among those of its experiment.
+// Row is one figure. Its label and metric identify it within its experiment.
 type Row struct {
 	Label   string
 	Metric  string
-	Paper   *float64 // nil where the paper prints no number
+	Paper   *float64 // nil if the paper prints no number
 	Ours    float64  // NaN if it is missing
 	Unit    string
 	Says    string    // the sentence of the paper that is tested, quoted
-	Meets   Criterion // of ours; what makes the verdict
-	Expect  string    // how close, and why
-	Because string    // why it is not reproduced, where it is not and that is known
-	Inputs  string    // of our models, behind the figure
-	Turns   string    // the mutation that flips its verdict; "" for measured rows, whose verdicts are not held
+	Meets   Criterion // criterion for ours, which determines the verdict
+	Expect  string    // the expected agreement, and why
+	Because string    // the known reason if it is not reproduced
+	Inputs  string    // inputs of our models behind the figure
+	Turns   string    // the mutation that flips its verdict; "" for measured rows, whose verdicts are not recorded
 }
 
 // row is a row without a quotation.
@@ -75,29 +74,30 @@ func row(label, metric string, paper *float64, ours float64, unit, expect string
 	return Row{Label: label, Metric: metric, Paper: paper, Ours: ours, Unit: unit, Expect: expect, Meets: meets}
 }
 
-// Report is what an experiment found.
+// Report is the result of an experiment.
 type Report struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	Paper string `json:"paper"`
 	Rows  []Row  `json:"rows"`
 	Count Count  `json:"count"`
-	OK    bool   `json:"ok"` // no row is worse than it is held to be: Fell
-	// Measured is the experiment's, and Note what its figures can show and what not; "" if there is nothing to say.
+	OK    bool   `json:"ok"` // no row is worse than recorded: Fell
+	// Measured is that of the experiment, and Note the scope of its figures; "" if there is none.
 	Measured bool   `json:"measured,omitempty"`
 	Note     string `json:"note,omitempty"`
 
-	// Told are figures of the pages that no sentence of the paper is about: they have no criterion, and so no verdict.
+	// Told are figures for the pages that no sentence of the paper states: they have no criterion, and hence no
+	// verdict.
 	Told []Figure `json:"-"`
-	// Curves are the figure's own lines, for a picture.
+	// Curves are the lines of the figure, for a chart.
 	Curves []Curve `json:"-"`
-	// Scenarios are the texts that were run, by name.
+	// Scenarios are the texts of the runs, by name.
 	Scenarios []Named `json:"-"`
 
 	clusters *puts // of the tables of the Replicast paper, for the pages
 }
 
-// Figure is what was found and not judged.
+// Figure is a result without a verdict.
 type Figure struct {
 	Label, Metric string
 	Ours          float64
@@ -115,16 +115,16 @@ type Curve struct {
 	XLabel, YLabel string
 	X, Y           []float64
 
-	YUnit  string   // as package result names units; "" is a plain number
-	Names  []string // of the places along x, if those are no numbers: X counts them from 0, and the figure is of bars
-	Dots   bool     // points that no line joins
-	Shares bool     // X are shares from 0 to 1, to be spread towards 1
+	YUnit  string   // named as in package result; "" is a plain number
+	Names  []string // names of the positions along x, if those are not numbers; X counts them from 0 (bars)
+	Dots   bool     // points without connecting lines
+	Shares bool     // X are shares from 0 to 1, drawn on a scale stretched towards 1
 }
 
 // Named is a text with a name.
 type Named struct{ Name, Text string }
 
-// All lists the experiments in the order of the papers.
+// All returns the experiments in the order of the papers.
 func All() []Experiment {
 	return []Experiment{mqsimFairness(), snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
 		replicastTable(2, "400", replicastTable2, (*puts).better),

@@ -10,9 +10,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// The experiments of SNIS' section IV: storage and network in turns. All run the preset
-// snis-system, whose comments say what the paper leaves open and what stands in for it, with the sizes and
-// times of table II. docs/validation/snis.md has how far each open point moves the answers.
+// The experiments of SNIS' section IV: storage and network in turns. All run the preset snis-system, whose comments
+// explain the points that the paper leaves open and the assumptions, with the sizes and times of table II.
+// docs/validation/snis.md quantifies the effect of each open point.
 
 // snisInputs are the inputs of rows on the whole system.
 const snisInputs = "the preset snis-system: table I's drive, its Clos, arrivals and sizes of table II with the " +
@@ -39,7 +39,7 @@ var snisRows = []snisRow{
 // snisHeavy is F_t_h, which overloads its target's link.
 const snisHeavy = 2
 
-// changes are what makes the preset a row.
+// changes returns the changes of the preset for a row.
 func (r *snisRow) changes() []shape.Change {
 	const at = "workload[0].synthetic."
 	return []shape.Change{
@@ -51,7 +51,7 @@ func (r *snisRow) changes() []shape.Change {
 	}
 }
 
-// value is a metric, NaN if the run has none of that name.
+// value returns a metric, or NaN if the run does not have it.
 func value(r *result.Result, name string) float64 {
 	if m, ok := r.Metric(name); ok {
 		return m.Value
@@ -66,13 +66,14 @@ func snisTable2() Experiment {
 		Paper: snisPaper + "table II", inputs: snisInputs, run: runSnisTable2}
 }
 
-// snisReading is a way to read what the paper says of its iterations, or of its load.
+// snisReading is an interpretation of the paper's description of its iterations, or of its load.
 type snisReading struct {
 	label   string
 	changes []shape.Change
 }
 
-// snisReadings are the preset's and the others. docs/validation/snis.md argues for the preset's.
+// snisReadings are the preset's interpretation and the others. docs/validation/snis.md has the arguments for the
+// preset's.
 var snisReadings = []snisReading{
 	{"", nil},
 	{"writes absent from iteration 0",
@@ -82,8 +83,8 @@ var snisReadings = []snisReading{
 }
 
 // tencentSizes are the variation of sizes in the public excerpt of the paper's other trace, Tencent CBS (50,000
-// requests; farflash trace info). Its stamps are whole seconds, so that nothing is known of its arrivals within one:
-// a Poisson process, as so many volumes together, 2,038, come near.
+// requests; farflash trace info). Its timestamps are whole seconds, so its arrivals within a second are unknown: they
+// are assumed to be a Poisson process, which the superposition of 2,038 volumes approximates.
 var tencentSizes = []shape.Change{
 	{Path: "workload[0].synthetic.reads.size.scv", Value: "2.87"},
 	{Path: "workload[0].synthetic.writes.size.scv", Value: "8.33"},
@@ -97,7 +98,7 @@ var tencentSizes = []shape.Change{
 	{Path: "workload[0].synthetic.writes.interarrival.acf1", Value: "0"},
 }
 
-// The readings' numbers.
+// The indices of the readings.
 const (
 	asPreset = iota
 	_
@@ -105,7 +106,7 @@ const (
 	asTencent
 )
 
-// toConvergence does not go on after it, as the preset does.
+// toConvergence stops at convergence, whereas the preset continues.
 var toConvergence = shape.Change{Path: "coupling.iterative.full", Value: "false"}
 
 func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
@@ -115,7 +116,7 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	for k := range snisReadings {
 		from[k] = len(trials)
 		if o.mutant != nil && k != asPreset && k != asTencent {
-			continue // no row is about it
+			continue // no row depends on it
 		}
 		for i := range snisRows {
 			label := snisRows[i].tag
@@ -131,7 +132,7 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	count := func(reading, i int) float64 { return iterations(trials[from[reading]+i].result) }
-	// One reading is held, the preset's: of several, some meet a count of 2 or 3 by chance.
+	// Only the preset's reading has verdicts: among several, some meet a count of 2 or 3 by chance.
 	for i := range snisRows {
 		r.Rows = append(r.Rows, iterationsRow(snisRows[i].tag, snisRows[i].iterations, count(asPreset, i)))
 	}
@@ -179,7 +180,7 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// iterations is in which a run converged, NaN if it did not.
+// iterations is the number of iterations until convergence, or NaN without convergence.
 func iterations(x *result.Result) float64 {
 	if value(x, "snis.converged") != 1 {
 		return math.NaN()
@@ -194,8 +195,8 @@ func iterationsRow(label string, paper, ours float64) Row {
 			"which the text does not have, come near: docs/validation/snis.md"}
 }
 
-// distances are a run's relative distances by iteration, in %: Conv_C, of the mean, of the median and of the 90th
-// percentile. The one of iteration i is at i-1.
+// distances are a run's relative distances by iteration, in %: Conv_C, and those of the mean, of the median and of the
+// 90th percentile. The distance of iteration i is at i-1.
 type distances [4][]float64
 
 var distanceNames = [4]struct{ series, label string }{{"snis.conv_c", "Conv_C"}, {"snis.rd_mean", "mean"},
@@ -231,16 +232,16 @@ func convergence(ctx context.Context, o Options, r *Report, rows []int) ([]dista
 	return out, nil
 }
 
-// snisIterations is how many distances the paper and the preset have.
+// snisIterations is the number of distances in the paper and the preset.
 const snisIterations = 10
 
-// at is Conv_C of an iteration.
+// at returns Conv_C of an iteration.
 func (d *distances) at(iteration int) float64 { return d[0][iteration-1] }
 
 // most is the largest Conv_C from an iteration on.
 func (d *distances) most(from int) float64 { return slices.Max(d[0][from-1:]) }
 
-// steps is the largest change of Conv_C from one iteration to the next, the first from an iteration on.
+// steps is the largest change of Conv_C between successive iterations, from a given iteration on.
 func (d *distances) steps(from int) (largest float64) {
 	for i := from; i < len(d[0]); i++ {
 		largest = max(largest, math.Abs(d[0][i]-d[0][i-1]))
@@ -253,7 +254,7 @@ func snisFig4() Experiment {
 		Paper: snisPaper + "figure 4", inputs: snisInputs, run: runSnisFig4}
 }
 
-// settles says why ours are smaller than the paper's.
+// settles is the reason why our distances are smaller than the paper's.
 const settles = "ours changes little after the first distance, and the paper's goes on changing; of what was tried " +
 	"only lost packets do that: docs/validation/snis.md"
 

@@ -9,24 +9,21 @@ import (
 	"farflash/numeric/units"
 )
 
-// snis-fig2: how much reads and writes slow each other down on one drive, against
-// the time between requests and against their size (SNIS, section II, figure 2).
+// snis-fig2: the mutual slowdown of reads and writes on one drive, over the time between requests and over their size
+// (SNIS, section II, figure 2).
 //
-// The paper plots the mean latency of the reads of a mixed trace over that of the
-// same reads alone, and the same for writes. It names MQSim, a mean size of 4 KB with
-// the inter-arrival time varied, and a mean inter-arrival time of 100 us with the
-// size varied from 512 B to 64 KB. It prints no numbers and leaves open:
-//   - the drive: the one of its table I, its setup of MQSim for everything else, with
-//     MQSim's quirks;
-//   - the distributions: exponential times and constant sizes, as in the micro traces
-//     of the same authors (SRC, section IV-A; there sizes are exponential too, which
-//     sizes of at least a sector cannot be);
-//   - the mix: as many reads as writes. The stated time is that between the requests
-//     of the mixed trace, so that its reads, and its writes, are twice as far apart;
-//   - the number of requests: 10,000 of each. Where the drive is overloaded the
-//     latency grows with it, so that the slowdown there is that of this length.
+// The paper plots the mean latency of the reads of a mixed trace over that of the same reads alone, and the same for
+// writes. It names MQSim, a mean size of 4 KB with varying inter-arrival time, and a mean inter-arrival time of 100 us
+// with sizes from 512 B to 64 KB. It prints no numbers and leaves open:
+//   - the drive: we use that of its table I, its setup of MQSim for everything else, with MQSim's quirks;
+//   - the distributions: we use exponential times and constant sizes, as in the micro traces of the same authors (SRC,
+//     section IV-A; there sizes are exponential too, which is impossible with sizes of at least a sector);
+//   - the mix: we use equal numbers of reads and writes. The stated time is that between requests of the mixed trace,
+//     so its reads, and its writes, are twice as far apart;
+//   - the number of requests: we use 10,000 of each. If the drive is overloaded the latency grows with it, so the
+//     slowdown there depends on this length.
 //
-// docs/validation/snis.md shows what the other readings give.
+// docs/validation/snis.md has the results of the other readings.
 func snisFig2() Experiment {
 	return Experiment{
 		ID:    "snis-fig2",
@@ -41,7 +38,7 @@ func snisFig2() Experiment {
 
 const fig2Requests = 10000
 
-// fig2Scenario is the scenario of one point; what is "both", "reads" or "writes".
+// fig2Scenario returns the scenario of one point; what is "both", "reads" or "writes".
 func fig2Scenario(what string, size units.Bytes, gap units.Duration) string {
 	flow := fmt.Sprintf("{size: %v, interarrival: {mean: %v, kind: exponential}, addresses: {align: %v}}", size,
 		2*gap, min(size, 4*units.KiB))
@@ -52,8 +49,7 @@ func fig2Scenario(what string, size units.Bytes, gap units.Duration) string {
 	if what != "reads" {
 		text += "      writes: " + flow + "\n"
 	}
-	// The streams' random numbers do not depend on one another, so the requests alone
-	// are the requests of the mix.
+	// The streams' random numbers are independent of each other, so the requests alone are the requests of the mix.
 	text += fmt.Sprintf("      duration: %v\n", fig2Requests*2*gap)
 	return text + "ssd: {preset: snis-table1, compat: mqsim}\n"
 }
@@ -122,7 +118,7 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig2Rows hold the text's statements. "Degraded" and "more visible" mean at least 5 %, the resolution of the figure.
+// fig2Rows tests the text's statements. "Degraded" and "more visible" mean at least 5 %, the resolution of the figure.
 func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.Bytes, volumes []slowdown) {
 	const (
 		toTen = "As the mean inter-arrival time decreases to 10us, we can observe that both read and write " +
@@ -145,7 +141,7 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 				"the way of the host's, the more so the smaller it is"},
 		{"writes", func(p *slowdown) float64 { return p.write }, ""},
 	} {
-		least := math.Inf(1) // the smallest growth from a point to the next
+		least := math.Inf(1) // the smallest growth between successive points
 		for i := 1; i < len(volumes); i++ {
 			least = min(least, x.of(&volumes[i])/x.of(&volumes[i-1]))
 		}

@@ -52,7 +52,7 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	later := 0.0
-	change := make([]float64, len(m.Rows)) // largest from one iteration to the next, %
+	change := make([]float64, len(m.Rows)) // largest between successive iterations, %
 	for a := 1; a < n; a++ {
 		for b := 1; b < n; b++ {
 			later = max(later, 100*apart(columns[a], columns[b], share))
@@ -78,8 +78,8 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// apart is the largest vertical distance between two distributions, of which the same quantiles are known: of each of
-// one's, from the share that the other has below it, linear in the logarithm between its own.
+// apart is the largest vertical distance between two distributions given by the same quantiles: for each quantile of
+// one, the distance to the other's share below it, interpolated linearly in the logarithm between its quantiles.
 func apart(a, b, shares []float64) float64 {
 	most := 0.0
 	for i, v := range a {

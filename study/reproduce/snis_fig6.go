@@ -16,10 +16,10 @@ func snisFig6() Experiment {
 		Paper: snisPaper + "figure 6", inputs: snisInputs, run: runSnisFig6}
 }
 
-// The paper prints neither when its switches send PAUSE frames nor how bursty its arrivals are; both decide whether
-// any gets as far as a spine. So beside the preset, with the fixed threshold that ns3-rdma's switches have, 20 cells
-// of 1030 B, stand the dynamic threshold of ns3-rdma's sample, and the preset with a write every 5 us, twice table
-// II's rate.
+// runSnisFig6 runs three variants, because the paper states neither when its switches send PAUSE frames nor how bursty
+// its arrivals are, and both decide whether any PAUSE reaches a spine: the preset, with the fixed threshold of
+// ns3-rdma's switches, 20 cells of 1030 B; the dynamic threshold of ns3-rdma's sample; and the preset with a write
+// every 5 us, twice table II's rate.
 func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
@@ -45,7 +45,7 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 				Curve{Panel: t.label + ": " + c.unit, Name: c.name, XLabel: "time, ms", YLabel: c.unit, X: f.at,
 					Y: c.y})
 		}
-		// The reads ask for 18.7 Gbit/s of the link of 10: that they fill it is an input.
+		// The reads demand 18.7 Gbit/s of a link of 10 Gbit/s, so that they fill it is an input.
 		r.tell(t.label, "reads' rate while the target sends", f.steady, "Gbit/s", "the link's capacity in the paper")
 		r.Rows = append(r.Rows,
 			Row{Label: t.label, Metric: "pauses of spine ports", Ours: f.pauses, Unit: "count", Meets: above(0),
@@ -63,11 +63,11 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig6 is what the figure plots, over slices of time.
+// fig6 is the data of the figure, over slices of time.
 type fig6 struct {
 	at            []float64 // ms, ends of slices
-	paused        []float64 // us that spine ports were paused, summed over ports
-	reads, writes []float64 // Gbit/s that the target and the initiators sent
+	paused        []float64 // us for which spine ports were paused, summed over ports
+	reads, writes []float64 // Gbit/s sent by the target and by the initiators
 	pauses        float64   // PAUSE frames that spines received
 	correlation   float64   // Pearson's, of writes and paused, while there are writes
 	steady        float64   // median of reads, Gbit/s
@@ -82,7 +82,7 @@ func fig6Of(x *result.Result) fig6 {
 	width := make([]float64, n) // s
 	from := 0.0
 	for i, c := range use.Cols {
-		// Columns are named by the run itself.
+		// Columns are named by the run itself, so parsing cannot fail.
 		end, _ := strconv.ParseFloat(c, 64)
 		f.at = append(f.at, end*1e3)
 		width[i], from = end-from, end
@@ -105,7 +105,7 @@ func fig6Of(x *result.Result) fig6 {
 			}
 		}
 	}
-	// While they are sent: after the last there is only what is left of the other.
+	// Restrict to the period with writes: after it only the backlog of reads remains.
 	until := n
 	for until > 1 && f.writes[until-1] < 0.01 {
 		until--
@@ -115,14 +115,14 @@ func fig6Of(x *result.Result) fig6 {
 	return f
 }
 
-// median of values, which it leaves in their order.
+// median returns the median of values without reordering them.
 func median(x []float64) float64 {
 	s := append([]float64(nil), x...)
 	slices.Sort(s)
 	return s[len(s)/2]
 }
 
-// pearson is the coefficient of correlation, NaN if either does not vary.
+// pearson is the correlation coefficient, NaN if either is constant.
 func pearson(x, y []float64) float64 {
 	var mx, my float64
 	for i := range x {

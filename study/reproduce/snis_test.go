@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTable2Loads: the loads that table II prints are its sizes over its times, with KB of 1000 B, to what its digits
-// allow.
+// TestTable2Loads verifies that the loads in table II are its sizes over its times, with KB of 1000 B, within its
+// digits.
 func TestTable2Loads(t *testing.T) {
 	for _, r := range snisRows {
 		for _, x := range []struct{ size, gap, load float64 }{{r.readSize, r.readGap, r.readLoad},
@@ -20,7 +20,7 @@ func TestTable2Loads(t *testing.T) {
 	}
 }
 
-// TestApart: distributions whose quantiles are 10 % apart in value along a line of 1 % a share.
+// TestApart uses distributions whose quantiles differ by a factor along a line of 1 % per share.
 func TestApart(t *testing.T) {
 	shares := []float64{1, 50, 99}
 	line := func(k float64) []float64 {
@@ -34,11 +34,11 @@ func TestApart(t *testing.T) {
 	if d := apart(a, a, shares); d != 0 {
 		t.Errorf("a distribution is %g from itself", d)
 	}
-	// Times e is 10 points along.
+	// A factor of e is 10 points.
 	if d := apart(a, line(math.E), shares); math.Abs(d-0.1) > 1e-12 {
 		t.Errorf("%g apart, not 0.1", d)
 	}
-	// Beyond the other's last quantile it has its last share below it: what is known.
+	// Beyond the other's last quantile the known share below is that of its last quantile.
 	if d := apart(a, []float64{1e6, 2e6, 3e6}, shares); math.Abs(d-0.98) > 1e-12 {
 		t.Errorf("%g apart, not 0.98", d)
 	}

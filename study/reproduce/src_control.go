@@ -11,8 +11,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// The experiments of SRC's section IV about the whole system. All run the preset src-system, whose comments say what
-// the paper leaves open, over ten seeds. docs/validation/src.md has what the open points decide.
+// The experiments of SRC's section IV about the whole system. All run the preset src-system, whose comments explain
+// the points that the paper leaves open, over ten seeds. docs/validation/src.md has the effect of the open points.
 
 // Inputs of the rows of SRC.
 const (
@@ -21,7 +21,7 @@ const (
 	srcModelInputs = "drives of table II, empty; samples of 15 ms of micro and synthetic traces that are drawn"
 )
 
-// srcSeeds is how many replicates each arm has.
+// srcSeeds is the number of replicates of each arm.
 const srcSeeds = 10
 
 // srcArm is a scenario under one controller, over the seeds.
@@ -36,7 +36,7 @@ func srcArms(ctx context.Context, o Options, r *Report, arms map[string][]shape.
 	return heeding(ctx, o, r, arms, order, false)
 }
 
-// heeding records CNP arrivals at targets if asked to.
+// heeding is srcArms that also records CNP arrivals at targets if heed is set.
 func heeding(ctx context.Context, o Options, r *Report, arms map[string][]shape.Change, order []string,
 	heed bool) (map[string]*srcArm, error) {
 	var all []variant
@@ -56,7 +56,7 @@ func heeding(ctx context.Context, o Options, r *Report, arms map[string][]shape.
 	return out, nil
 }
 
-// each is a metric of every run.
+// each returns a metric of every run.
 func (a *srcArm) each(metric string) []float64 {
 	x := make([]float64, len(a.runs))
 	for i := range a.runs {
@@ -65,10 +65,10 @@ func (a *srcArm) each(metric string) []float64 {
 	return x
 }
 
-// aggregate is the paper's, in Gbit/s, mean over the runs.
+// aggregate is the paper's aggregate throughput, in Gbit/s, mean over the runs.
 func (a *srcArm) aggregate() float64 { return gbps * mean(a.each("aggregate.bandwidth")) }
 
-// over is the mean ratio of a metric to another arm's, seed by seed, and the 95 % interval.
+// over is the mean ratio of a metric to another arm's, paired by seed, with the 95 % interval.
 func (a *srcArm) over(b *srcArm, metric string) (stats.Interval, error) {
 	x, y := a.each(metric), b.each(metric)
 	for i := range x {
@@ -77,10 +77,10 @@ func (a *srcArm) over(b *srcArm, metric string) (stats.Interval, error) {
 	return stats.Replicates(x, 0.95)
 }
 
-// gbps makes bytes a second the paper's unit.
+// gbps converts bytes per second to the paper's unit.
 const gbps = 8e-9
 
-// interval is one in words.
+// intervalWords describes an interval.
 func intervalWords(i stats.Interval, seeds int) string {
 	return fmt.Sprintf("95 %% interval %.3g to %.3g over %d seeds", i.Low(), i.High(), seeds)
 }
@@ -95,7 +95,7 @@ func with(a []shape.Change, b ...shape.Change) []shape.Change {
 	return append(append([]shape.Change(nil), a...), b...)
 }
 
-// srcDrives says why our drives are faster than the paper's.
+// srcDrives is the reason why our drives are faster than the paper's.
 const srcDrives = "the paper's drives read 5 Gbit/s, which two of them cannot congest a link of 40 Gbit/s with; ours " +
 	"read as fast as table II's latencies and MQSim's channels let them"
 
@@ -170,7 +170,7 @@ func srcFig8() Experiment {
 
 func runSrcFig8(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
-	// From the beginning on: the boost is at the first stage.
+	// From the start on, because the boost is in the first stage.
 	whole := shape.Change{Path: "measure.warm_up", Value: "none"}
 	arms, err := heeding(ctx, o, r,
 		map[string][]shape.Change{"DCQCN-only": {whole}, "DCQCN-SRC": with(underSRC, whole)},
@@ -221,10 +221,10 @@ func srcFig10() Experiment {
 		Paper: srcPredictPaper + "figure 10", inputs: srcInputs, run: runSrcFig10}
 }
 
-// srcLoads are those of section IV-F: mean size, and mean time between reads of one target.
+// srcLoads are the loads of section IV-F: mean size, and mean rate of reads of one target.
 var srcLoads = []struct {
 	name, size string
-	rate       float64 // a ms
+	rate       float64 // per ms
 }{{"light", "22KB", 60}, {"moderate", "32KB", 80}, {"heavy", "44KB", 100}}
 
 func runSrcFig10(ctx context.Context, o Options) (*Report, error) {
@@ -283,7 +283,7 @@ func srcTable4() Experiment {
 		Paper: srcPredictPaper + "table IV", inputs: srcInputs, run: runSrcTable4}
 }
 
-// srcIncasts are table IV: Gbit/s and percent.
+// srcIncasts is table IV: Gbit/s and per cent.
 var srcIncasts = []struct {
 	name                string
 	targets, initiators int
@@ -295,7 +295,7 @@ func runSrcTable4(ctx context.Context, o Options) (*Report, error) {
 	changes := map[string][]shape.Change{}
 	var order []string
 	for _, c := range srcIncasts {
-		// "the same network traffic load (i.e., around 38 Gbps)", whatever the ratio; read as the preset does, of
+		// "the same network traffic load (i.e., around 38 Gbps)", whatever the ratio; interpreted as in the preset, for
 		// each of two targets.
 		load := []shape.Change{{Path: "targets[0].count", Value: fmt.Sprint(c.targets)},
 			{Path: "initiators", Value: fmt.Sprint(c.initiators)},
@@ -337,6 +337,6 @@ func runSrcTable4(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// srcOffered says why gains differ.
+// srcOffered is the reason why gains differ.
 const srcOffered = "more targets take nothing off a link that one initiator has, and how much of what it is asked " +
 	"for that link carries rests on a load that the paper states in two ways: docs/validation/src.md"

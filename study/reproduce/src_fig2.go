@@ -8,22 +8,21 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Figure 2 of SRC is an example in numbers: a drive that does nine requests in a time unit, a network that takes six
-// reads in it, and half as many when congestion control has cut the target's rate. Here it is run: everything that
-// the example leaves out is there, too.
+// Figure 2 of SRC is a numerical example: a drive that completes nine requests per time unit, and a network that
+// accepts six reads in it, or half as many when congestion control has cut the target's rate. Here it is simulated,
+// including everything that the example leaves out.
 
 func srcFig2() Experiment {
 	return Experiment{ID: "src-fig2", Title: "The example: no congestion, DCQCN, and SRC",
 		Paper: srcPredictPaper + "figure 2", inputs: srcInputs, run: runSrcFig2}
 }
 
-// fig2Unit is the example's time unit in seconds: that in which the drive, asked for two reads to a write and held up
-// by nothing, ends nine requests. It does 350,000 a second where the hosts' links have 400 Gbit/s.
+// fig2Unit is the example's time unit in seconds: the time in which the unrestricted drive, under two reads per write,
+// completes nine requests. It does 350,000 per second if the hosts' links have 400 Gbit/s.
 const fig2Unit = 9 / 350e3
 
 // fig2Load is a target whose drive takes the same time for a read as for a write (72 dies, 165 us for either, 16 KiB
-// each), which is asked for two reads to a write by more than it can take. Six reads' data in a time unit are 33
-// Gbit/s on the wire.
+// each), overloaded with two reads per write. The data of six reads per time unit are 33 Gbit/s on the wire.
 var fig2Load = []shape.Change{
 	{Path: "targets", Value: "[{count: 2, ssds: 1}]"},
 	{Path: "ssd", Value: "{preset: tlc-enterprise, " +
@@ -31,7 +30,7 @@ var fig2Load = []shape.Change{
 		"blocks_per_plane: 128, pages_per_block: 256}, " +
 		"timing: {cell: SLC, read_latency: 165us, program_latency: 165us, channel_rate: 4800MT/s}, mapping: {grain: " +
 		"page}, cache: {mode: 'off'}}"},
-	{Path: "route", Value: "{target: {stripe: 512MiB}}"}, // so that the first 512 MiB are the first target's
+	{Path: "route", Value: "{target: {stripe: 512MiB}}"}, // so that the first 512 MiB belong to the first target
 	{Path: "nvmf", Value: "{queue_depth: 4096, drive_depth: 144, in_capsule: 0B, txq: 512KiB, reads: {target: 256, " +
 		"initiator: 256}}"},
 	{Path: "place", Value: "{initiators: first, targets: last}"},
@@ -41,8 +40,8 @@ var fig2Load = []shape.Change{
 		fig2Flow("writes", "writes", "0B", 1024) + "]"},
 }
 
-// fig2Others are reads of the other target, which share the initiator's link: what the congestion comes of, and what
-// halves the first target's rate.
+// fig2Others adds reads from the other target, which share the initiator's link: they cause the congestion, and halve
+// the first target's rate.
 var fig2Others = shape.Change{Path: "workload",
 	Value: "[" + fig2Flow("reads", "reads", "0B", 2048) + ", " + fig2Flow("writes", "writes", "0B", 1024) + ", " +
 		fig2Flow("others", "reads", "512MiB", 2048) + "]"}
@@ -62,7 +61,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A time unit's requests of a kind that the first target's drive ended.
+	// Requests of a kind completed by the first target's drive per time unit.
 	perUnit := func(a *srcArm, kind string) []float64 {
 		x := a.each("ssd[0]." + kind + ".count")
 		for i := range x {
@@ -134,7 +133,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig2Because says where the example is too simple.
+// fig2Because explains where the example is too simple.
 var fig2Because = map[string]string{
 	"no congestion": "a transmit queue of 512 KiB and a link with no capacity to spare hold back a few reads, and " +
 		"reads that wait keep their places in the drive",

@@ -16,11 +16,11 @@ func srcFig9() Experiment {
 		Paper: srcPredictPaper + "figure 9", inputs: srcInputs, run: runSrcFig9}
 }
 
-// srcSteps are the events of figure 9: at a time, in ms, a demand in Gbit/s. The last two times are not printed.
+// srcSteps are the events of figure 9: a time in ms, and a demand in Gbit/s. The last two times are not printed.
 var srcSteps = []struct{ at, rate float64 }{{60, 6}, {100, 3}, {140, 6}, {180, 10}}
 
-// fig9Load is one target with SSD-B, on a network that is never congested, whose reads and writes of 44 KB and 23 KB
-// come as fast as fill both queues.
+// fig9Load is one target with SSD-B, on a network without congestion, whose reads and writes of 44 KB and 23 KB arrive
+// fast enough to fill both queues.
 var fig9Load = []shape.Change{
 	{Path: "targets[0].count", Value: "1"}, {Path: "targets[0].ssds", Value: "1"},
 	{Path: "targets[0].ssd", Value: "src-ssd-b"}, {Path: "nvmf.drive_depth", Value: "512"},
@@ -30,7 +30,7 @@ var fig9Load = []shape.Change{
 	{Path: "rate_control.kind", Value: "src"}, uncongested[0], uncongested[1],
 }
 
-// demandsOf writes demands as a scenario has them.
+// demandsOf formats demands for a scenario.
 func demandsOf(steps []struct{ at, rate float64 }) string {
 	text := "["
 	for i, s := range steps {
@@ -42,8 +42,8 @@ func demandsOf(steps []struct{ at, rate float64 }) string {
 	return text + "]"
 }
 
-// srcDemands are "a long trace with hundreds of connection events": two hundred over the seeds, of rates between
-// those of the figure, every 20 ms.
+// srcDemands are "a long trace with hundreds of connection events": two hundred over the seeds, at rates between those
+// of the figure, every 20 ms.
 func srcDemands(seed uint64) []struct{ at, rate float64 } {
 	var list []struct{ at, rate float64 }
 	draw := rng.NewStream(seed, "reproduce/src-fig9")
@@ -63,8 +63,7 @@ func longLoad(seed uint64) []shape.Change {
 func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	long := srcDemands(o.Seed)
-	// The same with weights that stay and a demand that stays: what the measure of the delay gives where nothing
-	// changes.
+	// The same with constant weights and a constant demand, as the baseline of the delay measure.
 	same := make([]struct{ at, rate float64 }, len(long))
 	for i := range same {
 		same[i].at, same[i].rate = long[i].at, 6
@@ -130,7 +129,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No sentence is about pace: it is our own.
+	// No sentence is about pace, which is our own controller.
 	r.tell("200 random demands, pace (our own controller)", "control delay at the initiators, mean", ours.Mean, "ms",
 		fmt.Sprintf("until what initiators receive in 1 ms stays within 10 %% of the demand for 5 ms; %s; SRC's here "+
 			"by the same measure is %.3g ms", intervalWords(ours, o.seeds(srcSeeds)),
@@ -138,7 +137,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// milliseconds is the mean of a metric in seconds over the seeds, and its interval.
+// milliseconds returns the mean of a metric in seconds over the seeds, in ms, with its interval.
 func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 	x := a.each(metric)
 	for i := range x {
@@ -147,7 +146,7 @@ func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 	return stats.Replicates(x, 0.95)
 }
 
-// srcForesight says why weights are not what the demand asks for.
+// srcForesight is the reason why weights do not follow the demand.
 const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: " +
 	"no write waits before. The forest's samples are of the first 16 ms of a drive, " +
 	"so it knows nothing of weights; and the paper does not print the load"

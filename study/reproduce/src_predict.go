@@ -10,7 +10,7 @@ import (
 	"farflash/study/training"
 )
 
-// The experiments of SRC about foreseeing a drive. docs/validation/prediction.md has what stands behind the rows.
+// The experiments of SRC about predicting a drive. docs/validation/prediction.md explains the rows.
 
 const srcPredictPaper = "Jia et al., SRC: Mitigate I/O Throughput Degradation in Network Congestion Control of " +
 	"Disaggregated Storage Systems, "
@@ -20,7 +20,7 @@ func srcTable1() Experiment {
 		Paper: srcPredictPaper + "table I", inputs: srcModelInputs, run: runSrcTable1}
 }
 
-// srcModels are table I, in the order of training.Report.
+// srcModels is table I, in the order of training.Report.
 var srcModels = []struct {
 	name  string
 	paper float64
@@ -100,7 +100,7 @@ func srcTable3() Experiment {
 		Paper: srcPredictPaper + "table III", inputs: srcModelInputs, run: runSrcTable3}
 }
 
-// srcClasses are table III, in the order of training.Report, for SSD-A.
+// srcClasses is table III, in the order of training.Report, for SSD-A.
 var srcClasses = []float64{0.89, 0.98, 0.96, 0.95}
 
 func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
@@ -143,17 +143,17 @@ func srcFig5() Experiment {
 		Paper: srcPredictPaper + "figure 5", inputs: srcModelInputs, run: runSrcFig5}
 }
 
-// Figure 5: sizes in KB, times in us. Which ratios its horizontal axis has is not printed.
+// Figure 5: sizes in KB, times in us. The ratios on its horizontal axis are not printed.
 var (
 	fig5Sizes  = []int{10, 20, 30, 40}
 	fig5Gaps   = []int{25, 20, 15, 10}
 	fig5Ratios = []int{1, 2, 3, 4, 5, 6, 7, 8}
 )
 
-// fig5Seeds is how many seeds a point is the mean of.
+// fig5Seeds is the number of seeds per point.
 const fig5Seeds = 10
 
-// panel is one of figure 5's plots: means over the seeds of what is read and written, GB/s, by ratio.
+// panel is one of figure 5's plots: mean read and write throughput over the seeds, GB/s, by ratio.
 type panel struct{ read, write []float64 }
 
 func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
@@ -213,7 +213,7 @@ func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig5Changes make the preset a point of a plot: 30 ms after a warm-up of 10 ms.
+// fig5Changes returns the changes of the preset for a point of a plot: 30 ms after a warm-up of 10 ms.
 func fig5Changes(size, gap, w int, compat string) []shape.Change {
 	return []shape.Change{
 		{Path: "ssd.compat", Value: compat},
@@ -230,7 +230,7 @@ func fig5Flows(size, gap int) shape.Change {
 	return shape.Change{Path: "workload[0].synthetic", Value: fmt.Sprintf("{reads: %s, writes: %s}", flow, flow)}
 }
 
-// fig5Rows are what the text says of the figure.
+// fig5Rows tests the text's statements about the figure.
 func fig5Rows(label string, panels [][]panel) []Row {
 	last := len(fig5Ratios) - 1
 	light, heavy := &panels[0][0], &panels[len(fig5Gaps)-1][len(fig5Sizes)-1]
@@ -243,7 +243,7 @@ func fig5Rows(label string, panels [][]panel) []Row {
 	for i := range fig5Ratios {
 		change = max(change, math.Abs(light.read[i]/light.read[0]-1), math.Abs(light.write[i]/light.write[0]-1))
 	}
-	// Along the diagonal both sizes and arrivals grow.
+	// Along the diagonal both sizes and arrival rates grow.
 	var step []float64
 	for i := 1; i < len(fig5Gaps); i++ {
 		a, b := &panels[i-1][i-1], &panels[i][i]

@@ -19,14 +19,14 @@ type variant struct {
 	label   string
 	changes []shape.Change
 	seed    uint64
-	keep    bool // the chunks that were done
-	heed    bool // congestion notifications that come to targets
+	keep    bool // record completed chunks
+	heed    bool // record congestion notifications that arrive at targets
 	result  *result.Result
-	chunks  []experiment.Chunk // in the order in which they were done
-	notices []sim.Time         // when notifications came
+	chunks  []experiment.Chunk // in order of completion
+	notices []sim.Time         // arrival times of notifications
 }
 
-// runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
+// runTrials runs trials in parallel on all processors, and records their scenarios.
 func runTrials(ctx context.Context, o Options, r *Report, preset string, trials []variant) error {
 	src, err := scenario.Find(preset)
 	if err != nil {

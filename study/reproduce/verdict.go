@@ -1,7 +1,7 @@
 package reproduce
 
 import (
-	_ "embed" // the verdicts that are held
+	_ "embed" // the recorded verdicts
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,22 +11,22 @@ import (
 	"farflash/numeric/units"
 )
 
-// Verdict is what comes of a row.
+// Verdict is the result of a row.
 type Verdict uint8
 
 // The verdicts, from the worst to the best.
 const (
-	// NotReproduced: ours does not meet the row's criterion, or is missing.
+	// NotReproduced: our figure does not meet the row's criterion, or is missing.
 	NotReproduced Verdict = iota
-	// NotStated: the paper prints no number. What is tested, if anything, is what its text says, which holds.
+	// NotStated: the paper prints no number. The tested statement of its text, if any, holds.
 	NotStated
-	// OK: ours agrees with the number that the paper prints, as closely as the row's criterion asks.
+	// OK: our figure agrees with the number printed in the paper, as closely as the row's criterion requires.
 	OK
 )
 
 var verdictNames = units.Names[Verdict]{"not reproduced", "not stated", "ok"}
 
-// String is the verdict's name.
+// String returns the verdict's name.
 func (v Verdict) String() string { return verdictNames.Name(v) }
 
 // MarshalText writes the verdict's name.
@@ -35,17 +35,16 @@ func (v Verdict) MarshalText() ([]byte, error) { return verdictNames.Marshal(v) 
 // UnmarshalText reads a verdict's name.
 func (v *Verdict) UnmarshalText(text []byte) error { return verdictNames.Unmarshal(text, v) }
 
-// Criterion is what a figure must be: in an interval whose ends belong to it. No row has the zero value, which asks
-// nothing but a number.
+// Criterion is a closed interval for a figure. No row has the zero value, which only requires a finite number.
 type Criterion struct {
 	low, high float64
-	words     string // "" asks nothing
+	words     string // "": any finite number
 }
 
-// String is the criterion in words, "" if it asks nothing.
+// String describes the criterion; "" if it is the zero value.
 func (c Criterion) String() string { return c.words }
 
-// Holds reports whether a figure meets the criterion. What is no number, or infinite, meets none.
+// Holds reports whether a figure meets the criterion. NaN and infinities meet none.
 func (c Criterion) Holds(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
@@ -53,16 +52,16 @@ func (c Criterion) Holds(x float64) bool {
 	return c.words == "" || x >= c.low && x <= c.high
 }
 
-// near is within a share of a figure.
+// near requires a figure within a relative tolerance.
 func near(want, share float64) Criterion {
 	a, b := want*(1-share), want*(1+share)
 	return Criterion{min(a, b), max(a, b), fmt.Sprintf("within %.4g %% of %.4g", 100*share, want)}
 }
 
-// exactly is a count.
+// exactly requires a count.
 func exactly(want float64) Criterion { return Criterion{want, want, fmt.Sprintf("%.4g", want)} }
 
-// between has both ends in it.
+// between includes both ends.
 func between(low, high float64) Criterion {
 	return Criterion{low, high, fmt.Sprintf("%.4g to %.4g", low, high)}
 }
@@ -83,7 +82,7 @@ func atMost(x float64) Criterion {
 	return Criterion{math.Inf(-1), x, fmt.Sprintf("at most %.4g", x)}
 }
 
-// Verdict is what comes of the row.
+// Verdict returns the row's verdict.
 func (r *Row) Verdict() Verdict {
 	switch {
 	case !r.Meets.Holds(r.Ours):
@@ -94,7 +93,7 @@ func (r *Row) Verdict() Verdict {
 	return OK
 }
 
-// Reason says why a row is not reproduced; "" for others.
+// Reason explains why a row is not reproduced; "" for others.
 func (r *Row) Reason() string {
 	switch {
 	case r.Verdict() != NotReproduced:
@@ -105,8 +104,7 @@ func (r *Row) Reason() string {
 	return r.Because
 }
 
-// Words are what a reader is told of the row beside its figures: the sentence that is tested, what is expected, and
-// why it is not so.
+// Words is the text for a row besides its figures: the tested sentence, the expectation, and the reason for a failure.
 func (r *Row) Words() string {
 	text := r.Expect
 	if r.Says != "" {
@@ -118,7 +116,7 @@ func (r *Row) Words() string {
 	return text
 }
 
-// MarshalJSON writes the row with its verdict. A figure that is missing is null.
+// MarshalJSON writes the row with its verdict. A missing figure is null.
 func (r *Row) MarshalJSON() ([]byte, error) {
 	v := r.Verdict()
 	x := struct {
@@ -143,19 +141,19 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// Count is how many rows there are of each verdict.
+// Count is the number of rows by verdict.
 type Count struct {
 	OK            int `json:"ok"`
 	NotReproduced int `json:"not_reproduced"`
 	NotStated     int `json:"not_stated"`
 }
 
-// Add adds another's.
+// Add adds another count.
 func (c *Count) Add(x Count) {
 	c.OK, c.NotReproduced, c.NotStated = c.OK+x.OK, c.NotReproduced+x.NotReproduced, c.NotStated+x.NotStated
 }
 
-// String writes all three.
+// String formats all three numbers.
 func (c Count) String() string {
 	return fmt.Sprintf("%d ok, %d not reproduced, %d not stated", c.OK, c.NotReproduced, c.NotStated)
 }
@@ -171,25 +169,25 @@ func (c *Count) tell(v Verdict) {
 	}
 }
 
-// heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line for an
-// experiment's id, then one for each row, with the verdict, the label, the metric and the mutation that turns it
-// between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
+// heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line with an
+// experiment's id, followed by one for each row, with the verdict, the label, the metric and the mutation that flips
+// it, separated by tabs. A measured row has that word instead of a verdict.
 //
 //go:embed verdicts.txt
 var heldText string
 
-// measured is what is held of a row whose figure is of the machine and the moment: that there is such a row.
+// measured is the entry of a row whose figure depends on the machine and the moment: only its existence is recorded.
 const measured = "measured"
 
-// heldRow is a row as it is held.
+// heldRow is a recorded row.
 type heldRow struct {
 	verdict       Verdict
 	measured      bool // there is no verdict
 	label, metric string
-	turns         string // the mutation that turns it, "" if it is measured
+	turns         string // the mutation that flips it, "" if it is measured
 }
 
-// heldRows are those of an experiment, by its id.
+// heldRows returns the recorded rows of an experiment, by its id.
 func heldRows(id string) []heldRow {
 	var out []heldRow
 	inside := false
@@ -216,8 +214,8 @@ func heldRows(id string) []heldRow {
 	return out
 }
 
-// Held counts the verdicts of an experiment that are held, those of its run with seed 1; and rows that are measured,
-// of which none is.
+// Held counts the recorded verdicts of an experiment, those of its run with seed 1, and the measured rows, which have
+// none.
 func Held(id string) (c Count, measured int) {
 	for _, r := range heldRows(id) {
 		if r.measured {
@@ -229,15 +227,15 @@ func Held(id string) (c Count, measured int) {
 	return c, measured
 }
 
-// Fallen is a row that is worse than it is held to be.
+// Fallen is a row that is worse than recorded.
 type Fallen struct{ Label, Metric, What string }
 
-// String is the row and what became of it.
+// String returns the row and its change.
 func (f Fallen) String() string { return f.Label + ", " + f.Metric + ": " + f.What }
 
-// Fell are the rows that are worse than they are held to be: what was ok or not stated and is not reproduced, and
-// what was ok and is gone. A row that is not held is to be reproduced. A row that is measured falls only if it is
-// gone.
+// Fell returns the rows that are worse than recorded: rows that were ok or not stated and are not reproduced, and rows
+// that were ok and are missing. A row that is not recorded must be reproduced. A measured row falls only if it is
+// missing.
 func (r *Report) Fell() []Fallen {
 	type name struct{ label, metric string }
 	var out []Fallen

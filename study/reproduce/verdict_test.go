@@ -18,12 +18,12 @@ import (
 
 var update = flag.Bool("update", false, "write the verdicts of the experiments that run to verdicts.txt")
 
-// quick are the experiments that end within seconds, which run always; FARFLASH_LONG runs all, and .ci/run the other
-// quick ones by the program.
+// quick are the experiments that take seconds, which always run; FARFLASH_LONG runs all, and .ci/run runs the other
+// quick ones with the program.
 var quick = []string{"snis-fig2", "mintco-table4", "mintco-fig9"}
 
-// sharedTrainer trains drive models once for all experiments of a test. With FARFLASH_CACHE its runs are kept in that
-// folder, for later runs of the tests.
+// sharedTrainer trains drive models once for all experiments of a test. With FARFLASH_CACHE its runs are stored in that
+// directory, for later runs of the tests.
 func sharedTrainer(t *testing.T) *training.Trainer {
 	t.Helper()
 	var runner study.Runner
@@ -36,12 +36,12 @@ func sharedTrainer(t *testing.T) *training.Trainer {
 	return training.NewTrainer(training.DefaultConfig(), runner)
 }
 
-// TestVerdicts runs experiments and compares the verdict of each row with the one that is held, which is what
-// farflash reproduce list shows. With -update it writes them:
+// TestVerdicts runs experiments and compares the verdict of each row with the recorded one, which farflash reproduce
+// list shows. With -update it writes them:
 //
 //	FARFLASH_LONG=1 go test ./study/reproduce -run TestVerdicts -timeout 0 -update
 //
-// Of one experiment with -run TestVerdicts/ID.
+// For one experiment use -run TestVerdicts/ID.
 func TestVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -78,7 +78,7 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("it takes %v", time.Since(began))
 			}
 			if *update {
-				// One at a time, so that what has run stays where the next one does not end.
+				// Written one at a time, so that results are kept if a later experiment does not finish.
 				text, err := os.ReadFile("verdicts.txt")
 				if err != nil {
 					t.Fatal(err)
@@ -98,8 +98,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// missesAreSeen feeds each row what its criterion does not allow: not only what is no number, but numbers, of which
-// every row has some that it is not to be.
+// missesAreSeen feeds each row values that its criterion must reject: NaN, and finite numbers, of which every row
+// rejects some.
 func missesAreSeen(t *testing.T, r *Report) {
 	t.Helper()
 	for i := range r.Rows {
@@ -125,7 +125,7 @@ func missesAreSeen(t *testing.T, r *Report) {
 	}
 }
 
-// sound holds what every experiment's rows and curves are.
+// sound verifies invariants of every experiment's rows and curves.
 func sound(t *testing.T, r *Report) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -159,8 +159,8 @@ func sound(t *testing.T, r *Report) {
 	}
 }
 
-// asksFor reports whether a criterion asks for a number that the paper prints, and not for its sign: within a quarter
-// of it, or half where the machine at hand is measured; or no worse than it, or than a tenth less.
+// asksFor reports whether a criterion requires agreement with a printed number, and not only with its sign: within a
+// quarter of it, or half for measured rows; or no worse than it, or than a tenth less.
 func asksFor(c Criterion, paper float64, measured bool) bool {
 	share := 0.25
 	if measured {
@@ -176,7 +176,7 @@ func asksFor(c Criterion, paper float64, measured bool) bool {
 	return within(c.low, share) && within(c.high, share)
 }
 
-// TestAsksFor: a sign, or half of a number, is no agreement with it.
+// TestAsksFor verifies that a sign, or half of a number, does not count as agreement.
 func TestAsksFor(t *testing.T) {
 	for _, x := range []struct {
 		c     Criterion
@@ -211,7 +211,7 @@ func verdictLines(r *Report) string {
 	return b.String()
 }
 
-// section is the part of a text that is about an experiment.
+// section returns the part of a text about an experiment.
 func section(text, id string) string {
 	var b strings.Builder
 	inside := false
@@ -226,7 +226,7 @@ func section(text, id string) string {
 	return b.String()
 }
 
-// replaced is a text with another section for an experiment, in the order of All.
+// replaced returns a text with another section for an experiment, in the order of All.
 func replaced(text, id, with string) string {
 	var b strings.Builder
 	for _, e := range All() {
@@ -239,7 +239,7 @@ func replaced(text, id, with string) string {
 	return b.String()
 }
 
-// TestHeldIsWhole: every experiment is held, and none that is gone.
+// TestHeldIsWhole verifies that every experiment is recorded, and no others.
 func TestHeldIsWhole(t *testing.T) {
 	text := heldText
 	for _, e := range All() {
@@ -313,7 +313,8 @@ func TestVerdictOfARow(t *testing.T) {
 	}
 }
 
-// TestFell: what was held to be ok and is not, or is gone, makes the whole not ok; what was not reproduced may be so.
+// TestFell verifies that a row recorded as ok that is not, or that is missing, makes the whole not ok; a row that was
+// not reproduced may remain so.
 func TestFell(t *testing.T) {
 	defer func(was string) { heldText = was }(heldText)
 	heldText = "x-fig1\nok\ta\tm\nnot stated\tb\tm\nnot reproduced\tc\tm\nx-fig2\nok\tz\tm\n"
@@ -341,7 +342,7 @@ func TestFell(t *testing.T) {
 			t.Errorf("%+v: %q", x.rows, fell)
 		}
 	}
-	// Of what is measured no verdict is held, so none falls; a row that is gone does.
+	// Measured rows have no recorded verdict, so none falls unless it is missing.
 	heldText = "y-fig1\nmeasured\ta\tm\nmeasured\tb\tm\n"
 	if r := (Report{ID: "y-fig1", Measured: true, Rows: []Row{bad("a"), bad("b"), bad("new")}}); len(r.Fell()) != 0 {
 		t.Errorf("%q", r.Fell())

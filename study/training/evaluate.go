@@ -14,15 +14,15 @@ import (
 	"farflash/policy/ratecontrol"
 )
 
-// Accuracy is how well a model foresees rows that it has not seen: R^2 of each output, and their mean, which is what
-// SRC's one figure is taken for.
+// Accuracy is the accuracy of a model's predictions on unseen rows: R^2 of each output, and their mean, which is
+// assumed to be SRC's single figure.
 type Accuracy struct {
 	Rows int                         `json:"rows"`
 	Mean Number                      `json:"mean"`
 	Each [ratecontrol.Outputs]Number `json:"read_write"`
 }
 
-// Number is a figure that may be missing, NaN, which is null in JSON.
+// Number is a figure that may be missing: NaN, encoded as null in JSON.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -33,38 +33,38 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%.6g", float64(n)), nil
 }
 
-// Judged is a model, or a class of traces, and its accuracy over all rows, those at which the drive was saturated,
-// and the others.
+// Judged is a model, or a class of traces, with its accuracy over all rows, over those with a saturated drive, and over
+// the others.
 type Judged struct {
 	Name        string   `json:"name"`
 	All         Accuracy `json:"all"`
 	Saturated   Accuracy `json:"saturated"`
 	Unsaturated Accuracy `json:"unsaturated"`
-	// Least is the worst of the means over the other divisions of the micro traces; NaN where there is one alone.
+	// Least is the worst of the means over the other divisions of the micro traces; NaN if there is only one division.
 	Least Number `json:"least,omitempty"`
 }
 
-// Weight is an input and its importance (Breiman's).
+// Weight is an input with its importance (Breiman's).
 type Weight struct {
 	Input string  `json:"input"`
 	Share float64 `json:"share"`
 }
 
-// Report is how good models of a drive are.
+// Report is the accuracy of models of a drive.
 type Report struct {
 	Samples int      `json:"samples"`
 	Traces  int      `json:"traces"`
-	Models  []Judged `json:"models"` // on micro traces, 60 % of which train (SRC, table I)
-	// the forest on each class of synthetic traces, the others and the micro ones training (table III)
+	Models  []Judged `json:"models"` // on micro traces, 60 % of them for training (SRC, table I)
+	// the forest on each class of synthetic traces, trained on the other classes and the micro traces (table III)
 	Classes    []Judged `json:"classes"`
 	Importance []Weight `json:"importance"`
-	FlowSpeed  float64  `json:"flow_speed"` // the importance of both flow speeds
+	FlowSpeed  float64  `json:"flow_speed"` // total importance of both flow speeds
 }
 
-// Divisions is how often micro traces are divided anew, to see how much of a figure is chance.
+// Divisions is the number of divisions of the micro traces, to show how much of a figure is chance.
 const Divisions = 5
 
-// models are the five of SRC's table I.
+// models are the five models of SRC's table I.
 var models = []struct {
 	name string
 	fit  func(s *forest.Samples, c *Config, workers int) (forest.Model, error)
@@ -87,7 +87,7 @@ var models = []struct {
 
 const forestName = "random forest"
 
-// Evaluate fits models to parts of a set and tests them on the rest. No trace is on both sides.
+// Evaluate fits models to parts of a set and tests them on the rest. Each trace is on one side only.
 func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, error) {
 	out := &Report{Samples: len(s.Rows)}
 	var micro []int
@@ -155,7 +155,7 @@ func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, 
 	return out, nil
 }
 
-// rowsOf are rows by their place among some.
+// rowsOf returns the rows at the given positions of a list.
 func rowsOf(some, at []int) []int {
 	out := make([]int, len(at))
 	for i, k := range at {
@@ -164,7 +164,7 @@ func rowsOf(some, at []int) []int {
 	return out
 }
 
-// weigh takes down a forest's importance, the greatest first.
+// weigh records a forest's importance, in descending order.
 func (r *Report) weigh(f *forest.Forest) {
 	for i, name := range f.Inputs {
 		r.Importance = append(r.Importance, Weight{name, f.Importance[i]})
@@ -175,7 +175,7 @@ func (r *Report) weigh(f *forest.Forest) {
 	slices.SortStableFunc(r.Importance, func(a, b Weight) int { return cmp.Compare(b.Share, a.Share) })
 }
 
-// accuracy tests a model on some rows.
+// accuracy tests a model on the given rows.
 func (s *Set) accuracy(m forest.Model, rows []int) Accuracy {
 	a := Accuracy{Rows: len(rows)}
 	sum := 0.0
@@ -187,7 +187,7 @@ func (s *Set) accuracy(m forest.Model, rows []int) Accuracy {
 	return a
 }
 
-// judge tests a model on all of some rows and on both kinds of them.
+// judge tests a model on the given rows, and on the saturated and unsaturated ones separately.
 func (s *Set) judge(name string, m forest.Model, rows []int) Judged {
 	var yes, no []int
 	for _, i := range rows {

@@ -11,7 +11,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// Class is how much sizes and inter-arrival times of a trace vary.
+// Class is the variability of a trace's sizes and inter-arrival times.
 type Class uint8
 
 // The classes: micro traces, and those of SRC's table III.
@@ -21,21 +21,21 @@ const (
 	LowHigh
 	HighLow
 	HighHigh
-	Classes // how many there are
+	Classes // number of classes
 )
 
 var classNames = units.Names[Class]{"micro", "low size SCV + low inter-arrival SCV",
 	"low size SCV + high inter-arrival SCV", "high size SCV + low inter-arrival SCV",
 	"high size SCV + high inter-arrival SCV"}
 
-// String is the class's name.
+// String returns the class's name.
 func (c Class) String() string { return classNames.Name(c) }
 
-// moments are what was measured of a recorded trace: squared coefficient of variation, skewness and lag-1
-// autocorrelation. A skewness that no two-phase process has with that variation is 0: any.
+// moments are the statistics of a recorded trace: squared coefficient of variation, skewness and lag-1 autocorrelation.
+// A skewness of 0 means any; it replaces one that no two-phase process with that variation has.
 type moments struct{ scv, skewness, acf1 float64 }
 
-// What farflash trace info measures on public excerpts of recorded traces. Variations up to 2 are called low.
+// Results of farflash trace info on public excerpts of recorded traces. Variations up to 2 count as low.
 var (
 	sizeMoments = [2][]moments{
 		{
@@ -52,20 +52,20 @@ var (
 	gapMoments = [2][]moments{
 		{
 			{1.418, 2.189, 0.079}, // Fujitsu VDI, reads
-			{1.043, 3.433, 0.088}, // TPC-C as MQSim has it, reads
+			{1.043, 3.433, 0.088}, // TPC-C as in MQSim, reads
 			{1.441, 2.985, 0.090}, // DiskSim's ascii.trace, writes
 		},
 		{
 			{6.160, 3.755, 0.215}, // Fujitsu VDI, writes
 			{8.916, 3.975, 0.188}, // MSR hm_0, writes
-			{3.062, 6.731, 0.173}, // TPC-C as MQSim has it, writes
+			{3.062, 6.731, 0.173}, // TPC-C as in MQSim, writes
 			{8.258, 3.950, 0.498}, // CloudPhysics, writes
 		},
 	}
 )
 
-// shape is the process with these moments. What lies outside of what a two-phase process has is the nearest that it
-// has: any skewness, and 99 % of the greatest autocorrelation.
+// shape returns the process with these moments. Moments outside of the range of a two-phase process are replaced by the
+// nearest possible ones: any skewness, and 99 % of the largest autocorrelation.
 func (m moments) shape() synth.Shape {
 	s := synth.Shape{SCV: m.scv, ACF1: min(m.acf1, float64(0.99*(1-1/m.scv)/2))}
 	if m.skewness > synth.SkewnessBound(m.scv) {
@@ -82,11 +82,11 @@ type trace struct {
 	reads, writes synth.Flow
 }
 
-// golden is the root of x^5 = x + 1: the shares of i over its powers fill a space of four dimensions evenly (Roberts,
-// "The unreasonable effectiveness of quasirandom sequences", 2018).
+// golden is the root of x^5 = x + 1: the fractional parts of i over its powers fill a four-dimensional space evenly
+// (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
 const golden = 1.1673039782614187
 
-// even are four numbers from 0 to 1 that fill the space evenly as i grows.
+// even returns four numbers from 0 to 1 that fill the space evenly as i grows.
 func even(i int) (out [4]float64) {
 	step := 1.0
 	for k := range out {
@@ -97,10 +97,10 @@ func even(i int) (out [4]float64) {
 	return out
 }
 
-// between is as far from a to b as a share says, on a logarithmic scale.
+// between interpolates from a to b by a share, on a logarithmic scale.
 func between(a, b, share float64) float64 { return a * rng.Exp(float64(share*rng.Log(b/a))) }
 
-// traces are all workloads: the micro ones, then the others, class by class in turn.
+// traces returns all workloads: the micro ones, then the others, cycling through the classes.
 func (c *Config) traces() []trace {
 	exponential := synth.Shape{Kind: synth.Exponential}
 	out := make([]trace, 0, c.Micro+c.Synthetic)
@@ -130,10 +130,10 @@ func (c *Config) traces() []trace {
 	return out
 }
 
-// pick is one of several at random.
+// pick returns a random element.
 func pick(r *rng.Stream, list []moments) moments { return list[r.IntN(int64(len(list)))] }
 
-// ratios are the weight ratios that a trace runs at: one of each Per neighbours.
+// ratios returns the weight ratios at which a trace runs: one out of each Per neighbours.
 func (c *Config) ratios(x *trace) []int {
 	r := rng.NewStream(c.Seed, fmt.Sprintf("training/ratios[%d]", x.number))
 	var out []int
@@ -144,7 +144,7 @@ func (c *Config) ratios(x *trace) []int {
 	return out
 }
 
-// scenario is the trace at a weight ratio.
+// scenario returns the trace's scenario at a weight ratio.
 func (x *trace) scenario(base *scenario.Scenario, w int) *scenario.Scenario {
 	s := *base
 	load := base.Workload[0]

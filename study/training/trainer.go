@@ -17,25 +17,25 @@ import (
 	"farflash/study"
 )
 
-// Trainer makes the models that scenarios ask for with model: auto, each once, and keeps them in the cache of its
-// runner. Any number of goroutines may use it; while one trains, the others that need a model wait.
+// Trainer trains the models for scenarios with model: auto, each once, and stores them in the cache of its runner. It
+// is safe for concurrent use; while one goroutine trains, others that need a model wait.
 type Trainer struct {
 	cfg    Config
 	runner study.Runner
-	// Began is told of a drive whose model is not there, before it is trained; nil is nobody.
+	// Began, if not nil, is called before the model of a drive is trained.
 	Began func(drive string)
 
 	mu     sync.Mutex
 	models map[string][]byte // files, by name
 }
 
-// NewTrainer trains with a configuration and a runner, which has neither a folder nor an execution of its own.
+// NewTrainer returns a trainer with a configuration and a runner, whose Folder and Execute must be unset.
 func NewTrainer(cfg Config, runner study.Runner) *Trainer {
 	return &Trainer{cfg: cfg, runner: runner, models: map[string][]byte{}}
 }
 
-// Name tells the model of a drive from all others that this program makes: it is made of the digest of a drive, and
-// of how it is trained.
+// Name identifies the model of a drive among all models of this program: it is derived from the digest of the drive and
+// of the training.
 func (t *Trainer) Name(drive *scenario.Drive) (string, error) {
 	b, err := base(drive, &t.cfg)
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *Trainer) Name(drive *scenario.Drive) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// Path is where the cache keeps the model of a drive; "" without a cache.
+// Path returns the cache path of a drive's model; "" without a cache.
 func (t *Trainer) Path(drive *scenario.Drive) (string, error) {
 	name, err := t.Name(drive)
 	if err != nil || t.runner.Cache == nil {
@@ -58,7 +58,7 @@ func (t *Trainer) Path(drive *scenario.Drive) (string, error) {
 	return t.runner.Cache.Path("models/" + name + ".forest"), nil
 }
 
-// File is the model of a drive as a file's bytes. It is taken from the cache, or trained.
+// File returns the model of a drive as a file's bytes, from the cache or by training.
 func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, error) {
 	name, err := t.Name(drive)
 	if err != nil {
@@ -94,13 +94,13 @@ func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, erro
 	}
 	b := f.Encode()
 	if path != "" {
-		t.warn(result.WriteFile(path, b)) // the model is no worse for not being kept
+		t.warn(result.WriteFile(path, b)) // the model is usable without being cached
 	}
 	t.models[name] = b
 	return b, nil
 }
 
-// kept is a model that the cache has and that is whole.
+// kept returns a valid model from the cache, or nil.
 func (t *Trainer) kept(path string) []byte {
 	if path == "" {
 		return nil
@@ -125,7 +125,7 @@ func (t *Trainer) warn(err error) {
 	}
 }
 
-// Predict is what experiment.Options take: a function that finds what foresees a drive. Training ends with the context.
+// Predict returns a function for experiment.Options that returns a drive's predictor. Training stops with the context.
 func (t *Trainer) Predict(ctx context.Context) func(*scenario.Drive) (ratecontrol.Predictor, error) {
 	return func(drive *scenario.Drive) (ratecontrol.Predictor, error) {
 		b, err := t.File(ctx, drive)
@@ -140,7 +140,7 @@ func (t *Trainer) Predict(ctx context.Context) func(*scenario.Drive) (ratecontro
 	}
 }
 
-// Evaluate says how well models of a drive foresee it, trained and tested on the samples of a seed.
+// Evaluate reports the accuracy of models of a drive, trained and tested on the samples of a seed.
 func (t *Trainer) Evaluate(ctx context.Context, drive *scenario.Drive, seed uint64) (*Report, error) {
 	cfg := t.cfg
 	cfg.Seed = seed

@@ -1,21 +1,18 @@
-// Package training makes the models that foresee what a drive reads and writes: it has the drive simulated under many
-// workloads and weight ratios, grows a forest on what came of that, and says how well it foresees workloads that it
-// has not seen.
+// Package training trains the models that predict a drive's read and write throughput: it simulates the drive under
+// many workloads and weight ratios, grows a forest on the results, and reports its accuracy on unseen workloads.
 //
-// Its main types are Config, which says what is run and how a forest is grown; Set, the samples that came out;
-// Trainer, which makes and keeps the models that scenarios ask for with model: auto; and Report, how good models are
-// (Evaluate).
+// Its main types are Config, the runs and the parameters of the forest; Set, the resulting samples; Trainer, which
+// trains and stores the models for scenarios with model: auto; and Report, the accuracy of models (Evaluate).
 //
-// It follows section III-B of SRC (Jia et al., "SRC: Mitigate I/O Throughput Degradation in Network Congestion
-// Control of Disaggregated Storage Systems", 2023) and its section IV-C: micro traces with exponential sizes and
-// inter-arrival times, and synthetic ones, Markov-modulated processes with the moments of recorded traces, in four
-// classes by how much both vary. A sample is a trace at a weight ratio: what the drive was asked for in a window
-// (ratecontrol.Features), and what it read and wrote then. A trace is on one side of each division into what trains
-// and what tests.
+// It follows section III-B of SRC (Jia et al., "SRC: Mitigate I/O Throughput Degradation in Network Congestion Control
+// of Disaggregated Storage Systems", 2023) and its section IV-C: micro traces with exponential sizes and inter-arrival
+// times, and synthetic ones, Markov-modulated processes with the moments of recorded traces, in four classes by the
+// variability of both. A sample is a trace at a weight ratio: the load on the drive in a window (ratecontrol.Features),
+// and its reads and writes in it. In each division a trace is either for training or for testing.
 //
-// Every sample is a trial of package study, so they are kept in its cache, computed side by side, and a training that
-// was stopped goes on where it was. The same drive and Config give the same bytes. What it leaves out: learning while
-// a system runs, and several drives in one model.
+// Every sample is a trial of package study, so samples are cached and computed in parallel, and an interrupted training
+// resumes. The same drive and Config yield the same bytes. It leaves out online learning, and several drives in one
+// model.
 package training
 
 import (
@@ -38,26 +35,26 @@ import (
 	"farflash/workload/synth"
 )
 
-// Config is what a model is trained on.
+// Config configures the training of a model.
 type Config struct {
 	Micro     int // traces with exponential sizes and times
 	Synthetic int // traces with the moments of recorded ones, over all four classes
-	// Ratios are weight ratios, in rising order; each trace runs at one of each Per neighbours among them.
+	// Ratios are weight ratios, in ascending order; each trace runs at one out of each Per neighbours among them.
 	Ratios []int
 	Per    int
-	// Sizes are the least and the greatest mean size, Gaps the least and the greatest mean inter-arrival time of the
-	// requests of a direction.
+	// Sizes are the smallest and the largest mean size, Gaps the smallest and the largest mean inter-arrival time of
+	// the requests of a direction.
 	Sizes [2]units.Bytes
 	Gaps  [2]units.Duration
-	// A run lasts WarmUp and then Window, which the sample is of. A longer warm-up leaves more behind that no feature
-	// tells of.
+	// A run lasts WarmUp followed by Window, from which the sample is taken. A longer warm-up leaves a larger backlog
+	// that no feature describes.
 	WarmUp, Window units.Duration
 	Seed           uint64
 	Forest         forest.Config
 }
 
-// DefaultConfig is what model: auto is trained with. Sizes and times have those of SRC's figure 5 (10 to 40 KB, 10 to
-// 25 us) and of its experiments (44 KB, 23 KB) well within.
+// DefaultConfig is the configuration for model: auto. Its ranges of sizes and times include those of SRC's figure 5 (10
+// to 40 KB, 10 to 25 us) and of its experiments (44 KB, 23 KB) with a margin.
 func DefaultConfig() Config {
 	return Config{
 		Micro: 320, Synthetic: 320, Ratios: []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 32}, Per: 2,
@@ -68,13 +65,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// Bounds of a training.
+// Limits of a training.
 const (
 	mostTraces = 100_000
 	mostRatio  = 10_000
 )
 
-// Validate reports what cannot be, each with its key.
+// Validate reports invalid settings, each with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.Micro >= 0 && c.Micro <= mostTraces, "micro", "%d traces are not possible; use 0 to %d", c.Micro,
@@ -100,12 +97,12 @@ func (c *Config) Validate() error {
 	return units.Within("forest", c.Forest.Validate())
 }
 
-// Row is what is known of a sample beside its inputs and outputs.
+// Row describes a sample beyond its inputs and outputs.
 type Row struct {
 	Trace int
 	Class Class
 	Ratio int
-	// Saturated: the drive has read and written less than 95 % of what came.
+	// Saturated means that the drive has read and written less than 95 % of the arriving bytes.
 	Saturated bool
 }
 
@@ -115,12 +112,12 @@ type Set struct {
 	Rows    []Row
 }
 
-// saturated is the share of what came that a drive which keeps up has done at the least: the rest is what is under
-// way at both ends of the window.
+// saturated is the least share of the arriving bytes that a drive which keeps up completes: the rest is in flight at
+// both ends of the window.
 const saturated = 0.95
 
-// Sweep runs a drive under all traces and returns the samples, in the order of the traces. Trials that were found in
-// the runner's cache are not run again.
+// Sweep runs a drive under all traces and returns the samples, in the order of the traces. Trials in the runner's cache
+// are not run again.
 func Sweep(ctx context.Context, r study.Runner, drive *scenario.Drive, cfg Config) (*Set, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -162,7 +159,7 @@ func Sweep(ctx context.Context, r study.Runner, drive *scenario.Drive, cfg Confi
 		var y [ratecontrol.Outputs]float64
 		asked := 0.0
 		for op := range y {
-			// A drive that has ended nothing has no such metric.
+			// A drive without completions has no such metric.
 			if m, ok := o.Result.Metric(block.Op(op).String() + ".bandwidth"); ok {
 				y[op] = m.Value
 			}
@@ -174,7 +171,7 @@ func Sweep(ctx context.Context, r study.Runner, drive *scenario.Drive, cfg Confi
 	return set, nil
 }
 
-// base is the scenario that all trials are made of.
+// base returns the scenario on which all trials are based.
 func base(drive *scenario.Drive, cfg *Config) (*scenario.Scenario, error) {
 	text := fmt.Sprintf(
 		"ssd: mqsim-default\nrate_control: {kind: static}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: "+
@@ -188,7 +185,7 @@ func base(drive *scenario.Drive, cfg *Config) (*scenario.Scenario, error) {
 	return s, nil
 }
 
-// features are those of a trial's window: of what came in it, which no weight ratio changes.
+// features are the features of the arrivals in a trial's window, which do not depend on the weight ratio.
 func features(s *scenario.Scenario, seed uint64, cfg *Config) (ratecontrol.Features, error) {
 	end := cfg.WarmUp + cfg.Window
 	g, err := synth.New(s.SyntheticConfig(0, 0, 0, seed, s.Addressable(0)))
@@ -209,7 +206,7 @@ func features(s *scenario.Scenario, seed uint64, cfg *Config) (ratecontrol.Featu
 	}
 }
 
-// Grow grows the model of all samples of a set.
+// Grow grows the model on all samples of a set.
 func (s *Set) Grow(drive string, cfg *Config, workers int) (*forest.Forest, error) {
 	f, err := forest.Grow(s.Samples, cfg.Forest, workers)
 	if err != nil {
@@ -229,7 +226,7 @@ func (s *Set) Grow(drive string, cfg *Config, workers int) (*forest.Forest, erro
 	return f, nil
 }
 
-// WriteCSV writes the samples as a table: a line of names, then one for each.
+// WriteCSV writes the samples as a table: a header line, then one line per sample.
 func (s *Set) WriteCSV(to io.Writer) error {
 	w := csv.NewWriter(to)
 	line := append([]string{"trace", "class", "saturated"}, s.Samples.Inputs...)

@@ -18,7 +18,7 @@ import (
 	"farflash/study/training"
 )
 
-// tiny is a training that takes a second, on a drive of trialtest's.
+// tiny is a training that takes a second, on a drive of trialtest.
 func tiny() training.Config {
 	c := training.DefaultConfig()
 	c.Micro, c.Synthetic, c.Ratios, c.Per = 12, 8, []int{1, 2, 4, 8}, 2
@@ -29,7 +29,7 @@ func tiny() training.Config {
 	return c
 }
 
-// driveOf is a drive of a scenario's text.
+// driveOf returns the drive of a scenario's text.
 func driveOf(t testing.TB, name string) *scenario.Drive {
 	t.Helper()
 	s, err := trialtest.Parse("ssd: " + name +
@@ -40,8 +40,8 @@ func driveOf(t testing.TB, name string) *scenario.Drive {
 	return s.SSD
 }
 
-// TestSweep holds that samples are what a run of their scenario finds, that another number of processors and a cache
-// change nothing, and that a training that was stopped goes on where it was.
+// TestSweep verifies that samples agree with a run of their scenario, that the number of processors and a cache have no
+// effect, and that an interrupted training resumes.
 func TestSweep(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	first, err := training.Sweep(t.Context(), study.Runner{Workers: 1}, drive, cfg)
@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 	if last.Done != 40 || last.Of != 40 {
 		t.Errorf("the second time %d of %d trials were run", last.Done, last.Of)
 	}
-	// The cache knows all of them now: nothing is run, whatever the runner could.
+	// With all samples cached, no trial is run, whatever the runner.
 	ran := false
 	if _, err := training.Sweep(t.Context(),
 		study.Runner{Cache: cache, Progress: func(study.Progress) { ran = true }}, drive, cfg); err != nil || ran {
@@ -108,11 +108,11 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestEvaluate holds what an evaluation reports, and that no trace is on both sides of a division: a forest that had
-// seen a trace's other ratios would know what has nothing to do with its features.
+// TestEvaluate checks the report of an evaluation, and verifies that no trace is on both sides of a division: a forest
+// that had seen a trace's other ratios would know outputs that are unrelated to its features.
 func TestEvaluate(t *testing.T) {
 	set := &training.Set{Samples: &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}}
-	// Each trace has features and outputs that have nothing to do with each other, and many rows.
+	// Each trace has unrelated features and outputs, and many rows.
 	for trace := range 60 {
 		h := uint64(trace+1) * 0x9e3779b97f4a7c15
 		for w := 1; w <= 8; w++ {
@@ -149,8 +149,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestTrainer holds that one model is made for a drive, the same with and without a cache, that it is found there,
-// and that a damaged one is made anew.
+// TestTrainer verifies that one model is trained per drive, the same with and without a cache, that it is found there,
+// and that a damaged one is trained again.
 func TestTrainer(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	other := driveOf(t, strings.Replace(trialtest.TinyDrive, "25%", "30%", 1))
@@ -198,7 +198,7 @@ func TestTrainer(t *testing.T) {
 	}
 }
 
-// What cannot be is refused with its key.
+// TestConfig verifies that invalid settings are rejected with their key.
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*training.Config){
 		"micro: there are no traces":   func(c *training.Config) { c.Micro, c.Synthetic = 0, 0 },
@@ -219,7 +219,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestAccuracy holds the default training on SRC's SSD-A to the goals for accuracy, and logs how long it takes.
+// TestAccuracy compares the default training on SRC's SSD-A with the goals for accuracy, and logs its duration.
 func TestAccuracy(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("takes minutes; set FARFLASH_LONG=1")

@@ -1,7 +1,7 @@
 // Package timelinetest reads timelines back, for tests.
 //
-// Its main type is Picture, the slices of each track with their exact times; Read makes one and holds that no slices
-// of a track overlap. What it leaves out: what a timeline should show.
+// Its main type is Picture, the slices of each track with their exact times; Read returns one and verifies that no
+// slices of a track overlap. It leaves out the expected contents of a timeline.
 package timelinetest
 
 import (
@@ -22,13 +22,13 @@ type Span struct {
 	Parts      []Span
 }
 
-// Picture is a timeline that was read back: the slices of each track by its path.
+// Picture is a parsed timeline: the slices of each track by its path.
 type Picture struct {
 	Spans map[string][]Span
 	Trace perfettotest.Trace
 }
 
-// Read reads a timeline, and holds that no slices of a track overlap and that parts lie in their slices, to the
+// Read reads a timeline, and verifies that no slices of a track overlap and that parts are within their slices, to the
 // picosecond.
 func Read(t testing.TB, b []byte) Picture {
 	t.Helper()
@@ -66,7 +66,7 @@ func Read(t testing.TB, b []byte) Picture {
 	return p
 }
 
-// Tiled holds that a slice's parts follow each other without a gap from its begin to its end.
+// Tiled verifies that a slice's parts are contiguous from its start to its end.
 func (s *Span) Tiled(t testing.TB) {
 	t.Helper()
 	at := s.From
@@ -81,7 +81,7 @@ func (s *Span) Tiled(t testing.TB) {
 	}
 }
 
-// Below are the slices of all tracks whose path begins and ends so, in order of time.
+// Below returns the slices of all tracks whose path has the given prefix and suffix, in order of time.
 func (p *Picture) Below(from, to string) []Span {
 	var out []Span
 	for path, list := range p.Spans {
@@ -93,7 +93,7 @@ func (p *Picture) Below(from, to string) []Span {
 	return out
 }
 
-// LanesBelow are the slices of a group's lanes.
+// LanesBelow returns the slices of a group's tracks.
 func (p *Picture) LanesBelow(group string) []Span {
 	var out []Span
 	for path, list := range p.Spans {
@@ -105,7 +105,7 @@ func (p *Picture) LanesBelow(group string) []Span {
 	return out
 }
 
-// Sum is how long slices took.
+// Sum returns the total time and bytes of slices.
 func Sum(list []Span) (took sim.Time, bytes int64) {
 	for _, s := range list {
 		took += s.Took

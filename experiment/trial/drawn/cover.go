@@ -45,8 +45,8 @@ func alone(p [2]*Section) int {
 	return 1
 }
 
-// Pair returns the sections for draw n: each section alone, then each pair, then from the start. It depends on n
-// only, so a draw can be repeated by itself.
+// Pair returns the sections for draw n: each section alone, then each pair, then from the start. It depends on n only,
+// so a single draw can be repeated.
 func (c *Cover) Pair(n int) []*Section {
 	p := c.order[n%len(c.order)]
 	if p[0] == p[1] {

@@ -7,7 +7,7 @@
 // scenario or it gives up. Shrink minimises a failing scenario; Cover counts the pairs of sections that were run.
 //
 // This is grammar-based property testing as in QuickCheck (Claessen and Hughes, ICFP 2000), with the minimisation of
-// Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (TSE 2002). What it leaves out: running
+// Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (TSE 2002). It leaves out running
 // scenarios and judging their results (the tests of package trial).
 package drawn
 

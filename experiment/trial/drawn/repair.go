@@ -24,7 +24,7 @@ func (l *Language) Make(r *rng.Stream, check func(text string) error, want ...*S
 // ErrLarge is the error of check for a scenario that is too large for a test.
 var ErrLarge = errors.New("too large for a test")
 
-// repairs bounds the repair steps of one draw.
+// repairs limits the repair steps of one draw.
 const repairs = 30
 
 // repair edits a tree until check accepts it, and returns the last error. Wanted sections are kept for most of the

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Shrink minimises a failing tree: it removes nodes, largest first, and halves numbers, until nothing helps or fails
-// was called most times.
+// Shrink minimises a failing tree: it removes nodes, largest first, and halves numbers, until no change helps or fails
+// has been called most times.
 func Shrink(t *Tree, most int, fails func(text string) bool) *Tree {
 	asked := 0
 	try := func(change func(*Tree) bool) bool {

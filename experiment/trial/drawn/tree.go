@@ -102,7 +102,7 @@ func convert(key string, n *shape.Node) *node {
 	return out
 }
 
-// Text is the tree as YAML, one key a line.
+// Text returns the tree as YAML, one key per line.
 func (t *Tree) Text() string {
 	w := writer{line: 1}
 	w.kids(t.root, "")
@@ -215,7 +215,7 @@ func (t *Tree) place(l *Language, r *rng.Stream, s *Section) *node {
 
 func (t *Tree) protect(s *Section) { t.kept = append(t.kept, s) }
 
-// remove takes a node out.
+// remove removes a node.
 func (t *Tree) remove(x *node) {
 	var down func(n *node) bool
 	down = func(n *node) bool {
@@ -228,7 +228,7 @@ func (t *Tree) remove(x *node) {
 	down(t.root)
 }
 
-// parentOf is the node that another stands in.
+// parentOf returns the parent of a node.
 func (t *Tree) parentOf(x *node) (found *node) {
 	t.walk(func(_ string, n, parent *node) {
 		if n == x {

@@ -1,7 +1,7 @@
-// Package trialtest is for tests of experiments: it runs scenarios that stand in the test itself.
+// Package trialtest supports tests of experiments: it runs scenarios given as text.
 //
-// Run gives a run's outcome, every law of which must have held; Metric takes a figure from it. The texts are small
-// scenarios that several tests begin with. What it leaves out: anything that is no test.
+// Run returns a run's outcome after verifying every law; Metric returns one of its figures. The texts are small
+// scenarios shared by several tests. It leaves out anything that is not for tests.
 package trialtest
 
 import (
@@ -23,7 +23,7 @@ const (
   host_link: 40Gbps
 flows: [{incast: {fan: 8, size: 10KB}}]
 `
-	// TinyDrive is a drive, as the value of a key, that collects garbage all the time.
+	// TinyDrive is a drive, as the value of a key, that collects garbage continuously.
 	TinyDrive = `{preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {capacity: 1MiB}, collection: {victim: greedy}}`
 	// SmallSystem is three initiators and four drives.
 	SmallSystem = `initiators: 3
@@ -45,7 +45,7 @@ workload:
 `
 )
 
-// Parse reads text that stands for a.yaml, with changes as --set takes them.
+// Parse parses a text as a.yaml, with changes as for --set.
 func Parse(text string, set ...string) (*scenario.Scenario, error) {
 	var changes []shape.Change
 	for _, s := range set {
@@ -77,7 +77,7 @@ func Run(t testing.TB, text string, seed uint64, set ...string) *experiment.Outc
 	return out
 }
 
-// Metric is the value of a figure that the result must have.
+// Metric returns a figure that the result must have.
 func Metric(t testing.TB, o *experiment.Outcome, name string) float64 {
 	t.Helper()
 	m, ok := o.Result.Metric(name)
@@ -87,7 +87,7 @@ func Metric(t testing.TB, o *experiment.Outcome, name string) float64 {
 	return m.Value
 }
 
-// RoundTrip holds that a scenario as it is resolved loads to the same thing.
+// RoundTrip verifies that a resolved scenario loads to the same scenario.
 func RoundTrip(t testing.TB, s *scenario.Scenario) {
 	t.Helper()
 	text := s.Resolved()

@@ -1,11 +1,11 @@
-// Package bound proves how far a plan of package tco can be from the best at most.
+// Package bound proves upper limits on the distance of a plan of package tco from the best plan.
 //
-// Its functions are Optimise, a plan with a bound, Prove, the bound of such a plan, and Of, the bound of one that
-// somebody else made. They find the prices of a Lagrangian relaxation and write them down as a tco.Certificate, which
-// package planner/tco/certify checks; docs/adr/0007-planner.md has the proof. Where every plan was looked at there is
-// nothing to be relaxed, and the plan is its own bound.
+// Its functions are Optimise, which returns a plan with a bound; Prove, which adds the bound to such a plan; and Of,
+// which bounds a plan from elsewhere. They compute the prices of a Lagrangian relaxation and record them as a
+// tco.Certificate, which package planner/tco/certify checks; docs/adr/0007-planner.md has the proof. If every plan was
+// examined, no relaxation is needed, and the plan is its own bound.
 //
-// What it leaves out: latency and failure domains, which can only make plans dearer.
+// It leaves out latency and failure domains, which can only make plans more expensive.
 package bound
 
 import (
@@ -15,8 +15,8 @@ import (
 	"farflash/planner/tco"
 )
 
-// Of proves a lower bound of the cost a gigabyte of any plan: the best plan's own cost where every plan can be looked
-// at, else by prices that host, which is a good one, suggests.
+// Of proves a lower bound on the cost per gigabyte of any plan: the best plan's own cost if every plan can be examined,
+// otherwise a bound by prices derived from host, which should be a good plan.
 func Of(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate {
 	if len(p.Jobs) <= tco.ExactWorkloads {
 		if o, err := tco.Optimise(cfg, p, nil); err == nil && o.Data > 0 {
@@ -26,7 +26,7 @@ func Of(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate {
 	return Priced(cfg, p, host)
 }
 
-// Priced is the proof by prices, of any number of workloads.
+// Priced returns the proof by prices, for any number of workloads.
 func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate {
 	d := newDual(p)
 	cost, data, err := p.Value(host)
@@ -40,8 +40,8 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	}
 	spans := cfg.Spans
 	if p.Config.Horizon > 0 {
-		// A day between a first workload and its block's end is a day of service that is not there; few days of death
-		// matter.
+		// The proof loses the days between a first workload and its block's end, because they count as service that
+		// does not exist; a few days of death suffice.
 		spans, cfg.Days = 128, max(4, cfg.Days/4)
 		if len(p.Jobs) > 500 {
 			spans = 48
@@ -52,15 +52,15 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		}
 	}
 	if len(p.Jobs) > 500 {
-		cfg.Days = min(cfg.Days, 28) // what matters among them is refined anyhow
+		cfg.Days = min(cfg.Days, 28) // refinement adds days where they matter
 	}
 	x := d.relax(cfg, spans, host)
-	work := 0 // of forming the dual once
+	work := 0 // work of one evaluation of the dual
 	for n := range x.grid {
 		work += len(x.grid[n]) * len(p.Jobs)
 	}
 	fresh := x.taken()
-	// of very many workloads each step takes its time
+	// fewer steps for very many workloads, because each is slow
 	climb := max(min(cfg.Climb, 20), min(cfg.Climb, cfg.Climb*5000/len(p.Jobs)))
 	b, rate, proved := x.divided(climb, cost, data)
 	cert := &tco.Certificate{Cases: []tco.Case{proved}}
@@ -68,8 +68,8 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		cert.Rate = rate
 		return cert
 	}
-	// Where drives hold few workloads prices of workloads alone may prove more, from several beginnings: the plan's
-	// where drives are worn out, that of rents, and that of drives divided among many.
+	// If drives hold few workloads, prices of workloads alone may prove more. Start from several points: the plan's
+	// prices where drives wear out, those of rents, and those of drives divided among many workloads.
 	cases := []tco.Case{{Least: 0, Most: total}}
 	if len(p.Classes) == 1 && p.Classes[0].Optional {
 		cases = d.casesOf()
@@ -90,7 +90,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	}
 	enough := 0.0005
 	if len(p.Jobs) > 500 {
-		enough = 0.002 // a tenth of what many workloads leave open anyhow, in half of the time
+		enough = 0.002 // a tenth of the gap that usually remains with many workloads, in half the time
 	}
 	for i := range begin {
 		x.r = cost / data
@@ -102,7 +102,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	most := 0.0
 	for _, f := range begin {
 		if n := len(p.Jobs); most > 0 && n > 60 && (n > 500 || p.Config.Horizon == 0) {
-			break // each proof takes its time: the likeliest that holds is enough
+			break // each proof is slow: the first one that holds suffices, most promising first
 		}
 		x.r = cost / data
 		x.put(fresh)
@@ -117,14 +117,14 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		}
 	}
 	if rate == 0 {
-		return &tco.Certificate{} // nothing is proved but that cost is not negative
+		return &tco.Certificate{} // only the trivial bound of 0 is proven
 	}
 	cert.Rate = rate
 	return cert
 }
 
-// divided proves a rate by drives that are divided among many workloads, also by counting whole ones; 0 if it proves
-// none.
+// divided proves a rate by treating drives as divisible among many workloads, and also by counting whole drives; it
+// returns 0 if it proves none.
 func (x *relaxation) divided(climb int, cost, data float64) (b *shares, rate float64, proved tco.Case) {
 	margin := float64(1e-9 * cost)
 	b = x.newShares()
@@ -157,22 +157,22 @@ func (x *relaxation) divided(climb int, cost, data float64) (b *shares, rate flo
 	return b, rate, proved
 }
 
-// refinements is how often pieces are divided.
+// refinements is the number of rounds that divide pieces.
 const refinements = 3
 
-// beginning finds prices of workloads.
+// beginning is a starting point: find sets the prices of workloads.
 type beginning struct {
 	find    func()
 	reaches float64
 }
 
-// start is where a climb begins: prices of workloads, and what its cells hold of what drives have.
+// start is the state from which a climb starts: the prices of workloads and of the cells.
 type start struct {
 	value []float64
 	grid  [][]deathday
 }
 
-// taken is the relaxation's present start.
+// taken returns a copy of the relaxation's present state.
 func (x *relaxation) taken() start {
 	s := start{value: slices.Clone(x.value), grid: make([][]deathday, len(x.grid))}
 	for i := range x.grid {
@@ -181,7 +181,7 @@ func (x *relaxation) taken() start {
 	return s
 }
 
-// put makes a start the relaxation's.
+// put restores a state.
 func (x *relaxation) put(s start) {
 	copy(x.value, s.value)
 	for i := range x.grid {
@@ -189,13 +189,14 @@ func (x *relaxation) put(s start) {
 	}
 }
 
-// mostCells is about how many kinds of drives, by class, first day and last, many workloads are divided among.
+// mostCells is the approximate limit on kinds of drives, by class, first day and last, among which many workloads are
+// divided.
 const mostCells = 1500
 
-// mostWork is up to how many workloads times days of death every step looks at all.
+// mostWork is the product of workloads and days of death up to which every step evaluates all of them.
 const mostWork = 1_000_000
 
-// Optimise is tco.Optimise with its bound, if Climb is not 0.
+// Optimise is tco.Optimise followed by Prove, which has an effect if Climb is not 0.
 func Optimise(cfg tco.OptimiseConfig, p *tco.Problem, start []int) (*tco.Optimum, error) {
 	o, err := tco.Optimise(cfg, p, start)
 	if err == nil {
@@ -204,7 +205,7 @@ func Optimise(cfg tco.OptimiseConfig, p *tco.Problem, start []int) (*tco.Optimum
 	return o, err
 }
 
-// Prove gives a plan its bound, if Climb is not 0 and anybody writes.
+// Prove adds a bound to a plan, if Climb is not 0 and any workload writes.
 func Prove(cfg tco.OptimiseConfig, p *tco.Problem, o *tco.Optimum) {
 	switch {
 	case cfg.Climb == 0 || !(o.Data > 0):
@@ -217,7 +218,7 @@ func Prove(cfg tco.OptimiseConfig, p *tco.Problem, o *tco.Optimum) {
 	o.Bound = o.Certificate.Rate
 }
 
-// exhaustive is the proof by all plans; a checker's sums may differ in the last digits.
+// exhaustive returns the proof by enumeration. The margin is for a checker whose sums differ in the last digits.
 func exhaustive(o *tco.Optimum) *tco.Certificate {
 	return &tco.Certificate{Rate: o.CostPerGB() * (1 - 1e-9), Exhaustive: true}
 }

@@ -8,32 +8,32 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// slack is how far sums of shares may pass a limit that they meet but for rounding, as pools have it.
+// slack is the relative excess of a limit that is attributed to rounding of a sum of shares, as in pools.
 const slack = 1e-9
 
-// dual is the Lagrangian relaxation of a problem at a rate r: a price on each workload takes the place of the rule
-// that each has one drive, prices on wear, space and I/O that of the drives' limits.
+// dual is the Lagrangian relaxation of a problem at a rate r: prices on workloads replace the constraint that each has
+// one drive; prices on wear, space and I/O replace the drives' limits.
 type dual struct {
 	p       *tco.Problem
 	r       float64
 	classes []dualClass
 	arrive  []float64
 	end     []float64 // +Inf: never
-	rate    []float64 // GB a day from users
-	edges   []float64 // ends of workloads, rising
+	rate    []float64 // GB per day from users
+	edges   []float64 // ends of workloads, ascending
 }
 
-// dualClass is what a class of drives asks of each workload.
+// dualClass is the demand of each workload on a class of drives.
 type dualClass struct {
 	c          *tco.Class
 	minorant   []waf.MixPoint
-	wear       []float64 // GB a day to the NAND, at least
+	wear       []float64 // GB per day to the NAND, a lower bound
 	space      []float64
 	io         []float64
-	budget     float64 // GB that the NAND takes yet
+	budget     float64 // GB of write budget left
 	spaceMost  float64
 	ioMost     float64
-	spaceTight bool // all workloads together pass the limit
+	spaceTight bool // the sum over all workloads exceeds the limit
 	ioTight    bool
 }
 
@@ -61,7 +61,7 @@ func newDual(p *tco.Problem) *dual {
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
 			x.wear[j] = c.Drive.Wearing(w) * AtKnots(x.minorant, w.Sequential)
-			if w.End == 0 { // those that end leave their room to others
+			if w.End == 0 { // one that ends leaves its capacity to others
 				x.space[j], x.io[j] = w.WorkingSet, c.Drive.Load(w)
 			}
 			space += x.space[j]
@@ -73,7 +73,7 @@ func newDual(p *tco.Problem) *dual {
 	return d
 }
 
-// AtKnots is the height of a line of knots.
+// AtKnots interpolates a piecewise-linear function.
 func AtKnots(knots []waf.MixPoint, s float64) float64 {
 	for i := 1; i < len(knots); i++ {
 		if s <= knots[i].S {
@@ -84,11 +84,12 @@ func AtKnots(knots []waf.MixPoint, s float64) float64 {
 	return knots[len(knots)-1].WAF
 }
 
-// lived is for how many days a workload writes to a drive that dies at t.
+// lived is the number of days for which a workload writes to a drive that dies at t.
 func (d *dual) lived(j int, t float64) float64 { return min(t, d.end[j]) - d.arrive[j] }
 
-// least is what a drive of class x reaches at least if its first workload comes from day `from` to day `to` and it
-// dies at t, for the prices of a piece. Workloads that come before from or at before or later are not on it.
+// least is a lower bound on the value of a drive of class x, at the prices of a piece, if its first workload arrives
+// from day `from` to day `to` and it dies at t. Workloads that arrive before from, or at before or later, are not on
+// it.
 func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64, q *tco.Piece) float64 {
 	sum := x.c.Drive.Buy + float64(x.c.Drive.Run*(t-to))
 	sum -= float64(q.Wear*x.budget) + float64(q.Space*x.spaceMost)
@@ -108,9 +109,9 @@ func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64,
 	return sum
 }
 
-// lowest is what a drive reaches at least that dies within a piece. Each gain is a straight line in the day of death
-// until its workload ends, and level from then on: of workloads that end within the piece the larger of both ends
-// counts, and of the others the sum is concave.
+// lowest is a lower bound on the value of a drive that dies within a piece. Each gain is linear in the day of death
+// until its workload ends, and constant from then on. Of a workload that ends within the piece the larger of the values
+// at both ends counts; the sum of the others is concave.
 func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Piece) float64 {
 	if q.To <= span[0] {
 		return math.Inf(1)
@@ -153,8 +154,8 @@ func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Pie
 // item is a workload in a knapsack.
 type item struct{ ratio, weight float64 }
 
-// critical returns the price at which items, taken by falling ratio of worth to weight, fill a size: the ratio of the
-// first that does not fit whole; 0 if all fit. It reorders them.
+// critical returns the price at which items, taken in descending order of ratio of worth to weight, fill a size: the
+// ratio of the first that does not fit entirely; 0 if all fit. It reorders items.
 func critical(items []item, size float64) float64 {
 	lo, hi := 0, len(items)
 	for {
@@ -162,7 +163,7 @@ func critical(items []item, size float64) float64 {
 			return 0
 		}
 		pivot := items[(lo+hi)/2].ratio
-		// Those above the pivot to the front, those below to the end.
+		// Three-way partition: those above the pivot to the front, those below to the end.
 		i, j, k := lo, lo, hi
 		above, same := 0.0, 0.0
 		for j < k {
@@ -192,14 +193,14 @@ func critical(items []item, size float64) float64 {
 	}
 }
 
-// scratch is memory for prices.
+// scratch is reusable memory for prices.
 type scratch struct {
 	items []item
 	worth []float64
 }
 
-// prices chooses, for a drive that dies at t, prices that make least large: exact for one limit that binds, one
-// coordinate at a time for several, from where q stands.
+// prices chooses, for a drive that dies at t, prices that maximise least: exactly if one limit binds, otherwise by
+// coordinate ascent from q.
 func (d *dual) prices(x *dualClass, value []float64, from, t, before float64, q *tco.Piece, s *scratch) {
 	s.worth = s.worth[:0]
 	for j, u := range value {

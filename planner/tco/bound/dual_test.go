@@ -11,14 +11,14 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestCritical: the price at which items fill a size is the ratio of the first that does not fit, of items in falling
-// order.
+// TestCritical verifies that the price at which items fill a size is the ratio of the first item that does not fit, in
+// descending order.
 func TestCritical(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rng.NewStream(seed, "critical")
 		items := make([]item, 1+r.IntN(12))
 		for i := range items {
-			items[i] = item{float64(1 + r.IntN(6)), float64(1 + r.IntN(9))} // many are alike
+			items[i] = item{float64(1 + r.IntN(6)), float64(1 + r.IntN(9))} // many are equal
 		}
 		size := float64(r.IntN(60))
 		sorted := slices.Clone(items)
@@ -44,7 +44,7 @@ func TestCritical(t *testing.T) {
 	}
 }
 
-// dualOf is the relaxation of a small problem with drives of one model.
+// dualOf returns the relaxation of a small problem with drives of one model.
 func dualOf(r *rng.Stream, optional bool, horizon float64) (*tco.Problem, *dual) {
 	p := &tco.Problem{Config: tco.Config{FillSpace: 0.9, FillIOPS: 0.8, Horizon: horizon}}
 	d := someDrives(r, 1)[0]
@@ -63,8 +63,8 @@ func dualOf(r *rng.Stream, optional bool, horizon float64) (*tco.Problem, *dual)
 	return p, x
 }
 
-// TestDual: what a relaxation asks of each workload is what the drive's figures say, and the least that a drive
-// reaches is that of all sets of workloads, each looked at.
+// TestDual verifies that the demand of each workload agrees with the drive's figures, and that the lower bound on a
+// drive holds for every set of workloads.
 func TestDual(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "dual")
@@ -128,8 +128,8 @@ func TestDual(t *testing.T) {
 	}
 }
 
-// TestPrices: the prices that are chosen for a day of death are no worse than others: no small change of any of them
-// alone raises what a drive reaches at least.
+// TestPrices verifies that the prices chosen for a day of death are optimal by coordinate: no small change of a single
+// price raises the lower bound on a drive.
 func TestPrices(t *testing.T) {
 	raised := 0
 	for seed := range uint64(80) {
@@ -154,7 +154,7 @@ func TestPrices(t *testing.T) {
 		if best > free {
 			raised++
 		}
-		// With the others where they are, the last that was chosen cannot be better.
+		// With the others fixed, the price chosen last must be optimal.
 		for _, by := range []float64{0.9, 0.999, 1.001, 1.1} {
 			other := q
 			switch {
@@ -175,9 +175,9 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// TestMinorant: a line that is concave, nowhere above the write amplification, and as high as can be: with equation
-// 7, which is level and then falls ever more steeply, it all but meets it; below a table that sags it meets the ends
-// and keeps to their chord.
+// TestMinorant verifies that the function is concave, nowhere above the write amplification, and as high as possible:
+// for equation 7, which is constant and then falls ever more steeply, it nearly coincides; below a convex table it
+// meets the ends and follows their chord.
 func TestMinorant(t *testing.T) {
 	sag, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 5}, {S: 0.5, WAF: 2}, {S: 1, WAF: 1}})
 	if err != nil {
@@ -187,24 +187,24 @@ func TestMinorant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A corner so near the end that it is taken for the end.
+	// A corner so close to the end that it is treated as the end.
 	late, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 5}, {S: 1 - 3e-7, WAF: 2}, {S: 1, WAF: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A chord across the corner where equation 7 begins to fall would cut it off.
+	// A chord across the corner where equation 7 starts to fall would cut it off.
 	if w := waf.DefaultSequentialMix(7); AtKnots(Minorant(w), w.Turn) < w.At(w.Turn)-1e-8 {
 		t.Errorf("at the corner the line is at %v, the curve at %v", AtKnots(Minorant(w), w.Turn), w.At(w.Turn))
 	}
 	for name, c := range map[string]struct {
 		w    tco.WAF
-		mean float64 // that the line has at least, as a share of the curve's
+		mean float64 // lower limit on the function's mean, as a share of the curve's
 	}{
 		"level": {tco.Constant(3), 1 - 1e-8}, "equation 7": {waf.DefaultSequentialMix(7), 1 - 1e-5},
 		"a table that bulges":           {bulge, 1 - 1e-8},
-		"a table that falls at its end": {late, 1 - 1e-3}, // of 3.5 a triangle over the last 512th is missing
-		// The mean of 5-2-1 is 2.5. A line through (0.5, 2) and (1, 1) has a mean of 2, and so has none more: a line
-		// below (0.5, 2) has at most that in its midst.
+		"a table that falls at its end": {late, 1 - 1e-3}, // of 3.5, a triangle over the last 512th is missing
+		// The mean of 5-2-1 is 2.5. A line through (0.5, 2) and (1, 1) has a mean of 2, and no other has more: a line
+		// below (0.5, 2) is at most 2 at its midpoint.
 		"a table that sags": {sag, 0.79},
 	} {
 		line := Minorant(c.w)
@@ -238,8 +238,8 @@ func TestMinorant(t *testing.T) {
 	}
 }
 
-// TestSpans: arrivals are divided into groups of as many days, each with its first and last, at most as many as there
-// are days.
+// TestSpans verifies that arrivals are divided into groups of equal numbers of days, each with its first and last day,
+// and at most as many groups as days.
 func TestSpans(t *testing.T) {
 	for _, c := range []struct {
 		arrive []float64
@@ -257,8 +257,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCases: as many drives as the space of the workloads, or their I/O, needs, whichever is more, and rounding does
-// not make it one more.
+// TestCases verifies that the number of drives is what the workloads' space or I/O needs, whichever is more, and that
+// rounding does not add one.
 func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		space, io float64 // of each of ten workloads
@@ -278,8 +278,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestDeathdays: days of death rise evenly in their logarithm, from half of what all workloads together would leave
-// to the horizon's end or as long as a drive can pay, and ends of workloads between are among them.
+// TestDeathdays verifies that days of death are evenly spaced on a logarithmic scale, from half of the life under all
+// workloads together to the end of the horizon or as long as a drive can pay off, and that ends of workloads in between
+// are included.
 func TestDeathdays(t *testing.T) {
 	p := &tco.Problem{Config: tco.Config{FillSpace: 1, FillIOPS: 1},
 		Classes: []tco.Class{{Count: 1,
@@ -288,9 +289,9 @@ func TestDeathdays(t *testing.T) {
 	for _, c := range []struct {
 		horizon, rate, first, last float64
 	}{
-		{0, 2, 50, 2000}, // 1000 GB at 10 a day, halved; 1000 * 2 / 2 / 0.5
+		{0, 2, 50, 2000}, // 1000 GB at 10 per day, halved; 1000 * 2 / 2 / 0.5
 		{0, 0.01, 50, 200},
-		{400, 2, 50, 406}, // the last first workload comes on day 6
+		{400, 2, 50, 406}, // the last possible first workload arrives on day 6
 		{60, 2, 33, 66},
 	} {
 		p.Config.Horizon = c.horizon
@@ -341,8 +342,8 @@ func someJobs(r *rng.Stream, n int, days float64) []tco.Workload {
 	return list
 }
 
-// TestHighest: a line below any curve is concave, cannot be raised at any knot alone, and has no lower mean than any
-// straight one that lies below the curve.
+// TestHighest verifies that the function below any curve is concave, cannot be raised at any single knot, and has no
+// lower mean than any straight line below the curve.
 func TestHighest(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rng.NewStream(seed, "highest")

@@ -8,13 +8,13 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// minorantKnots is into how many parts a minorant divides the range of sequential ratios. A chord of equation 7 lies
-// below it by at most eta/4 of the square of a part: some millionths.
+// minorantKnots is the number of parts into which a minorant divides the range of sequential ratios. A chord of
+// equation 7 lies below the curve by at most eta/4 of the square of a part: a few millionths.
 const minorantKnots = 512
 
-// Minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is
-// concave itself, as equation 7 is when it falls. For others there is no best one: that with the highest mean of a
-// number of them is taken.
+// Minorant returns a concave piecewise-linear function that lies nowhere above a write amplification, and nearly
+// touches it if it is concave itself, as equation 7 is where it falls. For other curves there is no unique best one;
+// Minorant takes the one with the highest mean among several.
 func Minorant(w tco.WAF) []waf.MixPoint {
 	var at []float64
 	for i := range minorantKnots + 1 {
@@ -29,7 +29,7 @@ func Minorant(w tco.WAF) []waf.MixPoint {
 		}
 	}
 	slices.Sort(at)
-	// slopes between closer ones would be rounding
+	// slopes between closer ones would be rounding errors
 	at = slices.CompactFunc(at, func(a, b float64) bool { return math.Abs(b-a) < 1e-6 })
 	at[len(at)-1] = 1
 	f := make([]float64, len(at))
@@ -47,7 +47,7 @@ func Minorant(w tco.WAF) []waf.MixPoint {
 	c := f
 	lower := 1e-9
 	if sag > 0 {
-		// Between knots a curve that bends upwards is below their chord, by less than this.
+		// Between knots a convex curve lies below its chord, by less than this.
 		lower += sag + float64(1e-6*steepest)
 		c = highest(at, f)
 	}
@@ -58,8 +58,8 @@ func Minorant(w tco.WAF) []waf.MixPoint {
 	return knots
 }
 
-// highest returns the concave line below f with the highest mean, of those that touch f at one of some knots with one
-// of some slopes and are as high as they can be to either side: none leaves f before it must.
+// highest returns the concave function below f with the highest mean, among those that touch f at one of several knots
+// with one of several slopes and are maximal on either side: none leaves f before it must.
 func highest(at, f []float64) []float64 {
 	const tries = 20
 	n := len(at)
@@ -104,12 +104,12 @@ func highest(at, f []float64) []float64 {
 	return best
 }
 
-// mostLines is how many lines Minorants returns at most.
+// mostLines is the largest number of functions that Minorants returns.
 const mostLines = 10
 
-// Minorants returns concave lines that lie nowhere above a write amplification, of which any mixture is one too:
-// Minorant's, and, where the curve bends upwards, straight ones that touch it from below. Those are exact for
-// workloads that together have the mix where they touch, and may lie below 0 elsewhere.
+// Minorants returns concave functions that lie nowhere above a write amplification; any mixture of them is one too.
+// They are Minorant's and, where the curve is convex, straight lines that touch it from below. Those are exact for
+// workloads whose common mix is at the point of contact, and may be negative elsewhere.
 func Minorants(w tco.WAF) [][]waf.MixPoint {
 	main := Minorant(w)
 	out := [][]waf.MixPoint{main}
@@ -117,7 +117,7 @@ func Minorants(w tco.WAF) [][]waf.MixPoint {
 	if !ok {
 		return out
 	}
-	// The convex hull from below of its points: between them it is straight.
+	// The lower convex hull of its points: it is straight between them.
 	var hull []waf.MixPoint
 	for _, x := range append([]waf.MixPoint{{S: 0, WAF: w.At(0)}},
 		append(table.Points(), waf.MixPoint{S: 1, WAF: w.At(1)})...) {

@@ -7,8 +7,8 @@ import (
 	"farflash/planner/tco"
 )
 
-// casesOf divides plans with drives of one class, bought as needed, by how many they use: too few to hold the
-// workloads, or enough. A relaxation by itself would take 24.3 drives where 25 are needed.
+// casesOf splits plans with drives of one class, bought as needed, by the number of drives: too few to hold the
+// workloads, or enough. The relaxation alone would use 24.3 drives where 25 are needed.
 func (d *dual) casesOf() []tco.Case {
 	c := &d.classes[0]
 	space, io := 0.0, 0.0
@@ -16,14 +16,14 @@ func (d *dual) casesOf() []tco.Case {
 		space += c.space[j]
 		io += c.io[j]
 	}
-	// Rounding must not make one drive more of a sum that just fits.
+	// Rounding must not add a drive to a sum that just fits.
 	need := max(1, int(math.Ceil(space/c.spaceMost-1e-6)), int(math.Ceil(io/c.ioMost-1e-6)))
 	return []tco.Case{{Least: 0, Most: need - 1, Impossible: true}, {Least: need, Most: c.c.Count}}
 }
 
-// relax begins with the prices that a plan suggests: of a GB written, what keeps a drive from dying earlier or later
-// than it does; of a GB of space, what then makes equal drives worth the same; of a workload, what it costs on the
-// drive that suits it best.
+// relax initialises prices from a plan: per GB written, the price at which a drive gains by dying neither earlier nor
+// later than it does; per GB of space, the price that then makes equal drives equally valuable; per workload, its cost
+// on the drive that suits it best.
 func (d *dual) relax(cfg tco.OptimiseConfig, spans int, host []int) *relaxation {
 	n := len(d.p.Jobs)
 	x := &relaxation{dual: d, spans: spansOf(d.arrive, spans), value: make([]float64, n), scale: make([]float64, n),
@@ -114,17 +114,17 @@ func (x *relaxation) suggest(host []int) {
 	}
 }
 
-// cell is a piece while it is worked on.
+// cell is a piece under construction.
 type cell struct {
 	tco.Piece
-	low float64 // what a drive that dies within it reaches at least
+	low float64 // lower bound on the value of a drive that dies within it
 }
 
-// price chooses the prices of a cell for the middle of its days, and finds the least at its ends: between them it is
+// price chooses the prices of a cell for the middle of its days, and evaluates the bound at its ends: in between it is
 // concave.
 func (x *relaxation) price(c *dualClass, span [2]float64, e *cell) {
 	e.low = math.Inf(1)
-	if e.To <= span[0] { // nobody dies before the first workload came
+	if e.To <= span[0] { // no drive dies before its first workload arrives
 		return
 	}
 	if math.IsInf(e.To, 1) {
@@ -143,7 +143,7 @@ func (x *relaxation) price(c *dualClass, span [2]float64, e *cell) {
 		x.dual.least(c, x.value, span[0], span[1], e.To, e.To, &e.Piece))
 }
 
-// cells covers every day of death.
+// cells returns cells that cover every day of death.
 func (x *relaxation) cells() [][]cell {
 	out := make([][]cell, len(x.grid))
 	for n, days := range x.grid {
@@ -170,7 +170,7 @@ func (x *relaxation) cells() [][]cell {
 	return out
 }
 
-// refine halves the cells of each class that hold its least, for as long as that raises it.
+// refine halves the cells of each class that attain its minimum, as long as that raises the minimum.
 func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 	for i := range x.classes {
 		c := &x.classes[i]
@@ -195,7 +195,7 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 			if !(mid > e.From && mid < e.To) || e.To-e.From < 1e-6*e.From {
 				break
 			}
-			// What prices could reach on that very day: a cell cannot do better.
+			// The best that prices can reach on that very day, which limits any cell around it.
 			here := tco.Piece{From: mid, To: mid, Space: e.Space, IOPS: e.IOPS}
 			x.prices(c, x.value, x.spans[of][0], mid, e.To, &here, &x.s)
 			roof := x.dual.least(c, x.value, x.spans[of][0], x.spans[of][1], mid, e.To, &here)
@@ -212,8 +212,8 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 	}
 }
 
-// half prices a half of a cell, which keeps the whole one's prices where they are better: with several limits those
-// that are chosen one coordinate at a time may be worse.
+// half prices one half of a cell. It keeps the prices of the whole cell if they are better: with several limits,
+// coordinate ascent may find worse ones.
 func (x *relaxation) half(c *dualClass, span [2]float64, e, whole *cell) {
 	x.price(c, span, e)
 	if e.low >= whole.low {
@@ -226,7 +226,7 @@ func (x *relaxation) half(c *dualClass, span [2]float64, e, whole *cell) {
 	}
 }
 
-// total is what the cells prove at the present rate: not negative is a proof.
+// total is the sum that the cells prove at the present rate; if it is not negative, they are a proof.
 func (x *relaxation) total(cells [][]cell) float64 {
 	sum := 0.0
 	for _, u := range x.value {
@@ -266,7 +266,7 @@ func (x *relaxation) total(cells [][]cell) float64 {
 	return sum
 }
 
-// reprice chooses all cells' prices anew, for the present rate.
+// reprice recomputes the prices of all cells for the present rate.
 func (x *relaxation) reprice(cells [][]cell) {
 	for n := range cells {
 		for k := range cells[n] {
@@ -275,9 +275,9 @@ func (x *relaxation) reprice(cells [][]cell) {
 	}
 }
 
-// prove finds a high rate, up to the present one, that prices like the workloads' present ones prove, and its cells.
-// At a lower rate data are worth less, and so is a workload that writes them, by some part of what it writes in the
-// plan: all of it where drives reach their horizon, none where they are worn out whatever is on them.
+// prove finds a high rate, up to the present one, that is proven by prices close to the workloads' present ones, and
+// the cells of the proof. At a lower rate data are worth less, and so is a workload, by some part of its writes in the
+// plan: all of them if drives reach their horizon, none if they wear out regardless of their workloads.
 func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 	margin := float64(1e-9 * cost)
 	from, prices := x.r, slices.Clone(x.value)
@@ -285,7 +285,7 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 	cells := x.cells()
 	x.refine(cells, 1e-5*cost/float64(max(1, len(x.p.Jobs))))
 	parts := []float64{0, 0.5, 1}
-	if len(x.p.Jobs) > 500 { // each takes its time; the likelier one
+	if len(x.p.Jobs) > 500 { // each is slow; try the more promising one
 		parts = parts[:1]
 		if x.p.Config.Horizon > 0 {
 			parts = []float64{1}
@@ -325,7 +325,7 @@ func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 	return rate, proof
 }
 
-// write puts a proof into a case.
+// write stores a proof in a case.
 func (x *relaxation) write(c *tco.Case, proof [][]cell) {
 	c.Value, c.Whole = slices.Clone(x.value), x.whole
 	c.Classes = nil

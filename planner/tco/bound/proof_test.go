@@ -10,8 +10,8 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// bounded draws a problem of a kind and a good plan of it. There are so few workloads, up to the kind "many", that
-// the plan is the best.
+// bounded draws a problem of a kind and a good plan of it. Up to the kind "many" there are so few workloads that the
+// plan is optimal.
 func bounded(t *testing.T, kind string, seed uint64) (*tco.Problem, []int) {
 	t.Helper()
 	r := rng.NewStream(seed, "bounded "+kind)
@@ -68,7 +68,7 @@ func bounded(t *testing.T, kind string, seed uint64) (*tco.Problem, []int) {
 	return p, o.Host
 }
 
-// relaxed is the relaxation of a problem at the rate of a plan.
+// relaxed returns the relaxation of a problem at the rate of a plan.
 func relaxed(t *testing.T, p *tco.Problem, host []int, days, spans int) (x *relaxation, cost, data float64) {
 	t.Helper()
 	cost, data, err := p.Value(host)
@@ -83,8 +83,8 @@ func relaxed(t *testing.T, p *tco.Problem, host []int, days, spans int) (x *rela
 var smallKinds = []string{"plain", "horizon", "owned", "space", "few", "array", "one", "one with a horizon",
 	"together", "ends"}
 
-// TestEvaluate: the dual's value is that of the prices and of each class's least, and what it takes of each workload
-// is its slope.
+// TestEvaluate verifies that the dual's value is that of the prices and of each class's minimum, and that the shares
+// taken are its gradient.
 func TestEvaluate(t *testing.T) {
 	slopes := 0
 	for n, kind := range smallKinds {
@@ -121,7 +121,7 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("%s: %v, not %v", kind, got, want)
 			}
 			if x.classes[0].spaceTight || x.classes[0].ioTight {
-				continue // prices of several limits are not the best ones
+				continue // with several limits the prices are not optimal
 			}
 			at := slices.Clone(x.value)
 			for j := range at {
@@ -146,9 +146,9 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestShares: a workload's price is the least that any piece asks at either of its ends, no piece's prices come to
-// more than what a drive costs there, what workloads take is how the sum changes with the rents, and raising leaves
-// the best.
+// TestShares verifies that a workload's price is the minimum over all pieces and both of their ends, that no piece's
+// prices exceed the cost of a drive there, that demand is the derivative of the sum by the rents, and that raising
+// keeps the best prices.
 func TestShares(t *testing.T) {
 	for n, kind := range []string{"plain", "horizon", "few", "ends", "owned", "one with a horizon",
 		"many with a horizon"} {
@@ -231,8 +231,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestProofs: what prices prove holds for a checker that shares no code with them, of problems of all kinds, where
-// not every plan is looked at.
+// TestProofs verifies that proofs by prices pass an independent checker, for problems of all kinds that are not
+// enumerated.
 func TestProofs(t *testing.T) {
 	for n, kind := range append(slices.Clone(smallKinds), "many", "many with a horizon") {
 		for seed := range uint64(1) {
@@ -254,9 +254,9 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestWholes: 70 workloads of 100 GB on drives of 1,000 and 3,000 GB for the same money a GB need whole drives, which
-// a proof counts; a checker that shares no code with it agrees, and no longer when the rate is raised or drives are
-// said to be there.
+// TestWholes verifies that 70 workloads of 100 GB on drives of 1,000 and 3,000 GB at the same price per GB need whole
+// drives, which the proof counts; that an independent checker accepts it, and rejects it with a higher rate or if the
+// drives are declared as owned.
 func TestWholes(t *testing.T) {
 	p := &tco.Problem{Config: tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}}
 	for k, size := range []float64{1000, 3000} {
@@ -268,13 +268,13 @@ func TestWholes(t *testing.T) {
 	for j := range host {
 		w := tco.Workload{Name: "w" + string(rune('0'+j)), WriteRate: 10, WorkingSet: 100, PeakIOPS: 1}
 		p.Jobs = append(p.Jobs, w)
-		host[j] = j / 10 // eight drives of the first class, of which one has a single workload
+		host[j] = j / 10 // eight drives of the first class, one of them with a single workload
 	}
 	cert := Priced(tco.DefaultOptimiseConfig(), p, host)
 	if err := certify.Check(p, cert); err != nil {
 		t.Fatal(err)
 	}
-	// 7.1 drives of the first class, and eight whole ones; nothing is cheaper.
+	// The workloads need 7.1 drives of the first class, hence eight whole ones; no plan is cheaper.
 	if best := 8000 / (71 * 10 * 1000.0); !cert.Cases[0].Whole || cert.Rate < best*(1-1e-4) ||
 		cert.Rate > best*(1+1e-9) {
 		t.Errorf("counting whole drives: %v; a rate of %v, not %v", cert.Cases[0].Whole, cert.Rate, best)
@@ -299,8 +299,8 @@ func TestWholes(t *testing.T) {
 	}
 }
 
-// TestCells: cells cover each day of death once, none goes across a workload's end, each is as low as its ends, and
-// refining raises what they prove.
+// TestCells verifies that cells cover each day of death once, that none spans a workload's end, that each is as low as
+// its ends, and that refining raises the sum they prove.
 func TestCells(t *testing.T) {
 	for n, kind := range smallKinds {
 		p, host := bounded(t, kind, uint64(n))
@@ -363,7 +363,7 @@ func TestCells(t *testing.T) {
 		if after := x.total(cells); after < before-1e-9*cost {
 			t.Errorf("%s: refined from %v to %v", kind, before, after)
 		}
-		// With a case's number of drives each has a workload.
+		// With a case's number of drives, each drive has a workload.
 		if p.Classes[0].Optional && len(p.Classes) == 1 {
 			x.least, x.most = 2, 7
 			least, sum := math.Inf(1), 0.0
@@ -382,8 +382,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestReach: what the ways to prices come to is no worse than it was measured to be, and no proof is above the best
-// plan; a bound that is worse than it could be is a bound still, and nothing else would say so.
+// TestReach verifies that each way to prices is no worse than recorded, and that no proof exceeds the best plan. A
+// weaker bound is still a bound, and no other test would detect it.
 func TestReach(t *testing.T) {
 	for _, c := range reaches {
 		got := reached(t, c.kind, c.seed)
@@ -400,7 +400,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// reaches are rounded down. 0: not asked for.
+// reaches are rounded down. 0: not measured.
 var reaches = []struct {
 	kind  string
 	seed  uint64
@@ -441,10 +441,10 @@ var reaches = []struct {
 	{"hundreds with a horizon", 0, [5]float64{0, 0, 0, 0, 0.85067}},
 }
 
-// TestIdleDrives: drives that are there and earn nothing are paid for all the same, and no more than that.
+// TestIdleDrives verifies that owned drives without income are paid for, and no more than that.
 func TestIdleDrives(t *testing.T) {
 	p, host := bounded(t, "owned", 1)
-	x, _, _ := relaxed(t, p, host, 5, 20) // a first day each
+	x, _, _ := relaxed(t, p, host, 5, 20) // a span for each first day
 	x.r = 0
 	clear(x.value)
 	cells := x.cells()
@@ -456,9 +456,8 @@ func TestIdleDrives(t *testing.T) {
 	}
 }
 
-// reached is how far each way to prices comes: the dual's value, as a share of the plan's cost, of the prices that
-// the plan, rents and shares suggest and after they were raised, and the rate that is proven, as a share of the
-// plan's.
+// reached measures each way to prices: the dual's value, as a share of the plan's cost, for the prices suggested by the
+// plan, by rents and by shares, and after raising them, and the proven rate, as a share of the plan's.
 func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 	t.Helper()
 	p, host := bounded(t, kind, seed)
@@ -486,9 +485,9 @@ func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 	return got
 }
 
-// TestSuggest: what a plan suggests. A drive that wears out has the price of wear at which a day more of it pays for
-// itself; where space is short a GB of it takes what makes a drive worth as much as the least of its class; and a
-// workload costs what it does on the drive that suits it best.
+// TestSuggest verifies the prices suggested by a plan. For a drive that wears out, the price of wear is that at which
+// one more day pays for itself; if space is short, a GB of it costs what makes a drive worth as much as the least of
+// its class; and a workload's price is its cost on the drive that suits it best.
 func TestSuggest(t *testing.T) {
 	limited := 0
 	short := 0
@@ -564,8 +563,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestOptimise: a plan of few workloads is its own bound, all but the last digits; none is made unless it is asked
-// for or if nobody writes, and where there is no plan that is said.
+// TestOptimise verifies that a plan of few workloads is its own bound except for the last digits, that there is no
+// bound unless requested or if no workload writes, and that infeasibility is reported.
 func TestOptimise(t *testing.T) {
 	p, host := bounded(t, "plain", 1)
 	how := tco.OptimiseConfig{Climb: 1, Days: 5, Spans: 2, Seed: 1}

@@ -7,29 +7,29 @@ import (
 	"slices"
 )
 
-// relaxation raises a dual by changing the workloads' prices.
+// relaxation maximises a dual by changing the workloads' prices.
 type relaxation struct {
 	*dual
-	spans       [][2]float64 // of days on which a drive's first workload comes
+	spans       [][2]float64 // ranges of days of a drive's first arrival
 	grid        [][]deathday // by class and span: class*len(spans)+span
 	value       []float64
 	least, most int  // drives in use: of a case, or 0 and all
-	whole       bool // enough drives are in use to hold everything
+	whole       bool // the drives in use suffice to hold everything
 	scale       []float64
-	planned     []float64 // for how many days each workload writes in the plan
+	planned     []float64 // number of days for which each workload writes in the plan
 
 	s     scratch
-	share []float64 // of each workload that the drives take
+	share []float64 // share of each workload that the drives take
 }
 
-// deathday is a day of death that is looked at, with its prices.
+// deathday is a sampled day of death with its prices.
 type deathday struct {
 	t float64
 	q tco.Piece
-	g float64 // what a drive reaches
+	g float64 // value of a drive
 }
 
-// spansOf divides the workloads' arrivals into so many groups, each with its first and last day.
+// spansOf divides the workloads' arrivals into at most the given number of groups, each with its first and last day.
 func spansOf(arrive []float64, most int) [][2]float64 {
 	days := slices.Clone(arrive)
 	slices.Sort(days)
@@ -43,8 +43,8 @@ func spansOf(arrive []float64, most int) [][2]float64 {
 	return out
 }
 
-// deathdays returns the days of death to look at, for drives of class x whose first workload comes within a span:
-// with a horizon up to its end, without one as long as it can pay.
+// deathdays returns the days of death to sample, for drives of class x whose first workload arrives within a span: with
+// a horizon up to its end, otherwise as long as a drive can pay off.
 func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 	all, leanest := 0.0, math.Inf(1)
 	for j := range x.wear {
@@ -62,8 +62,8 @@ func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 		hi = h + span[1] - span[0]
 		lo = min(lo, hi/2)
 	} else {
-		// At the price r/leanest of wear no workload pays to live longer; from here on the budget does not pay for
-		// the running.
+		// At the price r/leanest of wear no workload gains by living longer; beyond this point the budget does not pay
+		// for the running cost.
 		hi = 1e6 * lo
 		if x.c.Drive.Run > 0 && !math.IsInf(leanest, 1) {
 			hi = min(hi, max(4*lo, float64(d.r*x.budget)/leanest/x.c.Drive.Run))
@@ -89,9 +89,9 @@ func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 	return out
 }
 
-// evaluate forms the dual's value: the prices of all workloads and the least that drives reach. With a direction, it
-// also tells how much of each workload the drives take: those near their least count by how near they are, which
-// keeps equal drives from all wanting the same.
+// evaluate computes the dual's value: the prices of all workloads plus the minima over drives. If direction is set, it
+// also computes the share of each workload that the drives take. Drives close to their minimum are weighted by their
+// distance from it, so that equal drives do not all take the same workloads.
 func (x *relaxation) evaluate(width float64, direction bool) float64 {
 	for j := range x.share {
 		x.share[j] = 0
@@ -112,7 +112,7 @@ func (x *relaxation) evaluate(width float64, direction bool) float64 {
 				least = min(least, e.g)
 			}
 		}
-		idle := c.c.Drive.Buy // what a drive without a workload comes to
+		idle := c.c.Drive.Buy // value of a drive without workloads
 		many := float64(c.c.Count)
 		switch {
 		case c.c.Optional && x.most > 0:
@@ -150,10 +150,10 @@ func (x *relaxation) evaluate(width float64, direction bool) float64 {
 	return sum
 }
 
-// take adds what a drive takes of each workload, weighed.
+// take adds the weighted share of each workload that a drive takes.
 func (x *relaxation) take(c *dualClass, from float64, e *deathday, weight float64) {
 	budget := c.budget
-	x.s.items = x.s.items[:0] // workloads at the limit, of which a part is taken
+	x.s.items = x.s.items[:0] // workloads at the margin, of which a part is taken
 	limit := 0.0
 	for j, u := range x.value {
 		a := x.arrive[j]
@@ -181,8 +181,8 @@ func (x *relaxation) take(c *dualClass, from float64, e *deathday, weight float6
 	}
 }
 
-// raise climbs by Polyak's steps towards 0, above which no dual lies at a rate that a plan reaches. It stops within
-// tolerance of 0, or after so many steps, and leaves the best prices.
+// raise ascends by Polyak's steps towards 0, which no dual exceeds at a rate that a plan reaches. It stops within
+// tolerance of 0, or after the given number of steps, and leaves the best prices.
 func (x *relaxation) raise(steps int, tolerance float64) {
 	best := slices.Clone(x.value)
 	most, stride, stale := math.Inf(-1), 1.0, 0

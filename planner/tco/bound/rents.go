@@ -4,17 +4,17 @@ import (
 	"math"
 )
 
-// rents finds first prices without a plan, for limits of wear alone. If a workload could be on several drives of a
-// class that die on the same day, as long as those in all hold it once, a drive's price of wear would follow from its
-// rent, which is what it reaches: W v = C_I + c_M (T - T_I) - rent. A workload's price is then what it pays on the
-// drive that suits it best, and what is left to find is one rent for each class. Polyak's steps find them.
+// rents finds initial prices without a plan, for limits of wear alone. If a workload could be on several drives of a
+// class that die on the same day, as long as those hold it once in total, a drive's price of wear would follow from its
+// rent, which is the value it reaches: W v = C_I + c_M (T - T_I) - rent. A workload's price is then its payment on the
+// drive that suits it best, and only one rent per class remains to be found, by Polyak's steps.
 func (x *relaxation) rents(steps int) {
 	n := len(x.classes)
 	rent, best := make([]float64, n), make([]float64, n)
 	pull := make([]float64, n)
 	value := make([]float64, len(x.value))
 	for i := range rent {
-		// With these no workload has a price: all budgets are used up by the one that wears least.
+		// With these rents no workload has a price: the workload with the least wear uses all budgets.
 		c := &x.classes[i]
 		leanest := math.Inf(1)
 		for j := range c.wear {

@@ -9,36 +9,36 @@ import (
 	"farflash/planner/tco"
 )
 
-// shares finds prices of workloads from prices of what drives have. Where a drive is divided among many workloads,
-// whole drives matter little, and what is left is a linear program: for each class, each span of first arrivals and
-// each piece of days of death what a drive costs at least is divided among its wear, its space and its I/O, and a
-// workload's price is what it pays for what it takes of these where that is least. No drive then costs less than the
-// prices of what is on it, so that nothing is lost by there being many drives to choose among. A part grows where
-// workloads ask for more of it than of the others (exponentiated gradients), and so does what drives cost more of
-// which there are too few. Workloads are divided among what costs them nearly the same, ever more narrowly.
+// shares derives prices of workloads from prices of drive resources. If a drive is divided among many workloads,
+// integrality matters little, and a linear program remains: for each class, span of first arrivals and piece of days of
+// death, the least cost of a drive is divided among its wear, space and I/O, and a workload's price is its payment for
+// its demand where that is lowest. No drive then costs less than the prices of its workloads, so a choice among many
+// drives loses no precision. A part grows if workloads demand more of it than of the others (exponentiated gradients),
+// and so does the rent of drives that are too few. Workloads are divided among drives of nearly equal cost, with a
+// width that shrinks.
 type shares struct {
 	x      *relaxation
-	order  []int // workloads by arrival
-	last   []int // by workload in that order: the last span that it may be in
+	order  []int // workloads in order of arrival
+	last   []int // by workload in that order: the last span that it can be in
 	pieces []share
-	from   [][]int   // by class and span: where its pieces begin, with an end
-	rent   []float64 // by class: what its drives cost more for being few
-	hold   []float64 // by class: what a drive costs over the prices of what is on it, for being a whole one
-	whole  float64   // what whole drives come to by that
-	taken  []float64 // by class: drives that are asked for
+	from   [][]int   // by class and span: start of its pieces, with a sentinel
+	rent   []float64 // by class: the premium on its drives for being scarce
+	hold   []float64 // by class: the excess of a drive's cost over the prices of its workloads, for being indivisible
+	whole  float64   // what whole drives contribute to the sum by that
+	taken  []float64 // by class: drives in demand
 	value  []float64 // by workload
 	terms  []float64
-	near   [][]int32 // by workload in that order: pieces in which it pays little more than the least
+	near   [][]int32 // by workload in that order: pieces in which it pays little more than the minimum
 }
 
 // share is a piece of days of death of a class and a span.
 type share struct {
 	class    int
 	from, to float64
-	money    float64    // what a drive costs that dies on day from, without rent
-	part     [3]float64 // of wear, space and I/O in it
-	price    [3]float64 // of a GB to the NAND, a GB and an I/O a second
-	use      [3]float64 // what workloads ask for, in drives
+	money    float64    // cost of a drive that dies on day from, without rent
+	part     [3]float64 // shares of wear, space and I/O in it
+	price    [3]float64 // per GB written to the NAND, per GB of space and per IOPS
+	use      [3]float64 // the workloads' demand, in drives
 	pull     [3]float64
 }
 
@@ -88,10 +88,11 @@ func (x *relaxation) newShares() *shares {
 	return b
 }
 
-// mostDays is how many days of death are told apart where many workloads end.
+// mostDays is the number of days of death that are distinguished if many workloads end.
 const mostDays = 40
 
-// add adds a piece whose parts begin as all workloads together would use up a drive.
+// add adds a piece whose initial parts are proportional to the squares of the resources that all workloads together use
+// of a drive.
 func (b *shares) add(class int, from, to float64, span [2]float64, space, io float64) {
 	x := b.x
 	c := &x.classes[class]
@@ -115,8 +116,8 @@ func (b *shares) add(class int, from, to float64, span [2]float64, space, io flo
 	b.pieces = append(b.pieces, s)
 }
 
-// prices forms them from the parts. A drive that may last for ever has to be so dear to write to that nobody gains by
-// it.
+// prices computes the prices from the parts. Writing to a drive that may last forever must be so expensive that no
+// workload gains by it.
 func (b *shares) prices() {
 	x := b.x
 	for n := range b.pieces {
@@ -131,7 +132,7 @@ func (b *shares) prices() {
 					e.price[0] = max(e.price[0], float64(x.r*x.rate[j])/c.wear[j]*(1+1e-12))
 				}
 			}
-			// What is left is for space and I/O.
+			// The remainder pays for space and I/O.
 			left := max(0, money-float64(e.price[0]*c.budget))
 			if rest := e.part[1] + e.part[2]; rest > 0 {
 				e.price[1], e.price[2] = float64(left*e.part[1])/rest/c.spaceMost, float64(left*e.part[2])/rest/c.ioMost
@@ -140,10 +141,10 @@ func (b *shares) prices() {
 	}
 }
 
-// sum forms the workloads' prices at the rate, and what they and the drives come to at least. With a width, also what
-// is taken: what costs a workload up to about that share of its price more has a share in it. Unless all pieces are
-// to be looked at, those are that were near when they were last: then the sum may be too high. slope is how fast the
-// sum rises if the rate falls.
+// sum computes the workloads' prices at the rate, and the lower bound on workloads and drives together. With a width it
+// also computes the demand: a piece that costs a workload up to about that share of its price more than the minimum
+// gets a part of it. Unless all is set, only the pieces that were near at the last full pass are evaluated, and the sum
+// may be too high. slope is the increase of the sum per decrease of the rate.
 func (b *shares) sum(width float64, all bool) (sum, slope float64) {
 	x := b.x
 	b.prices()
@@ -185,7 +186,8 @@ func (b *shares) sum(width float64, all bool) (sum, slope float64) {
 	return sum, slope
 }
 
-// term is what a workload pays in a piece, where it pays less of its ends, and for how many days it is there then.
+// term is the payment of a workload in a piece, at the end of the piece where it pays less, and the number of days that
+// it writes by then.
 func (b *shares) term(e *share, j int) (u, live float64) {
 	x := b.x
 	c := &x.classes[e.class]
@@ -193,7 +195,7 @@ func (b *shares) term(e *share, j int) (u, live float64) {
 	live = min(e.from, x.end[j]) - x.arrive[j]
 	if k < 0 {
 		live = min(e.to, x.end[j]) - x.arrive[j]
-		if math.IsInf(live, 1) { // rounding alone
+		if math.IsInf(live, 1) { // only by rounding
 			live, k = 0, 0
 		}
 	}
@@ -201,7 +203,7 @@ func (b *shares) term(e *share, j int) (u, live float64) {
 	return u + float64(e.price[2]*c.io[j]), live
 }
 
-// look lists the pieces in which a workload pays the least, or little more.
+// look lists the pieces in which a workload pays the minimum or little more.
 func (b *shares) look(rank, j int, within float64) {
 	x := b.x
 	a, least, scale := x.arrive[j], math.Inf(1), 0.0
@@ -232,8 +234,8 @@ func (b *shares) look(rank, j int, within float64) {
 	b.near[rank] = near[:n]
 }
 
-// low is what a drive of a class costs at least over the prices of what is on it: its rent below 0, or less where
-// prices are forced.
+// low is the least cost of a drive of a class minus the prices of its workloads: minus its rent, or less where prices
+// are forced.
 func (b *shares) low(class int) float64 {
 	c := &b.x.classes[class]
 	low := 0.0
@@ -245,7 +247,7 @@ func (b *shares) low(class int) float64 {
 	return low
 }
 
-// take counts what a workload takes where it costs it nearly the least.
+// take adds up a workload's demand on the pieces that cost it nearly the minimum.
 func (b *shares) take(rank, j int, least, width float64) {
 	x := b.x
 	total := 0.0
@@ -270,15 +272,15 @@ func (b *shares) take(rank, j int, least, width float64) {
 	}
 }
 
-// looks is every how many steps all pieces are looked at.
+// looks is the number of steps between full passes over all pieces.
 const looks = 8
 
-// nearly is what share of a workload's price, and of what its data are worth, a piece may be dearer by and be looked
-// at before.
+// nearly is the excess of a piece's cost, as a share of a workload's price and of the worth of its data, up to which
+// the piece counts as near.
 const nearly = 0.05
 
-// raise goes so many steps towards prices with the largest sum, and keeps the best. From is how narrow it begins,
-// from 0 to 1.
+// raise makes the given number of steps towards prices with the largest sum, and keeps the best. From is the initial
+// progress of the narrowing width, from 0 to 1.
 func (b *shares) raise(steps int, from float64) {
 	x := b.x
 	most := math.Inf(-1)
@@ -325,8 +327,8 @@ func (b *shares) raise(steps int, from float64) {
 	copy(b.rent, rent)
 }
 
-// count lets a share of what the drives of each class cost at least be for whole drives, and reports whether that is
-// known.
+// count reserves a share of the least cost of each class's drives for whole drives, and reports whether that is
+// possible.
 func (b *shares) count(part float64) bool {
 	x := b.x
 	for i := range x.classes {
@@ -344,7 +346,7 @@ func (b *shares) count(part float64) bool {
 	return b.whole > 0
 }
 
-// clone copies what the prices are formed of.
+// clone copies the variables that determine the prices.
 func (b *shares) clone() *shares {
 	c := *b
 	c.pieces, c.rent, c.hold, c.value = slices.Clone(b.pieces), slices.Clone(b.rent), slices.Clone(b.hold),
@@ -353,8 +355,7 @@ func (b *shares) clone() *shares {
 	return &c
 }
 
-// refine divides the pieces that workloads take anything of, unless they are short already, and reports whether any
-// was.
+// refine halves the pieces that workloads use, unless they are short already, and reports whether it halved any.
 func (b *shares) refine(within float64) bool {
 	x := b.x
 	some := false
@@ -401,8 +402,8 @@ func (b *shares) refine(within float64) bool {
 	return some
 }
 
-// settle lowers the rate until the prices prove it, 0 if they prove none, and leaves the workloads' prices in the
-// relaxation.
+// settle lowers the rate until the prices prove it and leaves the workloads' prices in the relaxation; it returns 0 if
+// no rate is proven.
 func (b *shares) settle(margin float64) (rate float64, proof [][]cell) {
 	x := b.x
 	for range 60 {
@@ -425,7 +426,7 @@ func (b *shares) settle(margin float64) (rate float64, proof [][]cell) {
 	return 0, nil
 }
 
-// cells are the pieces as a proof has them.
+// cells converts the pieces to those of a proof.
 func (b *shares) cells() [][]cell {
 	x := b.x
 	out := make([][]cell, len(x.grid))
@@ -443,7 +444,7 @@ func (b *shares) cells() [][]cell {
 	return out
 }
 
-// into gives the cells of a relaxation prices near these to begin with.
+// into initialises the prices of a relaxation's cells from these.
 func (b *shares) into() {
 	x := b.x
 	for i := range x.classes {

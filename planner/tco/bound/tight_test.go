@@ -9,8 +9,8 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// alike is a problem of n workloads that are all the same and come on day 0, of which four fill a drive, by its space
-// or by its I/O. Nothing is left to chance in its best plan: as few drives as hold them.
+// alike returns a problem of n identical workloads that arrive on day 0, four of which fill a drive by its space or by
+// its I/O. Its best plan is known: the minimum number of drives.
 func alike(n int, byIO bool, horizon float64) (p *tco.Problem, host []int, best float64) {
 	const buy, run, budget, factor, rate = 900.0, 0.5, 30000.0, 3.0, 5.0
 	d := tco.Drive{Name: "d", Buy: buy, Run: run, Budget: budget, Capacity: 400, IOPS: 4000, WAF: tco.Constant(factor)}
@@ -25,7 +25,7 @@ func alike(n int, byIO bool, horizon float64) (p *tco.Problem, host []int, best 
 		p.Jobs = append(p.Jobs, w)
 		host = append(host, j/4)
 	}
-	// A full drive takes 4 * rate * factor of its budget a day.
+	// A full drive uses 4 * rate * factor of its budget per day.
 	life := budget / (4 * rate * factor)
 	if horizon > 0 {
 		life = math.Min(life, horizon)
@@ -33,14 +33,14 @@ func alike(n int, byIO bool, horizon float64) (p *tco.Problem, host []int, best 
 	return p, host, (buy + run*life) / (4 * rate * life)
 }
 
-// TestTight: where workloads fill drives without a rest the relaxation has no gap. Its bound is never above the best
-// plan's cost, worked out by hand, and short of it by no more than the days of death and the steps that are looked at
-// leave open: by little for few workloads, by more for so many that a coarser proof is made.
+// TestTight verifies that there is no gap where workloads fill drives completely. The bound never exceeds the best
+// plan's cost, computed by hand, and falls short of it only by the resolution of days of death and by the number of
+// steps: by little for few workloads, by more for many, which get a coarser proof.
 func TestTight(t *testing.T) {
 	for _, c := range []struct {
 		n             int
 		byIO          bool
-		horizon, most float64 // how much of the best is not proven at most
+		horizon, most float64 // largest share of the best cost left unproven
 	}{
 		{8, false, 0, 3e-5}, {8, true, 0, 3e-5}, {8, false, 200, 1e-5}, {8, true, 200, 1e-5}, {8, false, 3000, 0.012},
 		{8, true, 3000, 0.012},

@@ -8,31 +8,31 @@ import (
 	"farflash/planner/tco"
 )
 
-// Entry is money that is paid on a day.
+// Entry is a payment on a given day.
 type Entry struct {
 	Day            float64
 	Drive          int
 	What           Item
-	Money, Present float64 // on that day, and discounted
+	Money, Present float64 // at that day's value, and discounted
 }
 
-// Account is a drive's.
+// Account is the account of one drive.
 type Account struct {
-	// First and Last are the days of its service; both are 0 if nobody uses it.
+	// First and Last are the first and last day of its service; both are 0 if no workload uses it.
 	First, Last float64
-	// Money and Present are sums by item, on their days and discounted. Years has the former by years of the plan.
+	// Money and Present are sums by item, undiscounted and discounted. Years splits Money by years of the plan.
 	Money, Present [items]float64
 	Years          [][items]float64
 	Entries        []Entry
-	Replaced       []float64 // days on which it was worn out, and replaced
-	Copied         float64   // GB, onto its successors
-	// Data is GB that users write; Hosted what its members are written for it, Mixed that times the sequential share,
-	// NAND what the flash is.
+	Replaced       []float64 // days on which it was worn out and replaced
+	Copied         float64   // GB copied to its successors
+	// Data is GB written by users; Hosted GB written to its members, Mixed that times the sequential share, NAND GB
+	// written to the flash.
 	Data, Hosted, Mixed, NAND float64
-	MostSpace, MostLoad       float64 // GB, and of IOPS as tco.Drive.Load has it
-	MostIOs                   float64 // of the members a second
-	Busy                      float64 // days that it works
-	Wear                      float64 // share of the last drive's budget at the end
+	MostSpace, MostLoad       float64 // GB, and IOPS as in tco.Drive.Load
+	MostIOs                   float64 // members' I/Os per second
+	Busy                      float64 // days of activity
+	Wear                      float64 // used share of the last drive's budget at the end
 	Failures                  float64 // expected
 
 	use  map[int32]float64 // by workload: days times the largest of its shares of the drive
@@ -41,13 +41,13 @@ type Account struct {
 	who  int32
 }
 
-// account is an Account that is being written.
+// account is an Account under construction.
 type account struct {
 	Account
 	horizon float64
 }
 
-// Total is all money of an account, discounted.
+// Total is the sum over all items, discounted.
 func (a *Account) Total() float64 { return sum(a.Present[:]) }
 
 func sum(list []float64) float64 {
@@ -65,10 +65,11 @@ func (a *account) once(what Item, day, money, present float64) {
 	a.Years[a.year(day)][what] += money
 }
 
-// year is the one that a day is in; the plan's last day is in its last.
+// year is the year of the plan that contains a day; the plan's last day belongs to its last year.
 func (a *account) year(day float64) int { return min(int(day/tco.Year), len(a.Years)-1) }
 
-// flow divides what is paid a day among years; k is the rate at which it changes, and that of it discounted.
+// flow distributes a daily payment over the years; k is the rate at which it changes, discounted that rate with
+// discounting.
 func (a *account) flow(what Item, from, to, rate, k, discounted float64) {
 	for from < to {
 		until := min(to, float64(float64(a.year(from)+1)*tco.Year))
@@ -83,7 +84,7 @@ func (a *account) flow(what Item, from, to, rate, k, discounted float64) {
 	}
 }
 
-// pass counts what is written from one day to another.
+// pass records the writes from one day to another.
 func (a *account) pass(w *walk, from, to float64) {
 	days := to - from
 	a.Last = to
@@ -106,7 +107,7 @@ func (a *account) pass(w *walk, from, to float64) {
 	}
 }
 
-// look notes how full the drive is, and who is the first that it has no room for.
+// look records the drive's peak use, and the first workload that exceeds its limits.
 func (a *account) look(w *walk) {
 	a.MostSpace, a.MostLoad, a.MostIOs = w.mostSpace, w.mostLoad, max(a.MostIOs, w.ios)
 	if a.full != tco.Fits {
@@ -128,28 +129,29 @@ func (a *account) look(w *walk) {
 // Move is a workload that moves at a review.
 type Move struct {
 	Day      float64
-	Stay     int // of the problem's workloads: the stay that begins
+	Stay     int // index into the problem's workloads: the stay that starts
 	From, To int
 	Copied   float64 // GB
 }
 
-// Book is what a placement costs, whom and when.
+// Book is the cost of a placement by payee, item and day.
 type Book struct {
 	Drives []Account
-	// Present is all money, discounted to day 0, and by item; Money is by item on its days, Years by year.
+	// Total is all money, discounted to day 0; Present is that by item. Money is undiscounted by item, and Years splits
+	// it by year.
 	Total          float64
 	Money, Present [items]float64
 	Years          [][items]float64
-	// Workloads is Total divided: each drive's money among its workloads, by the largest of their shares of its
-	// space, its IOPS and of its budget over the plan, times days. What unused drives cost is in none.
+	// Workloads is Total divided: each drive's money among its workloads, by days times the largest of their shares of
+	// its space, its IOPS and its budget over the plan. The cost of unused drives is not included.
 	Workloads []float64
 	Data      float64 // GB
-	Moves     []Move  // in the order of days
+	Moves     []Move  // in order of days
 }
 
-// Keep prices a placement: host says on which drive each workload, or stay, is; -1: on none. there says which drives
-// are bought on day 0 whatever is on them; the others are bought if anybody uses them. A placement that passes a
-// limit is a *tco.Misfit.
+// Keep prices a placement: host maps each workload, or stay, to its drive; -1: none. there marks the drives that are
+// bought on day 0 in any case; the others are bought if a workload uses them. A placement that exceeds a limit is a
+// *tco.Misfit.
 func (c *Calendar) Keep(drives []tco.Drive, there []bool, jobs []tco.Workload, host []int) (*Book, error) {
 	years := max(1, int(math.Ceil(c.cfg.Horizon/tco.Year-1e-9)))
 	b := &Book{Drives: make([]Account, len(drives)), Workloads: make([]float64, len(jobs)),
@@ -233,7 +235,7 @@ func (b *Book) add(a *Account, k int, cost float64, on []int32) {
 	}
 }
 
-// Entries are what all drives pay on some day, in the order of days.
+// Entries returns the entries of all drives, in order of days.
 func (b *Book) Entries() []Entry {
 	var list []Entry
 	for k := range b.Drives {

@@ -1,18 +1,18 @@
-// Package calendar prices plans of package tco day by day: what it costs to serve every workload until the plan's end.
+// Package calendar prices plans of package tco day by day: the cost of serving every workload until the plan's end.
 //
-// Its main types are Config, what money depends on beside the drives; Calendar, a tco.Pricer, so that tco.Optimise
-// finds the placement that costs least; and Book, who is paid what and when, of one placement.
+// Its main types are Config, the financial parameters other than the drives; Calendar, a tco.Pricer, with which
+// tco.Optimise finds the cheapest placement; and Book, the payments of one placement by payee, item and day.
 //
-// A drive is bought on the day of its first workload (or is there from day 0), runs until its last workload leaves or
-// the plan ends, and is replaced by its like whenever its flash is worn out; what is on it is copied. Members that
-// fail are replaced as they fail, an expected number of them. At the end it is worth a share of its price. Prices of
-// drives follow a trend, and all money is discounted to day 0. A workload may grow; then it is looked at in quarters
-// of a year: the bytes it writes are the integral, its space and its I/Os those of the quarter's end, or of its
-// beginning if it shrinks. A workload may move at days of review: then each Stay is a workload for itself, and one
-// that is not where the last was pays for the copy. docs/adr/0025-calendar.md has the reasons.
+// A drive is bought on the day of its first workload (or owned from day 0), runs until its last workload leaves or the
+// plan ends, and is replaced by one of its model whenever its flash is worn out; its contents are copied. Members that
+// fail are replaced as they fail, by their expected number. At the end a drive is worth a share of its price. Prices of
+// drives follow a trend, and all money is discounted to day 0. A workload may grow; it is then evaluated by quarters of
+// a year: its bytes are the integral, its space and I/Os those at the quarter's end, or at its start if it shrinks. A
+// workload may move on days of review; then each Stay is a workload of its own, and one that is on another drive than
+// the stay before pays for the copy. docs/adr/0025-calendar.md has the reasons.
 //
-// What it leaves out: that a member which failed gives way to a less worn one; taxes; whole racks, whose shares are a
-// drive's place; what a workload loses while it is moved.
+// It leaves out that a failed member is replaced by a less worn one; taxes; whole racks, whose shares are a drive's
+// place; and the losses of a workload during a move.
 package calendar
 
 import (
@@ -24,32 +24,30 @@ import (
 	"farflash/planner/tco/sheet"
 )
 
-// Config is what money depends on beside the drives.
+// Config holds the financial parameters other than the drives.
 type Config struct {
 	// Horizon is the plan's last day.
 	Horizon float64
-	// FillSpace and FillIOPS are the shares of space and IOPS that may be used.
+	// FillSpace and FillIOPS are the usable shares of space and IOPS.
 	FillSpace, FillIOPS float64
-	// Discount is by what share money a year later is worth less; Trend is by what share drives become dearer in a
-	// year.
+	// Discount is the yearly discount rate, as a share; Trend is the yearly change of drive prices, as a share.
 	Discount, Trend float64
-	// Replacing is money for the work on a member that is replaced, failed or worn out. Warranty is for how many days
-	// after its purchase a member that fails is replaced without its price.
+	// Replacing is the cost of labour for replacing a member, failed or worn out. Warranty is the number of days after
+	// its purchase during which a failed member is replaced free of charge.
 	Replacing, Warranty float64
-	// Moving is money a TB that is copied because a workload moves.
+	// Moving is the cost per TB copied for moves of workloads.
 	Moving float64
-	// Residual is what share of its price a drive would still bring on the day it was bought; that falls to 0 in Over
-	// days, or as its flash is worn if that is faster. 0: used drives bring nothing.
+	// Residual is the share of its price that a drive would fetch on the day of its purchase; it falls to 0 in Over
+	// days, or with the wear of its flash if that is faster. 0: used drives fetch no money.
 	Residual, Over float64
 }
 
-// DefaultConfig is five years of money that keeps its worth, of drives that keep their price and bring nothing in the
-// end.
+// DefaultConfig returns five years without discounting, with constant drive prices and no residual value.
 func DefaultConfig() Config {
 	return Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1, Over: tco.DefaultHorizon}
 }
 
-// Validate says what no calendar can have, by the keys of a plan.
+// Validate reports invalid settings, by the keys of a plan.
 func (c Config) Validate() error {
 	var f units.Faults
 	amount := func(key string, v float64) {
@@ -75,25 +73,25 @@ func (c Config) Validate() error {
 	return f.Err()
 }
 
-// Step is for how long what a growing workload takes is held still: a quarter of a year, in days.
+// Step is the period for which a growing workload's demand is held constant: a quarter of a year, in days.
 const Step = tco.Year / 4
 
-// leastLife is how many days a drive's successor must last: one that does not is no plan.
+// leastLife is the minimum life of a drive's successor in days; a plan with a shorter one is invalid.
 const leastLife = 1
 
-// slack is how far sums of shares may pass a limit that they meet but for rounding.
+// slack is the relative excess of a limit that is attributed to rounding of a sum of shares.
 const slack = 1e-9
 
-// Calendar is a tco.Pricer. It is for one goroutine: it works in memory of its own.
+// Calendar is a tco.Pricer. It is not safe for concurrent use, because it reuses its own memory.
 type Calendar struct {
 	cfg           Config
-	fade, dearer  float64 // a day: by what rate money is discounted, prices of drives rise
+	fade, dearer  float64 // per day: the rates at which money is discounted and drive prices rise
 	fadeAndDearer float64
 	w             walk
 	rises         []*rise // by workload
 }
 
-// New makes a calendar.
+// New returns a calendar.
 func New(cfg Config) (*Calendar, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func New(cfg Config) (*Calendar, error) {
 	return c, nil
 }
 
-// Config is what the calendar was made of.
+// Config returns the configuration of the calendar.
 func (c *Calendar) Config() Config { return c.cfg }
 
 // end is the last day of a workload in the plan.
@@ -115,7 +113,7 @@ func (c *Calendar) end(w *tco.Workload) float64 {
 	return c.cfg.Horizon
 }
 
-// growth is the rate a day of a workload's growth.
+// growth is the daily rate of a workload's growth.
 func growth(w *tco.Workload) float64 {
 	if w.Growth == 0 {
 		return 0
@@ -150,21 +148,21 @@ func power(k, t float64) float64 {
 	return rng.Exp(k * t)
 }
 
-// integral is that of e^(k t) from a to b.
+// integral is the integral of e^(k t) from a to b.
 func integral(k, a, b float64) float64 {
 	n := b - a
 	if k == 0 {
 		return n
 	}
 	x := float64(k * n)
-	if math.Abs(x) < 1e-4 { // the difference of two powers would lose what matters
+	if math.Abs(x) < 1e-4 { // the difference of two powers would lose precision
 		return float64(float64(power(k, a)*n) * (1 + float64(x/2*(1+x/3))))
 	}
 	return float64(power(k, a)*(rng.Exp(x)-1)) / k
 }
 
-// Stays cuts each workload at the days of review after its arrival, every so many days, so that it may move then. of
-// says which workload each stay is of. Workloads to be held apart are so between the same reviews.
+// Stays splits each workload at the days of review after its arrival, one every `every` days, so that it can move then.
+// of is the workload of each stay. Workloads to be kept apart are kept apart between the same reviews.
 func Stays(jobs []tco.Workload, every, horizon float64) (stays []tco.Workload, of []int) {
 	for j := range jobs {
 		w := jobs[j]

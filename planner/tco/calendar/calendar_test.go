@@ -41,7 +41,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestStill: a fleet without growth is its purchase, and so much a day.
+// TestStill verifies that a fleet without growth costs its purchase and a constant amount per day.
 func TestStill(t *testing.T) {
 	d, w := drive(), job("w")
 	d.Upkeep.Setup, d.Upkeep.Labour, d.Upkeep.Place = 70, 0.005, 0.002
@@ -59,8 +59,8 @@ func TestStill(t *testing.T) {
 		1800*(0.01+0.02*0.5*0.01))
 }
 
-// TestAnnuity: what is paid a day and discounted is an annuity; what is bought later is worth less, and costs what it
-// costs then.
+// TestAnnuity verifies that a discounted daily payment is an annuity, and that a later purchase is discounted and costs
+// the price of its day.
 func TestAnnuity(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Discount, cfg.Trend = 0.08, -0.2
@@ -80,8 +80,8 @@ func TestAnnuity(t *testing.T) {
 	}
 }
 
-// TestReplaced counts successors by hand: 1,000 GB a day that are amplified by 2 wear 10^6 GB out in 500 days, and,
-// since 200 GB are copied at 2 onto each successor, that one in 499.8.
+// TestReplaced computes successors by hand: 1,000 GB per day amplified by 2 wear out 10^6 GB in 500 days and, since 200
+// GB are copied at 2 onto each successor, each successor in 499.8.
 func TestReplaced(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Replacing, cfg.Trend = 50, 0.1
@@ -98,7 +98,7 @@ func TestReplaced(t *testing.T) {
 	near(t, "successors", b.Money[calendar.Replacements], want)
 	near(t, "wear of the last", b.Drives[0].Wear, (400+(1825-days[2])*2000)/1e6)
 	near(t, "copied", b.Drives[0].Copied, 600)
-	// Nobody replaces a drive on the day on which the last workload leaves, or the plan ends.
+	// No drive is replaced on the day on which the last workload leaves, or the plan ends.
 	w.End = 500
 	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 0 ||
 		b.Drives[0].Last != 500 {
@@ -108,7 +108,7 @@ func TestReplaced(t *testing.T) {
 	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 0 {
 		t.Errorf("%+v", b.Drives[0])
 	}
-	// One that is there and worn is replaced the sooner, an array as a whole.
+	// An owned, worn drive is replaced sooner; an array is replaced as a whole.
 	d.Worn, d.Upkeep.Members, cfg.Horizon = 5e5, 4, 251
 	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 1 ||
 		math.Abs(b.Drives[0].Replaced[0]-250) > 1e-9 {
@@ -117,8 +117,8 @@ func TestReplaced(t *testing.T) {
 	near(t, "an array", b.Money[calendar.Replacements], 4*(50+900*math.Pow(1.1, 250.0/365)))
 }
 
-// TestFailures: members AFR years, of which those after the warranty are paid for; a successor has a warranty of its
-// own.
+// TestFailures verifies that failures are members AFR years, that those after the warranty are paid for, and that a
+// successor has its own warranty.
 func TestFailures(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Replacing, cfg.Warranty = 30, 365
@@ -127,14 +127,14 @@ func TestFailures(t *testing.T) {
 	b := keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0)
 	near(t, "expected", b.Drives[0].Failures, 3*0.02*5)
 	near(t, "failures", b.Money[calendar.Failures], 3*0.02*(5*30+4*800))
-	w.WriteRate = 1e6 / 2 / 730 // worn out after two years, the successor (400 GB are copied) a little sooner
+	w.WriteRate = 1e6 / 2 / 730 // worn out after two years, the successor (400 GB are copied) slightly sooner
 	b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0)
 	second := 730 * (1 - 400e-6)
 	near(t, "failures, replaced twice", b.Money[calendar.Failures],
 		3*0.02/365*(1825*30+(365+second-365+max(0, 1825-730-second-365))*800))
 }
 
-// TestGrowth: the bytes are the integral of what grows, the space is that at each quarter's end.
+// TestGrowth verifies that the bytes are the integral of the growing rate, and the space that at each quarter's end.
 func TestGrowth(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Horizon = 2 * 365
@@ -151,7 +151,7 @@ func TestGrowth(t *testing.T) {
 	near(t, "wear", b.Drives[0].NAND, 2*b.Data)
 	near(t, "space", b.Drives[0].MostSpace, 200*2.25)
 	near(t, "most", c.Most(&w), 2.25)
-	// Full on the quarter in which it passes 1,000 GB: a shrinking neighbour helps from its next quarter on.
+	// Full in the quarter in which it exceeds 1,000 GB: a shrinking neighbour helps from its next quarter on.
 	w.WorkingSet, w.Growth = 700, 0.5
 	var misfit *tco.Misfit
 	if _, err := c.Keep([]tco.Drive{d}, []bool{false}, []tco.Workload{w}, []int{0}); !errors.As(err, &misfit) ||
@@ -180,7 +180,7 @@ func TestResidual(t *testing.T) {
 	w.WriteRate = 1000
 	b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0)
 	near(t, "by wear", b.Money[calendar.Residual], -1000*0.6*0.2)
-	// What nobody uses is sold as well, what was there before is not.
+	// An unused drive is sold as well; wear from before is not.
 	c, _ := calendar.New(cfg)
 	cost, _ := c.Price(&d, true, nil, nil)
 	near(t, "unused", cost, 1000-1000*0.6*0.6)
@@ -189,7 +189,7 @@ func TestResidual(t *testing.T) {
 	near(t, "owned", cost, 0)
 }
 
-// TestMoves: a stay that is not where the last was is copied, which is paid and wears.
+// TestMoves verifies that a stay on another drive than the one before is copied, which costs money and wears the flash.
 func TestMoves(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Moving = 10
@@ -218,7 +218,7 @@ func TestMoves(t *testing.T) {
 	near(t, "the second drive's wear", away.Drives[1].Wear, (200*1.44*2+2*away.Drives[1].Data)/1e6)
 }
 
-// TestHopeless: a drive whose successors do not last a day is no plan.
+// TestHopeless verifies that a drive whose successors do not last a day is no valid plan.
 func TestHopeless(t *testing.T) {
 	d, w := drive(), job("w")
 	w.WriteRate = 1e7
@@ -234,7 +234,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// TestValidate is the limits of settings, from both sides.
+// TestValidate checks the limits of settings from both sides.
 func TestValidate(t *testing.T) {
 	for _, x := range []struct {
 		change func(c *calendar.Config, v float64)
@@ -264,7 +264,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// instance draws a small problem: drives there and to be bought, workloads that come, grow and go.
+// instance draws a small problem: owned drives and drives to be bought, workloads that arrive, grow and leave.
 func instance(seed uint64) (calendar.Config, *tco.Problem) {
 	r := rng.NewStream(seed, "calendar")
 	cfg := calendar.DefaultConfig()
@@ -314,9 +314,8 @@ func instance(seed uint64) (calendar.Config, *tco.Problem) {
 	return cfg, p
 }
 
-// byHand prices a drive by other means: the times between which nothing changes are listed first, each is looked at
-// by itself, and money is summed by plain powers. It is not the program's own: +Inf says that the drive cannot have
-// them.
+// byHand prices a drive independently: it lists the intervals without changes first, evaluates each separately, and
+// sums money by plain powers. It shares no code with the package; +Inf means that the drive cannot take the workloads.
 func byHand(cfg calendar.Config, d *tco.Drive, there bool, jobs []tco.Workload) float64 {
 	worth := func(day float64) float64 { return math.Pow(1+cfg.Discount, -day/365) }
 	priceOf := func(day float64) float64 { return math.Pow(1+cfg.Trend, day/365) }
@@ -424,8 +423,8 @@ func byHand(cfg calendar.Config, d *tco.Drive, there bool, jobs []tco.Workload) 
 	return cost - paid*cfg.Residual*left*worth(last)
 }
 
-// TestExhaustive: of small problems every placement is priced by other means; the one that Optimise finds is the
-// cheapest, costs that, and where there is none it says so.
+// TestExhaustive prices every placement of small problems independently, and verifies that Optimise finds the cheapest
+// at that cost, and reports if there is none.
 func TestExhaustive(t *testing.T) {
 	solved, none := 0, 0
 	var gaps []float64
@@ -517,7 +516,7 @@ func TestExhaustive(t *testing.T) {
 	}
 }
 
-// conserved holds that all ways of adding up a book come to the same.
+// conserved verifies that all ways of summing a book agree.
 func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs []tco.Workload, c *calendar.Calendar,
 	there []bool) {
 	t.Helper()
@@ -568,15 +567,15 @@ func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs
 	same("data of the plan", o.Data, data)
 }
 
-// TestReviewed: workloads that may move cost no more than ones that may not, and the cheapest of all ways to move is
-// found.
+// TestReviewed verifies that workloads that may move cost no more than ones that may not, and that the cheapest of all
+// ways to move is found.
 func TestReviewed(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Horizon, cfg.Moving = 3*365, 1
 	small, large := drive(), drive()
 	small.Name, small.Capacity, small.Buy, small.Upkeep.Next = "small", 500, 500, 500
 	large.Name, large.Capacity, large.Buy, large.Upkeep.Next = "large", 2000, 1800, 1800
-	cfg.Trend = -0.4 // what is bought later is cheaper
+	cfg.Trend = -0.4 // later purchases are cheaper
 	p := &tco.Problem{Config: tco.Config{Horizon: cfg.Horizon, FillSpace: 1, FillIOPS: 1},
 		Classes: []tco.Class{{Drive: small, Count: 3, Optional: true}, {Drive: large, Count: 2, Optional: true}}}
 	w := job("w")

@@ -6,17 +6,18 @@ import (
 	"farflash/planner/tco/columns"
 )
 
-// Few workloads fill few drives, of which whole ones are bought and replaced: what rents of space, IOPS and wear do
-// not see. Of so many workloads every set on every class is priced by what it costs at least, a number of successors
-// at a time (package planner/tco/columns).
+// A few workloads fill a few drives, which are bought and replaced as whole units; rents of space, IOPS and wear ignore
+// that. For so few workloads, every set on every class is priced at its least cost, separately for each number of
+// successors (package planner/tco/columns).
 
-// mostColumns is up to how many workloads that is done.
+// mostColumns is the largest number of workloads for which that is done.
 const mostColumns = 64
 
-// mostWearOuts is how many successors of a drive are told apart; more are paid by what is worn.
+// mostWearOuts is the number of successors of a drive that are distinguished; further ones are charged in proportion to
+// wear.
 const mostWearOuts = 6
 
-// byColumns is the bound of a few workloads, nothing if there are more.
+// byColumns returns the bound for a few workloads, or the zero Bound if there are more.
 func byColumns(classes []floored, jobs int) (b columns.Bound) {
 	if jobs > mostColumns {
 		return b
@@ -28,10 +29,10 @@ func byColumns(classes []floored, jobs int) (b columns.Bound) {
 	return columns.Solve(jobs, kinds)
 }
 
-// kind is a class by what its drives cost at least, for each number of wear-outs.
+// kind is a class with the least cost of its drives, for each number of wear-outs.
 func (x *floored) kind(jobs int) columns.Kind {
 	k := columns.Kind{Count: x.c.Count, Never: x.never}
-	if math.IsInf(x.mass, 1) || x.c.Count == 0 { // there is nobody to use it
+	if math.IsInf(x.mass, 1) || x.c.Count == 0 { // no workload can use it
 		k.Count = 0
 		return k
 	}
@@ -51,7 +52,7 @@ func (x *floored) kind(jobs int) columns.Kind {
 		running[j] = run + x.load[j]
 	}
 	var wears [][]float64
-	worn := 0.0 // of all workloads together, by whichever line says most
+	worn := 0.0 // of all workloads together, by the strictest line
 	for _, w := range x.wears {
 		wears = append(wears, notBelow0(w, x.wears[0]))
 		worn = max(worn, sum(wears[len(wears)-1]))
@@ -60,8 +61,8 @@ func (x *floored) kind(jobs int) columns.Kind {
 		m := columns.Mode{Cost: x.once + float64(float64(n)*x.successor), Limits: append([][]float64{}, x.limits...),
 			Charge: running}
 		if n == mostWearOuts {
-			// Worn out more often than that: successors are more than the budgets that are worn less the first, which
-			// is at most a share of these.
+			// Worn out more often than that: the successors number more than the worn budgets minus the first, which is
+			// at most a share of these.
 			share := float64(n-1) / (float64(n-1) + x.left)
 			m.Cost, m.Charge = x.once, make([]float64, jobs)
 			for j := range jobs {
@@ -85,9 +86,9 @@ func (x *floored) kind(jobs int) columns.Kind {
 	}
 }
 
-// notBelow0 mixes a line of wear, which may be below 0 for some workloads, with the main one, which is not, until it
-// is not either: a mixture of lines below a write amplification is below it, but what is left out of a line, or
-// raised to 0, is not. Knapsacks hold nothing that weighs less than nothing.
+// notBelow0 mixes a line of wear, which may be negative for some workloads, with the main line, which is not, until the
+// mixture is not negative either. A mixture of lines below a write amplification is below it; a line with terms omitted
+// or raised to 0 is not. Knapsack weights must not be negative.
 func notBelow0(line, main []float64) []float64 {
 	share := 0.0
 	for j, v := range line {

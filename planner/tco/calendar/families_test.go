@@ -10,10 +10,10 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestFleets: of fleets whose rents rest on all that they may, the search finds plans that cost at most 3 % more than
-// the best of all there are and 1 % on average, by seed, and no bound is above the best.
+// TestFleets draws fleets whose rents depend on every feature, and verifies that by seed the plans found cost at most 3
+// % more than the best and 1 % on average, and that no bound exceeds the best.
 func TestFleets(t *testing.T) {
-	const jobs = 13 // so many are searched for, unless every plan is asked for
+	const jobs = 13 // that many are searched, unless an exhaustive plan is requested
 	sum, solved := 0.0, 0.0
 	for seed := range uint64(5) {
 		cfg, p := fleet(seed, jobs)
@@ -50,9 +50,9 @@ func TestFleets(t *testing.T) {
 	}
 }
 
-// TestScarce: where drives that are there are few, what is on them must be worth what else would be bought, although
-// at any price of theirs that is near it either all workloads ask for them or none. Workloads wear out forty drives,
-// so that their money is for endurance.
+// TestScarce verifies that if owned drives are few, their workloads are worth the alternative purchase, although at any
+// price close to that either all workloads demand them or none. Workloads wear out forty drives, so the money is for
+// endurance.
 func TestScarce(t *testing.T) {
 	r := rng.NewStream(1, "scarce")
 	p := &tco.Problem{Config: tco.Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1}}
@@ -87,13 +87,13 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// TestBelowBest: no bound is above the best plan, which is known of few workloads, whichever of the ways to a bound
-// is the highest.
+// TestBelowBest verifies that no bound exceeds the best plan, which is known for few workloads, whichever method gives
+// the highest bound.
 func TestBelowBest(t *testing.T) {
 	sum, solved := 0.0, 0.0
 	for seed := range uint64(60) {
 		cfg, p := fleet(seed, 6+int(seed%4))
-		if seed%3 > 0 { // whole drives are counted where nobody comes later
+		if seed%3 > 0 { // whole drives are counted if no workload arrives later
 			for j := range p.Jobs {
 				p.Jobs[j].Arrival = 0
 			}

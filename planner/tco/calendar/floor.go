@@ -9,15 +9,14 @@ import (
 	"farflash/planner/tco/bound"
 )
 
-// Floor is what no placement of a problem costs less than.
+// Floor is a lower bound on the cost of any placement of a problem.
 //
-// Least is Base, which drives that are there cost whatever is on them, and the Value of all workloads, less Scarce
-// for each drive of a class. That is a bound because no drive of a class, with whatever workloads, costs less than
-// their Value less its Scarce (and more than its part of Base, if it is there). Values are rents: each workload's,
-// where it pays least, for its share of a drive's space and IOPS on the day on which most are asked for (a drive in
-// use then has been bought), of its running cost for as long as the workload is there, and of what it wears out.
-// Where whole drives are dearer than their parts, Least counts them: as many of each class as hold what is asked for
-// on that day cost no less.
+// Least is Base, the cost of owned drives regardless of their workloads, plus the Value of all workloads, minus Scarce
+// for each drive of a class. That is a bound because no drive of a class, with any workloads, costs less than their
+// Value minus its Scarce (plus its part of Base, if it is owned). Values are rents: for each workload, on the class
+// where it pays least, its share of a drive's space and IOPS on the day of the largest demand (a drive in use then has
+// been bought), its running cost while the workload is present, and its wear. If whole drives cost more than their
+// parts, Least counts them: the drives of each class that cover the demand on that day cost no less.
 type Floor struct {
 	Least  float64
 	Base   float64
@@ -25,28 +24,28 @@ type Floor struct {
 	Scarce []float64 // by class
 }
 
-// floored is a class as its floor sees it.
+// floored is a class with the quantities of its floor.
 type floored struct {
 	c         *tco.Class
-	mass      float64 // what a drive that is in use on the day costs at least, once
-	successor float64 // money, at least
-	left      float64 // share of the write budget that is left at first
-	most      float64 // money of a drive that wear may be charged for, at most
-	// what a drive costs at least, whoever uses it; where all workloads are there on the day, with its running cost
-	// from then on
+	mass      float64 // least cost of a drive in use on the day, once
+	successor float64 // money, a lower bound
+	left      float64 // initially unused share of the write budget
+	most      float64 // upper limit on the money of a drive that can be charged to wear
+	// least cost of a drive, whatever its workloads; if all workloads are present on the day, including its running
+	// cost from then on
 	once  float64
-	after bool    // that is so, so that running costs before the day are left
-	stays float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
-	// Limits are what no drive has more than one of on the day, by workload: its space, its IOPS, and what follows
+	after bool    // that is so, and only running costs before the day remain
+	stays float64 // running cost of a drive from the day to the plan's end, if no workload leaves before
+	// limits are resources of which a drive has 1 on the day, by workload: its space, its IOPS, and constraints derived
 	// from these; wears are GB of wear over the budget, by lines below the write amplification.
 	limits, wears [][]float64
-	// By workload: shares of space and IOPS on the day; running cost by either; money for power by load; running
-	// costs before the day; and whether a drive can have it at all.
+	// By workload: shares of space and IOPS on the day; running cost by either; cost of power by load; running costs
+	// before the day; and whether no drive of the class can take it.
 	space, io, runSpace, runIO, load, restSpace, restIO []float64
 	never                                               []bool
 }
 
-// Floor returns a bound of a problem that the calendar prices. It knows nothing of latency and failure domains.
+// Floor returns a bound of a problem that the calendar prices. It ignores latency and failure domains.
 func (c *Calendar) Floor(p *tco.Problem) *Floor {
 	day, stay := c.busiest(p)
 	classes := make([]floored, len(p.Classes))
@@ -87,7 +86,7 @@ func (c *Calendar) Floor(p *tco.Problem) *Floor {
 	return f
 }
 
-// restOf is the running cost before the day and the power by load, by the best of a few divisions between space and
+// restOf is the running cost before the day and the power by load, by the best of eleven divisions between space and
 // IOPS.
 func restOf(classes []floored, jobs int) float64 {
 	most := 0.0
@@ -106,7 +105,7 @@ func restOf(classes []floored, jobs int) float64 {
 	return most
 }
 
-// unused is what a drive that is there costs at least, whatever is on it: it may be sold on the day that the first
+// unused is the least cost of an owned drive, whatever its workloads: it may be sold on the day on which the first
 // workload leaves.
 func (c *Calendar) unused(p *tco.Problem, d *tco.Drive) float64 {
 	cost, _ := c.Price(d, true, nil, nil)
@@ -118,7 +117,7 @@ func (c *Calendar) unused(p *tco.Problem, d *tco.Drive) float64 {
 	return cost
 }
 
-// busiest is the day on which most is asked for, and whether nobody leaves before the plan's end.
+// busiest returns the day of the largest demand, and whether every workload stays until the plan's end.
 func (c *Calendar) busiest(p *tco.Problem) (day float64, stay bool) {
 	stay = true
 	days := []float64{c.cfg.Horizon}
@@ -150,7 +149,7 @@ func (c *Calendar) busiest(p *tco.Problem) (day float64, stay bool) {
 	return day, stay
 }
 
-// factor is what a workload has grown to on a day; 0: it is not there. The plan's last day is still in it.
+// factor is a workload's growth by a given day; 0: it is absent. The plan's last day is included.
 func (c *Calendar) factor(w *tco.Workload, day float64) float64 {
 	if end := c.end(w); day < w.Arrival || day > end || day == end && end < c.cfg.Horizon {
 		return 0
@@ -166,15 +165,15 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		*list = make([]float64, n)
 	}
 	members := float64(max(1, u.Members))
-	for _, t := range []float64{0, c.cfg.Horizon} { // prices rise or fall all the time
+	for _, t := range []float64{0, c.cfg.Horizon} { // prices are monotonic, so the ends suffice
 		price := float64(float64(u.Next*power(c.fadeAndDearer, t)) * (1 - c.cfg.Residual))
 		x.successor = min(x.successor, float64(members*(price+float64(c.cfg.Replacing*power(c.fade, t)))))
 	}
-	least := math.Inf(1) // of purchases on any day
+	least := math.Inf(1) // minimum over purchases on any day
 	if x.mass = math.Inf(1); !class.Optional {
 		x.mass, least = 0, 0
 	} else {
-		first := math.Inf(1) // end of a workload that is there on the day
+		first := math.Inf(1) // earliest end of a workload present on the day
 		for j := range p.Jobs {
 			if end := c.end(&p.Jobs[j]); end >= day {
 				first = min(first, end)
@@ -193,7 +192,7 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 			}
 		}
 	}
-	// A drive that is not in use on the day has cost least, and nothing is known of one that is there.
+	// An optional drive that is not in use on the day costs at least least; for an owned one there is no such bound.
 	if x.most = float64(x.successor * x.left); class.Optional {
 		x.most = max(0, min(x.most, least, x.mass))
 	}
@@ -240,14 +239,14 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 	return x
 }
 
-// floorJob fills in what a workload asks of a class.
+// floorJob sets the quantities of one workload on a class.
 func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost,
 	ioMost float64) {
 	d := &x.c.Drive
 	u, k := &d.Upkeep, growth(w)
 	from, to := w.Arrival, c.end(w)
 	over := func(a, b float64) (run, days float64) {
-		// what it has grown to, times running cost, and times discounted days
+		// growth times running cost, and growth times discounted days
 		if !(b > a) {
 			return 0, 0
 		}
@@ -270,8 +269,7 @@ func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, sta
 	x.restSpace[j], x.restIO[j] = float64(space*rest), float64(io*rest)
 }
 
-// wholes is what whole drives cost at least that hold what is asked for on the day: 0 where there are too many
-// combinations.
+// wholes is the least cost of whole drives that cover the demand on the day: 0 if there are too many combinations.
 func wholes(classes []floored) float64 {
 	var kinds []tco.Whole
 	space, io := 0.0, 0.0 // in GB and IOPS of the first class
@@ -296,12 +294,12 @@ func wholes(classes []floored) float64 {
 	return tco.Cover(kinds, space, io)
 }
 
-// wear is what of a drive's budget a workload writes, before it is amplified.
+// wear is the part of a drive's budget that a workload writes, before amplification.
 func (c *Calendar) wear(d *tco.Drive, w *tco.Workload) float64 {
 	return float64(c.Written(w)*d.Stripe.Bytes(w.FullStripe)) * ownWear(w) / d.Budget
 }
 
-// ownWear is a workload's own factor of wear.
+// ownWear is the workload's own factor of wear.
 func ownWear(w *tco.Workload) float64 {
 	if w.Wears == 0 {
 		return 1

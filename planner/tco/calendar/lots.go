@@ -7,51 +7,51 @@ import (
 	"farflash/numeric/rng"
 )
 
-// A fleet has whole drives, each of which is replaced a whole number of times. Where that many of a class are a lot,
-// a bound of rents alone, which buys a third of a drive and wears out a half of another, is a drive or two short.
-// lots looks for the cheapest numbers of drives and successors that nothing says are too few: no rents say so by what
-// they cost, and no prices by what they hold (cuts; Benders, Numerische Mathematik 4(1), 1962, of what linear
-// programs say of whole numbers). It is used where all workloads are there on the day and none leaves, so that every
-// drive in use is one on the day.
+// A fleet consists of whole drives, each of which is replaced a whole number of times. If one class alone has many of
+// both, a bound of rents, which buys a third of a drive and wears out half of another, is short by a drive or two. lots
+// searches for the cheapest numbers of drives and successors that no cut excludes: neither rents, by their cost, nor
+// prices, by their capacity (Benders, Numerische Mathematik 4(1), 1962, on what linear programs imply for whole
+// numbers). It applies if all workloads are present on the day and none leaves, so that every drive in use is in use on
+// the day.
 //
-// What it leaves out: that a workload is on one drive, that one drive's successors are not another's, and latency and
-// domains but for the market's limits.
+// It leaves out that a workload is on one drive, that a drive's successors belong to it alone, and latency and domains
+// except for the market's limits.
 type lots struct {
 	kinds []lot
 	jobs  int
-	// rents: what is needed, at the prices of drives; a fleet costs what it supplies too much, and at least the need
+	// rents: the need at the prices of drives; a fleet costs its excess supply plus at least the need
 	sound  []cut
-	cuts   []cut // what is held
+	cuts   []cut // capacity
 	limit  float64
 	best   float64
 	found  []int // drives and successors by kind
 	now    []int
 	nodes  int
-	useful [][]float64 // by cut and kind: what a unit of money may supply from this kind on
-	spare  [][]float64 // likewise, of drives that cost nothing
+	useful [][]float64 // by cut and kind: the supply per unit of money from this kind on, an upper limit
+	spare  [][]float64 // likewise, of drives that cost no money
 }
 
-// lot is a class of which whole drives are counted.
+// lot is a class whose whole drives are counted.
 type lot struct {
 	x           *floored
-	drive, life float64 // money for one, and for a successor
+	drive, life float64 // price of a drive, and of a successor
 	count       int
 }
 
-// cut says that drives and successors, times so much, are no less than the need.
+// cut is the constraint that the weighted numbers of drives and successors are at least the need.
 type cut struct {
 	drive, life []float64
 	need        float64
 }
 
-// Bounds of the work: how many numbers are looked at, how many cuts are made and how many steps one takes.
+// Limits of the work: the combinations of numbers examined, the cuts generated and the steps for one cut.
 const (
 	mostCounts = 2_000_000
 	mostCuts   = 80
 	cutSteps   = 160
 )
 
-// byLots is the bound of whole drives, 0 if there is none.
+// byLots returns the bound of whole drives, or 0 if there is none.
 func byLots(classes []floored, jobs int, m *market) float64 {
 	s := &lots{jobs: jobs}
 	for i := range classes {
@@ -95,7 +95,7 @@ func byLots(classes []floored, jobs int, m *market) float64 {
 	return bound
 }
 
-// floor is what rents say that any fleet costs.
+// floor is the least cost of any fleet by these rents.
 func (s *lots) floor(c *cut) float64 {
 	sum := c.need
 	for k := range s.kinds {
@@ -104,7 +104,7 @@ func (s *lots) floor(c *cut) float64 {
 	return sum
 }
 
-// rents are a cut of money: what drives cost more than the rents of what they hold is lost.
+// rents is a cut by cost: the excess of a drive's cost over the rents of its contents is lost.
 func (s *lots) rents(r []rents, classes []floored) cut {
 	c := cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds))}
 	least := make([]float64, s.jobs)
@@ -125,7 +125,8 @@ func (s *lots) rents(r []rents, classes []floored) cut {
 		c.drive[k], c.life[k] = money+x.stays, wear
 		for j := range least {
 			if !x.never[j] {
-				// The running cost of a drive is part of what it costs; what runs before the day is not.
+				// The running cost of a drive on and after the day is part of its cost; the running cost before the day
+				// is not.
 				late := float64(q.run*(x.runSpace[j]-x.restSpace[j])) + float64((1-q.run)*(x.runIO[j]-x.restIO[j]))
 				held := float64(x.stays * (float64(q.run*x.space[j]) + float64((1-q.run)*x.io[j])))
 				least[j] = min(least[j], x.charge(q, j)-late+min(late, held))
@@ -166,8 +167,8 @@ func (s *lots) search() {
 	s.look(0, 0, lost, make([]float64, len(s.cuts)))
 }
 
-// look tries numbers of the kinds from the k-th on, after so much money; at least is what all costs by each rents,
-// held what there is by each cut.
+// look tries numbers of the kinds from the k-th on, after spending money; least is the total cost by each rents, held
+// the supply by each cut.
 func (s *lots) look(k int, money float64, least, held []float64) {
 	if k == len(s.kinds) {
 		value := money
@@ -204,7 +205,7 @@ func (s *lots) look(k int, money float64, least, held []float64) {
 			}
 			if !ok {
 				if l > 0 {
-					break // further successors cost more than they are worth
+					break // further successors cost more than they gain
 				}
 				continue
 			}
@@ -222,7 +223,7 @@ func (s *lots) look(k int, money float64, least, held []float64) {
 	s.now[2*k], s.now[2*k+1] = 0, 0
 }
 
-// room is something that the drives of a kind have, by what each workload asks of it.
+// room is a resource of the drives of a kind, with each workload's demand for it.
 type room struct {
 	k    int
 	list []float64 // by workload
@@ -230,8 +231,8 @@ type room struct {
 	wear bool
 }
 
-// charge forms what workload j pays on each kind for what it asks for, if all that there is of a room costs its
-// weight, and returns the least; a kind of which there is no drive, or that cannot have it, costs more than anything.
+// charge computes into out the payment of workload j on each kind if the whole of each room costs its weight, and
+// returns the minimum. A kind without drives, or that cannot take it, costs infinity.
 func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []int, j int) (least float64) {
 	for k := range out {
 		if out[k] = math.Inf(1); numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
@@ -245,9 +246,9 @@ func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []i
 	return slices.Min(out)
 }
 
-// separate looks for prices at which all workloads ask for more than numbers of drives and successors hold: weights
-// of what they have, which grow where more is asked for (multiplicative weights; Plotkin, Shmoys and Tardos,
-// Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
+// separate searches for prices at which the workloads' total demand exceeds the supply of the given numbers of drives
+// and successors. The prices are weights of the resources, which grow with demand (multiplicative weights; Plotkin,
+// Shmoys and Tardos, Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
 func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	var rooms []room
 	for k := range s.kinds {
@@ -315,7 +316,7 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	if best == nil {
 		return c, false
 	}
-	// The cut of these prices. Of what is not there the drives cost so much that no workload would ask for them.
+	// The cut of these prices. A kind without drives is priced so high that no workload would choose it.
 	c = cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds))}
 	least := make([]float64, s.jobs)
 	for j := range least {
@@ -340,8 +341,8 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	return c, true
 }
 
-// dear is a price of a kind's drives and successors at which each workload pays no less there than elsewhere: by
-// space, IOPS and wear together, or by some of them, whichever makes the drives cheapest.
+// dear is a price of a kind's drives and successors at which each workload pays no less there than elsewhere: by space,
+// IOPS and wear together, or by some of them, whichever makes the drives cheapest.
 func (s *lots) dear(k int, least []float64) (drive, life float64) {
 	x := s.kinds[k].x
 	drive = math.Inf(1)
@@ -361,7 +362,7 @@ func (s *lots) dear(k int, least []float64) (drive, life float64) {
 			for _, list := range lists {
 				asked += list[j]
 			}
-			if asked < 0 { // a line of wear may be below 0, and no price of it is enough
+			if asked < 0 { // a line of wear may be negative, and then no price of it suffices
 				scale = math.Inf(1)
 				break
 			}
@@ -381,7 +382,7 @@ func (s *lots) dear(k int, least []float64) (drive, life float64) {
 	return drive, life
 }
 
-// hopeless is the cut for a workload that nothing that is there can have: one of the others is needed.
+// hopeless is the cut for a workload that none of the present drives can take: one of the other kinds is needed.
 func (s *lots) hopeless(j int) cut {
 	c := cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds)), need: 1}
 	for k := range s.kinds {

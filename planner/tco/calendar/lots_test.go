@@ -11,8 +11,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestMixes: lines of an interval are nowhere above the write amplification in it, and together they meet it at its
-// ends; intervals leave nothing out.
+// TestMixes verifies that the lines of an interval are nowhere above the write amplification in it and together meet it
+// at its ends, and that the intervals leave no gap.
 func TestMixes(t *testing.T) {
 	r := rng.NewStream(1, "mixes")
 	for n := range 300 {
@@ -65,7 +65,8 @@ func TestMixes(t *testing.T) {
 	}
 }
 
-// still is a problem of workloads that come on day 0, stay, and wear a drive by a share of its budget, five to a drive.
+// still returns a problem of workloads that arrive on day 0, stay, and each wear a drive by a given share of its
+// budget, five to a drive.
 func still(t *testing.T, jobs int, wear float64, w tco.WAF) (*Calendar, *tco.Problem) {
 	t.Helper()
 	c, err := New(DefaultConfig())
@@ -84,8 +85,8 @@ func still(t *testing.T, jobs int, wear float64, w tco.WAF) (*Calendar, *tco.Pro
 	return c, p
 }
 
-// TestWholeDrives: ten workloads of a quarter of a budget each are two and a half drives by what they wear, and cost
-// three: a drive for every five and a successor for one, or three drives. With the third drive's successor they are
+// TestWholeDrives verifies that ten workloads of a quarter of a budget each, which are two and a half drives by wear,
+// cost three: a drive for every five and one successor, or three drives. With the third drive's successor they cost
 // four.
 func TestWholeDrives(t *testing.T) {
 	for _, x := range []struct{ wear, drives float64 }{{0.2, 2}, {0.249, 3}, {0.301, 4}} {
@@ -96,8 +97,8 @@ func TestWholeDrives(t *testing.T) {
 	}
 }
 
-// TestToldApart: of workloads of which one half is random and the other sequential, one drive alone that has them all
-// wears as their mix does, more than they do by themselves.
+// TestToldApart verifies that if one half of the workloads is random and the other sequential, a single drive with all
+// of them wears by their mix, which is more than the sum of their separate wear.
 func TestToldApart(t *testing.T) {
 	c, p := still(t, 4, 0.3, waf.SequentialMix{Random: 4, Sequential: 1, Turn: 0.5})
 	p.Classes[0].Count = 1
@@ -108,7 +109,7 @@ func TestToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By themselves they wear 3 budgets, together 4.8.
+	// Separately they wear 3 budgets, together 4.8.
 	if f := c.Floor(p); best.Cost != 5000 || f.Least > best.Cost || f.Least < 4000 {
 		t.Errorf("a bound of %v, and the best is %v", f.Least, best.Cost)
 	}

@@ -9,40 +9,40 @@ import (
 	"farflash/planner/tco"
 )
 
-// market looks for rents with a high value. A drive's cost is divided among what it has one of: its space on the day,
-// its IOPS, what else limits it, and its write budget. A workload pays for its shares of these on the class where
-// that costs it least. All of this is concave in the parts, which exponentiated gradients raise: a part grows where
-// workloads ask for more of it than of the others. So that the prices of classes settle, workloads are divided among
-// those that cost them nearly the same, ever more narrowly.
+// market searches for rents with a high value. A drive's cost is divided among its unit resources: its space on the
+// day, its IOPS, its other limits, and its write budget. A workload pays for its shares of these on the class where
+// that is cheapest. The value is concave in the parts, which exponentiated gradients raise: a part grows if workloads
+// demand more of it than of the others. So that the prices of classes converge, workloads are divided among classes of
+// nearly equal cost, with a width that shrinks.
 type market struct {
 	classes []floored
 	jobs    int
 	now     []rents
 	best    []rents
-	kept    [][]rents // the last that were the best
-	shares  []float64 // of a workload that classes have
+	kept    [][]rents // the most recent best rents
+	shares  []float64 // a workload's shares by class
 	out     []float64
 }
 
-// rents are how a class's cost is divided.
+// rents is the division of a class's cost.
 type rents struct {
-	part   []float64 // of a drive's cost once: of limits, then of wears; they add up to 1
-	pull   []float64 // how much more of each is asked for, smoothed
-	run    float64   // share of the running cost that space pays for, the rest IOPS
-	scarce float64   // what a drive costs more for being one of few
-	asked  []float64 // drives' worth of each that workloads ask for
-	whole  []float64 // drives' worth of each that all workloads would
+	part   []float64 // parts of a drive's one-off cost: of limits, then of wears; they add up to 1
+	pull   []float64 // excess demand for each, smoothed
+	run    float64   // share of the running cost paid by space; IOPS pay the rest
+	scarce float64   // premium on a drive for being scarce
+	asked  []float64 // the workloads' demand for each, in drives
+	whole  []float64 // the demand of all workloads together for each, in drives
 	runs   [2]float64
-	taken  float64 // drives that are asked for
+	taken  float64 // drives in demand
 }
 
-// mostSteps and mostLooks bound the work: so many steps, or so many workloads times classes in all.
+// mostSteps and mostLooks bound the work: the number of steps, and the total number of workloads times classes.
 const (
 	mostSteps = 600
 	mostLooks = 12_000_000
 )
 
-// mostKept is how many of the rents that were the best are kept.
+// mostKept is the number of earlier best rents that are kept.
 const mostKept = 4
 
 func newMarket(classes []floored, jobs int) *market {
@@ -67,7 +67,7 @@ func newMarket(classes []floored, jobs int) *market {
 	return m
 }
 
-// clip holds the parts of wear to what it may be charged for.
+// clip limits the parts of wear to the amount that can be charged to it.
 func (m *market) clip() {
 	for i := range m.classes {
 		x, r := &m.classes[i], &m.now[i]
@@ -100,7 +100,7 @@ func (m *market) clip() {
 	}
 }
 
-// keep makes the present rents the best.
+// keep saves the present rents as the best.
 func (m *market) keep() {
 	m.best = make([]rents, len(m.now))
 	for i := range m.now {
@@ -109,7 +109,7 @@ func (m *market) keep() {
 	}
 }
 
-// charge is what a workload pays on a class.
+// charge is the payment of a workload on a class.
 func (x *floored) charge(r *rents, j int) float64 {
 	money := x.mass + r.scarce
 	u := float64(r.run*x.runSpace[j]) + float64((1-r.run)*x.runIO[j]) + x.load[j]
@@ -124,11 +124,12 @@ func (x *floored) charge(r *rents, j int) float64 {
 	return u + float64(money*(sum+worn/x.left))
 }
 
-// value is that of the best rents, and each workload's.
+// value is the value of the best rents; it stores each workload's value in out.
 func (m *market) value(out []float64) float64 { return m.sum(m.best, out, 0) }
 
-// sum forms the workloads' values at some rents, and returns their sum less what scarce drives take. With a width,
-// also what is asked for: classes that cost a workload up to about that share of its price more share in it.
+// sum computes the workloads' values at the given rents, and returns their sum minus the premium of scarce drives. With
+// a width it also computes the demand: classes that cost a workload up to about that share of its price more than the
+// minimum get a part of it.
 func (m *market) sum(at []rents, out []float64, width float64) float64 {
 	all := 0.0
 	for i := range m.now {
@@ -145,7 +146,7 @@ func (m *market) sum(at []rents, out []float64, width float64) float64 {
 				least = min(least, m.shares[i])
 			}
 		}
-		if math.IsInf(least, 1) { // no class can have it: no plan costs less than anything
+		if math.IsInf(least, 1) { // no class can take it: the bound is vacuous
 			least = 0
 		}
 		out[j] = least
@@ -160,7 +161,7 @@ func (m *market) sum(at []rents, out []float64, width float64) float64 {
 	return all
 }
 
-// ask counts what a workload asks for.
+// ask adds up a workload's demand.
 func (m *market) ask(j int, least, width float64) {
 	total := 0.0
 	for i := range m.shares {
@@ -187,7 +188,7 @@ func (m *market) ask(j int, least, width float64) {
 	}
 }
 
-// raise goes towards rents with the highest value.
+// raise ascends towards rents with the highest value.
 func (m *market) raise() {
 	dearest := 0.0
 	for i := range m.classes {
@@ -216,7 +217,7 @@ func (m *market) raise() {
 	}
 }
 
-// step changes a class's rents by what is asked for.
+// step updates a class's rents by the demand.
 func (r *rents) step(x *floored, step, dearest float64) {
 	most, mean := 1e-300, 0.0
 	for v, a := range r.asked {
@@ -237,8 +238,8 @@ func (r *rents) step(x *floored, step, dearest float64) {
 		r.run = float64(r.run*up) / (float64(r.run*up) + 1 - r.run)
 		r.run = min(1-1e-7, max(1e-7, r.run))
 	}
-	// Being few grows dearer by what is asked for too much and cheaper by what is left, in one measure: where all
-	// drives of a class are asked for, or none, by turns, it is the mean that settles.
+	// The premium for scarcity grows with excess demand and falls with excess supply, on one scale. If the demand
+	// alternates between all drives of a class and none, the mean converges.
 	count, asked := float64(x.c.Count), 1.0
 	for v, all := range r.whole {
 		asked = max(asked, float64(r.part[v]*all))
@@ -247,9 +248,9 @@ func (r *rents) step(x *floored, step, dearest float64) {
 	r.scarce = max(0, r.scarce+float64(float64(0.3*step*over)*dearest))
 }
 
-// limit lists what no drive has more than one of on the day: space and IOPS; what counts only large ones, of which
-// few fit together (dual feasible functions: whatever fits together by shares does so by these); the IOPS that a p99
-// leaves; and one workload of each group that is to be held apart.
+// limit lists the unit resources of a drive on the day: space and IOPS; weights that count only large items, few of
+// which fit together (dual feasible functions: a set that fits by shares also fits by these); the IOPS that a p99
+// leaves; and one workload of each group that is kept apart.
 func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 	d := &x.c.Drive
 	add := func(weight func(j int) float64) {
@@ -319,7 +320,7 @@ func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 	}
 }
 
-// loadOf is the largest share of the IOPS at which the p99 is not above a limit.
+// loadOf is the largest share of the IOPS at which the p99 does not exceed a limit.
 func loadOf(tail tco.TailTable, p99 float64) float64 {
 	lo, hi := 0.0, 1.0
 	if tail.At(0) > p99 {
@@ -338,7 +339,7 @@ func loadOf(tail tco.TailTable, p99 float64) float64 {
 	return hi
 }
 
-// largestGroups are those to be held apart that have the most workloads on the day, up to four.
+// largestGroups returns the groups to be kept apart with the most workloads on the day, up to four.
 func (c *Calendar) largestGroups(p *tco.Problem, day float64) []string {
 	count := map[string]int{}
 	var names []string

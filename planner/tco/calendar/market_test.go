@@ -10,8 +10,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// fleet draws a problem whose rents rest on all that they may: write amplification that bends upwards, a p99, groups
-// that are held apart, items that fill a third or a half of a drive, worn drives, drives that are there.
+// fleet draws a problem whose rents depend on every feature: convex write amplification, a p99, groups kept apart,
+// items that fill a third or a half of a drive, worn drives, owned drives.
 func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 	r := rng.NewStream(seed, "fleet")
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
@@ -66,7 +66,8 @@ func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 	return cfg, p
 }
 
-// TestRents: no drive, with whatever it can have, costs less than the rents of it, of thousands of sets of workloads.
+// TestRents verifies for thousands of sets of workloads that no drive costs less than the rents of a set that it can
+// take.
 func TestRents(t *testing.T) {
 	held, tight := 0, 0
 	for seed := range uint64(24) {
@@ -85,7 +86,7 @@ func TestRents(t *testing.T) {
 			rents, over := -floor.Scarce[k], 0.0
 			groups := map[string]bool{}
 			start := int(r.IntN(20))
-			for n := range 20 { // as many as it can have
+			for n := range 20 { // as many as fit
 				j := int32((start + 7*n) % 20)
 				w := &p.Jobs[j]
 				if w.Apart != "" && groups[w.Apart] {

@@ -8,28 +8,28 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// A drive's write amplification is that of all that is written to it together, which no sum over workloads is. But
-// where the mix of a drive stays what it is, it is in some interval of sequential shares, and there every line that
-// is nowhere above the amplification in that interval counts wear from below: one that falls steeply counts those
-// that are less sequential than the interval for more, as they must be made up for by others. So a class is one class
-// for each of a few intervals.
+// A drive's write amplification depends on the mix of all writes to it, which no sum over workloads expresses. But if
+// the mix of a drive is constant, it lies in some interval of sequential shares, and any line nowhere above the
+// amplification in that interval is a lower bound on wear: a steeply falling line charges more for workloads that are
+// less sequential than the interval, because others must compensate for them. So each class is split into one class per
+// interval.
 
-// mostMixes is into how many intervals a class is divided at most, and mostDivided up to how many workloads times
-// classes that is done.
+// mostMixes is the largest number of intervals per class, and mostDivided the limit on workloads times classes up to
+// which classes are split.
 const (
 	mostMixes   = 6
 	mostDivided = 4000
 )
 
-// mix is an interval of the sequential share of what is written to a drive, with lines that are nowhere above the
-// write amplification in it: height at 0, and slope.
+// mix is an interval of the sequential share of the writes to a drive, with lines nowhere above the write amplification
+// in it: value at 0, and slope.
 type mix struct {
 	from, to float64
 	lines    [][2]float64
 }
 
-// divided are the classes by intervals of the sequential share, and of which class each is; nil if a drive's mix may
-// change, or the work is too much.
+// divided splits the classes by intervals of the sequential share, and returns the class of each part; nil if a drive's
+// mix may change, or if the work is too much.
 func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of []int) {
 	if len(p.Jobs)*len(classes) > mostDivided {
 		return nil, nil
@@ -42,7 +42,7 @@ func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of
 	for i := range classes {
 		x := &classes[i]
 		parts := mixes(x.c.Drive.WAF)
-		if parts == nil { // nothing to tell apart
+		if parts == nil { // no intervals to distinguish
 			out, of = append(out, *x), append(of, i)
 		}
 		for _, part := range parts {
@@ -61,10 +61,10 @@ func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of
 	return out, of
 }
 
-// mixes divide the sequential shares of a write amplification that is straight between its points, or bends downwards
-// alone, as equation 7 does where random writes wear more. nil for all else, and where it is the same everywhere.
+// mixes divides the sequential shares of a write amplification that is linear between its points, or concave, as
+// equation 7 is if random writes wear more. It returns nil for all others, and for a constant.
 func mixes(w tco.WAF) (parts []mix) {
-	var at []float64 // between two of them, lines below both are below all
+	var at []float64 // between two of them, a line below both ends is below the curve
 	switch w := w.(type) {
 	case waf.SequentialMix:
 		if eta, _, _ := w.Parabola(); eta > 0 || w.Random < 1 || w.Sequential < 1 {
@@ -82,7 +82,7 @@ func mixes(w tco.WAF) (parts []mix) {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	height := 0.0 // of the whole curve
+	height := 0.0 // height of the whole curve
 	for _, s := range at {
 		height = max(height, math.Abs(w.At(s)-w.At(0)))
 	}
@@ -90,7 +90,7 @@ func mixes(w tco.WAF) (parts []mix) {
 		return nil
 	}
 	ends := slices.Clone(at)
-	for len(ends) > mostMixes+1 { // leave out where two intervals are shortest together
+	for len(ends) > mostMixes+1 { // merge the two adjacent intervals that are shortest together
 		k := 1
 		for i := 2; i < len(ends)-1; i++ {
 			if ends[i+1]-ends[i-1] < ends[k+1]-ends[k-1] {

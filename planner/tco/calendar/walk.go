@@ -7,36 +7,36 @@ import (
 	"farflash/planner/tco"
 )
 
-// Item is what money is for.
+// Item is the purpose of a payment.
 type Item uint8
 
 // The items.
 const (
-	Purchases    Item = iota // drives, when they are needed
+	Purchases    Item = iota // drives, when needed
 	Setup                    // with purchases
-	Replacements             // drives in place of those that are worn out, and the work on them
-	Failures                 // expected: drives after the warranty, and the work on them
+	Replacements             // drives that replace worn-out ones, and the labour
+	Failures                 // expected: drives after the warranty, and the labour
 	Power                    // and cooling
 	Places                   // space in racks, floor and ports
 	Labour
 	Moves    // copies
-	Residual // what used drives bring, below 0
+	Residual // proceeds of used drives, negative
 	items
 )
 
 var itemNames = [items]string{"Drives", "Setup", "Replacements, worn out", "Failures, expected", "Power and cooling",
 	"Space", "Labour", "Moves", "Residual value"}
 
-// String names what money is for.
+// String returns the item's name.
 func (i Item) String() string { return itemNames[i] }
 
 var itemKeys = [items]string{"drives", "setup", "replacements", "failures", "power", "space", "labour", "moves",
 	"residual"}
 
-// Key is its name in documents.
+// Key returns its name in documents.
 func (i Item) Key() string { return itemKeys[i] }
 
-// Items lists them all.
+// Items returns all items.
 func Items() []Item {
 	list := make([]Item, items)
 	for i := range list {
@@ -45,52 +45,52 @@ func Items() []Item {
 	return list
 }
 
-// guest is a workload that is on the drive now, and what it takes.
+// guest is a workload on the drive, with its demand.
 type guest struct {
 	job        int32
 	end        float64
 	rise       *rise // nil: it does not grow
 	factor     float64
-	now, first takes // first is on the day of its arrival
+	now, first takes // first is the demand on the day of its arrival
 }
 
-// rise is what is known of a growing workload before it is placed.
+// rise holds the precomputed growth of a workload.
 type rise struct {
-	growth, arrival, end float64 // of which workload
-	rate                 float64 // a day
-	step, mean           float64 // what a quarter makes of it, and the mean of the quarter, over what it began with
+	growth, arrival, end float64 // identify the workload
+	rate                 float64 // per day
+	step, mean           float64 // growth per quarter, and the mean over a quarter, relative to its start
 	// In the quarter of its arrival: the mean and the peak, and the factor at the end of the quarter.
 	mean0, peak0, factor0 float64
 }
 
-// takes is what workloads take of a drive: GB a day that users write and that the members do, the latter times the
-// sequential share, GB of space, I/Os as tco.Drive.Load has them, and I/Os of the members.
+// takes is the demand of workloads on a drive: GB per day written by users and to the members, the latter times the
+// sequential share, GB of space, I/Os as in tco.Drive.Load, and I/Os of the members.
 type takes struct{ rate, wearing, mix, space, load, ios float64 }
 
-// walk is a drive on its way through the days.
+// walk simulates a drive day by day.
 type walk struct {
 	c       *Calendar
 	d       *tco.Drive
 	guests  []guest
-	account *account // nil: nobody wants to know for what
+	account *account // nil: no breakdown is needed
 
-	takes              // the sums over guests
-	nand       float64 // GB a day that the flash is written
+	takes              // sums over guests
+	nand       float64 // GB per day written to the flash
 	jobs       []tco.Workload
-	busy       float64 // share of the time that the drive works
+	busy       float64 // share of time that the drive is active
 	cost       float64 // discounted
 	mostSpace  float64
 	mostLoad   float64
 	slow       float64
-	bought     float64 // day, of the present drive
-	paid       float64 // price of it
-	worn       float64 // GB of its budget
-	leaves     float64 // day on which the next guest does
+	bought     float64 // day of purchase of the present drive
+	paid       float64 // its price
+	worn       float64 // GB used of its budget
+	leaves     float64 // day on which the next guest leaves
 	successors int
-	hopeless   bool // they do not last
+	hopeless   bool // successors wear out too soon
 }
 
-// walk follows a drive with those workloads, in the order of arrival.
+// walk follows a drive with the listed workloads, in order of arrival.
 func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []int32) (cost, over float64) {
 	w := &c.w
 	*w = walk{c: c, d: d, guests: w.guests[:0], account: w.account, jobs: jobs, leaves: math.Inf(1), worn: d.Worn}
@@ -112,7 +112,7 @@ func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []in
 		w.account.First, w.account.Last = t, t
 	}
 	next, late := 0, 0.0
-	quarter := math.Inf(1) // the day on which what grows is looked at again
+	quarter := math.Inf(1) // the day on which growing workloads are next updated
 	for {
 		changed := w.leaves <= t
 		if changed {
@@ -171,10 +171,10 @@ func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []in
 	return w.cost, late + w.slow + max(0, w.mostSpace/spaceMost-1) + max(0, w.mostLoad/ioMost-1)
 }
 
-// after is the first day of a quarter behind day t.
+// after is the first start of a quarter after day t.
 func after(t float64) float64 { return float64((math.Floor(t/Step+1e-9) + 1) * Step) }
 
-// leave takes off who ends by day t.
+// leave removes the guests that end by day t.
 func (w *walk) leave(t float64) {
 	n := 0
 	w.leaves = math.Inf(1)
@@ -188,7 +188,7 @@ func (w *walk) leave(t float64) {
 	w.guests = w.guests[:n]
 }
 
-// arrive puts a workload on the drive; before are those that ever came there.
+// arrive puts a workload on the drive; before are the earlier arrivals.
 func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	x, d := &jobs[j], w.d
 	bytes := d.Wearing(x)
@@ -209,15 +209,14 @@ func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	}
 	for _, i := range before {
 		if y := jobs[i].Stay; y.Of == x.Stay.Of && y.At == x.Stay.At-1 {
-			return // it has been here
+			return // the stay before was on this drive
 		}
 	}
 	w.worn += w.copied(x.WorkingSet)
 	w.once(Moves, x.Arrival, float64(w.c.cfg.Moving*x.WorkingSet/1000))
 }
 
-// rise is what is known of the j-th workload, which grows. What was known of it before is kept as long as it is the
-// same.
+// rise returns the precomputed growth of the j-th workload. The entry is reused as long as the workload is the same.
 func (c *Calendar) rise(x *tco.Workload, j int32) *rise {
 	for int(j) >= len(c.rises) {
 		c.rises = append(c.rises, &rise{})
@@ -235,13 +234,13 @@ func (c *Calendar) rise(x *tco.Workload, j int32) *rise {
 	return r
 }
 
-// scale is what a workload takes that took first, when its bytes are a factor of that and its space and I/Os another.
+// scale sets t to first, with its bytes multiplied by one factor and its space and I/Os by another.
 func (t *takes) scale(first *takes, bytes, peak float64) {
 	t.rate, t.wearing, t.mix = float64(first.rate*bytes), float64(first.wearing*bytes), float64(first.mix*bytes)
 	t.space, t.load, t.ios = float64(first.space*peak), float64(first.load*peak), float64(first.ios*peak)
 }
 
-// join adds what another takes.
+// join adds another demand.
 func (t *takes) join(o *takes) {
 	t.rate += o.rate
 	t.wearing += o.wearing
@@ -251,12 +250,12 @@ func (t *takes) join(o *takes) {
 	t.ios += o.ios
 }
 
-// copied is what a copy of so many GB writes to the flash.
+// copied is the number of GB that a copy of the given GB writes to the flash.
 func (w *walk) copied(space float64) float64 {
 	return float64(float64(space*w.d.Stripe.Bytes(1)) * w.d.WAF.At(1))
 }
 
-// grow forms what guests take in the quarter that begins on day t.
+// grow updates the guests' demand for the quarter that starts on day t.
 func (w *walk) grow(t float64) {
 	for i := range w.guests {
 		g := &w.guests[i]
@@ -273,7 +272,7 @@ func (w *walk) grow(t float64) {
 	}
 }
 
-// add forms the sums over guests.
+// add computes the sums over guests.
 func (w *walk) add() {
 	w.takes = takes{}
 	for i := range w.guests {
@@ -281,7 +280,7 @@ func (w *walk) add() {
 	}
 }
 
-// look notes how full and how slow the drive is.
+// look records how full and how slow the drive is.
 func (w *walk) look() {
 	w.mostSpace, w.mostLoad = max(w.mostSpace, w.space), max(w.mostLoad, w.load)
 	if w.d.Tail != nil {
@@ -301,7 +300,7 @@ func (w *walk) look() {
 	}
 }
 
-// epoch lets days pass in which nobody comes or goes; the drive is replaced as often as it is worn out.
+// epoch advances over days without arrivals or departures; the drive is replaced each time it is worn out.
 func (w *walk) epoch(t, until float64) {
 	for t < until {
 		end := until
@@ -313,13 +312,13 @@ func (w *walk) epoch(t, until float64) {
 		w.run(t, end)
 		w.worn += float64(w.nand * (end - t))
 		if t = end; t >= until {
-			return // what is worn out now is replaced by the next epoch, if there is one
+			return // a drive worn out now is replaced in the next epoch, if there is one
 		}
 		if w.successors > 0 && t-w.bought < leastLife {
 			w.hopeless = true
 			return
 		}
-		// Worn out: its like takes its place, and what is on it is copied.
+		// Worn out: a drive of the same model takes its place, and its contents are copied.
 		w.bought, w.successors = t, w.successors+1
 		members := float64(max(1, w.d.Upkeep.Members))
 		w.paid = float64(float64(w.d.Upkeep.Next*members) * power(w.c.dearer, t))
@@ -355,7 +354,7 @@ func (w *walk) run(from, to float64) {
 	}
 }
 
-// sell takes what the drive brings on day t.
+// sell adds the proceeds of the drive on day t.
 func (w *walk) sell(t float64) {
 	cfg := &w.c.cfg
 	if cfg.Residual == 0 {
@@ -365,7 +364,7 @@ func (w *walk) sell(t float64) {
 	w.once(Residual, t, -float64(float64(w.paid*cfg.Residual)*left))
 }
 
-// once pays on a day.
+// once pays on a single day.
 func (w *walk) once(what Item, day, money float64) {
 	if money == 0 {
 		return
@@ -377,7 +376,7 @@ func (w *walk) once(what Item, day, money float64) {
 	}
 }
 
-// flow pays so much a day, which changes at a rate k beside prices: fade, or fade and dearer.
+// flow pays a daily rate that changes at rate k: fade, or fade plus dearer.
 func (w *walk) flow(what Item, from, to, rate, k float64) {
 	if rate == 0 {
 		return

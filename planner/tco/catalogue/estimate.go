@@ -7,10 +7,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Figure is one that a plan needs of a drive and that data sheets do not always print.
+// Figure is a property of a drive that a plan needs and that data sheets may omit.
 type Figure uint8
 
-// The figures, in the order in which they are estimated: writes follow reads.
+// The figures, in order of estimation: writes depend on reads.
 const (
 	PriceFigure Figure = iota
 	EnduranceFigure
@@ -22,7 +22,7 @@ const (
 
 var figureNames = units.Names[Figure]{"price", "tbw", "read_iops", "write_iops", "active_w", "idle_w"}
 
-// String is the figure's name, which is its key in a plan.
+// String returns the figure's name, which is its key in a plan.
 func (f Figure) String() string { return figureNames.Name(f) }
 
 // MarshalText writes the figure's name.
@@ -31,18 +31,18 @@ func (f Figure) MarshalText() ([]byte, error) { return figureNames.Marshal(f) }
 // UnmarshalText reads a figure's name.
 func (f *Figure) UnmarshalText(text []byte) error { return figureNames.Unmarshal(text, f) }
 
-// figure is where the model keeps it.
+// figure returns a pointer to the model's field.
 func (m *Model) figure(f Figure) *float64 {
 	return [...]*float64{&m.Price, &m.TBW, &m.ReadIOPS, &m.WriteIOPS, &m.ActiveW, &m.IdleW}[f]
 }
 
-// Knows says whether the figure is known of the model. A price of 0 can be, and so can a hard disk's endurance, which
-// is without end.
+// Knows reports whether the model has the figure. A price of 0 can be known, and so can a hard disk's unlimited
+// endurance.
 func (m *Model) Knows(f Figure) bool {
 	return *m.figure(f) > 0 || f == PriceFigure && m.Free || f == EnduranceFigure && m.Disk
 }
 
-// Unknown lists what must be known of a drive for a plan and is not. One rating of I/Os is enough: it then holds for
+// Unknown lists the figures that a plan needs and the model lacks. One rating of I/Os suffices, and then applies to
 // reads and writes.
 func (m *Model) Unknown() (list []Figure) {
 	for f := PriceFigure; f <= IdleFigure; f++ {
@@ -54,17 +54,17 @@ func (m *Model) Unknown() (list []Figure) {
 	return list
 }
 
-// Estimate is a figure of a drive that stands for what its data sheet does not print: the middle of what other drives
-// have, and the least and the most.
+// Estimate replaces a figure that a drive's data sheet omits: the median of other drives, with their minimum and
+// maximum.
 type Estimate struct {
 	Figure           Figure
-	Value, Low, High float64 // in the figure's own unit
-	Drives           int     // so many have it
+	Value, Low, High float64 // in the figure's unit
+	Drives           int     // number of drives that have it
 }
 
-// estimateScale is what a figure is in proportion to: price and endurance to the capacity, writes a second to reads a
-// second where they are known. Reads and power hardly follow the capacity: 1 TB and 4 TB of one family are of one
-// controller.
+// estimateScale is the quantity to which a figure is proportional: capacity for price and endurance, and the read
+// rating for writes if that is known. Reads and power hardly depend on the capacity: 1 TB and 4 TB of one family share
+// a controller.
 func (m *Model) estimateScale(f Figure) float64 {
 	switch f {
 	case PriceFigure, EnduranceFigure:
@@ -75,10 +75,9 @@ func (m *Model) estimateScale(f Figure) float64 {
 	return 1
 }
 
-// Estimate is a figure of a flash drive from those of other models that have it: their median, in proportion to the
-// capacity for price and endurance, and to the reads for writes. The models are of a decade, in which prices fell to
-// less than a tenth and rose again: Low and High say how much such an estimate is worth. The figure is not put into
-// the model.
+// Estimate estimates a figure of a flash drive from other models that have it: their median, in proportion to the
+// capacity for price and endurance, and to the reads for writes. The models span a decade in which prices fell to less
+// than a tenth and rose again; Low and High show the uncertainty of such an estimate. The model is not changed.
 func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
 	if m.Disk {
 		return Estimate{}, fmt.Errorf("%s is a hard disk, and what there is to go by are flash drives; state it",
@@ -113,5 +112,5 @@ func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
 	return Estimate{Figure: f, Value: middle * scale, Low: ratios[0] * scale, High: ratios[n-1] * scale, Drives: n}, nil
 }
 
-// Take puts an estimate into the model.
+// Take stores an estimate in the model.
 func (m *Model) Take(e Estimate) { *m.figure(e.Figure) = e.Value }

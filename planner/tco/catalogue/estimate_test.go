@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEstimate: medians by hand. A model's own figure, disks and drives that do not have it do not count.
+// TestEstimate compares with medians by hand. The model's own figure, disks and drives without the figure do not count.
 func TestEstimate(t *testing.T) {
 	from := []Model{
 		{Name: "a", Capacity: 1000, Price: 1000, TBW: 1000, ReadIOPS: 100, WriteIOPS: 50, ActiveW: 10, IdleW: 5},
@@ -19,10 +19,10 @@ func TestEstimate(t *testing.T) {
 	}
 	x := Model{Name: "x", Capacity: 500}
 	for f, want := range []Estimate{
-		PriceFigure:     {PriceFigure, 1000, 500, 2000, 3},     // 1, 4 and 2 a GB
-		EnduranceFigure: {EnduranceFigure, 1000, 500, 1500, 2}, // 1 and 3 TB a GB
+		PriceFigure:     {PriceFigure, 1000, 500, 2000, 3},     // 1, 4 and 2 per GB
+		EnduranceFigure: {EnduranceFigure, 1000, 500, 1500, 2}, // 1 and 3 TB per GB
 		ReadFigure:      {ReadFigure, 150, 100, 200, 2},
-		WriteFigure:     {WriteFigure, 45, 15, 75, 2}, // 0.5 and 0.1 of its reads, which are 150 by then
+		WriteFigure:     {WriteFigure, 45, 15, 75, 2}, // 0.5 and 0.1 of its reads, which are estimated as 150 by then
 		ActiveFigure:    {ActiveFigure, 20, 10, 24, 3},
 		IdleFigure:      {IdleFigure, 5, 5, 5, 1},
 	} {
@@ -39,7 +39,7 @@ func TestEstimate(t *testing.T) {
 	if left := x.Unknown(); left != nil {
 		t.Errorf("%v are unknown", left)
 	}
-	alone := Model{Name: "alone", Capacity: 500} // without reads, writes are by themselves: 50, 20 and 70
+	alone := Model{Name: "alone", Capacity: 500} // without reads, writes are estimated directly: 50, 20 and 70
 	if e, err := alone.Estimate(WriteFigure, from); err != nil || e.Value != 50 || e.Drives != 3 {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -1,9 +1,9 @@
-// Package catalogue is drives as their data sheets have them, with a source for each.
+// Package catalogue holds drives with the figures of their data sheets, and a source for each.
 //
-// Its main types are Model, a row of such a table, which becomes a tco.Drive; and Estimate, what stands for a figure
-// that a sheet does not print. Models are those that the program knows; Read reads a table of one's own.
+// Its main types are Model, a row of such a table, which converts to a tco.Drive; and Estimate, a substitute for a
+// figure that a sheet omits. Models returns the built-in drives; Read reads a user's table.
 //
-// What it leaves out: prices of today, which change within weeks.
+// It leaves out current prices, which change within weeks.
 package catalogue
 
 import (
@@ -24,45 +24,45 @@ import (
 //go:embed catalogue.csv
 var catalogue string
 
-// Model is a drive as its data sheet has it. Figures that are not known are 0.
+// Model is a drive with the figures of its data sheet. Unknown figures are 0.
 type Model struct {
 	Name     string
 	Era      string
 	Capacity float64 // GB for users
-	Raw      float64 // GB of flash; Alpha is made of it
-	DWPD     float64 // drive writes a day over Years
+	Raw      float64 // GB of flash; Alpha derives from it
+	DWPD     float64 // drive writes per day over Years
 	Years    float64
-	TBW      float64 // TB that hosts may write, of random writes; made of DWPD if it is not stated
+	TBW      float64 // TB of random host writes; derived from DWPD if not stated
 	ReadIOPS float64 // random, 4 KB
 	WriteIOPS,
 	ActiveW, IdleW float64
 	Price      float64
 	PriceWhen  string
-	AFR        float64 // share a year; 0: of tco.DefaultMTBF
+	AFR        float64 // share per year; 0: that of tco.DefaultMTBF
 	Sequential float64 // TBW of sequential writes, where stated
 	Source     string
 	Note       string
-	// Disk is a hard disk: no wear but what a rating of its own says, no write amplification, no flash.
+	// Disk is a hard disk: no wear unless it has a rating of its own, no write amplification, no flash.
 	Disk bool
-	// Free says that the price is known, and 0.
+	// Free means that the price is known to be 0.
 	Free bool
-	// RandomWAF is its write amplification under random writes, where measured or simulated; 0: the closed form for
-	// greedy collection at Alpha.
+	// RandomWAF is its write amplification under random writes, measured or simulated; 0: the closed form for greedy
+	// collection at Alpha.
 	RandomWAF float64
 }
 
-// Columns are the columns of a table of drives. The first two must be there.
+// Columns returns the columns of a table of drives. The first two are mandatory.
 func Columns() []string {
 	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops",
 		"active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era",
 		"source", "note"}
 }
 
-// ratingSlack is how far DWPD, capacity, years and TBW may disagree: data sheets round them.
+// ratingSlack is the tolerated disagreement of DWPD, capacity, years and TBW, which data sheets round.
 const ratingSlack = 0.05
 
-// Read reads a table of drives. DWPD and TBW that are both stated must agree: TBW = DWPD capacity 365 years. Three of
-// the figures in one review's table do not.
+// Read reads a table of drives. DWPD and TBW must agree if both are stated: TBW = DWPD capacity 365 years. Three of the
+// figures in one review's table do not.
 func Read(r io.Reader, file string) ([]Model, error) {
 	columns := Columns()
 	s, err := sheet.Read(r, file, columns, columns[:2])
@@ -125,8 +125,8 @@ func Read(r io.Reader, file string) ([]Model, error) {
 	return list, s.Done()
 }
 
-// Models returns the drives that the program knows, with their sources. Prices are of their day: enterprise drives
-// cost half as much again within one quarter of 2026.
+// Models returns the built-in drives with their sources. Prices are as of their date: enterprise drives rose by half
+// within one quarter of 2026.
 func Models() []Model {
 	list, err := Read(strings.NewReader(catalogue), "catalogue.csv")
 	if err != nil {
@@ -135,7 +135,7 @@ func Models() []Model {
 	return list
 }
 
-// Find returns the model of that name.
+// Find returns the model with the given name.
 func Find(list []Model, name string) (Model, error) {
 	var names []string
 	for _, m := range list {
@@ -151,8 +151,8 @@ func Find(list []Model, name string) (Model, error) {
 	return Model{}, fmt.Errorf("there is no drive %q%s", name, hint)
 }
 
-// Alpha is physical over logical space. Without a stated size of the flash it is that of the smallest power of two
-// GiB that holds the capacity, which is how drives are built: 3.2 TB on 4 TiB. That is an inference.
+// Alpha is physical over logical space. If the size of the flash is not stated, it is inferred: the smallest power of
+// two GiB that holds the capacity, as drives are built: 3.2 TB on 4 TiB.
 func (m *Model) Alpha() float64 {
 	raw := m.Raw
 	if raw == 0 {
@@ -165,10 +165,10 @@ func (m *Model) Alpha() float64 {
 	return raw / m.Capacity
 }
 
-// flashPages is the pages of an erase block that closed forms are computed for; beyond a hundred they hardly matter.
+// flashPages is the number of pages per erase block for closed forms; beyond a hundred it hardly matters.
 const flashPages = 256
 
-// Amplification is equation 7 with the model's figures: level at its random write amplification up to a sequential
+// Amplification is equation 7 with the model's figures: constant at its random write amplification up to a sequential
 // share of 0.45, then falling to 1.
 func (m *Model) Amplification() waf.SequentialMix {
 	random := m.RandomWAF
@@ -181,8 +181,8 @@ func (m *Model) Amplification() waf.SequentialMix {
 	return waf.DefaultSequentialMix(random)
 }
 
-// Spared is the model with a share of its capacity left unused. What its flash takes is not changed by it; that is to
-// be asked of the model as it is. A write amplification that was measured falls as the closed form does.
+// Spared returns the model with a share of its capacity left unused. The flash's write budget does not change and must
+// be taken from the original model. A measured write amplification falls in proportion to the closed form.
 func (m *Model) Spared(share float64) Model {
 	x := *m
 	if share == 0 || m.Disk {
@@ -195,11 +195,11 @@ func (m *Model) Spared(share float64) Model {
 	return x
 }
 
-// noWear is the budget in GB of what writes do not wear: 10 GB a second for three million years.
+// noWear is the budget in GB of a medium that writes do not wear: 10 GB/s for three million years.
 const noWear = 1e15
 
-// Budget is W, in GB. Rated TB are what hosts may write at random, so that the NAND takes A(0) as much: a rating for
-// sequential writes, where one is stated, says so by itself. In tco.Paper mode the rated host writes are the budget.
+// Budget is W, in GB. Rated TB are random host writes, so the NAND takes A(0) times as much; a rating for sequential
+// writes, if stated, gives W directly. In tco.Paper mode the rated host writes are the budget.
 func (m *Model) Budget(mode tco.Mode, amplification tco.WAF) float64 {
 	if m.Disk && m.TBW == 0 {
 		return noWear
@@ -210,7 +210,7 @@ func (m *Model) Budget(mode tco.Mode, amplification tco.WAF) float64 {
 	return float64(m.TBW*1000) * amplification.At(0)
 }
 
-// IOPS is what the drive does of a mix with such a share of writes: the times of both add up.
+// IOPS is the drive's rate for a mix with the given share of writes: the times of both add up.
 func (m *Model) IOPS(writeShare float64) float64 {
 	switch {
 	case m.ReadIOPS == 0:
@@ -229,12 +229,12 @@ func (m *Model) FailureRate() float64 {
 	return tco.AFR(tco.DefaultMTBF)
 }
 
-// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup. Reads count against the
-// rating for reads and writes against that for writes; in tco.Paper mode all count against what the drive does of a
-// mix with that share of writes.
+// Drive builds a drive from a model: c_M from its power at a duty, C_I from its price and setup. Reads count against
+// the read rating and writes against the write rating; in tco.Paper mode all I/Os count against the rate for a mix with
+// the given share of writes.
 func (m *Model) Drive(name string, mode tco.Mode, c tco.Costs, duty, writeShare float64) (tco.Drive, error) {
 	for _, f := range m.Unknown() {
-		if f < ActiveFigure { // power of which nothing is known costs nothing
+		if f < ActiveFigure { // unknown power costs nothing
 			return tco.Drive{}, fmt.Errorf("nothing is known of the %v of %s; state it", f, m.Name)
 		}
 	}

@@ -52,7 +52,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// TestSharedCatalogue holds every figure against the table that they were taken from.
+// TestSharedCatalogue compares every figure with the table from which it was taken.
 func TestSharedCatalogue(t *testing.T) {
 	text, err := os.ReadFile(inputs.Path(t, "data/catalogue/ssd_catalogue.csv"))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSharedCatalogue(t *testing.T) {
 	}
 }
 
-// TestRatings: what a row says of its own drive must agree.
+// TestRatings verifies that the ratings within a row must agree.
 func TestRatings(t *testing.T) {
 	_, err := Read(strings.NewReader("model,capacity_gb,dwpd,years,tbw_tb\nIntel DC P3520 2TB,2000,3,5,2490\n"),
 		"d.csv")
@@ -104,7 +104,7 @@ func TestRatings(t *testing.T) {
 	}
 }
 
-// TestModels: a table's row with every column, what is derived of it, and rows that disagree with themselves.
+// TestModels covers a row with every column, the derived figures, and inconsistent rows.
 func TestModels(t *testing.T) {
 	head := strings.Join(Columns(), ",") + "\n"
 	list, err := Read(strings.NewReader(head+
@@ -120,7 +120,7 @@ func TestModels(t *testing.T) {
 		AFR: 0.005, Sequential: 9000, Source: "a sheet", Note: "none", RandomWAF: 3.5}) {
 		t.Errorf("%+v", x)
 	}
-	// 1 a day of 1 TB for five years; 1000 GB are held by 1024 GiB, which are 1099.5 GB.
+	// 1 per day of 1 TB for five years; 1000 GB need 1024 GiB, which are 1099.5 GB.
 	if y.TBW != 1825 || math.Abs(y.Alpha()-1.099511627776) > 1e-12 || x.Alpha() != 1.2 || z.TBW != 0 {
 		t.Errorf("%v TB, alpha %v and %v", y.TBW, y.Alpha(), x.Alpha())
 	}
@@ -173,7 +173,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestColumnsOfModels: what a table of drives does not say is 0, and each column has its least and greatest value.
+// TestColumnsOfModels verifies that a missing column means 0, and that each column accepts its minimum and maximum.
 func TestColumnsOfModels(t *testing.T) {
 	list, err := Read(strings.NewReader("model,capacity_gb\nx,100\n"), "d.csv")
 	if want := (Model{Name: "x", Capacity: 100}); err != nil || len(list) != 1 || list[0] != want {

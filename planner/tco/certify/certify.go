@@ -1,13 +1,11 @@
-// Package certify checks the proof that no plan costs less a gigabyte than a bound.
+// Package certify checks the proof that no plan costs less per gigabyte than a bound.
 //
-// Its function is Check. Where every plan was looked at, it looks at every plan; otherwise it goes by prices. It was
-// written from the statement of the proof in docs/adr/0007-planner.md and shares no code with the optimiser in
-// package tco, only the types of a problem and of a certificate: it does its own arithmetic on drives, arrays and
-// write amplification. It trusts nothing in a certificate: a wrong price makes a weaker bound or none, never a wrong
-// one.
+// Its function is Check. If the proof is by enumeration, it enumerates every plan; otherwise it evaluates the prices.
+// It was written from the statement of the proof in docs/adr/0007-planner.md and shares no code with the optimiser in
+// package tco, only the types of a problem and of a certificate: it has its own arithmetic for drives, arrays and write
+// amplification. It does not trust the certificate: a wrong price makes a weaker bound or none, never a wrong one.
 //
-// What it leaves out: whether the bound is any good, and rounding in the last digits of float64 (sums of some
-// thousand terms).
+// It leaves out the quality of the bound, and rounding in the last digits of float64 (sums of several thousand terms).
 package certify
 
 import (
@@ -18,7 +16,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// slack is by what relative amount a limit may be met in rounding.
+// slack is the relative excess of a limit that is attributed to rounding.
 const slack = 1e-9
 
 // Check returns nil if the certificate proves its rate for the problem.
@@ -30,7 +28,7 @@ func Check(p *tco.Problem, c *tco.Certificate) error {
 		return fmt.Errorf("a rate of %v is none", c.Rate)
 	}
 	if c.Rate == 0 {
-		return nil // no plan costs less than nothing
+		return nil // no plan has a negative cost
 	}
 	if c.Exhaustive {
 		return checkExhaustive(p, c.Rate)
@@ -67,15 +65,15 @@ func Check(p *tco.Problem, c *tco.Certificate) error {
 	return nil
 }
 
-// ask is what one workload asks of drives of one class.
+// ask is the demand of one workload on drives of one class.
 type ask struct {
 	from, until float64 // day; +Inf: never ends
-	written     float64 // GB a day by users
-	worn        float64 // GB a day to the NAND, at least
-	space, io   float64 // while it never ends
+	written     float64 // GB per day by users
+	worn        float64 // GB per day to the NAND, a lower bound
+	space, io   float64 // only if it never ends
 }
 
-// asks translates the workloads, with the least that a GB of each can wear.
+// asks returns the demands of all workloads, with the least possible wear per GB of each.
 func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 	list := make([]ask, len(p.Jobs))
 	for j := range p.Jobs {
@@ -98,7 +96,7 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 			(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*(smallIO-d.Stripe.SmallReads)))*write) +
 			float64(w.WriteShare*float64((1-w.FullStripe)*d.Stripe.SmallReads)) + 1 - w.WriteShare)
 		if w.End > 0 {
-			// It leaves its room to others, so that it may be beside more than fit at once.
+			// It leaves its capacity to others, so it may share a drive with more workloads than fit at once.
 			a.until, a.space, a.io = w.End, 0, 0
 		}
 		list[j] = a
@@ -153,11 +151,11 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 		}
 		each[i] = max(0, least)
 		switch {
-		case used: // between Least and Most of them have a workload
+		case used: // between Least and Most of them have workloads
 			least = min(float64(c.Least)*least, float64(c.Most)*least)
-		case x.Optional: // those without a workload are not bought
+		case x.Optional: // unused ones are not bought
 			least = float64(x.Count) * min(least, 0)
-		default: // those without a workload are bought all the same
+		default: // unused ones are bought in any case
 			least = float64(x.Count) * min(least, x.Drive.Buy)
 		}
 		sum += least
@@ -174,7 +172,7 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 	return nil
 }
 
-// reach is the least of cost - rate data - prices of the workloads on it, for a drive of class i.
+// reach is the minimum of cost - rate data - prices of its workloads, for a drive of class i.
 func reach(p *tco.Problem, rate float64, c *tco.Case, i int) (float64, error) {
 	d, proof := &p.Classes[i].Drive, &c.Classes[i]
 	if err := checkMinorant(d.WAF, proof.Minorant); err != nil {
@@ -182,7 +180,7 @@ func reach(p *tco.Problem, rate float64, c *tco.Case, i int) (float64, error) {
 	}
 	list := asks(p, d, proof.Minorant)
 	least := math.Inf(1)
-	after := math.Inf(-1) // first arrivals up to this day are dealt with
+	after := math.Inf(-1) // first arrivals up to this day are covered
 	for n := range proof.Blocks {
 		b := &proof.Blocks[n]
 		if !(b.From <= b.To) {
@@ -209,9 +207,9 @@ func reach(p *tco.Problem, rate float64, c *tco.Case, i int) (float64, error) {
 	return least, nil
 }
 
-// reachBlock goes through the days of death. A drive's first workload comes within the block, so that it costs at
-// least its purchase and the days from the block's end to its death; all its workloads come at the block's beginning
-// or later, and before its death.
+// reachBlock examines the days of death. A drive's first workload arrives within the block, so it costs at least its
+// purchase and the running cost from the block's end to its death; all its workloads arrive at the block's start or
+// later, and before its death.
 func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, list []ask, b *tco.Block) (float64,
 	error) {
 	last := math.Inf(1)
@@ -219,9 +217,9 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		last = b.To + p.Config.Horizon
 	}
 	budget, space, io := d.Budget-d.Worn, d.Capacity*p.Config.FillSpace*(1+slack), d.IOPS*p.Config.FillIOPS*(1+slack)
-	// at is what a drive that dies on day t reaches at least, for these prices. A gain of a workload that ends within
-	// the piece is a straight line until then and level behind it: it is nowhere more than at one of the piece's
-	// ends, and counts with that on all of its days.
+	// at is a lower bound on the value of a drive that dies on day t, at these prices. The gain of a workload that ends
+	// within the piece is linear until then and constant afterwards: its maximum is at one of the piece's ends, and it
+	// counts with that maximum throughout the piece.
 	at := func(q *tco.Piece, t float64) float64 {
 		sum := d.Buy + float64(d.Run*(t-b.To)) - float64(q.Wear*budget) - float64(q.Space*space) - float64(q.IOPS*io)
 		for j, a := range list {
@@ -244,7 +242,7 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		return sum
 	}
 	least := math.Inf(1)
-	reached := b.From // deaths up to this day are dealt with: nobody dies before the first workload comes
+	reached := b.From // deaths up to this day are covered: no drive dies before its first workload arrives
 	for n := range b.Pieces {
 		q := &b.Pieces[n]
 		switch {
@@ -258,14 +256,14 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		if q.To <= b.From {
 			continue
 		}
-		// The other gains are straight lines in the day of death, the positive part of each convex, and the whole
-		// concave: it is least at one of its ends.
+		// The other gains are linear in the day of death, the positive part of each is convex, and the whole is
+		// concave: its minimum is at one of the ends.
 		least = min(least, at(q, q.From))
 		if !math.IsInf(q.To, 1) {
 			least = min(least, at(q, q.To))
 			continue
 		}
-		// For ever: it must not fall any more.
+		// Unbounded: it must not fall any further.
 		for _, a := range list {
 			if math.IsInf(a.until, 1) && q.Wear*a.worn < rate*a.written*(1-1e-13) {
 				return 0, fmt.Errorf("piece %d has no end, and a gigabyte pays for its wear there", n)
@@ -278,8 +276,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 	return least, nil
 }
 
-// checkMinorant holds a line of knots: over all of [0, 1], concave, positive, and nowhere above the write
-// amplification.
+// checkMinorant checks a piecewise-linear function: it must cover [0, 1], be concave and positive, and lie nowhere
+// above the write amplification.
 func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	n := len(knots)
 	if n < 2 || knots[0].S > 0 || knots[n-1].S < 1 {
@@ -301,8 +299,8 @@ func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	case tco.Constant:
 		return below(knots, func(float64) float64 { return max(1, float64(w)) }, nil)
 	case *tco.Table:
-		// Straight between its own points, level outside of them: lines that touch nowhere at knots of either do not
-		// cross.
+		// Linear between its own points, constant outside of them: lines that do not cross at the knots of either do
+		// not cross anywhere.
 		points := w.Points()
 		var bends []float64
 		for _, x := range points {
@@ -326,7 +324,7 @@ func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	return fmt.Errorf("nothing is known of the shape of a write amplification of type %T", w)
 }
 
-// below checks at knots and bends, between which both lines are straight.
+// below checks at knots and bends; both functions are linear in between.
 func below(knots []waf.MixPoint, f func(float64) float64, bends []float64) error {
 	for _, k := range knots {
 		if k.S <= 1 && k.S >= 0 && k.WAF > f(k.S) {
@@ -341,9 +339,9 @@ func below(knots []waf.MixPoint, f func(float64) float64, bends []float64) error
 	return nil
 }
 
-// belowMix checks against equation 7: a line up to the turning point, a parabola beyond, at least 1 everywhere.
-// Between the points where that changes, a chord is below it if its ends are, unless the parabola bends upwards: then
-// its lowest point over the chord is looked at as well.
+// belowMix checks against equation 7: linear up to the turning point, a parabola beyond, at least 1 everywhere. Between
+// the points where its form changes, a chord is below it if its ends are, unless the parabola is convex: then its
+// minimum over the chord is checked as well.
 func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 	knee := float64(m.Slope*m.Turn) + m.Random
 	bend := 0.0
@@ -358,7 +356,7 @@ func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 		return v
 	}
 	f := func(s float64) float64 { return max(1, raw(s)) }
-	// It changes its shape where it turns and where it meets the floor of 1.
+	// Its form changes at the turning point and where it meets the floor of 1.
 	bends := []float64{m.Turn}
 	if m.Slope != 0 {
 		if s := (1 - m.Random) / m.Slope; s > 0 && s <= m.Turn {
@@ -383,7 +381,7 @@ func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 	if bend <= 0 {
 		return nil
 	}
-	// Upwards: raw - chord is least where the slopes are equal.
+	// Convex: raw - chord is least where the slopes are equal.
 	for i := 1; i < len(knots); i++ {
 		a, b := knots[i-1], knots[i]
 		lo, hi := max(a.S, m.Turn), min(b.S, 1)

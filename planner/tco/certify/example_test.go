@@ -8,7 +8,7 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// A proven bound is checked; a higher one does not pass.
+// A proven bound passes the check; a higher one does not.
 func Example() {
 	drive := tco.Drive{Name: "d", Buy: 1000, Run: 0.5, Budget: 2e6, Capacity: 800, IOPS: 1e5, WAF: tco.Constant(2)}
 	p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: drive, Count: 3, Optional: true}}}

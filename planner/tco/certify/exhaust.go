@@ -9,17 +9,17 @@ import (
 	"farflash/planner/tco"
 )
 
-// mostExhausted is of how many workloads every plan is looked at.
+// mostExhausted is the largest number of workloads for which every plan is enumerated.
 const mostExhausted = 14
 
-// checkExhaustive looks at every plan: none may have cost - rate data below 0.
+// checkExhaustive enumerates every plan: none may have a negative cost - rate data.
 func checkExhaustive(p *tco.Problem, rate float64) error {
 	if len(p.Jobs) > mostExhausted {
 		return fmt.Errorf("every plan of %d workloads cannot be looked at; of at most %d it can", len(p.Jobs),
 			mostExhausted)
 	}
 	e := &exhaust{p: p, rate: rate, sets: 1 << len(p.Jobs)}
-	idle := 0.0 // what is paid whatever the plan
+	idle := 0.0 // cost that is independent of the plan
 	domains := map[string][]int{}
 	var names []string
 	for i := range p.Classes {
@@ -59,15 +59,15 @@ func checkExhaustive(p *tco.Problem, rate float64) error {
 	return nil
 }
 
-// exhaust holds what all plans have in common.
+// exhaust holds the state shared by all plans.
 type exhaust struct {
 	p       *tco.Problem
 	rate    float64
 	sets    int
-	dearest float64 // cost of a drive
+	dearest float64 // highest cost of a drive
 }
 
-// nothing is what no drives reach: the empty set alone.
+// nothing is the table for no drives: only the empty set is feasible.
 func (e *exhaust) nothing() []float64 {
 	list := make([]float64, e.sets)
 	for set := 1; set < e.sets; set++ {
@@ -76,7 +76,7 @@ func (e *exhaust) nothing() []float64 {
 	return list
 }
 
-// combine divides each set between two lots of drives.
+// combine divides each set between two groups of drives.
 func combine(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for set := range out {
@@ -88,7 +88,7 @@ func combine(a, b []float64) []float64 {
 	return out
 }
 
-// drives adds the drives of a class, one after the other.
+// drives adds the drives of a class one by one.
 func (e *exhaust) drives(reached []float64, class int) []float64 {
 	c := &e.p.Classes[class]
 	one := e.nothing()
@@ -104,14 +104,14 @@ func (e *exhaust) drives(reached []float64, class int) []float64 {
 	for range min(c.Count, len(e.p.Jobs)) {
 		next := combine(reached, one)
 		if slices.Equal(next, reached) {
-			break // further drives change nothing
+			break // further drives have no effect
 		}
 		reached = next
 	}
 	return reached
 }
 
-// together reports whether two of a group are in a set.
+// together reports whether a set contains two workloads of one group.
 func (e *exhaust) together(set int) bool {
 	seen := map[string]bool{}
 	for s := uint(set); s != 0; s &= s - 1 {
@@ -165,7 +165,7 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 				continue
 			}
 			there++
-			bytes, io, writes, reads := w.WriteRate, w.PeakIOPS, 1.0, 0.0 // that a write takes
+			bytes, io, writes, reads := w.WriteRate, w.PeakIOPS, 1.0, 0.0 // that a write issues
 			if !one {
 				bytes *= float64(w.FullStripe*d.Stripe.FullBytes) + float64((1-w.FullStripe)*d.Stripe.SmallBytes)
 				reads = float64((1 - w.FullStripe) * d.Stripe.SmallReads)
@@ -200,7 +200,7 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 			}
 		}
 		if there == 0 && day >= late {
-			return d.Buy + float64(d.Run*(day-first)), data, true // nobody is left, and nobody comes
+			return d.Buy + float64(d.Run*(day-first)), data, true // all have left, and none will arrive
 		}
 		nand := 0.0
 		if wears > 0 {
@@ -212,13 +212,13 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 		}
 		end := min(until, last, day+left)
 		if math.IsInf(end, 1) {
-			return 0, 0, false // for ever: no price
+			return 0, 0, false // unlimited: it has no price
 		}
 		data += float64(rate * (end - day))
 		worn += float64(nand * (end - day))
 		if end < until || end == last {
 			if end < late {
-				return 0, 0, false // worn out before somebody comes
+				return 0, 0, false // worn out before a later arrival
 			}
 			return d.Buy + float64(d.Run*(end-first)), data, true
 		}
@@ -226,11 +226,11 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 	return 0, 0, false
 }
 
-// latency is the least p99 that workloads ask for, of reads and of writes, in us.
+// latency is the strictest p99 limit of the workloads, for reads and for writes, in us.
 type latency struct{ read, write float64 }
 
-// ask takes a workload's limit for the directions that are more than a hundredth of its requests: the rest can be as
-// slow as they like.
+// ask applies a workload's limit to the directions that make up more than a hundredth of its requests; the p99 does not
+// constrain the rest.
 func (l *latency) ask(w *tco.Workload) {
 	if w.P99 == 0 {
 		return
@@ -243,17 +243,16 @@ func (l *latency) ask(w *tco.Workload) {
 	}
 }
 
-// passed reports whether a drive is slower than that. A limit that nobody asked for is infinite, and is passed by
-// nothing.
+// passed reports whether a drive is slower than that. A limit that no workload sets is infinite and always met.
 func (l *latency) passed(read, write float64) bool {
 	return !math.IsInf(l.read, 1) && read > l.read*(1+slack) || !math.IsInf(l.write, 1) && write > l.write*(1+slack)
 }
 
-// ios are those of workloads on one drive: how many a second read and write, KiB a second, KiB that are written, and
-// in order.
+// ios is the traffic of the workloads on one drive: reads and writes per second, KiB per second, KiB written, and KiB
+// written sequentially.
 type ios struct{ reads, writes, kib, written, ordered float64 }
 
-// add takes in a workload, of which a write makes the members read and write so often.
+// add adds a workload, each of whose writes causes the given numbers of reads and writes on the members.
 func (s *ios) add(w *tco.Workload, reads, writes float64) {
 	size := w.IOSize
 	if size == 0 {
@@ -265,7 +264,7 @@ func (s *ios) add(w *tco.Workload, reads, writes float64) {
 		s.written+float64(n*size), s.ordered+float64(n*size*w.Sequential)
 }
 
-// traffic is their mix, at a share of the drive's IOPS.
+// traffic returns the mix, at a share of the drive's IOPS.
 func (s *ios) traffic(load float64) tco.Traffic {
 	t := tco.Traffic{Load: load, Size: tco.DefaultIOSize}
 	if all := s.reads + s.writes; all > 0 {

@@ -8,11 +8,11 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// mostCombinations is how many combinations of drives the checker looks at.
+// mostCombinations is the number of combinations of drives that the checker examines.
 const mostCombinations = 2_000_000
 
-// checkWholes holds that every combination of drives with room for all workloads that never end comes to so much, if
-// each drive of a class comes to as much as each says. No plan has fewer drives in use than such a combination.
+// checkWholes verifies that every combination of drives with capacity for all workloads that never end costs at least
+// much, if each drive of class i costs each[i]. Every plan uses at least the drives of such a combination.
 func checkWholes(p *tco.Problem, each []float64, much float64) error {
 	n := len(p.Classes)
 	space, io := make([]float64, n), make([]float64, n)
@@ -31,7 +31,7 @@ func checkWholes(p *tco.Problem, each []float64, much float64) error {
 		need, rush = need+room, rush+rate
 	}
 	looked := 0
-	// Classes one after the other: after i of them, so much is missing still.
+	// Class by class: after i classes, need and rush are the remaining space and I/O.
 	var from func(i int, need, rush, sum float64) error
 	from = func(i int, need, rush, sum float64) error {
 		if sum >= much {
@@ -44,7 +44,7 @@ func checkWholes(p *tco.Problem, each []float64, much float64) error {
 		if looked++; looked > mostCombinations {
 			return fmt.Errorf("more than %d combinations of drives", mostCombinations)
 		}
-		// What is missing costs no less than by the class that has most of it for the money.
+		// The remainder costs no less than at the class with the most capacity for the money.
 		cheapest := [2]float64{math.Inf(1), math.Inf(1)}
 		for k := i; k < n; k++ {
 			if p.Classes[k].Count > 0 {

@@ -1,14 +1,14 @@
-// Package columns bounds what it costs to divide a few dozen items among bins from below: the linear program over
-// every set that a bin can have.
+// Package columns computes a lower bound on the cost of dividing a few dozen items among bins: the linear program over
+// every set that a bin can hold.
 //
-// Its main types are Kind, bins that there are or that may be had, with Modes that a bin can be in; and Bound, prices
-// of the items that no bin costs less than. The program is solved by column generation: a simplex over the sets that
-// are known, and for its prices the set that is worth most, a knapsack with several limits, by branch and bound.
-// Where that is given up, what the knapsack can be worth at most is used, so that a bound holds whatever the work. It
-// is far closer than prices of the limits alone where few items fill a bin (Gilmore and Gomory, Operations Research
-// 9(6), 1961; the bound of prices that are not final yet: Farley, Operations Research 38(5), 1990).
+// Its main types are Kind, bins that exist or can be had, with the Modes that a bin can be in; and Bound, prices of the
+// items that no bin undercuts. The program is solved by column generation: a simplex over the known sets and, at its
+// prices, the most valuable set, a knapsack with several limits, by branch and bound. If the knapsack search is cut
+// short, its upper bound is used instead, so the result is a bound at any effort. It is far tighter than prices of the
+// limits alone if few items fill a bin (Gilmore and Gomory, Operations Research 9(6), 1961; for the bound at prices
+// that are not final: Farley, Operations Research 38(5), 1990).
 //
-// What it leaves out: which division is best.
+// It leaves out which division is the best.
 package columns
 
 import (
@@ -17,47 +17,47 @@ import (
 	"slices"
 )
 
-// Mode is a way for a bin to be: what it costs, what it holds, and what items pay in it.
+// Mode is a state of a bin: its cost, its limits, and the charges of items in it.
 type Mode struct {
-	Cost   float64     // above 0, unless there are few bins of the kind
+	Cost   float64     // positive, unless the kind is scarce
 	Limits [][]float64 // by limit and item: of the items in a bin, each limit's sum is at most 1
-	Charge []float64   // by item: what it costs beside, 0 or more
+	Charge []float64   // by item: its additional cost, 0 or more
 }
 
-// Kind is bins that are alike.
+// Kind is a set of identical bins.
 type Kind struct {
-	Count int // as many as items, or more, are as many as wanted
+	Count int // a number not below that of the items means unlimited
 	Modes []Mode
-	Never []bool // by item: no bin can have it
+	Never []bool // by item: no bin can hold it
 }
 
-// Bound is what no division costs less than. Items' Values, less a kind's Scarce, add up to no more than a bin costs
-// with those items and their charges, whatever its mode.
+// Bound is a lower bound on the cost of any division. The Values of a set of items, minus the kind's Scarce, do not
+// exceed the cost of a bin with those items and their charges, in any mode.
 type Bound struct {
-	Least  float64 // sum of the values, less Scarce for each bin of a kind
+	Least  float64 // sum of the values, minus Scarce for each bin of a kind
 	Value  []float64
 	Scarce []float64
 }
 
-// Bounds of the work: how many knapsacks are solved in all, and how many branches each has.
+// Limits of the work: the total number of knapsacks, and the branches of each.
 const (
 	mostRounds   = 400
 	mostBranches = 4000
 )
 
-// solver is a simplex over the columns that are known, with the inverse of its basis.
+// solver is a simplex over the known columns, with the inverse of its basis.
 type solver struct {
 	items   int
 	kinds   []Kind
-	rowOf   []int // of a kind of which there are few; -1
+	rowOf   []int // row of a scarce kind; -1: none
 	inverse [][]float64
 	costs   []float64 // of the columns in the basis
-	level   []float64 // how much of each
+	level   []float64 // value of each
 	prices  []float64 // of rows
 	best    Bound
 }
 
-// Solve returns the best bound that it found; Least is 0 if none is above that.
+// Solve returns the best bound found; Least is 0 if none is positive.
 func Solve(items int, kinds []Kind) Bound {
 	s := &solver{items: items, kinds: kinds}
 	s.begin()
@@ -70,7 +70,7 @@ func Solve(items int, kinds []Kind) Bound {
 	return s.best
 }
 
-// begin has a costly bin of its own for each item, and no bin of the kinds of which there are few.
+// begin starts with an expensive bin for each item, and no bins of scarce kinds.
 func (s *solver) begin() {
 	rows := s.items
 	for k := range s.kinds {
@@ -107,8 +107,8 @@ func (s *solver) begin() {
 	s.best = Bound{Value: make([]float64, s.items), Scarce: make([]float64, len(s.kinds))}
 }
 
-// price forms the rows' prices. An item that is in bins twice is worth no less than nothing, and a kind's bins are
-// worth no more.
+// price computes the rows' prices. An item may be in several bins, so its price is not negative, and that of a scarce
+// kind is not positive.
 func (s *solver) price() {
 	for r := range s.prices {
 		sum := 0.0
@@ -119,8 +119,8 @@ func (s *solver) price() {
 	}
 }
 
-// improve looks for the columns that the prices undervalue, keeps the bound that follows from them, and takes the
-// best into the basis. It returns false where there is none.
+// improve searches for columns that the prices undervalue, keeps the bound that follows from them, and enters the best
+// one into the basis. It returns false if there is none.
 func (s *solver) improve() bool {
 	scale := 1.0
 	scarce := make([]float64, len(s.kinds))
@@ -165,7 +165,7 @@ func (s *solver) improve() bool {
 	return s.enter(entering, of, cost)
 }
 
-// keep makes a bound of the prices, less what they are too high by.
+// keep derives a bound from the prices, corrected for their excess.
 func (s *solver) keep(scale float64, scarce []float64) {
 	sum := 0.0
 	for j := range s.items {
@@ -186,7 +186,7 @@ func (s *solver) keep(scale float64, scarce []float64) {
 	copy(s.best.Scarce, scarce)
 }
 
-// dearest is the largest price.
+// dearest is the highest price.
 func (s *solver) dearest() float64 {
 	most := 0.0
 	for _, p := range s.prices {
@@ -195,7 +195,7 @@ func (s *solver) dearest() float64 {
 	return most
 }
 
-// enter takes a column into the basis; false if it can grow without end, or rounding has the last word.
+// enter adds a column to the basis; it returns false if the column is unbounded, or if rounding dominates.
 func (s *solver) enter(set []int, kind int, cost float64) bool {
 	rows := len(s.level)
 	d := make([]float64, rows)
@@ -236,21 +236,21 @@ func (s *solver) enter(set []int, kind int, cost float64) bool {
 	return true
 }
 
-// sack is a knapsack's items by what they are worth over what they weigh, all limits together.
+// sack is a knapsack's items by worth over weight, with all limits combined.
 type sack struct {
 	items    []int
 	worth    []float64
-	weight   []float64 // all limits together: a set that fits weighs at most 1
+	weight   []float64 // all limits combined: a set that fits weighs at most 1
 	limits   [][]float64
 	used     []float64
 	taken    []int
 	best     []int
 	value    float64
-	most     float64 // what branches that were given up can be worth
+	most     float64 // upper limit on the worth of the branches that were cut off
 	branches int
 }
 
-// knapsack returns a set that is worth as much as it found, that, and what no set is worth more than.
+// knapsack returns the most valuable set found, its value, and an upper limit on the value of any set.
 func knapsack(worth []float64, limits [][]float64) (set []int, value, most float64) {
 	s := &sack{}
 	all := 0.0
@@ -267,7 +267,7 @@ func knapsack(worth []float64, limits [][]float64) (set []int, value, most float
 	if len(s.items) == 0 {
 		return nil, 0, 0
 	}
-	// Limits count by how short they are: a few steps towards weights for which the fractional knapsack is worth least.
+	// Weight the limits by their scarcity: a few steps towards weights that minimise the fractional knapsack.
 	parts := make([]float64, len(limits))
 	for v := range parts {
 		parts[v] = 1 / float64(len(parts))
@@ -312,12 +312,12 @@ func knapsack(worth []float64, limits [][]float64) (set []int, value, most float
 	return s.best, s.value, max(s.value, min(all, s.most))
 }
 
-// branch looks at the items from the at-th on, with a value so far and so much room.
+// branch examines the items from the at-th on, with the value so far and the remaining room.
 func (s *sack) branch(at int, value, room float64) {
 	if value > s.value {
 		s.value, s.best = value, slices.Clone(s.taken)
 	}
-	// What follows is worth at most what it is in parts.
+	// The fractional relaxation bounds the value of the remainder.
 	bound, left := value, room
 	for _, j := range s.items[at:] {
 		if s.weight[j] > left {

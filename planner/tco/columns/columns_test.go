@@ -7,7 +7,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// drawn is kinds of bins that hold few items, some of which there are few of.
+// drawn returns kinds of bins that hold few items, some of them scarce.
 func drawn(seed uint64, items int) []Kind {
 	r := rng.NewStream(seed, "kinds")
 	var kinds []Kind
@@ -37,7 +37,7 @@ func drawn(seed uint64, items int) []Kind {
 	return kinds
 }
 
-// cost is what a bin of a kind costs with a set, by its cheapest mode; infinite: it cannot have it.
+// cost is the cost of a bin of a kind with a set, in its cheapest mode; infinite if the set does not fit.
 func (k *Kind) cost(set, items int) float64 {
 	least := math.Inf(1)
 	for m := range k.Modes {
@@ -62,8 +62,8 @@ func (k *Kind) cost(set, items int) float64 {
 	return least
 }
 
-// TestSolve: no bin costs less than the values of what it has, no division less than the bound, and the bound is
-// close to the best division, of a hundred problems that were gone through.
+// TestSolve verifies on a hundred enumerated problems that no bin costs less than the values of its items, that no
+// division costs less than the bound, and that the bound is close to the best division.
 func TestSolve(t *testing.T) {
 	const items = 9
 	gap, solved := 0.0, 0.0
@@ -91,7 +91,7 @@ func TestSolve(t *testing.T) {
 		if math.Abs(sum/b.Least-1) > 1e-9 || b.Least <= 0 {
 			t.Errorf("seed %d: a bound of %v, and values of %v", seed, b.Least, sum)
 		}
-		// The best division, with so many bins of the scarce kind.
+		// The best division, with the available bins of the scarce kind.
 		best := make([]float64, 1<<items)
 		for i := range best {
 			best[i] = math.Inf(1)
@@ -114,7 +114,7 @@ func TestSolve(t *testing.T) {
 			}
 		}
 		if seed >= 12 {
-			continue // the rest takes its time
+			continue // the rest is slow
 		}
 		for k := range kinds {
 			cover(k, kinds[k].Count)
@@ -133,7 +133,8 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestKnapsack: what is said to be worth most is, and what is given up is accounted for.
+// TestKnapsack verifies that the set reported as most valuable is, and that branches that were cut off are accounted
+// for.
 func TestKnapsack(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "sacks")

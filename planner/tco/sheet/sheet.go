@@ -1,8 +1,8 @@
-// Package sheet reads CSV tables whose columns are known by name, and says what is wrong in them by row and column.
+// Package sheet reads CSV tables with named columns, and reports mistakes by row and column.
 //
-// Its main types are Sheet, the rows of a table, and TableErrors, all mistakes that were found.
+// Its main types are Sheet, the rows of a table, and TableErrors, all mistakes found.
 //
-// What it leaves out: what the columns mean.
+// It leaves out the meaning of the columns.
 package sheet
 
 import (
@@ -19,12 +19,12 @@ import (
 	"farflash/internal/spelling"
 )
 
-// TableError is a mistake in a CSV file. Rows are counted as a spreadsheet does, the header being row 1.
+// TableError is a mistake in a CSV file. Rows are numbered as in a spreadsheet, the header being row 1.
 type TableError struct {
 	File   string
 	Row    int
-	Column string // "" if it is the whole row
-	Msg    string // what is wrong; what would be right
+	Column string // "" for the whole row
+	Msg    string // the mistake, and the correct form
 }
 
 func (e *TableError) Error() string {
@@ -35,7 +35,7 @@ func (e *TableError) Error() string {
 	return at + ": " + e.Msg
 }
 
-// TableErrors are all mistakes that were found, in the order of the file.
+// TableErrors are all mistakes found, in the order of the file.
 type TableErrors []*TableError
 
 func (es TableErrors) Error() string {
@@ -46,7 +46,7 @@ func (es TableErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sheet is what was read of a CSV file with a header, column by name.
+// Sheet is a CSV file with a header, with access by column name.
 type Sheet struct {
 	file    string
 	columns []string
@@ -56,10 +56,10 @@ type Sheet struct {
 	Errs    TableErrors
 }
 
-// MostRows bounds a table.
+// MostRows limits the size of a table.
 const MostRows = 1_000_000
 
-// Read reads a table whose columns are among those known. A line that begins with # is a comment.
+// Read reads a table whose columns are among the known ones. A line that starts with # is a comment.
 func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 	c := csv.NewReader(r)
 	c.TrimLeadingSpace, c.FieldsPerRecord, c.Comment = true, -1, '#'
@@ -150,12 +150,12 @@ func csvError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// Fail notes a mistake in a cell, "" for the column being that of the whole row.
+// Fail records a mistake in a cell; column is "" for the whole row.
 func (s *Sheet) Fail(row int, column, format string, args ...any) {
 	s.Errs = append(s.Errs, &TableError{s.file, s.Lines[row], column, fmt.Sprintf(format, args...)})
 }
 
-// Text returns a cell, "" if the column is not there.
+// Text returns a cell, or "" if the column is absent.
 func (s *Sheet) Text(row int, column string) string {
 	i, ok := s.at[column]
 	if !ok {
@@ -164,8 +164,7 @@ func (s *Sheet) Text(row int, column string) string {
 	return strings.TrimSpace(s.Rows[row][i])
 }
 
-// Number reads a cell that must lie between lo and hi; an empty one is the default, which is NaN if a value must be
-// there.
+// Number reads a cell that must lie between lo and hi; an empty one yields otherwise, or an error if that is NaN.
 func (s *Sheet) Number(row int, column string, otherwise, lo, hi float64) float64 {
 	t := s.Text(row, column)
 	if t == "" {
@@ -204,7 +203,7 @@ func (s *Sheet) Number(row int, column string, otherwise, lo, hi float64) float6
 // Tiny stands for a limit that must be exceeded.
 const Tiny = 1e-300
 
-// Done returns the mistakes.
+// Done returns the mistakes, if any.
 func (s *Sheet) Done() error {
 	if s.Errs == nil {
 		return nil
@@ -212,5 +211,5 @@ func (s *Sheet) Done() error {
 	return s.Errs
 }
 
-// Plain writes a number in full, without an exponent, as spreadsheets read it.
+// Plain formats a number in full, without an exponent, as spreadsheets read it.
 func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -11,8 +11,8 @@ import (
 	"farflash/scenario/peer"
 )
 
-// MQSimDraw is a configuration of MQSim that was drawn: a drive, the flows that it serves at the same time, and the
-// traces that some of them replay.
+// MQSimDraw is a randomly drawn configuration of MQSim: a drive, its concurrent flows, and the traces that some of them
+// replay.
 type MQSimDraw struct {
 	Drive  *peer.MQSimDevice
 	Flows  []*peer.MQSimFlow
@@ -24,10 +24,10 @@ type drawer struct{ s rng.Stream }
 
 func (d *drawer) below(n int) int { return int(d.s.IntN(int64(n))) }
 
-// within draws a number from a to b, both included.
+// within draws a number from a to b, inclusive.
 func (d *drawer) within(a, b int) int { return a + d.below(b-a+1) }
 
-// in reports whether one thing in n is so.
+// in returns true with probability 1/n.
 func (d *drawer) in(n int) bool { return d.below(n) == 0 }
 
 func one[T any](d *drawer, of ...T) T { return of[d.below(len(of))] }
@@ -55,8 +55,9 @@ func below(n int) []int {
 	return out
 }
 
-// DrawMQSim draws a configuration over what MQSim reads, without preconditioning, copyback and the simple cache, with
-// which it fails. A seed draws the same one for ever: answers to draws are kept by their seeds.
+// DrawMQSim draws a configuration from the range of valid MQSim inputs, without preconditioning, copyback and the
+// simple cache, with which it fails. The draw of a seed must never change: stored results are identified by their
+// seeds.
 func DrawMQSim(seed uint64) *MQSimDraw {
 	d := &drawer{rng.NewStream(seed, "mqsim")}
 	x := &MQSimDraw{Drive: d.drive(), Traces: map[string]string{}}
@@ -134,7 +135,7 @@ func (d *drawer) drive() *peer.MQSimDevice {
 	x.Page_Program_Latency_LSB = int64(d.within(50000, 1000000))
 	x.Page_Program_Latency_CSB = x.Page_Program_Latency_LSB + int64(d.below(400000))
 	x.Page_Program_Latency_MSB = x.Page_Program_Latency_CSB + int64(d.below(400000))
-	// Each page takes memory in MQSim.
+	// Each page uses memory in MQSim.
 	planes := x.Flash_Channel_Count * x.Chip_No_Per_Channel * x.Die_No_Per_Chip * x.Plane_No_Per_Die
 	x.Block_No_Per_Plane = one(d, 64, 128, 256, 512, 1024, 2048)
 	for x.Block_No_Per_Plane > 64 && planes*x.Block_No_Per_Plane*x.Page_No_Per_Block > 1<<21 {
@@ -143,7 +144,7 @@ func (d *drawer) drive() *peer.MQSimDevice {
 	return x
 }
 
-// planes draws which planes a flow uses: all, the channels or the chips that are its own, or any.
+// planes draws the planes that a flow uses: all, exclusive channels or chips, or an arbitrary set.
 func (d *drawer) planes(x *peer.MQSimDevice, f *peer.MQSimFlow, i, n, divided int) {
 	f.Channel_IDs, f.Chip_IDs, f.Die_IDs, f.Plane_IDs = below(x.Flash_Channel_Count), below(x.Chip_No_Per_Channel),
 		below(x.Die_No_Per_Chip), below(x.Plane_No_Per_Die)
@@ -188,7 +189,7 @@ func (d *drawer) synthetic(f *peer.MQSimFlow) {
 	}
 }
 
-// trace draws a trace: mostly small requests, in clusters of time and of place.
+// trace draws a trace: mostly small requests, clustered in time and address.
 func (d *drawer) trace(x *MQSimDraw, f *peer.MQSimFlow, i int) {
 	f.File_Path = fmt.Sprintf("t%d.trace", i)
 	f.Percentage_To_Be_Executed, f.Relay_Count, f.Time_Unit = one(d, 100, 100, d.within(1, 99)), one(d, 1, 1, 1, 2),
@@ -215,7 +216,7 @@ func (d *drawer) trace(x *MQSimDraw, f *peer.MQSimFlow, i int) {
 	x.Traces[f.File_Path] = b.String()
 }
 
-// Texts are the two files that MQSim reads.
+// Texts returns the two files that MQSim reads.
 func (x *MQSimDraw) Texts() (device, workload string) {
 	var b strings.Builder
 	b.WriteString("<Execution_Parameter_Set>\n")
@@ -248,7 +249,7 @@ var (
 	}
 )
 
-// element writes a struct as XML, field names as tags, with further content inside.
+// element writes a struct as XML, with field names as tags; within writes further content.
 func element(b *strings.Builder, name string, of any, without []string, within func()) {
 	fmt.Fprintf(b, "<%s>\n", name)
 	v := reflect.ValueOf(of)

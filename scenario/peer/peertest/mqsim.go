@@ -1,6 +1,6 @@
-// Package peertest reads the cases of the peers that are held in this repository: the values given to the elements of
-// their configurations, and what they answered. It is for tests alone, of the reading of a configuration and of the
-// models that it ends in, which play the same cases by different ways.
+// Package peertest reads the peers' cases in this repository: the values of their configurations' elements, and the
+// peers' results. It serves tests only, both of parsing configurations and of the models, which run the same cases in
+// different ways.
 package peertest
 
 import (
@@ -13,21 +13,21 @@ import (
 	"testing"
 )
 
-// MQSimCase is one case of MQSim's and its answer, the operations of one kind.
+// MQSimCase is one MQSim case with its results for operations of one kind.
 type MQSimCase struct {
 	Device, Workload string // the texts of its two files
 	Op               string // read or write
 
 	Requests        int64
 	Mean            float64 // latency, ns
-	Reads, Programs float64 // pages; NaN programs where MQSim has no say
-	Off             float64 // what the mean may be off, ns
-	// it reads and programs some of these pages after the last request has ended, where a run ends
+	Reads, Programs float64 // pages; NaN programs where MQSim gives none
+	Off             float64 // tolerance of the mean, ns
+	// reads and programs some of these pages after the last request, when a run has already ended
 	Later bool
 }
 
-// MQSim reads the cases of a folder: ssdconfig.xml, workload.xml, and answers.txt, whose lines have the elements of
-// these that a case gives other values, and what MQSim answered.
+// MQSim reads the cases of a directory: ssdconfig.xml, workload.xml, and answers.txt, whose lines list the elements
+// that a case changes, and MQSim's results.
 func MQSim(t *testing.T, folder string) []MQSimCase {
 	t.Helper()
 	read := func(name string) string {
@@ -60,7 +60,7 @@ func MQSim(t *testing.T, folder string) []MQSimCase {
 	return all
 }
 
-// changed gives elements other values. What follows flow2 is for a second flow, a copy of the first one as it was.
+// changed sets elements to other values. Changes after flow2 apply to a second flow, a copy of the original first one.
 func changed(t *testing.T, device, workload string, changes []string) (string, string) {
 	t.Helper()
 	const begin, end = "<IO_Flow_Parameter_Set_Synthetic>", "</IO_Flow_Parameter_Set_Synthetic>"
