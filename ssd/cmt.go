@@ -19,7 +19,7 @@ type entry struct {
 	logical        uint32
 	prev, next     int32  // by use, most recent first; an entry that is waited for is in no order yet
 	mprev, mnext   int32  // of the same mapping page
-	number         uint32 // order of insertion (Quirks.WaitersEvicted)
+	number         uint32 // its turn when its mapping page arrives (Quirks.WaitersEvicted)
 	dirty, waiting bool
 }
 
@@ -32,7 +32,7 @@ type mappingTable struct {
 	front   int32
 	back    int32
 
-	numbered uint32 // entries inserted so far
+	numbered uint32 // turns taken so far
 }
 
 func (c *mappingTable) unlink(e int32) {
@@ -73,6 +73,7 @@ type mappingPage struct {
 	entries  int32 // cached entries that belong to it
 	waitHead int32 // host transactions that wait for its read
 	waitTail int32
+	since    uint32 // the first turn of those that its read brings (Quirks.WaitersEvicted)
 	reading  bool
 	leaving  bool // a program of it is on its way; its content is in DRAM
 }
@@ -153,6 +154,7 @@ func (d *Drive) entryAtHand(t int32) bool {
 	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // MQSim looks up before it evicts, and the eviction may be reading the same page
 		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
+		d.atOnce()
 	}
 	return false
 }
@@ -192,7 +194,6 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.mappingReads++
 	d.enqueue(t, x)
 	d.closeBatch()
-	d.atOnce()
 }
 
 // mappingPool is the pool that a mapping page is written to.
@@ -233,9 +234,11 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	if c.entries[e].waiting = waiting; !waiting || d.cfg.Quirks.WaitersEvicted {
 		c.pushFront(e)
 	}
-	c.numbered++
-	c.entries[e].number = c.numbered
-	p := d.pageState(d.mappingPageOf(l, ns))
+	m := d.mappingPageOf(l, ns)
+	if waiting && d.cfg.Quirks.WaitersEvicted {
+		c.entries[e].number = d.turnOf(c, l, m)
+	}
+	p := d.pageState(m)
 	x := &c.entries[e]
 	x.mnext = p.entries
 	if p.entries != 0 {
@@ -243,6 +246,23 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	p.entries = e
 	return e
+}
+
+// turnOf is the turn of a logical page's entry among those that the read of its mapping page brings. MQSim has them in one list, in which an entry
+// that was evicted and written back during the read has its place already when it is asked for again.
+//
+//go:noinline
+func (d *Drive) turnOf(c *mappingTable, l, m uint32) uint32 {
+	c.numbered++
+	p := d.pageState(m)
+	if !p.reading {
+		p.since = c.numbered
+	}
+	if first, ok := d.asked.get(l); ok && first >= p.since {
+		return first
+	}
+	d.asked.set(l, c.numbered)
+	return c.numbered
 }
 
 //go:noinline
@@ -278,7 +298,7 @@ func (d *Drive) evictEntry(c *mappingTable) {
 		d.storeSectors(&x)
 	}
 	if x.dirty {
-		d.writeBack(c, m, ns)
+		d.writeBack(c, x.logical, m, ns)
 	}
 	d.forgetState(m)
 }
@@ -342,9 +362,9 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c.entries[e].dirty = true
 }
 
-// writeBack programs a mapping page anew. All its dirty entries become clean. The
+// writeBack programs a mapping page anew when the entry of logical page l was evicted. All its dirty entries become clean. The
 // entries that are not in DRAM are read from the old page first.
-func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+func (d *Drive) writeBack(c *mappingTable, l, m uint32, ns uint8) {
 	sectors := uint64(0)
 	n := &d.ns[ns]
 	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
@@ -368,11 +388,16 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
 		if d.onFlash(m, ns) {
+			if d.cfg.Quirks.WaitersEvicted {
+				d.turnOf(c, l, m)
+			}
 			d.pageState(m).reading = true
 			d.readMappingPage(m, ns, int32(bits.OnesCount64(sectors))*nand.SectorSize, 0)
 		}
 		d.pageState(m).leaving = true
 		d.moveMappingPage(m, ns)
+		d.entered = true // a program that is never issued is queued all the same, and chips are looked at
+		d.atOnce()
 		return
 	}
 	if d.peekState(m).leaving {
@@ -394,6 +419,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		d.readMappingPage(m, ns, d.grainBytes(), t)
 	}
 	d.placeMapping(t)
+	d.atOnce()
 }
 
 // placeMapping gives the program of a mapping page its physical page.
@@ -455,7 +481,7 @@ func (d *Drive) mappingDone(t int32) {
 		d.released(x.pair)
 	}
 	p := d.pageState(m)
-	p.reading = false
+	p.reading, p.since = false, 0
 	c := &d.tables[d.ns[x.ns].cmt]
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0

@@ -84,6 +84,7 @@ type Drive struct {
 	noData       bool           // while a channel looks for commands that carry no data
 	heldBack     bool           // some lane would have programmed meanwhile
 	stored       *storedSectors // nil unless Quirks.SectorsLost
+	asked        hash[uint32]   // by logical page: its turn when its mapping page arrives (Quirks.WaitersEvicted)
 	rotates      bool           // polls advance the rotation among classes (Quirks.RotatesClasses)
 	lookout      lookout
 	entered      bool    // a transaction was queued since channels were served
