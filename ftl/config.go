@@ -21,10 +21,12 @@ const (
 	WindowedGreedy               // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
 	CostBenefit                  // greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
 	CostAge                      // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
+	RandomFull                   // as random, whose blocks are all full but under compat: mqsim, where it draws free ones too and finds none then (RANDOM_P in MQSim)
+	RandomYield                  // any block of which at least preconditioning.occupancy of the pages hold nothing, or any if as many draws as there are blocks find no such (RANDOM_PP in MQSim)
 	victims
 )
 
-var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit", "cost-age"}
+var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit", "cost-age", "random-full", "random-yield"}
 
 // String is the policy's name in scenarios.
 func (v Victim) String() string { return victimNames.Name(v) }
@@ -61,6 +63,7 @@ type Config struct {
 	Victim  Victim
 	Choices int            // DChoices: blocks drawn, at least 1
 	Window  units.Fraction // WindowedGreedy: the part of the pool's blocks, oldest first, that is looked at
+	Yield   int            // RandomYield: pages of a block that must hold nothing
 
 	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each block that is
 	// missing and not on its way already; more than HostReserve.
@@ -92,6 +95,9 @@ type Quirks struct {
 	OnFill bool
 	// HostStop: no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0 is off.
 	HostStop int
+	// AnyBlock picks victims as MQSim does, with its numbers: it draws among all blocks of a pool, finds none where it
+	// meets a free one, and never erases one that was being read when it was found. See peer.go.
+	AnyBlock bool
 	// OpenAtOnce gives every frontier of a pool its first block when the pool is first used, needed or not, and not
 	// when the first page is wanted.
 	OpenAtOnce bool
@@ -162,6 +168,7 @@ func (c Config) Validate() error {
 	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1", c.Choices)
 	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
 		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
+	bad.Hold(c.Yield >= 0 && c.Yield <= c.PagesPerBlock, "yield", "%d of a block's %d pages are not possible", c.Yield, c.PagesPerBlock)
 	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one", c.HostReserve)
 	bad.Hold(c.GCStart > c.HostReserve,
 		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)

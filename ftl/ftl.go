@@ -59,7 +59,7 @@
 //
 // # Threads
 //
-// Pools share nothing that changes but three things: the driver's Map; the random stream, which DChoices and Random
+// Pools share nothing that changes but three things: the driver's Map; the random stream, which policies that draw blocks
 // draw from; and, from RestoreBlock, Clone and Rebind, the pools themselves. So calls that name different pools, by number,
 // page or block, may run side by side if the driver holds a lock for each pool, its Map
 // bears it, and the policy is another. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats,
@@ -166,7 +166,9 @@ type FTL struct {
 	mixed            bool  // some host stream takes survivors
 	slow             bool  // the host's blocks are not opened fast
 
-	picker Picker // in the place of cfg.Victim; nil: none
+	picker Picker     // in the place of cfg.Victim; nil: none
+	peer   rng.MQSim  // what Quirks.AnyBlock draws blocks with
+	peers  []peerPool // by pool; nil without it
 
 	owner *owner
 	blank *pool // stands for every pool that was never touched
@@ -177,7 +179,7 @@ type FTL struct {
 type owner struct{ _ byte }
 
 // New returns the translation layer of an erased drive. The driver's map is
-// consulted only during collection. random is drawn from by DChoices and Random
+// consulted only during collection. random is drawn from by policies that draw blocks
 // only and may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
@@ -186,7 +188,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if m == nil {
 		return nil, fmt.Errorf("ftl: no map")
 	}
-	if random == nil && (cfg.Victim == DChoices || cfg.Victim == Random) {
+	if random == nil && orderOf(cfg.Victim) == byArray {
 		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
 	}
 	words := int32((cfg.PagesPerBlock + 63) / 64)
@@ -208,6 +210,9 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	f.window = f.blocks
 	if cfg.Victim == WindowedGreedy {
 		f.window = max(1, int32(float64(float64(cfg.Window)*float64(cfg.BlocksPerPool))+0.5))
+	}
+	if cfg.Quirks.AnyBlock {
+		f.peer, f.peers = rng.NewMQSim(peerSeed), make([]peerPool, cfg.Pools)
 	}
 	f.blank = f.newPool()
 	for i := range f.pools {
@@ -363,7 +368,7 @@ func (f *FTL) Free(pool int) int { return int(f.pools[pool].free) }
 func (f *FTL) Urgent(pool int) bool { return int(f.pools[pool].free) < f.cfg.GCHard }
 
 // Collecting reports whether a pool has a victim in progress.
-func (f *FTL) Collecting(pool int) bool { return len(f.pools[pool].victims) > 0 }
+func (f *FTL) Collecting(pool int) bool { return f.pools[pool].collecting() }
 
 // Wear returns how often a block has been erased.
 func (f *FTL) Wear(b Block) int {

@@ -198,9 +198,9 @@ func (d *Drive) serveNow() {
 	d.batch = outer
 }
 
-// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not while transactions that waited for the map go on.
+// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not while transactions that waited for something go on together.
 func (d *Drive) atOnce() {
-	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+	if d.cfg.Quirks.LookUpsFirst && !d.together {
 		d.serveNow()
 	}
 }
@@ -288,12 +288,19 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		_, k := n.inTurn(x.logical - n.base)
 		pool = n.readPoolOf[k]
 	}
-	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
+	allocate := d.ftl.Allocate
+	if d.cfg.Quirks.VictimsOfAll {
+		allocate = d.ftl.AllocateRegardless
+	}
+	ppa, ok := allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
 		return false
 	}
 	d.install(x, ppa, x.sectors)
+	if d.cfg.Quirks.VictimsOfAll {
+		d.ftl.Hold(int(x.pool), int(x.blk))
+	}
 	d.ftl.ProgrammedIn(int(x.pool), int(x.blk))
 	if d.grains > 1 {
 		d.laid(ppa)
@@ -591,7 +598,7 @@ func (d *Drive) completed(t int32) {
 //
 //go:noinline
 func (d *Drive) collectAfterRead(pool int) {
-	if d.ftl.Collecting(pool) {
+	if d.ftl.Collecting(pool) || d.cfg.Quirks.VictimsOfAll {
 		d.collectPool(pool)
 	}
 }

@@ -503,7 +503,7 @@ func (d *Drive) mappingDone(t int32) {
 	if d.cfg.Quirks.ReadsThenWrites {
 		waiting = d.byEntry(c, waiting)
 	}
-	d.mapArrives = true
+	d.together = true
 	for waiting != 0 {
 		w := waiting
 		waiting = d.txns.At(w).next
@@ -512,7 +512,7 @@ func (d *Drive) mappingDone(t int32) {
 		}
 		d.place(w, d.txns.At(w))
 	}
-	d.mapArrives = false
+	d.together = false
 	d.atOnce()
 }
 

@@ -499,6 +499,9 @@ type Quirks struct {
 	EvictedAsOwn bool
 	// MovesUse: the map's entry of a page that is moved is used and changed when the page has been read.
 	MovesUse bool
+	// VictimsOfAll: victims are picked from all blocks of a plane, those that are free or written to as well, with MQSim's numbers, so a look may find none; one that is
+	// found while the host reads it is never erased, and a block of which a read took a page that was never written is never found.
+	VictimsOfAll bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// FillsNeedProgram: a page that no program wrote does not enter the cache when it

@@ -471,7 +471,7 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	first := &l.queues[q1]
 	lead := uint32(0)
 	waits := false
-	if op == opProgram && d.txns.At(first.at(0).txn).waitsFor != 0 {
+	if op != opRead && d.txns.At(first.at(0).txn).waitsFor != 0 {
 		if lead, waits = d.firstReady(first); lead == first.n {
 			return false
 		}
@@ -498,7 +498,7 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// firstReady is the number of the first program of a queue that waits for nothing, of which the first of all does; the length of the queue is none. Where
+// firstReady is the number of the first program or erase of a queue that waits for nothing, of which the first of all does; the length of the queue is none. Where
 // the first one blocks the others it is that, and waits is true.
 //
 //go:noinline
@@ -532,7 +532,7 @@ func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
 			same |= spotPage
 		}
 		bit := w.planeBit()
-		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op == opProgram && d.txns.At(w.txn).waitsFor != 0 {
+		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op != opRead && d.txns.At(w.txn).waitsFor != 0 {
 			i++
 			continue
 		}

@@ -58,7 +58,7 @@ type Drive struct {
 	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
 	mapPages     []mappingPage
 	freeMapPages []uint32
-	mapArrives   bool         // transactions that waited for a mapping page go on
+	together     bool         // transactions that waited for a mapping page, or for space, go on
 	waited       []uint64     // they, in the order that a quirk asks for
 	firstOf      hash[uint32] // the first of them for each entry
 	used         []uint64     // entries of a mapping page that is written back, by logical page
@@ -354,18 +354,23 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	if !c.Quirks.FrontiersAtOnce || len(order) != total {
 		order = nil
 	}
+	yield := 0
+	if c.Collection.Victim == ftl.RandomYield {
+		yield = int(float64(c.Preconditioning.Occupancy) * float64(g.PagesPerBlock))
+	}
 	fast, _ := c.fast(p, streams)
 	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
 		Streams: hosts, Survivors: survivors,
 		Victim: c.Collection.Victim, Choices: max(choices, 1), Window: c.Collection.Window,
+		Yield:       yield,
 		GCStart:     max(int(float64(c.Collection.Start)*float64(blocks)), c.Collection.Reserve+1, c.Quirks.HostStop),
 		GCHard:      max(int(float64(c.Collection.Hard)*float64(blocks)), 1),
 		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
 		Fast:      fast,
-		Quirks:    ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
+		Quirks:    ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, AnyBlock: c.Quirks.VictimsOfAll, OpenAtOnce: c.Quirks.FrontiersAtOnce},
 		OpenOrder: order,
 	}
 }
