@@ -207,7 +207,7 @@ func (d *Drive) serveNow() {
 // atOnce is called after the drive has queued transactions of its own. MQSim schedules these as soon as they are
 // queued, except while it resumes transactions that waited for the map.
 func (d *Drive) atOnce() {
-	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+	if d.cfg.Quirks.LookUpsFirst && !d.together {
 		d.serveNow()
 	}
 }
@@ -301,12 +301,19 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		pool = n.readPoolOf[k]
 	}
 	// The place counts as a host page that is programmed at once. No flash command follows.
-	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
+	allocate := d.ftl.Allocate
+	if d.cfg.Quirks.VictimsOfAll {
+		allocate = d.ftl.AllocateRegardless
+	}
+	ppa, ok := allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
 		return false
 	}
 	d.install(x, ppa, x.sectors)
+	if d.cfg.Quirks.VictimsOfAll {
+		d.ftl.Hold(int(x.pool), int(x.blk))
+	}
 	d.ftl.ProgrammedIn(int(x.pool), int(x.blk))
 	if d.grains > 1 {
 		d.laid(ppa)
@@ -609,7 +616,7 @@ func (d *Drive) completed(t int32) {
 //
 //go:noinline
 func (d *Drive) collectAfterRead(pool int) {
-	if d.ftl.Collecting(pool) {
+	if d.ftl.Collecting(pool) || d.cfg.Quirks.VictimsOfAll {
 		d.collectPool(pool)
 	}
 }

@@ -38,7 +38,7 @@ func (d *Drive) Books() error {
 	if err := d.booksOfGroups(); err != nil {
 		return err
 	}
-	if d.batch != 0 || d.gathering != 0 || d.noData || d.chaining || len(d.postponed) > 0 || d.mapArrives {
+	if d.batch != 0 || d.gathering != 0 || d.noData || d.chaining || len(d.postponed) > 0 || d.together {
 		return fmt.Errorf("between events a batch is open")
 	}
 	return nil

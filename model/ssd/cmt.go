@@ -18,7 +18,7 @@ type entry struct {
 	logical        uint32
 	prev, next     int32  // by use, most recent first; an entry that is waited for is in no list yet
 	mprev, mnext   int32  // of the same mapping page
-	number         uint32 // order of insertion (Quirks.WaitersEvicted)
+	number         uint32 // its turn when its mapping page arrives (Quirks.WaitersEvicted)
 	dirty, waiting bool
 }
 
@@ -31,7 +31,7 @@ type mappingTable struct {
 	front   int32
 	back    int32
 
-	numbered uint32 // entries inserted so far
+	numbered uint32 // turns taken so far
 }
 
 func (c *mappingTable) unlink(e int32) {
@@ -72,6 +72,7 @@ type mappingPage struct {
 	entries  int32 // head of its cached entries
 	waitHead int32 // host transactions that wait for its read
 	waitTail int32
+	since    uint32 // the first turn of those that its read brings (Quirks.WaitersEvicted)
 	reading  bool
 	leaving  bool // its program is in flight; its content is in DRAM
 }
@@ -154,6 +155,7 @@ func (d *Drive) entryAtHand(t int32) bool {
 		// MQSim looks up before it evicts, and the eviction may be reading the same page
 		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
+		d.atOnce()
 	}
 	return false
 }
@@ -194,7 +196,6 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.mappingReads++
 	d.enqueue(t, x)
 	d.closeBatch()
-	d.atOnce()
 }
 
 // mappingPool returns the pool that a mapping page is written to.
@@ -236,10 +237,12 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	if c.entries[e].waiting = waiting; !waiting || d.cfg.Quirks.WaitersEvicted {
 		c.pushFront(e)
 	}
-	c.numbered++
-	c.entries[e].number = c.numbered
+	m := d.mappingPageOf(l, ns)
+	if waiting && d.cfg.Quirks.WaitersEvicted {
+		c.entries[e].number = d.turnOf(c, l, m)
+	}
 	// Link the entry to its mapping page, where writeBack looks for dirty entries.
-	p := d.pageState(d.mappingPageOf(l, ns))
+	p := d.pageState(m)
 	x := &c.entries[e]
 	x.mnext = p.entries
 	if p.entries != 0 {
@@ -247,6 +250,24 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	p.entries = e
 	return e
+}
+
+// turnOf is the turn of a logical page's entry among those that the read of its mapping page brings. MQSim has them
+// in one list, in which an entry that was evicted and written back during the read has its place already when it is
+// asked for again.
+//
+//go:noinline
+func (d *Drive) turnOf(c *mappingTable, l, m uint32) uint32 {
+	c.numbered++
+	p := d.pageState(m)
+	if !p.reading {
+		p.since = c.numbered
+	}
+	if first, ok := d.asked.get(l); ok && first >= p.since {
+		return first
+	}
+	d.asked.set(l, c.numbered)
+	return c.numbered
 }
 
 //go:noinline
@@ -282,7 +303,7 @@ func (d *Drive) evictEntry(c *mappingTable) {
 		d.storeSectors(&x)
 	}
 	if x.dirty {
-		d.writeBack(c, m, ns)
+		d.writeBack(c, x.logical, m, ns)
 	}
 	d.forgetState(m)
 }
@@ -347,9 +368,9 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c.entries[e].dirty = true
 }
 
-// writeBack programs a new version of a mapping page, after which all its entries are clean. Entries that are not in
-// DRAM are first read from the old page.
-func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+// writeBack programs a new version of a mapping page when the entry of logical page l was evicted, after which all its
+// entries are clean. Entries that are not in DRAM are first read from the old page.
+func (d *Drive) writeBack(c *mappingTable, l, m uint32, ns uint8) {
 	// The sectors with clean cached entries; MQSim reads those back (Quirks.MappingProgramsVanish).
 	sectors := uint64(0)
 	n := &d.ns[ns]
@@ -375,11 +396,16 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	defer d.closeBatch()
 	if d.cfg.Quirks.MappingProgramsVanish {
 		if d.onFlash(m, ns) {
+			if d.cfg.Quirks.WaitersEvicted {
+				d.turnOf(c, l, m)
+			}
 			d.pageState(m).reading = true
 			d.readMappingPage(m, ns, int32(bits.OnesCount64(sectors))*nand.SectorSize, 0)
 		}
 		d.pageState(m).leaving = true
 		d.moveMappingPage(m, ns)
+		d.entered = true // a program that is never issued is queued all the same, and chips are looked at
+		d.atOnce()
 		return
 	}
 	if d.peekState(m).leaving {
@@ -401,6 +427,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		d.readMappingPage(m, ns, d.grainBytes(), t)
 	}
 	d.placeMapping(t)
+	d.atOnce()
 }
 
 // placeMapping gives the program of a mapping page its physical page.
@@ -463,7 +490,7 @@ func (d *Drive) mappingDone(t int32) {
 		d.released(x.pair)
 	}
 	p := d.pageState(m)
-	p.reading = false
+	p.reading, p.since = false, 0
 	c := &d.tables[d.ns[x.ns].cmt]
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0
@@ -486,7 +513,7 @@ func (d *Drive) mappingDone(t int32) {
 	if d.cfg.Quirks.ReadsThenWrites {
 		waiting = d.byEntry(c, waiting)
 	}
-	d.mapArrives = true
+	d.together = true
 	for waiting != 0 {
 		w := waiting
 		waiting = d.txns.At(w).next
@@ -495,7 +522,7 @@ func (d *Drive) mappingDone(t int32) {
 		}
 		d.place(w, d.txns.At(w))
 	}
-	d.mapArrives = false
+	d.together = false
 	d.atOnce()
 }
 

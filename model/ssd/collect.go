@@ -65,6 +65,10 @@ func (d *Drive) collectPool(pool int) {
 	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
+	if d.cfg.Quirks.VictimsOfAll && d.parked > 0 && d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {
+		d.ftl.Rescue(pool)
+		d.pull(pool)
+	}
 	if d.slc.on && d.parked > 0 {
 		d.unparkRetired(pool)
 	}
@@ -109,10 +113,15 @@ func (d *Drive) pull(pool int) {
 	d.openBatch()
 	last := int32(0)
 	for ok {
-		if a.Kind == ftl.Erase {
-			d.erase(pool, a.Block)
-		} else {
+		if d.cfg.Quirks.VictimsOfAll && last != 0 && d.ftl.BlockOf(d.txns.At(last).source) != a.Block {
+			d.eraseLater(pool, last)
+			last = 0
+		}
+		switch {
+		case a.Kind != ftl.Erase:
 			last = d.move(pool, a, last)
+		case !d.eraseNow(a.Block):
+			d.erase(pool, a.Block)
 		}
 		// A page of flash is read whole, so take all of its grains before stopping.
 		if d.enoughMoves(pool) && (a.Kind == ftl.Erase || !d.moreOfPage(a.Source)) {
@@ -120,20 +129,26 @@ func (d *Drive) pull(pool int) {
 		}
 		a, ok = d.ftl.Next(pool)
 	}
+	if d.cfg.Quirks.VictimsOfAll && last != 0 {
+		d.eraseLater(pool, last)
+	}
 	d.noteCollecting(pool)
 	d.closeBatch()
-	d.atOnce()
+	if d.entered { // else chips are looked at when what is under way has ended
+		d.atOnce()
+	}
 }
 
 // erasing is a superblock whose planes are being erased.
 type erasing struct {
 	block ftl.Block
 	left  int32 // planes
+	waits int32 // the erase that waits for moves (Quirks.VictimsOfAll)
 }
 
 // erase erases a block in each plane of a pool.
 func (d *Drive) erase(pool int, b ftl.Block) {
-	d.erasing = append(d.erasing, erasing{b, int32(d.pools.size)})
+	d.erasing = append(d.erasing, erasing{block: b, left: int32(d.pools.size)})
 	resets := d.isReturning(b)
 	for _, plane := range d.pools.planes(pool) {
 		t, x := d.newTransaction()
@@ -141,6 +156,32 @@ func (d *Drive) erase(pool int, b ftl.Block) {
 		x.page, x.plane = uint32(d.ftl.PPA(b, 0)), plane
 		d.enqueue(t, x)
 	}
+}
+
+// eraseLater queues the erase of a move's source block behind its moves. In MQSim it waits in the scheduler, where it
+// holds back the host's requests.
+func (d *Drive) eraseLater(pool int, move int32) {
+	b := d.ftl.BlockOf(d.txns.At(move).source)
+	if !d.ftl.Erases(b) || slices.ContainsFunc(d.erasing, func(e erasing) bool { return e.block == b }) {
+		return
+	}
+	t, x := d.newTransaction()
+	x.origin, x.queue, x.waitsFor = fromMove, queueErase, 1
+	x.page, x.plane = uint32(d.ftl.PPA(b, 0)), d.pools.planes(pool)[0]
+	d.erasing = append(d.erasing, erasing{block: b, left: 1, waits: t})
+	d.enqueue(t, x)
+}
+
+// eraseNow releases the queued erase of a block whose moves have ended, if there is one.
+func (d *Drive) eraseNow(b ftl.Block) bool {
+	for i := range d.erasing {
+		if e := &d.erasing[i]; e.block == b && e.waits != 0 {
+			d.released(e.waits)
+			e.waits = 0
+			return true
+		}
+	}
+	return false
 }
 
 // erased reports whether a plane's erase was the last one of its superblock.
@@ -280,9 +321,28 @@ func (d *Drive) eraseDone(t int32, x *transaction) {
 	d.ftl.Erased(b)
 	d.zoneErased(b)
 	d.unparkMapping(pool)
-	d.unpark(pool)
+	if d.cfg.Quirks.VictimsOfAll {
+		d.unparkAsPeer(pool)
+	} else {
+		d.unpark(pool)
+	}
 	d.collect(pool)
 	d.noteCollecting(pool)
+}
+
+// unparkAsPeer is unpark, followed by a poll of the chips and by another search for a victim if space is short again.
+func (d *Drive) unparkAsPeer(pool int) {
+	if d.parked == 0 {
+		return
+	}
+	goOn := d.ftl.Free(pool) >= d.cfg.Quirks.HostStop
+	d.together = true
+	d.unpark(pool)
+	d.together = false
+	d.atOnce()
+	if goOn {
+		d.ftl.Look(pool)
+	}
 }
 
 // useMoved marks the map entry of a page that is being moved as used and changed (Quirks.MovesUse).

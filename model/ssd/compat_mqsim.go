@@ -26,6 +26,7 @@ func MQSim(c Config) Config {
 		MovesUse:              true,
 		EvictedAsOwn:          true,
 		UpdatesHigh:           true,
+		VictimsOfAll:          true,
 		HostStop:              10,
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,

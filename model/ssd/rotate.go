@@ -51,7 +51,7 @@ func (d *Drive) readsAsPeer(l *lane) (q1, q2 int) {
 		if moving {
 			return queueMoveRead, d.nextHost(l, queueHostRead)
 		}
-		if m&moves != 0 {
+		if m&moves != 0 && !d.eraseStandsBack(l) {
 			return -1, -1
 		}
 		return d.nextHost(l, queueHostRead), -1
@@ -78,7 +78,7 @@ func (d *Drive) writesAsPeer(l *lane) (q1, q2 int) {
 		if move >= 0 {
 			return move, d.nextHost(l, queueHostWrite)
 		}
-		if l.mask&(1<<queueErase) != 0 {
+		if l.mask&(1<<queueErase) != 0 && !d.eraseStandsBack(l) {
 			return -1, -1
 		}
 		return d.nextHost(l, queueHostWrite), -1
@@ -87,6 +87,12 @@ func (d *Drive) writesAsPeer(l *lane) (q1, q2 int) {
 		return q, move
 	}
 	return move, -1
+}
+
+// eraseStandsBack reports whether all that collection has in an idle lane is an erase that waits for the host to read
+// what it erases. MQSim never comes to that: it has no read go on of what is collected, and loses it.
+func (d *Drive) eraseStandsBack(l *lane) bool {
+	return l.phase == idle && l.mask&moves == 1<<queueErase && d.txns.At(l.queues[queueErase].at(0).txn).waitsFor != 0
 }
 
 // urgentAsPeer reports whether collection precedes the host on a lane.

@@ -470,7 +470,7 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	first := &l.queues[q1]
 	lead := uint32(0)
 	waits := false
-	if op == opProgram && d.txns.At(first.at(0).txn).waitsFor != 0 {
+	if op != opRead && d.txns.At(first.at(0).txn).waitsFor != 0 {
 		if lead, waits = d.firstReady(first); lead == first.n {
 			return false
 		}
@@ -497,8 +497,8 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// firstReady returns the index of the first ready program of a queue, given that the one at the front is not ready; the
-// length of the queue means none. Under Quirks.HeadBlocks it returns the front, and waits is true.
+// firstReady returns the index of the first ready program or erase of a queue, given that the one at the front is not
+// ready; the length of the queue means none. Where the front blocks the others it returns the front, and waits is true.
 //
 //go:noinline
 func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
@@ -531,7 +531,7 @@ func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
 			same |= spotPage
 		}
 		bit := w.planeBit()
-		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op == opProgram && d.txns.At(w.txn).waitsFor != 0 {
+		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op != opRead && d.txns.At(w.txn).waitsFor != 0 {
 			i++
 			continue
 		}

@@ -56,7 +56,7 @@ type Drive struct {
 	mapIndex     hash[uint32] // index in mapPages of mapping pages with state
 	mapPages     []mappingPage
 	freeMapPages []uint32
-	mapArrives   bool         // transactions that waited for a mapping page are being resumed
+	together     bool         // transactions that waited for a mapping page, or for space, are being resumed
 	waited       []uint64     // those transactions, in the order that a quirk requires
 	firstOf      hash[uint32] // by entry of the map: the first of them
 	used         []uint64     // entries of a mapping page being written back, by logical page
@@ -82,6 +82,7 @@ type Drive struct {
 	noData       bool           // a channel is looking for commands without data
 	heldBack     bool           // some lane would have programmed during that search
 	stored       *storedSectors // nil unless Quirks.SectorsLost
+	asked        hash[uint32]   // by logical page: its turn when its mapping page arrives (Quirks.WaitersEvicted)
 	rotates      bool           // polls advance the rotation among classes (Quirks.RotatesClasses)
 	lookout      lookout
 	entered      bool    // a transaction was queued since channels were last served
@@ -352,11 +353,16 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	if !c.Quirks.FrontiersAtOnce || len(order) != total {
 		order = nil
 	}
+	yield := 0
+	if c.Collection.Victim == ftl.RandomYield {
+		yield = int(float64(c.Preconditioning.Occupancy) * float64(g.PagesPerBlock))
+	}
 	fast, _ := c.fast(p, streams)
 	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
 		Streams: hosts, Survivors: survivors,
 		Victim: c.Collection.Victim, Choices: max(choices, 1), Window: c.Collection.Window,
+		Yield:       yield,
 		GCStart:     max(int(float64(c.Collection.Start)*float64(blocks)), c.Collection.Reserve+1, c.Quirks.HostStop),
 		GCHard:      max(int(float64(c.Collection.Hard)*float64(blocks)), 1),
 		HostReserve: c.Collection.Reserve,
@@ -364,7 +370,7 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
 		Fast: fast,
 		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop,
-			OpenAtOnce: c.Quirks.FrontiersAtOnce},
+			AnyBlock: c.Quirks.VictimsOfAll, OpenAtOnce: c.Quirks.FrontiersAtOnce},
 		OpenOrder: order,
 	}
 }

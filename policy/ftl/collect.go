@@ -30,7 +30,7 @@ func (f *FTL) next(pool int) (Action, bool) {
 			return a, true
 		}
 	}
-	for f.start(p) {
+	for f.start(p, pool) {
 		if a, ok := f.nextOf(p, pool, &p.victims[len(p.victims)-1]); ok {
 			return a, true
 		}
@@ -42,7 +42,7 @@ func (f *FTL) next(pool int) (Action, bool) {
 // nextOf returns the next action for one victim.
 func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	m := &p.blocks[s.block]
-	if m.state == erasing {
+	if m.state == erasing || m.held && m.reads > 0 || m.forsaken() {
 		return Action{}, false
 	}
 	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
@@ -82,7 +82,7 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 }
 
 // start makes another block a victim if the pool needs one, has one and can afford it.
-func (f *FTL) start(p *pool) bool {
+func (f *FTL) start(p *pool, pool int) bool {
 	// In order of urgency: empty blocks if space is short, failing blocks, renewals, folds, wear, space.
 	if p.short && f.startEmpty(p) {
 		return true
@@ -110,6 +110,10 @@ func (f *FTL) start(p *pool) bool {
 			return false
 		}
 		p.due--
+		if f.peers != nil && !p.must {
+			return f.startAsPeer(p, pool)
+		}
+		p.must = false
 	} else if int(p.free)+len(p.victims) >= f.cfg.GCStart+f.fastReserve(p) {
 		return false
 	}
@@ -160,6 +164,7 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	}
 	m.state = victim
 	m.next, m.prev, m.pending = m.valid, int32(why), 0
+	m.held = false
 	p.victims = append(p.victims, slot{block: b})
 	f.guard(p)
 	p.counts.collections[why]++
@@ -357,7 +362,7 @@ func (f *FTL) Erased(b Block) {
 		p.free++
 	}
 	if f.cfg.Quirks.OnFill && p.free < f.hostStop {
-		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host is still waiting
+		f.look(p, f.poolOf(b)) // the host is still waiting
 	}
 	p.mostErases = max(p.mostErases, m.erases)
 	p.wearDue = f.wearDue(p)

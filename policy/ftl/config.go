@@ -23,11 +23,17 @@ const (
 	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum and Ousterhout 1992)
 	CostBenefit
 	CostAge // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
+	// as random, whose blocks are all full but under compat: mqsim, where it draws free ones too and finds none then
+	// (RANDOM_P in MQSim)
+	RandomFull
+	// any block of which at least preconditioning.occupancy of the pages hold nothing, or any if as many draws as
+	// there are blocks find no such (RANDOM_PP in MQSim)
+	RandomYield
 	victims
 )
 
 var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit",
-	"cost-age"}
+	"cost-age", "random-full", "random-yield"}
 
 // String is the policy's name in scenarios.
 func (v Victim) String() string { return victimNames.Name(v) }
@@ -63,6 +69,7 @@ type Config struct {
 	Victim  Victim
 	Choices int            // DChoices: blocks drawn, at least 1
 	Window  units.Fraction // WindowedGreedy: share of the pool's blocks, oldest first, that is considered
+	Yield   int            // RandomYield: the number of pages of a block that must be invalid
 
 	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each missing block that is not
 	// already being collected; more than HostReserve.
@@ -94,6 +101,9 @@ type Quirks struct {
 	OnFill bool
 	// HostStop: no host write gets a page while fewer blocks than this are free (MQSim: 10); 0 is off.
 	HostStop int
+	// AnyBlock draws victims as MQSim does, with its numbers: among all blocks of a pool, without a result where it
+	// meets a free one, and without ever erasing a block that was being read when it was found. See peer.go.
+	AnyBlock bool
 	// OpenAtOnce opens a block for every frontier of a pool when the pool is first used, instead of when the frontier's
 	// first page is needed.
 	OpenAtOnce bool
@@ -166,6 +176,8 @@ func (c Config) Validate() error {
 		c.Choices)
 	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
 		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
+	bad.Hold(c.Yield >= 0 && c.Yield <= c.PagesPerBlock, "yield", "%d of a block's %d pages are not possible",
+		c.Yield, c.PagesPerBlock)
 	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one",
 		c.HostReserve)
 	bad.Hold(c.GCStart > c.HostReserve,

@@ -49,10 +49,10 @@
 //
 // # Threads
 //
-// Pools share only three kinds of mutable state: the driver's Map; the random stream that DChoices and Random draw
-// from; and, under RestoreBlock, Clone and Rebind, the pools themselves. Calls for different pools, by pool, page or
+// Pools share only three kinds of mutable state: the driver's Map; the random stream that policies which draw
+// blocks use; and, under RestoreBlock, Clone and Rebind, the pools themselves. Calls for different pools, by pool, page or
 // block number, can therefore run concurrently if the driver holds a lock per pool, its Map is safe for such use, and
-// the policy is neither DChoices nor Random. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind,
+// the policy is none of those. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind,
 // Stats, ValidPages, Check, EraseHistogram) need every pool's lock.
 //
 // # What it leaves out
@@ -156,7 +156,9 @@ type FTL struct {
 	mixed            bool  // some host stream receives survivors
 	slow             bool  // the host's blocks are not opened fast
 
-	picker Picker // replaces cfg.Victim; nil: none
+	picker Picker     // replaces cfg.Victim; nil: none
+	peer   rng.MQSim  // draws blocks under Quirks.AnyBlock
+	peers  []peerPool // by pool; nil without it
 
 	owner *owner
 	blank *pool // shared by all pools that were never touched
@@ -167,8 +169,8 @@ type FTL struct {
 // allocations can share an address.
 type owner struct{ _ byte }
 
-// New returns the translation layer of an erased drive. It consults the driver's map only during collection. Only
-// DChoices and Random draw from random, which may be nil for the other policies.
+// New returns the translation layer of an erased drive. It consults the driver's map only during collection. Only policies
+// that draw blocks use random, which may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("ftl: %w", err)
@@ -176,7 +178,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if m == nil {
 		return nil, fmt.Errorf("ftl: no map")
 	}
-	if random == nil && (cfg.Victim == DChoices || cfg.Victim == Random) {
+	if random == nil && orderOf(cfg.Victim) == byArray {
 		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
 	}
 	words := int32((cfg.PagesPerBlock + 63) / 64)
@@ -199,6 +201,9 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	f.window = f.blocks
 	if cfg.Victim == WindowedGreedy {
 		f.window = max(1, int32(float64(float64(cfg.Window)*float64(cfg.BlocksPerPool))+0.5))
+	}
+	if cfg.Quirks.AnyBlock {
+		f.peer, f.peers = rng.NewMQSim(peerSeed), make([]peerPool, cfg.Pools)
 	}
 	f.blank = f.newPool()
 	for i := range f.pools {
@@ -355,7 +360,7 @@ func (f *FTL) Free(pool int) int { return int(f.pools[pool].free) }
 func (f *FTL) Urgent(pool int) bool { return int(f.pools[pool].free) < f.cfg.GCHard }
 
 // Collecting reports whether a pool has a victim in progress.
-func (f *FTL) Collecting(pool int) bool { return len(f.pools[pool].victims) > 0 }
+func (f *FTL) Collecting(pool int) bool { return f.pools[pool].collecting() }
 
 // Wear returns the erase count of a block.
 func (f *FTL) Wear(b Block) int {

@@ -50,6 +50,7 @@ type block struct {
 	stream     uint8
 	state      state
 	fast       bool
+	held       bool // AnyBlock: not picked, or, of a victim, never erased
 }
 
 // frontier is the write position of a stream.
@@ -119,6 +120,7 @@ type pool struct {
 	mostErases uint32 // highest erase count of a block
 	wearAt     uint32 // value of erases before which not to look for a block to relocate
 	wearDue    bool
+	must       bool // AnyBlock: a victim is due because the pool would stop; see Rescue
 }
 
 func (f *FTL) newPool() *pool {
@@ -216,6 +218,7 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	c := *f
 	c.drv, c.random = m, random
 	c.pools = slices.Clone(f.pools)
+	c.peers = clonePeers(f.peers)
 	// Both sides get a new owner, because neither owns the shared pools any longer.
 	f.owner, c.owner = new(owner), new(owner)
 	return &c
@@ -357,6 +360,10 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 	}
 	size := f.size(m)
 	m.state, m.stream, m.valid, m.pending = open, uint8(stream), size, size
+	m.held = false
+	if f.peers != nil {
+		f.noteTaken(pool, b)
+	}
 	w := &p.frontiers[to]
 	w.block, w.left = b, size
 	w.next = PPA((int64(pool)*int64(f.blocks) + int64(b)) * int64(f.pages))
@@ -374,7 +381,7 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
 	case p.free < f.hostStop,
 		w.left == 0 && !f.hostMayOpen(p),
 		w.left > 0 && p.guarded && !f.hostMayTake(p, w):
-		if f.cfg.Quirks.OnFill && p.due == 0 && len(p.victims) == 0 {
+		if f.cfg.Quirks.OnFill && f.peers == nil && p.due == 0 && len(p.victims) == 0 {
 			p.due = 1
 		}
 		p.wake = true
@@ -441,6 +448,13 @@ func (f *FTL) filled(p *pool, pool, full int) {
 		f.openBlock(p, pool, full)
 	}
 	if int(p.free) < f.cfg.GCStart {
+		f.look(p, pool)
+	}
+}
+
+// look is OnFill's look for a victim, which comes to nothing while there are enough.
+func (f *FTL) look(p *pool, pool int) {
+	if f.peers == nil || len(p.victims)+f.peers[pool].lost < f.cfg.Concurrent {
 		p.due = min(p.due+1, int32(f.cfg.Concurrent))
 		p.wake = true
 	}

@@ -96,6 +96,9 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 			p.failing = append(p.failing, i)
 		}
 		f.close(p, i)
+		if f.peers != nil {
+			f.noteTaken(pool, i)
+		}
 		if f.cfg.Victim == CostAge {
 			m.pending = -int32(min(r.Age, 1<<31-1))
 		}

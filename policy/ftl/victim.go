@@ -18,7 +18,7 @@ func orderOf(v Victim) order {
 	switch v {
 	case FIFO, CostAge:
 		return byAge
-	case DChoices, Random:
+	case DChoices, Random, RandomFull, RandomYield:
 		return byArray
 	}
 	return byValid
@@ -88,8 +88,17 @@ func (f *FTL) pick(p *pool) int32 {
 		return p.young.head
 	case CostAge:
 		return f.oldestBenefit(p)
-	case Random:
+	case Random, RandomFull:
 		return p.array[f.random.IntN(int64(len(p.array)))]
+	case RandomYield:
+		b := p.array[f.random.IntN(int64(len(p.array)))]
+		for range f.blocks {
+			if f.yield(p, b) >= int32(f.cfg.Yield) {
+				break
+			}
+			b = p.array[f.random.IntN(int64(len(p.array)))]
+		}
+		return b
 	case DChoices:
 		best := p.array[f.random.IntN(int64(len(p.array)))]
 		for range f.cfg.Choices - 1 {
@@ -199,6 +208,9 @@ func (p *pool) rerank(b int32, m *block) {
 	p.append(&p.buckets[m.valid], b, m)
 	p.least = min(p.least, m.valid)
 }
+
+// yield returns the number of invalid pages of a full block.
+func (f *FTL) yield(p *pool, b int32) int32 { return f.pages - p.blocks[b].valid }
 
 // append adds block b at the tail of a list.
 func (p *pool) append(l *list, b int32, m *block) {

@@ -169,6 +169,9 @@ type drawn struct {
 
 func compareDraw(t testing.TB, program string, seed uint64) drawn {
 	x := peertest.DrawMQSim(seed)
+	if os.Getenv("FARFLASH_MQSIM_COLLECT") != "" {
+		makeCollect(x, seed)
+	}
 	r := drawn{seed: seed}
 	for _, f := range x.Flows {
 		if f.Request_Size_Distribution == "NORMAL" {
@@ -189,6 +192,39 @@ func compareDraw(t testing.TB, program string, seed uint64) drawn {
 	return r
 }
 
+// makeCollect changes a draw so that planes soon fill with overwritten data: as drawn, few configurations collect before
+// they end.
+func makeCollect(x *peertest.MQSimDraw, seed uint64) {
+	d := x.Drive
+	d.Block_No_Per_Plane, d.Page_No_Per_Block, d.PCIe_Lane_Count = 64, 32, 8
+	for _, n := range []*int{&d.Flash_Channel_Count, &d.Chip_No_Per_Channel, &d.Die_No_Per_Chip, &d.Plane_No_Per_Die} {
+		*n = min(*n, 2)
+	}
+	below := func(ids []int, n int) []int {
+		if ids = slices.DeleteFunc(ids, func(id int) bool { return id >= n }); len(ids) == 0 {
+			return []int{0}
+		}
+		return ids
+	}
+	x.Flows = x.Flows[:min(len(x.Flows), 3)]
+	for _, f := range x.Flows {
+		f.Channel_IDs, f.Chip_IDs = below(f.Channel_IDs, d.Flash_Channel_Count),
+			below(f.Chip_IDs, d.Chip_No_Per_Channel)
+		f.Die_IDs, f.Plane_IDs = below(f.Die_IDs, d.Die_No_Per_Chip), below(f.Plane_IDs, d.Plane_No_Per_Die)
+		if !f.Synthetic {
+			continue
+		}
+		if f.Read_Percentage > 50 {
+			f.Read_Percentage = 30
+		}
+		if f.Average_Request_Size < 16 {
+			f.Average_Request_Size *= 4
+		}
+		f.Working_Set_Percentage, f.Stop_Time = 1+int(seed%5), 0
+		f.Total_Requests_To_Generate += 2000
+	}
+}
+
 // off returns the relative error of a mean, and whether all of a flow's printed figures are equal.
 func off(got, want mqsimFlow) (float64, bool) {
 	if got == want {
@@ -199,7 +235,8 @@ func off(got, want mqsimFlow) (float64, bool) {
 
 // TestMQSimDrawn draws configurations and compares the results with MQSim's. The environment names the build and the
 // draws: FARFLASH_MQSIM=/path/to/MQSim, FARFLASH_MQSIM_DRAWS the number to compare (60), FARFLASH_MQSIM_SEED the first
-// seed, FARFLASH_MQSIM_KEEP=1 to keep the results for TestMQSimDraws.
+// seed, FARFLASH_MQSIM_KEEP=1 to keep the results for TestMQSimDraws, FARFLASH_MQSIM_COLLECT=1 to make more of them
+// collect.
 func TestMQSimDrawn(t *testing.T) {
 	program := os.Getenv("FARFLASH_MQSIM")
 	if program == "" {

@@ -94,6 +94,10 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	if compat == scenario.CompatMQSim && len(flows) > 1 {
 		c.order(d, flows)
 	}
+	if c.Scenario.SSD.Collection.Victim == ftl.RandomYield {
+		most := slices.MaxFunc(flows, byOccupancy).Initial_Occupancy_Percentage
+		c.Scenario.SSD.Preconditioning.Occupancy = units.Fraction(float64(most) / 100)
+	}
 	if d.Enabled_Preconditioning {
 		if err := c.precondition(flows); err != nil {
 			return nil, err
@@ -289,20 +293,16 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		k.Victim = ftl.DChoices
 		k.Choices = max(bits.Len(uint(d.Block_No_Per_Plane))-1, 1)
 	case "RANDOM_PP":
-		if !compat {
-			return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p,
-				"is not modelled; RANDOM_P is the nearest")
-		}
+		k.Victim = ftl.RandomYield
+	case "RANDOM":
 		k.Victim = ftl.Random
-	case "RANDOM", "RANDOM_P":
-		// Only full blocks are eligible here, which is RANDOM_P; RANDOM differs from it by the blocks that are not
-		// full, and those are open ones.
-		k.Victim = ftl.Random
+	case "RANDOM_P":
+		k.Victim = ftl.RandomFull
 	case "FIFO":
 		k.Victim = ftl.FIFO
 	default:
 		return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p,
-			"is unknown; use GREEDY, RGA, RANDOM, RANDOM_P or FIFO")
+			"is unknown; use GREEDY, RGA, RANDOM, RANDOM_P, RANDOM_PP or FIFO")
 	}
 	x.Wear.Cycles = int(d.Block_PE_Cycles_Limit)
 	x.Wear.Dynamic = d.Dynamic_Wearleveling_Enabled
@@ -500,11 +500,13 @@ func exists(path string) bool {
 	return err == nil && !st.IsDir()
 }
 
+func byOccupancy(a, b *peer.MQSimFlow) int {
+	return a.Initial_Occupancy_Percentage - b.Initial_Occupancy_Percentage
+}
+
 // precondition converts <Enabled_Preconditioning>.
 func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
-	at := slices.MaxFunc(flows, func(a, b *peer.MQSimFlow) int {
-		return a.Initial_Occupancy_Percentage - b.Initial_Occupancy_Percentage
-	})
+	at := slices.MaxFunc(flows, byOccupancy)
 	for _, f := range flows {
 		if f.Initial_Occupancy_Percentage != at.Initial_Occupancy_Percentage {
 			return refuse(f.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage",
@@ -518,6 +520,10 @@ func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 	}
 	c.Scenario.SSD.Preconditioning = ssd.Preconditioning{Fill: ssd.FillSteady,
 		Occupancy: units.Fraction(float64(at.Initial_Occupancy_Percentage) / 100)}
+	if k := &c.Scenario.SSD.Collection; k.Victim == ftl.RandomYield {
+		k.Victim = ftl.RandomFull
+		c.note("<GC_Block_Selection_Policy> RANDOM_PP is taken for RANDOM_P, because no steady state of it is known")
+	}
 	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs " +
 		"lose requests or abort")
 	return nil

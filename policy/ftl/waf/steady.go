@@ -76,7 +76,7 @@ func (p Policy) solve(alpha float64, pages int) (steady, error) {
 			return steady{}, fmt.Errorf("waf: a window of %v; it must be 0 to 1", p.Window)
 		}
 		return p.greedyLike(alpha, pages), nil
-	case ftl.Random:
+	case ftl.Random, ftl.RandomFull:
 		return drawn(alpha, pages, 1), nil
 	case ftl.DChoices:
 		if p.Choices < 1 {

@@ -1,0 +1,35 @@
+package ssd
+
+import (
+	"testing"
+
+	"farflash/sim"
+)
+
+// What a mapping page brings to a peer's map goes on in the order in which it was asked for, and an entry that was
+// evicted meanwhile, and written back, keeps the place that its eviction took.
+func TestArrivingTurns(t *testing.T) {
+	cfg := round()
+	cfg.Geometry.PagesPerBlock = 128 // else the only mapping page is not full, and not on flash
+	cfg.Mapping.Ideal, cfg.Mapping.CMTCapacity = false, 1<<20
+	d, err := New(MQSim(cfg), sim.New(), nil, 1, "ssd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &d.tables[0]
+	evicted := d.addEntry(7, 0, false)
+	c.entries[evicted].dirty = true
+	c.most = c.n // so the next one takes its place
+	first := d.addEntry(8, 0, true)
+	c.most += 2
+	second, again := d.addEntry(9, 0, true), d.addEntry(7, 0, true)
+	if of := c.entries; !(of[again].number < of[first].number && of[first].number < of[second].number) {
+		t.Errorf("turns are %d of the entry that was evicted, %d and %d of the others", of[again].number,
+			of[first].number, of[second].number)
+	}
+	p := d.pageState(d.mappingPageOf(7, 0))
+	p.reading, p.since = false, 0 // it has arrived; places are new from here on
+	if n := d.turnOf(c, 7, d.mappingPageOf(7, 0)); n <= c.entries[second].number {
+		t.Errorf("the entry has turn %d again when it is asked for later", n)
+	}
+}
