@@ -42,6 +42,8 @@ func TestRefusedSystems(t *testing.T) {
 		{system("protocol: flows\ncoupling: {mode: both}", strings.Replace(item, "}}", "}, tenant: a}", 1), strings.Replace(item, "}}", "}, tenant: b}", 1)) + "measure: {alone: true}\n", "measure.alone: drives and network in turns have no figures of tenants"},
 		{system("protocol: flows\ncoupling: {mode: both}\nfabric: {topology: {star: {hosts: 6}}, failures: [{a: h0, b: s0, at: 1ms}]}"), "fabric.failures: links that fail need coupling.mode: coupled"},
 
+		{turns("") + "fabric: {topology: {star: {hosts: 6}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\n", "flows: other traffic beside a system needs coupling.mode: coupled"},
+
 		{zoned("", "", "", ""), ""},
 		{strings.Replace(zoned("coupling: {mode: both}\nprotocol: flows", "", ", interarrival: 50us", ""), ", closed: 4", "", 1), "coupling.mode: both is not possible with ssd.zones: writes to a zone wait for the end of others, which drives and network in turns do not see while they run; use coupled\na.yaml:2:11: protocol: flows is not possible with ssd.zones"},
 		{zoned("route: {target: {stripe: 1MiB}}", "", "", ""), "route.target.stripe: 1MiB is not possible: a zone lies in one drive; use "},
