@@ -361,3 +361,34 @@ func TestEffectTable(t *testing.T) {
 		}
 	}
 }
+
+// TestCurvesText: a sweep has a row a point below its facts, and its knees behind a line of their own.
+func TestCurvesText(t *testing.T) {
+	c := curvesOf(t, 1, func(r *result.Result, point, _ int) error {
+		r.Set("read.latency.mean", 100+float64(50*max(0, point-4)))
+		return nil
+	}, "ssd.over_provisioning=5%..40%:+5%")
+	var b strings.Builder
+	if err := WriteCurvesText(&b, c, nil, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `<studied>
+ssd.over_provisioning over 5%, 10%, 15%, ..., 40% (8)
+8 points, seed 1
+
+ssd.over_provisioning  read.latency.mean
+5%                                100 us
+10%                               100 us
+15%                               100 us
+20%                               100 us
+25%                               100 us
+30%                               150 us
+35%                               200 us
+40%                               250 us
+
+knee of read.latency.mean: 25%
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+}

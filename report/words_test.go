@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +101,7 @@ func TestWords(t *testing.T) {
 			return WriteCurves(w, c, Study{Version: "test", Scenario: studied, Command: "farflash sweep"})
 		}
 	}
+	looks := map[string]string{}
 	for name, write := range map[string]func(io.Writer) error{
 		"drive":    func(w io.Writer) error { return WriteHTML(w, toyA.run(1)) },
 		"drives":   func(w io.Writer) error { return WriteHTML(w, toyA.run(1), toyB.run(1), toyC.run(1)) },
@@ -151,5 +154,39 @@ func TestWords(t *testing.T) {
 		}
 		golden.File(t, filepath.Join("testdata", "words", name+".txt"), []byte(words(b.String())), *rewords,
 			"go test ./report -run TestWords -words, and read what changes")
+		looks[name] = looksOf(b.String())
 	}
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(looks)) {
+		fmt.Fprintf(&all, "%s\n%s", name, looks[name])
+	}
+	golden.File(t, filepath.Join("testdata", "looks.txt"), []byte(all.String()), *rewords,
+		"go test ./report -run TestWords -words, and read what changes")
+}
+
+var (
+	frame  = regexp.MustCompile(`<svg\b[^>]*>`)
+	drawn  = regexp.MustCompile(`<(rect|path|circle|line|polyline|polygon|g)\b[^>]*?class="([^"]*)"`)
+	named  = regexp.MustCompile(`aria-label="([^"]*)"`)
+	viewed = regexp.MustCompile(`viewBox="([^"]*)"`)
+)
+
+// looksOf is how a page's charts look: a line for each, with its name, its size, and how many marks of each kind it
+// has.
+func looksOf(page string) string {
+	var out strings.Builder
+	for _, svg := range picture.FindAllString(page, -1) {
+		head := frame.FindString(svg)
+		count := map[string]int{}
+		for _, m := range drawn.FindAllStringSubmatch(svg, -1) {
+			count[m[1]+"."+m[2]]++
+		}
+		fmt.Fprintf(&out, "  %s", append(named.FindStringSubmatch(head), "", "")[1])
+		fmt.Fprintf(&out, " [%s]:", append(viewed.FindStringSubmatch(head), "", "")[1])
+		for _, k := range slices.Sorted(maps.Keys(count)) {
+			fmt.Fprintf(&out, " %d %s", count[k], k)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
 }

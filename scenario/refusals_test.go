@@ -12,6 +12,8 @@ import (
 
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario/shape"
 )
 
@@ -586,6 +588,61 @@ func TestSpreadOut(t *testing.T) {
 		}
 		if got := s.Addressable(0); got != want {
 			t.Errorf("%s: %v, not %v", text, got, want)
+		}
+	}
+}
+
+// TestAllMistakesAtOnce: what is wrong with flows is said beside what is wrong with the network, as far as there is
+// one without that.
+func TestAllMistakesAtOnce(t *testing.T) {
+	const flows = "flows: [{incast: {fan: 9, size: 1KB}}]\n"
+	for fabric, want := range map[string]string{
+		"{topology: {star: {hosts: 3}}}": "flows[0].incast.fan: ",
+		"{topology: {star: {hosts: 3}}, host_link: 0bps}": "fabric.host_link: " +
+			"0bps is not possible",
+		"{topology: {leaf_spine: {leaves: 1, spines: 1, hosts_per_leaf: 3}}, up_link: 0bps}": "fabric.up_link: 0bps " +
+			"is not possible",
+		"{topology: {star: {hosts: 3}}, threads: 0}": "fabric.threads: 0 is " +
+			"not possible",
+	} {
+		_, err := parse("fabric: " + fabric + "\n" + flows)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "flows[0].incast.fan: ") {
+			t.Errorf("%s: %v", fabric, err)
+		}
+	}
+}
+
+// TestReadModel: a model's file is one of a drive, or is refused with its name.
+func TestReadModel(t *testing.T) {
+	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
+	s.Add(make([]float64, ratecontrol.Inputs), []float64{1, 2}, 0)
+	good, err := forest.GrowTree(s, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Inputs = slices.Clone(s.Inputs)
+	s.Inputs[0] = "moon"
+	other, err := forest.GrowTree(s, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{"good": {good.Encode(), ""}, "other": {other.Encode(), `: the model takes ["moon"`},
+		"text": {[]byte("no forest"), ": no model of farflash"}, "none": {nil, ": no such file or directory"}} {
+		file := filepath.Join(dir, name)
+		if c.text != nil {
+			if err := os.WriteFile(file, c.text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := ReadModel(file)
+		if (err == nil) != (c.want == "") || (m == nil) != (err != nil) ||
+			err != nil && !strings.Contains(err.Error(), file+c.want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

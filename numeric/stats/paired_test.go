@@ -298,3 +298,26 @@ func TestReplicatesToDetect(t *testing.T) {
 		t.Error("a significance of 0 is taken")
 	}
 }
+
+// TestEdgesOfSamples: a quantile of few values is one of them, whatever the share; and what has no difference on the
+// scale of a pair is refused, whichever way it goes.
+func TestEdgesOfSamples(t *testing.T) {
+	for _, c := range []struct {
+		sorted []float64
+		share  float64
+		want   float64
+	}{{[]float64{7}, 0, 7}, {[]float64{7}, 1, 7}, {[]float64{1, 2, 3, 4}, 0, 1}, {[]float64{1, 2, 3, 4}, 0.25, 1},
+		{[]float64{1, 2, 3, 4}, 0.26, 2}, {[]float64{1, 2, 3, 4}, 0.5, 2}, {[]float64{1, 2, 3, 4}, 1, 4},
+		{[]float64{1, 2, 3, 4}, 1.5, 4}, {[]float64{1, 2, 3, 4}, -1, 1}} {
+		if got := QuantileOf(c.sorted, c.share); got != c.want {
+			t.Errorf("of %v a share of %v is up to %v, not %v", c.sorted, c.share, got, c.want)
+		}
+	}
+	for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
+		for _, pair := range [][2][]float64{{{1, 2}, {1, v}}, {{v, 2}, {1, 3}}} {
+			if _, err := PairedT(pair[0], pair[1], 0.95); err == nil {
+				t.Errorf("%v beside %v has a difference", pair[0], pair[1])
+			}
+		}
+	}
+}

@@ -258,3 +258,41 @@ func TestTracesNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWritersOf: who has next to nothing of a drive is left out, who writes nothing keeps its space, and shares add
+// up to 1.
+func TestWritersOf(t *testing.T) {
+	list := []author{{rate: 100, space: 10, sequential: 0.2}, {rate: 0, space: 10}, {rate: 1e-12, space: 1e-9},
+		{rate: 300, space: 0, sequential: 0.8}}
+	for name, c := range map[string]struct {
+		parts []float64
+		want  [][3]float64 // writes, space, sequential
+	}{
+		"all":         {[]float64{1, 1, 1, 1}, [][3]float64{{0.25, 0.5, 0.2}, {0, 0.5, 0}, {0.75, 0, 0.8}}},
+		"half of one": {[]float64{1, 1, 1, 0.5}, [][3]float64{{0.4, 0.5, 0.2}, {0, 0.5, 0}, {0.6, 0, 0.8}}},
+		"no space":    {[]float64{0, 0, 0, 1}, [][3]float64{{1, 1, 0.8}}},
+	} {
+		got := writersOf(list, c.parts, 1000)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %d writers, not %d: %+v", name, len(got), len(c.want), got)
+			continue
+		}
+		for i, w := range got {
+			if math.Abs(w.Writes-c.want[i][0]) > 1e-6 || math.Abs(w.Space-c.want[i][1]) > 1e-6 ||
+				w.Sequential != c.want[i][2] {
+				t.Errorf("%s: writer %d is %+v, not %v", name, i, w, c.want[i])
+			}
+		}
+	}
+	p := &Plan{Horizon: 100}
+	jobs := []tco.Workload{{WriteRate: 10, WorkingSet: 4, Sequential: 0.5, Arrival: 20, End: 70},
+		{WriteRate: 10, WorkingSet: 4, Sequential: 0.1, Arrival: 40}, {WriteRate: 5, WorkingSet: 2, Arrival: 100},
+		{WriteRate: 8, WorkingSet: 1, Sequential: 0.3, Arrival: 90, End: 900}}
+	out, err := p.authors(jobs)
+	if want := []author{{rate: 6, space: 2.4, sequential: 0.1}, {rate: 0.8, space: 0.1, sequential: 0.3},
+		{rate: 5, space: 2, sequential: 0.5}}; err != nil || len(out) != len(want) || math.Abs(out[0].rate-6) > 1e-9 ||
+		math.Abs(out[0].space-2.4) > 1e-9 || out[0].sequential != 0.1 || math.Abs(out[1].rate-0.8) > 1e-9 ||
+		out[2] != want[2] {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

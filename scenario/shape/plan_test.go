@@ -381,3 +381,52 @@ func TestChangesHavePlaces(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMostOfQuantities: rates and sizes are read up to what models can multiply, and no further.
+func TestMostOfQuantities(t *testing.T) {
+	type rates struct {
+		Bits      units.BitRate
+		Bytes     units.ByteRate
+		Transfers units.TransferRate
+		Size      units.Bytes
+	}
+	l := Language{}
+	for text, wrong := range map[string]bool{
+		"bits: 1000000000Gbps": false, "bits: 1000000001Gbps": true, "bytes: 1000000GB/s": false,
+		"bytes: 1000001GB/s": true, "transfers: 1000000MT/s": false, "transfers: 1000001MT/s": true,
+		"size: 128PiB": false, "size: 131073TiB": true,
+	} {
+		top, err := Parse("a.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := l.Decoder()
+		d.Decode(top, new(rates), "")
+		if (len(d.Errs) > 0) != wrong || wrong && !strings.Contains(d.Errs.Error(), " is not possible; the most is ") {
+			t.Errorf("%s: %v", text, d.Errs)
+		}
+	}
+}
+
+// TestNothingSet: an empty value on the command line stands where it would, and of very many mistakes those that
+// nobody reads are not puzzled over.
+func TestNothingSet(t *testing.T) {
+	_, set, err := planned("name: a", Change{Path: "name"})
+	if err != nil || set["name"].String() != "--set:1:1:6" {
+		t.Errorf("%v, %v", set["name"], err)
+	}
+	top, err := Parse("a.yaml", []byte("naem: 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before, guess := range map[int]bool{0: true, maxShown - 1: true, maxShown: false} {
+		d := plans.Decoder()
+		for range before {
+			d.Fail(Position{}, "another")
+		}
+		d.Decode(top, new(plan), "")
+		if got := strings.Contains(d.Errs[before].Msg, "did you mean"); got != guess {
+			t.Errorf("behind %d mistakes one is puzzled over: %v", before, got)
+		}
+	}
+}

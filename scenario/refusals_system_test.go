@@ -1,0 +1,219 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/numeric/units"
+)
+
+// TestRefusedSystems holds what drives and network in turns, zones behind a network, and volumes of a host must keep
+// to, from both sides of each bound.
+func TestRefusedSystems(t *testing.T) {
+	const item = "{synthetic: {reads: {size: 4KiB, interarrival: 50us}, requests: 9}}"
+	system := func(more string, items ...string) string {
+		return more + "\ninitiators: 2\ntargets: [{count: 2, ssds: 2, ssd: mqsim-default}]\nworkload: [" +
+			strings.Join(append(items, item)[:max(1, len(items))], ", ") + "]\n"
+	}
+	turns := func(it string) string {
+		return system("protocol: flows\ncoupling: {mode: iterative, iterative: {" + it + "}}")
+	}
+	zoned := func(more, ssd, writes, zones string) string {
+		return more + "\ninitiators: 1\ntargets: [{count: 2, ssds: 2, ssd: {preset: tlc-enterprise, mapping: {ideal: " +
+			"true}, zones: {" + ssd + "}}}]\nworkload: [{synthetic: {writes: {size: 64KiB" + writes +
+			"}, requests: 100}, closed: 4, zones: {append: true" + zones + "}}]\n"
+	}
+	held(t, []refusal{
+		{turns(""), ""},
+		{turns("threshold: 0%"), ""}, {turns("threshold: 99%"), ""},
+		{turns("threshold: 100%"), "coupling.iterative.threshold: 100% is not possible; use 0% to less than 100%"},
+		{turns("stable_range: 0%"), ""},
+		{turns("stable_range: 100%"),
+			"coupling.iterative.stable_range: 100% is not possible; use 0% to less than 100%"},
+		{turns("stable_for: 1"), ""},
+		{turns("stable_for: 0"), "coupling.iterative.stable_for: 0 is not possible; use 1 to 1000"},
+		{turns("stable_for: 1000"), ""},
+		{turns("stable_for: 1001"), "coupling.iterative.stable_for: 1001 is not possible"},
+		{turns("iterations: 2"), ""},
+		{turns("iterations: 1"), "coupling.iterative.iterations: 1 is not possible; use 2 to 1000"},
+		{turns("iterations: 1000"), ""},
+		{turns("iterations: 1001"), "coupling.iterative.iterations: 1001 is not possible"},
+		{turns("count_from: 0"), ""}, {turns("count_from: 1"), ""},
+		{turns("count_from: 2"), "coupling.iterative.count_from: 2 is not possible; use 0 or 1"},
+		{turns("count_from: -1"), "coupling.iterative.count_from: -1 is not possible"},
+		{turns("relaxation: 100%"), ""},
+		{turns("relaxation: 0%"), "coupling.iterative.relaxation: 0% is not possible; use more than 0% up to 100%"},
+		{turns("relaxation: 101%"), "coupling.iterative.relaxation: 101% is not possible"},
+		{strings.Replace(turns(""), "protocol: flows\n", "", 1),
+			"coupling.mode: protocol nvmeof is not possible: drives and network in turns have one flow for each request"},
+		{strings.Replace(turns(""), "flows", "nvmeof", 1), "a.yaml:1:11: protocol: protocol nvmeof is not possible"},
+		{system("protocol: flows\ncoupling: {mode: both}",
+			"{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1}"),
+			"workload[0]: a closed loop issues a request when one has ended, which drives and network in turns do " +
+				"not see while they run"},
+		{system("protocol: flows\ncoupling: {mode: both}", strings.Replace(item, "}}", "}, flush: 2}", 1)),
+			"workload[0].flush: drives and network in turns know reads and writes; leave flushes out, or use " +
+				"coupling.mode: coupled"},
+		{turns("") + "measure: {until: 1s}\n",
+			"measure.until: drives and network in turns run to the end of the requests; use workload[i].until or limit"},
+		{turns("") + "measure: {until: steady}\n",
+			"measure.until: drives and network in turns run to the end of the requests"},
+		{turns("") + "measure: {timeline: true}\n",
+			"measure.timeline: in turns, drives and network each have a time of their own"},
+		{system("protocol: flows\ncoupling: {mode: both}") + "measure: {timeline: true}\n", ""},
+		{system("protocol: flows\ncoupling: {mode: both}", strings.Replace(item, "}}", "}, tenant: a}", 1),
+			strings.Replace(item, "}}", "}, tenant: b}", 1)) + "measure: {alone: true}\n",
+			"measure.alone: drives and network in turns have no figures of tenants"},
+		{system("protocol: flows\ncoupling: {mode: both}\nfabric: {topology: {star: {hosts: 6}}, failures: [{a: h0, " +
+			"b: s0, at: 1ms}]}"), "fabric.failures: links that fail need coupling.mode: coupled"},
+
+		{turns("") + "fabric: {topology: {star: {hosts: 6}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\n",
+			"flows: other traffic beside a system needs coupling.mode: coupled"},
+
+		{zoned("", "", "", ""), ""},
+		{strings.Replace(zoned("coupling: {mode: both}\nprotocol: flows", "", ", interarrival: 50us", ""),
+			", closed: 4", "", 1),
+			"coupling.mode: both is not possible with ssd.zones: writes to a zone wait for the end of others, which " +
+				"drives and network in turns do not see while they run; use coupled\na.yaml:2:11: protocol: flows is " +
+				"not possible with ssd.zones"},
+		{zoned("route: {target: {stripe: 1MiB}}", "", "", ""),
+			"route.target.stripe: 1MiB is not possible: a zone lies in one drive; use "},
+		{zoned("host_raid: {level: 5}", "", "", ""), "it spreads addresses over drives, which "},
+		{strings.Replace(zoned("", "", "", ""), "}]\nworkload",
+			"}, {count: 1, ssds: 1, ssd: {preset: tlc-enterprise, mapping: {ideal: true}, over_provisioning: 35%, "+
+				"zones: {}}}]\nworkload", 1),
+			"its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out " +
+				"ssd.zones"},
+		{zoned("nvmf: {max_transfer: 64KiB}", "", "", ""), ""},
+		{strings.Replace(zoned("nvmf: {max_transfer: 64KiB}", "", "", ""), "size: 64KiB", "size: 128KiB", 1),
+			"workload[0].synthetic.writes.size: 128KiB is not possible: a write to a zone is one command, of at most " +
+				"64KiB (nvmf.max_transfer); use less, or set its max"},
+	})
+}
+
+// TestRefusedTraces holds what may stand beside the trace that an object cluster replays, and what a flow of MQSim's
+// may say.
+func TestRefusedTraces(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(trace, []byte("128166372003061629,hm,0,Read,0,4096,100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := func(more, item string) string {
+		return "object_cluster: {gateways: 18, targets: 18" + more + "}\nworkload: [{trace: {file: " + trace +
+			", format: msr}" + item + "}]\nmeasure: {until: 5ms}\n"
+	}
+	mqsim := func(m, more string) string {
+		return "ssd: mqsim-default\nworkload: [{mqsim: {" + m + "}" + more + "}]\n"
+	}
+	held(t, []refusal{
+		{cluster("", ""), ""},
+		{cluster("", ", closed: 2"),
+			"workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out"},
+		{cluster(", load: {rate: 5}", ""),
+			"object_cluster.load: the trace says when chunks come; leave one of both out"},
+		{cluster(", reads: 50%", ""), "object_cluster.reads: the trace says what is read; leave one of both out"},
+		{cluster(", sizes: [{chunk: 128KiB, share: 100%}]", ""),
+			"object_cluster.sizes: the trace says what is written, in chunks; leave it out"},
+		{strings.Replace(cluster("", ""), "}]\nmeasure", "}, {mqsim: {}, closed: 1}]\nmeasure", 1),
+			"workload: an object cluster replays one trace; leave out all others"},
+		{cluster("", "") + "targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\n",
+			"targets: an object cluster has none; leave it out, or leave out object_cluster"},
+		{cluster("", "") + "fabric: {topology: {star: {hosts: 36}}}\n",
+			"fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave " +
+				"fabric out"},
+		{cluster("", "") + "ssd: mqsim-default\n",
+			"ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only"},
+		{cluster(", disk: {model: ssd}", ""),
+			"object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: " +
+				"tlc-enterprise"},
+		{mqsim("", ", closed: 1"), ""}, {mqsim("bandwidth: 1MB/s", ""), ""},
+		{mqsim("", ""), "workload[0].closed: a flow of MQSim's without a bandwidth is a closed loop; say how many " +
+			"requests are outstanding, such as closed: 16"},
+		{mqsim("bandwidth: 1MB/s", ", closed: 1"),
+			"workload[0].mqsim.bandwidth: a closed loop ignores it; leave out either it or closed"},
+		{mqsim("stop: 1ms", ", closed: 1"),
+			"workload[0].mqsim.stop: a closed loop is ended by until; leave stop out and set until"},
+		{mqsim("bandwidth: 1MB/s, stop: 1ms", ""), ""},
+		{mqsim("bandwidth: 1MB/s, stop: 1500ps", ""),
+			"workload[0].mqsim.stop: 1.5ns is not a whole number of nanoseconds"},
+		{mqsim("size: 513B", ", closed: 1"), "workload[0].mqsim.size: 513B is not a multiple of 512B"},
+		{mqsim("align: 1B", ", closed: 1"), "workload[0].mqsim.align: 1B is not a multiple of 512B"},
+	})
+}
+
+// TestClusterHosts: gateways and targets are spread evenly over the hosts, in the order of shares of half a step, and
+// there must be hosts enough.
+func TestClusterHosts(t *testing.T) {
+	hosts := func(n int) (out []int32) {
+		for i := range n {
+			out = append(out, int32(100+i))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		gateways, targets, hosts int
+		want                     []int32
+	}{
+		{2, 3, 5, []int32{101, 103, 100, 102, 104}}, {1, 1, 2, []int32{100, 101}}, {1, 2, 3, []int32{101, 100, 102}},
+		{3, 1, 4, []int32{100, 101, 103, 102}}, {1, 1, 8, []int32{100, 104}}, {2, 2, 4, []int32{100, 102, 101, 103}},
+		{2, 2, 3, nil},
+	} {
+		s := &Scenario{ObjectCluster: new(ObjectCluster)}
+		s.ObjectCluster.Gateways, s.ObjectCluster.Targets = c.gateways, c.targets
+		got, err := s.ClusterHosts(hosts(c.hosts))
+		if !slices.Equal(got, c.want) || (err != nil) != (c.want == nil) {
+			t.Errorf("%d gateways and %d targets on %d hosts: %v, %v", c.gateways, c.targets, c.hosts, got, err)
+		}
+	}
+}
+
+// TestVolumesInWords: a host's volume is told with what is not usual of it.
+func TestVolumesInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"{drives: 4, level: 5}": "RAID 5, chunks of 64KiB", "{drives: 4, level: 1}": "RAID 1, chunks of 64KiB",
+		"{drives: 6, level: 1, copies: 3, chunk: 1MiB}": "RAID 1 of 3 copies, chunks of 1MiB",
+		"{drives: 4, level: 6, failed: [0, 2]}":         "RAID 6, 2 failed, chunks of 64KiB",
+	} {
+		s, err := parse(small + "host_raid: " + text + "\n")
+		if err != nil || s.HostRAID.String() != want || s.Members() != s.HostRAID.Drives {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	if s, err := parse(small); err != nil || s.Members() != 1 || s.AsMQSim() {
+		t.Errorf("%v", err)
+	}
+	if s, err := parse(strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, compat: mqsim}",
+		1)); err != nil || !s.AsMQSim() {
+		t.Errorf("%v", err)
+	}
+	s, err := parse(strings.Replace(small, "closed: 4", "closed: 4\n    copies: {count: 3, stride: 1MiB}", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for number, want := range map[int]string{0: "workload[0]/initiator[2] 0B 8MiB",
+		2: "workload[0]/initiator[2]/copy[2] 2MiB 6MiB"} {
+		c := s.SyntheticConfig(0, 2, number, 7, 8*units.MiB)
+		if got := fmt.Sprintf("%s %v %v", c.Name, c.Reads.Addresses.Start, c.Reads.Addresses.Space); got != want ||
+			c.Seed != 7 || c.QueueDepth != 4 || c.Writes != nil {
+			t.Errorf("copy %d: %s", number, got)
+		}
+	}
+	if s.Workload[0].Count() != 3 || s.Workload[0].Synthetic.Reads.Addresses.Start != 0 {
+		t.Error("a copy changes the item")
+	}
+	if d := (&Drive{}); d.Choices() != 1 {
+		t.Errorf("%d choices of no blocks", d.Choices())
+	}
+	d := s.SSD
+	d.Collection.Choices = 0
+	if d.Geometry.BlocksPerPlane = 1024; d.Choices() != 10 {
+		t.Errorf("of 1024 blocks %d are looked at", d.Choices())
+	}
+	if d.Collection.Choices = 3; d.Choices() != 3 {
+		t.Errorf("%d choices, not 3", d.Choices())
+	}
+}
