@@ -7,8 +7,8 @@
 // depend on a global sequence, so a model that is later split over several engines runs its events in the same order
 // and produces the same bytes.
 //
-// It leaves out random numbers (package rng), threads, wall time, I/O and floating-point time. The choice of the queue is
-// in docs/adr/0002-event-queue.md, the measured costs of its rivals in docs/validation/speed.md.
+// It leaves out random numbers (package rng), threads, wall time, I/O and floating-point time. The choice of the
+// queue is in docs/adr/0002-event-queue.md, the measured costs of its rivals in docs/validation/speed.md.
 package sim
 
 import (

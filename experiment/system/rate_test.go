@@ -73,8 +73,8 @@ func TestRatesOfParts(t *testing.T) {
 	}
 }
 
-// TestFailedReadsRelease: reads that fail release their share of the bytes that a controller lets reads have outstanding,
-// for the reads of all drives of the target.
+// TestFailedReadsRelease: reads that fail release their share of the bytes that a controller lets reads have
+// outstanding, for the reads of all drives of the target.
 func TestFailedReadsRelease(t *testing.T) {
 	for _, kind := range []string{"reserve", "pace"} {
 		o := trialtest.Run(t, `

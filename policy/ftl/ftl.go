@@ -49,11 +49,11 @@
 //
 // # Threads
 //
-// Pools share only three kinds of mutable state: the driver's Map; the random stream that policies which draw
-// blocks use; and, under RestoreBlock, Clone and Rebind, the pools themselves. Calls for different pools, by pool, page or
+// Pools share only three kinds of mutable state: the driver's Map; the random stream that policies which draw blocks
+// use; and, under RestoreBlock, Clone and Rebind, the pools themselves. Calls for different pools, by pool, page or
 // block number, can therefore run concurrently if the driver holds a lock per pool, its Map is safe for such use, and
-// the policy is none of those. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind,
-// Stats, ValidPages, Check, EraseHistogram) need every pool's lock.
+// the policy is none of those. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats,
+// ValidPages, Check, EraseHistogram) need every pool's lock.
 //
 // # What it leaves out
 //
@@ -169,8 +169,8 @@ type FTL struct {
 // allocations can share an address.
 type owner struct{ _ byte }
 
-// New returns the translation layer of an erased drive. It consults the driver's map only during collection. Only policies
-// that draw blocks use random, which may be nil for the other policies.
+// New returns the translation layer of an erased drive. It consults the driver's map only during collection. Only
+// policies that draw blocks use random, which may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("ftl: %w", err)

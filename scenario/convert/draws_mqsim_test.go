@@ -192,8 +192,8 @@ func compareDraw(t testing.TB, program string, seed uint64) drawn {
 	return r
 }
 
-// makeCollect changes a draw so that planes soon fill with overwritten data: as drawn, few configurations collect before
-// they end.
+// makeCollect changes a draw so that planes soon fill with overwritten data: as drawn, few configurations collect
+// before they end.
 func makeCollect(x *peertest.MQSimDraw, seed uint64) {
 	d := x.Drive
 	d.Block_No_Per_Plane, d.Page_No_Per_Block, d.PCIe_Lane_Count = 64, 32, 8
