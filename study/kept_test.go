@@ -213,11 +213,15 @@ func TestManifestsDiffer(t *testing.T) {
 		"its --reps is 4, not 3":                                                                  func(m *manifest) { m.Reps = 4 },
 		"it varies x, not x, y":                                                                   func(m *manifest) { m.Axes = m.Axes[:1] },
 		"it varies x, z, not x, y":                                                                func(m *manifest) { m.Axes[1].Path = "z" },
-		"its values of x are 1, 2, 3, 4, 5, 6, not 1, 2":                                          func(m *manifest) { m.Axes[0].Values = strings.Split("123456", "") },
-		"its values of x are 1, 2, 3, ..., 7 (7), not 1, 2":                                       func(m *manifest) { m.Axes[0].Values = strings.Split("1234567", "") },
-		"it has 1 arms, not 2":                                                                    func(m *manifest) { m.Points = m.Points[:1] },
-		"the scenario of two has digest 0123456789ab there and fedcba987654 here":                 func(m *manifest) { m.Points[1].Digest = "0123456789ab" },
-		"the scenario of one has digest 0123456789ab there and 0123456789ab here":                 func(m *manifest) { m.Points[0].Label = "three" },
+		"its values of x are 1, 2, 3, 4, 5, 6, not 1, 2": func(m *manifest) {
+			m.Axes[0].Values = strings.Split("123456", "")
+		},
+		"its values of x are 1, 2, 3, ..., 7 (7), not 1, 2": func(m *manifest) {
+			m.Axes[0].Values = strings.Split("1234567", "")
+		},
+		"it has 1 arms, not 2": func(m *manifest) { m.Points = m.Points[:1] },
+		"the scenario of two has digest 0123456789ab there and fedcba987654 here": func(m *manifest) { m.Points[1].Digest = "0123456789ab" },
+		"the scenario of one has digest 0123456789ab there and 0123456789ab here": func(m *manifest) { m.Points[0].Label = "three" },
 	} {
 		if got := sweep(nil).differs(sweep(change)); got != want {
 			t.Errorf("%q, not %q", got, want)

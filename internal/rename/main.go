@@ -74,7 +74,7 @@ func rename(root, module string) (changed int, err error) {
 		if err != nil {
 			return err
 		}
-		after := before
+		var after []byte
 		switch rel, _ := filepath.Rel(root, path); {
 		case filepath.ToSlash(rel) == profile:
 			if after, err = to.profile(before); err != nil {
