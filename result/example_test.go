@@ -2,6 +2,7 @@ package result_test
 
 import (
 	"fmt"
+	"strings"
 
 	"farflash/experiment/trial"
 	"farflash/numeric/stats"
@@ -26,9 +27,11 @@ func Example() {
 	fmt.Println(detail)
 
 	_, err = result.ParseCondition(trial.Vocabulary().Metrics, "read.latency.p98>500us")
-	fmt.Println(err)
+	wrong, near, _ := strings.Cut(err.Error(), "; ")
+	fmt.Println(wrong)
+	fmt.Println(near)
 	// Output:
-	// read.latency.p99>500us holds: read.latency.p99 is 1069.64 us condition "read.latency.p98>500us": unknown metric
-	// "read.latency.p98"; near names: read.latency.p90, read.latency.p95, read.latency.p99, read.latency.p50,
-	// read.latency.min
+	// read.latency.p99>500us holds: read.latency.p99 is 1069.64 us
+	// condition "read.latency.p98>500us": unknown metric "read.latency.p98"
+	// near names: read.latency.p90, read.latency.p95, read.latency.p99, read.latency.p50, read.latency.min
 }
