@@ -80,7 +80,7 @@ func (n *namespace) fold(r *request) {
 	r.end = r.cursor + left
 }
 
-// partDone completes one of the things that a request waits for; the request is served when none is left.
+// partDone completes one of the operations that a request waits for. The request is served when none is left.
 func (d *Drive) partDone(i int32, r *request) {
 	if r.left--; r.left == 0 {
 		d.served(i, r)
@@ -212,8 +212,8 @@ func (d *Drive) atOnce() {
 	}
 }
 
-// submit hands a host transaction that has its place to the scheduler, once all that were gathered with it have been
-// looked up.
+// submit passes a host transaction that has been placed to the scheduler. Within gather it is held until the look-ups
+// of all transactions gathered with it have been made.
 func (d *Drive) submit(t int32, x *transaction) {
 	if d.gathering > 0 {
 		d.gathered = append(d.gathered, t)
@@ -279,9 +279,9 @@ func (d *Drive) readOfLost(t int32, x *transaction) {
 	d.freeTransaction(t)
 }
 
-// unwritten handles the read of a page that the map has no place for. It completes the read, or reads where the drive's
-// formula puts the page, or parks it; in these cases it returns false. Or it allocates a place now, as if the page had
-// been written, and returns true.
+// unwritten handles the read of a page that the map has no place for. It completes the read, directs it to the place
+// that the drive's formula gives the page, or parks it; in these cases it returns false. Otherwise it allocates a place
+// now, as if the page had been written, and returns true.
 func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {

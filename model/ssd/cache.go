@@ -391,8 +391,8 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). It is no page of
-// any namespace.
+// nobody represents, in MQSim's read cache, every page that no program wrote (Quirks.FillsNeedProgram). It belongs to
+// no namespace.
 const nobody = noPage - 1
 
 // later returns the later of two wrapping sequence numbers.

@@ -18,7 +18,7 @@ type entry struct {
 	logical        uint32
 	prev, next     int32  // by use, most recent first; an entry that is waited for is in no list yet
 	mprev, mnext   int32  // of the same mapping page
-	number         uint32 // its turn when its mapping page arrives (Quirks.WaitersEvicted)
+	number         uint32 // its position among the entries that its mapping page's read loads (Quirks.WaitersEvicted)
 	dirty, waiting bool
 }
 
@@ -31,7 +31,7 @@ type mappingTable struct {
 	front   int32
 	back    int32
 
-	numbered uint32 // turns taken so far
+	numbered uint32 // positions assigned so far
 }
 
 func (c *mappingTable) unlink(e int32) {
@@ -72,7 +72,7 @@ type mappingPage struct {
 	entries  int32 // head of its cached entries
 	waitHead int32 // host transactions that wait for its read
 	waitTail int32
-	since    uint32 // the first turn of those that its read brings (Quirks.WaitersEvicted)
+	since    uint32 // the lowest position that belongs to the read in flight (Quirks.WaitersEvicted)
 	reading  bool
 	leaving  bool // its program is in flight; its content is in DRAM
 }
@@ -252,9 +252,9 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	return e
 }
 
-// turnOf is the turn of a logical page's entry among those that the read of its mapping page brings. MQSim has them
-// in one list, in which an entry that was evicted and written back during the read has its place already when it is
-// asked for again.
+// turnOf returns the position of a logical page's entry among those that the read of its mapping page loads. MQSim
+// keeps these in one list. An entry that is evicted and written back while the read is in flight enters the list at
+// that time, and keeps that position when it is requested again.
 //
 //go:noinline
 func (d *Drive) turnOf(c *mappingTable, l, m uint32) uint32 {
@@ -404,7 +404,7 @@ func (d *Drive) writeBack(c *mappingTable, l, m uint32, ns uint8) {
 		}
 		d.pageState(m).leaving = true
 		d.moveMappingPage(m, ns)
-		d.entered = true // a program that is never issued is queued all the same, and chips are looked at
+		d.entered = true // MQSim queues the program, which it never issues, and polls the chips
 		d.atOnce()
 		return
 	}

@@ -134,7 +134,7 @@ func (d *Drive) pull(pool int) {
 	}
 	d.noteCollecting(pool)
 	d.closeBatch()
-	if d.entered { // else chips are looked at when what is under way has ended
+	if d.entered { // otherwise the chips are polled when their current commands complete
 		d.atOnce()
 	}
 }
@@ -158,8 +158,8 @@ func (d *Drive) erase(pool int, b ftl.Block) {
 	}
 }
 
-// eraseLater queues the erase of a move's source block behind its moves. In MQSim it waits in the scheduler, where it
-// holds back the host's requests.
+// eraseLater queues the erase of a move's source block behind the block's moves. In MQSim the erase waits in the
+// scheduler, where it holds back the host's requests.
 func (d *Drive) eraseLater(pool int, move int32) {
 	b := d.ftl.BlockOf(d.txns.At(move).source)
 	if !d.ftl.Erases(b) || slices.ContainsFunc(d.erasing, func(e erasing) bool { return e.block == b }) {
@@ -172,7 +172,7 @@ func (d *Drive) eraseLater(pool int, move int32) {
 	d.enqueue(t, x)
 }
 
-// eraseNow releases the queued erase of a block whose moves have ended, if there is one.
+// eraseNow releases the queued erase of a block whose moves have all completed, and reports whether there was one.
 func (d *Drive) eraseNow(b ftl.Block) bool {
 	for i := range d.erasing {
 		if e := &d.erasing[i]; e.block == b && e.waits != 0 {
@@ -184,7 +184,7 @@ func (d *Drive) eraseNow(b ftl.Block) bool {
 	return false
 }
 
-// erased reports whether a plane's erase was the last one of its superblock.
+// erased counts an erase of one plane as completed, and reports whether it was the last one of its superblock.
 func (d *Drive) erased(b ftl.Block) bool {
 	for i := range d.erasing {
 		if e := &d.erasing[i]; e.block == b {
@@ -330,7 +330,8 @@ func (d *Drive) eraseDone(t int32, x *transaction) {
 	d.noteCollecting(pool)
 }
 
-// unparkAsPeer is unpark, followed by a poll of the chips and by another search for a victim if space is short again.
+// unparkAsPeer is unpark followed by a poll of the chips. If host writes could resume and space is short again
+// afterwards, it also searches for another victim.
 func (d *Drive) unparkAsPeer(pool int) {
 	if d.parked == 0 {
 		return

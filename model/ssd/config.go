@@ -509,9 +509,9 @@ type Quirks struct {
 	EvictedAsOwn bool
 	// MovesUse: the map entry of a page that is moved is marked as used and changed when the page has been read.
 	MovesUse bool
-	// VictimsOfAll: victims are drawn from all blocks of a plane, free and open ones included, with MQSim's numbers, so
-	// that a search may find none; a victim that the host was reading when it was found is never erased, and a block
-	// from which a read took a page that was never written is never found.
+	// VictimsOfAll: victims are drawn from all blocks of a plane, including free and open ones, with MQSim's random
+	// numbers. A search may therefore fail. A victim that the host was reading when it was selected is never erased,
+	// and a block in which a page was allocated for a read of unwritten data is never selected.
 	VictimsOfAll bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks than this.
 	HostStop int

@@ -89,8 +89,8 @@ func (d *Drive) writesAsPeer(l *lane) (q1, q2 int) {
 	return move, -1
 }
 
-// eraseStandsBack reports whether all that collection has in an idle lane is an erase that waits for the host to read
-// what it erases. MQSim never comes to that: it has no read go on of what is collected, and loses it.
+// eraseStandsBack reports whether collection's only transaction on an idle lane is an erase that waits for host reads
+// of its block. MQSim never reaches this state: it does not resume reads of a block under collection, and loses them.
 func (d *Drive) eraseStandsBack(l *lane) bool {
 	return l.phase == idle && l.mask&moves == 1<<queueErase && d.txns.At(l.queues[queueErase].at(0).txn).waitsFor != 0
 }

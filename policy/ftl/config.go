@@ -23,11 +23,11 @@ const (
 	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum and Ousterhout 1992)
 	CostBenefit
 	CostAge // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
-	// as random, whose blocks are all full but under compat: mqsim, where it draws free ones too and finds none then
-	// (RANDOM_P in MQSim)
+	// any full block, with equal chances, as random does; under compat: mqsim, random also draws free blocks and then
+	// finds no victim, and random-full draws again (RANDOM_P in MQSim)
 	RandomFull
-	// any block of which at least preconditioning.occupancy of the pages hold nothing, or any if as many draws as
-	// there are blocks find no such (RANDOM_PP in MQSim)
+	// any full block of which at least the share preconditioning.occupancy of the pages is invalid, or the last block
+	// drawn if as many draws as there are blocks find none (RANDOM_PP in MQSim)
 	RandomYield
 	victims
 )
@@ -69,7 +69,7 @@ type Config struct {
 	Victim  Victim
 	Choices int            // DChoices: blocks drawn, at least 1
 	Window  units.Fraction // WindowedGreedy: share of the pool's blocks, oldest first, that is considered
-	Yield   int            // RandomYield: the number of pages of a block that must be invalid
+	Yield   int            // RandomYield: invalid pages that a block must have
 
 	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each missing block that is not
 	// already being collected; more than HostReserve.
@@ -101,8 +101,9 @@ type Quirks struct {
 	OnFill bool
 	// HostStop: no host write gets a page while fewer blocks than this are free (MQSim: 10); 0 is off.
 	HostStop int
-	// AnyBlock draws victims as MQSim does, with its numbers: among all blocks of a pool, without a result where it
-	// meets a free one, and without ever erasing a block that was being read when it was found. See peer.go.
+	// AnyBlock selects victims as MQSim does, with MQSim's random numbers. The search covers all blocks of a pool and
+	// finds no victim if it ends at a free one. A block that was being read when it was selected is never erased. See
+	// peer.go.
 	AnyBlock bool
 	// OpenAtOnce opens a block for every frontier of a pool when the pool is first used, instead of when the frontier's
 	// first page is needed.

@@ -2,19 +2,20 @@ package ftl
 
 import "slices"
 
-// How MQSim picks victims (Quirks.AnyBlock). It looks once each time that a frontier's block is full and few are
-// free, or an erase leaves the host without a page, at all blocks of the pool: free ones, write frontiers and those
-// that it thinks are still programmed too, which most policies draw again, though not for ever. What it finds in the
-// end is collected if it holds a page that is not valid; if not, nothing happens until the next look.
+// MQSim's victim selection (Quirks.AnyBlock). MQSim searches for a victim whenever a frontier's block fills while few
+// blocks are free, and whenever an erase still leaves the host without a page. It considers every block of the pool,
+// including free blocks, write frontiers, and blocks that it believes are still being programmed. Most policies redraw
+// such blocks, but only a limited number of times. The block that the search ends with is collected if any of its pages
+// is invalid; otherwise nothing happens until the next search.
 
-// peerSeed seeds what MQSim draws blocks with, whatever its file says: its constructor's arguments are shifted, so
-// the seed has its default.
+// peerSeed seeds MQSim's random draws of blocks, whatever seed its input file gives: because the arguments of its
+// constructor are shifted, the seed keeps its default.
 const peerSeed = 432
 
-// peerPool is what it takes of a pool besides.
+// peerPool is the additional state per pool that MQSim's selection needs.
 type peerPool struct {
 	taken []int32 // FIFO: blocks in the order in which frontiers took them
-	lost  int     // blocks that it waits for ever to collect
+	lost  int     // blocks whose collection waits forever; they count towards Concurrent
 }
 
 func clonePeers(of []peerPool) []peerPool {
@@ -25,29 +26,30 @@ func clonePeers(of []peerPool) []peerPool {
 	return of
 }
 
-// noteTaken notes that a frontier took a block.
+// noteTaken records that a frontier took a block. Only FIFO uses the record.
 func (f *FTL) noteTaken(pool int, b int32) {
 	if f.cfg.Victim == FIFO {
 		f.peers[pool].taken = append(f.peers[pool].taken, b)
 	}
 }
 
-// Hold says that MQSim thinks that a program of an open block never ends, because it gave a page to a read: it picks
-// the block for no victim.
+// Hold marks a block in which a page was allocated for a read of unwritten data. No program of that page ever
+// completes, so MQSim believes that the block is being programmed forever and never picks it as a victim.
 func (f *FTL) Hold(pool, block int) { f.touch(pool).blocks[block].held = true }
 
-// Erases reports whether a victim is to be erased when it has been emptied.
+// Erases reports whether a victim is erased once all its pages have been moved.
 func (f *FTL) Erases(b Block) bool { return !f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].held }
 
-// Look is a look for a victim as if a block had been filled (Quirks.OnFill), which MQSim has after it has let writes
-// go on that waited for an erase, if the host still has to wait.
+// Look searches for a victim as if a block had been filled (Quirks.OnFill), provided that the host still has to wait.
+// MQSim does so after it has resumed the writes that were waiting for an erase.
 func (f *FTL) Look(pool int) {
 	if p := f.touch(pool); p.free < f.hostStop {
 		f.look(p, pool)
 	}
 }
 
-// AllocateRegardless is Allocate that does not heed HostStop, as MQSim's for reads does not.
+// AllocateRegardless is Allocate without the check of HostStop. MQSim skips the check when it allocates a page for a
+// read.
 func (f *FTL) AllocateRegardless(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
 	w := &p.frontiers[stream]
@@ -61,7 +63,8 @@ func (f *FTL) AllocateRegardless(pool, stream int, now Tick) (PPA, bool) {
 	return f.take(p, pool, stream, now), true
 }
 
-// startAsPeer begins the victim that a look finds.
+// startAsPeer starts collecting the victim that a search finds, and reports whether there was one. A victim with reads
+// in flight is held: its pages are moved once the reads complete, but it is never erased.
 func (f *FTL) startAsPeer(p *pool, pool int) bool {
 	b := f.pickAsPeer(p, pool)
 	if b == none || !f.begin(p, b, GC) {
@@ -71,7 +74,7 @@ func (f *FTL) startAsPeer(p *pool, pool int) bool {
 	return true
 }
 
-// pickAsPeer is MQSim's look, or none.
+// pickAsPeer returns the victim that MQSim's search finds, or none.
 func (f *FTL) pickAsPeer(p *pool, pool int) int32 {
 	b := f.found(p, &f.peers[pool])
 	switch {
@@ -83,14 +86,14 @@ func (f *FTL) pickAsPeer(p *pool, pool int) int32 {
 		}
 		return b
 	case p.blocks[b].state == open && f.frontierOf(p, b) < 0 && f.yield(p, b) > 0 || p.blocks[b].held && f.isFull(p, b):
-		// It waits for ever for a program of it to end.
+		// MQSim waits forever for a program in this block to complete.
 		p.blocks[b].held = true
 		f.peers[pool].lost++
 	}
 	return none
 }
 
-// found is the block that the policy comes to.
+// found returns the block that MQSim's search ends with. It need not be a valid victim.
 func (f *FTL) found(p *pool, of *peerPool) int32 {
 	switch f.cfg.Victim {
 	case Greedy:
@@ -125,10 +128,11 @@ func (f *FTL) found(p *pool, of *peerPool) int32 {
 	if p.validSum == int64(p.candidates)*int64(f.pages) {
 		return none
 	}
-	return f.pick(p) // it has no such policy
+	return f.pick(p) // MQSim has no such policy
 }
 
-// drawn draws a block that will do, or the last of as many others as there are blocks.
+// drawn draws blocks until one satisfies willDo. After one draw more than the pool has blocks it gives up and returns
+// the last one drawn.
 func (f *FTL) drawn(willDo func(b int32) bool) int32 {
 	b := f.anyBlock()
 	for range f.blocks {
@@ -142,8 +146,8 @@ func (f *FTL) drawn(willDo func(b int32) bool) int32 {
 
 func (f *FTL) anyBlock() int32 { return int32(f.peer.Between(0, uint64(f.blocks-1))) }
 
-// leastOfSet draws blocks until it has as many as the policy has choices, and returns the one with the fewest valid
-// pages, of equals the one with the least number. Where there are not as many, MQSim hangs.
+// leastOfSet draws distinct safe blocks until it has Choices of them, and returns the one with the fewest valid pages,
+// the lowest numbered among equals. If the pool has fewer safe blocks, MQSim hangs; leastOfSet returns none.
 func (f *FTL) leastOfSet(p *pool) int32 {
 	safe := int(f.blocks) - len(p.blocks)
 	for b := range p.blocks {
@@ -171,12 +175,13 @@ func (f *FTL) leastOfSet(p *pool) int32 {
 	return best
 }
 
-// isFull reports whether every page of a block was programmed.
+// isFull reports whether every page of a block has been programmed.
 func (f *FTL) isFull(p *pool, b int32) bool {
 	return int(b) < len(p.blocks) && (p.blocks[b].state == closed || p.blocks[b].state == ranked)
 }
 
-// isSafe reports whether a block is no frontier, and nothing of it is programmed or collected.
+// isSafe reports whether a block is free, or full and neither held nor being collected: not a frontier, and without
+// programs in flight.
 func (f *FTL) isSafe(p *pool, b int32) bool {
 	return int(b) >= len(p.blocks) || p.blocks[b].state == free || f.isFull(p, b) && !p.blocks[b].held
 }
@@ -186,18 +191,18 @@ func (p *pool) isVictim(b int32) bool {
 	return p.blocks[b].state == victim || p.blocks[b].state == erasing
 }
 
-// invalid is how many of the pages handed out of a block, of any state, hold nothing.
+// invalid returns the number of a block's allocated pages without valid data, whatever the block's state.
 func (f *FTL) invalid(p *pool, b int32) int32 {
 	if int(b) >= len(p.blocks) || p.blocks[b].state == free {
 		return 0
 	}
-	return f.yield(p, b) // a page that was not handed out counts as valid
+	return f.yield(p, b) // pages not yet handed out count as valid
 }
 
-// forsaken reports whether a victim's pages have been moved, and MQSim will not erase it.
+// forsaken reports whether all pages of a victim have been moved but MQSim will never erase it.
 func (m *block) forsaken() bool { return m.held && m.valid == 0 && m.pending == 0 }
 
-// collecting reports whether something is yet to be done for a victim.
+// collecting reports whether any victim of the pool still has work to do.
 func (p *pool) collecting() bool {
 	for _, s := range p.victims {
 		if !p.blocks[s.block].forsaken() {
@@ -207,8 +212,8 @@ func (p *pool) collecting() bool {
 	return false
 }
 
-// Rescue has a victim picked as without the quirk, or those erased that MQSim would not erase, because the host waits
-// for space and nothing is under way. MQSim never serves it.
+// Rescue resolves a deadlock that MQSim never leaves: the host waits for space and no collection is in progress. Held
+// victims are released, so that they are erased; if there are none, the next victim is picked as without the quirk.
 func (f *FTL) Rescue(pool int) {
 	p := f.touch(pool)
 	p.due, p.must, p.wake = 1, true, true

@@ -8,8 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// peers is a pool of 128 blocks that collects as MQSim does, below 11 free blocks, and whose host stops below 10. Its
-// frontiers are for data, for the map and for what survives.
+// peers returns a pool of 128 blocks that collects as MQSim does. Collection starts below 11 free blocks, and host
+// writes stop below 10. There are frontiers for data, for the map and for survivors.
 func peers(t *testing.T, victim ftl.Victim, change func(c *ftl.Config)) (*ftl.FTL, *oneMap) {
 	t.Helper()
 	cfg := ftl.Config{
@@ -47,7 +47,7 @@ func (m *oneMap) CompareAndSwap(l ftl.LPA, old, to ftl.PPA) bool {
 	return true
 }
 
-// write writes a page, and reports whether there was room.
+// write writes a page and reports whether there was space for it.
 func (m *oneMap) write(l ftl.LPA) bool {
 	ppa, ok := m.f.Allocate(0, 0, 0)
 	if !ok {
@@ -61,7 +61,7 @@ func (m *oneMap) write(l ftl.LPA) bool {
 	return true
 }
 
-// collect does what there is to do at once, and returns the blocks that were erased.
+// collect performs all collection that is due, and returns the blocks that were erased.
 func (m *oneMap) collect() (erased []int) {
 	for {
 		a, ok := m.f.Next(0)
@@ -80,8 +80,8 @@ func (m *oneMap) collect() (erased []int) {
 	}
 }
 
-// TestPeerDraws has a pool collect the blocks that MQSim erased when one page was written over and over to such a
-// plane: its random policy found a free block at the fourth look.
+// TestPeerDraws compares the victims with the blocks that MQSim erases when a single page is overwritten repeatedly on
+// such a plane. The fourth search of its random policy ends at a free block.
 func TestPeerDraws(t *testing.T) {
 	_, m := peers(t, ftl.Random, nil)
 	var got []int
@@ -96,8 +96,8 @@ func TestPeerDraws(t *testing.T) {
 	}
 }
 
-// TestPeerVictims says which block each policy comes to among 100 of which only the 20th to the 29th have lost pages,
-// the 25th both.
+// TestPeerVictims verifies which block each policy picks in a pool where only blocks 20 to 29 have invalid pages, one
+// page each, and both pages of block 25.
 func TestPeerVictims(t *testing.T) {
 	for _, c := range []struct {
 		victim ftl.Victim
@@ -119,7 +119,7 @@ func TestPeerVictims(t *testing.T) {
 				}
 			})
 			next := ftl.LPA(0)
-			fill := func(to int) { // blocks free
+			fill := func(to int) { // until this many blocks are free
 				for f.Free(0) > to {
 					m.write(next)
 					next++
@@ -151,8 +151,8 @@ func TestPeerVictims(t *testing.T) {
 	}
 }
 
-// TestPeerHolds: what MQSim finds while the host reads it is moved when the read has ended, and erased only when
-// nothing else makes room; a block of which it gave a page to a read is never found.
+// TestPeerHolds verifies that the pages of a victim found while the host reads it are moved once the read completes,
+// that the block is erased only by Rescue, and that a block with a page allocated for a read is never picked.
 func TestPeerHolds(t *testing.T) {
 	f, m := peers(t, ftl.Greedy, nil)
 	next := ftl.LPA(0)
@@ -161,7 +161,7 @@ func TestPeerHolds(t *testing.T) {
 		next++
 	}
 	victim, other := m.at[50], m.at[60]
-	f.Invalidate(victim, 0) // its block has another page, and other's loses both
+	f.Invalidate(victim, 0) // leaves one valid page in its block; the block of other loses both
 	delete(m.at, 50)
 	for l, ppa := range m.at {
 		if int(ppa)/2 == int(other)/2 {

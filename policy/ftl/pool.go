@@ -50,7 +50,7 @@ type block struct {
 	stream     uint8
 	state      state
 	fast       bool
-	held       bool // AnyBlock: not picked, or, of a victim, never erased
+	held       bool // AnyBlock: the block is never picked, or, if a victim, never erased
 }
 
 // frontier is the write position of a stream.
@@ -452,7 +452,8 @@ func (f *FTL) filled(p *pool, pool, full int) {
 	}
 }
 
-// look is OnFill's look for a victim, which comes to nothing while there are enough.
+// look makes a victim due under OnFill. With AnyBlock it has no effect while Concurrent victims are in progress,
+// including those that MQSim waits for forever.
 func (f *FTL) look(p *pool, pool int) {
 	if f.peers == nil || len(p.victims)+f.peers[pool].lost < f.cfg.Concurrent {
 		p.due = min(p.due+1, int32(f.cfg.Concurrent))
