@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestCitesExactly holds all that scenarios of several kinds cite, and so what each of them does not.
+// TestCitesExactly verifies the complete list of citations for scenarios of several kinds, and thus also which works
+// each of them does not cite.
 func TestCitesExactly(t *testing.T) {
 	key := regexp.MustCompile(`@[a-z]+\{([^,]+),`)
 	system := func(more string) string {

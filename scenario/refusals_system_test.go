@@ -11,8 +11,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestRefusedSystems holds what drives and network in turns, zones behind a network, and volumes of a host must keep
-// to, from both sides of each bound.
+// TestRefusedSystems verifies the limits on drives and network simulated in turns, zones behind a network, and volumes
+// of a host, from both sides of each bound.
 func TestRefusedSystems(t *testing.T) {
 	const item = "{synthetic: {reads: {size: 4KiB, interarrival: 50us}, requests: 9}}"
 	system := func(more string, items ...string) string {
@@ -95,8 +95,8 @@ func TestRefusedSystems(t *testing.T) {
 	})
 }
 
-// TestRefusedTraces holds what may stand beside the trace that an object cluster replays, and what a flow of MQSim's
-// may say.
+// TestRefusedTraces verifies which keys can be combined with the trace that an object cluster replays, and which keys a
+// flow of MQSim's can have.
 func TestRefusedTraces(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "a.csv")
 	if err := os.WriteFile(trace, []byte("128166372003061629,hm,0,Read,0,4096,100\n"), 0o600); err != nil {
@@ -145,8 +145,8 @@ func TestRefusedTraces(t *testing.T) {
 	})
 }
 
-// TestClusterHosts: gateways and targets are spread evenly over the hosts, in the order of shares of half a step, and
-// there must be hosts enough.
+// TestClusterHosts verifies that gateways and targets are spread evenly over the hosts, interleaved by their shares
+// offset by half a step, and that too few hosts are rejected.
 func TestClusterHosts(t *testing.T) {
 	hosts := func(n int) (out []int32) {
 		for i := range n {
@@ -171,7 +171,8 @@ func TestClusterHosts(t *testing.T) {
 	}
 }
 
-// TestVolumesInWords: a host's volume is told with what is not usual of it.
+// TestVolumesInWords verifies that the text of a host's volume names its level, its chunk size, and its copies and
+// failed drives where these differ from the default.
 func TestVolumesInWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"{drives: 4, level: 5}": "RAID 5, chunks of 64KiB", "{drives: 4, level: 1}": "RAID 1, chunks of 64KiB",

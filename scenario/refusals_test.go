@@ -17,10 +17,10 @@ import (
 	"farflash/scenario/shape"
 )
 
-// refusal is a scenario and what is said of it; nothing if it is accepted.
+// refusal is a scenario and the error message expected for it, empty if it must be accepted.
 type refusal struct{ text, want string }
 
-// held tests that each is refused in those words, and only in those, or accepted.
+// held verifies that each scenario is rejected with its message and no further ones, or accepted.
 func held(t *testing.T, list []refusal) {
 	t.Helper()
 	for _, c := range list {
@@ -36,7 +36,7 @@ func held(t *testing.T, list []refusal) {
 	}
 }
 
-// TestRefusedItems holds what an item of a local drive's workload may say, from both sides of each bound.
+// TestRefusedItems verifies the limits on an item of a local drive's workload, from both sides of each bound.
 func TestRefusedItems(t *testing.T) {
 	reads := func(more string) string {
 		return "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 9}, " + more + "}]\n"
@@ -185,7 +185,7 @@ func TestRefusedItems(t *testing.T) {
 	})
 }
 
-// TestRefusedMeasures holds what may be measured of a drive alone and of a network alone.
+// TestRefusedMeasures verifies which measurements are accepted for a drive alone and for a network alone.
 func TestRefusedMeasures(t *testing.T) {
 	drive := func(m string) string {
 		return "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1}]\nmeasure: {" + m + "}\n"
@@ -244,7 +244,7 @@ func TestRefusedMeasures(t *testing.T) {
 	}
 }
 
-// TestRefusedZones holds how the writes of an item and the zones of its drive must go together.
+// TestRefusedZones verifies that the writes of an item must match the zones of its drive.
 func TestRefusedZones(t *testing.T) {
 	zoned := func(ssd, writes, more string) string {
 		return "ssd: {preset: tlc-enterprise, mapping: {ideal: true}" + ssd + "}\nworkload: [{synthetic: {writes: {" +
@@ -293,8 +293,8 @@ func TestRefusedZones(t *testing.T) {
 	})
 }
 
-// TestFind: a name is that of a file before it is a preset's, a folder is passed over, and what is neither is said
-// with what it may have been meant to be.
+// TestFind verifies that a file takes precedence over a preset of the same name, that folders are ignored, and that an
+// unknown name is rejected with a suggestion.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mine.yaml")
@@ -330,7 +330,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestParseWorkload: for its workload alone a scenario needs no drive, but a workload it needs.
+// TestParseWorkload verifies that a scenario read only for its workload needs no drive, but must have a workload.
 func TestParseWorkload(t *testing.T) {
 	read := func(text string, changes ...shape.Change) (*Scenario, error) {
 		return ParseWorkload(shape.Source{File: "a.yaml", Text: []byte(text)}, changes)
@@ -359,8 +359,8 @@ func TestParseWorkload(t *testing.T) {
 	}
 }
 
-// TestTenants: items are tenants by name, in the order in which they come, and each its own where none is named;
-// alone, the others do not run.
+// TestTenants verifies that items are grouped into tenants by name, in order of appearance, that items without a tenant
+// are tenants of their own, and that in a tenant's lone run the items of the others are off.
 func TestTenants(t *testing.T) {
 	item := func(more string) string {
 		return "{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1" + more + "}"
@@ -403,8 +403,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestOpenFlows: the flows of all groups come in the order of their times, with how many they are if that is known,
-// and the classes that they have.
+// TestOpenFlows verifies the number of the flows of all groups, where it is known in advance, and their classes.
 func TestOpenFlows(t *testing.T) {
 	open := func(flows string) (Offer, *topo.Graph, *Scenario) {
 		s, err := parse("fabric: {topology: {star: {hosts: 4}}}\nflows: [" + flows + "]\n")
@@ -434,7 +433,7 @@ func TestOpenFlows(t *testing.T) {
 	}
 }
 
-// TestFindLink: a link is found by its ends' names or numbers, whichever comes first.
+// TestFindLink verifies that a link is found by the names or numbers of its ends, in either order.
 func TestFindLink(t *testing.T) {
 	g := &topo.Graph{Nodes: []topo.Node{{Name: "h0"}, {Name: "h1"}, {Name: "s0"}},
 		Links: []topo.Link{{A: 0, B: 2}, {A: 2, B: 1}}}
@@ -450,7 +449,8 @@ func TestFindLink(t *testing.T) {
 	}
 }
 
-// TestLocated: what has a place keeps it, what names a key has that key's, and nothing stays nothing.
+// TestLocated verifies that an error that has a position keeps it, that an error that names a key gets the key's
+// position, and that nil stays nil.
 func TestLocated(t *testing.T) {
 	s, err := parse(small)
 	if err != nil {
@@ -472,7 +472,7 @@ func TestLocated(t *testing.T) {
 	}
 }
 
-// TestBrief: what a scenario says beyond its defaults reads back to the same, and is shorter.
+// TestBrief verifies that a scenario reduced to its differences from the defaults reads back unchanged and is shorter.
 func TestBrief(t *testing.T) {
 	for _, text := range []string{
 		small, "ssd: {preset: tlc-enterprise, over_provisioning: 12%}\nworkload: [{name: a, mqsim: {requests: 9}, " +
@@ -503,8 +503,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestFlowFiles: the flows of a file go between the topology's hosts, in their classes and from when on the item
-// says; what is none of that is refused at its line.
+// TestFlowFiles verifies that the flows of a file connect hosts of the topology, in the file's priority groups, with
+// start times relative to the item's from, and that invalid flows are rejected with their line.
 func TestFlowFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -552,8 +552,8 @@ func TestFlowFiles(t *testing.T) {
 	}
 }
 
-// TestSpreadOut: what a host can address is one drive's where requests are told apart, all drives' whole stripes
-// where they are striped, and the volume's where the host makes one; the smallest drive decides.
+// TestSpreadOut verifies the space that a host can address: one drive if requests are routed whole, the whole stripes
+// of all drives if they are striped, and the volume if the host builds one. The smallest drive decides.
 func TestSpreadOut(t *testing.T) {
 	one, err := parse(small)
 	if err != nil {
@@ -579,7 +579,7 @@ func TestSpreadOut(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if want == 0 { // of unlike drives
+		if want == 0 { // drives of different sizes
 			least := s.DriveOf(1).Addressable(0)
 			want = 5 * (least - least%units.MiB)
 			if least >= each {
@@ -592,8 +592,8 @@ func TestSpreadOut(t *testing.T) {
 	}
 }
 
-// TestAllMistakesAtOnce: what is wrong with flows is said beside what is wrong with the network, as far as there is
-// one without that.
+// TestAllMistakesAtOnce verifies that errors of flows are reported together with errors of the network, as long as a
+// topology can still be built.
 func TestAllMistakesAtOnce(t *testing.T) {
 	const flows = "flows: [{incast: {fan: 9, size: 1KB}}]\n"
 	for fabric, want := range map[string]string{
@@ -613,7 +613,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-// TestReadModel: a model's file is one of a drive, or is refused with its name.
+// TestReadModel verifies that a file that is not a drive's model is rejected with its name.
 func TestReadModel(t *testing.T) {
 	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
 	s.Add(make([]float64, ratecontrol.Inputs), []float64{1, 2}, 0)

@@ -80,8 +80,8 @@ func line(d Description) string {
 	return s
 }
 
-// TestDescribe holds what is said of keys of all kinds: what to write, the default, the comment in the words of the
-// file, and what is inside.
+// TestDescribe verifies the descriptions of keys of all kinds: the accepted values, the default, the comment with
+// identifiers replaced by keys, and the keys inside.
 func TestDescribe(t *testing.T) {
 	l := described()
 	for path, want := range map[string]string{

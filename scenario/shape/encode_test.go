@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestEncode holds what is written of each kind of key, with marks of where it is from, and that it reads back to the
-// same.
+// TestEncode verifies the text of each kind of key, with comments that name the origin of its value, and that it reads
+// back unchanged.
 func TestEncode(t *testing.T) {
 	p, set, err := planned(`name: "two: words"
 paint: dark-blue
@@ -111,8 +111,8 @@ func differing(got, want string) string {
 	return got
 }
 
-// TestEncodeDifferences: where it is said what sections begin with, what differs from that is written and nothing
-// else, and it reads back to the same.
+// TestEncodeDifferences verifies that, given the initial values of sections, only differences from them are written,
+// and that the text reads back unchanged.
 func TestEncodeDifferences(t *testing.T) {
 	const text = `name: a
 rate: 10Gbps
@@ -145,7 +145,7 @@ depth:
 	}
 }
 
-// TestPlain: text that YAML would take for something else is quoted, what it reads as itself is not.
+// TestPlain verifies that text is quoted if and only if YAML would read it as something else.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{
 		"": `""`, "a": "a", "a b": "a b", "a/b.csv": "a/b.csv", "4KiB:50% x": `"4KiB:50% x"`, "~": `"~"`,
@@ -163,8 +163,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestStructs: the structs and enumerations that a file is made of are listed once each, from the whole on, without
-// what has no key.
+// TestStructs verifies that the structs and enumerations of a file are listed once each, outermost first, without those
+// that have no key.
 func TestStructs(t *testing.T) {
 	var names []string
 	for _, s := range plans.Structs(&plan{}) {

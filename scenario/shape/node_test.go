@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestParse holds what YAML becomes: aliases and merge keys are resolved, the mapping's own keys come before what is
-// merged in and win.
+// TestParse verifies the nodes that YAML is parsed into. Aliases and merge keys are resolved; a mapping's own keys
+// precede merged ones and override them.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "",
@@ -37,11 +37,11 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrors holds that what is no YAML, or none that is used here, is refused at its place with what would be
-// right.
+// TestParseErrors verifies that invalid and unsupported YAML is rejected at its position, with a hint at the correct
+// form.
 func TestParseErrors(t *testing.T) {
 	deep := strings.Repeat("a: {", maxDepth+1) + strings.Repeat("}", maxDepth+1)
-	var bombs strings.Builder // each line is ten of the line before
+	var bombs strings.Builder // each line repeats the previous one ten times
 	bombs.WriteString("a: &a [x, x, x, x, x, x, x, x, x, x]\n")
 	for c := 'b'; c < 'g'; c++ {
 		before := "*" + string(c-1)
@@ -85,17 +85,17 @@ func TestParseErrors(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "; indent with spaces, not tabs, and quote text that begins with a sign") {
 		t.Error(err)
 	}
-	// A file that is as deep as may be is read.
+	// A file of the greatest permitted depth is accepted.
 	if _, err := Parse("a.yaml", []byte(strings.Repeat("a: {", maxDepth)+strings.Repeat("}", maxDepth))); err != nil {
 		t.Error(err)
 	}
-	// Of many that are too many one is told.
+	// The limit on values is reported once, however often it is exceeded.
 	if _, err := Parse("a.yaml", []byte(bombs.String())); strings.Count(err.Error(), "\n") > 0 {
 		t.Error(err)
 	}
 }
 
-// TestNull: what is missing or written as null is none, unless it is quoted.
+// TestNull verifies that a missing or null value is treated as absent, unless it is quoted.
 func TestNull(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a:": true, "a: ~": true, "a: null": true, "a: ''": false, `a: ""`: false, `a: "null"`: false,
@@ -109,7 +109,7 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestGetPut: a key is set in its place, or behind the others.
+// TestGetPut verifies that Put replaces a key in place or appends it.
 func TestGetPut(t *testing.T) {
 	n, err := Parse("a.yaml", []byte("a: 1\nb: 2"))
 	if err != nil {
@@ -129,7 +129,8 @@ func TestGetPut(t *testing.T) {
 	}
 }
 
-// TestErrors: mistakes are in the order of their file, and a hundred are written out.
+// TestErrors verifies that errors are sorted by position within a file, that at most maxShown are listed, and that long
+// messages are shortened.
 func TestErrors(t *testing.T) {
 	at := func(line, column int, msg string) *Error { return &Error{Position{"a", line, column}, msg} }
 	es := Errors{at(2, 1, "c"), at(1, 9, "b"), at(1, 2, "a"), at(2, 1, "d"), {Msg: "nowhere"},
@@ -167,7 +168,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestReadFile: of a file that is larger than is parsed no more is read than shows that.
+// TestReadFile verifies that reading stops one byte beyond the size limit, which is enough to detect an oversized file.
 func TestReadFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.yaml")
 	if _, err := ReadFile(name); !errors.Is(err, os.ErrNotExist) {
@@ -191,8 +192,8 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestDifferences: two texts are compared key by key, whatever order and form they have; a list of single values is
-// one value, of others each item has its own.
+// TestDifferences verifies that texts are compared key by key, whatever their order and style. A list of scalars is one
+// value; the items of other lists are compared one by one.
 func TestDifferences(t *testing.T) {
 	a := Source{File: "a.yaml",
 		Text: []byte("name: a\nsize: 8KiB\nlist: [1, 2]\nbolts: [{name: x}, {name: y}]\nempty: []\nonly: {a: " +

@@ -9,7 +9,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// paint is an enumeration whose first value has no word.
+// paint is an enumeration whose first value has no name.
 type paint uint8
 
 var paints = units.Names[paint]{"", "red", "green", "dark-blue"}
@@ -17,7 +17,7 @@ var paints = units.Names[paint]{"", "red", "green", "dark-blue"}
 func (p paint) MarshalText() ([]byte, error)     { return paints.Marshal(p) }
 func (p *paint) UnmarshalText(text []byte) error { return paints.Unmarshal(text, p) }
 
-// spread is a struct that is also read from a single value, which is for its first key.
+// spread is a struct that can also be written as a single value, which sets its first key.
 type spread struct {
 	Mean units.Bytes
 	Mix  string
@@ -25,7 +25,7 @@ type spread struct {
 
 func (s *spread) UnmarshalText(text []byte) error { return s.Mean.UnmarshalText(text) }
 
-// bolt has a default, and may be written as its name alone.
+// bolt has defaults, and can be written as its name alone.
 type bolt struct {
 	Name  string
 	Count int
@@ -37,7 +37,7 @@ func (b *bolt) SetDefault()   { b.Count, b.Paint = 1, 1 }
 func (bolt) Short() string    { return "name" }
 func (b bolt) String() string { return fmt.Sprintf("%s*%d", b.Name, b.Count) }
 
-// Frame is part of whatever it is embedded in.
+// Frame is embedded: its keys appear in the embedding struct.
 type Frame struct {
 	Width  int
 	Height int `yaml:"tall,omitempty"`
@@ -84,7 +84,7 @@ var plans = Language{
 	},
 }
 
-// planned decodes a text with changes.
+// planned decodes a text with changes applied.
 func planned(text string, changes ...Change) (p plan, set Set, err error) {
 	top, err := Parse("p.yaml", []byte(text))
 	if err != nil {
@@ -101,7 +101,7 @@ func planned(text string, changes ...Change) (p plan, set Set, err error) {
 	return p, d.Set, nil
 }
 
-// TestDecode holds what each kind of key becomes, whichever way it is written.
+// TestDecode verifies the value that each kind of key is decoded into, for each way of writing it.
 func TestDecode(t *testing.T) {
 	rate := func(p *plan) any {
 		if p.Rate == nil {
@@ -166,7 +166,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestMistakes holds what is said of each kind of mistake, and where.
+// TestMistakes verifies the message and the position of each kind of error.
 func TestMistakes(t *testing.T) {
 	const keys = "name, width, tall, paint, size, latency, grid, rate, bolts, main, spread, depth, ratio, live, " +
 		"tiny, how_many, most, short, words, file"
@@ -233,8 +233,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestPlaces: a path has the place of its own value, else that of the nearest thing around it that was written; a
-// short form is the place of the key that it is for.
+// TestPlaces verifies that a path has the position of its own value, or else of the innermost enclosing value that was
+// written. The key that a short form sets has the position of the short form.
 func TestPlaces(t *testing.T) {
 	_, set, err := planned("name: a\nbolts:\n  - nut\n  - {name: b, count: 2}\nspread: 4KiB\nmain: x\n")
 	if err != nil {
@@ -261,8 +261,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestApply: a change sets a value at its path as if the file had it there, in sections and lists that are there or
-// are made, and what it cannot reach it says.
+// TestApply verifies that a change sets the value at its path as if the file contained it, adding sections and
+// expanding short forms as needed, and that a path that does not exist is reported.
 func TestApply(t *testing.T) {
 	const text = "name: a\nsize: 8KiB\nbolts: [x, {name: y, count: 2}]\nmain: big\n"
 	for _, c := range []struct{ path, value, want string }{
@@ -334,7 +334,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// flat writes what is below a node as paths and values.
+// flat returns the contents of a node as paths and values.
 func flat(n *Node, path string) string {
 	var out []string
 	switch n.Kind {
@@ -358,8 +358,8 @@ func flat(n *Node, path string) string {
 	return strings.Join(out, " ")
 }
 
-// TestChangesHavePlaces: what a change has set is known to be from the command line, at its column there; a flag's
-// own name stands for it if it has one.
+// TestChangesHavePlaces verifies that a value set by a change is positioned in its command-line argument: under the
+// name of its flag, if it has one, and under --set otherwise.
 func TestChangesHavePlaces(t *testing.T) {
 	_, set, err := planned("name: a\nbolts: [x]\n", Change{Path: "size", Value: "8KiB"},
 		Change{Path: "bolts[0].count", Value: "3"}, Change{Path: "main", Value: "{name: y, count: 2}"},
@@ -382,7 +382,7 @@ func TestChangesHavePlaces(t *testing.T) {
 	}
 }
 
-// TestMostOfQuantities: rates and sizes are read up to what models can multiply, and no further.
+// TestMostOfQuantities verifies the largest rates and sizes that are accepted: those that models can multiply.
 func TestMostOfQuantities(t *testing.T) {
 	type rates struct {
 		Bits      units.BitRate
@@ -408,8 +408,8 @@ func TestMostOfQuantities(t *testing.T) {
 	}
 }
 
-// TestNothingSet: an empty value on the command line stands where it would, and of very many mistakes those that
-// nobody reads are not puzzled over.
+// TestNothingSet verifies that an empty value on the command line has a position, and that errors beyond maxShown get
+// no suggestions, because they are never shown.
 func TestNothingSet(t *testing.T) {
 	_, set, err := planned("name: a", Change{Path: "name"})
 	if err != nil || set["name"].String() != "--set:1:1:6" {
