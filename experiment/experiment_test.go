@@ -17,7 +17,7 @@ import (
 	"farflash/sim"
 )
 
-// kind makes the experiments that a test gives it.
+// kind builds experiments with a test's function.
 type kind struct {
 	build func(*experiment.Options) (experiment.Experiment, error)
 }
@@ -32,7 +32,7 @@ func of(x experiment.Experiment) kind {
 	return kind{func(*experiment.Options) (experiment.Experiment, error) { return x, nil }}
 }
 
-// read is the scenario of a text, in the file a.yaml.
+// read parses a scenario's text as the file a.yaml.
 func read(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, nil)
@@ -47,8 +47,8 @@ const (
 	networkText = "fabric: {topology: {star: {hosts: 3}}}\nflows: [{list: [{src: 0, dst: 1, size: 1KB}]}]\n"
 )
 
-// TestRun: models are made, run to the end that the scenario says, asked for what they found, and closed; the result
-// says of what it is.
+// TestRun verifies that models are built, run to the scenario's end, asked for their results, and closed, and that the
+// result identifies its scenario, seed and version.
 func TestRun(t *testing.T) {
 	s := read(t, driveText+"measure: {until: 3s}\n")
 	digest, err := s.Digest()
@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunFails: whatever fails in a run, its models are closed, and no result is left.
+// TestRunFails verifies that the models are closed whichever step of a run fails, and that the errors are returned.
 func TestRunFails(t *testing.T) {
 	broken, held := errors.New("broken"), errors.New("a file stays open")
 	over := []experiment.Standing{{At: units.Second, Over: true}}
@@ -140,8 +140,8 @@ func TestRunFails(t *testing.T) {
 		read(t, driveText), experiment.Options{})
 }
 
-// TestNothingMeasured: a run that ends within its warm-up is refused, at its place and with what would do, unless it
-// was interrupted.
+// TestNothingMeasured verifies that a run that ends within its warm-up is rejected, with the position of the warm-up
+// and a suggestion, unless it was interrupted.
 func TestNothingMeasured(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -174,8 +174,8 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
-// TestRefusals: what Run refuses before anything runs Check refuses too, in the same words, at its place in the file;
-// what Check does not refuse it closes.
+// TestRefusals verifies that Check rejects whatever Run rejects before it starts, with the same message and position,
+// and that Check closes an experiment that it accepts.
 func TestRefusals(t *testing.T) {
 	s := read(t, driveText)
 	for _, c := range []struct {
@@ -212,8 +212,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPreparing: who waits for models to be made is told how far they are, and what makes them that the context has
-// ended, which is no mistake in the scenario.
+// TestPreparing verifies that the progress of building the models is reported, and that a cancelled context stops the
+// build without an error in the scenario.
 func TestPreparing(t *testing.T) {
 	s := read(t, driveText)
 	ctx, cancel := context.WithCancel(context.Background())

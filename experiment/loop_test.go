@@ -17,9 +17,9 @@ import (
 	"farflash/sim"
 )
 
-// script is an experiment that stands, from one call to the next, where it is told to, and notes what is asked of it.
+// script is an experiment that replays a list of standings, one per call of Advance, and records the calls made to it.
 type script struct {
-	stands []experiment.Standing // the last one for ever
+	stands []experiment.Standing // the last one repeats
 	meters []experiment.Meter
 	calls  []string
 	each   func() error // called in each Advance
@@ -60,7 +60,7 @@ func (x *script) Close() error {
 	return x.closed
 }
 
-// gauge is a meter with slices of one length, which is settled after some.
+// gauge is a meter with slices of equal length that settles after a number of them.
 type gauge struct {
 	x       *script
 	name    string
@@ -79,8 +79,9 @@ func (g *gauge) Slice(at sim.Time) bool {
 
 func (g *gauge) End(at sim.Time) { g.x.note("%s end %v", g.name, at) }
 
-// TestLoop: models go on to the end of whichever slice is next, each meter is told of its own, and all of the end,
-// which comes when everything has happened, when it is time, when a meter has settled or when the context has ended.
+// TestLoop verifies that models advance to the end of the next slice of any meter, that each meter is called for its
+// own slices, and that all are called at the end: when no events are left, when the time limit is reached, when a meter
+// has settled, or when the context has ended.
 func TestLoop(t *testing.T) {
 	const ms = units.Millisecond
 	at := func(list ...sim.Time) (out []experiment.Standing) {
@@ -98,7 +99,7 @@ func TestLoop(t *testing.T) {
 		until       units.Duration
 		stands      []experiment.Standing
 		settles     int
-		cancel      int // in which call the context ends
+		cancel      int // the call of Advance in which the context ends
 		want        string
 		interrupted bool
 	}{
@@ -154,7 +155,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestEven: a run has as many slices as it should, the last of which ends with the run whatever division leaves over.
+// TestEven verifies the number of slices of a run, and that the last one ends with the run despite rounding.
 func TestEven(t *testing.T) {
 	for _, c := range []struct {
 		until sim.Time
@@ -177,7 +178,8 @@ func TestEven(t *testing.T) {
 	}
 }
 
-// TestShare: a run is as far as what is nearer to the end says, and one of several passes as far as its part of all.
+// TestShare verifies that progress is the larger of the shares of requests and of time, and that each of several passes
+// counts for its part of the whole.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {
 		p    experiment.Progress
@@ -201,7 +203,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestChunkRows: chunks are counted from 1 whoever listens, and nobody is told anything behind an error.
+// TestChunkRows verifies that chunks are numbered from 1, whatever their ID, and that no row follows an error.
 func TestChunkRows(t *testing.T) {
 	var told []uint64
 	full := errors.New("the disk is full")
@@ -223,11 +225,11 @@ func TestChunkRows(t *testing.T) {
 	}
 }
 
-// words are a vocabulary with nothing but what every experiment has.
+// words returns the vocabulary that all experiments have in common.
 func words() *result.Vocabulary { return result.NewVocabulary(experiment.Words()) }
 
-// TestCutWarmUp: the warm-up is whole slices that end within what was asked for, never all of them, and the result
-// says which and why.
+// TestCutWarmUp verifies that the warm-up consists of the whole slices that end within the requested time, but never of
+// all slices, and that the result states its length and the reason.
 func TestCutWarmUp(t *testing.T) {
 	ends := []sim.Time{10 * units.Second, 20 * units.Second, 30 * units.Second, 40 * units.Second}
 	settling := stats.NewSeries(stats.SeriesConfig{Width: units.Second, Bins: 64})
@@ -285,7 +287,8 @@ func TestCutWarmUp(t *testing.T) {
 	}
 }
 
-// TestClose: a result says whether the law held, how many events there were, and where it was interrupted.
+// TestClose verifies that a result states whether the conservation check holds, the number of events, and the time of
+// an interruption.
 func TestClose(t *testing.T) {
 	for _, c := range []struct {
 		err         error
@@ -306,8 +309,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestOperation: an operation has a rate only if it moves bytes, of which more is better, and is given up only if it
-// can be.
+// TestOperation verifies that an operation has a rate, of which more is better, only if it moves bytes, and a count of
+// aborted operations only if it can be aborted.
 func TestOperation(t *testing.T) {
 	for _, c := range []struct{ aborted, rate bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		var l result.Lexicon
@@ -333,8 +336,8 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// TestLook holds when a watch calls a run stalled, from both sides, for a run that is in the middle of its life:
-// progress at 5 s, after 1000 events.
+// TestLook verifies when a watch declares a run stalled, from both sides of each bound, for a run in mid-life: progress
+// at 5 s, after 1000 events.
 func TestLook(t *testing.T) {
 	const (
 		begun  = 5 * units.Second
@@ -405,7 +408,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// nobodyUntil has nobody wait when it is asked so many times, and somebody then.
+// nobodyUntil returns a Waits function that reports no waiter in its first n calls, and one from then on.
 func nobodyUntil(n int) func() string {
 	return func() string {
 		if n--; n >= 0 {

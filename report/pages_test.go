@@ -146,7 +146,7 @@ func look(t *testing.T, browser, name, page string) []string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	// #nosec G204 -- the browser that who runs the test names
+	// #nosec G204 -- the browser is named by FARFLASH_BROWSER
 	out, err := exec.CommandContext(ctx, browser, append(args, "file://"+file)...).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", browser, err)

@@ -362,7 +362,8 @@ func TestEffectTable(t *testing.T) {
 	}
 }
 
-// TestCurvesText: a sweep has a row a point below its facts, and its knees behind a line of their own.
+// TestCurvesText verifies that a sweep's text has a row for each point below its facts, and a line for each knee below
+// the table.
 func TestCurvesText(t *testing.T) {
 	c := curvesOf(t, 1, func(r *result.Result, point, _ int) error {
 		r.Set("read.latency.mean", 100+float64(50*max(0, point-4)))

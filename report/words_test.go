@@ -171,8 +171,8 @@ var (
 	viewed = regexp.MustCompile(`viewBox="([^"]*)"`)
 )
 
-// looksOf is how a page's charts look: a line for each, with its name, its size, and how many marks of each kind it
-// has.
+// looksOf describes the charts of a page: a line for each, with its name, its size, and the number of marks of each
+// kind.
 func looksOf(page string) string {
 	var out strings.Builder
 	for _, svg := range picture.FindAllString(page, -1) {

@@ -13,8 +13,8 @@ import (
 	"farflash/result"
 )
 
-// TestSetAgain: what is set again replaces what was there; what is dropped is gone; and a part without a name is told
-// by its number.
+// TestSetAgain verifies that setting a value again replaces it, that a dropped one is gone, and that a part without a
+// name is named by its number.
 func TestSetAgain(t *testing.T) {
 	r := result.New(trial.Vocabulary(), "d", 1, "test")
 	for v := range 2 {
@@ -72,8 +72,8 @@ func TestSetAgain(t *testing.T) {
 	}
 }
 
-// TestNamesOfFiles: a file that is not written to its end yet is found by its process, in a folder whose name has the
-// signs of a pattern too, and long names are cut at a character.
+// TestNamesOfFiles verifies that unfinished files are found in a folder whose name contains pattern characters, and
+// that long names are truncated between characters.
 func TestNamesOfFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("names hold no signs of patterns there")
@@ -117,8 +117,8 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveTheirFile: an error of a file's text has the file's name, line and column before it, and is still
-// what it was.
+// TestMistakesHaveTheirFile verifies that an error in a file's text begins with the file's name, line and column, and
+// wraps the original error.
 func TestMistakesHaveTheirFile(t *testing.T) {
 	var v struct{ A int }
 	if err := result.DecodeFile("a.json", []byte("{\"A\": 1}"), &v); err != nil || v.A != 1 {

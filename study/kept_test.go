@@ -36,7 +36,7 @@ func TestNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder.Path(), trials), nil, 0o666); err != nil {
-		// where the trials' directory would be
+		// a file in place of the trials' directory
 		t.Fatal(err)
 	}
 	out, w := run(folder)
@@ -191,8 +191,7 @@ func TestSearchesBegunAtOnce(t *testing.T) {
 	}
 }
 
-// TestManifestsDiffer: what keeps a folder from being gone on with is said, each thing that decides a study in its
-// turn.
+// TestManifestsDiffer verifies that the message why a folder's study cannot be resumed names each setting that differs.
 func TestManifestsDiffer(t *testing.T) {
 	sweep := func(change func(*manifest)) *manifest {
 		m := &manifest{Schema: "farflash/sweep/1", Seed: 1, Reps: 3, Program: "a",
@@ -248,8 +247,8 @@ func TestManifestsDiffer(t *testing.T) {
 	}
 }
 
-// TestSweepInWords: an axis is told with its values, of many the first and the last; a metric has a knee only along
-// numbers that rise.
+// TestSweepInWords verifies that an axis is described by its values, a long list by the first ones and the last, and
+// that a metric has knees only along a single axis of increasing numbers.
 func TestSweepInWords(t *testing.T) {
 	c := &Curves{Axes: []Axis{{Path: "a", Values: []string{"1", "2"}},
 		{Path: "b", Values: []string{"1", "2", "3", "4", "5", "6", "7"}}}}

@@ -13,7 +13,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// failing yields its records and then an error.
+// failing yields the records of its source and then an error.
 type failing struct {
 	Source
 	err error
@@ -92,8 +92,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitLeavesTheRest holds that a source is not read on behind the first record that comes too late: it may be a
-// pipe, or broken there.
+// TestLimitLeavesTheRest verifies that a source is not read beyond the first record after the limit: it may be a pipe,
+// or damaged there.
 func TestLimitLeavesTheRest(t *testing.T) {
 	src := Limit(&failing{Slice([]Record{{Time: 1}, {Time: 3}}), errors.New("read on")}, 0, 3)
 	var r Record
@@ -110,8 +110,8 @@ func TestLimitLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestFlushed: a flush of the same volume stands behind every third write, at its time; what is no write does not
-// count.
+// TestFlushed verifies that every third write is followed by a flush of the same volume at the same time, and that
+// other operations do not count.
 func TestFlushed(t *testing.T) {
 	var records []Record
 	for i, op := range []block.Op{block.Write, block.Read, block.Write, block.Flush, block.Write, block.Trim,
@@ -133,7 +133,7 @@ func TestFlushed(t *testing.T) {
 	}
 }
 
-// TestRecord: it ends where the next byte begins, and no response takes as long as none.
+// TestRecord verifies that a record ends before the next byte, and that NoResponse is not a valid response time.
 func TestRecord(t *testing.T) {
 	if r := (Record{Offset: 4096, Size: 512}); r.End() != 4608 {
 		t.Errorf("it ends at %d", r.End())

@@ -1,5 +1,4 @@
-// Command farflash simulates remote flash storage. Run it without arguments for
-// what it can do; package cli holds the verbs.
+// Command farflash simulates remote flash storage. Run it without arguments for help; package cli implements its verbs.
 package main
 
 import (

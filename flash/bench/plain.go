@@ -53,7 +53,7 @@ type feed struct {
 	start, end int
 }
 
-// more reads what is available, blocking if from does.
+// more reads available bytes, blocking only if from does.
 func (f *feed) more() error {
 	f.end = copy(f.in, f.in[f.start:f.end])
 	f.start = 0

@@ -674,7 +674,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	c.feed()
 }
 
-// settle does what is due for a page without references: it is trimmed or written out.
+// settle trims, writes out or evicts a page without references, whichever is due.
 func (c *core) settle(at int32) {
 	f := &c.frames[at]
 	if f.slot == nil {

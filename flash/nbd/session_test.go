@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// answered returns what is wrong with a session's reaction to the header of its first command.
+// answered returns an error if a session reacts incorrectly to the header of its first command.
 func answered(s *Session, a *asked, wrong []Errno) error {
 	b, starts := slices.Concat(s.Vectors(nil, math.MaxInt)...), s.Starts(nil)
 	owed := 0

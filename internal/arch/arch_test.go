@@ -412,13 +412,13 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// mostColumns bounds a line of code, tabs counted as four. Texts between quotes do not count: a message that is cut in
-// two is not found by a search for it.
+// mostColumns bounds a line of code, with a tab counted as four columns. Quoted strings do not count, because a search
+// does not find a message that is split in two.
 const mostColumns = 120
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// TestColumns holds that lines fit beside another file on a screen.
+// TestColumns verifies that lines are short enough for two files side by side on a screen.
 func TestColumns(t *testing.T) {
 	for _, f := range tree(t) {
 		src, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path)))
@@ -441,7 +441,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// rawLines are the lines of a file that a raw string is on.
+// rawLines returns the lines of a file that are part of a raw string.
 func rawLines(f file) map[int]bool {
 	out := map[int]bool{}
 	ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -299,8 +299,8 @@ func TestReplicatesToDetect(t *testing.T) {
 	}
 }
 
-// TestEdgesOfSamples: a quantile of few values is one of them, whatever the share; and what has no difference on the
-// scale of a pair is refused, whichever way it goes.
+// TestEdgesOfSamples verifies that a quantile of few values is one of them, whatever the share, and that pairs with an
+// infinite or undefined difference are rejected, in either order.
 func TestEdgesOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		sorted []float64

@@ -13,7 +13,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestLimits holds what a plan may say, from both sides of each bound; each key replaces a line of the same key.
+// TestLimits verifies the limits on a plan's keys, from both sides of each bound. Each key replaces a line with the
+// same key.
 func TestLimits(t *testing.T) {
 	const list = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1}]}\n"
 	group := func(more string) string {
@@ -115,7 +116,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestReadMix: points of write amplification have two columns, below a header or none, as shares or per cent.
+// TestReadMix verifies that a table of write amplification has two columns, with or without a header, as shares or
+// percentages.
 func TestReadMix(t *testing.T) {
 	for text, want := range map[string]float64{"0,4\n1,2\n": 3, "sequential,waf\n0%, 4\n 100 % ,2\n": 3,
 		"# a comment\n0,3\n1,3\n": 3} {
@@ -139,7 +141,8 @@ func TestReadMix(t *testing.T) {
 	}
 }
 
-// TestUnserved: a plan whose workloads have no drive, at once or later, says how many, and what would help.
+// TestUnserved verifies that the number of workloads without a drive, from the start or later, is reported with a
+// remedy.
 func TestUnserved(t *testing.T) {
 	lost, moved := Move{Workload: "a"}, Move{Workload: "b", To: "x"}
 	for _, c := range []struct {
@@ -175,8 +178,8 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestWilson: half of the interval of a share of 10, of 100 and of all, by Wilson's formula; and in words what was
-// drawn.
+// TestWilson verifies the half width of Wilson's interval for shares of 10 and 100 samples, and the text that lists the
+// inputs that vary.
 func TestWilson(t *testing.T) {
 	for _, c := range []struct{ share, n, want float64 }{{0.5, 10, 0.2634}, {0.5, 100, 0.0962}, {1, 10, 0.1388},
 		{0, 10, 0.1388}} {
@@ -196,8 +199,8 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// TestMergedAuthors: of more authors than are told apart neighbours are one, which writes what both do, as
-// sequentially as both together, and who has a trace stays alone.
+// TestMergedAuthors verifies that authors beyond mostAuthors are merged with their neighbours, preserving the sums of
+// their rates, their space and their sequential writes.
 func TestMergedAuthors(t *testing.T) {
 	var list []author
 	rate, space, sequential := 0.0, 0.0, 0.0
@@ -224,8 +227,8 @@ func TestMergedAuthors(t *testing.T) {
 	}
 }
 
-// TestTracesNamed: a workload has its file's name up to the first dot, and the whole of it if that is taken; a folder
-// without a trace is refused.
+// TestTracesNamed verifies that a workload is named after its file up to the first dot, or by the whole name if that is
+// taken, and that a folder without traces is rejected.
 func TestTracesNamed(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := FromTraces(dir, true, nil); err == nil ||
@@ -259,8 +262,8 @@ func TestTracesNamed(t *testing.T) {
 	}
 }
 
-// TestWritersOf: who has next to nothing of a drive is left out, who writes nothing keeps its space, and shares add
-// up to 1.
+// TestWritersOf verifies that authors with a negligible part of a drive are dropped, that authors without writes keep
+// their space, and that shares add up to 1.
 func TestWritersOf(t *testing.T) {
 	list := []author{{rate: 100, space: 10, sequential: 0.2}, {rate: 0, space: 10}, {rate: 1e-12, space: 1e-9},
 		{rate: 300, space: 0, sequential: 0.8}}

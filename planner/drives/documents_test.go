@@ -13,9 +13,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
-// TestDocuments holds small plans whole: their document, with why a workload is where it is, their effects, the
-// tables for a spreadsheet, and what each rests on. A change that was to leave plans alone is seen here; one that was
-// not is read, line by line, before it is kept.
+// TestDocuments compares complete small plans with recorded ones: the document, the reasons for each workload's
+// placement, the effects, the tables for a spreadsheet, and what the figures rest on. It shows any change to plans;
+// read intended changes line by line before recording them.
 func TestDocuments(t *testing.T) {
 	const jobs = `
 workloads: {list: [

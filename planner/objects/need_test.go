@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestNeedLimits holds what may be needed, from both sides of each bound.
+// TestNeedLimits verifies the limits on a need, from both sides of each bound.
 func TestNeedLimits(t *testing.T) {
 	nothing := func(string) bool { return false }
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestNeedLimits(t *testing.T) {
 	}
 }
 
-// TestDesigns: what a design costs, how long it is run, and what it is as a cluster, worked out by hand.
+// TestDesigns compares a design's cost, its length of run and its cluster with values worked out by hand.
 func TestDesigns(t *testing.T) {
 	n := someNeed()
 	n.Node.Watts, n.Drives[1].Watts, n.NICs[0].Watts = 100, 8, 12
@@ -164,7 +164,8 @@ func TestDesigns(t *testing.T) {
 	}
 }
 
-// TestJudgeWords holds when runs show that a design does not do, and in which words, on both sides of each limit.
+// TestJudgeWords verifies when runs show that a design does not meet the need, and the message, on both sides of each
+// limit.
 func TestJudgeWords(t *testing.T) {
 	n := someNeed() // puts within 2 ms
 	n.Reads, n.GetP99 = 0.5, units.Millisecond
@@ -212,7 +213,7 @@ func TestJudgeWords(t *testing.T) {
 			t.Errorf("%v us is %s", us, got)
 		}
 	}
-	// The worst of two states is that with the higher end of its percentile, of gets where nothing is put.
+	// The worse of two states has the higher upper end of its percentile: of puts, or of gets if there are no puts.
 	of := func(put, get float64) *Measured {
 		return &Measured{Put: stats.Interval{Mean: put}, Get: stats.Interval{Mean: get},
 			Samples: []Sample{{Put: put, Get: get}}}
@@ -231,8 +232,8 @@ func TestJudgeWords(t *testing.T) {
 	}
 }
 
-// TestChoice: the cheapest design is chosen, of equally dear ones the fastest, of a protocol too; advice is the least
-// that would do of each key.
+// TestChoice verifies that the cheapest design is chosen, overall and per protocol, and the fastest among equally cheap
+// ones; and that for each key the advice is the smallest change that would suffice.
 func TestChoice(t *testing.T) {
 	candidate := func(s cluster.Scheme, state State, cost units.Money, put float64) *Candidate {
 		return &Candidate{Option: Option{Protocol: s}, State: state, Cost: cost,

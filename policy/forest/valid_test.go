@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pair are samples of two inputs and an output, y = x1 + 10 x2.
+// pair returns samples of two inputs and one output, y = x1 + 10 x2.
 func pair(rows int) *Samples {
 	s := &Samples{Inputs: []string{"x1", "x2"}, Outputs: []string{"y"}}
 	for i := range rows {
@@ -17,14 +17,14 @@ func pair(rows int) *Samples {
 	return s
 }
 
-// many are samples with so many inputs and outputs, all of them 0.
+// many returns one sample with the given numbers of inputs and outputs, all 0.
 func many(inputs, outputs int) *Samples {
 	s := &Samples{Inputs: make([]string, inputs), Outputs: make([]string, outputs)}
 	s.Add(make([]float64, inputs), make([]float64, outputs), 0)
 	return s
 }
 
-// TestValid takes a forest that is valid to either side of each bound that it must keep to.
+// TestValid modifies a valid forest to either side of each bound that valid checks.
 func TestValid(t *testing.T) {
 	leafOf := func(f *Forest) int { return int(f.leaf(f.roots[0], []float64{0, 0})) }
 	split := func(f *Forest) *node { return &f.nodes[f.roots[0]] }
@@ -83,7 +83,7 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// TestLimits holds what settings and samples may be, from both sides.
+// TestLimits verifies the limits on settings and samples, from both sides.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		c    Config
@@ -124,7 +124,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d neighbours of 3 rows: %v", k, err)
 		}
 	}
-	// Of 1999 inputs there are as many terms of degree 1; of 62 there are 62 and 62*63/2 of degree 2.
+	// 1999 inputs have 1999 terms of degree 1; 62 inputs have 62 and, of degree 2, 62*63/2.
 	for inputs, c := range map[int]struct {
 		degree   int
 		possible bool
@@ -136,8 +136,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDivisions: parts are as even as can be and no more than there are groups; a share of groups is rounded to the
-// nearest.
+// TestDivisions verifies that folds are as equal as possible and no more than there are groups, and that a share of
+// groups is rounded to the nearest number.
 func TestDivisions(t *testing.T) {
 	sizes := func(folds []Fold) (out []int) {
 		for _, f := range folds {
@@ -179,8 +179,7 @@ func TestDivisions(t *testing.T) {
 	}
 }
 
-// TestWalks: the mean over trees is the same whether they are walked one by one or several side by side, and out of
-// bag a row is predicted by the mean of the trees that have not seen it.
+// TestWalks verifies that the mean over trees does not depend on how many are walked at once.
 func TestWalks(t *testing.T) {
 	s := pair(24)
 	for _, trees := range []int{1, abreast - 1, abreast, abreast + 1, 2*abreast + 3} {
@@ -211,8 +210,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// TestDegenerate: least squares of columns that never vary, that repeat another, or of fewer rows than columns, goes
-// through the rows.
+// TestDegenerate verifies that least squares fits the rows exactly if columns are constant or equal, or if there are
+// fewer rows than columns.
 func TestDegenerate(t *testing.T) {
 	for name, rows := range map[string][][]float64{
 		"a constant":     {{5, 1, 1}, {5, 2, 2}, {5, 3, 3}},

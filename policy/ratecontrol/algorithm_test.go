@@ -287,7 +287,8 @@ func TestReserveByHand(t *testing.T) {
 	}
 }
 
-// TestReserveHoldsNoWritesBeforeItKnows: until there is a limit nothing has bound, also at the very beginning of time.
+// TestReserveHoldsNoWritesBeforeItKnows verifies that writes are not limited before a read limit has been set, even
+// just after time 0.
 func TestReserveHoldsNoWritesBeforeItKnows(t *testing.T) {
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Yield = ratecontrol.Reserve, 0.25 })
 	s := steering(1)

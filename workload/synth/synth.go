@@ -118,7 +118,7 @@ type arrivals struct {
 	next units.Duration
 }
 
-// New returns the generator of a workload, or an error that names what is invalid.
+// New returns the generator of a workload, or an error that names the invalid settings.
 func New(cfg Config) (*Generator, error) {
 	g := &Generator{cfg: cfg}
 	if err := cfg.validate(); err != nil {

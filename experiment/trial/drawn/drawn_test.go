@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
-// orchard is a small language that has all that a language may: a section in a section, a list, a section in a list,
-// keys that are needed, and edges.
+// orchard returns a small language with every feature that a language can have: a section in a section, a list, a
+// section in a list, required keys, and values at the edge of their range.
 func orchard(t *testing.T) *Language {
 	t.Helper()
 	l := &Language{byPath: map[string]*Section{}, holding: map[*Section][]*Tree{}}
@@ -62,8 +62,9 @@ func orchard(t *testing.T) *Language {
 	return l
 }
 
-// keeper says what is wrong with an orchard's text, at its place: edges are not possible, targets need initiators,
-// think needs closed, a measure an end, and many channels are too large for a test.
+// keeper returns the errors in an orchard's text, with their positions. Edge values are rejected, targets need
+// initiators, think needs closed, after excludes closed, a measure needs an end, and four channels are too large for a
+// test.
 func keeper(text string) error {
 	top, err := shape.Parse("a.yaml", []byte(text))
 	if err != nil {
@@ -107,8 +108,9 @@ func keeper(text string) error {
 	return nil
 }
 
-// TestDraws: what is made of wanted sections is accepted and has them, nearly always; and the same stream makes the
-// same, which is held in testdata: a change that is to leave draws alone leaves that.
+// TestDraws verifies that scenarios drawn for wanted sections are nearly always accepted and contain these sections.
+// The same stream draws the same scenarios, which testdata records: a change that should not affect draws must not
+// change the file.
 func TestDraws(t *testing.T) {
 	l := orchard(t)
 	c := l.Cover(ptr(rng.NewStream(3, "cover")))
@@ -148,7 +150,8 @@ func TestDraws(t *testing.T) {
 
 func ptr(r rng.Stream) *rng.Stream { return &r }
 
-// TestGivesUp: where no text is accepted the last draw comes back with why; an error without a place is not worked on.
+// TestGivesUp verifies that the last draw is returned with its error if no text is accepted, and that an error without
+// a position leads to no repairs.
 func TestGivesUp(t *testing.T) {
 	l := orchard(t)
 	r := rng.NewStream(1, "draw")
@@ -173,8 +176,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestCover: a campaign has each section alone first, then each pair once, then all again; what has run is counted by
-// sections and pairs, and what has not is named.
+// TestCover verifies that a campaign draws each section alone, then each pair once, then repeats; that sections and
+// pairs that have run are counted; and that missing sections are named.
 func TestCover(t *testing.T) {
 	l := orchard(t)
 	c := l.Cover(ptr(rng.NewStream(1, "cover")))
@@ -223,7 +226,8 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestTree: what is parsed is written back line by line, nodes are found by section, and a copy shares nothing.
+// TestTree verifies that a parsed text is written back line by line, that nodes are found by section, and that a copy
+// shares no memory with the original.
 func TestTree(t *testing.T) {
 	l := orchard(t)
 	const text = "name: \"x y\"\nempty: {}\nnone: []\nssd: q\nworkload:\n  -\n    requests: 5\n    list: [1, 2]\n  " +
@@ -297,8 +301,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestShrink: of what fails as much is taken away and made smaller as can be, in no more tries than are allowed, and
-// what is given is left as it was.
+// TestShrink verifies that a failing text is reduced to a minimal one that still fails, that the number of tries is
+// bounded, and that the original is not modified.
 func TestShrink(t *testing.T) {
 	const text = "a: 9\nb: {c: 40, d: [1, 2, 3]}\ne: [{f: 17, g: x}, {h: 5}]\n"
 	tree, err := parse(text)
@@ -336,8 +340,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestLanguage: the scenario language is read whole: each section once and behind the one that it is in, keys with
-// values, and the drives of targets as local ones.
+// TestLanguage verifies that the whole scenario language is loaded: each section once and after its parent, keys with
+// values, and the drives of targets as the section of local ones.
 func TestLanguage(t *testing.T) {
 	l, err := Load()
 	if err != nil {
@@ -394,7 +398,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestValuesOf: a key's values are those of its path, or follow from what its description says is to be written.
+// TestValuesOf verifies that a key's values are those listed for its path, or else follow from its description.
 func TestValuesOf(t *testing.T) {
 	for _, c := range []struct {
 		path, wanted string

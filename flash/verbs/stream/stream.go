@@ -490,7 +490,7 @@ func (c *Conn) tryWrite(b []byte) (int, error) {
 	return c.writer.run(c.raw.Write, b)
 }
 
-// tryRead reads what is available without blocking.
+// tryRead reads the available bytes without blocking.
 func (c *Conn) tryRead(b []byte) (int, error) {
 	n, err := c.reader.run(c.raw.Read, b)
 	if n == 0 && err == nil && c.reader.err == nil {
