@@ -191,7 +191,8 @@ func TestSearchesBegunAtOnce(t *testing.T) {
 	}
 }
 
-// TestManifestsDiffer verifies that the message why a folder's study cannot be resumed names each setting that differs.
+// TestManifestsDiffer verifies that the message that a folder's study cannot be resumed names the setting that differs,
+// for each setting that determines a study.
 func TestManifestsDiffer(t *testing.T) {
 	sweep := func(change func(*manifest)) *manifest {
 		m := &manifest{Schema: "farflash/sweep/1", Seed: 1, Reps: 3, Program: "a",

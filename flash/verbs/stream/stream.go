@@ -2,7 +2,7 @@
 // package verbs needs none of them.
 //
 // Client and Server perform MPA startup on a connection and return a Conn, to which work is posted and from which
-// completions are polled or awaited. The goroutine that reads from the connection also executes what it has read and
+// completions are polled or awaited. The goroutine that reads from the connection also processes the received data and
 // writes the result, without a hand-over, as far as the connection accepts it without blocking; a second goroutine
 // writes the remainder and processes store callbacks. With Loops, one thread does all this for many connections,
 // together with the device reads that they request. A Polled Conn has no goroutines: the caller that waits for a
