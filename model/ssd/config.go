@@ -511,7 +511,7 @@ type Quirks struct {
 	MovesUse bool
 	// VictimsOfAll: victims are drawn from all blocks of a plane, including free and open ones, with MQSim's random
 	// numbers. A search may therefore fail. A victim that the host was reading when it was selected is never erased,
-	// and a block in which a page was allocated for a read of unwritten data is never selected.
+	// and a block in which a page was allocated for a read of unwritten data is never collected.
 	VictimsOfAll bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks than this.
 	HostStop int

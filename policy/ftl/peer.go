@@ -34,7 +34,7 @@ func (f *FTL) noteTaken(pool int, b int32) {
 }
 
 // Hold marks a block in which a page was allocated for a read of unwritten data. No program of that page ever
-// completes, so MQSim believes that the block is being programmed forever and never picks it as a victim.
+// completes, so MQSim believes that the block is being programmed forever and never collects it.
 func (f *FTL) Hold(pool, block int) { f.touch(pool).blocks[block].held = true }
 
 // Erases reports whether a victim is erased once all its pages have been moved.

@@ -50,7 +50,7 @@ type block struct {
 	stream     uint8
 	state      state
 	fast       bool
-	held       bool // AnyBlock: the block is never picked, or, if a victim, never erased
+	held       bool // AnyBlock: the block is never collected, or, if already a victim, never erased
 }
 
 // frontier is the write position of a stream.
