@@ -145,7 +145,7 @@ func TestDraws(t *testing.T) {
 	}
 	fmt.Fprintln(&b, "#", c)
 	golden.File(t, filepath.Join("testdata", "draws.txt"), []byte(b.String()), *rewrite,
-		"go test ./trial/drawn -run TestDraws -rewrite, and read what changes")
+		"go test ./experiment/trial/drawn -run TestDraws -rewrite, and read what changes")
 }
 
 func ptr(r rng.Stream) *rng.Stream { return &r }
