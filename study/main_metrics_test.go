@@ -7,8 +7,8 @@ import (
 	"farflash/numeric/stats"
 )
 
-// TestMainMetrics verifies which metrics are shown where space is limited: those of general interest that are not 0 at all
-// points, in the order of interest; or, of patterns, all that match, zeros included, each once.
+// TestMainMetrics verifies which metrics are shown where space is limited: those of general interest that are not 0
+// at all points, in the order of interest; or, of patterns, all that match, zeros included, each once.
 func TestMainMetrics(t *testing.T) {
 	point := func(metrics ...Estimate) PointSummary { return PointSummary{Metrics: metrics} }
 	of := func(name string, mean float64) Estimate {
