@@ -282,3 +282,19 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribedIntervals verifies that the mean of a single run has no interval, and that of several runs has one, also
+// if they agree exactly.
+func TestDescribedIntervals(t *testing.T) {
+	if d := describeInterval(stats.Interval{Mean: 7, N: 1}); d.Mean != 7 || d.Half != nil {
+		t.Errorf("one run: %+v", d)
+	}
+	for _, half := range []float64{0, 0.5} {
+		if d := describeInterval(stats.Interval{Mean: 7, Half: half, N: 2}); d.Half == nil || *d.Half != half {
+			t.Errorf("two runs: %+v", d)
+		}
+	}
+	if d := describeInterval(stats.Interval{}); d.Half != nil {
+		t.Errorf("no run: %+v", d)
+	}
+}

@@ -96,7 +96,17 @@ func TestExhaustive(t *testing.T) {
 				}
 			}
 		}
-		p, err := Search(t.Context(), n, x, []uint64{1, 2, 3}, nil)
+		best := math.Inf(1)
+		p, err := Search(t.Context(), n, x, []uint64{1, 2, 3}, func(at Step) {
+			switch {
+			case at.Best == nil && !math.IsInf(best, 1):
+				t.Errorf("a design for %v was found, and is lost again", best)
+			case at.Best != nil && (at.Best.State != Meets || float64(at.Best.Cost) > best):
+				t.Errorf("the best design so far is %+v, after one for %v", at.Best, best)
+			case at.Best != nil:
+				best = float64(at.Best.Cost)
+			}
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
