@@ -27,9 +27,9 @@ const (
 	longestLabel  = 60
 )
 
-// told returns the names of runs. Runs with the same name are distinguished by their differing settings and seeds, if
+// runNames returns the names of runs. Runs with the same name are distinguished by their differing settings and seeds, if
 // these fit into a label.
-func told(runs []Run) []string {
+func runNames(runs []Run) []string {
 	out := make([]string, len(runs))
 	alike := map[string][]int{}
 	for i := range runs {

@@ -106,7 +106,7 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 	}
 	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c),
 		Note: strings.Replace(note, "B", letter, 1) +
-			"An open circle: not told from chance. An arrow: the interval goes on."}}
+			"An open circle: not distinguishable from chance. An arrow: the interval goes on."}}
 }
 
 // forestChart draws the primary effects that are ratios, as ratio - 1, or as the ratio on a logarithmic axis if they

@@ -134,7 +134,7 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 func labelled(runs []Run) []Run {
 	runs = slices.Clone(runs)
 	seen := map[string]int{}
-	for i, name := range told(runs) {
+	for i, name := range runNames(runs) {
 		seen[name]++
 		if n := seen[name]; n > 1 {
 			name += " (" + strconv.Itoa(n) + ")"

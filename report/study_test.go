@@ -156,7 +156,7 @@ func TestEffectsPage(t *testing.T) {
 		"the &lt;queue&gt; is broken", "seed 8", "What differs",
 		"ssd.over_provisioning", "B against A", "B against A: exploratory",
 		"read.latency.mean (as workload[0].read.latency.mean)", "C against A",
-		"An open circle: not told from chance. An arrow: the interval goes on.", "too few runs to tell",
+		"An open circle: not distinguishable from chance. An arrow: the interval goes on.", "too few runs to tell",
 		"the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in the page", want)

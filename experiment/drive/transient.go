@@ -31,8 +31,8 @@ func (x turnover) amplified() (was, balanced float64) {
 // gained is the number of free pages that collection gained, with victims in progress in proportion.
 func (x turnover) gained() float64 { return x.moved * (x.victims - x.found) / x.found }
 
-// tells reports whether there were victims, neither all empty nor all full.
-func (x turnover) tells() bool { return x.found > 0 && x.found < x.victims }
+// conclusive reports whether there were victims, neither all empty nor all full.
+func (x turnover) conclusive() bool { return x.found > 0 && x.found < x.victims }
 
 const (
 	// mostOff limits the deviation of a write amplification from the balanced one, and between the halves of a run.
@@ -76,7 +76,7 @@ func (m *Meter) transient() string {
 	case x.none:
 		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what "+
 			"it is as long as there are free blocks; %s", x.written, longer)
-	case !x.tells():
+	case !x.conclusive():
 		return ""
 	}
 	if was, balanced := x.amplified(); math.Abs(balanced/was-1) > mostOff {
@@ -114,7 +114,7 @@ func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
 		return ""
 	}
 	a, b := within(&from.drive, &mid.drive, c), within(&mid.drive, &last.drive, c)
-	if min(a.victims, b.victims) < leastHalf*block || !a.tells() || !b.tells() {
+	if min(a.victims, b.victims) < leastHalf*block || !a.conclusive() || !b.conclusive() {
 		return ""
 	}
 	_, first := a.amplified()

@@ -7,6 +7,7 @@ import (
 	"farflash/model/fabric"
 	"farflash/model/nvmf"
 	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
 )
@@ -150,13 +151,13 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	}
 
 	ok := true
-	var ours, theirs sim.Time
+	var ours, theirs units.Total
 	detail = ""
 	for i, d := range drives {
 		s := d.Stats()
 		for op, visited := range t.Visited(int32(i)) {
-			all, _ := s.Breakdown[op].All.Duration() // both sums wrap alike where they exceed 106 days
-			ours, theirs = ours+visited, theirs+all
+			all := s.Breakdown[op].All
+			ours, theirs = ours.Plus(visited), theirs.Plus(all)
 			if visited != all && ok {
 				ok = false
 				detail = fmt.Sprintf("%ss were in drive %d for %v, it says %v", block.Op(op), i, visited, all)

@@ -86,10 +86,10 @@ func model(s *scenario.Scenario, o *experiment.Options) error {
 	return err
 }
 
-// nobody is a placeholder predictor for checks.
-type nobody struct{}
+// noPredictor is a placeholder predictor for checks.
+type noPredictor struct{}
 
-func (nobody) Predict(*ratecontrol.Features, int) (read, write float64) { return 0, 0 }
+func (noPredictor) Predict(*ratecontrol.Features, int) (read, write float64) { return 0, 0 }
 
 // Check reports whether a scenario can be run: it builds the models like Run, without running them. That takes the time
 // and memory of preparing drives and networks. Its errors have positions in the scenario.
@@ -98,7 +98,7 @@ func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 		if k.Is(s) {
 			return experiment.Check(ctx, k, s,
 				experiment.Options{Seed: seed,
-					Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return nobody{}, nil }})
+					Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return noPredictor{}, nil }})
 		}
 	}
 	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)

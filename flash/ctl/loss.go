@@ -29,9 +29,9 @@ func (h *hull) concerns(u *User) bool { return h.number > 0 && h.first <= u.last
 
 // loss is one page whose latest content did not reach the medium.
 type loss struct {
-	page uint64
-	err  error
-	told bool // reported by some user's Flush
+	page     uint64
+	err      error
+	reported bool // reported by some user's Flush
 }
 
 // lossesKept is the number of losses recorded by page. For older ones a user can get a false report, if its range was
@@ -70,7 +70,7 @@ func (p *Pool) User(at, n uint64) *User {
 		return u
 	}
 	for i := l.oldest(); i <= l.count; i++ {
-		if x := l.at(i); !x.told && x.page >= u.first && x.page <= u.last {
+		if x := l.at(i); !x.reported && x.page >= u.first && x.page <= u.last {
 			u.seen = i - 1
 			break
 		}
@@ -134,7 +134,7 @@ func (c *core) lose(page uint64, err error) {
 	x := c.losses.at(c.losses.count)
 	if x.err != nil {
 		c.losses.older.add(c.losses.count-lossesKept, x.page)
-		if !x.told {
+		if !x.reported {
 			c.losses.untold.add(c.losses.count-lossesKept, x.page)
 		}
 	}
@@ -146,8 +146,8 @@ func (c *core) lose(page uint64, err error) {
 	}
 }
 
-// told returns the error that a user who knows of the losses up to since gets, and marks all losses as known to it.
-func (c *core) told(u *User, since uint64) error {
+// reportLosses returns the error that a user who knows of the losses up to since gets, and marks all losses as known to it.
+func (c *core) reportLosses(u *User, since uint64) error {
 	l := &c.losses
 	if since >= l.count {
 		return nil
@@ -156,7 +156,7 @@ func (c *core) told(u *User, since uint64) error {
 	n := 0
 	for i := max(since+1, l.oldest()); i <= l.count; i++ {
 		if x := l.at(i); x.page >= u.first && x.page <= u.last {
-			x.told = true
+			x.reported = true
 			if n++; first == nil {
 				first = x.err
 			}

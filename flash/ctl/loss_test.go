@@ -68,8 +68,8 @@ func lossy(t *testing.T) (*rotten, *ctl.Pool, func(first, n uint64)) {
 	}
 }
 
-// told verifies that a Flush reports a loss, or that it does not.
-func told(t *testing.T, who string, s interface{ Sync() error }, want bool) {
+// expectLoss verifies that a Flush reports a loss, or that it does not.
+func expectLoss(t *testing.T, who string, s interface{ Sync() error }, want bool) {
 	t.Helper()
 	if err := s.Sync(); errors.Is(err, device.ErrIO) != want || !want && err != nil {
 		t.Errorf("%s: %v; to be told of a loss: %v", who, err, want)
@@ -83,18 +83,18 @@ func TestLosses(t *testing.T) {
 	a, twin, b := p.User(0, 10*ctl.Page), p.User(9*ctl.Page, 1), p.User(10*ctl.Page, 10*ctl.Page)
 	lose(9, 1)
 	again := p.User(0, 10*ctl.Page)
-	told(t, "another one", b, false)
-	told(t, "whose it was", a, true)
-	told(t, "whose it was, again", a, false)
-	told(t, "who has the same page", twin, true)
-	told(t, "who came back before anybody was told", again, true)
-	told(t, "who came afterwards", p.User(0, 10*ctl.Page), false)
-	told(t, "the pool", p, true)
-	told(t, "the pool, again", p, false)
+	expectLoss(t, "another one", b, false)
+	expectLoss(t, "whose it was", a, true)
+	expectLoss(t, "whose it was, again", a, false)
+	expectLoss(t, "who has the same page", twin, true)
+	expectLoss(t, "who came back before anybody was told", again, true)
+	expectLoss(t, "who came afterwards", p.User(0, 10*ctl.Page), false)
+	expectLoss(t, "the pool", p, true)
+	expectLoss(t, "the pool, again", p, false)
 	lose(10, 3)
-	told(t, "another one", b, true)
-	told(t, "whose it was before", a, false)
-	told(t, "the pool", p, true)
+	expectLoss(t, "another one", b, true)
+	expectLoss(t, "whose it was before", a, false)
+	expectLoss(t, "the pool", p, true)
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
@@ -123,7 +123,7 @@ func TestLossOfSync(t *testing.T) {
 		})
 	})
 	dev.fail = false
-	told(t, "who wrote without waiting", a, true)
+	expectLoss(t, "who wrote without waiting", a, true)
 }
 
 // TestManyLosses verifies that losses beyond lossesKept are still reported, and only to users whom they might concern.
@@ -134,11 +134,11 @@ func TestManyLosses(t *testing.T) {
 		lose(0, 200)
 	}
 	back := p.User(3*ctl.Page, ctl.Page)
-	told(t, "one who is far from all", far, false)
-	told(t, "whose they were", a, true)
-	told(t, "whose they were, again", a, false)
-	told(t, "who came back before anybody was told", back, true)
-	told(t, "who came afterwards", p.User(3*ctl.Page, ctl.Page), false)
+	expectLoss(t, "one who is far from all", far, false)
+	expectLoss(t, "whose they were", a, true)
+	expectLoss(t, "whose they were, again", a, false)
+	expectLoss(t, "who came back before anybody was told", back, true)
+	expectLoss(t, "who came afterwards", p.User(3*ctl.Page, ctl.Page), false)
 }
 
 // TestLossOfTwoFlushes verifies that two concurrent Flushes of one user both report the loss.
@@ -181,7 +181,7 @@ func TestWatch(t *testing.T) {
 	if lose(5, 1); n != 2 {
 		t.Errorf("called after it had stopped")
 	}
-	told(t, "a user", p.User(5*ctl.Page, ctl.Page), true)
+	expectLoss(t, "a user", p.User(5*ctl.Page, ctl.Page), true)
 }
 
 // queue is a device that holds back writes to segments until the test completes them.

@@ -197,7 +197,7 @@ func (c *core) arrive(b *barrier) {
 	if b.left--; b.left > 0 {
 		return
 	}
-	if err := c.told(b.user, b.since); err != nil && c.readOnly == nil {
+	if err := c.reportLosses(b.user, b.since); err != nil && c.readOnly == nil {
 		c.tell(b.fn, err)
 		return
 	}

@@ -90,8 +90,8 @@ func number(s string) uint64 {
 	return n
 }
 
-// told formats the output of a handshake.
-func told(b []byte) string {
+// formatReplies formats the output of a handshake.
+func formatReplies(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {
 		if len(b) >= 20 && ReplyHeader(b).Magic() == magicReply {
@@ -181,7 +181,7 @@ func TestSteps(t *testing.T) {
 				}
 			}
 			handshake := func() {
-				out.WriteString(told(h.Output()))
+				out.WriteString(formatReplies(h.Output()))
 				switch h.State() {
 				case Ended:
 					fmt.Fprintf(&out, "ended: %v\n", h.Err())

@@ -80,7 +80,7 @@ func (c *Cluster) acknowledged(i int32) {
 	c.Counters.Replicas++
 	if x.Acked++; int(x.Acked) < c.copies {
 		if int(x.Acked) == c.cfg.Quorum && !c.tasks.Items[i].told {
-			c.tells(i)
+			c.reportDone(i)
 		}
 		return
 	}
@@ -152,13 +152,13 @@ func (c *Cluster) done(i int32) {
 		t.pieces = 0
 	}
 	if !t.told {
-		c.tells(i)
+		c.reportDone(i)
 	}
 	c.forget(i)
 }
 
-// tells reports completion of a put or a get to OnDone. With a quorum, pieces may still be outstanding.
-func (c *Cluster) tells(i int32) {
+// reportDone reports completion of a put or a get to OnDone. With a quorum, pieces may still be outstanding.
+func (c *Cluster) reportDone(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	t.told = true
 	if !t.read && !t.update {

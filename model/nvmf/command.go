@@ -162,7 +162,7 @@ func (s *System) Outstanding() []Between {
 }
 
 // Visited returns the total time of successful reads, and of writes, in a drive, from submission to completion.
-func (s *System) Visited(drive int32) [2]sim.Time { return s.drives[drive].visited }
+func (s *System) Visited(drive int32) [2]units.Total { return s.drives[drive].visited }
 
 // Carried returns a message's content and the index of its command. Indexes are reused.
 func (s *System) Carried(m int32) (Kind, int32) { return s.posted[m].kind, s.posted[m].command }

@@ -5,7 +5,6 @@ import (
 
 	"farflash/block"
 	"farflash/numeric/units"
-	"farflash/sim"
 )
 
 // Queues are the queues that a target opens on a drive, and the queue that the commands of each operation use.
@@ -39,7 +38,7 @@ type drive struct {
 	number int32 // its number at the target, if that has a controller
 	inside int32 // commands in all its queues
 
-	visited [2]sim.Time // see Visited
+	visited [2]units.Total // see Visited
 }
 
 // driveQueue is one of a drive's queues.
@@ -177,7 +176,7 @@ func (s *System) Complete(done block.Completion) {
 	x.mark += waited
 	s.spent(x, Flash)
 	if done.Op <= block.Write && done.Status == block.OK {
-		s.drives[x.drive].visited[done.Op] += now - x.driveIn
+		s.drives[x.drive].visited[done.Op].Add(now - x.driveIn)
 	}
 	if s.OnVisit != nil {
 		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag,

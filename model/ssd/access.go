@@ -301,11 +301,13 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		pool = n.readPoolOf[k]
 	}
 	// The place counts as a host page that is programmed at once. No flash command follows.
-	allocate := d.ftl.Allocate
+	var ppa ftl.PPA
+	var ok bool
 	if d.cfg.Quirks.VictimsOfAll {
-		allocate = d.ftl.AllocateRegardless
+		ppa, ok = d.ftl.AllocateRegardless(int(pool), n.stream, d.tick())
+	} else {
+		ppa, ok = d.ftl.Allocate(int(pool), n.stream, d.tick())
 	}
-	ppa, ok := allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
 		return false

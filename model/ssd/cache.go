@@ -391,9 +391,9 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// nobody represents, in MQSim's read cache, every page that no program wrote (Quirks.FillsNeedProgram). It belongs to
+// unwrittenPage represents, in MQSim's read cache, every page that no program wrote (Quirks.FillsNeedProgram). It belongs to
 // no namespace.
-const nobody = noPage - 1
+const unwrittenPage = noPage - 1
 
 // later returns the later of two wrapping sequence numbers.
 func later(a, b uint32) uint32 {
@@ -408,7 +408,7 @@ func (d *Drive) cacheFill(t int32) {
 	x := d.txns.At(t)
 	logical := x.logical
 	if x.blank {
-		logical = nobody
+		logical = unwrittenPage
 	}
 	c := &d.caches[d.ns[x.ns].cacheSet]
 	if si, ok := c.index.get(logical); ok {

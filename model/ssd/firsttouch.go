@@ -117,7 +117,7 @@ func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 	x := &c.slots[s]
 	logical := x.logical
 	t := int32(0)
-	if x.state == dirty && logical != nobody {
+	if x.state == dirty && logical != unwrittenPage {
 		if d.cfg.Quirks.EvictedAsOwn {
 			d.misplace(x, ns)
 		}
@@ -196,7 +196,7 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 func (d *Drive) destageAll(c *cache) {
 	for s := c.order[0].head; s != 0; s = c.slots[s].next {
 		x := &c.slots[s]
-		if x.state != dirty || x.logical == nobody {
+		if x.state != dirty || x.logical == unwrittenPage {
 			continue
 		}
 		x.state = leaving

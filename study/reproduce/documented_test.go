@@ -65,9 +65,9 @@ func claims(r *Report) []string {
 	return lines
 }
 
-// told returns an experiment's figures without a verdict: a line for each, and a column for each mode at the start of
+// unjudged returns an experiment's figures without a verdict: a line for each, and a column for each mode at the start of
 // labels.
-func told(r *Report) []string {
+func unjudged(r *Report) []string {
 	var modes, names []string
 	cells := map[[2]string]string{}
 	for _, x := range r.Told {
@@ -115,7 +115,7 @@ func documented(t *testing.T, r *Report, update bool) {
 	if page, ok := claimed[r.ID]; ok {
 		golden.Table(t, validation+page+".md", r.ID+"-claims", "seed 1 and what follows it", claims(r), update)
 		if len(r.Told) > 0 {
-			golden.Table(t, validation+page+".md", r.ID+"-told", "seed 1 and what follows it", told(r), update)
+			golden.Table(t, validation+page+".md", r.ID+"-told", "seed 1 and what follows it", unjudged(r), update)
 		}
 	}
 	if !slices.Contains(inRows, r.ID) {

@@ -31,8 +31,8 @@ func (r *rping) prepare(c *stream.Conn) error {
 	return nil
 }
 
-// told waits for a Send of the peer and returns the buffer that it describes; false if the connection has ended.
-func (r *rping) told() (offset uint64, stag, length uint32, ok bool) {
+// received waits for a Send of the peer and returns the buffer that it describes; false if the connection has ended.
+func (r *rping) received() (offset uint64, stag, length uint32, ok bool) {
 	r.t.Helper()
 	var x [1]verbs.Completion
 	if r.conn.Wait(x[:]) == 0 || x[0].Err != nil {
@@ -93,7 +93,7 @@ func TestSiwClient(t *testing.T) {
 	defer r.conn.Close()
 	buffer, pings := make([]byte, 1<<16), 0
 	for {
-		offset, stag, n, ok := r.told()
+		offset, stag, n, ok := r.received()
 		if !ok {
 			break
 		}
@@ -104,7 +104,7 @@ func TestSiwClient(t *testing.T) {
 			t.Fatalf("%+v", x)
 		}
 		r.tell(0, 0, 0)
-		if offset, stag, n, ok = r.told(); !ok {
+		if offset, stag, n, ok = r.received(); !ok {
 			t.Fatal(r.conn.Err())
 		}
 		if err := r.conn.Post(verbs.Work{Op: wire.Write, Local: buffer[:n], STag: stag, Offset: offset,
@@ -164,11 +164,11 @@ func TestSiwServer(t *testing.T) {
 		copy(from, fmt.Sprintf("rdma-ping-%d: ", i))
 		from[len(from)-1] = 0
 		r.tell(source.Base(), source.STag(), rpingSize)
-		if _, _, _, ok := r.told(); !ok {
+		if _, _, _, ok := r.received(); !ok {
 			t.Fatal(r.conn.Err())
 		}
 		r.tell(sink.Base(), sink.STag(), rpingSize)
-		if _, _, _, ok := r.told(); !ok {
+		if _, _, _, ok := r.received(); !ok {
 			t.Fatal(r.conn.Err())
 		}
 		if !bytes.Equal(from, to) {
