@@ -27,8 +27,8 @@ const (
 	longestLabel  = 60
 )
 
-// runNames returns the names of runs. Runs with the same name are distinguished by their differing settings and seeds, if
-// these fit into a label.
+// runNames returns the names of runs. Runs with the same name are distinguished by their differing settings and
+// seeds, if these fit into a label.
 func runNames(runs []Run) []string {
 	out := make([]string, len(runs))
 	alike := map[string][]int{}

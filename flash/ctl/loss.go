@@ -146,7 +146,8 @@ func (c *core) lose(page uint64, err error) {
 	}
 }
 
-// reportLosses returns the error that a user who knows of the losses up to since gets, and marks all losses as known to it.
+// reportLosses returns the error that a user who knows of the losses up to since gets, and marks all losses as known
+// to it.
 func (c *core) reportLosses(u *User, since uint64) error {
 	l := &c.losses
 	if since >= l.count {

@@ -391,8 +391,8 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// unwrittenPage represents, in MQSim's read cache, every page that no program wrote (Quirks.FillsNeedProgram). It belongs to
-// no namespace.
+// unwrittenPage represents, in MQSim's read cache, every page that no program wrote (Quirks.FillsNeedProgram). It
+// belongs to no namespace.
 const unwrittenPage = noPage - 1
 
 // later returns the later of two wrapping sequence numbers.

@@ -65,8 +65,8 @@ func claims(r *Report) []string {
 	return lines
 }
 
-// unjudged returns an experiment's figures without a verdict: a line for each, and a column for each mode at the start of
-// labels.
+// unjudged returns an experiment's figures without a verdict: a line for each, and a column for each mode at the
+// start of labels.
 func unjudged(r *Report) []string {
 	var modes, names []string
 	cells := map[[2]string]string{}
