@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"farflash/flash/ctl"
+	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
@@ -55,7 +56,7 @@ type Config struct {
 	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
 
 	Connections int           // maximum number of iWARP connections
-	Handshakes  int           // maximum number of unauthenticated connections, for iWARP and NBD each
+	Handshakes  int           // maximum number of unauthenticated connections, for iWARP and NBD each; see halfopen
 	PerExport   int           // maximum number of simultaneous opens of an export
 	Open        int           // maximum number of open exports per connection
 	Reads       int           // maximum outstanding reads and atomics per connection (IRD)
@@ -179,13 +180,15 @@ type Server struct {
 
 	mu      sync.Mutex
 	conns   map[*stream.Conn]bool
-	early   map[net.Conn]bool // still in their handshakes
-	places  int               // of Connections, claimed or reserved
+	early   *halfopen.Table[net.Conn] // still in their handshakes
+	reports halfopen.Throttle
+	slots   chan struct{} // one for each handshake in progress, including those that end because they were displaced
+	places  int           // of Connections, claimed or reserved
 	ending  bool
 	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
 
-	accepted, refused, failed, denied atomic.Int64
+	accepted, refused, failed, denied, displaced atomic.Int64
 }
 
 // segment is the maximum number of pages that one segment of a write can touch.
@@ -227,7 +230,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
-		early: map[net.Conn]bool{}}
+		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
 	s.uses.open = map[string]int{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -359,19 +362,34 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// accept accepts connections and closes those beyond the limit on handshakes.
+// accept accepts connections. If there are too many handshakes it closes another one.
 func (s *Server) accept() {
 	defer s.running.Done()
 	for wait := time.Millisecond; ; {
 		nc, err := s.listener.Accept()
+		if err == nil {
+			s.slots <- struct{}{} // displaced handshakes end soon, since their connections are closed
+		}
 		s.mu.Lock()
 		ending := s.ending
-		if err == nil && !ending && len(s.early) < s.cfg.Handshakes {
-			s.early[nc] = true
+		if err == nil && !ending {
+			oldest, full := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc)
+			report := 0
+			if full {
+				report = s.reports.Add(time.Now())
+			}
 			s.running.Add(1)
 			s.mu.Unlock()
 			wait = time.Millisecond
 			go s.serve(nc)
+			if full {
+				s.displaced.Add(1)
+				_ = oldest.Close() // its goroutine notices
+			}
+			if report > 0 {
+				s.notice("%v: %d connections closed in their handshakes to admit others (at most %d have one); this "+
+					"is the last", oldest.RemoteAddr(), report, s.cfg.Handshakes)
+			}
 			continue
 		}
 		s.mu.Unlock()
@@ -381,9 +399,6 @@ func (s *Server) accept() {
 				_ = nc.Close() // the server is draining
 			}
 			return
-		case err == nil:
-			s.refused.Add(1)
-			_ = nc.Close() // the client sees the close
 		case errors.Is(err, net.ErrClosed):
 			s.notice("nothing more is accepted: %v", err)
 			return
@@ -404,6 +419,7 @@ func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
 	c, server, err := s.begin(nc, &placed)
+	<-s.slots
 	defer func() {
 		if placed {
 			s.mu.Lock()
@@ -412,7 +428,7 @@ func (s *Server) serve(nc net.Conn) {
 		}
 	}()
 	s.mu.Lock()
-	delete(s.early, nc)
+	known := s.early.Leave(nc)
 	if err == nil && s.ending {
 		err = errors.New("the server ends")
 	}
@@ -421,8 +437,10 @@ func (s *Server) serve(nc net.Conn) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.failed.Add(1)
-		s.notice("%v: no connection: %v", nc.RemoteAddr(), err)
+		if known { // otherwise it was displaced, and is counted and reported as that
+			s.failed.Add(1)
+			s.notice("%v: no connection: %v", nc.RemoteAddr(), err)
+		}
 		if c != nil {
 			_ = c.Close() // never fails
 		}
@@ -484,9 +502,7 @@ func (s *Server) Drain(within time.Duration) error {
 	if s.listener != nil {
 		errs = append(errs, s.listener.Close())
 	}
-	for nc := range s.early {
-		_ = nc.Close() // aborts its handshake
-	}
+	s.early.Each(func(nc net.Conn) { _ = nc.Close() }) // aborts its handshake
 	var all sync.WaitGroup
 	for c := range s.conns {
 		all.Add(1)
