@@ -80,7 +80,7 @@ type Server struct {
 	displaced int64
 	reports   halfopen.Throttle
 	slots     chan struct{} // one per negotiation in progress, displaced ones that end included
-	places    int // conns that have asked for an export
+	places    int           // conns that have asked for an export
 	closing   bool
 	running   sync.WaitGroup
 }
