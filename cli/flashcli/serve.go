@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -78,8 +79,8 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
-	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP; empty: none")
-	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD")
+	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP, HOST:PORT or unix:PATH; empty: none")
+	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD, HOST:PORT or unix:PATH")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus, on this machine only")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
@@ -88,6 +89,8 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.StringVar(&f.token, "token-file", "", "`file` with a token that clients need, of 16 to 256 bytes")
 	fl.StringArrayVar(&f.limits, "limit", nil, "`NAME=RATE` of an export (repeatable)")
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "iWARP connections at once")
+	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
+		"NBD connections at once; 0: as many as the memory allows, up to 16")
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
@@ -396,6 +399,9 @@ func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
 	return nil
 }
 
+// inQuery undoes escapes of a path that NBD's URIs do not need, and a space's that they do not have.
+var inQuery = strings.NewReplacer("%2F", "/", "+", "%20")
+
 // addresses lists the served addresses, one per line.
 func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	text := ""
@@ -407,9 +413,16 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 		if f.cfg.TLS != nil {
 			scheme = "nbds"
 		}
-		text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
+		if path, unix := strings.CutPrefix(nbd, "unix:"); unix {
+			text += "nbd " + scheme + "+unix:///" + f.cfg.Default + "?socket=" + inQuery.Replace(url.QueryEscape(path)) + "\n"
+		} else {
+			text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
+		}
 	}
-	if metrics != "" {
+	switch {
+	case strings.HasPrefix(metrics, "unix:"):
+		text += "metrics " + metrics + " /metrics\n"
+	case metrics != "":
 		text += "metrics http://" + metrics + "/metrics\n"
 	}
 	return text

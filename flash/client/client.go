@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strings"
 	"sync"
 
 	"farflash/flash/verbs"
@@ -63,12 +64,16 @@ type slot struct {
 // message is the work ID of control messages.
 const message = 1 << 63
 
-// Dial connects to a server.
+// Dial connects to a server at HOST:PORT or, without TLS, unix:PATH.
 func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	if cfg.Token != nil && cfg.TLS == nil {
 		return nil, errors.New("client: a token is sent within TLS only")
 	}
-	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	network, at := "tcp", address
+	if path, is := strings.CutPrefix(address, "unix:"); is {
+		network, at = "unix", path
+	}
+	nc, err := (&net.Dialer{}).DialContext(ctx, network, at)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"farflash/flash/client"
+	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
@@ -319,7 +321,7 @@ func testAttackFlood(t *testing.T) {
 		}
 		all = append(all, nc)
 	}
-	if n := runtime.NumGoroutine() - before; n > 2*8+4 {
+	if n := runtime.NumGoroutine() - before; n > 2*2*8+4 { // 8 handshakes, 8 that end, two goroutines each
 		t.Errorf("%d goroutines for a flood of connections", n)
 	}
 	if _, err := f.WriteDurable([]byte{1}, 0); err != nil {
@@ -336,6 +338,61 @@ func testAttackFlood(t *testing.T) {
 	}
 	if _, err := d.open(d.dial(), "disk").WriteDurable([]byte{1}, 0); err != nil {
 		t.Errorf("nobody is served after a flood: %v", err)
+	}
+}
+
+// TestFloodFromOneHost verifies that a host with silent connections displaces its own and not those of a client of
+// another host, nor one of its own that proceeds, though no deadline passes.
+func TestFloodFromOneHost(t *testing.T) { ways(t, testFloodFromOneHost) }
+
+func testFloodFromOneHost(t *testing.T) {
+	const most = 8
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.Metrics, c.Handshakes, c.Handshake = "127.0.0.1:0", "127.0.0.1:0", most, time.Minute
+	})
+	silent := func(from string, n int) {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		for _, at := range []string{d.address(), d.nbdAddress()} {
+			for range n {
+				nc, err := dialer.Dial("tcp", at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = nc.Close() })
+			}
+		}
+	}
+	silent("127.0.0.2", 3*most)
+	for range 10 {
+		p, err := dial(t, d.address(), client.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.open(p, "disk").WriteDurable([]byte{1}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c := nbdtest.Dial(t, d.nbdAddress()) // completes the greeting
+		silent("127.0.0.2", most)
+		if err := c.Go("disk", true); err != nil {
+			t.Fatalf("from another host: %v", err)
+		}
+		_ = c.Close() // the server sees the end
+		d.until("farflash_nbd_connections 0\n")
+	}
+	c := nbdtest.Dial(t, d.nbdAddress())
+	silent("127.0.0.1", most/2-1) // half of the places are this host's share, with c
+	if err := c.Go("disk", true); err != nil {
+		t.Errorf("from the same host: %v", err)
+	}
+	silent("127.0.0.1", most)
+	d.until(fmt.Sprintf("farflash_handshakes %d\n", 2*most))
+	if text := d.metrics(); strings.Contains(text, "handshakes_displaced_total 0\n") ||
+		!strings.Contains(text, "farflash_handshakes_failed_total 0\n") {
+		t.Errorf("displaced connections are not counted as such:\n%s", text)
 	}
 }
 

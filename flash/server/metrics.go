@@ -28,14 +28,14 @@ type metric struct {
 // measure collects all metrics.
 func (s *Server) measure() []metric {
 	s.mu.Lock()
-	sum, conns, early := s.past, len(s.conns), len(s.early)
+	sum, conns, early := s.past, len(s.conns), s.early.Len()
 	for c := range s.conns {
 		add(&sum, c.Counters())
 	}
 	s.mu.Unlock()
-	nbd := 0
+	nbd, displaced := 0, s.displaced.Load()
 	if s.blocks != nil {
-		nbd, early = s.blocks.Connections(), early+s.blocks.Handshakes()
+		nbd, early, displaced = s.blocks.Connections(), early+s.blocks.Handshakes(), displaced+s.blocks.Displaced()
 	}
 	p := s.cfg.Pool.Stats()
 	used, capacity := s.cfg.Pool.Use()
@@ -53,6 +53,8 @@ func (s *Server) measure() []metric {
 		{"connections_refused_total", counter, "connections for which there was no place", float64(s.refused.Load())},
 		{"handshakes_failed_total", counter, "connections that ended before they were served",
 			float64(s.failed.Load())},
+		{"handshakes_displaced_total", counter, "connections closed in their handshakes to admit others",
+			float64(displaced)},
 		{"tokens_wrong_total", counter, "clients with a wrong token", float64(s.denied.Load())},
 		{"reads_total", counter, "one-sided reads", float64(sum.Reads)},
 		{"read_bytes_total", counter, "bytes read by one-sided reads", float64(sum.ReadBytes)},

@@ -24,11 +24,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"farflash/flash/ctl"
+	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/qos"
@@ -48,19 +50,22 @@ type Config struct {
 	// ReadOnly permits reads only.
 	ReadOnly bool
 
-	Address string      // iWARP listen address; empty: not served
+	Address string      // iWARP listen address, HOST:PORT or unix:PATH; empty: not served
 	NBD     string      // NBD listen address; empty: not served
 	Metrics string      // /metrics listen address; empty: not served
 	TLS     *tls.Config // server certificate, and ClientCAs if clients need one; nil: no TLS
 	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
 
-	Connections int           // maximum number of iWARP connections
-	Handshakes  int           // maximum number of unauthenticated connections, for iWARP and NBD each
-	PerExport   int           // maximum number of simultaneous opens of an export
-	Open        int           // maximum number of open exports per connection
-	Reads       int           // maximum outstanding reads and atomics per connection (IRD)
-	Handshake   time.Duration // time limit of TLS and of MPA startup, each
-	Progress    time.Duration // time limit of one frame
+	Connections int // maximum number of iWARP connections
+	// NBDConnections is the maximum number of NBD connections. 0: as many as an eighth of the pool's memory allows with
+	// the memory that each needs for long reads (nbd.Window), up to 16.
+	NBDConnections int
+	Handshakes     int           // maximum number of unauthenticated connections, for iWARP and NBD each; see halfopen
+	PerExport      int           // maximum number of simultaneous opens of an export
+	Open           int           // maximum number of open exports per connection
+	Reads          int           // maximum outstanding reads and atomics per connection (IRD)
+	Handshake      time.Duration // time limit of TLS and of MPA startup, each
+	Progress       time.Duration // time limit of one frame
 	// Idle is the maximum time between iWARP frames; 0: unlimited. NBD clients have no such limit, because a device may
 	// be quiet for days.
 	Idle time.Duration
@@ -84,16 +89,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// local resolves an address and reports whether it is a loopback address. The server listens on the resolved address,
-// so a later change of the name has no effect.
-func local(address string) (*net.TCPAddr, bool, error) {
-	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, false, err
-	}
-	return a, a.IP != nil && a.IP.IsLoopback(), nil
-}
-
 // nbdSecret reports whether NBD clients must use TLS.
 func (c *Config) nbdSecret() bool { return c.TLS != nil }
 
@@ -104,7 +99,7 @@ func (c *Config) Check() error {
 }
 
 // check validates the network settings and resolves the listen addresses.
-func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
+func (c *Config) check() (addresses [3]net.Addr, err error) {
 	certified := c.TLS != nil && c.TLS.ClientCAs != nil
 	for _, n := range []struct {
 		what string
@@ -116,6 +111,9 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 		}
 	}
 	switch {
+	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
+		return addresses, fmt.Errorf("%d NBD connections; give 1 to %d, or 0 for what the memory allows",
+			c.NBDConnections, 1<<14)
 	case c.Address == "" && c.NBD == "":
 		return addresses, errors.New("nothing to listen on")
 	case c.Handshake <= 0 || c.Progress <= 0 || c.Idle < 0:
@@ -129,7 +127,7 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 		if at == "" {
 			continue
 		}
-		a, here, err := local(at)
+		a, here, err := resolve(at)
 		switch {
 		case err != nil:
 			return addresses, err
@@ -162,7 +160,7 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 // Server is the daemon. It is safe for concurrent use.
 type Server struct {
 	cfg     Config
-	at      [3]*net.TCPAddr
+	at      [3]net.Addr
 	tls     *tls.Config
 	token   [sha256.Size]byte
 	adapter *verbs.Adapter
@@ -179,13 +177,15 @@ type Server struct {
 
 	mu      sync.Mutex
 	conns   map[*stream.Conn]bool
-	early   map[net.Conn]bool // still in their handshakes
-	places  int               // of Connections, claimed or reserved
+	early   *halfopen.Table[net.Conn] // still in their handshakes
+	reports halfopen.Throttle
+	slots   chan struct{} // one for each handshake in progress, including those that end because they were displaced
+	places  int           // of Connections, claimed or reserved
 	ending  bool
 	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
 
-	accepted, refused, failed, denied atomic.Int64
+	accepted, refused, failed, denied, displaced atomic.Int64
 }
 
 // segment is the maximum number of pages that one segment of a write can touch.
@@ -205,9 +205,27 @@ func (c *Config) window(frames int) (int, error) {
 	return window, nil
 }
 
+// blocks is the number of NBD connections, and the memory of each in bytes, in a pool with this many frames. NBD gets
+// half of the quarter that iWARP's windows leave; the rest of that is the controller's own.
+func (c *Config) blocks(frames int) (most, memory int, err error) {
+	budget := frames * Page / 8
+	most = c.NBDConnections
+	switch {
+	case most == 0:
+		most = max(1, min(c.Connections, usualNBD, budget/nbd.Window))
+	case most*nbd.Window > budget && c.NBD != "":
+		return 0, 0, fmt.Errorf("%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
+			frames, most, most*nbd.Window*8/Page)
+	}
+	return most, max(nbd.Window, min(nbd.DefaultLimits().Memory, budget/most)), nil
+}
+
 // CheckMemory validates c for a pool with this many frames. It returns the error that New would, without needing a
 // pool.
 func (c *Config) CheckMemory(frames int) error {
+	if _, _, err := c.blocks(frames); err != nil {
+		return err
+	}
 	_, err := c.window(frames)
 	return err
 }
@@ -221,13 +239,16 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if err := cfg.CheckMemory(cfg.Pool.Frames()); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	window, err := cfg.window(cfg.Pool.Frames())
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
-		early: map[net.Conn]bool{}}
+		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
 	s.uses.open = map[string]int{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -293,7 +314,7 @@ func (s *Server) Listen() (err error) {
 	}()
 	for i, to := range []*net.Listener{&s.listener, &s.nbdAt, &s.metricsL} {
 		if s.at[i] != nil {
-			l, err := net.ListenTCP("tcp", s.at[i])
+			l, err := listen(s.at[i])
 			if err != nil {
 				return err
 			}
@@ -305,11 +326,10 @@ func (s *Server) Listen() (err error) {
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
 		c.Early = s.cfg.Handshakes
-		// NBD gets half of the last quarter of the memory; the rest of that is the controller's own.
-		budget := s.cfg.Pool.Frames() * Page / 8
-		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
-		c.Limits.Memory = max(nbd.Window, min(c.Limits.Memory, budget/c.Most))
-		c.Failed = func(a net.Addr, err error) { s.notice("NBD, %v: %v", a, err) }
+		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
+			return err
+		}
+		c.Failed = func(a net.Addr, err error) { s.notice("NBD, %v: %v", a, explained(err)) }
 		if s.blocks, err = nbdserver.New(c); err != nil {
 			return err
 		}
@@ -347,7 +367,7 @@ func (s *Server) Addresses() (iwarp, nbd, metrics string) {
 		if l == nil {
 			return ""
 		}
-		return l.Addr().String()
+		return written(l.Addr())
 	}
 	return text(s.listener), text(s.nbdAt), text(s.metricsL)
 }
@@ -359,19 +379,34 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// accept accepts connections and closes those beyond the limit on handshakes.
+// accept accepts connections. If there are too many handshakes it closes another one.
 func (s *Server) accept() {
 	defer s.running.Done()
 	for wait := time.Millisecond; ; {
 		nc, err := s.listener.Accept()
+		if err == nil {
+			s.slots <- struct{}{} // displaced handshakes end soon, since their connections are closed
+		}
 		s.mu.Lock()
 		ending := s.ending
-		if err == nil && !ending && len(s.early) < s.cfg.Handshakes {
-			s.early[nc] = true
+		if err == nil && !ending {
+			oldest, full := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc)
+			report := 0
+			if full {
+				report = s.reports.Add(time.Now())
+			}
 			s.running.Add(1)
 			s.mu.Unlock()
 			wait = time.Millisecond
 			go s.serve(nc)
+			if full {
+				s.displaced.Add(1)
+				_ = oldest.Close() // its goroutine notices
+			}
+			if report > 0 {
+				s.notice("%v: %d connections closed in their handshakes to admit others (at most %d have one); this "+
+					"is the last", oldest.RemoteAddr(), report, s.cfg.Handshakes)
+			}
 			continue
 		}
 		s.mu.Unlock()
@@ -381,9 +416,6 @@ func (s *Server) accept() {
 				_ = nc.Close() // the server is draining
 			}
 			return
-		case err == nil:
-			s.refused.Add(1)
-			_ = nc.Close() // the client sees the close
 		case errors.Is(err, net.ErrClosed):
 			s.notice("nothing more is accepted: %v", err)
 			return
@@ -404,6 +436,7 @@ func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
 	c, server, err := s.begin(nc, &placed)
+	<-s.slots
 	defer func() {
 		if placed {
 			s.mu.Lock()
@@ -412,7 +445,7 @@ func (s *Server) serve(nc net.Conn) {
 		}
 	}()
 	s.mu.Lock()
-	delete(s.early, nc)
+	known := s.early.Leave(nc)
 	if err == nil && s.ending {
 		err = errors.New("the server ends")
 	}
@@ -421,8 +454,10 @@ func (s *Server) serve(nc net.Conn) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.failed.Add(1)
-		s.notice("%v: no connection: %v", nc.RemoteAddr(), err)
+		if known { // otherwise it was displaced, and is counted and reported as that
+			s.failed.Add(1)
+			s.notice("%v: no connection: %v", nc.RemoteAddr(), explained(err))
+		}
 		if c != nil {
 			_ = c.Close() // never fails
 		}
@@ -484,9 +519,7 @@ func (s *Server) Drain(within time.Duration) error {
 	if s.listener != nil {
 		errs = append(errs, s.listener.Close())
 	}
-	for nc := range s.early {
-		_ = nc.Close() // aborts its handshake
-	}
+	s.early.Each(func(nc net.Conn) { _ = nc.Close() }) // aborts its handshake
 	var all sync.WaitGroup
 	for c := range s.conns {
 		all.Add(1)
@@ -512,5 +545,20 @@ func (s *Server) Drain(within time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// mostNBD bounds the number of NBD connections, so that each has enough memory for long reads.
-const mostNBD = 16
+// usualNBD bounds the number of NBD connections where Config leaves it open.
+const usualNBD = 16
+
+// explained adds to the error of a handshake what its text leaves out. GnuTLS 3.7.9 (qemu, libnbd and nbdkit of Debian
+// 12) takes the key types of a TLS 1.3 CertificateRequest from its signature algorithms, counts rsa_pss_rsae among the
+// RSA-PSS keys, and so finds RSA keys only in rsa_pkcs1, which RFC 8446 (section 4.2.3) keeps out of handshakes and
+// crypto/tls does not list. It then sends no certificate.
+func explained(err error) error {
+	if err != nil && strings.Contains(err.Error(), noCertificate) {
+		return fmt.Errorf("%w; qemu and libnbd with GnuTLS 3.7 send none over TLS 1.3 that has an RSA key: use one with "+
+			"an ECDSA or Ed25519 key", err)
+	}
+	return err
+}
+
+// noCertificate is part of the error of crypto/tls for a client without the required certificate.
+const noCertificate = "client didn't provide a certificate"

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -358,7 +359,7 @@ func testDrain(t *testing.T) {
 type authority struct {
 	pool *x509.CertPool
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  crypto.Signer
 }
 
 func newAuthority(t testing.TB) *authority {
@@ -375,6 +376,11 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a.issueFor(t, self, key)
+}
+
+func (a *authority) issueFor(t testing.TB, self bool, key crypto.Signer) tls.Certificate {
+	t.Helper()
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -386,7 +392,7 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 	if self {
 		by, byKey = form, key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, form, by, &key.PublicKey, byKey)
+	raw, err := x509.CreateCertificate(rand.Reader, form, by, key.Public(), byKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,6 +124,15 @@ func TestDesigns(t *testing.T) {
 		c.Link.Rate != n.NICs[0].Rate || c.Load.Rate != 1000 || c.Failures != nil || c.Replicas != n.Replicas {
 		t.Errorf("%+v", c)
 	}
+	n.Chunk, n.Replicas, n.Reads = 7, 5, 0.25
+	if c = n.Config(d, 0); c.Chunk != 7 || c.Replicas != 5 || c.Reads != 0.25 || c.Code != n.Code {
+		t.Errorf("%+v", c)
+	}
+	n.Replicas, n.Code = 3, cluster.Code{Data: 4, Parity: 2}
+	if c = n.Config(d, 0); c.Code != n.Code {
+		t.Errorf("%+v", c)
+	}
+	n.Chunk, n.Code, n.Reads = 128*units.KiB, cluster.Code{}, 0
 	if c = n.Config(d, 2); len(c.Failures) != 2 || c.Failures[1].Target != 1 || c.Repair.Detect != 0 || c.Objects == 0 {
 		t.Errorf("%+v", c)
 	}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -93,15 +94,7 @@ func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell f
 		}
 	}
 	order := slices.Clone(s.Candidates)
-	slices.SortStableFunc(order, func(a, b *Candidate) int {
-		switch {
-		case a.From < b.From:
-			return -1
-		case a.From > b.From:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b *Candidate) int { return cmp.Compare(a.From, b.From) })
 	for _, c := range order {
 		if c.State != Open {
 			continue

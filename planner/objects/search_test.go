@@ -182,6 +182,9 @@ func TestUnmet(t *testing.T) {
 		{"floor", "a single chunk takes", "a put_p99 above", func(n *Need) { n.PutP99 = 100 * units.Microsecond }},
 		{"gateways", "the gateways' links allow", "gateways.count: 2, or faster NICs",
 			func(n *Need) { n.Gateways.Count, n.Rate = 1, 15_000 }},
+		{"most at the first possible", "the disks allow", "search.most above 3", func(n *Need) { n.Search.Most = 3 }},
+		{"most below it", "not possible: replicas: 3 replicas need as many targets", "",
+			func(n *Need) { n.Search.Most = 2 }},
 		{"most", "the disks allow", "search.most above 4", func(n *Need) { n.Search.Most = 4 }},
 		{"group", "group: 4 with 2 down cannot keep 3 parts", "", func(n *Need) {
 			n.Protocols, n.GroupSizes, n.Survive = []cluster.Scheme{cluster.ReplicastH}, []int{4}, 2

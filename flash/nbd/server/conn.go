@@ -23,10 +23,12 @@ const (
 
 // conn is one client connection.
 type conn struct {
-	server *Server
-	nc     net.Conn
-	raw    syscall.RawConn // of nc, if it has a descriptor and no TLS
-	placed bool            // has asked for an export; guarded by the server's mu
+	server    *Server
+	base      net.Conn        // as accepted
+	nc        net.Conn        // base, or TLS over it
+	raw       syscall.RawConn // of nc, if it has a descriptor and no TLS
+	placed    bool            // has asked for an export; guarded by the server's mu
+	displaced bool            // closed during negotiation to admit another connection; guarded by the server's mu
 
 	in         []byte // in[start:end] is received but not consumed
 	start, end int
@@ -60,7 +62,7 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc, kick: make(chan struct{}, 1), settled: make(chan struct{})}
+	c := &conn{server: s, base: nc, nc: nc, kick: make(chan struct{}, 1), settled: make(chan struct{})}
 	c.ready = sync.NewCond(&c.mu)
 	return c
 }
@@ -68,6 +70,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve serves the connection until it ends.
 func (c *conn) serve(require bool) error {
 	h, err := c.negotiate(require)
+	<-c.server.slots
 	if h == nil || err != nil {
 		if h != nil {
 			h.Abandon()

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 )
 
@@ -37,8 +38,8 @@ type Config struct {
 	Limits nbd.Limits
 	// Most is the maximum number of connections that have asked for an export; a client beyond it receives an error.
 	Most int
-	// Early is the maximum number of connections that have not asked for an export yet and may be unauthenticated. More
-	// are closed on arrival.
+	// Early is the maximum number of connections that have not asked for an export yet and may be unauthenticated. A
+	// further one displaces the oldest of the host that has the most (package halfopen).
 	Early int
 	// Handshake bounds the duration of the negotiation, including TLS.
 	Handshake time.Duration
@@ -75,7 +76,11 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	conns     map[*conn]bool
-	places    int // conns that have asked for an export
+	early     *halfopen.Table[*conn] // conns that have not asked for an export yet
+	displaced int64
+	reports   halfopen.Throttle
+	slots     chan struct{} // one per negotiation in progress, displaced ones that end included
+	places    int           // conns that have asked for an export
 	closing   bool
 	running   sync.WaitGroup
 }
@@ -93,7 +98,8 @@ func New(cfg Config) (*Server, error) {
 		c.MinVersion = tls.VersionTLS13
 		cfg.TLS = c
 	}
-	return &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}}, nil
+	return &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{},
+		early: halfopen.New[*conn](cfg.Early), slots: make(chan struct{}, 2*max(cfg.Early, 1))}, nil
 }
 
 // local reports whether an address can be reached from this machine only.
@@ -147,18 +153,35 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// take serves a connection if the limit on handshakes permits.
+// take serves a connection. If there are too many handshakes it closes another one, which takes no part in them any
+// more from then on.
 func (s *Server) take(nc net.Conn, far bool) {
 	c := newConn(s, nc)
+	s.slots <- struct{}{} // displaced negotiations end soon, since their connections are closed
 	s.mu.Lock()
-	if s.closing || len(s.conns)-s.places >= s.cfg.Early {
+	if s.closing {
+		<-s.slots
 		s.mu.Unlock()
 		_ = nc.Close() // the client sees a close before the greeting
 		return
 	}
 	s.conns[c] = true
+	oldest, full := s.early.Enter(halfopen.Source(nc.RemoteAddr()), c)
+	report := 0
+	if full {
+		oldest.displaced = true
+		s.displaced++
+		report = s.reports.Add(time.Now())
+	}
 	s.running.Add(1)
 	s.mu.Unlock()
+	if full {
+		_ = oldest.base.Close() // its goroutine notices
+	}
+	if report > 0 && s.cfg.Failed != nil {
+		s.cfg.Failed(oldest.base.RemoteAddr(), fmt.Errorf("%d connections closed during negotiation to admit others "+
+			"(at most %d negotiate); this is the last", report, s.cfg.Early))
+	}
 	go func() {
 		defer s.running.Done()
 		err := c.serve(far || s.cfg.Require)
@@ -166,6 +189,11 @@ func (s *Server) take(nc net.Conn, far bool) {
 		delete(s.conns, c)
 		if c.placed {
 			s.places--
+		} else {
+			s.early.Leave(c)
+		}
+		if c.displaced {
+			err = nil // reported, together with others
 		}
 		s.mu.Unlock()
 		if err != nil && s.cfg.Failed != nil {
@@ -174,7 +202,7 @@ func (s *Server) take(nc net.Conn, far bool) {
 	}()
 }
 
-// errMany is the error for clients beyond Config.Most.
+// errMany is the error for clients beyond Config.Most, and for one that was displaced while it asked for an export.
 var errMany = errors.New("too many connections")
 
 // admitted wraps the exports of a connection to claim one of Config.Most places at the first Open. Before a required
@@ -188,7 +216,7 @@ type admitted struct {
 func (a admitted) Open(name string) (nbd.Export, error) {
 	s := a.conn.server
 	s.mu.Lock()
-	full := !a.conn.placed && s.places >= s.cfg.Most
+	full := !a.conn.placed && (s.places >= s.cfg.Most || !s.early.Leave(a.conn))
 	if !full && !a.conn.placed {
 		a.conn.placed = true
 		s.places++
@@ -211,7 +239,14 @@ func (s *Server) Connections() int {
 func (s *Server) Handshakes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns) - s.places
+	return s.early.Len()
+}
+
+// Displaced is the number of connections that were closed during negotiation to admit others.
+func (s *Server) Displaced() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.displaced
 }
 
 // Shutdown is Drain within Config.Drain.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
@@ -226,15 +227,14 @@ func (w *work) step() {
 	t.Done(t)
 }
 
-// errno maps an error to the protocol's error number.
+// errno maps an error to the protocol's error number. A pool that turned read-only reports what made it so; EPERM is
+// for exports that are read-only by intent, which the session refuses.
 func errno(err error) nbd.Errno {
 	switch {
-	case errors.Is(err, ctl.ErrFull):
+	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.ENOSPC):
 		return nbd.ENOSPC
 	case errors.Is(err, ctl.ErrClosed):
 		return nbd.ESHUTDOWN
-	case errors.Is(err, ctl.ErrReadOnly):
-		return nbd.EPERM
 	case errors.Is(err, ctl.ErrRange):
 		return nbd.EINVAL
 	}
