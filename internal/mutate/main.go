@@ -132,7 +132,7 @@ func run(w io.Writer, s settings, patterns []string) error {
 	for _, p := range packages {
 		if !p.tested() {
 			if !s.json {
-				fmt.Fprintf(w, "%s: no tests of its own\n", p.ImportPath)
+				fmt.Fprintf(w, "%s: no tests\n", p.ImportPath)
 			}
 			continue
 		}
