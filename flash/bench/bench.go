@@ -292,7 +292,7 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 		most = max(most, n)
 	}
 	if most == 0 {
-		return nil, errors.New("bench: no numbers of connections")
+		return nil, errors.New("bench: no connection counts")
 	}
 	var skipped []Skip
 	if i := slices.Index(c.Systems, SocketC); i >= 0 {

@@ -214,7 +214,7 @@ func (f *File) Allocate(size int64) error {
 	case f.rights&Write == 0:
 		return fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
 	case size < 0 || size > MaxSize:
-		return fmt.Errorf("%s: %d bytes, at most %d: %w", f.path(), size, int64(MaxSize), ErrTooLarge)
+		return fmt.Errorf("%s: %d bytes, the maximum is %d: %w", f.path(), size, int64(MaxSize), ErrTooLarge)
 	}
 	f.taking(1)
 	defer f.taking(-1)
