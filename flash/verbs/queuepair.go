@@ -58,11 +58,11 @@ func (c *Config) validate() error {
 	case c.IRD < 0 || c.IRD >= wire.Unnegotiated || c.ORD < 0 || c.ORD >= wire.Unnegotiated:
 		return bad("IRD %d and ORD %d must be between 0 and %d", c.IRD, c.ORD, wire.Unnegotiated-1)
 	case c.Sends < 1 || c.Receives < 0 || c.Sends > 1<<20 || c.Receives > 1<<20:
-		return bad("queues of %d sends and %d receives are not possible", c.Sends, c.Receives)
+		return bad("invalid queue sizes: %d sends and %d receives", c.Sends, c.Receives)
 	case c.MaxSegment < 128 || c.MaxSegment > wire.MaxULPDU:
-		return bad("segments of %d bytes must have between 128 and %d", c.MaxSegment, wire.MaxULPDU)
+		return bad("segment size %d must be between 128 and %d bytes", c.MaxSegment, wire.MaxULPDU)
 	case c.Window < 4096 || c.Window > 1<<30:
-		return bad("a window of %d bytes must have between 4096 and %d", c.Window, 1<<30)
+		return bad("window %d must be between 4096 and %d bytes", c.Window, 1<<30)
 	case len(c.Private) > wire.MaxPrivate-wire.EnhancedLength:
 		return bad("%d bytes of private data exceed the maximum of %d", len(c.Private), wire.MaxPrivate-wire.EnhancedLength)
 	case c.PeerToPeer && (c.Revision < 2 || !c.Initiator):
