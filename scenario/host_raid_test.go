@@ -18,7 +18,7 @@ func TestHostRAID(t *testing.T) {
 		{remote + "host_raid: {level: 6, failed: [0, 3], rebuild: 200MB/s}", ""},
 		{local + "host_raid: {level: 5}", "x.yaml:3:12: host_raid.drives: 0 is not possible; use 1 to 255, such as 4"},
 		{local + "host_raid: {level: 5, drives: 2}",
-			"host_raid.level: 2 is not possible as the number of members with level 5; use 3 to 255"},
+			"host_raid.level: 2 members are not possible with level 5; use 3 to 255"},
 		{local + "host_raid: {level: 7, drives: 2}",
 			"x.yaml:3:20: host_raid.level: 7 is not possible; use 0, 1, 5 or 6"},
 		{local + "host_raid: {drives: 4, rebuild: 1GB/s}", "host_raid.rebuild: no member has failed"},

@@ -631,8 +631,8 @@ func TestReadModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		text []byte
 		want string
-	}{"good": {good.Encode(), ""}, "other": {other.Encode(), `: the model takes ["moon"`},
-		"text": {[]byte("no forest"), ": no model of farflash"}, "none": {nil, ": no such file or directory"}} {
+	}{"good": {good.Encode(), ""}, "other": {other.Encode(), `: the model has inputs ["moon"`},
+		"text": {[]byte("no forest"), ": not a farflash model"}, "none": {nil, ": no such file or directory"}} {
 		file := filepath.Join(dir, name)
 		if c.text != nil {
 			if err := os.WriteFile(file, c.text, 0o600); err != nil {

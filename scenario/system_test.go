@@ -92,7 +92,7 @@ func TestSystemMistakes(t *testing.T) {
 			"a.yaml:1:44: rate_control.weight_ratio: 0 is not possible; use 1 to 10000"},
 		{"demands", "initiators",
 			"rate_control: {kind: aimd, demands: [{at: 2ms, rate: 1Gbps}, {at: 1ms, rate: 1Gbps}]}\ninitiators",
-			"a.yaml:1:67: rate_control.demands[1].at: 1ms is not possible; use times that grow"},
+			"a.yaml:1:67: rate_control.demands[1].at: 1ms is not possible; times must increase"},
 		{"controller of flows", "initiators", "protocol: flows\nrate_control: aimd\ninitiators",
 			"a.yaml:2:15: rate_control: protocol: flows has no transmit queue to be held back for, and no queue " +
 				"pairs whose rate lasts; use protocol: nvmeof"},

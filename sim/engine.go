@@ -88,7 +88,7 @@ func (e *Engine) Sibling() *Engine {
 // engine at that time.
 func (e *Engine) Wait(until Time) {
 	if e.Next() < until {
-		panic("sim: an event is left to happen before the time that was waited for")
+		panic("sim: Wait past a pending event")
 	}
 	e.now = max(e.now, until)
 }
@@ -156,8 +156,8 @@ type ClockError struct{ Now Time }
 
 // Error returns a message for the user.
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it "+
-		"stands at %v); the times and rates of what is simulated make it last longer", e.Now)
+	return fmt.Sprintf("an event is due more than 106 days after the start, past the end of the simulated clock (now "+
+		"%v); the times and rates of the scenario make the run too long", e.Now)
 }
 
 // refuse panics because a time is in the past.

@@ -40,17 +40,17 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
 		test func(*session)
 	}{
 		{"capacity", (*session).capacity},
-		{"queues that cannot be", (*session).openErrors},
-		{"every request ends once", (*session).endsOnce},
+		{"invalid queues", (*session).openErrors},
+		{"every request completes once", (*session).endsOnce},
 		{"full queue", (*session).fullQueue},
-		{"a full queue holds up no other", (*session).otherQueue},
+		{"a full queue does not block others", (*session).otherQueue},
 		{"submitting from a completion", (*session).chain},
-		{"bad requests", (*session).badRequests},
+		{"invalid requests", (*session).badRequests},
 		{"submitting to another queue from a completion", (*session).across},
 		{"in-flight limit", (*session).limit},
 		{"close", (*session).close},
 		{"content", (*session).content},
-		{"content that does not fit", (*session).odd},
+		{"buffers of the wrong length", (*session).odd},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, sent: map[uint64]sent{}}
@@ -109,20 +109,20 @@ func (s *session) submit(q block.QueueID, r block.Request) bool {
 
 func (s *session) complete(c block.Completion) {
 	if s.submitting {
-		s.t.Errorf("request %#x ended inside Submit", c.Tag)
+		s.t.Errorf("request %#x completed within Submit", c.Tag)
 	}
 	x, ok := s.sent[c.Tag]
 	switch {
 	case !ok:
-		s.t.Errorf("a completion with tag %#x, which no request under way has", c.Tag)
+		s.t.Errorf("completion with tag %#x: no such request is outstanding", c.Tag)
 		return
 	case c.Queue != x.queue || c.Op != x.req.Op || c.Length != x.req.Length:
-		s.t.Errorf("%v of %d bytes on queue %d ended as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue,
+		s.t.Errorf("%v of %d bytes on queue %d completed as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue,
 			c.Op, c.Length, c.Queue)
 	case c.Submitted > c.Fetched || c.Fetched > c.Finished:
 		s.t.Errorf("submitted at %v, fetched at %v, finished at %v", c.Submitted, c.Fetched, c.Finished)
 	case len(s.done) > 0 && c.Finished < s.done[len(s.done)-1].Finished:
-		s.t.Errorf("a completion at %v follows one at %v", c.Finished, s.done[len(s.done)-1].Finished)
+		s.t.Errorf("completion at %v reported after one at %v", c.Finished, s.done[len(s.done)-1].Finished)
 	}
 	delete(s.sent, c.Tag)
 	s.done = append(s.done, c)
@@ -136,7 +136,7 @@ func (s *session) step() {
 	s.t.Helper()
 	for n := len(s.done); len(s.done) == n; {
 		if !s.Step() {
-			s.t.Fatalf("nothing happens any more, but %d requests have not ended", len(s.sent))
+			s.t.Fatalf("no events are left, but %d requests are outstanding", len(s.sent))
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (s *session) allOK() {
 func (s *session) capacity() {
 	size := s.Device.Capacity(0)
 	if size < 1<<20 || size%512 != 0 {
-		s.t.Fatalf("capacity of %d bytes", size)
+		s.t.Fatalf("capacity is %d bytes, want at least 1 MiB in whole sectors", size)
 	}
 	q := s.open(block.QueueConfig{Depth: 8, Weight: 1})
 	s.submit(q, block.Request{Op: block.Write, Offset: size - 512, Length: 512})
@@ -176,12 +176,12 @@ func (s *session) openErrors() {
 	for _, c := range []block.QueueConfig{{Depth: 1, Weight: 1}, {Depth: -4, Weight: 1},
 		{Depth: 8, Weight: 1, Class: block.Classes}} {
 		if _, err := s.Device.Open(c); err == nil {
-			s.t.Errorf("a queue of depth %d and %v opens", c.Depth, c.Class)
+			s.t.Errorf("Open accepts a queue of depth %d and class %v", c.Depth, c.Class)
 		}
 	}
 	a, b := s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 2, Weight: 1})
 	if a == b {
-		s.t.Errorf("two queues have the number %d", a)
+		s.t.Errorf("two queues have the ID %d", a)
 	}
 }
 
@@ -213,7 +213,7 @@ func (s *session) endsOnce() {
 	}
 	s.drain()
 	if len(s.done) != n {
-		s.t.Errorf("%d of %d requests ended", len(s.done), n)
+		s.t.Errorf("%d of %d requests completed", len(s.done), n)
 	}
 	s.allOK()
 }
@@ -223,11 +223,11 @@ func (s *session) fill(q block.QueueID, depth int) {
 	s.t.Helper()
 	for n := 0; s.submit(q, block.Request{Op: block.Read, Offset: int64(n) * 4096, Length: 4096}); n++ {
 		if n == depth {
-			s.t.Fatalf("a queue of depth %d takes %d requests at once", depth, n+1)
+			s.t.Fatalf("a queue of depth %d accepts %d outstanding requests", depth, n+1)
 		}
 	}
 	if len(s.sent) == 0 {
-		s.t.Fatalf("an empty queue of depth %d takes no request", depth)
+		s.t.Fatalf("an empty queue of depth %d rejects a request", depth)
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *session) otherQueue() {
 	full, other := s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 4, Weight: 1})
 	s.fill(full, 2)
 	if !s.submit(other, block.Request{Op: block.Read, Length: 4096}) {
-		s.t.Error("a queue refuses because another is full")
+		s.t.Error("a queue rejects a request while another queue is full")
 	}
 	s.drain()
 	s.allOK()
@@ -263,13 +263,13 @@ func (s *session) chain() {
 	left := 300
 	s.after = func(block.Completion) {
 		if left--; left > 0 && !s.submit(q, mixed(left)) {
-			s.t.Error("the queue is full inside the completion of its only request")
+			s.t.Error("the queue is full during the completion of its only request")
 		}
 	}
 	s.submit(q, mixed(left))
 	s.drain()
 	if left != 0 {
-		s.t.Errorf("%d requests of a chain are left", left)
+		s.t.Errorf("%d requests of the chain were not submitted", left)
 	}
 	s.allOK()
 }
@@ -282,20 +282,20 @@ func (s *session) badRequests() {
 		req  block.Request
 		want block.Status
 	}{
-		{"no length", block.Request{Op: block.Read}, block.Invalid},
+		{"zero length", block.Request{Op: block.Read}, block.Invalid},
 		{"odd length", block.Request{Op: block.Write, Length: 700}, block.Invalid},
 		{"negative length", block.Request{Op: block.Read, Offset: 4096, Length: -512}, block.Invalid},
 		{"odd offset", block.Request{Op: block.Read, Offset: 5, Length: 512}, block.Invalid},
 		{"negative offset", block.Request{Op: block.Write, Offset: -512, Length: 512}, block.Invalid},
 		{"across the end", block.Request{Op: block.Write, Offset: size - 512, Length: 1024}, block.OutOfRange},
-		{"behind the end", block.Request{Op: block.Trim, Offset: size, Length: 512}, block.OutOfRange},
-		{"far behind the end", block.Request{Op: block.Read, Offset: 1<<63 - 512, Length: 512}, block.OutOfRange},
-		{"more than there is", block.Request{Op: block.Read, Length: size + 512}, block.OutOfRange},
-		{"all there is, trimmed", block.Request{Op: block.Trim, Length: size}, block.OK},
-		{"of a zone, which it has not", block.Request{Op: block.Reset}, block.Invalid},
-		{"an append without zones", block.Request{Op: block.Write, Append: true, Length: 4096}, block.Invalid},
+		{"past the end", block.Request{Op: block.Trim, Offset: size, Length: 512}, block.OutOfRange},
+		{"far past the end", block.Request{Op: block.Read, Offset: 1<<63 - 512, Length: 512}, block.OutOfRange},
+		{"longer than the namespace", block.Request{Op: block.Read, Length: size + 512}, block.OutOfRange},
+		{"trim of the whole namespace", block.Request{Op: block.Trim, Length: size}, block.OK},
+		{"zone reset without zones", block.Request{Op: block.Reset}, block.Invalid},
+		{"append without zones", block.Request{Op: block.Write, Append: true, Length: 4096}, block.Invalid},
 		{"no such namespace", block.Request{Op: block.Read, Length: 512, Namespace: 255}, block.Invalid},
-		{"as it should be", block.Request{Op: block.Read, Length: 512}, block.OK},
+		{"valid request", block.Request{Op: block.Read, Length: 512}, block.OK},
 	} {
 		n := len(s.done)
 		if !s.submit(q, c.req) {
@@ -322,13 +322,13 @@ func (s *session) across() {
 			to = queues[1]
 		}
 		if left--; left > 0 && !s.submit(to, mixed(left)) {
-			s.t.Error("an empty queue is full")
+			s.t.Error("an empty queue rejects a request")
 		}
 	}
 	s.submit(queues[0], mixed(left))
 	s.drain()
 	if left != 0 {
-		s.t.Errorf("%d requests are left", left)
+		s.t.Errorf("%d requests were not submitted", left)
 	}
 	s.allOK()
 }
@@ -337,14 +337,14 @@ func (s *session) close() {
 	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
 	s.submit(q, block.Request{Op: block.Write, Length: 4096})
 	if err := s.Device.Close(); err == nil {
-		s.t.Fatal("a device closes with a request under way")
+		s.t.Fatal("Close succeeds with a request outstanding")
 	}
 	if !s.submit(q, block.Request{Op: block.Read, Length: 512}) {
-		s.t.Error("a device that could not be closed takes no request")
+		s.t.Error("the device rejects requests after a failed Close")
 	}
 	s.drain()
 	if len(s.done) != 2 {
-		s.t.Errorf("%d of 2 requests ended", len(s.done))
+		s.t.Errorf("%d of 2 requests completed", len(s.done))
 	}
 	s.allOK()
 	for range 2 {
@@ -353,14 +353,14 @@ func (s *session) close() {
 		}
 	}
 	if s.submit(q, block.Request{Op: block.Read, Length: 512}) {
-		s.t.Error("a closed device takes a request")
+		s.t.Error("a closed device accepts a request")
 	}
 	if _, err := s.Device.Open(block.QueueConfig{Depth: 4, Weight: 1}); err == nil {
-		s.t.Error("a closed device opens a queue")
+		s.t.Error("Open succeeds on a closed device")
 	}
 	s.Step()
 	if len(s.done) != 2 {
-		s.t.Errorf("a completion after the device was closed")
+		s.t.Errorf("completion after the device was closed")
 	}
 }
 
@@ -370,7 +370,7 @@ func pattern(n, at int64) byte { return byte(n*31 + at*7 + at>>9) }
 // content writes, overwrites and trims, and reads everything back, with buffers of odd sizes.
 func (s *session) content() {
 	if !s.Content {
-		s.t.Skip("the device keeps no content")
+		s.t.Skip("the device does not keep content")
 	}
 	const size = 64 << 10
 	want := make([]byte, size)
@@ -401,14 +401,14 @@ func (s *session) content() {
 	s.allOK()
 	for k := range got {
 		if got[k] != want[k] {
-			s.t.Fatalf("byte %d is %#x, %#x was written there last", k, got[k], want[k])
+			s.t.Fatalf("byte %d is %#x, want %#x, which was written last", k, got[k], want[k])
 		}
 	}
 }
 
 func (s *session) odd() {
 	if !s.Content {
-		s.t.Skip("the device keeps no content")
+		s.t.Skip("the device does not keep content")
 	}
 	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
 	for _, r := range []block.Request{
@@ -419,7 +419,7 @@ func (s *session) odd() {
 		s.submit(q, r)
 		s.drain()
 		if got := s.done[n].Status; got != block.Invalid {
-			s.t.Errorf("%v of %d bytes in other buffers: %v", r.Op, r.Length, got)
+			s.t.Errorf("%v of %d bytes with buffers of another length: %v, want invalid", r.Op, r.Length, got)
 		}
 	}
 }
@@ -438,7 +438,7 @@ func (s *session) limit() {
 		s.drain()
 		// While a completion is in flight to the host, the device may fetch the next command.
 		if most := together(s.done[first:]); limit > 0 && most > 2*limit {
-			s.t.Errorf("%d commands are under way at once; the limit is %d", most, limit)
+			s.t.Errorf("%d commands in flight at once; the limit is %d", most, limit)
 		}
 	}
 	// The limit is lifted while the queue waits.

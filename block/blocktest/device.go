@@ -82,7 +82,7 @@ const (
 // New returns a device on an engine. Completions go to sink.
 func New(cfg Config, eng *sim.Engine, sink Sink) (*Device, error) {
 	if len(cfg.Capacity) == 0 {
-		return nil, fmt.Errorf("blocktest: no namespace")
+		return nil, fmt.Errorf("blocktest: no namespaces")
 	}
 	for i, c := range cfg.Capacity {
 		if c <= 0 || c%512 != 0 {
@@ -91,7 +91,7 @@ func New(cfg Config, eng *sim.Engine, sink Sink) (*Device, error) {
 	}
 	for op, l := range cfg.Latency {
 		if l < 0 {
-			return nil, fmt.Errorf("blocktest: a %v takes %v", block.Op(op), l)
+			return nil, fmt.Errorf("blocktest: latency of %v is %v; it cannot be negative", block.Op(op), l)
 		}
 	}
 	d := &Device{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink}
@@ -108,7 +108,7 @@ func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
 		return 0, fmt.Errorf("blocktest: submission queue of %d entries; use at least 2", c.Depth)
 	}
 	if c.Class >= block.Classes {
-		return 0, fmt.Errorf("blocktest: no priority class %d", c.Class)
+		return 0, fmt.Errorf("blocktest: unknown priority class %d", c.Class)
 	}
 	d.queues = append(d.queues, queue{depth: c.Depth, limit: c.InFlight})
 	return block.QueueID(len(d.queues) - 1), nil
@@ -126,7 +126,7 @@ func (d *Device) Capacity(namespace int) int64 { return d.cfg.Capacity[namespace
 // Close implements block.Device.
 func (d *Device) Close() error {
 	if d.inside > 0 {
-		return fmt.Errorf("blocktest: %d requests are under way", d.inside)
+		return fmt.Errorf("blocktest: %d requests are outstanding", d.inside)
 	}
 	d.closed = true
 	return nil

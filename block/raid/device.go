@@ -112,7 +112,7 @@ func (d *Device) Capacity(namespace int) int64 {
 // Close implements block.Device. It closes the members.
 func (d *Device) Close() error {
 	if n := d.live.Len(); n > 0 {
-		return fmt.Errorf("raid: %d requests are under way", n)
+		return fmt.Errorf("raid: %d requests are outstanding", n)
 	}
 	d.closed = true
 	var all error

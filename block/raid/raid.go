@@ -78,19 +78,19 @@ func (c *Config) Validate(members int) error {
 		"%v is not possible; use a multiple of 512B", c.MaxTransfer)
 	least := map[int]int{0: 1, 1: 2, 5: 3, 6: 4}[c.Level]
 	f.Hold(members >= least && members <= 255, "level",
-		"%d is not possible as the number of members with level %d; use %d to 255", members, c.Level, least)
+		"%d members are not possible with level %d; use %d to 255", members, c.Level, least)
 	if c.Level == 1 {
 		f.Hold(c.Copies >= 2 && c.Copies <= members && members%c.Copies == 0, "copies",
-			"%d copies do not divide %d members; use a number that does, such as 2", c.Copies, members)
+			"%d copies do not divide %d members evenly; use a number that does, such as 2", c.Copies, members)
 	}
 	gone := make(map[int]bool, len(c.Failed))
 	for i, m := range c.Failed {
 		f.Hold(m >= 0 && m < members && !gone[m], fmt.Sprintf("failed[%d]", i),
-			"%d is not possible; there are members 0 to %d, each once", m, members-1)
+			"%d is not possible; use members 0 to %d, each at most once", m, members-1)
 		gone[m] = true
 	}
 	f.Hold(c.Rebuild == 0 || len(c.Failed) > 0, "rebuild",
-		"no member has failed, so there is nothing to rebuild; name one in failed, or leave it out")
+		"no member has failed, so no rebuild is possible; list one in failed, or omit rebuild")
 	if f.Err() == nil {
 		switch {
 		case c.Level == 1:
@@ -101,12 +101,12 @@ func (c *Config) Validate(members int) error {
 						left--
 					}
 				}
-				f.Hold(left > 0, "failed", "members %d to %d are all copies of the same data, and all have failed", g,
+				f.Hold(left > 0, "failed", "members %d to %d hold all copies of the same data, and all have failed", g,
 					g+c.Copies-1)
 			}
 		default:
 			f.Hold(len(gone) <= c.parities(), "failed",
-				"%d members have failed, but level %d survives %d; name fewer", len(gone), c.Level, c.parities())
+				"%d members have failed, but level %d survives only %d; list fewer", len(gone), c.Level, c.parities())
 		}
 	}
 	return f.Err()
@@ -198,7 +198,7 @@ func New(cfg Config, members int, each int64, issue func(member int, part block.
 	}
 	x.data = cfg.Data(members)
 	if x.rows == 0 {
-		return nil, units.Wrong("chunk", "members of %v hold no chunk of %v", units.Bytes(each), cfg.Chunk)
+		return nil, units.Wrong("chunk", "members of %v are smaller than a chunk of %v", units.Bytes(each), cfg.Chunk)
 	}
 	for _, m := range cfg.Failed {
 		x.failed[m] = true

@@ -498,14 +498,14 @@ func TestValidate(t *testing.T) {
 		members int
 		cfg     raid.Config
 	}{
-		"level: 4 is not possible":                                       {4, config(4, nil)},
-		"level: 2 is not possible as the number of members with level 5": {2, config(5, nil)},
-		"copies: 2 copies do not divide 3 members":                       {3, config(1, nil)},
-		"failed: 2 members have failed, but level 5 survives 1; name fewer": {4,
+		"level: 4 is not possible":                       {4, config(4, nil)},
+		"level: 2 members are not possible with level 5": {2, config(5, nil)},
+		"copies: 2 copies do not divide 3 members":       {3, config(1, nil)},
+		"failed: 2 members have failed, but level 5 survives only 1; list fewer": {4,
 			config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
-		"failed: 1 members have failed, but level 0 survives 0; name fewer": {4,
+		"failed: 1 members have failed, but level 0 survives only 0; list fewer": {4,
 			config(0, func(c *raid.Config) { c.Failed = []int{0} })},
-		"failed: members 2 to 3 are all copies": {4,
+		"failed: members 2 to 3 hold all copies": {4,
 			config(1, func(c *raid.Config) { c.Failed = []int{2, 3} })},
 		"failed[1]: 1 is not possible": {5,
 			config(6, func(c *raid.Config) { c.Failed = []int{1, 1} })},
@@ -519,7 +519,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	if _, err := raid.New(config(5, nil), 4, 4096, nil, nil); err == nil ||
-		!strings.Contains(err.Error(), "hold no chunk") {
+		!strings.Contains(err.Error(), "smaller than a chunk") {
 		t.Error(err)
 	}
 }

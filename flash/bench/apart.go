@@ -28,7 +28,7 @@ type cpu struct{ number, pack, core int }
 func allowed() ([]cpu, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("bench: the processors that may be used: %w", err)
+		return nil, fmt.Errorf("bench: reading the processor affinity: %w", err)
 	}
 	var out []cpu
 	for n := 0; len(out) < set.Count(); n++ {
@@ -146,7 +146,7 @@ func everyThread(set *unix.CPUSet) error {
 			}
 			seen[tid], found = true, true
 			if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, syscall.ESRCH) { // it exited
-				return fmt.Errorf("bench: processors for clients alone: %w", err)
+				return fmt.Errorf("bench: setting the processor affinity: %w", err)
 			}
 		}
 	}

@@ -123,43 +123,42 @@ func (c *Config) Validate() error {
 	seen := map[System]bool{}
 	for _, s := range c.Systems {
 		if s >= systems || seen[s] {
-			return fmt.Errorf("bench: system %v is there twice, or is none", s)
+			return fmt.Errorf("bench: system %v is unknown or listed twice", s)
 		}
 		seen[s] = true
 		if c.Atomics && !s.verbs() {
-			return fmt.Errorf("bench: %v has no atomics; measure %v alone", s, Verbs)
+			return fmt.Errorf("bench: %v has no atomics; measure only %v", s, Verbs)
 		}
 	}
 	switch {
 	case c.Atomics && c.Writes != 0:
-		return errors.New("bench: atomics and writes are measured one without the other")
+		return errors.New("bench: atomics and writes cannot be measured together")
 	case len(c.Systems) == 0:
 		return errors.New("bench: no system to measure")
 	case c.Block < 4096 || c.Block > 1<<20 || c.Block%4096 != 0:
 		return fmt.Errorf("bench: blocks of %d bytes; use a multiple of 4096, up to 1 MiB", c.Block)
 	case c.Size < 1<<20 || c.Size > 1<<40 || c.Size < int64(c.Block)*16:
-		return fmt.Errorf("bench: %d bytes; use 1 MiB to 1 TiB", c.Size)
+		return fmt.Errorf("bench: size of %d bytes; use 1 MiB to 1 TiB", c.Size)
 	case c.Memory < 1<<20 || c.Memory > 1<<38:
 		return fmt.Errorf("bench: %d bytes of memory; use 1 MiB or more", c.Memory)
 	case c.Connections >= 1 && c.Depth >= 1 && c.window(c.underWay()) == 0:
-		return fmt.Errorf("bench: %v of memory are too few for %d connections with %d requests of %v each; use %v or "+
-			"more, or fewer of them",
+		return fmt.Errorf("bench: %v of memory is too little for %d connections with %d requests of %v each; use %v or more, or fewer connections or requests",
 			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block),
 			units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
 	case !(c.Room >= 1 && c.Room <= 100):
-		return fmt.Errorf("bench: room for %v files; use 1 to 100", c.Room)
+		return fmt.Errorf("bench: space for %v files; use 1 to 100", c.Room)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:
-		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096, and 1 to 128", c.Connections,
+		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096 connections and 1 to 128 requests", c.Connections,
 			c.Depth)
 	case !(c.Writes >= 0 && c.Writes <= 1) || !(c.Load >= 0 && c.Load < 10):
-		return fmt.Errorf("bench: a share of writes of %v and a load of %v", c.Writes, c.Load)
+		return fmt.Errorf("bench: share of writes %v and load %v; use a share from 0 to 1 and a load from 0 to below 10", c.Writes, c.Load)
 	case c.Spin < 0 || c.Spin > time.Second:
-		return fmt.Errorf("bench: threads that spin for %v; use 0s to 1s", c.Spin)
+		return fmt.Errorf("bench: spin time %v; use 0s to 1s", c.Spin)
 	case c.Threads < 0 || c.Threads > pool.MaxThreads:
 		return fmt.Errorf("bench: %d threads; use 1 to %d, or 0 for half as many as processors", c.Threads,
 			pool.MaxThreads)
 	case c.Rounds < 1 || c.Rounds > 1000 || c.Time < time.Millisecond || c.Time > time.Hour:
-		return fmt.Errorf("bench: %d rounds of %v", c.Rounds, c.Time)
+		return fmt.Errorf("bench: %d rounds of %v; use 1 to 1000 rounds of 1ms to 1h", c.Rounds, c.Time)
 	}
 	return nil
 }
@@ -293,7 +292,7 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 		most = max(most, n)
 	}
 	if most == 0 {
-		return nil, errors.New("bench: no number of connections")
+		return nil, errors.New("bench: no connection counts")
 	}
 	var skipped []Skip
 	if i := slices.Index(c.Systems, SocketC); i >= 0 {

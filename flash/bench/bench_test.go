@@ -80,7 +80,7 @@ func TestTooLittleMemory(t *testing.T) {
 	c.Block, c.Size, c.Connections, c.Depth = 1<<20, 16<<20, 64, 4
 	if _, err := bench.Run(c); err == nil ||
 		!strings.Contains(err.Error(),
-			"1MiB of memory are too few for 64 connections with 4 requests of 1MiB each; use ") {
+			"1MiB of memory is too little for 64 connections with 4 requests of 1MiB each; use ") {
 		t.Error(err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func detach(nc net.Conn) (fd int, err error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
-		return -1, errors.Join(errors.New("bench: a connection without a socket"), nc.Close())
+		return -1, errors.Join(errors.New("bench: the connection has no socket"), nc.Close())
 	}
 	raw, err := tcp.SyscallConn()
 	if err == nil {

@@ -79,7 +79,7 @@ func serve(in io.Reader, out io.Writer, own bool) error {
 	d, e := json.NewDecoder(in), json.NewEncoder(out)
 	var c Config
 	if err := d.Decode(&c); err != nil {
-		return fmt.Errorf("bench: nobody says what is to be served: %w", err)
+		return fmt.Errorf("bench: reading the server's configuration: %w", err)
 	}
 	s, err := setUp(&c, own)
 	if err != nil {
@@ -186,7 +186,7 @@ func setUp(c *Config, own bool) (s *far, err error) {
 		return s, err
 	}
 	if !ring && (slices.Contains(c.Systems, SocketRing) || slices.Contains(c.Systems, Local)) {
-		return s, fmt.Errorf("bench: io_uring is not to be had here; leave %v and %v out", SocketRing, Local)
+		return s, fmt.Errorf("bench: io_uring is unavailable; omit %v and %v", SocketRing, Local)
 	}
 	if err = s.fill(); err != nil {
 		return s, err

@@ -94,7 +94,7 @@ func (b *bench) measure(s System, rate float64) (m Measured, err error) {
 	}
 }
 
-var errNothing = errors.New("no request ended in time; measure longer")
+var errNothing = errors.New("no request completed; measure longer")
 
 func (b *bench) during(s System, rate float64, length time.Duration) (m Measured, err error) {
 	c := b.cfg
@@ -179,7 +179,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		m.Reads = float64(after.Reads-before.Reads) / float64(begun)
 	}
 	if added := after.Sum - before.Sum; c.Atomics && added != uint64(begun) {
-		return m, fmt.Errorf("%d additions have added %d", begun, added)
+		return m, fmt.Errorf("%d atomic additions added %d", begun, added)
 	}
 	return m, nil
 }

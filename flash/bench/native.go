@@ -25,7 +25,7 @@ var source []byte
 func compiler() (path, why string) {
 	path, err := exec.LookPath("gcc")
 	if err != nil {
-		return "", "gcc is not installed, which makes the server in C"
+		return "", "gcc is not installed; it compiles the C server"
 	}
 	return path, ""
 }
@@ -44,7 +44,7 @@ func startNative(gcc, dir, file string, block int) (*native, error) {
 		return nil, err
 	}
 	if out, err := exec.Command(gcc, "-O2", "-pthread", "-o", program, text).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("bench: %s cannot make the server in C: %w\n%s", gcc, err, out)
+		return nil, fmt.Errorf("bench: %s cannot compile the C server: %w\n%s", gcc, err, out)
 	}
 	n := &native{cmd: exec.Command(program, file, strconv.Itoa(block))}
 	n.cmd.Stderr = os.Stderr
@@ -58,12 +58,12 @@ func startNative(gcc, dir, file string, block int) (*native, error) {
 		return nil, err
 	}
 	if err := n.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("bench: the server in C: %w", err)
+		return nil, fmt.Errorf("bench: C server: %w", err)
 	}
 	n.stdin = in
 	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: the server in C says no port: %w", err), n.stop())
+		return nil, errors.Join(fmt.Errorf("bench: the C server printed no port: %w", err), n.stop())
 	}
 	n.address = "127.0.0.1:" + strings.TrimSpace(port)
 	return n, nil

@@ -112,7 +112,7 @@ func (k *plainClient) take(ended []int) (n int, err error) {
 	for ; k.end-k.feed.start >= plainHeader; n++ {
 		h := k.in[k.feed.start:]
 		if e := binary.LittleEndian.Uint32(h[4:]); e != 0 {
-			return 0, fmt.Errorf("the server's error %d", e)
+			return 0, fmt.Errorf("server error %d", e)
 		}
 		size := plainHeader + k.block
 		if binary.LittleEndian.Uint32(h[8:]) == 1 {
@@ -122,7 +122,7 @@ func (k *plainClient) take(ended []int) (n int, err error) {
 			break
 		}
 		if n == len(ended) {
-			return 0, errors.New("the server answers more than it was asked")
+			return 0, errors.New("more responses than requests")
 		}
 		ended[n] = int(binary.LittleEndian.Uint32(h))
 		k.feed.start += size

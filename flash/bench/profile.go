@@ -58,7 +58,7 @@ func Processor(c Config) (out []Costs, err error) {
 	}
 	for _, s := range c.Systems {
 		if s == SocketC || s == Local {
-			return nil, fmt.Errorf("bench: %v has no profile that compares", s)
+			return nil, fmt.Errorf("bench: %v has no comparable profile", s)
 		}
 	}
 	c.Server = nil // one profile covers one process
@@ -154,7 +154,7 @@ func costs(r io.Reader) (c Costs, err error) {
 		c.Samples += s.Value[0]
 	}
 	if c.Samples == 0 {
-		return c, errors.New("it has no sample of a server")
+		return c, errors.New("no samples of a server")
 	}
 	for i, n := range all {
 		c.Shares[i] = float64(n) / float64(c.Samples)

@@ -68,11 +68,11 @@ func available() int64 {
 // Register measures the cost of registration.
 func Register(c RegisterConfig) (out []Registered, err error) {
 	if len(c.Sizes) == 0 || c.Rounds < 1 || c.Rounds > 1000 {
-		return nil, fmt.Errorf("bench: %d sizes and %d rounds", len(c.Sizes), c.Rounds)
+		return nil, fmt.Errorf("bench: %d sizes and %d rounds; use at least 1 size and 1 to 1000 rounds", len(c.Sizes), c.Rounds)
 	}
 	for _, n := range c.Sizes {
 		if n < ctl.Page || n > 1<<50 || n%ctl.Page != 0 {
-			return nil, fmt.Errorf("bench: a registration of %d bytes; use multiples of %d", n, ctl.Page)
+			return nil, fmt.Errorf("bench: registration of %d bytes; use multiples of %d", n, ctl.Page)
 		}
 	}
 	dir, err := os.MkdirTemp(c.Dir, "farflash-bench-")
@@ -122,7 +122,7 @@ func Register(c RegisterConfig) (out []Registered, err error) {
 		}
 		r := Registered{Size: size}
 		if size > available()/2 {
-			r.Skipped = fmt.Sprintf("half of the memory that is to be had is less than %d bytes", size)
+			r.Skipped = fmt.Sprintf("%d bytes exceed half of the available memory", size)
 		}
 		var file, bare, pinned []float64
 		for range c.Rounds {
@@ -132,7 +132,7 @@ func Register(c RegisterConfig) (out []Registered, err error) {
 				return nil, err
 			}
 			if n := p.Stats().Misses - before; n != 0 {
-				return nil, fmt.Errorf("bench: registering a file has read %d pages", n)
+				return nil, fmt.Errorf("bench: registering a file read %d pages", n)
 			}
 			file = append(file, us)
 			if us, err = registerMemory(domain, size, false); err != nil {
@@ -188,14 +188,14 @@ func registerFile(p *ctl.Pool, files server.Files, d *verbs.Domain, name string)
 	return us, nil
 }
 
-var errLocked = errors.New("so much memory may not be locked by this process")
+var errLocked = errors.New("this process may not lock that much memory")
 
 func registerMemory(d *verbs.Domain, size int64, pin bool) (us float64, err error) {
 	begin := time.Now()
 	m, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
 	if err != nil {
-		return 0, fmt.Errorf("bench: %d bytes of memory: %w", size, err)
+		return 0, fmt.Errorf("bench: mapping %d bytes: %w", size, err)
 	}
 	defer func() { err = errors.Join(err, syscall.Munmap(m)) }()
 	if pin {

@@ -118,7 +118,7 @@ func (b *bench) state(q question) (a state, err error) {
 	}
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("bench: the servers have gone: %w", err)
+		return a, fmt.Errorf("bench: lost the servers: %w", err)
 	case a.Error != "":
 		return a, errors.New(a.Error)
 	}
@@ -210,7 +210,7 @@ func (k *verbsClient) take(ended []int) (int, error) {
 	n := k.conn.Poll(k.got[:len(ended)])
 	if n == 0 {
 		if err := k.conn.Err(); err != nil {
-			return 0, fmt.Errorf("the connection ended: %w", err)
+			return 0, fmt.Errorf("connection closed: %w", err)
 		}
 	}
 	for i, x := range k.got[:n] {

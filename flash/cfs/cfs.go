@@ -31,14 +31,14 @@ import (
 // Errors that callers may want to distinguish, in addition to fs.ErrNotExist, fs.ErrExist, fs.ErrPermission,
 // fs.ErrClosed, and ctl's, of which ErrFull corresponds to ENOSPC.
 var (
-	ErrNone     = errors.New("there is no file system in this pool")
-	ErrName     = errors.New("no name for a file")
+	ErrNone     = errors.New("no file system in this pool")
+	ErrName     = errors.New("invalid file name")
 	ErrNotDir   = errors.New("not a directory")
 	ErrIsDir    = errors.New("is a directory")
-	ErrNotEmpty = errors.New("the directory is not empty")
-	ErrInside   = errors.New("a directory cannot go into itself")
-	ErrTooLarge = errors.New("larger than a file can be")
-	ErrBusy     = errors.New("the file is in use at its address, and there is no room behind it")
+	ErrNotEmpty = errors.New("directory not empty")
+	ErrInside   = errors.New("a directory cannot be moved into itself")
+	ErrTooLarge = errors.New("exceeds the maximum file size")
+	ErrBusy     = errors.New("the file is pinned at its address and cannot be extended in place")
 )
 
 // Config holds a file system's settings.
@@ -77,12 +77,12 @@ func Format(pool *ctl.Pool, cfg Config) error {
 		return fmt.Errorf("cfs: %w", err)
 	}
 	if err := decodeSuper(page, f.uuid); err == nil {
-		return fmt.Errorf("cfs: there is a file system already: %w", fs.ErrExist)
+		return fmt.Errorf("cfs: the pool already has a file system: %w", fs.ErrExist)
 	} else if !errors.Is(err, ErrNone) {
 		return fmt.Errorf("cfs: %w", err)
 	}
 	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
-		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", e.first,
+		return fmt.Errorf("cfs: the pool holds data outside a file system, from page %d on: %w", e.first,
 			fs.ErrExist)
 	}
 	// Remove the leftovers of an interrupted Format.
@@ -131,7 +131,7 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 		return f, nil
 	}
 	if err := f.tidy(); err != nil {
-		return nil, fmt.Errorf("cfs: putting in order what was left: %w", err)
+		return nil, fmt.Errorf("cfs: cleaning up: %w", err)
 	}
 	return f, nil
 }
@@ -217,7 +217,7 @@ func (f *FS) refill() error {
 			continue
 		}
 		if err := f.pool.WriteFrom(zeros, uint64(sparePage+i)*ctl.Page, false, heat.Brief); err != nil {
-			return fmt.Errorf("cfs: keeping room for changes: %w", err)
+			return fmt.Errorf("cfs: allocating spare pages: %w", err)
 		}
 		f.filled[i] = true
 	}

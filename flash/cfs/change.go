@@ -117,7 +117,7 @@ func (c *change) commit() (until func() error, err error) {
 		}
 	}
 	if len(used) < len(homes) {
-		return nil, fmt.Errorf("cfs: %d pages change and %d are kept for it: %w", len(homes), len(used), ctl.ErrFull)
+		return nil, fmt.Errorf("cfs: %d pages change, but only %d spare pages are available: %w", len(homes), len(used), ctl.ErrFull)
 	}
 	if err := c.write(writes); err != nil {
 		return nil, fmt.Errorf("cfs: %w", err)
@@ -331,7 +331,7 @@ func (c *change) grow(n *node, size uint64) error {
 // buddies, or a new block at least twice as large.
 func (c *change) house(n *node, size uint64) error {
 	if size > MaxSize {
-		return fmt.Errorf("%s: %d bytes, at most %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
+		return fmt.Errorf("%s: %d bytes, the maximum is %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
 	}
 	in := c.inodeOf(n)
 	old := in
@@ -342,7 +342,7 @@ func (c *change) house(n *node, size uint64) error {
 	case old.order == noOrder:
 		base, ok := space.Alloc(need)
 		if !ok {
-			return fmt.Errorf("%s: no addresses are left for %d bytes: %w", n.path(), size, ctl.ErrFull)
+			return fmt.Errorf("%s: no free address range for %d bytes: %w", n.path(), size, ctl.ErrFull)
 		}
 		in.base, in.order = base, uint8(need)
 		c.undo = append(c.undo, func() { space.Free(base, need) })
@@ -362,7 +362,7 @@ func (c *change) house(n *node, size uint64) error {
 		}
 		base, ok := space.Alloc(need)
 		if !ok {
-			return fmt.Errorf("%s: no addresses are left for %d bytes: %w", n.path(), size, ctl.ErrFull)
+			return fmt.Errorf("%s: no free address range for %d bytes: %w", n.path(), size, ctl.ErrFull)
 		}
 		in.base, in.order = base, uint8(need)
 		c.moves = append(c.moves, ctl.Step{From: old.base, To: base, Count: 1 << old.order})

@@ -27,7 +27,7 @@ func (f *FS) Check() Report {
 	r.Violations = violations
 	if stored == nil {
 		if len(violations) == 0 {
-			r.Violations = append(r.Violations, ctl.Violation{Path: "superblock", What: "there is none"})
+			r.Violations = append(r.Violations, ctl.Violation{Path: "superblock", What: "missing"})
 		}
 		return r
 	}
@@ -46,11 +46,11 @@ func (f *FS) Check() Report {
 			add(was.path(), "is stored as %+v at page %d of %s; memory has %+v at page %d", is.inode, is.at,
 				is.path(), was.inode, was.at)
 		case !slices.EqualFunc(is.pages, was.pages, slices.Equal):
-			add(was.path(), "its names are stored in another order than memory has them")
+			add(was.path(), "the stored order of its names differs from memory")
 		case !slices.Equal(is.rooms, was.rooms):
-			add(was.path(), "its pages have %v bytes free, memory has %v", is.rooms, was.rooms)
+			add(was.path(), "its pages have %v bytes free; memory has %v", is.rooms, was.rooms)
 		case len(is.children) != len(was.children):
-			add(was.path(), "%d names are stored, memory has %d", len(is.children), len(was.children))
+			add(was.path(), "%d names are stored; memory has %d", len(is.children), len(was.children))
 		}
 		if is.kind == Directory {
 			r.Directories++
@@ -62,13 +62,13 @@ func (f *FS) Check() Report {
 		add("free blocks", "%v", err)
 	}
 	if is, was := stored.space.Pages(), f.tree.space.Pages(); is != was && len(violations) == 0 {
-		add("free blocks", "%d pages are free, memory has %d", is, was)
+		add("free blocks", "%d pages are free; memory has %d", is, was)
 	}
 	for _, e := range f.strays(f.tree) {
 		if f.untidy {
 			break
 		}
-		add(fmt.Sprintf("page %d", e.first), "%d pages are in use that belong to nothing", e.count)
+		add(fmt.Sprintf("page %d", e.first), "%d pages in use have no owner", e.count)
 	}
 	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
 		r.Pages += e.count

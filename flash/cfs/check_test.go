@@ -98,11 +98,11 @@ func TestCheckSees(t *testing.T) {
 		{"another owner", func(fs *FS) string { find(t, fs, "/d/c").uid = 7; return "/d/c" }, "is stored as", 3, 1},
 		{"another page of names", func(fs *FS) string { find(t, fs, "/d/c").at = 3; return "/d/c" }, "at page 3", 3, 1},
 		{"names in another order", func(fs *FS) string { slices.Reverse(find(t, fs, "/d").pages[0]); return "/d" },
-			"in another order", 3, 1},
+			"order of its names differs", 3, 1},
 		{"room in a page of names", func(fs *FS) string { find(t, fs, "/d").rooms[0]--; return "/d" }, "bytes free",
 			3, 1},
 		{"a name less", func(fs *FS) string { delete(find(t, fs, "/d").children, "c"); return "/d" },
-			"2 names are stored, memory has 1", 3, 1},
+			"2 names are stored; memory has 1", 3, 1},
 		{"a block that is nobody's", func(fs *FS) string {
 			if !fs.tree.space.Reserve(1<<dataShift+1<<20, 4) {
 				t.Fatal("it is not free")
@@ -118,14 +118,14 @@ func TestCheckSees(t *testing.T) {
 			at := find(t, fs, "/f").base + 5
 			try(t, fs.pool.WriteAt(make([]byte, 2*ctl.Page), at*ctl.Page, true))
 			return fmt.Sprintf("page %d", at)
-		}, "2 pages are in use that belong to nothing", 4, 1},
+		}, "2 pages in use have no owner", 4, 1},
 		{"pages before all files and behind them", func(fs *FS) string {
 			try(t, fs.pool.WriteAt(make([]byte, ctl.Page), 900*ctl.Page, true))
 			at := uint64(1<<dataShift + 1<<21)
 			try(t, fs.pool.WriteAt(make([]byte, 3*ctl.Page), at*ctl.Page, true))
-			said(t, fs.Check().Violations, "page 900", "1 pages are in use that belong to nothing")
+			said(t, fs.Check().Violations, "page 900", "1 pages in use have no owner")
 			return fmt.Sprintf("page %d", at)
-		}, "3 pages are in use that belong to nothing", 3, 2},
+		}, "3 pages in use have no owner", 3, 2},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			fs := checked(t)
@@ -186,9 +186,9 @@ func TestLoadSees(t *testing.T) {
 	}
 	t.Run("in no directory", func(t *testing.T) {
 		in := inode{kind: Regular, order: noOrder}
-		said(t, stored(t, checked(t), map[uint32]inode{20: in}), "inode 20", "a file that is in no directory")
+		said(t, stored(t, checked(t), map[uint32]inode{20: in}), "inode 20", "the file is in no directory")
 		in.kind = Directory
-		said(t, stored(t, checked(t), map[uint32]inode{20: in}), "inode 20", "a directory that is in no directory")
+		said(t, stored(t, checked(t), map[uint32]inode{20: in}), "inode 20", "the directory is in no directory")
 		in.kind, in.nameless = Regular, true
 		if v := stored(t, checked(t), map[uint32]inode{20: in}); len(v) != 0 {
 			t.Errorf("a file without a name: %v", v)
@@ -206,7 +206,7 @@ func TestLoadSees(t *testing.T) {
 	})
 	t.Run("a root that is a file", func(t *testing.T) {
 		said(t, stored(t, checked(t), map[uint32]inode{rootInode: {kind: Regular, order: noOrder}}), "/",
-			"there is no root directory")
+			"no root directory")
 	})
 }
 

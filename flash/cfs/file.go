@@ -68,7 +68,7 @@ func (f *FS) Create(who Cred, path string, perm uint16, size int64) (file *File,
 
 func (c *change) sized(n *node, size int64) error {
 	if size < 0 || size > MaxSize {
-		return fmt.Errorf("%d bytes, at most %d: %w", size, int64(MaxSize), ErrTooLarge)
+		return fmt.Errorf("%d bytes, the maximum is %d: %w", size, int64(MaxSize), ErrTooLarge)
 	}
 	return c.resize(n, uint64(size))
 }
@@ -106,7 +106,7 @@ func (f *File) Name(who Cred, path string, keep bool) error {
 		case err != nil:
 			return err
 		case !f.n.nameless:
-			return fmt.Errorf("%s: the file has a name: %w", f.n.path(), fs.ErrExist)
+			return fmt.Errorf("%s: the file already has a name: %w", f.n.path(), fs.ErrExist)
 		}
 		in := f.n.inode
 		in.nameless = false
@@ -214,7 +214,7 @@ func (f *File) Allocate(size int64) error {
 	case f.rights&Write == 0:
 		return fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
 	case size < 0 || size > MaxSize:
-		return fmt.Errorf("%s: %d bytes, at most %d: %w", f.path(), size, int64(MaxSize), ErrTooLarge)
+		return fmt.Errorf("%s: %d bytes, the maximum is %d: %w", f.path(), size, int64(MaxSize), ErrTooLarge)
 	}
 	f.taking(1)
 	defer f.taking(-1)
@@ -278,7 +278,7 @@ func (f *File) allocate(size uint64) (again bool, err error) {
 		return nil
 	})
 	if back != nil {
-		return false, fmt.Errorf("%w; and afterwards: %w", err, back)
+		return false, fmt.Errorf("%w; then, while undoing it: %w", err, back)
 	}
 	return false, err
 }

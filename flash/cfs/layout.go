@@ -110,19 +110,19 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	}
 	switch {
 	case le.Uint32(b[28:]) != in.sum(b, seed, number):
-		return inode{}, fmt.Errorf("its checksum is wrong: %w", errDamaged)
+		return inode{}, fmt.Errorf("checksum mismatch: %w", errDamaged)
 	case in.kind != Regular && in.kind != Directory || first>>61 != 0 || in.perm > 0o777:
-		return inode{}, fmt.Errorf("it is of no known kind: %w", errDamaged)
+		return inode{}, fmt.Errorf("unknown kind: %w", errDamaged)
 	case in.kind == Directory && (in.size%ctl.Page != 0 || in.nameless):
-		return inode{}, fmt.Errorf("it is a directory of %d bytes: %w", in.size, errDamaged)
+		return inode{}, fmt.Errorf("invalid directory of %d bytes: %w", in.size, errDamaged)
 	case in.order == noOrder && (in.base != 0 || in.size != 0):
-		return inode{}, fmt.Errorf("it has %d bytes and no block: %w", in.size, errDamaged)
+		return inode{}, fmt.Errorf("%d bytes without a block: %w", in.size, errDamaged)
 	case in.order == noOrder:
 		return in, nil
 	case in.order > maxOrder || in.base&(1<<in.order-1) != 0 || in.base < 1<<dataShift || in.base+1<<in.order > 1<<52:
-		return inode{}, fmt.Errorf("its block of 2^%d pages at %d is out of place: %w", in.order, in.base, errDamaged)
+		return inode{}, fmt.Errorf("its block of 2^%d pages at %d is misaligned or out of range: %w", in.order, in.base, errDamaged)
 	case in.size > MaxSize || pages(in.size) > 1<<in.order:
-		return inode{}, fmt.Errorf("it has %d bytes in a block of 2^%d pages: %w", in.size, in.order, errDamaged)
+		return inode{}, fmt.Errorf("%d bytes exceed its block of 2^%d pages: %w", in.size, in.order, errDamaged)
 	}
 	return in, nil
 }
@@ -168,23 +168,23 @@ func encodeDir(page []byte, seed, number, index uint32, entries []dirent) {
 func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err error) {
 	switch {
 	case le.Uint32(page) != magicDir:
-		return nil, fmt.Errorf("it is not a page of a directory: %w", errDamaged)
+		return nil, fmt.Errorf("not a directory page: %w", errDamaged)
 	case le.Uint32(page[4:]) != pageSum(page, seed):
-		return nil, fmt.Errorf("its checksum is wrong: %w", errDamaged)
+		return nil, fmt.Errorf("checksum mismatch: %w", errDamaged)
 	case le.Uint32(page[8:]) != number || le.Uint32(page[12:]) != index:
-		return nil, fmt.Errorf("it is page %d of inode %d: %w", le.Uint32(page[12:]), le.Uint32(page[8:]), errDamaged)
+		return nil, fmt.Errorf("belongs to page %d of inode %d: %w", le.Uint32(page[12:]), le.Uint32(page[8:]), errDamaged)
 	}
 	at := dirHead
 	for range le.Uint16(page[16:]) {
 		if at+direntHead > ctl.Page || at+direntHead+int(page[at+4]) > ctl.Page {
-			return entries, fmt.Errorf("its entries do not fit into it: %w", errDamaged)
+			return entries, fmt.Errorf("its entries exceed the page: %w", errDamaged)
 		}
 		e := dirent{string(page[at+direntHead:][:page[at+4]]), le.Uint32(page[at:])}
 		if err := CheckName(e.name); err != nil {
 			return entries, fmt.Errorf("%w: %w", err, errDamaged)
 		}
 		if e.inode <= rootInode {
-			return entries, fmt.Errorf("%q is inode %d: %w", e.name, e.inode, errDamaged)
+			return entries, fmt.Errorf("%q has invalid inode %d: %w", e.name, e.inode, errDamaged)
 		}
 		entries = append(entries, e)
 		at += e.room()
@@ -210,9 +210,9 @@ func decodeSuper(page []byte, u media.UUID) error {
 	case le.Uint32(page) != magicSuper:
 		return fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
 	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):
-		return fmt.Errorf("the superblock's checksum is wrong, or it is another pool's: %w", errDamaged)
+		return fmt.Errorf("checksum mismatch, or the superblock of another pool: %w", errDamaged)
 	case le.Uint32(page[8:]) != version:
-		return fmt.Errorf("the file system has layout %d; this program knows %d", le.Uint32(page[8:]), version)
+		return fmt.Errorf("the file system has layout %d; this program supports %d", le.Uint32(page[8:]), version)
 	}
 	return nil
 }
@@ -224,16 +224,16 @@ func CheckName(name string) error {
 	case name == "":
 		why = "is empty"
 	case name == "." || name == "..":
-		why = "means another directory"
+		why = "is reserved"
 	case len(name) > MaxName:
-		why = fmt.Sprintf("has %d bytes, more than %d", len(name), MaxName)
+		why = fmt.Sprintf("has %d bytes; the maximum is %d", len(name), MaxName)
 	case !utf8.ValidString(name):
 		why = "is not UTF-8"
 	case strings.ContainsRune(name, '/'):
-		why = "has a slash in it"
+		why = "contains a slash"
 	case strings.ContainsFunc(name,
 		func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
-		why = "has a character that cannot be printed"
+		why = "contains a nonprintable character"
 	default:
 		return nil
 	}
@@ -244,7 +244,7 @@ func CheckName(name string) error {
 func split(path string) ([]string, error) {
 	var names []string
 	if len(path) > 4096 {
-		return nil, fmt.Errorf("a path of %d bytes, more than 4096: %w", len(path), ErrName)
+		return nil, fmt.Errorf("the path has %d bytes; the maximum is 4096: %w", len(path), ErrName)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" {

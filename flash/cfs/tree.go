@@ -211,13 +211,13 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 	l.inodes()
 	l.blocks()
 	if root := l.tree.root(); root == nil || root.kind != Directory {
-		l.wrongf("/", "there is no root directory")
+		l.wrongf("/", "no root directory")
 	} else {
 		l.walk(root)
 	}
 	for _, n := range l.tree.nodes {
 		if n != nil && n.number != rootInode && n.parent == nil && !n.nameless {
-			l.wrongf(n.path(), "a %v that is in no directory", n.kind)
+			l.wrongf(n.path(), "the %v is in no directory", n.kind)
 		}
 	}
 	return l.tree, l.violations
@@ -237,7 +237,7 @@ func (l *loader) inodesAt(p uint64) {
 	if int(first/inodesPerPage) != len(l.tree.inodePages) {
 		// numbers are allocated lowest first and inode pages are never freed, so a gap is damage; this also bounds
 		// memory by the pages stored
-		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "there are none before them")
+		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "the preceding inode page is missing")
 		return
 	}
 	l.tree.inodePages[first/inodesPerPage] = true
@@ -252,7 +252,7 @@ func (l *loader) inodesAt(p uint64) {
 			l.wrong(fmt.Sprintf("inode %d", first+i), err)
 		case in.kind == None:
 		case first+i < rootInode:
-			l.wrongf(fmt.Sprintf("inode %d", first+i), "a %v where none can be", in.kind)
+			l.wrongf(fmt.Sprintf("inode %d", first+i), "a %v has a reserved inode number", in.kind)
 		default:
 			n := &node{inode: in, number: first + i}
 			if in.kind == Directory {
@@ -278,7 +278,7 @@ func (l *loader) blocks() {
 			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base,
 				widest.number, widest.order, widest.base)
 		} else if !l.tree.space.Reserve(n.base, int(n.order)) {
-			l.wrongf(n.path(), "its block of 2^%d pages at %d cannot be had", n.order, n.base)
+			l.wrongf(n.path(), "its block of 2^%d pages at %d cannot be reserved", n.order, n.base)
 		}
 		if widest == nil || n.base+1<<n.order > widest.base+1<<widest.order {
 			widest = n
@@ -294,7 +294,7 @@ func (l *loader) walk(root *node) {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if pages(dir.size) > uint64(capacity) {
-			l.wrongf(dir.path(), "a directory of %d pages in a pool of %d", pages(dir.size), capacity)
+			l.wrongf(dir.path(), "the directory has %d pages, but the pool has a capacity of %d", pages(dir.size), capacity)
 			continue
 		}
 		for i := range pages(dir.size) {
@@ -323,13 +323,13 @@ func (l *loader) enter(dir *node, at int, e dirent) *node {
 	n := l.tree.get(e.inode)
 	switch {
 	case dir.children[e.name] != nil:
-		l.wrongf(path, "the name is there twice")
+		l.wrongf(path, "duplicate name")
 	case n == nil:
 		l.wrongf(path, "inode %d is free or damaged", e.inode)
 	case n.nameless:
-		l.wrongf(path, "inode %d has no name by its own account", e.inode)
+		l.wrongf(path, "inode %d is marked as nameless", e.inode)
 	case n.parent != nil:
-		l.wrongf(path, "inode %d is %s too", e.inode, n.path())
+		l.wrongf(path, "inode %d is also named %s", e.inode, n.path())
 	default:
 		n.parent, n.name, n.at = dir, e.name, at
 		dir.children[e.name] = n

@@ -67,7 +67,7 @@ const message = 1 << 63
 // Dial connects to a server at HOST:PORT or, without TLS, unix:PATH.
 func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	if cfg.Token != nil && cfg.TLS == nil {
-		return nil, errors.New("client: a token is sent within TLS only")
+		return nil, errors.New("client: a token needs TLS")
 	}
 	network, at := "tcp", address
 	if path, is := strings.CutPrefix(address, "unix:"); is {
@@ -220,7 +220,7 @@ func (c *Client) ask(r control.Request) (control.Reply, error) {
 	case err != nil:
 		return reply, fmt.Errorf("client: %w", err)
 	case reply.ID != r.ID || reply.Op != r.Op:
-		return reply, fmt.Errorf("client: the reply is to request %d, not to %d", reply.ID, r.ID)
+		return reply, fmt.Errorf("client: reply to request %d, want %d", reply.ID, r.ID)
 	case reply.Status == control.NotFound:
 		return reply, fmt.Errorf("client: %s: %w", r.Name, fs.ErrNotExist)
 	case reply.Status == control.Denied:
@@ -281,7 +281,7 @@ func (f *File) Close() error {
 func (f *File) at(off int64, n int, need verbs.Rights) (uint64, error) {
 	switch {
 	case off < 0 || uint64(off) > f.reply.Length || uint64(n) > f.reply.Length-uint64(off):
-		return 0, fmt.Errorf("client: %d bytes at %d are not within the %d of %s", n, off, f.reply.Length, f.name)
+		return 0, fmt.Errorf("client: %d bytes at %d exceed the %d bytes of %s", n, off, f.reply.Length, f.name)
 	case f.reply.Rights&need != need:
 		return 0, fmt.Errorf("client: %s: %w", f.name, fs.ErrPermission)
 	}

@@ -78,13 +78,13 @@ func (c *core) checkPages(r *Report) {
 			}
 			f := &c.frames[w.Frame()]
 			if f.slot != slot || f.page != page {
-				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "is page %d's", f.page)
+				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "belongs to page %d", f.page)
 				continue
 			}
 			at = f.place
 			blank := w.State() == table.Resident && w.Blank()
 			if blank && at != ftl.NoPPA {
-				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "blank, but at place %d", at)
+				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "blank, but stored at place %d", at)
 			}
 			if at == ftl.NoPPA && !blank {
 				reserved++
@@ -97,13 +97,13 @@ func (c *core) checkPages(r *Report) {
 		path := fmt.Sprintf("page %d/place %d", page, at)
 		switch {
 		case at < 0 || int(at) >= len(c.owners):
-			r.addf(path, "there are %d places", len(c.owners))
+			r.addf(path, "place out of range; there are %d", len(c.owners))
 		case !c.isLive(at):
 			r.addf(path, "the place is not in use")
 		case c.owners[at] != page:
-			r.addf(path, "the place is page %d's", c.owners[at])
+			r.addf(path, "the place belongs to page %d", c.owners[at])
 		case !c.ftl.IsValid(at):
-			r.addf(path, "the translation layer has nothing there")
+			r.addf(path, "the place is invalid in the translation layer")
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
@@ -114,13 +114,13 @@ func (c *core) checkPages(r *Report) {
 		}
 	}
 	if r.Pages != c.mapped {
-		r.addf("pool", "%d pages have a place, %d are counted", r.Pages, c.mapped)
+		r.addf("pool", "%d pages have a place; the count is %d", r.Pages, c.mapped)
 	}
 	if used := r.Pages + reserved; used != c.used {
-		r.addf("pool", "%d pages are in use or reserved, %d are counted", used, c.used)
+		r.addf("pool", "%d pages are in use or reserved; the count is %d", used, c.used)
 	}
 	if c.used > c.shape.Capacity+int64(len(c.frames)) {
-		r.addf("pool", "%d pages are in use, the capacity is %d", c.used, c.shape.Capacity)
+		r.addf("pool", "%d pages are in use; the capacity is %d", c.used, c.shape.Capacity)
 	}
 }
 
@@ -133,21 +133,21 @@ func (c *core) checkPlaces(r *Report) {
 			at := ftl.PPA(i<<6 + bits.TrailingZeros64(word))
 			r.Places++
 			if int(at) >= len(c.owners) {
-				r.addf(fmt.Sprintf("place %d", at), "there are %d places", len(c.owners))
+				r.addf(fmt.Sprintf("place %d", at), "place out of range; there are %d", len(c.owners))
 				continue
 			}
 			segment := c.segmentOf(at)
 			path := fmt.Sprintf("segment %d/place %d", segment, int64(at)-segment*int64(c.shape.Pages))
 			if to := c.Lookup(c.Owner(at)); to != at {
-				r.addf(path, "is said to be page %d's, which is at %d", c.owners[at], to)
+				r.addf(path, "belongs to page %d, which is at %d", c.owners[at], to)
 			}
 			if s := &c.segments[segment]; !s.opened || int64(at)-segment*int64(c.shape.Pages) >= int64(s.written) {
-				r.addf(path, "is in use, but was not handed out")
+				r.addf(path, "is in use, but was not allocated")
 			}
 		}
 	}
 	if n != c.mapped {
-		r.addf("pool", "%d places are in use, %d are counted", n, c.mapped)
+		r.addf("pool", "%d places are in use; the count is %d", n, c.mapped)
 	}
 }
 
@@ -165,19 +165,19 @@ func (c *core) checkFrames(r *Report) {
 		path := fmt.Sprintf("frame %d", i)
 		switch {
 		case f.slot == nil && !free[i]:
-			r.addf(path, "is nobody's and not free")
+			r.addf(path, "is neither free nor in use")
 		case f.slot != nil && free[i]:
-			r.addf(path, "is free, and page %d's", f.page)
+			r.addf(path, "is free, but belongs to page %d", f.page)
 		case f.slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
-			r.addf(path, "is free, but %d writes and %d others wait for it", f.writing,
+			r.addf(path, "is free, but has %d writes in flight and %d waiters", f.writing,
 				len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
 		case f.slot != nil:
 			if f.page == nowhere && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident &&
 				len(f.trims) > 0 {
-				r.addf(path, "is of a page that was dropped, and nobody has it")
+				r.addf(path, "belongs to a dropped page without holders")
 			}
 			if w := f.slot.Load(); (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
-				r.addf(path, "is page %d's, which is %v", f.page, w.State())
+				r.addf(path, "belongs to page %d, which is %v", f.page, w.State())
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (c *core) checkSegments(r *Report) {
 	for i := range c.segments {
 		s := &c.segments[i]
 		if int(s.written) > c.shape.Pages || s.programmed > s.written || !s.opened && s.written > 0 {
-			r.addf(fmt.Sprintf("segment %d", i), "%d places were handed out and %d written; open: %v", s.written,
+			r.addf(fmt.Sprintf("segment %d", i), "%d places were allocated and %d written; open: %v", s.written,
 				s.programmed, s.opened)
 		}
 	}
@@ -264,7 +264,7 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 		r.add(err, "%s", path)
 		return
 	case sum.Segment != uint64(i):
-		r.addf(path, "is segment %d's", sum.Segment)
+		r.addf(path, "belongs to segment %d", sum.Segment)
 		return
 	case sum.Erases != c.segments[i].erases || sum.Session != uint64(c.segments[i].session):
 		return
@@ -275,7 +275,7 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 		at := first + ftl.PPA(k)
 		if c.isLive(at) && (e.Page != 0 && e.Page != c.owners[at]+1 && !c.isRenamed(at) || e.Sum != c.sums[at]) {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
-				"is page %d's with sum %08x, the summary says page %d's with %08x", c.owners[at], c.sums[at],
+				"belongs to page %d with checksum %08x; the summary has page %d with %08x", c.owners[at], c.sums[at],
 				e.Page-1, e.Sum)
 		}
 	}

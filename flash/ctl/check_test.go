@@ -73,7 +73,7 @@ func TestCheckSees(t *testing.T) {
 			func(_ *Pool, c *core,
 				held Ref) {
 				c.free = append(c.free, held.frame)
-			}, "frame ", "is free, and page 1's"},
+			}, "frame ", "is free, but belongs to page 1"},
 		{"a frame that is free twice", func(_ *Pool, c *core, _ Ref) {
 			at := int32(len(c.frames)) // a frame without a page
 			c.frames = append(c.frames, frame{place: ftl.NoPPA})
@@ -83,13 +83,13 @@ func TestCheckSees(t *testing.T) {
 			func(_ *Pool, c *core,
 				_ Ref) {
 				c.frames = append(c.frames, frame{place: ftl.NoPPA})
-			}, "frame 16", "is nobody's and not free"},
+			}, "frame 16", "is neither free nor in use"},
 		{"a free frame that is waited for", func(_ *Pool, c *core, _ Ref) {
 			c.frames = append(c.frames, frame{place: ftl.NoPPA, writing: 2})
 			c.free = append(c.free, 16)
-		}, "frame 16", "2 writes and 0 others wait"},
+		}, "frame 16", "2 writes in flight and 0 waiters"},
 		{"a frame of another page", func(_ *Pool, c *core, held Ref) { c.frames[held.frame].page = 77 },
-			"page 1/frame", "is page 77's"},
+			"page 1/frame", "belongs to page 77"},
 		{"a page in a frame that there is not", func(_ *Pool, c *core, _ Ref) { c.frames = c.frames[:1] }, "page ",
 			"of 1"},
 		{"a page in no frame of its own", func(_ *Pool, c *core, held Ref) {
@@ -100,7 +100,7 @@ func TestCheckSees(t *testing.T) {
 			page, at := mapped(c)
 			c.table.Make(page).Store(0)
 			_ = at
-		}, "segment ", "is said to be page"},
+		}, "segment ", "belongs to page"},
 		{"a place that is not in use", func(_ *Pool, c *core, _ Ref) {
 			_, at := mapped(c)
 			c.live[at>>6] &^= 1 << (at & 63)
@@ -108,14 +108,14 @@ func TestCheckSees(t *testing.T) {
 		{"a place of another page", func(_ *Pool, c *core, _ Ref) {
 			_, at := mapped(c)
 			c.owners[at] = 99
-		}, "page ", "the place is page 99's"},
+		}, "page ", "the place belongs to page 99"},
 		{"a place that the translation layer has not", func(p *Pool, c *core, _ Ref) {
 			_, at := mapped(c)
 			c.ftl.Invalidate(at, 0)
-		}, "page ", "the translation layer has nothing there"},
-		{"a count of places", func(_ *Pool, c *core, _ Ref) { c.mapped++ }, "pool", "are counted"},
+		}, "page ", "the place is invalid in the translation layer"},
+		{"a count of places", func(_ *Pool, c *core, _ Ref) { c.mapped++ }, "pool", "the count is"},
 		{"a count of pages in use", func(_ *Pool, c *core, _ Ref) { c.used-- }, "pool",
-			"in use or reserved, 39 are counted"},
+			"in use or reserved; the count is 39"},
 		{"more in use than there is room for", func(_ *Pool, c *core, _ Ref) { c.shape.Capacity = 10 }, "pool",
 			"the capacity is 10"},
 		{"a segment that was written beyond what was handed out", func(_ *Pool, c *core, _ Ref) {
@@ -125,11 +125,11 @@ func TestCheckSees(t *testing.T) {
 					return
 				}
 			}
-		}, "segment ", "were handed out"},
+		}, "segment ", "were allocated"},
 		{"a place that was not handed out", func(_ *Pool, c *core, _ Ref) {
 			_, at := mapped(c)
 			c.segments[c.segmentOf(at)].opened = false
-		}, "segment ", "is in use, but was not handed out"},
+		}, "segment ", "is in use, but was not allocated"},
 		{"content that is not what was written", func(_ *Pool, c *core, _ Ref) {
 			_, at := mapped(c)
 			c.sums[at] ^= 1
@@ -142,7 +142,7 @@ func TestCheckSees(t *testing.T) {
 				}
 			}
 			t.Fatal("no segment is full")
-		}, "segment ", "the summary says page"},
+		}, "segment ", "the summary has page"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p, held := begin()

@@ -378,7 +378,7 @@ func (c *core) tryGet(r request) bool {
 			}
 			next, ok := w.Get(r.write)
 			if !ok {
-				c.give(r.fn, Ref{Page: r.asked}, fmt.Errorf("page %d is held %d times: %w", r.page, w.Refs(), ErrFull))
+				c.give(r.fn, Ref{Page: r.asked}, fmt.Errorf("page %d has %d holders: %w", r.page, w.Refs(), ErrFull))
 				return true
 			}
 			if !slot.Swap(w, next) {

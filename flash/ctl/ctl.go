@@ -34,12 +34,12 @@ const Page = media.Grain
 // Errors that callers may want to distinguish. The device's own error is wrapped with them.
 var (
 	ErrFull     = errors.New("the pool is full")
-	ErrReadOnly = errors.New("the pool is read-only since a write or a flush failed")
-	ErrDamaged  = errors.New("the content does not have the checksum that it was written with")
+	ErrReadOnly = errors.New("the pool is read-only because a write or a flush failed")
+	ErrDamaged  = errors.New("the content does not match its checksum")
 	ErrRange    = errors.New("beyond the address space")
 	ErrClosed   = errors.New("the pool is closed")
 	ErrBehind   = errors.New(
-		"the devices are behind: more changes of addresses are under way than the log has room for")
+		"the devices are behind: the log has no space for more outstanding address changes")
 )
 
 // Config holds a pool's run-time settings. The on-disk layout is a Layout and is fixed when the pool is formatted.
@@ -76,13 +76,13 @@ func (c Config) Validate() error {
 	case c.Chunk < 1 || c.Chunk > 1024:
 		return fmt.Errorf("ctl: writes of %d pages; use 1 to 1024", c.Chunk)
 	case c.Writes < leastWrites || c.Writes > 1024:
-		return fmt.Errorf("ctl: %d writes at once; use %d to 1024", c.Writes, leastWrites)
+		return fmt.Errorf("ctl: %d concurrent writes; use %d to 1024", c.Writes, leastWrites)
 	case c.Moves < 1 || c.Moves > 1024:
-		return fmt.Errorf("ctl: %d moves at once; use 1 to 1024", c.Moves)
+		return fmt.Errorf("ctl: %d concurrent moves; use 1 to 1024", c.Moves)
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:
-		return fmt.Errorf("ctl: streams divided at %v and %v with a weight of %v", c.Heat.Hot, c.Heat.Warm,
+		return fmt.Errorf("ctl: streams divided at %v and %v with weight %v; use limits of 0 or more in increasing order, and a weight above 0 and up to 1", c.Heat.Hot, c.Heat.Warm,
 			c.Heat.Weight)
 	}
 	return nil
@@ -113,7 +113,7 @@ func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 		return s, fmt.Errorf("ctl: %w", err)
 	}
 	if !(l.OverProvision >= 0 && l.OverProvision < 1000) {
-		return s, fmt.Errorf("ctl: an over-provisioning of %v; use 0.07 or more", l.OverProvision)
+		return s, fmt.Errorf("ctl: over-provisioning of %v; use 0.07 or more", l.OverProvision)
 	}
 	s.Capacity = min(int64(float64(s.AllSegments()*int64(s.Pages))/(1+l.OverProvision)), s.MostCapacity())
 	if err := s.Check(); err != nil {
@@ -128,7 +128,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 		return fmt.Errorf("ctl: %w", err)
 	}
 	if len(devices) != len(shape.Grains) {
-		return fmt.Errorf("ctl: %d devices for a pool of %d", len(devices), len(shape.Grains))
+		return fmt.Errorf("ctl: %d devices given; the pool has %d", len(devices), len(shape.Grains))
 	}
 	page := device.Aligned(Page)
 	// Invalidate the checkpoints of a previous pool first: neither slot is valid until the new checkpoint is written.

@@ -169,9 +169,9 @@ func (c *core) reportLosses(u *User, since uint64) error {
 	}
 	switch {
 	case since < l.older.number && l.older.concerns(u):
-		return fmt.Errorf("pages were lost, more than are kept apart; the last one of all: %w", l.at(l.count).err)
+		return fmt.Errorf("more pages were lost than are recorded individually; the most recent one: %w", l.at(l.count).err)
 	case n > 1:
-		return fmt.Errorf("%d pages were lost; the first one: %w", n, first)
+		return fmt.Errorf("%d pages were lost; the first: %w", n, first)
 	}
 	return first
 }

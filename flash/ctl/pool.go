@@ -458,7 +458,7 @@ func (p *Pool) Close() error {
 	held := p.core.held()
 	p.mu.Unlock()
 	if held > 0 {
-		return fmt.Errorf("ctl: %d pages are held", held)
+		return fmt.Errorf("ctl: %d pages are still held", held)
 	}
 	err := p.Sync()
 	p.mu.Lock()

@@ -44,25 +44,25 @@ func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
 		}
 		switch {
 		case err != nil:
-			return shape, nil, fmt.Errorf("ctl: device %d of those given: %w", i, err)
+			return shape, nil, fmt.Errorf("ctl: given device %d: %w", i, err)
 		case i == 0:
 			shape = own
 			sorted = make([]device.Device, len(own.Grains))
 		case own.UUID != shape.UUID:
-			return shape, nil, fmt.Errorf("ctl: device %d of those given belongs to pool %v, the first to %v", i,
+			return shape, nil, fmt.Errorf("ctl: given device %d belongs to pool %v, but the first to pool %v", i,
 				own.UUID, shape.UUID)
 		}
 		switch {
 		case sorted[index] != nil:
-			return shape, nil, fmt.Errorf("ctl: two of the devices given are number %d of pool %v", index, shape.UUID)
+			return shape, nil, fmt.Errorf("ctl: two of the given devices are number %d of pool %v", index, shape.UUID)
 		case d.Size() < shape.Grains[index]*Page:
-			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has %d bytes, it had %d", index, shape.UUID,
+			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has shrunk to %d bytes from %d", index, shape.UUID,
 				d.Size(), shape.Grains[index]*Page)
 		}
 		sorted[index] = d
 	}
 	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
-		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices, number %d is missing", shape.UUID,
+		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices; number %d is missing", shape.UUID,
 			len(shape.Grains), missing)
 	}
 	return shape, sorted, nil
@@ -110,8 +110,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 		}
 		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
-				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but there is a page %d, "+
-					"and records were durable below %d: %w",
+				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and records below %d were durable: %w",
 					h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
 		}
@@ -120,7 +119,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 		}
 		return r.report, r.settleState(h, chain)
 	}
-	return r.report, fmt.Errorf("ctl: no checkpoint can be used: %w", errors.Join(problems...))
+	return r.report, fmt.Errorf("ctl: no usable checkpoint: %w", errors.Join(problems...))
 }
 
 // headers returns the valid checkpoint headers, newest first.
@@ -138,7 +137,7 @@ func (r *recovery) headers() ([]media.Header, error) {
 			problems = append(problems, err)
 		case int(h.Generation&1) != slot:
 			problems = append(problems,
-				fmt.Errorf("checkpoint %d is in the other one's place: %w", h.Generation, ErrDamaged))
+				fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged))
 		default:
 			out = append(out, h)
 		}
@@ -279,12 +278,12 @@ func (r *recovery) apply(rec media.Record) error {
 	switch rec.Kind {
 	case media.Write, media.Keep:
 		if rec.PPA >= uint64(len(r.owners)) {
-			return fmt.Errorf("a write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
+			return fmt.Errorf("write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
 		}
 		to := ftl.PPA(rec.PPA)
 		s := &r.segments[r.segmentOf(to)]
 		if !s.opened {
-			return fmt.Errorf("a write to place %d of a segment that is not open: %w", to, ErrDamaged)
+			return fmt.Errorf("write to place %d of a segment that is not open: %w", to, ErrDamaged)
 		}
 		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
 		// The number of the record that fills a segment orders it by age for collection.
@@ -298,7 +297,7 @@ func (r *recovery) apply(rec media.Record) error {
 		return r.mapTo(rec.LBA, to, rec.Sum)
 	case media.Trim:
 		if rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0 {
-			return fmt.Errorf("a trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
+			return fmt.Errorf("trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
 		}
 		r.empty(rec.LBA, uint64(rec.Count))
 	case media.Move:
@@ -311,7 +310,7 @@ func (r *recovery) apply(rec media.Record) error {
 		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
 		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
 			if r.isLive(p) { // a segment is erased only when no durable mapping refers to it
-				return fmt.Errorf("segment %d was opened, but page %d is in it: %w", rec.PPA, r.owners[p], ErrDamaged)
+				return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA, r.owners[p], ErrDamaged)
 			}
 		}
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
@@ -386,7 +385,7 @@ func (r *recovery) announce() error {
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
 		r.readOnly = fmt.Errorf(
-			"%w: what was found cannot be written down: %w; it can be read, and is found again when it is opened again", ErrReadOnly, err)
+			"%w: cannot write the recovered state: %w; the pool is readable, and the next open repeats the recovery", ErrReadOnly, err)
 	}
 }
 
@@ -422,7 +421,7 @@ func (r *recovery) writeDown() error {
 			Writes: r.clock.Writes(),
 		})
 		if err != nil {
-			return fmt.Errorf("a checkpoint: %w", err)
+			return fmt.Errorf("writing a checkpoint: %w", err)
 		}
 	}
 	return nil
@@ -466,7 +465,7 @@ func (r *recovery) makeRoom() error {
 			}
 			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == int64(len(r.owners)) {
-					return fmt.Errorf("no room is left to move page %d to: %w", r.owners[from], ErrFull)
+					return fmt.Errorf("no free place to move page %d to: %w", r.owners[from], ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -488,7 +487,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	}
 	dev, offset = r.at(to)
 	if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
-		return fmt.Errorf("making room: %w", err)
+		return fmt.Errorf("moving a page: %w", err)
 	}
 	r.plugged[r.segmentOf(to)] = true
 	s := &r.segments[r.segmentOf(to)]

@@ -33,7 +33,7 @@ func (s Step) check() error {
 	case beyond(s.From), !s.Drop && beyond(s.To):
 		return ErrRange
 	case !s.Drop && s.From < s.To+s.Count && s.To < s.From+s.Count:
-		return fmt.Errorf("%d pages from %d on cannot be moved to %d, which they overlap: %w", s.Count, s.From, s.To,
+		return fmt.Errorf("cannot move %d pages from %d to %d: the ranges overlap: %w", s.Count, s.From, s.To,
 			ErrRange)
 	}
 	return nil
@@ -59,7 +59,7 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 		n += s.records()
 	}
 	if n > MaxSteps {
-		return fmt.Errorf("%d steps cannot be atomic together, at most %d are: %w", n, MaxSteps, ErrRange)
+		return fmt.Errorf("%d steps exceed the %d that can be atomic: %w", n, MaxSteps, ErrRange)
 	}
 	p.mu.Lock()
 	switch {

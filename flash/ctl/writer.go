@@ -223,7 +223,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 	k := &c.chunks[at]
 	if int64(to) != int64(k.first)+int64(len(k.pages)) {
-		panic(fmt.Sprintf("ctl: place %d does not follow %d and %d more", to, k.first, len(k.pages)))
+		panic(fmt.Sprintf("ctl: place %d does not continue the chunk at place %d with %d pages", to, k.first, len(k.pages)))
 	}
 	s := &c.segments[number]
 	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
@@ -382,7 +382,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 		return
 	}
 	if !live {
-		panic(fmt.Sprintf("ctl: page %d was moved from %d, where it was not", m.lpa, m.from))
+		panic(fmt.Sprintf("ctl: page %d was moved from place %d, which does not hold it", m.lpa, m.from))
 	}
 	page := c.owners[m.from] // Remap may have renamed it since it was read
 	c.kill(m.from)
@@ -546,12 +546,12 @@ func (c *core) unstick() {
 			c.advance()
 			return
 		}
-		c.fail(fmt.Errorf("moving what is in segments that fail: %w", x.cause))
+		c.fail(fmt.Errorf("moving pages out of failing segments: %w", x.cause))
 		return
 	}
 	full := ErrFull
 	if c.failing != nil {
-		full = fmt.Errorf("%w, as segments are left alone to which writes have failed: %w", ErrFull, c.failing)
+		full = fmt.Errorf("%w, because segments with failed writes are not written again: %w", ErrFull, c.failing)
 	}
 	for c.backlog.N > 0 {
 		at := c.backlog.Pop()

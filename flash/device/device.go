@@ -39,8 +39,8 @@ func (k Kind) String() string { return [...]string{"read", "write", "flush"}[k] 
 // Errors of operations, in addition to those of the operating system. ErrShort is a read or write that transferred
 // fewer bytes than requested.
 var (
-	ErrShort  = errors.New("device: fewer bytes than asked for")
-	ErrRange  = errors.New("device: beyond its end, or not whole grains")
+	ErrShort  = errors.New("device: short transfer")
+	ErrRange  = errors.New("device: range beyond the end or not in whole grains")
 	ErrClosed = errors.New("device: closed")
 	ErrIO     = error(syscall.EIO)
 	ErrSpace  = error(syscall.ENOSPC)
@@ -117,7 +117,7 @@ func Arena(n int) ([]byte, error) {
 	}
 	m, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("device: %d bytes of memory: %w", n, err)
+		return nil, fmt.Errorf("device: allocating %d bytes of memory: %w", n, err)
 	}
 	return m, nil
 }

@@ -82,7 +82,7 @@ func (h *Handle) prepare(path string, mode Mode) error {
 	}
 	h.Bytes = end / Grain * Grain
 	if h.Bytes == 0 {
-		return fmt.Errorf("%s has %d bytes; a device has at least %d", path, end, Grain)
+		return fmt.Errorf("%s has %d bytes; a device needs at least %d", path, end, Grain)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type Extent struct {
 // New returns an extent. base must be page-aligned. gate may be nil.
 func New(pool *ctl.Pool, base, size uint64, gate Gate) (*Extent, error) {
 	if base%ctl.Page != 0 || size > 0 && size-1 > ^uint64(0)-base {
-		return nil, fmt.Errorf("extent: %d bytes at %d are no range of pages of a pool", size, base)
+		return nil, fmt.Errorf("extent: %d bytes at %d are not a page-aligned range of the pool", size, base)
 	}
 	return &Extent{pool: pool, base: base, size: size, gate: gate}, nil
 }

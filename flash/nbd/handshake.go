@@ -49,9 +49,9 @@ const (
 
 // Errors that end a connection.
 var (
-	ErrMagic    = errors.New("nbd: the peer does not speak the protocol: a magic number is wrong")
-	ErrOptions  = errors.New("nbd: the client asks for too much before transmission")
-	ErrInjected = errors.New("nbd: bytes before TLS are not part of what comes after")
+	ErrMagic    = errors.New("nbd: wrong magic number; the peer does not speak NBD")
+	ErrOptions  = errors.New("nbd: too many or too long options")
+	ErrInjected = errors.New("nbd: plaintext received after the request for TLS")
 )
 
 // Handshake is the server's side of the negotiation, up to transmission or the end.
@@ -158,7 +158,7 @@ func (h *Handshake) step(b []byte) int {
 		}
 		f := binary.BigEndian.Uint32(b)
 		if f&^(FlagFixedNewstyle|FlagNoZeroes) != 0 {
-			h.end(fmt.Errorf("nbd: the client has flags that were not offered: %#x", f))
+			h.end(fmt.Errorf("nbd: the client set flags that were not offered: %#x", f))
 			return 4
 		}
 		h.flags, h.fixed, h.zeroes = true, f&FlagFixedNewstyle != 0, f&FlagNoZeroes == 0
@@ -216,13 +216,13 @@ func (h *Handshake) refuse(o Option, r Reply, text string) {
 func (h *Handshake) admits(o Option) bool {
 	switch {
 	case !h.fixed && o != OptExportName:
-		h.end(errors.New("nbd: an option of a client that does not follow the fixed rules"))
+		h.end(errors.New("nbd: option from a client without fixed newstyle negotiation"))
 	case h.tls != RequireTLS || h.secure || o == OptStartTLS || o == OptAbort:
 		return true
 	case o == OptExportName:
-		h.end(errors.New("nbd: an export is asked for without TLS"))
+		h.end(errors.New("nbd: export requested without TLS"))
 	default:
-		h.refuse(o, ReplyTLSRequired, "TLS comes first here")
+		h.refuse(o, ReplyTLSRequired, "start TLS first")
 	}
 	return false
 }
@@ -253,7 +253,7 @@ func (h *Handshake) option(o Option, payload []byte) {
 	case OptListMetaContext, OptSetMetaContext:
 		h.contexts(o, payload)
 	default:
-		h.refuse(o, ReplyUnsupported, "no such option here")
+		h.refuse(o, ReplyUnsupported, "unsupported option")
 	}
 }
 
@@ -270,9 +270,9 @@ func (h *Handshake) startTLS(payload []byte) {
 	switch {
 	case !h.empty(OptStartTLS, payload):
 	case h.secure:
-		h.refuse(OptStartTLS, ReplyInvalid, "there is TLS already")
+		h.refuse(OptStartTLS, ReplyInvalid, "TLS is already active")
 	case h.tls == NoTLS:
-		h.refuse(OptStartTLS, ReplyPolicy, "there is no TLS here")
+		h.refuse(OptStartTLS, ReplyPolicy, "TLS is not available")
 	default:
 		h.reply(OptStartTLS, ReplyAck, nil)
 		h.state = Upgrading
@@ -288,7 +288,7 @@ func (h *Handshake) list() {
 		h.reply(OptList, ReplyServer, append(p, e.Description...))
 		if len(h.out)-begin > maxList {
 			h.out = h.out[:begin]
-			h.refuse(OptList, ReplyTooBig, "there are more exports than a list may have; ask for one by its name")
+			h.refuse(OptList, ReplyTooBig, "too many exports to list; request one by name")
 			return
 		}
 	}
@@ -333,7 +333,7 @@ func (h *Handshake) flagsOf(e Export) uint16 {
 func (h *Handshake) exportName(payload []byte) {
 	s := string(payload)
 	if !valid(s) {
-		h.end(fmt.Errorf("nbd: a name of %d bytes that is none", len(s)))
+		h.end(fmt.Errorf("nbd: invalid export name of %d bytes", len(s)))
 		return
 	}
 	e, err := h.exports.Open(s)
@@ -404,7 +404,7 @@ func (h *Handshake) contexts(o Option, payload []byte) {
 		return
 	}
 	if !h.structured {
-		h.refuse(o, ReplyInvalid, "structured replies come first")
+		h.refuse(o, ReplyInvalid, "negotiate structured replies first")
 		return
 	}
 	count := binary.BigEndian.Uint32(rest)

@@ -299,7 +299,7 @@ func (s *Session) begin(h RequestHeader, charge int) {
 	if c.err = s.refused(c); c.err != 0 {
 		if c.kind == CmdWrite {
 			if c.length > maxWaste {
-				s.err = fmt.Errorf("nbd: a write of %d bytes", c.length)
+				s.err = fmt.Errorf("nbd: write of %d bytes is too long", c.length)
 				return
 			}
 			s.skip = uint64(c.length)
@@ -473,7 +473,7 @@ func (s *Session) read(t *Task) {
 		s.ended(c)
 		s.recycle(t)
 	case !s.structured && c.told:
-		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // too late for an error reply
+		s.err = fmt.Errorf("nbd: read failed after part of its reply: %w", c.err) // too late for an error reply
 		s.recycle(t)
 	default:
 		s.answer(t)

@@ -166,7 +166,7 @@ func TestStatus(t *testing.T) {
 		s.Input(AppendRequest(nil, x.flags, CmdBlockStatus, 9, 4096, x.n))
 		want := "chunk of 9: type 5" + x.want + ", done\n"
 		if x.want == "" {
-			want = "chunk of 9: type 32769 error 5 \"input or output failed\", done\n"
+			want = "chunk of 9: type 32769 error 5 \"input/output error\", done\n"
 		}
 		if got := heard(s); got != want || !s.Idle() {
 			t.Errorf("%s: %.200s idle %v", what, got, s.Idle())
@@ -233,7 +233,7 @@ func TestHalfAnswered(t *testing.T) {
 	}
 	v.fail = ENOSPC
 	v.finish(0)
-	if !errors.Is(s.Err(), ENOSPC) || !strings.Contains(s.Err().Error(), "half answered") {
+	if !errors.Is(s.Err(), ENOSPC) || !strings.Contains(s.Err().Error(), "after part of its reply") {
 		t.Fatal(s.Err())
 	}
 	if n := s.Input(make([]byte, 100)); n != 0 || s.Sink() != nil {

@@ -140,7 +140,7 @@ const (
 )
 
 var errnoNames = map[Errno]string{
-	EPERM: "not permitted", EIO: "input or output failed", ENOMEM: "out of memory", EINVAL: "invalid request",
+	EPERM: "not permitted", EIO: "input/output error", ENOMEM: "out of memory", EINVAL: "invalid request",
 	ENOSPC:    "no space left",
 	EOVERFLOW: "too long", ENOTSUP: "not supported", ESHUTDOWN: "shutting down",
 }

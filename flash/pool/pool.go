@@ -54,16 +54,15 @@ type Foreign struct {
 }
 
 func (e *Foreign) Error() string {
-	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero): it is left alone; name another file, "+
-		"or say that what is in it may go: farflash flash format --overwrite %s",
+	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its content with: farflash flash format --overwrite %s",
 		e.Path, e.Offset, e.Path)
 }
 
 // ErrPool is the error for formatting an existing pool.
-var ErrPool = errors.New("is a pool already")
+var ErrPool = errors.New("is already a pool")
 
 // ErrMissing is the error for a device that does not exist, or has no size, when none was given.
-var ErrMissing = errors.New("is not there, or has no size")
+var ErrMissing = errors.New("does not exist, or has no size")
 
 // State is the state of a device.
 type State uint8
@@ -173,13 +172,12 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 	if size == 0 || free == 0 {
 		shape, err := attempt(0)
 		if err == nil && uint64(shape.Capacity)*Page < size {
-			err = fmt.Errorf("the devices hold %d bytes when they are a pool, less than the %d asked for; give a "+
-				"smaller --size, or more devices", shape.Capacity*Page, size)
+			err = fmt.Errorf("a pool on these devices has a capacity of %d bytes, less than the requested %d; give a smaller --size, or more devices", shape.Capacity*Page, size)
 		}
 		return shape, sizes, err
 	}
 	if size > 1<<50 {
-		return media.Shape{}, nil, fmt.Errorf("%d bytes are more than a pool can have; give at most 1PiB", size)
+		return media.Shape{}, nil, fmt.Errorf("%d bytes exceed the maximum size of a pool; give at most 1PiB", size)
 	}
 	// Search for the smallest size that suffices, in steps of 1/64, because the overhead of a layout is not
 	// proportional to its size.
@@ -192,7 +190,7 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 			return shape, sizes, nil
 		}
 	}
-	return media.Shape{}, nil, fmt.Errorf("no layout of these devices has room for %d bytes: %w", size, last)
+	return media.Shape{}, nil, fmt.Errorf("no layout of these devices has a capacity of %d bytes: %w", size, last)
 }
 
 // Page is the controller's page size, in bytes.
@@ -202,7 +200,7 @@ const Page = ctl.Page
 // extended as needed. After an error, files that were created are removed, and files that were empty are empty again.
 func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 	if len(paths) == 0 {
-		return media.Shape{}, errors.New("a pool has at least one device")
+		return media.Shape{}, errors.New("a pool needs at least one device")
 	}
 	given := make([]int64, len(paths))
 	for i, path := range paths {
@@ -316,7 +314,7 @@ func vacant(o Options, path string) (int64, error) {
 	case state == Missing:
 		return 0, nil
 	case state == Formatted && !o.Overwrite:
-		return 0, fmt.Errorf("%s %w; to make it an empty one: farflash flash format --overwrite %s", path, ErrPool,
+		return 0, fmt.Errorf("%s %w; empty it with: farflash flash format --overwrite %s", path, ErrPool,
 			path)
 	}
 	f, err := os.Open(path)
@@ -335,10 +333,10 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		case err != nil:
 			return nil, false, err
 		case state == Missing:
-			return nil, false, fmt.Errorf("%s %w; make a pool of it: farflash flash format --size 10GiB %s", path,
+			return nil, false, fmt.Errorf("%s %w; create a pool with: farflash flash format --size 10GiB %s", path,
 				ErrMissing, path)
 		case state == Empty:
-			return nil, false, fmt.Errorf("%s is empty and no pool; make one of it: farflash flash format %s", path,
+			return nil, false, fmt.Errorf("%s is empty; create a pool on it with: farflash flash format %s", path,
 				path)
 		}
 	}

@@ -48,9 +48,9 @@ const DefaultBurst = 100_000_000
 // Validate reports the settings of l that are out of range.
 func (l Limit) Validate() error {
 	var f units.Faults
-	f.Hold(l.Class < classes, "class", "there is no class %d", l.Class)
-	f.Hold(l.Bytes >= 0 && l.Operations >= 0, "rate", "less than nothing")
-	f.Hold(l.Burst >= 0 && l.Burst <= 1e12, "burst", "%d ns; give 0 to 1000 seconds", l.Burst)
+	f.Hold(l.Class < classes, "class", "unknown class %d", l.Class)
+	f.Hold(l.Bytes >= 0 && l.Operations >= 0, "rate", "a rate cannot be negative")
+	f.Hold(l.Burst >= 0 && l.Burst <= 1e12, "burst", "%d ns is out of range; give 0 to 1000 s", l.Burst)
 	return f.Err()
 }
 

@@ -205,7 +205,7 @@ func (v volumes) List() iter.Seq[nbd.Export] {
 func (v volumes) Open(name string) (nbd.Export, error) {
 	if name = Name(name); name == "" {
 		if name = v.s.cfg.Default; name == "" {
-			return nbd.Export{}, errors.New("there is no default export; give a name")
+			return nbd.Export{}, errors.New("no default export; give a name")
 		}
 	}
 	want := verbs.RemoteRead | change
@@ -213,7 +213,7 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		want = verbs.RemoteRead
 	}
 	if !v.s.uses.take(name, v.s.cfg.PerExport) {
-		return nbd.Export{}, errors.New("the export is in use by as many as may")
+		return nbd.Export{}, errors.New("too many connections use the export")
 	}
 	f, err := v.s.cfg.Files.Open(name, want)
 	if err == nil && f.Rights&verbs.RemoteRead == 0 {

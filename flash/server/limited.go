@@ -101,7 +101,7 @@ func (b behind) Leave(bytes int) { b.gate.leave(bytes) }
 // withdrawn is the Private of an access that was withdrawn before it reached the store.
 type withdrawn struct{}
 
-var errGone = errors.New("the connection has ended")
+var errGone = errors.New("the connection is closed")
 
 // Get implements verbs.Store.
 func (w waiting) Get(a *verbs.Access) { w.gate.enter(a.Length, a) }

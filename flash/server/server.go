@@ -104,8 +104,8 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 	for _, n := range []struct {
 		what string
 		n    int
-	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses of an export", c.PerExport},
-		{"exports of a connection", c.Open}, {"reads under way", c.Reads}} {
+	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses per export", c.PerExport},
+		{"exports per connection", c.Open}, {"reads in flight", c.Reads}} {
 		if n.n < 1 || n.n > 1<<14 {
 			return addresses, fmt.Errorf("%d %s; give 1 to %d", n.n, n.what, 1<<14)
 		}
@@ -115,13 +115,13 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 		return addresses, fmt.Errorf("%d NBD connections; give 1 to %d, or 0 for what the memory allows",
 			c.NBDConnections, 1<<14)
 	case c.Address == "" && c.NBD == "":
-		return addresses, errors.New("nothing to listen on")
+		return addresses, errors.New("no address to listen on")
 	case c.Handshake <= 0 || c.Progress <= 0 || c.Idle < 0:
-		return addresses, errors.New("deadlines are to be more than nothing")
+		return addresses, errors.New("deadlines must be positive")
 	case c.Token != nil && c.TLS == nil:
-		return addresses, errors.New("a token without TLS could be read by anybody on the way; give a certificate")
+		return addresses, errors.New("a token needs TLS, or it could be read in transit; give a certificate")
 	case c.Token != nil && (len(c.Token) < 16 || len(c.Token) > 256):
-		return addresses, fmt.Errorf("a token of %d bytes; give 16 to 256 that cannot be guessed", len(c.Token))
+		return addresses, fmt.Errorf("the token has %d bytes; give 16 to 256 that cannot be guessed", len(c.Token))
 	}
 	for i, at := range []string{c.Address, c.NBD, c.Metrics} {
 		if at == "" {
@@ -133,24 +133,20 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 			return addresses, err
 		case i == 1 && c.Token != nil && !certified:
 			return addresses, fmt.Errorf(
-				"NBD at %s has no place for a token, so it would let in whoever reaches it without one; give the "+
-					"authority of clients' certificates as well, or serve NBD by a daemon without a token", at)
+				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of clients' certificates, or serve NBD from a daemon without a token", at)
 		case here:
 		case i == 2:
 			return addresses, fmt.Errorf(
-				"%s can be reached from other machines, and /metrics is for this one only; use 127.0.0.1", at)
+				"%s is reachable from other machines, but /metrics is served locally only; use 127.0.0.1", at)
 		case c.TLS == nil:
 			return addresses, fmt.Errorf(
-				"%s can be reached from other machines, and there is no TLS; give a certificate and who may connect, "+
-					"or listen on 127.0.0.1", at)
+				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or listen on 127.0.0.1", at)
 		case i == 1 && !certified:
 			return addresses, fmt.Errorf(
-				"%s can be reached from other machines, and NBD has no place for a token; give the authority of "+
-					"clients' certificates, or listen on 127.0.0.1", at)
+				"%s is reachable from other machines, and NBD cannot carry a token; give the authority of clients' certificates, or listen on 127.0.0.1", at)
 		case !certified && c.Token == nil:
 			return addresses, fmt.Errorf(
-				"%s can be reached from other machines, and anybody could connect; give the authority of clients' "+
-					"certificates or a token, or listen on 127.0.0.1", at)
+				"%s is reachable from other machines without authentication; give the authority of clients' certificates or a token, or listen on 127.0.0.1", at)
 		}
 		addresses[i] = a
 	}
@@ -234,7 +230,7 @@ func (c *Config) CheckMemory(frames int) error {
 func New(cfg Config) (*Server, error) {
 	at, err := cfg.check()
 	if err == nil && (cfg.Pool == nil || cfg.Files == nil) {
-		err = errors.New("a server without a pool or files")
+		err = errors.New("the server needs a pool and files")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -274,7 +270,7 @@ func New(cfg Config) (*Server, error) {
 	c.Setup, c.Progress, c.Idle, c.Loops = cfg.Handshake, cfg.Progress, cfg.Idle, cfg.Loops
 	c.Verbs.IRD, c.Verbs.ORD, c.Verbs.Window = cfg.Reads, 0, s.window
 	c.Verbs.Sends, c.Verbs.Receives = 16, 8
-	c.Verbs.Notice = func(err error) { s.notice("a connection ends: %v", err) }
+	c.Verbs.Notice = func(err error) { s.notice("connection closed: %v", err) }
 	s.stream = c
 	return s, nil
 }
@@ -417,7 +413,7 @@ func (s *Server) accept() {
 			}
 			return
 		case errors.Is(err, net.ErrClosed):
-			s.notice("nothing more is accepted: %v", err)
+			s.notice("no more connections are accepted: %v", err)
 			return
 		default:
 			// A transient error, such as running out of descriptors, which become available when connections end.
@@ -447,7 +443,7 @@ func (s *Server) serve(nc net.Conn) {
 	s.mu.Lock()
 	known := s.early.Leave(nc)
 	if err == nil && s.ending {
-		err = errors.New("the server ends")
+		err = errors.New("the server is shutting down")
 	}
 	if err == nil {
 		s.conns[c] = true
@@ -456,7 +452,7 @@ func (s *Server) serve(nc net.Conn) {
 	if err != nil {
 		if known { // otherwise it was displaced, and is counted and reported as that
 			s.failed.Add(1)
-			s.notice("%v: no connection: %v", nc.RemoteAddr(), explained(err))
+			s.notice("%v: connection failed: %v", nc.RemoteAddr(), explained(err))
 		}
 		if c != nil {
 			_ = c.Close() // never fails
@@ -540,7 +536,7 @@ func (s *Server) Drain(within time.Duration) error {
 	s.running.Wait()
 	s.gates.close()
 	if n := s.adapter.Regions(); n != 0 {
-		errs = append(errs, fmt.Errorf("server: %d regions are left", n))
+		errs = append(errs, fmt.Errorf("server: %d regions are still registered", n))
 	}
 	return errors.Join(errs...)
 }

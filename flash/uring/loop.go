@@ -59,7 +59,7 @@ func (ls *Loops) Close() error {
 	var errs []error
 	for _, l := range ls.all {
 		if n := l.held.Load(); n != 0 {
-			errs = append(errs, fmt.Errorf("uring: %d sockets are left", n))
+			errs = append(errs, fmt.Errorf("uring: %d sockets are still attached", n))
 		}
 		l.order(func() { l.over = true })
 		<-l.done

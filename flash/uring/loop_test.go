@@ -93,7 +93,7 @@ func sockets(t *testing.T, spin time.Duration) {
 	if _, err := ls.Attach(2, pair[0], e); err != nil {
 		t.Fatal(err)
 	}
-	if err := ls.Close(); err == nil || !strings.Contains(err.Error(), "1 sockets are left") {
+	if err := ls.Close(); err == nil || !strings.Contains(err.Error(), "1 sockets are still attached") {
 		t.Errorf("closing with a socket: %v", err)
 	}
 	for _, fd := range pair {

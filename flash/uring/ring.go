@@ -116,12 +116,12 @@ func New(entries int) (*Ring, error) {
 		fd, _, no = syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
 	}
 	if no != 0 {
-		return nil, fmt.Errorf("uring: a ring of %d entries: %w", entries, no)
+		return nil, fmt.Errorf("uring: creating a ring of %d entries: %w", entries, no)
 	}
 	r := &Ring{fd: int(fd), size: p.sqEntries}
 	if p.features&featSingleMap == 0 {
 		_ = syscall.Close(r.fd) // a close error is harmless here
-		return nil, fmt.Errorf("uring: this kernel maps the queues apart, which ended with Linux 5.4: %w",
+		return nil, fmt.Errorf("uring: this kernel cannot map both queues at once; Linux 5.4 or later is required: %w",
 			syscall.ENOSYS)
 	}
 	n := max(p.sq.array+4*p.sqEntries, p.cq.cqes+uint32(unsafe.Sizeof(completion{}))*p.cqEntries)
@@ -159,7 +159,7 @@ func (r *Ring) register(arena []byte) error {
 // unregister unregisters the memory.
 func (r *Ring) unregister() error {
 	if _, _, no := syscall.Syscall6(sysRegister, uintptr(r.fd), unregisterBuffers, 0, 0, 0, 0); no != 0 {
-		return fmt.Errorf("uring: giving memory back: %w", no)
+		return fmt.Errorf("uring: unregistering buffers: %w", no)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (r *Ring) unregister() error {
 func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
 	if tail-r.sqHead.Load() >= r.size {
-		panic("uring: an entry without a slot")
+		panic("uring: submission queue overflow")
 	}
 	r.sqes[tail&r.sqMask] = s
 	r.array[tail&r.sqMask] = tail & r.sqMask

@@ -57,7 +57,7 @@ func (ls *Loops) Lane() uint8 {
 // Detach. The handler is called from Begin on, first with Turn.
 func (ls *Loops) Attach(lane uint8, fd int, h Handler) (*Socket, error) {
 	if !ls.sockets {
-		return nil, errors.New("uring: this kernel's rings do not receive from sockets as is needed")
+		return nil, errors.New("uring: this kernel's io_uring lacks the required socket operations")
 	}
 	// On a non-blocking descriptor io_uring does not wait either.
 	if err := syscall.SetNonblock(fd, false); err != nil {

@@ -137,22 +137,22 @@ type Region struct {
 func (d *Domain) Register(cfg RegionConfig) (*Region, error) {
 	switch {
 	case (cfg.Memory != nil) == (cfg.Store != nil):
-		return nil, errors.New("a region is memory, or a range of a store: one of the two")
+		return nil, errors.New("a region needs either memory or a store")
 	case cfg.Memory != nil:
 		cfg.Length = uint64(len(cfg.Memory))
 	case cfg.Offset > cfg.Store.Size() || cfg.Length > cfg.Store.Size()-cfg.Offset:
-		return nil, fmt.Errorf("the range of %d bytes at %d is beyond the store's %d", cfg.Length, cfg.Offset,
+		return nil, fmt.Errorf("the range of %d bytes at %d exceeds the store's %d bytes", cfg.Length, cfg.Offset,
 			cfg.Store.Size())
 	}
 	switch {
 	case cfg.Length > math.MaxUint64-cfg.Base:
-		return nil, fmt.Errorf("a base of %#x and %d bytes are more than 64 bits hold", cfg.Base, cfg.Length)
+		return nil, fmt.Errorf("base %#x plus %d bytes overflows 64 bits", cfg.Base, cfg.Length)
 	case cfg.Rights&^allRights != 0 || (cfg.Allowed|cfg.Default)&^AllSemantics != 0:
 		return nil, errors.New("unknown rights or semantics")
 	case cfg.Default&(Sync|Async) == Sync|Async:
 		return nil, errors.New("a region is synchronous or asynchronous by default, not both")
 	case cfg.Rights&RemoteAtomic != 0 && (cfg.Base%8 != 0 || cfg.Offset%8 != 0):
-		return nil, errors.New("a region for atomics begins at a multiple of 8")
+		return nil, errors.New("a region for atomics must start at a multiple of 8")
 	}
 	r := &Region{domain: d, cfg: cfg}
 	a := d.adapter

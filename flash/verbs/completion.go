@@ -64,7 +64,7 @@ func (c *CompletionQueue) reserve(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n > len(c.ring)-c.reserved {
-		return errors.New("the completion queue has too few places for what can be posted")
+		return errors.New("the completion queue has too few entries for the work that can be posted")
 	}
 	c.reserved += n
 	return nil

@@ -56,19 +56,19 @@ func (c *Config) validate() error {
 	case c.Revision != 1 && c.Revision != 2:
 		return bad("MPA revision %d is neither 1 nor 2", c.Revision)
 	case c.IRD < 0 || c.IRD >= wire.Unnegotiated || c.ORD < 0 || c.ORD >= wire.Unnegotiated:
-		return bad("IRD %d and ORD %d are to be between 0 and %d", c.IRD, c.ORD, wire.Unnegotiated-1)
+		return bad("IRD %d and ORD %d must be between 0 and %d", c.IRD, c.ORD, wire.Unnegotiated-1)
 	case c.Sends < 1 || c.Receives < 0 || c.Sends > 1<<20 || c.Receives > 1<<20:
-		return bad("queues of %d sends and %d receives", c.Sends, c.Receives)
+		return bad("invalid queue sizes: %d sends and %d receives", c.Sends, c.Receives)
 	case c.MaxSegment < 128 || c.MaxSegment > wire.MaxULPDU:
-		return bad("segments of %d bytes are to have between 128 and %d", c.MaxSegment, wire.MaxULPDU)
+		return bad("segment size %d must be between 128 and %d bytes", c.MaxSegment, wire.MaxULPDU)
 	case c.Window < 4096 || c.Window > 1<<30:
-		return bad("a window of %d bytes is to have between 4096 and %d", c.Window, 1<<30)
+		return bad("window %d must be between 4096 and %d bytes", c.Window, 1<<30)
 	case len(c.Private) > wire.MaxPrivate-wire.EnhancedLength:
-		return bad("%d bytes of private data are more than %d", len(c.Private), wire.MaxPrivate-wire.EnhancedLength)
+		return bad("%d bytes of private data exceed the maximum of %d", len(c.Private), wire.MaxPrivate-wire.EnhancedLength)
 	case c.PeerToPeer && (c.Revision < 2 || !c.Initiator):
-		return bad("peer to peer is an initiator's, and of revision 2")
+		return bad("peer-to-peer mode needs an initiator and MPA revision 2")
 	case c.RTR == 0 || c.RTR > wire.RTRSend|wire.RTRWrite|wire.RTRRead:
-		return bad("there is to be an RTR message that can be used")
+		return bad("at least one known RTR message must be enabled")
 	}
 	return nil
 }
@@ -252,19 +252,19 @@ func (q *QueuePair) Post(w Work) error {
 		case q.cfg.ORD == 0:
 			bad = "the connection has an ORD of 0"
 		case w.Op == wire.AtomicReq && !w.Atomic.Valid():
-			bad = "there is no such atomic operation"
+			bad = "the atomic operation is unknown"
 		case w.Op == wire.AtomicReq && w.Offset%8 != 0:
-			bad = "an atomic's offset is a multiple of 8"
+			bad = "the offset of an atomic must be a multiple of 8"
 		}
 	case wire.Imm, wire.ImmSE:
 		if len(w.Local) > 0 {
-			bad = "it has no bytes but its immediate ones"
+			bad = "a message of immediate data has no other data"
 		}
 	default:
-		bad = "it is not a request"
+		bad = "the opcode is not a request"
 	}
 	if uint64(len(w.Local)) > 1<<32-1 {
-		bad = "a message has less than 4 GiB"
+		bad = "a message must be shorter than 4 GiB"
 	}
 	if bad != "" {
 		return fmt.Errorf("%v of %d bytes at %d cannot be posted: %s", w.Op, len(w.Local), w.Offset, bad)

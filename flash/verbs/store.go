@@ -274,11 +274,11 @@ func (q *QueuePair) take(e *event) {
 	switch e.kind {
 	case eventReady:
 		if a.state != accessGetting && a.state != accessOrphan {
-			panic("a store has called Ready on an access that it was not asked for")
+			panic("the store called Ready on an access that is not being fetched")
 		}
 		i := a.index(e.offset, e.page)
 		if a.pages[i] != nil {
-			panic("a store has called Ready twice for a page")
+			panic("the store called Ready twice for a page")
 		}
 		a.pages[i] = e.page
 		a.got++
@@ -301,7 +301,7 @@ func (q *QueuePair) take(e *event) {
 		a.state, a.err = accessFailed, e.err
 	case eventDone:
 		if a.state != accessPutting {
-			panic("a store has called Done on an access that was not put")
+			panic("the store called Done on an access that was not put")
 		}
 		q.finished(a, e.err)
 		q.recycle(a)
@@ -331,7 +331,7 @@ func (a *Access) index(offset uint64, page []byte) int {
 	i := int((at&^(size-1) - first) / size)
 	from, to := max(first+uint64(i)*size, a.Offset), min(first+uint64(i+1)*size, end)
 	if at < a.Offset || at >= end || at != from || n != to-from {
-		panic(fmt.Sprintf("a store gives %d bytes at %d for a page of the range of %d at %d", n, at, a.Length,
+		panic(fmt.Sprintf("the store returned %d bytes at %d for a page of the range of %d bytes at %d", n, at, a.Length,
 			a.Offset))
 	}
 	return i

@@ -113,9 +113,9 @@ type Terminated struct {
 // Error names the end that detected the fault, and the fault.
 func (e Terminated) Error() string {
 	if e.Remote {
-		return "the peer ended the connection: " + e.Fault.Error()
+		return "the peer terminated the connection: " + e.Fault.Error()
 	}
-	return "this end has ended the connection: " + e.Fault.Error()
+	return "this end terminated the connection: " + e.Fault.Error()
 }
 
 // Unwrap returns the fault.
@@ -139,5 +139,5 @@ var (
 	// ErrRejected reports a connection that the responder refused.
 	ErrRejected = errors.New("the peer rejected the connection")
 	// ErrState reports a call that is invalid in the connection's current state.
-	ErrState = errors.New("not in this state of the connection")
+	ErrState = errors.New("not possible in this state of the connection")
 )

@@ -455,43 +455,6 @@ func rawLines(f file) map[int]bool {
 	return out
 }
 
-// dialect lists idioms of comments that a native systems engineer does not use, or seldom, with how many a hundred
-// thousand words may have: twice the rate of pebble, gVisor and raft, or 3 where these have none.
-var dialect = []struct {
-	idiom *regexp.Regexp
-	most  float64
-}{
-	{regexp.MustCompile(`(?i)\bwhat is\b`), 10},
-	{regexp.MustCompile(`(?i)\bnothing\b`), 64},
-	{regexp.MustCompile(`(?i)\bwhat (it|they)\b`), 3},
-	{regexp.MustCompile(`(?i)\b(told|tells)\b`), 10},
-	{regexp.MustCompile(`(?i)\bso many\b`), 3},
-	{regexp.MustCompile(`(?i)\bnobody\b`), 3},
-}
-
-// TestDialect counts the idioms over all comments.
-func TestDialect(t *testing.T) {
-	words, found, last := 0, make([]int, len(dialect)), make([]string, len(dialect))
-	for _, f := range tree(t) {
-		for _, group := range f.syntax.Comments {
-			text := strings.Join(strings.Fields(group.Text()), " ")
-			words += len(strings.Fields(text))
-			for k, d := range dialect {
-				if n := len(d.idiom.FindAllString(text, -1)); n > 0 {
-					found[k] += n
-					last[k] = f.pos.Position(group.Pos()).String()
-				}
-			}
-		}
-	}
-	for k, d := range dialect {
-		if rate := float64(found[k]) / float64(words) * 1e5; rate > d.most {
-			t.Errorf("comments have %q %d times, %.1f in 100,000 words; at most %v are wanted; the last one is at %s",
-				d.idiom, found[k], rate, d.most, last[k])
-		}
-	}
-}
-
 // forbidden lists words that do not describe the named thing.
 var forbidden = []string{"manager", "util", "utils", "common", "base", "impl", "data", "info", "helper", "helpers",
 	"v2"}

@@ -47,9 +47,9 @@ var hot = []struct{ pkg, pattern string }{
 type sample struct{ ratio, allocs float64 }
 
 func main() {
-	update := flag.Bool("update", false, "write the baseline anew")
-	limit := flag.Float64("limit", 2, "how many times as slow as the baseline a benchmark may be")
-	rounds := flag.Int("rounds", 5, "measurements of each, of which the fastest counts")
+	update := flag.Bool("update", false, "rewrite the baseline")
+	limit := flag.Float64("limit", 2, "the largest permitted ratio of a benchmark's time to the baseline")
+	rounds := flag.Int("rounds", 5, "measurements of each benchmark; the fastest counts")
 	out := flag.String("o", "", "write the measurements to a `file`, for benchstat")
 	flag.Parse()
 	code, err := run(*update, *limit, *rounds, *out)
@@ -99,7 +99,7 @@ func run(update bool, limit float64, rounds int, out string) (int, error) {
 		}
 	}
 	if math.IsInf(unit, 1) {
-		return 0, fmt.Errorf("the reference has not been measured")
+		return 0, fmt.Errorf("no measurement of the reference")
 	}
 	for _, list := range found {
 		for i := range list {
@@ -127,7 +127,7 @@ func compare(found, want map[string][]sample, limit float64) int {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		now := best(found[name])
 		if len(want[name]) == 0 {
-			fmt.Printf("new    %-44s %10.4g ref  %6.0f allocs; go run ./internal/benchratio -update takes it in\n",
+			fmt.Printf("new    %-44s %10.4g ref  %6.0f allocs; add it with go run ./internal/benchratio -update\n",
 				name, now.ratio, now.allocs)
 			code = 1
 			continue

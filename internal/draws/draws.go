@@ -24,5 +24,5 @@ func Until(t *testing.T, seen func() bool, property func(*rapid.T)) {
 			return
 		}
 	}
-	t.Errorf("what this is about came up in none of %d times the draws of a check: nothing is shown", most)
+	t.Errorf("the draws of %d checks never exercised the property", most)
 }

@@ -25,12 +25,11 @@ func parse(text string) (rules, error) {
 		what, why, ok := strings.Cut(line, ": ")
 		if !ok || strings.TrimSpace(why) == "" {
 			return nil, fmt.Errorf(
-				"allowed.txt:%d: %q has no reason; write the package or function, a colon, and why nothing of it "+
-					"reaches a result", i+1, line)
+				"allowed.txt:%d: %q has no reason; write the package or function, a colon, and why it cannot affect a result", i+1, line)
 		}
 		kind, name, ok := strings.Cut(what, " ")
 		if !ok || kind != "package" && kind != "function" {
-			return nil, fmt.Errorf("allowed.txt:%d: %q begins with neither package nor function", i+1, line)
+			return nil, fmt.Errorf("allowed.txt:%d: %q must start with package or function", i+1, line)
 		}
 		out = append(out, &rule{what: name, function: kind == "function", line: i + 1})
 	}

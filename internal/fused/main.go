@@ -39,7 +39,7 @@ var processors = map[string][]string{
 
 func main() {
 	on := flag.String("on", "amd64,arm64", "the `processors` to compile for")
-	keep := flag.String("o", "", "the `folder` in which to keep the programs that were looked at")
+	keep := flag.String("o", "", "a `folder` to keep the inspected programs in")
 	flag.Parse()
 	sound, err := check(os.Stdout, strings.Split(*on, ","), *keep)
 	if err != nil {
@@ -88,16 +88,15 @@ func check(w io.Writer, on []string, keep string) (bool, error) {
 	for _, r := range rules {
 		if !r.used {
 			sound = false
-			fmt.Fprintf(w, "allowed.txt:%d: nothing of %s is fused, or there is no such package; leave it out\n",
+			fmt.Fprintf(w, "allowed.txt:%d: %s has no fused instructions, or does not exist; remove the line\n",
 				r.line, r.what)
 		}
 	}
 	if sound {
-		fmt.Fprintf(w, "%d packages on %s: nothing fused reaches a result; %d fused instructions are allowed\n",
+		fmt.Fprintf(w, "%d packages on %s: no fused instruction affects a result; %d fused instructions are allowed\n",
 			len(packages), strings.Join(on, " and "), granted)
 	} else {
-		fmt.Fprintln(w, "round the product before adding to it, float64(a*b) + c; or say in "+
-			"internal/fused/allowed.txt why it reaches no result")
+		fmt.Fprintln(w, "round the product before the addition, as in float64(a*b) + c; or explain in internal/fused/allowed.txt why it cannot affect a result")
 	}
 	return sound, nil
 }
@@ -163,7 +162,7 @@ func compile(env, packages []string, root string) ([]finding, error) {
 	}
 	if functions < len(packages) {
 		return nil, fmt.Errorf(
-			"%v: the assembly has only %d functions of %d packages; the compiler's output is not what is expected",
+			"%v: the assembly has only %d functions of %d packages; unexpected compiler output",
 			env, functions, len(packages))
 	}
 	return found, nil

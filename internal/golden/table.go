@@ -35,7 +35,7 @@ func Table(t testing.TB, page, name, made string, lines []string, update bool) {
 		return
 	}
 	if got := text[from:to]; !slices.Equal(got, lines) {
-		t.Errorf("%s: table %s is\n%s\nand it would be\n%s\n(FARFLASH_LONG=1 go generate ./docs writes it)", page,
+		t.Errorf("%s: table %s is\n%s\nwant\n%s\n(FARFLASH_LONG=1 go generate ./docs writes it)", page,
 			name, strings.Join(got, "\n"), strings.Join(lines, "\n"))
 	}
 }
@@ -53,7 +53,7 @@ func Rows(t testing.TB, page, name string, rows []string) {
 	there := Lines(t, page, name)
 	for _, row := range rows {
 		if !slices.Contains(there, row) {
-			t.Errorf("%s: table %s has not the row\n%s", page, name, row)
+			t.Errorf("%s: table %s lacks the row\n%s", page, name, row)
 		}
 	}
 }

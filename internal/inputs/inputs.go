@@ -33,7 +33,7 @@ func Path(t testing.TB, name string) string {
 	path := filepath.Join(dir, "..", "shared", filepath.FromSlash(name))
 	switch _, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		t.Skipf("../shared/%s is not there", name)
+		t.Skipf("../shared/%s does not exist", name)
 	case err != nil:
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func parse(text string) (reasons, error) {
 		if !ok || !arrow || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "\t") ||
 			!strings.HasPrefix(lines[i+2], "\t") {
 			return nil, fmt.Errorf(
-				"explained.txt:%d: write \"file: was -> is\", then the line of source and the reason, each behind a tab", i+1)
+				"explained.txt:%d: write \"file: was -> is\", then the line of source and the reason, each after a tab", i+1)
 		}
 		out = append(out, reason{file, strings.TrimSpace(lines[i+1]), was, is})
 		i += 2

@@ -55,16 +55,16 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.IntVar(&s.sample, "sample", 40, "how many `mutants` of each package to try; 0 is all")
-	flag.IntVar(&s.least, "least", 0, "how many of a hundred `mutants` a package's tests must notice")
-	flag.StringVar(&s.part, "part", "", "which packages of those named: `K/N` is each Nth, beginning with the Kth")
-	flag.Uint64Var(&s.seed, "seed", 1, "the `number` that the sample is drawn with")
-	flag.StringVar(&s.state, "state", "", "a `file` that answers are appended to, and taken from")
-	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
+	flag.IntVar(&s.sample, "sample", 40, "number of `mutants` of each package to try; 0 is all")
+	flag.IntVar(&s.least, "least", 0, "percentage of `mutants` that a package's tests must kill")
+	flag.StringVar(&s.part, "part", "", "subset of the named packages: `K/N` is every Nth, starting with the Kth")
+	flag.Uint64Var(&s.seed, "seed", 1, "random seed `number` of the sample")
+	flag.StringVar(&s.state, "state", "", "a `file` that results are appended to and reused from")
+	flag.BoolVar(&s.json, "json", false, "print the results as JSON")
 	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
 	flag.StringVar(&s.tags, "tags", "", "build `tags`, such as invariants")
 	flag.DurationVar(&s.grace, "grace", 5*time.Second,
-		"how `long` a mutant's tests may take beyond a multiple of what the unchanged ones do")
+		"`time` that a mutant's tests may take beyond a multiple of the unchanged tests' time")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./model/fabric/cc")
@@ -132,7 +132,7 @@ func run(w io.Writer, s settings, patterns []string) error {
 	for _, p := range packages {
 		if !p.tested() {
 			if !s.json {
-				fmt.Fprintf(w, "%s: no tests of its own\n", p.ImportPath)
+				fmt.Fprintf(w, "%s: no tests\n", p.ImportPath)
 			}
 			continue
 		}
@@ -170,7 +170,7 @@ func below(all []summary, least int) error {
 	if len(few) == 0 {
 		return nil
 	}
-	return fmt.Errorf("fewer than %d %% of the mutants were noticed in %s", least, strings.Join(few, ", "))
+	return fmt.Errorf("fewer than %d %% of the mutants were killed in %s", least, strings.Join(few, ", "))
 }
 
 // part selects every Nth package, starting with the Kth, for "K/N"; "" selects all.
@@ -337,7 +337,7 @@ func (t *trial) unchanged() error {
 	began := time.Now()
 	out, took, passed := t.test()
 	if !passed {
-		return fmt.Errorf("the tests fail without any change:\n%s", out)
+		return fmt.Errorf("the tests fail without a mutation:\n%s", out)
 	}
 	t.patient = 10*time.Since(began) + t.grace
 	t.seconds = int((4*took + t.grace + time.Second - 1) / time.Second)

@@ -167,7 +167,7 @@ func TestSum(t *testing.T) {
 		t.Errorf("from the state: %v, %s", err, second.String())
 	}
 	// -least passes or names the package.
-	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were noticed in sample ("} {
+	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were killed in sample ("} {
 		s.least = least
 		if err := run(&second, s, []string{"."}); want == "" && err != nil ||
 			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

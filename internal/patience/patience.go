@@ -73,9 +73,9 @@ func (w *watch) look() {
 	}
 	switch waited := time.Since(w.began); {
 	case now-w.used > w.processor*3/4:
-		w.tooLong(fmt.Sprintf("this input has taken more than %v of CPU time", w.processor))
+		w.tooLong(fmt.Sprintf("the input took more than %v of CPU time", w.processor))
 	case waited > w.wall:
-		w.tooLong(fmt.Sprintf("this input has taken %v", waited.Round(time.Second)))
+		w.tooLong(fmt.Sprintf("the input took %v", waited.Round(time.Second)))
 	default:
 		w.again(w.processor / 8)
 	}

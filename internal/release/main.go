@@ -42,7 +42,7 @@ const systems = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
 
 func main() {
 	var out, list string
-	flag.StringVar(&out, "o", "dist", "the `folder` to make; it must not exist")
+	flag.StringVar(&out, "o", "dist", "the `folder` to create; it must not exist")
 	flag.StringVar(&list, "systems", systems, "`systems` to build for")
 	flag.Parse()
 	if err := run(".", out, strings.Split(list, ",")); err != nil {
@@ -61,7 +61,7 @@ type file struct {
 // run builds a release of the module in a folder.
 func run(dir, out string, systems []string) error {
 	if err := os.Mkdir(out, 0o777); err != nil {
-		return fmt.Errorf("%w; name a folder that is not there", err)
+		return fmt.Errorf("%w; name a folder that does not exist", err)
 	}
 	at, err := committed(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func run(dir, out string, systems []string) error {
 	for _, s := range systems {
 		goos, arch, ok := strings.Cut(s, "/")
 		if !ok {
-			return fmt.Errorf("%q is not a system; write one such as linux/amd64", s)
+			return fmt.Errorf("%q is not a system; try linux/amd64", s)
 		}
 		program, info, err := build(dir, goos, arch)
 		if err != nil {
@@ -87,7 +87,7 @@ func run(dir, out string, systems []string) error {
 		}
 		version := strings.TrimPrefix(info.Main.Version, "v")
 		if version == "" || version == "(devel)" {
-			return errors.New("the program was built without a version; build it in its repository")
+			return errors.New("the program was built without a version; run this command in a clone of the repository")
 		}
 		base := fmt.Sprintf("farflash_%s_%s_%s", version, goos, arch)
 		files := append([]file{{name, 0o755, program}}, beside...)
@@ -112,7 +112,7 @@ func committed(dir string) (time.Time, error) {
 	c.Dir = dir
 	text, err := c.Output()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("git log: %w; a release is made in the repository", err)
+		return time.Time{}, fmt.Errorf("git log: %w; run this command in a clone of the repository", err)
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return time.Unix(n, 0).UTC(), err

@@ -51,7 +51,7 @@ func components(info *buildinfo.BuildInfo, at time.Time) ([]byte, error) {
 		// go.sum's h1 is the SHA-256, in base64, of the list of the module's files with their SHA-256.
 		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(d.Sum, "h1:"))
 		if err != nil || len(sum) != 32 {
-			return nil, fmt.Errorf("module %s has the sum %q; h1 and 32 bytes were expected", d.Path, d.Sum)
+			return nil, fmt.Errorf("module %s has the sum %q; want h1 and 32 bytes", d.Path, d.Sum)
 		}
 		c.Hashes = []hash{{"SHA-256", hex.EncodeToString(sum)}}
 		x.Components = append(x.Components, c)

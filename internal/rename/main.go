@@ -39,7 +39,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "rename:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%d files changed; go vet ./... and go test ./... say whether all is well\n", n)
+	fmt.Printf("%d files changed; check the result with go vet ./... and go test ./...\n", n)
 }
 
 // profile is what the compiler reads of hot functions, from the root of the module.
@@ -50,7 +50,7 @@ var modulePath = regexp.MustCompile(`^[a-z0-9][a-z0-9._~-]*(\.[a-z0-9._~-]+)?(/[
 // rename gives the module in root another path and returns how many files it changed.
 func rename(root, module string) (changed int, err error) {
 	if !modulePath.MatchString(module) {
-		return 0, fmt.Errorf("%q is no module path; try example.org/you/farflash", module)
+		return 0, fmt.Errorf("%q is not a module path; try example.org/you/farflash", module)
 	}
 	mod := filepath.Join(root, "go.mod")
 	text, err := os.ReadFile(mod)
@@ -184,7 +184,7 @@ func (r *renaming) text(b []byte) []byte {
 // its field 6, the string table; every other field is copied.
 const stringTable = 6
 
-var errProfile = errors.New("not a profile as pprof writes it")
+var errProfile = errors.New("not a pprof profile")
 
 // profile returns a profile with the functions' names replaced.
 func (r *renaming) profile(file []byte) ([]byte, error) {

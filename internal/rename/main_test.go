@@ -29,7 +29,7 @@ func TestText(t *testing.T) {
 
 func TestModulePath(t *testing.T) {
 	for _, bad := range []string{"", "/a", "A b", "a//b", "../x", "a/"} {
-		if _, err := rename(t.TempDir(), bad); err == nil || !strings.Contains(err.Error(), "is no module path") {
+		if _, err := rename(t.TempDir(), bad); err == nil || !strings.Contains(err.Error(), "is not a module path") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -36,11 +36,11 @@ import (
 func main() {
 	dir := flag.String("o", "docs/validation", "the `folder` of the table, the page and the picture")
 	only := flag.String("only", "", "cells whose names match a regular `expression`")
-	limit := flag.Duration("for", 0, "begin no cell after so `long`")
-	workers := flag.Int("jobs", 0, "so `many` cells at once; 0 is one a processor")
+	limit := flag.Duration("for", 0, "start no cell after this `time`")
+	workers := flag.Int("jobs", 0, "`number` of cells that run in parallel; 0 is one per processor")
 	forget := flag.Bool("forget", false,
-		"forget what pull does, for it has changed, and keep what its rivals do; run nothing")
-	write := flag.Bool("write", false, "write the page and the picture, and run nothing")
+		"discard the figures of pull, because it has changed, and keep those of its rivals; run no cells")
+	write := flag.Bool("write", false, "write the page and the picture; run no cells")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

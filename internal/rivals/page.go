@@ -62,37 +62,37 @@ func (t *table) text() string {
 	}
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# Pull and its rivals, cell by cell\n\n")
-	p("How `pull` compares with its best rivals in %d of the %d cells of a grid, as found by `go run "+
+	p("This page compares `pull` with its best rivals in %d of the %d cells of a grid, as measured by `go run "+
 		"./internal/rivals`. [The table](%s) has a row for each cell, and [the section on "+
-		"pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
+		"pull](replicast.md#pull-and-its-rivals) describes the comparison. ", len(list), len(cells()), tableFile)
 	if len(list) < len(cells()) {
-		p("The missing cells take more time than the command was given. It runs settings in an order drawn once, " +
-			"those with chunks of 1 MiB and those with drives last. ")
+		p("The missing cells did not fit into the time limit of the command. It runs settings in an order drawn once, " +
+			"with those of 1 MiB chunks and those with drives last. ")
 	}
 	if n := len(t.rows) - len(list); n > 0 {
-		p("In %d of these the rivals have been run, and pull, which has changed since, has not: their rows are "+
-			"without it. ", n)
+		p("In %d of them only the rivals have been run since the last change of pull; their rows do not have figures "+
+			"of pull. ", n)
 	}
 	p("The command writes this page from the table.\n\n")
-	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one "+
-		"gateway (`load.burst`). Slow disks have a quarter of the rate. All keys are in the scenarios that [the "+
-		"command](../../internal/rivals/cells.go) writes.\n\n",
+	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. A burst is 1 to 64 chunks at one "+
+		"gateway (`load.burst`). A slow disk has a quarter of the rate. [The "+
+		"command](../../internal/rivals/cells.go) has the scenarios with all keys.\n\n",
 		strings.Join(chunks, ", "), join(hardwares), join(codes), strings.Join(conditions, ", "), join(loads))
-	p("The forms tried with seed %d are:\n\n- `chain`, `dctcp` and `grants` with one to six candidates for each "+
+	p("With seed %d, the command tries these forms:\n\n- `chain`, `dctcp` and `grants` with one to six candidates for each "+
 		"piece\n- `replicast-h` with bids of 110 %%, and `replicast-m` with bids of 110, 140 and 200 %%, both with "+
 		"messages of 100 B and 3 %% of the links\n- `replicast-proxy` with groups of 9, 18 and 45\n"+
-		"- pull with two groups of 5, 9, 18 and 30, and with targets that offer themselves as far ahead as by "+
-		"default, twice and four times as far\n\n"+
-		"Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in "+
-		"short runs of all and longer ones of the best of each protocol. In each cell the three best protocols are "+
-		"compared with seed %d, and the best of these three is the rival. "+
-		"The better of pull's chosen form and its default form counts as its best.\n\n", tuneSeed, gridSeed)
+		"- pull with two groups of 5, 9, 18 and 30, and with targets whose offers reach one, two and four times as far "+
+		"ahead as by default\n\n"+
+		"It selects forms for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, with "+
+		"short runs of all forms and longer runs of the best ones of each protocol. Each cell compares the three best "+
+		"protocols with seed %d; the best of them is the rival. "+
+		"The better of pull's selected form and its default form counts as its best.\n\n", tuneSeed, gridSeed)
 	p("Two figures count: the rate, with a margin of %.1f %%, and the 99th percentile, with a margin of %.0f %%. "+
 		"Pull is ahead if it is better in one of them by more than the margin and worse in neither. It is behind if "+
 		"it is worse in one of them by more than the margin. In an open loop the rate is given, so the tail decides. "+
-		"Open loops that a rival keeps up with and pull does not have a column of their own. "+
-		"There all run %d times as long, which counts. Each cell is one run of each, so verdicts near the limits are "+
-		"chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
+		"Open loops that a rival sustains and pull does not are in a separate column. "+
+		"There the runs are repeated with %d times the length, and the longer runs count. Each cell has one run of "+
+		"each protocol, so verdicts near the margins may be due to chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
 	head := "| | " + strings.Join(verdicts, " | ") + " |\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n"
 	p("%s| pull at its best | %s |\n| pull by default | %s |\n\n", head, best.cells(), usual.cells())
 	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, by default.\n",
@@ -121,7 +121,7 @@ func (t *table) text() string {
 			p("\n")
 		}
 	}
-	p("\n## Who the best rival is\n\n| rival | cells | pull is ahead | even | behind | does not keep up " +
+	p("\n## Best rivals\n\n| rival | cells | pull is ahead | even | behind | does not keep up " +
 		"|\n|---|---:|---:|---:|---:|---:|\n")
 	protocols := map[string]count{}
 	var names []string

@@ -17,7 +17,7 @@ func Significant(v float64, digits int) string {
 	_, exponent, _ := strings.Cut(text, "e")
 	e, err := strconv.Atoi(exponent)
 	if err != nil {
-		panic("term: a printed number has no exponent: " + text)
+		panic("term: formatted number without an exponent: " + text)
 	}
 	return strconv.FormatFloat(v, 'f', max(digits-1-e, 0), 64)
 }

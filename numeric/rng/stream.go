@@ -46,7 +46,7 @@ func (s *Stream) Float64() float64 { return float64(s.pcg.Uint64()>>11) * 0x1p-5
 // IntN returns a uniform integer in [0, n). n must be positive.
 func (s *Stream) IntN(n int64) int64 {
 	if n <= 0 {
-		panic("rng: IntN of a number that is not positive")
+		panic("rng: IntN: n must be positive")
 	}
 	// Lemire's multiply-and-reject: no modulo bias, and usually a single multiplication.
 	bound := uint64(n)

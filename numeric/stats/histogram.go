@@ -36,7 +36,7 @@ type Histogram struct {
 // Record counts one duration, which must not be negative. It does not allocate.
 func (h *Histogram) Record(d units.Duration) {
 	if d < 0 {
-		panic("stats: a negative duration was recorded")
+		panic("stats: negative duration recorded")
 	}
 	if h.n == 0 || d < h.min {
 		h.min = d
@@ -272,19 +272,19 @@ func Restore(s State) (*Histogram, error) {
 	last := -1
 	for _, b := range s.Bins {
 		if b.Low < 0 || b.Low%units.Nanosecond != 0 {
-			return nil, fmt.Errorf("a bucket begins at %v, which is not a bucket's bound", b.Low)
+			return nil, fmt.Errorf("%v is not the lower bound of a bucket", b.Low)
 		}
 		i := fioIndex(uint64(b.Low) / picos)
 		low, high := fio.bounds(i)
 		switch {
 		case low*picos != uint64(b.Low) || high*picos != uint64(b.High):
-			return nil, fmt.Errorf("bucket [%v, %v) is not one of fio's", b.Low, b.High)
+			return nil, fmt.Errorf("bucket [%v, %v) is not a fio bucket", b.Low, b.High)
 		case i <= last:
 			return nil, fmt.Errorf("bucket [%v, %v) is out of order", b.Low, b.High)
 		case b.Count <= 0:
-			return nil, fmt.Errorf("bucket [%v, %v) has count %d, must be positive", b.Low, b.High, b.Count)
+			return nil, fmt.Errorf("bucket [%v, %v): count %d must be positive", b.Low, b.High, b.Count)
 		case h.n+uint64(b.Count) > math.MaxInt64:
-			return nil, errors.New("the counts of the buckets overflow")
+			return nil, errors.New("bucket counts overflow")
 		}
 		last = i
 		h.n += uint64(b.Count)
@@ -302,7 +302,7 @@ func Restore(s State) (*Histogram, error) {
 
 func (h *Histogram) restoreTotals(s State, least, most *big.Int) error {
 	if s.Count != int64(h.n) {
-		return fmt.Errorf("count is %d, but the buckets hold %d", s.Count, h.n)
+		return fmt.Errorf("count is %d, but bucket counts add up to %d", s.Count, h.n)
 	}
 	if s.Sum == nil || s.Squares == nil || s.Sum.Sign() < 0 || s.Squares.Sign() < 0 ||
 		s.Sum.BitLen() > 128 || s.Squares.BitLen() > 192 {
@@ -310,17 +310,17 @@ func (h *Histogram) restoreTotals(s State, least, most *big.Int) error {
 	}
 	if h.n == 0 {
 		if s.Sum.Sign() != 0 || s.Squares.Sign() != 0 || s.Min != 0 || s.Max != 0 {
-			return errors.New("an empty histogram has a sum, minimum or maximum")
+			return errors.New("an empty histogram has a nonzero sum, sum of squares, minimum or maximum")
 		}
 		return nil
 	}
 	first, final := s.Bins[0], s.Bins[len(s.Bins)-1]
 	if s.Min > s.Max || s.Min < first.Low || s.Min >= first.High && fioIndex(uint64(s.Min)/picos) != Buckets-1 ||
 		s.Max < final.Low || s.Max >= final.High && fioIndex(uint64(s.Max)/picos) != Buckets-1 {
-		return fmt.Errorf("minimum %v and maximum %v are not in the first and last bucket", s.Min, s.Max)
+		return fmt.Errorf("minimum %v or maximum %v lies outside the first or last bucket", s.Min, s.Max)
 	}
 	if s.Sum.Cmp(least) < 0 || s.Sum.Cmp(most) > 0 {
-		return fmt.Errorf("sum %v ps does not fit the buckets, which allow %v to %v", s.Sum, least, most)
+		return fmt.Errorf("sum %v ps is outside the range that the buckets allow, %v to %v", s.Sum, least, most)
 	}
 	// By the Cauchy-Schwarz inequality the variance is not negative.
 	spread := new(big.Int).Mul(s.Squares, big.NewInt(s.Count))

@@ -37,7 +37,7 @@ func Replicates(xs []float64, level float64) (Interval, error) {
 		return Interval{}, err
 	}
 	if len(xs) < 2 {
-		return Interval{}, fmt.Errorf("an interval needs at least 2 replicates, there are %d", len(xs))
+		return Interval{}, fmt.Errorf("an interval needs at least 2 replicates, got %d", len(xs))
 	}
 	return interval(xs, level), nil
 }

@@ -119,9 +119,9 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 	switch {
 	case len(a) != len(b):
 		return Paired{}, fmt.Errorf(
-			"a paired test needs as many values of one design as of the other, there are %d and %d", len(a), len(b))
+			"a paired test needs equally many values of both designs, got %d and %d", len(a), len(b))
 	case len(a) < 2:
-		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
+		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, got %d", len(a))
 	}
 	var first, second, diff Moments
 	low, high := math.Inf(1), math.Inf(-1)
@@ -129,7 +129,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		x, y := scale(a[i]), scale(b[i])
 		d := y - x
 		if math.IsNaN(d) || math.IsInf(d, 0) {
-			return Paired{}, fmt.Errorf("replicate %d has no difference: the values are %v and %v", i+1, a[i], b[i])
+			return Paired{}, fmt.Errorf("replicate %d: the difference of %v and %v is not a finite number", i+1, a[i], b[i])
 		}
 		first.Add(x)
 		second.Add(y)
@@ -249,7 +249,7 @@ func TwoSidedT(t float64, degrees int) float64 {
 func rounded(v float64, digits int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
 	if err != nil {
-		panic("stats: a printed number does not parse: " + err.Error())
+		panic("stats: cannot parse a formatted number: " + err.Error())
 	}
 	return r
 }
@@ -258,7 +258,7 @@ func rounded(v float64, digits int) float64 {
 const MostReplicates = 1_000_000
 
 // ErrTooSmall is returned by ReplicatesToDetect for an effect that MostReplicates would not detect.
-var ErrTooSmall = errors.New("the effect is too small beside the spread of the differences")
+var ErrTooSmall = errors.New("the effect is too small for the spread of the differences")
 
 // ReplicatesToDetect returns the smallest number of replicates for which a two-sided paired t test at significance
 // alpha detects a true effect of the given size with probability power, if the differences have the given standard

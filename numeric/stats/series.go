@@ -54,7 +54,7 @@ func (s *slots) find(t units.Duration) int {
 //go:noinline
 func (s *slots) seek(t units.Duration) int {
 	if t < 0 {
-		panic("stats: a sample before time 0")
+		panic("stats: sample before time 0")
 	}
 	i := t / s.width
 	if i >= units.Duration(s.limit) {
@@ -137,7 +137,7 @@ func NewSeries(c SeriesConfig) *Series {
 // Add counts the value v, which must not be negative, at time t.
 func (s *Series) Add(t units.Duration, v int64) {
 	if v < 0 {
-		panic("stats: a negative value was added to a series")
+		panic("stats: negative value added to a series")
 	}
 	i := s.find(t)
 	for i < 0 {

@@ -71,7 +71,7 @@ const (
 // NewSettling returns a Settling without observations. It panics if the configuration is invalid.
 func NewSettling(c SettlingConfig) *Settling {
 	if !(c.Precision > 0 && c.Level > 0 && c.Level < 1 && c.Growth > 1 && c.Least >= 2*fewestBatches) {
-		panic(fmt.Sprintf("stats: no such settling: %+v", c))
+		panic(fmt.Sprintf("stats: invalid SettlingConfig: %+v", c))
 	}
 	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.Least}
 }

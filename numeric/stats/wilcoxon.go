@@ -29,7 +29,7 @@ func Wilcoxon(differences []float64) (SignedRank, error) {
 	var d []float64
 	for i, x := range differences {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return SignedRank{}, fmt.Errorf("difference %d is %v", i+1, x)
+			return SignedRank{}, fmt.Errorf("difference %d is %v; it must be finite", i+1, x)
 		}
 		if x != 0 {
 			d = append(d, x)

@@ -17,7 +17,7 @@ func ParseChange(s string) (Change, error) {
 		cut = strings.TrimPrefix(text, "+")
 	}
 	if strings.HasPrefix(cut, "+") || strings.HasPrefix(cut, "-") {
-		return 0, fmt.Errorf("%q has two signs; write for example -15%% or 20%%", s)
+		return 0, fmt.Errorf("%q has two signs; try -15%% or 20%%", s)
 	}
 	f, err := ParseFraction(cut)
 	if err != nil {

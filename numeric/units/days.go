@@ -37,7 +37,7 @@ func ParseDays(s string) (Days, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%q is not a span of time; write for example 5y, 36mo, 30d or 12h", s)
+	return 0, fmt.Errorf("%q is not a span of time; try 5y, 36mo, 30d or 12h", s)
 }
 
 // String returns the span in years or days.

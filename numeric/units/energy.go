@@ -20,11 +20,11 @@ func ParseEnergy(s string) (Energy, error) {
 	const names = "pJ, nJ, uJ, mJ, J, kJ, MJ, Wh, kWh"
 	number, name := split(s)
 	if number == "" && name == "" {
-		return 0, fmt.Errorf("empty energy; write for example 42uJ")
+		return 0, fmt.Errorf("empty energy; try 42uJ")
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not an energy: %w; write for example 42uJ", s, err)
+		return 0, fmt.Errorf("%q is not an energy: %w; try 42uJ", s, err)
 	}
 	if name == "" {
 		if d.digits == "" {
@@ -49,7 +49,7 @@ func ParseEnergy(s string) (Energy, error) {
 		joules, known = 3.6e6, true
 	}
 	if !known {
-		return 0, fmt.Errorf("%q: unknown unit %q of an energy (units: %s)", s, name, names)
+		return 0, fmt.Errorf("%q: unknown unit %q for an energy (units: %s)", s, name, names)
 	}
 	v, err := d.float()
 	if err == nil && math.IsInf(v*joules, 0) {
@@ -89,7 +89,7 @@ func tenTo(exp int) float64 {
 // MarshalText returns String; NaN and infinities are errors.
 func (e Energy) MarshalText() ([]byte, error) {
 	if v := float64(e); math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, fmt.Errorf("energy is %v", v)
+		return nil, fmt.Errorf("invalid energy %v", v)
 	}
 	return []byte(e.String()), nil
 }

@@ -15,7 +15,7 @@ type Fraction float64
 func ParseFraction(s string) (Fraction, error) {
 	text := strings.TrimSpace(s)
 	if text == "" {
-		return 0, fmt.Errorf("empty fraction; write for example 7%% or 0.07")
+		return 0, fmt.Errorf("empty fraction; try 7%% or 0.07")
 	}
 	if top, bottom, ok := strings.Cut(text, "/"); ok {
 		return parseRatio(s, top, bottom)
@@ -24,7 +24,7 @@ func ParseFraction(s string) (Fraction, error) {
 	number = strings.TrimSpace(number)
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a fraction: %w; write for example 7%% or 0.07", s, err)
+		return 0, fmt.Errorf("%q is not a fraction: %w; try 7%% or 0.07", s, err)
 	}
 	if percent {
 		d.exp -= 2
@@ -45,7 +45,7 @@ func parseRatio(s, top, bottom string) (Fraction, error) {
 	a, errA := strconv.ParseUint(strings.TrimSpace(top), 10, 53)
 	b, errB := strconv.ParseUint(strings.TrimSpace(bottom), 10, 53)
 	if errA != nil || errB != nil || b == 0 {
-		return 0, fmt.Errorf("%q is not a fraction: a ratio is two whole numbers, as in 1/3", s)
+		return 0, fmt.Errorf("%q is not a fraction: a ratio has two whole numbers, as in 1/3", s)
 	}
 	return Fraction(float64(a) / float64(b)), nil
 }
@@ -74,7 +74,7 @@ func (f Fraction) String() string {
 func (f Fraction) percent() (string, error) {
 	v := float64(f)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "", fmt.Errorf("fraction is %v", v)
+		return "", fmt.Errorf("invalid fraction %v", v)
 	}
 	return shift(v, 2) + "%", nil
 }

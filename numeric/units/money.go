@@ -24,11 +24,11 @@ func ParseMoney(s string) (Money, error) {
 	if _, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64); err == nil && letters != "" &&
 		letters != "USD" {
 		return 0, fmt.Errorf(
-			"%q is in %s, which is not converted and would be printed as $; write the amount in dollars", s, letters)
+			"%q is in %s, but amounts are in dollars and are not converted; give the amount in dollars", s, letters)
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(t, "_", ""), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return 0, fmt.Errorf("%q is not an amount of money; write for example $2700", s)
+		return 0, fmt.Errorf("%q is not an amount of money; try $2700", s)
 	}
 	return Money(v), nil
 }

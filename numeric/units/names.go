@@ -30,7 +30,7 @@ func (n Names[T]) Marshal(v T) ([]byte, error) {
 	if int(v) < len(n) && n[v] != "" {
 		return []byte(n[v]), nil
 	}
-	return nil, fmt.Errorf("%d is none of %s", uint8(v), spelling.OrList(n.List()))
+	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.List()))
 }
 
 // Unmarshal sets v to the value named text; the error for any other text is a *TextError.

@@ -137,14 +137,14 @@ func (k *kind) parse(s string) (int64, error) {
 	number, name := split(s)
 	if number == "" {
 		if name == "" {
-			return 0, fmt.Errorf("empty %s; write for example 40%s", k.noun, k.try)
+			return 0, fmt.Errorf("empty %s; try 40%s", k.noun, k.try)
 		}
-		return 0, fmt.Errorf("%q is not a %s: it does not begin with a number; write for example 40%s", s, k.noun,
+		return 0, fmt.Errorf("%q is not a %s: it must start with a number; try 40%s", s, k.noun,
 			k.try)
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a %s: %w; write for example 40%s", s, k.noun, err, k.try)
+		return 0, fmt.Errorf("%q is not a %s: %w; try 40%s", s, k.noun, err, k.try)
 	}
 	if name == "" && d.digits == "" {
 		return 0, nil
@@ -154,7 +154,7 @@ func (k *kind) parse(s string) (int64, error) {
 	}
 	scale, ok := k.lookup(name)
 	if !ok {
-		return 0, fmt.Errorf("%q: unknown unit %q of a %s%s", s, name, k.noun, k.hint(number, name))
+		return 0, fmt.Errorf("%q: unknown unit %q for a %s%s", s, name, k.noun, k.hint(number, name))
 	}
 	if d.digits == "" {
 		return 0, nil
@@ -171,7 +171,7 @@ func (k *kind) parse(s string) (int64, error) {
 
 // times returns d * scale if it is an integer that fits into an int64; own names the resulting unit in errors.
 func (d decimal) times(scale int64, own string) (int64, error) {
-	tooLarge := fmt.Errorf("too large: the most is %d %s", int64(1<<63-1), own)
+	tooLarge := fmt.Errorf("too large: the maximum is %d %s", int64(1<<63-1), own)
 	// Beyond 10^40 no scale can bring the number back into range.
 	if len(d.digits)+d.exp > 40 {
 		return 0, tooLarge
@@ -239,16 +239,16 @@ var confusions = []struct{ noun, name, hint string }{
 	{"size", "M", `; write %[1]sMiB or %[1]sMB`},
 	{"size", "G", `; write %[1]sGiB or %[1]sGB`},
 	{"size", "T", `; write %[1]sTiB or %[1]sTB`},
-	{"bit rate", "GB/s", `, which counts bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same`},
-	{"bit rate", "MB/s", `, which counts bytes; write %[1]sMbps for as many bits, or %[2]sMbps for the same`},
-	{"bit rate", "GBps", `, which looks like bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same`},
-	{"byte rate", "Gbps", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same`},
-	{"byte rate", "Mbps", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same`},
-	{"byte rate", "Gb/s", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same`},
-	{"byte rate", "Mb/s", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same`},
+	{"bit rate", "GB/s", `, which counts bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same rate`},
+	{"bit rate", "MB/s", `, which counts bytes; write %[1]sMbps for as many bits, or %[2]sMbps for the same rate`},
+	{"bit rate", "GBps", `, which looks like bytes; write %[1]sGbps for as many bits, or %[2]sGbps for the same rate`},
+	{"byte rate", "Gbps", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same rate`},
+	{"byte rate", "Mbps", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same rate`},
+	{"byte rate", "Gb/s", `, which counts bits; write %[1]sGB/s for as many bytes, or %[3]sGB/s for the same rate`},
+	{"byte rate", "Mb/s", `, which counts bits; write %[1]sMB/s for as many bytes, or %[3]sMB/s for the same rate`},
 	{"byte rate", "GBps", `; write %[1]sGB/s`},
 	{"byte rate", "MBps", `; write %[1]sMB/s`},
-	{"transfer rate", "MHz", `; write transfers, for example %[1]sMT/s (a double data rate bus makes two a cycle)`},
+	{"transfer rate", "MHz", `; write transfers, for example %[1]sMT/s (a double data rate bus makes two transfers per cycle)`},
 }
 
 // hint suggests a replacement for an unknown unit name.

@@ -165,7 +165,7 @@ func TestImpossible(t *testing.T) {
 			"drives[0].array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
 		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "",
 			"drives[0].array.parity: the parity of raid0 is fixed; leave it out"},
-		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, which is not converted`},
+		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, but amounts are in dollars`},
 		{"", "", ", sequential: 130%",
 			"workloads.list[0].sequential: 130% is not possible; a share of the written bytes is 0% to 100%"},
 		{"", "", ", write_share: 130%", "workloads.list[0].write_share: 130% is not possible"},
@@ -244,7 +244,7 @@ func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"drives: []\n":                                    "there are no drives",
 		"name: x\ndrvies: []\n":                           `plan.yaml:2:1: unknown key "drvies" in the plan; did you mean "drives"?`,
-		"horizon: 5\n":                                    `"5" is not a span of time; write for example 5y`,
+		"horizon: 5\n":                                    `"5" is not a span of time; try 5y`,
 		"costs: {setup: cheap}\n":                         `"cheap" is not an amount of money`,
 		"algorithm: mintco-v4\n":                          "did you mean mintco-v3",
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",

@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 		{"put_p99: 2ms", "get_p99: 2ms",
 			"need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
 		{"price: $200", "price: cheap",
-			`need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; write for example $2700`},
+			`need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; try $2700`},
 		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is used twice; give each its own name`},
 		{"protocols: [chain, pull]", "protocols: [chain, pul]", `need.yaml:8:20: protocols[1]: `},
 		{"group_sizes: [3]", "group_sizes: [2]",

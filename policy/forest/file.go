@@ -69,16 +69,16 @@ func Checksum(file []byte) string { return hex.EncodeToString(file[max(0, len(fi
 func Decode(file []byte) (*Forest, error) {
 	if !bytes.HasPrefix(file, []byte(fileHead)) {
 		if bytes.HasPrefix(file, []byte("farflash/forest/")) {
-			return nil, errors.New("a model of another version of farflash; train it anew with farflash predict train")
+			return nil, errors.New("the model was written by another version of farflash; train it again with farflash predict train")
 		}
-		return nil, errors.New("no model of farflash: it does not begin as one does")
+		return nil, errors.New("not a farflash model: the header is missing")
 	}
 	end := len(file) - sha256.Size
 	if end < len(fileHead) {
-		return nil, errors.New("the model is cut off")
+		return nil, errors.New("the model is truncated")
 	}
 	if sum := sha256.Sum256(file[:end]); !bytes.Equal(sum[:], file[end:]) {
-		return nil, errors.New("the model is damaged: its checksum is wrong")
+		return nil, errors.New("the model is damaged: checksum mismatch")
 	}
 	f := new(Forest)
 	if err := f.decode(&reader{b: file[len(fileHead):end]}); err != nil {
@@ -96,7 +96,7 @@ type reader struct {
 // take returns the next n bytes, or nil if there are fewer.
 func (r *reader) take(n int) []byte {
 	if r.err == nil && (n < 0 || n > len(r.b)) {
-		r.err = errors.New("it ends too soon")
+		r.err = errors.New("unexpected end of file")
 	}
 	if r.err != nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *reader) word() uint32 {
 func (r *reader) count(size int) int {
 	n := int64(r.word())
 	if r.err == nil && n*int64(size) > int64(len(r.b)) {
-		r.err = errors.New("a list is longer than the file")
+		r.err = errors.New("a list extends past the end of the file")
 	}
 	if r.err != nil {
 		return 0
@@ -168,7 +168,7 @@ func (f *Forest) decode(r *reader) error {
 	}
 	f.ends = make([]int32, len(f.nodes))
 	if len(r.b) < 4*len(f.ends) {
-		return errors.New("it ends too soon")
+		return errors.New("unexpected end of file")
 	}
 	for i := range f.ends {
 		f.ends[i] = int32(r.word())
@@ -178,7 +178,7 @@ func (f *Forest) decode(r *reader) error {
 	case r.err != nil:
 		return r.err
 	case len(r.b) > 0:
-		return fmt.Errorf("%d bytes are left over", len(r.b))
+		return fmt.Errorf("%d trailing bytes", len(r.b))
 	}
 	return f.valid()
 }
@@ -189,17 +189,17 @@ func (f *Forest) valid() error {
 	inputs, outputs := len(f.Inputs), len(f.Outputs)
 	switch {
 	case inputs == 0 || outputs == 0 || inputs > mostColumn || outputs > mostColumn:
-		return fmt.Errorf("%d inputs and %d outputs", inputs, outputs)
+		return fmt.Errorf("invalid shape: %d inputs and %d outputs", inputs, outputs)
 	case len(f.OutOfBag) != outputs || len(f.Importance) != inputs || len(f.Low) != inputs || len(f.High) != inputs:
-		return errors.New("its figures are not those of its inputs and outputs")
+		return errors.New("the statistics do not match the inputs and outputs")
 	case len(f.roots) == 0 || len(f.roots) > mostTrees:
-		return fmt.Errorf("%d trees", len(f.roots))
+		return fmt.Errorf("invalid number of trees: %d", len(f.roots))
 	case len(f.nodes) > mostNodes:
-		return fmt.Errorf("%d nodes", len(f.nodes))
+		return fmt.Errorf("too many nodes: %d", len(f.nodes))
 	}
 	for i, root := range f.roots {
 		if root < 0 || int(root) >= len(f.nodes) {
-			return fmt.Errorf("tree %d begins where there is no node", i)
+			return fmt.Errorf("tree %d: root out of range", i)
 		}
 	}
 	for i := range f.nodes {
@@ -207,18 +207,18 @@ func (f *Forest) valid() error {
 		leaf := int(n.next) == i
 		switch {
 		case n.input < 0 || int(n.input) >= inputs:
-			return fmt.Errorf("node %d divides by an input that there is not", i)
+			return fmt.Errorf("node %d: input out of range", i)
 		case leaf && (!math.IsInf(n.threshold, 1) || f.ends[i] < 0 || int(f.ends[i]) > len(f.leaves)-outputs):
-			return fmt.Errorf("node %d is a leaf without outputs", i)
+			return fmt.Errorf("node %d: invalid leaf", i)
 		case !leaf && (int(n.next) < i || int(n.next) >= len(f.nodes)-1):
-			return fmt.Errorf("node %d leads to no nodes behind it", i)
+			return fmt.Errorf("node %d: successor out of range", i)
 		case math.IsNaN(n.threshold):
-			return fmt.Errorf("node %d has no threshold", i)
+			return fmt.Errorf("node %d: threshold is NaN", i)
 		}
 	}
 	for _, v := range f.leaves {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return errors.New("an output is not a number")
+			return errors.New("an output is not finite")
 		}
 	}
 	return nil

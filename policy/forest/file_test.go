@@ -71,12 +71,12 @@ func TestFileDamaged(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                         "no model of farflash",
+		"":                         "not a farflash model",
 		"farflash/forest/2\n":      "another version",
-		"farflash/forest/1\n":      "cut off",
+		"farflash/forest/1\n":      "truncated",
 		string(file[:len(file)-1]): "checksum",
-		string(sealed(file[:100])): "ends too soon",
-		string(sealed(append(slices.Clone(file[:len(file)-32]), 0))): "1 bytes are left over",
+		string(sealed(file[:100])): "unexpected end of file",
+		string(sealed(append(slices.Clone(file[:len(file)-32]), 0))): "1 trailing bytes",
 	} {
 		if _, err := forest.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)
@@ -116,15 +116,15 @@ func TestFileCrooked(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a circle":      {set(nodes+16*split+4, 0), "leads to no nodes behind it"},
-		"outside":       {set(nodes+4, 1<<20), "leads to no nodes behind it"},
-		"input":         {set(nodes, 10), "an input that there is not"},
-		"no input":      {set(nodes, 0xffffffff), "an input that there is not"},
-		"leaf":          {set(nodes+16*leaf+12, 0), "a leaf without outputs"},
-		"no outputs":    {set(ends+4*leaf, 1<<30), "a leaf without outputs"},
-		"no threshold":  {sealed(nan), "no threshold"},
-		"root":          {set(nodes-8, 1<<30), "where there is no node"},
-		"a longer list": {set(nodes-4, 1<<31), "longer than the file"},
+		"a circle":      {set(nodes+16*split+4, 0), "successor out of range"},
+		"outside":       {set(nodes+4, 1<<20), "successor out of range"},
+		"input":         {set(nodes, 10), "input out of range"},
+		"no input":      {set(nodes, 0xffffffff), "input out of range"},
+		"leaf":          {set(nodes+16*leaf+12, 0), "invalid leaf"},
+		"no outputs":    {set(ends+4*leaf, 1<<30), "invalid leaf"},
+		"no threshold":  {sealed(nan), "threshold is NaN"},
+		"root":          {set(nodes-8, 1<<30), "root out of range"},
+		"a longer list": {set(nodes-4, 1<<31), "past the end of the file"},
 	} {
 		if _, err := forest.Decode(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)

@@ -209,7 +209,7 @@ func (t *table) join(trees []*grower) (*Forest, error) {
 	}
 	if nodes > mostNodes {
 		return nil, fmt.Errorf(
-			"the trees have %d nodes; at most %d are possible: use fewer trees or rows, or larger leaves", nodes,
+			"the trees have %d nodes; the maximum is %d: use fewer trees or rows, or larger leaves", nodes,
 			mostNodes)
 	}
 	f.nodes, f.ends = make([]node, 0, nodes), make([]int32, 0, nodes)

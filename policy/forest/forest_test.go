@@ -351,13 +351,13 @@ func TestRefused(t *testing.T) {
 	good := small([]float64{0, 0}, []float64{1, 1})
 	bad := small([]float64{0, 0}, []float64{math.NaN(), 1})
 	for want, f := range map[string]func() error{
-		"there are no samples":   func() error { _, err := forest.GrowTree(&forest.Samples{}, 1, 0); return err },
-		"row 2 has x1 NaN":       func() error { _, err := forest.Grow(bad, forest.DefaultConfig(), 1); return err },
-		"trees: 0 is not":        func() error { _, err := forest.Grow(good, forest.Config{Leaf: 1}, 1); return err },
-		"leaf: 0 is not":         func() error { _, err := forest.GrowTree(good, 0, 0); return err },
-		"depth: -1 is not":       func() error { _, err := forest.GrowTree(good, 1, -1); return err },
-		"3 neighbours of 2 rows": func() error { _, err := forest.FitKNN(good, 3); return err },
-		"degree 0":               func() error { _, err := forest.FitPolynomial(good, 0); return err },
+		"no samples":       func() error { _, err := forest.GrowTree(&forest.Samples{}, 1, 0); return err },
+		"row 2: x1 is NaN": func() error { _, err := forest.Grow(bad, forest.DefaultConfig(), 1); return err },
+		"trees: 0 is not":  func() error { _, err := forest.Grow(good, forest.Config{Leaf: 1}, 1); return err },
+		"leaf: 0 is not":   func() error { _, err := forest.GrowTree(good, 0, 0); return err },
+		"depth: -1 is not": func() error { _, err := forest.GrowTree(good, 1, -1); return err },
+		"3 neighbours are not possible with 2 rows": func() error { _, err := forest.FitKNN(good, 3); return err },
+		"degree 0": func() error { _, err := forest.FitPolynomial(good, 0); return err },
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v", want, err)

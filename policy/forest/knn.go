@@ -18,7 +18,7 @@ func FitKNN(s *Samples, k int) (*KNN, error) {
 		return nil, err
 	}
 	if k < 1 || k > s.Rows() {
-		return nil, fmt.Errorf("%d neighbours of %d rows; use 1 to %d", k, s.Rows(), s.Rows())
+		return nil, fmt.Errorf("%d neighbours are not possible with %d rows; use 1 to %d", k, s.Rows(), s.Rows())
 	}
 	m := &KNN{k: k, s: s}
 	m.mean, m.unit = standard(s)

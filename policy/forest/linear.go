@@ -26,7 +26,7 @@ func FitPolynomial(s *Samples, degree int) (*Linear, error) {
 		return nil, err
 	}
 	if degree < 1 {
-		return nil, fmt.Errorf("a polynomial of degree %d; the least is 1", degree)
+		return nil, fmt.Errorf("degree %d is not possible; use 1 or more", degree)
 	}
 	m := new(Linear)
 	m.mean, m.unit = standard(s)

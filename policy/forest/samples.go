@@ -18,7 +18,7 @@ type Samples struct {
 // Add adds a row.
 func (s *Samples) Add(x, y []float64, group int) {
 	if len(x) != len(s.Inputs) || len(y) != len(s.Outputs) {
-		panic(fmt.Sprintf("forest: a row of %d inputs and %d outputs among samples of %d and %d", len(x), len(y),
+		panic(fmt.Sprintf("forest: row has %d inputs and %d outputs; the samples have %d and %d", len(x), len(y),
 			len(s.Inputs), len(s.Outputs)))
 	}
 	s.x, s.y, s.Group = append(s.x, x...), append(s.y, y...), append(s.Group, group)
@@ -49,7 +49,7 @@ func (s *Samples) Pick(rows []int) *Samples {
 func (s *Samples) check() error {
 	switch {
 	case s.Rows() == 0:
-		return fmt.Errorf("there are no samples")
+		return fmt.Errorf("no samples")
 	case len(s.Inputs) == 0 || len(s.Outputs) == 0 || len(s.Inputs) > mostColumn || len(s.Outputs) > mostColumn:
 		return fmt.Errorf("samples of %d inputs and %d outputs; each must be 1 to %d", len(s.Inputs), len(s.Outputs),
 			mostColumn)
@@ -57,12 +57,12 @@ func (s *Samples) check() error {
 	for row := range s.Rows() {
 		for i, v := range s.X(row) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("row %d has %s %v", row+1, s.Inputs[i], v)
+				return fmt.Errorf("row %d: %s is %v; it must be finite", row+1, s.Inputs[i], v)
 			}
 		}
 		for i, v := range s.Y(row) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("row %d has %s %v", row+1, s.Outputs[i], v)
+				return fmt.Errorf("row %d: %s is %v; it must be finite", row+1, s.Outputs[i], v)
 			}
 		}
 	}

@@ -136,8 +136,7 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were "+
-			"handed out", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d allocated", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
 	}
 	return nil
 }
@@ -156,7 +155,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		m := &p.blocks[i]
 		b := int32(i)
 		if !stands(m.state, places[i]) {
-			return 0, fmt.Errorf("%v block %d stands in %v", m.state, i, places[i])
+			return 0, fmt.Errorf("%v block %d is in %v", m.state, i, places[i])
 		}
 		most = max(most, m.erases)
 		switch m.state {
@@ -171,10 +170,10 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing ||
 			m.state == failing || m.state == given
 		if fails && !may || !fails && m.state == failing {
-			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
+			return 0, fmt.Errorf("%v block %d: in the list of failing blocks: %v", m.state, i, fails)
 		}
 		if m.fast != (p.fast != nil && slices.Contains(p.fast.opened, b)) {
-			return 0, fmt.Errorf("%v block %d is fast: %v", m.state, i, m.fast)
+			return 0, fmt.Errorf("%v block %d: marked fast: %v, against the list of fast blocks", m.state, i, m.fast)
 		}
 		if m.state == free || m.state == unknown || m.state == retired {
 			if m.valid != 0 {
@@ -195,19 +194,19 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 	}
 	switch {
 	case n != p.free:
-		return 0, fmt.Errorf("%d blocks are free, %d are counted", n, p.free)
+		return 0, fmt.Errorf("%d blocks are free, the count is %d", n, p.free)
 	case sum != p.validSum || candidates != p.candidates:
-		return 0, fmt.Errorf("%d candidates have %d valid pages, %d and %d are counted", candidates, sum,
+		return 0, fmt.Errorf("%d candidates have %d valid pages, the counts are %d and %d", candidates, sum,
 			p.candidates, p.validSum)
 	case bad != p.retired:
-		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
+		return 0, fmt.Errorf("%d blocks are retired, the count is %d", bad, p.retired)
 	case most != p.mostErases:
-		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
+		return 0, fmt.Errorf("the largest erase count is %d, recorded as %d", most, p.mostErases)
 	// Admission control: only a failure can make victims owe more than there is.
 	case f.owed(p, nil, GC) > p.free && !p.short:
-		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
+		return 0, fmt.Errorf("victims may need %d blocks, but %d are free", f.owed(p, nil, GC), p.free)
 	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):
-		return 0, fmt.Errorf("guarded is %v with %d victims and %d free blocks", p.guarded, len(p.victims), p.free)
+		return 0, fmt.Errorf("guarded is %v, with %d victims and %d free blocks", p.guarded, len(p.victims), p.free)
 	}
 	return handed, nil
 }
@@ -255,9 +254,9 @@ func (f *FTL) places(p *pool) ([]place, error) {
 		switch {
 		case err != nil:
 		case b < 0 || int(b) >= len(at):
-			err = fmt.Errorf("%v holds block %d of %d", where, b, len(at))
+			err = fmt.Errorf("%v contains block %d of %d", where, b, len(at))
 		case at[b] != nowhere:
-			err = fmt.Errorf("block %d is in %v and in %v", b, at[b], where)
+			err = fmt.Errorf("block %d is in both %v and %v", b, at[b], where)
 		default:
 			at[b] = where
 		}
@@ -276,7 +275,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 					p.blocks[w.block].stream, s)
 			}
 		} else if w.block != none {
-			err = fmt.Errorf("stream %d keeps full block %d", s, w.block)
+			err = fmt.Errorf("the frontier of stream %d is full block %d", s, w.block)
 		}
 	}
 	for _, s := range p.victims {
@@ -285,7 +284,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 	for i, b := range p.array {
 		put(b, inArray)
 		if err == nil && p.blocks[b].next != int32(i) {
-			err = fmt.Errorf("block %d does not know its place in the array", b)
+			err = fmt.Errorf("block %d has the wrong array index", b)
 		}
 	}
 	walk := func(l list, where place, check func(m *block) bool) int32 {
@@ -299,7 +298,7 @@ func (f *FTL) places(p *pool) ([]place, error) {
 			n++
 		}
 		if err == nil && l.tail != prev {
-			err = fmt.Errorf("%v ends with block %d, not %d", where, l.tail, prev)
+			err = fmt.Errorf("the tail of %v is block %d, want %d", where, l.tail, prev)
 		}
 		return n
 	}
@@ -307,15 +306,15 @@ func (f *FTL) places(p *pool) ([]place, error) {
 	for v, l := range p.buckets {
 		inBuckets += walk(l, inBucket, func(m *block) bool { return int(m.valid) == v })
 		if int32(v) < p.least && l.head != none {
-			err = fmt.Errorf("bucket %d has a block, the least is said to be %d", v, p.least)
+			err = fmt.Errorf("bucket %d is not empty, but the lowest is recorded as %d", v, p.least)
 		}
 	}
 	walk(p.young, inYoung, func(*block) bool { return true })
 	if err == nil && inBuckets != p.inBuckets {
-		err = fmt.Errorf("%d blocks are in buckets, %d are counted", inBuckets, p.inBuckets)
+		err = fmt.Errorf("%d blocks are in buckets, the count is %d", inBuckets, p.inBuckets)
 	}
 	if err == nil && p.buckets != nil && p.young.head != none && inBuckets < f.window {
-		err = fmt.Errorf("%d blocks are in a window of %d while others wait", inBuckets, f.window)
+		err = fmt.Errorf("the window has %d of %d blocks while others wait", inBuckets, f.window)
 	}
 	return at, err
 }
@@ -326,16 +325,16 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
 	n := int32(f.countAll(p, b))
 	if n != m.valid {
-		return fmt.Errorf("%d pages are valid, %d are counted", n, m.valid)
+		return fmt.Errorf("%d pages are valid, the count is %d", n, m.valid)
 	}
 	if m.fast && f.countValid(p, b, f.size(m)) != int(n) {
-		return fmt.Errorf("pages that a fast block does not use are valid")
+		return fmt.Errorf("a page beyond the end of a fast block is valid")
 	}
 	if tail := f.pages & 63; tail != 0 && f.word(p, b, f.words-1)>>tail != 0 {
-		return fmt.Errorf("pages beyond the last are valid")
+		return fmt.Errorf("a page beyond the end of the block is valid")
 	}
 	if m.state == open && m.pending < left || m.state != open && left > 0 {
-		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
+		return fmt.Errorf("%v with %d pages left and %d to be programmed", m.state, left, m.pending)
 	}
 	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing ||
 		m.state == given || m.state == victim && m.pending == 0
@@ -347,7 +346,7 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 		ppa := first + PPA(page)
 		lpa := f.drv.Owner(ppa)
 		if at := f.drv.Lookup(lpa); at != ppa {
-			return fmt.Errorf("page %d is valid and owned by %d, which is mapped to %d", page, lpa, at)
+			return fmt.Errorf("page %d is valid, but its owner %d is mapped to %d", page, lpa, at)
 		}
 	}
 	return nil

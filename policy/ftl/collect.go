@@ -317,7 +317,7 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 		bit := uint64(1) << (page & 63)
 		word := f.ownWord(p, b, page>>6)
 		if *word&bit == 0 {
-			broken("page %d was moved, but it is not valid", src)
+			broken("page %d was moved but is not valid", src)
 		}
 		*word &^= bit
 		m.valid--
@@ -397,7 +397,7 @@ func (f *FTL) ended(b Block) (*pool, int32) {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	p := f.touch(pool)
 	if int(i) >= len(p.blocks) || p.blocks[i].state != erasing {
-		broken("block %d was erased, but that was not asked for", b)
+		broken("block %d was erased without a request", b)
 	}
 	f.emptied(p, i)
 	return p, i

@@ -172,26 +172,26 @@ func (c Config) Validate() error {
 	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d",
 		c.BlocksPerPool, 1<<30)
 	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
-	bad.Hold(c.Victim < victims, "victim", "there is no policy %v", c.Victim)
+	bad.Hold(c.Victim < victims, "victim", "unknown policy %v", c.Victim)
 	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1",
 		c.Choices)
 	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
-		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
-	bad.Hold(c.Yield >= 0 && c.Yield <= c.PagesPerBlock, "yield", "%d of a block's %d pages are not possible",
+		"window", "%v is not possible; use 0%% to 100%% of the blocks", c.Window)
+	bad.Hold(c.Yield >= 0 && c.Yield <= c.PagesPerBlock, "yield", "%d pages are not possible; use 0 to %d, the pages of a block",
 		c.Yield, c.PagesPerBlock)
-	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one",
+	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least 1",
 		c.HostReserve)
 	bad.Hold(c.GCStart > c.HostReserve,
-		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher",
+		"gc_start", "collection starts below %d free blocks, but the host stops at %d; use a higher start",
 		c.GCStart, c.HostReserve)
-	bad.Hold(c.GCHard >= 0, "gc_hard", "collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
+	bad.Hold(c.GCHard >= 0, "gc_hard", "%d free blocks are not possible; use 0 or more", c.GCHard)
 	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent",
-		"%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
-	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; 0 is off", c.StaticWear)
+		"%d concurrent victims are not possible; use 1 to %d", c.Concurrent, 1<<16)
+	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; use 1 or more, or 0 for off", c.StaticWear)
 	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d",
 		c.EraseLimit, maxErases)
 	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
-		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d",
+		"quirks.host_stop", "%d free blocks are not possible; use 0 to gc_start, %d",
 		c.Quirks.HostStop, c.GCStart)
 	if bad.Err() == nil {
 		c.validateStreams(&bad)
@@ -205,11 +205,11 @@ func (c Config) Validate() error {
 // validateStreams checks the streams, and that blocks and page numbers suffice for all of them.
 func (c Config) validateStreams(bad *units.Faults) {
 	s := c.survivors()
-	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255",
+	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "the table has %d streams; use %d to 255",
 		len(s), c.Streams)
 	for from, to := range s {
 		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from),
-			"they join stream %d; there are streams 0 to %d", to, len(s)-1)
+			"survivors join stream %d, which does not exist; use 0 to %d", to, len(s)-1)
 	}
 	frontiers := len(s)
 	if c.StaticWear > 0 {
@@ -217,11 +217,11 @@ func (c Config) validateStreams(bad *units.Faults) {
 	}
 	least := frontiers + c.GCStart + 1
 	bad.Hold(c.BlocksPerPool >= least,
-		"blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool,
+		"blocks_per_pool", "%d blocks are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool,
 		frontiers, c.GCStart, least)
 	// Division by multiplication is exact while total * divisor < 2^64.
 	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)
 	hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages)
 	bad.Hold(hi == 0 && lo>>63 == 0 && uint64(c.Pools) <= 1<<40,
-		"", "%d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
+		"", "%d pools of %d blocks of %d pages exceed the page numbers", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
 }

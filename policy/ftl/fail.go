@@ -52,7 +52,7 @@ func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 func (f *FTL) Fail(b Block) {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
-		broken("block %d fails; there are %d", b, len(f.pools)*int(f.blocks))
+		broken("Fail of block %d of %d", b, len(f.pools)*int(f.blocks))
 	}
 	p := f.touch(pool)
 	for n := int32(len(p.blocks)); n <= i; n++ {

@@ -25,20 +25,20 @@ type Fast struct {
 func (c Config) validateFast(bad *units.Faults) {
 	x := c.Fast
 	bad.Hold(x.Streams >= 0 && x.Streams <= c.Streams, "fast.streams",
-		"%d are not possible; there are %d of the host", x.Streams, c.Streams)
+		"%d streams are not possible; the host has %d", x.Streams, c.Streams)
 	if x.Streams <= 0 {
 		return
 	}
 	bad.Hold(x.Pages >= 1 && x.Pages < c.PagesPerBlock, "fast.pages",
-		"%d are not possible; use 1 to %d, fewer than a block has", x.Pages, c.PagesPerBlock-1)
+		"%d pages are not possible; use 1 to %d, fewer than a block has", x.Pages, c.PagesPerBlock-1)
 	bad.Hold(x.Most >= 1 && x.Most <= c.BlocksPerPool, "fast.most", "%d blocks are not possible; use 1 to %d", x.Most,
 		c.BlocksPerPool)
-	bad.Hold(x.Least >= 0 && x.Least <= x.Most, "fast.least", "%d blocks are not possible; use 0 to the most, %d",
+	bad.Hold(x.Least >= 0 && x.Least <= x.Most, "fast.least", "%d blocks are not possible; use 0 to fast.most, %d",
 		x.Least, x.Most)
-	bad.Hold(c.Quirks == (Quirks{}), "fast", "there is none with quirks")
+	bad.Hold(c.Quirks == (Quirks{}), "fast", "fast blocks are not possible with quirks")
 	for from, to := range c.survivors() {
 		bad.Hold(to >= x.Streams, "survivors",
-			"those of stream %d join stream %d, whose blocks are fast; use another", from, to)
+			"survivors of stream %d join stream %d, whose blocks are fast; use another stream", from, to)
 	}
 }
 

@@ -176,7 +176,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		return nil, fmt.Errorf("ftl: %w", err)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("ftl: no map")
+		return nil, fmt.Errorf("ftl: the map is nil")
 	}
 	if random == nil && orderOf(cfg.Victim) == byArray {
 		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
@@ -304,7 +304,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	word := f.ownWord(p, b, page>>6)
 	bit := uint64(1) << (page & 63)
 	if *word&bit == 0 {
-		broken("page %d invalidated, but it is not valid", ppa)
+		broken("page %d was invalidated but is not valid", ppa)
 	}
 	*word &^= bit
 	m.valid--
@@ -346,7 +346,7 @@ func (f *FTL) ReadDoneIn(pool, block int) {
 	p := f.touch(pool)
 	m := &p.blocks[block]
 	if m.reads == 0 {
-		broken("a read of pool %d block %d ended that never started", pool, block)
+		broken("ReadDone of pool %d block %d without ReadStarted", pool, block)
 	}
 	if m.reads--; m.reads == 0 && (m.state == victim || m.state == failing) {
 		p.wake = true

@@ -51,7 +51,7 @@ func (f *FTL) Return(b Block) {
 	m := &p.blocks[i]
 	p.counts.abandoned += int64(f.pages - m.pending)
 	if m.valid != 0 {
-		broken("given block %d is returned with %d valid pages", b, m.valid)
+		broken("given block %d was returned with %d valid pages", b, m.valid)
 	}
 	m.state = victim
 	m.next, m.prev, m.pending = 0, int32(Returned), 0
@@ -65,7 +65,7 @@ func (f *FTL) givenBlock(b Block) (*pool, int32) {
 	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
 	p := f.touch(pool)
 	if int(i) >= len(p.blocks) || p.blocks[i].state != given {
-		broken("block %d is not the driver's", b)
+		broken("block %d was not given to the driver", b)
 	}
 	return p, i
 }

@@ -50,8 +50,7 @@ func (c *Candidates) Next() (Candidate, bool) {
 // policy's. One policy serves all pools. Clone keeps it, so whoever clones should install a new one in the copy.
 func (f *FTL) CollectBy(p Picker) error {
 	if f.cfg.Victim != FIFO {
-		return fmt.Errorf("ftl: a policy of one's own goes by fifo's list of candidates, not by that of %v; set "+
-			"Victim to FIFO", f.cfg.Victim)
+		return fmt.Errorf("ftl: a custom policy needs fifo's list of candidates, not that of %v; set Victim to FIFO", f.cfg.Victim)
 	}
 	f.picker = p
 	return nil

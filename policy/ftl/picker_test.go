@@ -104,7 +104,7 @@ func TestOwnPolicyRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.CollectBy(&first{}); err == nil ||
-		!strings.Contains(err.Error(), "not by that of greedy; set Victim to FIFO") {
+		!strings.Contains(err.Error(), "not that of greedy; set Victim to FIFO") {
 		t.Error(err)
 	}
 	defer func() {

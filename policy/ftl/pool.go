@@ -479,7 +479,7 @@ func (f *FTL) programmed(p *pool, b int32) {
 //go:noinline
 func (m *block) programmedGiven(b int32) {
 	if m.state != given {
-		broken("a page of %v block %d was programmed", m.state, b)
+		broken("page programmed in %v block %d", m.state, b)
 	}
 }
 

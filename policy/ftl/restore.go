@@ -40,7 +40,7 @@ type Restored struct {
 func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
-		return fmt.Errorf("ftl: restoring block %d; there are %d", b, len(f.pools)*int(f.blocks))
+		return fmt.Errorf("ftl: restoring block %d: there are %d", b, len(f.pools)*int(f.blocks))
 	}
 	if err := f.checkRestored(r); err != nil {
 		return fmt.Errorf("ftl: restoring block %d: %w", b, err)
@@ -53,19 +53,19 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		p.wake = true
 		f.pools[pool] = p
 	case p.restoring == nil || p.restoring != f.owner:
-		return fmt.Errorf("ftl: restoring block %d: its pool is in use", b)
+		return fmt.Errorf("ftl: restoring block %d: its pool is already in use", b)
 	}
 	f.materialise(p, i)
 	m := &p.blocks[i]
 	if m.state != unknown {
-		return fmt.Errorf("ftl: restoring block %d: it was restored before", b)
+		return fmt.Errorf("ftl: restoring block %d: already restored", b)
 	}
 	at := r.Stream
 	if r.Worn {
 		at += len(f.survivors)
 	}
 	if r.Use == Open && p.frontiers[at].left > 0 {
-		return fmt.Errorf("ftl: restoring block %d: stream %d has an open block in its pool", b, r.Stream)
+		return fmt.Errorf("ftl: restoring block %d: stream %d already has an open block in its pool", b, r.Stream)
 	}
 	m.erases, m.stream, m.stamp = uint32(r.Erases), uint8(r.Stream), r.Touched
 	p.mostErases = max(p.mostErases, m.erases)
@@ -143,7 +143,7 @@ func (f *FTL) checkRestored(r Restored) error {
 	written, pages := 0, int(f.pages)
 	if r.Fast {
 		if r.Use != Open && r.Use != Full || r.Stream >= f.cfg.Fast.Streams {
-			return fmt.Errorf("it is fast, but neither open nor full, or of stream %d; those of %d streams are",
+			return fmt.Errorf("a fast block must be open or full and have a stream below %[2]d, not %[1]d",
 				r.Stream, f.cfg.Fast.Streams)
 		}
 		pages = f.cfg.Fast.Pages
@@ -152,41 +152,41 @@ func (f *FTL) checkRestored(r Restored) error {
 	case Erased, BadBlock:
 	case Open:
 		if r.Written < 0 || r.Written >= pages {
-			return fmt.Errorf("open with %d pages written; a block has %d", r.Written, pages)
+			return fmt.Errorf("open with %d written pages; a block has %d", r.Written, pages)
 		}
 		written = r.Written
 	case Full:
 		written = pages
 	case Given:
 		if written = r.Written; written < 0 || written > pages {
-			return fmt.Errorf("given with %d pages taken; a block has %d", written, pages)
+			return fmt.Errorf("given with %d written pages; a block has %d", written, pages)
 		}
 	default:
 		return fmt.Errorf("unknown use %d", r.Use)
 	}
 	if r.Stream < 0 || r.Stream >= len(f.survivors) {
-		return fmt.Errorf("stream %d; there are %d", r.Stream, len(f.survivors))
+		return fmt.Errorf("unknown stream %d; there are %d", r.Stream, len(f.survivors))
 	}
 	if r.Worn && (f.cfg.StaticWear == 0 || r.Use != Open) {
-		return fmt.Errorf("it takes what wear levelling moves, but is not open or there is no wear levelling")
+		return fmt.Errorf("a wear-levelling frontier must be open, and wear levelling enabled")
 	}
 	if r.Failing && r.Use != Full {
-		return fmt.Errorf("it fails, but is not full")
+		return fmt.Errorf("a failing block must be full")
 	}
 	if r.Age < 0 {
-		return fmt.Errorf("filled %d erases ago", r.Age)
+		return fmt.Errorf("age %d is negative", r.Age)
 	}
 	if r.Erases < 0 || r.Erases > maxErases {
-		return fmt.Errorf("%d erases", r.Erases)
+		return fmt.Errorf("%d erases are not possible", r.Erases)
 	}
 	if len(r.Valid) > int(f.words) {
-		return fmt.Errorf("a bitmap of %d words; a block has %d pages", len(r.Valid), f.pages)
+		return fmt.Errorf("the bitmap has %d words, but a block has %d pages", len(r.Valid), f.pages)
 	}
 	for i, w := range r.Valid {
 		// No page at or beyond written can be valid.
 		if beyond := w >> max(0, min(63, written-64*i)); w != 0 &&
 			(written <= 64*i || written < 64*(i+1) && beyond != 0) {
-			return fmt.Errorf("a page from %d on is valid, but only %d are written", 64*i, written)
+			return fmt.Errorf("a valid page lies beyond the %d written ones", written)
 		}
 	}
 	return nil

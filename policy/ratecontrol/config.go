@@ -114,14 +114,14 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval",
 		"%v is not possible; use 1us to 100s", c.Interval)
 	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
-	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
+	bad.Hold(c.Model != "", "model", "empty name; use auto, or a file written by farflash predict train")
 	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000",
 		c.Headroom)
 	bad.Hold(c.Yield > 0 && c.Yield <= 1, "yield", "%v is not possible; use more than 0%%, up to 100%%", c.Yield)
 	for i := range c.Demands {
 		d := &c.Demands[i]
 		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i),
-			"%v is not possible; use times that grow", d.At)
+			"%v is not possible; times must increase", d.At)
 		bad.Hold(d.Rate > 0, fmt.Sprintf("demands[%d].rate", i), "%v is not possible; use a rate such as 6Gbps", d.Rate)
 	}
 	return bad.Err()

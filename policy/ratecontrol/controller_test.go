@@ -268,7 +268,7 @@ func TestConfigFaults(t *testing.T) {
 		{func(c *ratecontrol.Config) { c.Headroom = 0 }, "headroom: 0 is not possible; use more than 0, up to 1000"},
 		{func(c *ratecontrol.Config) { c.Yield = 0 }, "yield: 0% is not possible; use more than 0%, up to 100%"},
 		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2, Rate: 1}, {At: 1, Rate: 1}} },
-			"demands[1].at: 1ps is not possible; use times that grow"},
+			"demands[1].at: 1ps is not possible; times must increase"},
 		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2}} },
 			"demands[0].rate: 0bps is not possible; use a rate such as 6Gbps"},
 	} {

@@ -68,7 +68,7 @@ func (m *moments) of(n int) (mean, scv float64) {
 // NewMonitor returns a monitor with a window of the given length, which must be positive; its time starts at now.
 func NewMonitor(window, now units.Duration) *Monitor {
 	if window <= 0 {
-		panic("ratecontrol: a monitor's window is not positive")
+		panic("ratecontrol: monitor window must be positive")
 	}
 	return &Monitor{window: window, began: now}
 }

@@ -205,7 +205,7 @@ func TestModel(t *testing.T) {
 	}
 	tree.Inputs, tree.Outputs = ratecontrol.InputNames(), []string{"write.throughput", "read.throughput"}
 	if _, err := ratecontrol.NewModel(tree); err == nil ||
-		!strings.Contains(err.Error(), "the model gives [\"write.throughput\"") {
+		!strings.Contains(err.Error(), "the model has outputs [\"write.throughput\"") {
 		t.Errorf("a model of other outputs: %v", err)
 	}
 }

@@ -24,10 +24,10 @@ type Model struct {
 // NewModel wraps a forest that was trained on InputNames and OutputNames.
 func NewModel(f *forest.Forest) (*Model, error) {
 	if want := InputNames(); !slices.Equal(f.Inputs, want) {
-		return nil, fmt.Errorf("the model takes %q; a drive's takes %q", f.Inputs, want)
+		return nil, fmt.Errorf("the model has inputs %q; a drive model needs %q", f.Inputs, want)
 	}
 	if want := OutputNames(); !slices.Equal(f.Outputs, want) {
-		return nil, fmt.Errorf("the model gives %q; a drive's gives %q", f.Outputs, want)
+		return nil, fmt.Errorf("the model has outputs %q; a drive model needs %q", f.Outputs, want)
 	}
 	return &Model{f}, nil
 }

@@ -266,17 +266,17 @@ func (q *Queues) Check() error {
 		n, i := int32(0), q.list[k].head
 		for ; n < q.list[k].n; n++ {
 			if i == 0 || q.slots[i].queue != uint8(k) {
-				return fmt.Errorf("queue %d: command %d of %d is not in it", k, n, q.list[k].n)
+				return fmt.Errorf("queue %d: command %d of %d is not linked", k, n, q.list[k].n)
 			}
 			i = q.slots[i].next
 		}
 		if q.inside[k] < 0 || q.token[k] < 0 || q.token[k] > q.weight[k] {
-			return fmt.Errorf("queue %d: %d commands in the drive, %d tokens of %d", k, q.inside[k], q.token[k],
+			return fmt.Errorf("queue %d: invalid state: %d commands in the drive, %d tokens of %d", k, q.inside[k], q.token[k],
 				q.weight[k])
 		}
 	}
 	if n := q.inside[0] + q.inside[1]; n > q.depth {
-		return fmt.Errorf("%d commands in the drive, of %d at most", n, q.depth)
+		return fmt.Errorf("%d commands in the drive; the limit is %d", n, q.depth)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type past struct {
 // NewSRC returns the controller; predict has one predictor for each drive of the target.
 func NewSRC(c Config, predict []Predictor) (Controller, error) {
 	if len(predict) == 0 {
-		return nil, errors.New("ratecontrol: src needs a model of each drive")
+		return nil, errors.New("ratecontrol: src needs a model for each drive")
 	}
 	return &src{c: c, predict: predict}, nil
 }

@@ -185,11 +185,11 @@ func (s *Space) Check() (problems []error) {
 	})
 	for i, b := range all {
 		if b.base&(1<<b.order-1) != 0 || b.base+1<<b.order > 1<<Orders {
-			problems = append(problems, fmt.Errorf("a free block of 2^%d pages at %d is out of place", b.order, b.base))
+			problems = append(problems, fmt.Errorf("free block of 2^%d pages at %d is misaligned or out of range", b.order, b.base))
 		}
 		if s.free[b.order].has(b.base^1<<b.order) && b.base&(1<<b.order) == 0 {
 			problems = append(problems,
-				fmt.Errorf("free blocks of 2^%d pages at %d and behind should be one", b.order, b.base))
+				fmt.Errorf("free block of 2^%d pages at %d is not merged with its buddy", b.order, b.base))
 		}
 		if i > 0 && all[i-1].base+1<<all[i-1].order > b.base {
 			problems = append(problems, fmt.Errorf("free blocks at %d and %d overlap", all[i-1].base, b.base))

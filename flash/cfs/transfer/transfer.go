@@ -23,7 +23,7 @@ import (
 // written.
 var (
 	ErrInterrupted = errors.New("interrupted")
-	ErrLocal       = errors.New("writing the copy")
+	ErrLocal       = errors.New("writing the local copy")
 )
 
 // Target is the file that Put creates.
@@ -78,7 +78,7 @@ func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
 		var next piece
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w after %d bytes; there is no file of them", ErrInterrupted, size)
+			return fmt.Errorf("%w after %d bytes; no file was created", ErrInterrupted, size)
 		case next = <-pieces:
 		}
 		buf, n, err := next.b, len(next.b), next.err
@@ -155,7 +155,7 @@ func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) er
 	buf := make([]byte, copyChunk)
 	for at := int64(0); ; {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%w; nothing was kept", ErrInterrupted)
+			return fmt.Errorf("%w before the copy was complete", ErrInterrupted)
 		}
 		n, err := file.ReadAt(buf, at)
 		if n > 0 {

@@ -82,11 +82,11 @@ func (h *Header) Encode(page []byte, u UUID) {
 func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicCheckpoint:
-		return h, foreign("checkpoint", "there is none")
+		return h, foreign("checkpoint", "missing")
 	case UUID(page[8:24]) != u:
-		return h, foreign("checkpoint", "another pool's")
+		return h, foreign("checkpoint", "belongs to another pool")
 	case !sealed(u.Seed(), page):
-		return h, foreign("checkpoint", "its sum is wrong")
+		return h, foreign("checkpoint", "checksum mismatch")
 	}
 	return Header{
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
@@ -140,13 +140,13 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicBody:
-		return foreign("checkpoint's body", "there is none")
+		return foreign("checkpoint body", "missing")
 	case UUID(page[8:24]) != u:
-		return foreign("checkpoint's body", "another pool's")
+		return foreign("checkpoint body", "belongs to another pool")
 	case !sealed(u.Seed(), page):
-		return foreign("checkpoint's body", "its sum is wrong")
+		return foreign("checkpoint body", "checksum mismatch")
 	case le.Uint64(page[24:]) != generation || le.Uint64(page[32:]) != uint64(i):
-		return foreign("checkpoint's body", "another checkpoint's, or of another place")
+		return foreign("checkpoint body", "belongs to another checkpoint or position")
 	}
 	at := page[bodyHeader:Grain]
 	if first := segmentPages(int64(len(b.Segments))); i >= first {
@@ -156,7 +156,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 			word := le.Uint64(at)
 			part[k] = Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
 			if part[k].Page > MaxLBA {
-				return foreign("checkpoint's body", "a page beyond the logical space")
+				return foreign("checkpoint body", "page beyond the logical space")
 			}
 			at = at[entrySize:]
 		}
@@ -168,7 +168,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]),
 			le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
-			return foreign("checkpoint's body", "a segment in no known state")
+			return foreign("checkpoint body", "invalid segment state")
 		}
 		at = at[segmentSize:]
 	}
@@ -212,13 +212,13 @@ func (s *Summary) Encode(grains []byte, u UUID) {
 func DecodeSummary(grains []byte, u UUID, entries int) (s Summary, err error) {
 	switch {
 	case len(grains) < summaryHeader+12*entries || le.Uint32(grains) != magicSummary:
-		return s, foreign("segment summary", "there is none")
+		return s, foreign("segment summary", "missing")
 	case UUID(grains[8:24]) != u:
-		return s, foreign("segment summary", "another pool's")
+		return s, foreign("segment summary", "belongs to another pool")
 	case !sealed(u.Seed(), grains):
-		return s, foreign("segment summary", "its sum is wrong")
+		return s, foreign("segment summary", "checksum mismatch")
 	case int64(le.Uint32(grains[60:])) != int64(entries):
-		return s, foreign("segment summary", "of a segment of another size")
+		return s, foreign("segment summary", "belongs to a segment of another size")
 	}
 	s = Summary{
 		Segment: le.Uint64(grains[24:]), Session: le.Uint64(grains[32:]), Back: le.Uint64(grains[40:]),

@@ -95,11 +95,11 @@ func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:
-		return l, 0, foreign("log page", "there is none")
+		return l, 0, foreign("log page", "missing")
 	case UUID(page[8:24]) != u:
-		return l, 0, foreign("log page", "another pool's")
+		return l, 0, foreign("log page", "belongs to another pool")
 	case !sealed(u.Seed(), page):
-		return l, 0, foreign("log page", "its sum is wrong")
+		return l, 0, foreign("log page", "checksum mismatch")
 	}
 	l = LogPage{
 		Session: le.Uint64(page[24:]), Number: le.Uint64(page[32:]), First: le.Uint64(page[40:]),
@@ -120,10 +120,10 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 			r.Sum = le.Uint32(at[8:])
 		}
 		if r.Kind == None || r.Kind >= kinds {
-			return l, 0, foreign("log page", "a record of an unknown kind")
+			return l, 0, foreign("log page", "record of unknown kind")
 		}
 		if r.Joined && i == n-1 {
-			return l, 0, foreign("log page", "its last record is joined to one that is not there")
+			return l, 0, foreign("log page", "its last record is joined to a missing one")
 		}
 		into = append(into, r)
 	}

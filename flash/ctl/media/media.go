@@ -37,7 +37,7 @@ const (
 
 // ErrForeign is returned for a structure that is not a valid one of this pool: empty, torn, corrupt, or another pool's.
 // Errors wrap it and name the case.
-var ErrForeign = errors.New("not of this pool, or damaged")
+var ErrForeign = errors.New("damaged, or not part of this pool")
 
 func foreign(what string, why string) error { return fmt.Errorf("%s: %s: %w", what, why, ErrForeign) }
 
@@ -129,7 +129,7 @@ func (s *Shape) Check() error {
 	case s.Pages < 8 || s.Pages > MaxPages:
 		return fmt.Errorf("segments of %d pages; use 8 to %d", s.Pages, MaxPages)
 	case s.LogPages < 8 || s.LogPages > 1<<32:
-		return fmt.Errorf("a log of %d pages; use 8 or more", s.LogPages)
+		return fmt.Errorf("log of %d pages; use 8 or more", s.LogPages)
 	}
 	for d, n := range s.Grains {
 		if n < 4 || n > 1<<44 {
@@ -137,11 +137,11 @@ func (s *Shape) Check() error {
 		}
 	}
 	if n := s.AllSegments(); n < 10 || n > MaxSegments {
-		return fmt.Errorf("%d segments of %d pages fit beside the log and the checkpoints; a pool needs 10 to %d", n,
+		return fmt.Errorf("the log and the checkpoints leave %d segments of %d pages; a pool needs 10 to %d", n,
 			s.Pages, MaxSegments)
 	}
 	if most := s.MostCapacity(); s.Capacity < 1 || s.Capacity > most {
-		return fmt.Errorf("a capacity of %d pages; use 1 to %d, five segments fewer than there are", s.Capacity, most)
+		return fmt.Errorf("capacity of %d pages; use 1 to %d, which keeps five segments in reserve", s.Capacity, most)
 	}
 	return nil
 }
@@ -195,19 +195,19 @@ func (s *Shape) EncodeSuperblock(page []byte, device int) {
 // DecodeSuperblock reads a superblock and returns the layout and the device's index.
 func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 	if len(page) != Grain || le.Uint32(page) != magicSuper {
-		return s, 0, foreign("superblock", "there is none")
+		return s, 0, foreign("superblock", "missing")
 	}
 	copy(s.UUID[:], page[16:])
 	if !sealed(s.UUID.Seed(), page) {
-		return s, 0, foreign("superblock", "its sum is wrong")
+		return s, 0, foreign("superblock", "checksum mismatch")
 	}
 	if v := le.Uint16(page[8:]); v != version {
-		return s, 0, fmt.Errorf("superblock: layout %d; this program knows %d", v, version)
+		return s, 0, fmt.Errorf("superblock: layout %d; this program supports %d", v, version)
 	}
 	device = int(le.Uint16(page[10:]))
 	n := int(le.Uint16(page[12:]))
 	if n < 1 || n > MaxDevices || device >= n {
-		return s, 0, fmt.Errorf("superblock: device %d of %d", device, n)
+		return s, 0, fmt.Errorf("superblock: invalid device number %d of %d", device, n)
 	}
 	s.Pages, s.LogPages, s.Capacity = int(le.Uint64(page[32:])), int64(le.Uint64(page[40:])),
 		int64(le.Uint64(page[48:]))

@@ -169,7 +169,7 @@ func (f *flat) write(page int32) error {
 	}
 	to, ok := f.ftl.Allocate(0, stream, f.now)
 	if !ok {
-		return fmt.Errorf("waf: no page is left")
+		return fmt.Errorf("waf: no free page")
 	}
 	was := f.to[page]
 	f.to[page], f.of[to] = to, ftl.LPA(page)
@@ -333,7 +333,7 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 		pool.Get(uint64(page), ctl.Whole, given)
 		for waiting {
 			if more == nil || !more(true) {
-				return fmt.Errorf("waf: page %d is never given", page)
+				return fmt.Errorf("waf: Get of page %d never completes", page)
 			}
 		}
 		return failed
@@ -365,7 +365,7 @@ func sized(l Load, layout ctl.Layout) (*device.Mem, media.Shape, error) {
 			return device.NewMem(grains * ctl.Page), shape, nil
 		}
 		if err == nil && shape.AllSegments() > int64(l.Segments) {
-			return nil, shape, fmt.Errorf("waf: %d segments instead of %d", shape.AllSegments(), l.Segments)
+			return nil, shape, fmt.Errorf("waf: %d segments, want %d", shape.AllSegments(), l.Segments)
 		}
 	}
 }

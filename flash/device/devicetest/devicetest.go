@@ -22,13 +22,13 @@ func Conform(t *testing.T, open func(t *testing.T) device.Device) {
 		name string
 		test func(*testing.T, device.Device)
 	}{
-		{"content", content}, {"refused", refused}, {"side by side", sideBySide}, {"from within Done", fromWithin},
+		{"content", content}, {"refused", refused}, {"concurrent submitters", sideBySide}, {"submitting from Done", fromWithin},
 		{"closed", closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := open(t)
 			if d.Size() != Grains*device.Grain {
-				t.Fatalf("%d bytes instead of %d", d.Size(), Grains*device.Grain)
+				t.Fatalf("the device has %d bytes, want %d", d.Size(), Grains*device.Grain)
 			}
 			c.test(t, d)
 			if err := d.Close(); err != nil {
@@ -61,12 +61,12 @@ func content(t *testing.T, d device.Device) {
 	must(t, d, device.Read, 99, got)
 	want := append(append(make([]byte, device.Grain), b...), make([]byte, device.Grain)...)
 	if !bytes.Equal(got, want) {
-		t.Fatal("what was written is not what is read, or it is elsewhere")
+		t.Fatal("a read of the written range and its neighbours returns other content")
 	}
 	must(t, d, device.Write, Grains-1, b[:device.Grain])
 	must(t, d, device.Read, Grains-1, got[:device.Grain])
 	if !bytes.Equal(got[:device.Grain], b[:device.Grain]) {
-		t.Fatal("the last grain is not what was written")
+		t.Fatal("a read of the last grain returns other content than was written")
 	}
 }
 
@@ -114,7 +114,7 @@ func sideBySide(t *testing.T, d device.Device) {
 					if err := device.Do(d, device.Read, ops[i].Offset, got); err != nil {
 						t.Error(err)
 					} else if !bytes.Equal(got, bufs[i]) {
-						t.Errorf("submitter %d, round %d: place %d is another's", s, round, i)
+						t.Errorf("submitter %d, round %d: grain %d has other content than was written", s, round, i)
 					}
 				}
 			}
@@ -156,6 +156,6 @@ func closed(t *testing.T, d device.Device) {
 		t.Errorf("reading from a closed device: %v", err)
 	}
 	if err := d.Close(); err != nil {
-		t.Errorf("closing again: %v", err)
+		t.Errorf("closing twice: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func NewClient(nc net.Conn, flags uint32) (*Client, error) {
 		return c, err
 	}
 	if string(b[:16]) != "NBDMAGICIHAVEOPT" {
-		return c, fmt.Errorf("a greeting of % x", b)
+		return c, fmt.Errorf("invalid greeting % x", b)
 	}
 	_, err := nc.Write(binary.BigEndian.AppendUint32(nil, flags))
 	return c, err
@@ -60,7 +60,7 @@ func (c *Client) Answers(o nbd.Option) ([]Answer, error) {
 			return all, err
 		}
 		if h.Option() != o || h.Length() > 1<<20 {
-			return all, fmt.Errorf("a reply to option %d of %d bytes for option %d", h.Option(), h.Length(), o)
+			return all, fmt.Errorf("reply to option %d with %d bytes, want option %d", h.Option(), h.Length(), o)
 		}
 		p := make([]byte, h.Length())
 		if _, err := io.ReadFull(c.Conn, p); err != nil {
@@ -143,14 +143,14 @@ func (c *Client) Next() (Message, error) {
 	}
 	h := nbd.ChunkHeader(append(b, 0, 0, 0, 0))
 	if !h.Valid() {
-		return Message{}, fmt.Errorf("a reply that is none: % x", b)
+		return Message{}, fmt.Errorf("invalid reply header % x", b)
 	}
 	if _, err := io.ReadFull(c.Conn, h[16:]); err != nil {
 		return Message{}, err
 	}
 	m := Message{Cookie: h.Cookie(), Done: h.Flags()&nbd.ChunkDone != 0, Type: h.Type()}
 	if h.Length() > nbd.MaxPayload+8 {
-		return m, fmt.Errorf("a chunk of %d bytes", h.Length())
+		return m, fmt.Errorf("chunk of %d bytes is too long", h.Length())
 	}
 	m.Payload = make([]byte, h.Length())
 	if _, err := io.ReadFull(c.Conn, m.Payload); err != nil {
@@ -158,7 +158,7 @@ func (c *Client) Next() (Message, error) {
 	}
 	if m.Type == nbd.ChunkError || m.Type == nbd.ChunkErrorOffset {
 		if len(m.Payload) < 6 {
-			return m, errors.New("an error chunk that is too short")
+			return m, errors.New("the error chunk is too short")
 		}
 		m.Err = nbd.Errno(binary.BigEndian.Uint32(m.Payload))
 	}
@@ -198,13 +198,13 @@ func (c *Client) Fetch(flags uint16, offset uint64, n uint32) (data []byte, hole
 		case m.Type == nbd.ChunkData:
 			at := binary.BigEndian.Uint64(m.Payload) - offset
 			if at > uint64(n) || uint64(len(m.Payload)-8) > uint64(n)-at {
-				return nil, 0, 0, fmt.Errorf("%d bytes at %d are not what was asked for", len(m.Payload)-8, at+offset)
+				return nil, 0, 0, fmt.Errorf("%d bytes at %d lie outside the requested range", len(m.Payload)-8, at+offset)
 			}
 			got += copy(data[at:], m.Payload[8:])
 		case m.Type == nbd.ChunkHole:
 			at, k := binary.BigEndian.Uint64(m.Payload)-offset, binary.BigEndian.Uint32(m.Payload[8:])
 			if at > uint64(n) || uint64(k) > uint64(n)-at {
-				return nil, 0, 0, fmt.Errorf("a hole of %d bytes at %d is not what was asked for", k, at+offset)
+				return nil, 0, 0, fmt.Errorf("hole of %d bytes at %d lies outside the requested range", k, at+offset)
 			}
 			clear(data[at:][:k])
 			got += int(k)
@@ -212,7 +212,7 @@ func (c *Client) Fetch(flags uint16, offset uint64, n uint32) (data []byte, hole
 		}
 		if m.Done {
 			if e == 0 && got != int(n) {
-				return nil, 0, 0, fmt.Errorf("%d bytes of %d came", got, n)
+				return nil, 0, 0, fmt.Errorf("received %d bytes of %d", got, n)
 			}
 			return data, holes, e, nil
 		}

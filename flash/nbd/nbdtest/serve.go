@@ -48,7 +48,7 @@ func Loops(t testing.TB) *uring.Loops {
 		}
 	})
 	if !ls.Sockets() {
-		t.Skip("this kernel's rings do not receive from sockets as is needed")
+		t.Skip("this kernel's io_uring lacks the required socket operations")
 	}
 	return ls
 }

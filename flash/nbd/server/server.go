@@ -88,10 +88,10 @@ type Server struct {
 // New returns a server.
 func New(cfg Config) (*Server, error) {
 	if cfg.Exports == nil {
-		return nil, errors.New("nbd: a server without exports")
+		return nil, errors.New("nbd: the server has no exports")
 	}
 	if cfg.Require && cfg.TLS == nil {
-		return nil, errors.New("nbd: TLS is required and there is no certificate")
+		return nil, errors.New("nbd: TLS is required, but there is no certificate")
 	}
 	if cfg.TLS != nil {
 		c := cfg.TLS.Clone()
@@ -116,8 +116,7 @@ func local(a net.Addr) bool {
 // Serve accepts connections until the server is shut down, which closes l. Without TLS, it refuses a non-local address.
 func (s *Server) Serve(l net.Listener) error {
 	if !local(l.Addr()) && s.cfg.TLS == nil {
-		return errors.Join(fmt.Errorf("nbd: %v can be reached from other machines, and there is no TLS; give a "+
-			"certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
+		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
 	}
 	s.mu.Lock()
 	if s.closing {

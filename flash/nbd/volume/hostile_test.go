@@ -234,7 +234,7 @@ func TestBeyondThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Serve(l); err == nil || !strings.Contains(err.Error(), "there is no TLS") {
+	if err := s.Serve(l); err == nil || !strings.Contains(err.Error(), "without TLS") {
 		t.Errorf("%v", err)
 	}
 	if _, err := l.Accept(); err == nil || err == syscall.EAGAIN {

@@ -32,10 +32,10 @@ const frames = 4 * nbd.Window / ctl.Page
 // New returns a volume over a range that starts on a page boundary.
 func New(pool *ctl.Pool, base, size uint64) (*File, error) {
 	if pool.Frames() < frames {
-		return nil, fmt.Errorf("volume: a pool of %d frames; use at least %d", pool.Frames(), frames)
+		return nil, fmt.Errorf("volume: the pool has %d frames; use at least %d", pool.Frames(), frames)
 	}
 	if base%ctl.Page != 0 || size > ^uint64(0)-base {
-		return nil, fmt.Errorf("volume: %d bytes at %d are no file of a pool", size, base)
+		return nil, fmt.Errorf("volume: %d bytes at %d are not a page-aligned range of the pool", size, base)
 	}
 	return &File{pool: pool, user: pool.User(base, size), base: base, size: size}, nil
 }

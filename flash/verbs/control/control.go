@@ -58,8 +58,8 @@ const (
 	statuses
 )
 
-var statusNames = [statuses]string{"ok", "the request is malformed", "there is no such export",
-	"the export may not be used so", "too many exports are open", "the export is not open", "the server has failed"}
+var statusNames = [statuses]string{"ok", "malformed request", "no such export",
+	"access to the export denied", "too many exports are open", "the export is not open", "server error"}
 
 // Error describes the status.
 func (s Status) Error() string {
@@ -93,17 +93,17 @@ func (r Request) Append(b []byte) []byte {
 // ParseRequest decodes a request. For a malformed one, it returns the fields that could be decoded.
 func ParseRequest(b []byte) (Request, error) {
 	if len(b) < RequestLength {
-		return Request{}, fmt.Errorf("%w: %d bytes, of at least %d", Malformed, len(b), RequestLength)
+		return Request{}, fmt.Errorf("%w: %d bytes, want at least %d", Malformed, len(b), RequestLength)
 	}
 	r := Request{Op: Op(b[1]), Rights: verbs.Rights(b[2]), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:])}
 	name := b[RequestLength:]
 	switch {
 	case b[0] != Version:
-		return r, fmt.Errorf("%w: version %d, not %d", Malformed, b[0], Version)
+		return r, fmt.Errorf("%w: version %d, want %d", Malformed, b[0], Version)
 	case b[3] != 0 || b[14] != 0 || b[15] != 0:
 		return r, fmt.Errorf("%w: reserved bytes are not zero", Malformed)
 	case int(be.Uint16(b[12:])) != len(name) || len(name) > MaxName:
-		return r, fmt.Errorf("%w: a name of %d bytes, which says that it has %d", Malformed, len(name),
+		return r, fmt.Errorf("%w: name of %d bytes with a length field of %d", Malformed, len(name),
 			be.Uint16(b[12:]))
 	case !utf8.Valid(name) || strings.ContainsRune(string(name), 0):
 		return r, fmt.Errorf("%w: the name is not text", Malformed)
@@ -113,15 +113,15 @@ func ParseRequest(b []byte) (Request, error) {
 	switch r.Op {
 	case Open:
 		if !named || tagged || r.Rights == 0 || r.Rights&^(verbs.RemoteRead|verbs.RemoteWrite|verbs.RemoteAtomic) != 0 {
-			return r, fmt.Errorf("%w: open takes a name and rights", Malformed)
+			return r, fmt.Errorf("%w: open needs a name and rights", Malformed)
 		}
 	case Stat:
 		if !named || tagged || r.Rights != 0 {
-			return r, fmt.Errorf("%w: stat takes a name", Malformed)
+			return r, fmt.Errorf("%w: stat needs a name", Malformed)
 		}
 	case Close:
 		if named || !tagged || r.Rights != 0 {
-			return r, fmt.Errorf("%w: close takes an STag", Malformed)
+			return r, fmt.Errorf("%w: close needs an STag", Malformed)
 		}
 	default:
 		return r, fmt.Errorf("%w: unknown request %d", Malformed, r.Op)
@@ -156,13 +156,13 @@ func (r Reply) Append(b []byte) []byte {
 // ParseReply decodes a reply.
 func ParseReply(b []byte) (Reply, error) {
 	if len(b) != ReplyLength || b[0] != Version || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
-		return Reply{}, fmt.Errorf("%d bytes are no reply of version %d", len(b), Version)
+		return Reply{}, fmt.Errorf("%d bytes are not a reply of version %d", len(b), Version)
 	}
 	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
 		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),
 		Length: be.Uint64(b[24:])}
 	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
-		return Reply{}, errors.New("the reply describes no export")
+		return Reply{}, errors.New("the reply describes an invalid export")
 	}
 	return r, nil
 }

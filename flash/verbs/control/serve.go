@@ -107,7 +107,7 @@ func (c *Client) Close(stag uint32) error {
 
 func (c *Client) ask(r Request) (Reply, error) {
 	if len(r.Name) > MaxName {
-		return Reply{}, fmt.Errorf("a name of %d bytes is longer than %d", len(r.Name), MaxName)
+		return Reply{}, fmt.Errorf("the name has %d bytes; the maximum is %d", len(r.Name), MaxName)
 	}
 	c.next++
 	r.ID = c.next
@@ -132,7 +132,7 @@ func (c *Client) ask(r Request) (Reply, error) {
 	case err != nil:
 		return Reply{}, err
 	case reply.ID != r.ID || reply.Op != r.Op:
-		return Reply{}, fmt.Errorf("the reply is to request %d, not to %d", reply.ID, r.ID)
+		return Reply{}, fmt.Errorf("reply to request %d, want %d", reply.ID, r.ID)
 	case reply.Status != OK:
 		return reply, reply.Status
 	}

@@ -36,7 +36,7 @@ func Guest(t *testing.T, forward, command string) <-chan string {
 	t.Helper()
 	dir := os.Getenv("FARFLASH_SIW")
 	if dir == "" {
-		t.Skip("FARFLASH_SIW names no folder; .ci/siw makes one")
+		t.Skip("FARFLASH_SIW is not set; .ci/siw creates the folder to set it to")
 	}
 	qemu, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {
@@ -110,6 +110,6 @@ func Until(t *testing.T, lines <-chan string, what string) string {
 		}
 		all = append(all, l[:min(len(l), 160)])
 	}
-	t.Fatalf("the machine has ended without %q:\n%s", what, strings.Join(all, "\n"))
+	t.Fatalf("the machine exited without printing %q:\n%s", what, strings.Join(all, "\n"))
 	return ""
 }

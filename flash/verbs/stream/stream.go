@@ -124,7 +124,7 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 		ready: make(chan struct{}, 1), done: make(chan struct{})}
 	if cfg.Buffer < wire.MaxFPDU {
 		shut(nc)
-		return nil, fmt.Errorf("a buffer of %d bytes is less than the largest frame's %d", cfg.Buffer, wire.MaxFPDU)
+		return nil, fmt.Errorf("the buffer has %d bytes, less than the largest frame's %d", cfg.Buffer, wire.MaxFPDU)
 	}
 	c.resume = sync.NewCond(&c.mu)
 	if s, ok := nc.(syscall.Conn); ok {

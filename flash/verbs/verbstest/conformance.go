@@ -26,7 +26,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 	got := make([]byte, length)
 	p.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: g.STag()})
 	if !bytes.Equal(got, model) {
-		t.Error("what was never written is not zero")
+		t.Error("unwritten bytes are not zero")
 	}
 	for round := range 200 {
 		stag := g.STag() | uint32([]verbs.Semantics{0, verbs.Sync, verbs.Async, verbs.Prefetch}[r.IntN(4)])
@@ -47,7 +47,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 			p.do(works...)
 			for i := range works {
 				if !bytes.Equal(works[i].Local, want[i]) {
-					t.Fatalf("round %d: %d bytes at %d are not what was written", round, n, works[i].Offset)
+					t.Fatalf("round %d: read of %d bytes at %d differs from the model", round, n, works[i].Offset)
 				}
 			}
 		case 1:
@@ -66,7 +66,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 				old |= uint64(model[at+i]) << (8 * i)
 			}
 			if c.Original != old {
-				t.Fatalf("round %d: an atomic at %d has found %x, want %x", round, at, c.Original, old)
+				t.Fatalf("round %d: atomic at %d returned %x, want %x", round, at, c.Original, old)
 			}
 			for i := range 8 {
 				model[at+i] = byte((old + add) >> (8 * i))
@@ -75,7 +75,7 @@ func Conformance(t *testing.T, store verbs.Store) {
 	}
 	p.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: g.STag()})
 	if !bytes.Equal(got, model) {
-		t.Error("the content at the end is not what was written")
+		t.Error("the final content differs from the model")
 	}
 	p.server.Close()
 	for !p.server.Settled() {
@@ -105,7 +105,7 @@ func newPair(t *testing.T) *pair {
 	}
 	p.domain = a.NewDomain(1)
 	cfg := verbs.DefaultConfig()
-	cfg.Notice = func(err error) { t.Errorf("the store reports %v", err) }
+	cfg.Notice = func(err error) { t.Errorf("unexpected notice: %v", err) }
 	cfg.Wake = func() {
 		select {
 		case p.wake <- struct{}{}:
@@ -142,7 +142,7 @@ func (p *pair) do(works ...verbs.Work) verbs.Completion {
 			}
 		}
 		if out[0].Err != nil {
-			p.t.Fatalf("%v: %v; the server has ended with %v", out[0].Op, out[0].Err, p.server.Err())
+			p.t.Fatalf("%v: %v; the server's error is %v", out[0].Op, out[0].Err, p.server.Err())
 		}
 	}
 	return out[0]

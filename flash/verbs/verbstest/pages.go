@@ -103,10 +103,10 @@ func (p *Pages) Release(i int) {
 func (p *Pages) Get(a *verbs.Access) {
 	p.mu.Lock()
 	if p.out[a] {
-		panic("an access is gotten twice")
+		panic("Get called twice for an access")
 	}
 	if a.Length <= 0 || a.Offset+uint64(a.Length) > uint64(len(p.cache)) {
-		panic(fmt.Sprintf("%d bytes at %d are beyond the store", a.Length, a.Offset))
+		panic(fmt.Sprintf("%d bytes at %d exceed the store", a.Length, a.Offset))
 	}
 	kind := "read"
 	if a.Write {
@@ -143,7 +143,7 @@ func (p *Pages) Get(a *verbs.Access) {
 func (p *Pages) Put(a *verbs.Access) {
 	p.mu.Lock()
 	if !p.out[a] {
-		panic("an access is put that was not gotten")
+		panic("Put called for an access without Get")
 	}
 	delete(p.out, a)
 	what := "unchanged"
@@ -180,4 +180,4 @@ func (p *Pages) call(hold bool, calls []func()) {
 }
 
 // ErrMedium is an error for tests to inject.
-var ErrMedium = errors.New("the medium cannot be read")
+var ErrMedium = errors.New("the medium is unreadable")

@@ -37,7 +37,7 @@ func Read(t testing.TB, path string) []Stream {
 func packets(b []byte) ([][]byte, error) {
 	le := binary.LittleEndian
 	if len(b) < 24 {
-		return nil, fmt.Errorf("%d bytes are no capture", len(b))
+		return nil, fmt.Errorf("%d bytes are too short for a capture", len(b))
 	}
 	var out [][]byte
 	switch magic := le.Uint32(b); magic {
@@ -45,7 +45,7 @@ func packets(b []byte) ([][]byte, error) {
 		for b = b[24:]; len(b) >= 16; {
 			n := int(le.Uint32(b[8:]))
 			if n > len(b)-16 {
-				return nil, fmt.Errorf("a packet of %d bytes is cut", n)
+				return nil, fmt.Errorf("truncated packet of %d bytes", n)
 			}
 			out = append(out, b[16:16+n])
 			b = b[16+n:]
@@ -58,12 +58,12 @@ func packets(b []byte) ([][]byte, error) {
 	for len(b) >= 12 {
 		kind, n := le.Uint32(b), int(le.Uint32(b[4:]))
 		if n < 12 || n > len(b) || n%4 != 0 {
-			return nil, fmt.Errorf("a block of %d bytes", n)
+			return nil, fmt.Errorf("invalid block of %d bytes", n)
 		}
 		if kind == 6 && n >= 32 {
 			held := int(le.Uint32(b[20:]))
 			if held > n-32 {
-				return nil, fmt.Errorf("a packet of %d bytes in a block of %d", held, n)
+				return nil, fmt.Errorf("packet of %d bytes exceeds its block of %d", held, n)
 			}
 			out = append(out, b[28:28+held])
 		}
@@ -98,7 +98,7 @@ func reassemble(frames [][]byte) ([]Stream, error) {
 		e := end{binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint16(tcp[2:])}
 		seq, flags, off := binary.BigEndian.Uint32(tcp[4:]), tcp[13], int(tcp[12]>>4)*4
 		if off > len(tcp) {
-			return nil, fmt.Errorf("frame %d: a TCP header of %d bytes", i, off)
+			return nil, fmt.Errorf("frame %d: invalid TCP header of %d bytes", i, off)
 		}
 		s := ends[e]
 		if flags&2 != 0 || s == nil { // SYN

@@ -19,7 +19,7 @@ type Checker func(t testing.TB, s wire.Segment)
 func Segment(t testing.TB, s wire.Segment, checkers ...Checker) {
 	t.Helper()
 	if !s.Whole() {
-		t.Errorf("the segment of %d bytes has no whole header", len(s))
+		t.Errorf("the segment of %d bytes has an incomplete header", len(s))
 		return
 	}
 	if s.DDPVersion() != wire.Version || s.RDMAPVersion() != wire.Version {
@@ -108,8 +108,8 @@ func Fault(want wire.Fault) Checker {
 			return
 		}
 		equal(t, "the fault", wire.Terminate(p).Fault(), want)
-		equal(t, "the layer's bits", p[0]>>4, byte(want.Layer))
-		equal(t, "the type's bits", p[0]&0xF, want.Type)
+		equal(t, "the layer bits", p[0]>>4, byte(want.Layer))
+		equal(t, "the type bits", p[0]&0xF, want.Type)
 	}
 }
 

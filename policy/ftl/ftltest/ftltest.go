@@ -75,7 +75,7 @@ func Conform(t *testing.T, fresh func(t *testing.T) Subject) {
 		{"empty", empty},
 		{"compare and swap", swap},
 		{"owners", owners},
-		{"at random", random},
+		{"random operations", random},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, fresh(t)) })
 	}
@@ -93,13 +93,13 @@ func sample[N ~int64](n N) []N {
 func empty(t *testing.T, s Subject) {
 	for _, l := range sample(s.Logical) {
 		if at := s.Map.Lookup(l); at != ftl.NoPPA {
-			t.Errorf("logical page %d is at %d in an empty map", l, at)
+			t.Errorf("Lookup(%d) = %d in an empty map", l, at)
 		}
 		if s.Map.CompareAndSwap(l, 3, 4) {
-			t.Errorf("logical page %d was at 3 in an empty map", l)
+			t.Errorf("CompareAndSwap(%d, 3, 4) succeeds in an empty map", l)
 		}
 		if at := s.Map.Lookup(l); at != ftl.NoPPA {
-			t.Errorf("logical page %d is at %d after a swap that failed", l, at)
+			t.Errorf("Lookup(%d) = %d after a failed CompareAndSwap", l, at)
 		}
 	}
 }
@@ -117,15 +117,15 @@ func swap(t *testing.T, s Subject) {
 			{last, 1, true, 1},
 		} {
 			if ok := s.Map.CompareAndSwap(l, c.old, c.new); ok != c.ok {
-				t.Errorf("logical page %d from %d to %d: %v", l, c.old, c.new, ok)
+				t.Errorf("CompareAndSwap(%d, %d, %d) = %v", l, c.old, c.new, ok)
 			}
 			if at := s.Map.Lookup(l); at != c.at {
-				t.Errorf("logical page %d from %d to %d: it is at %d, not %d", l, c.old, c.new, at, c.at)
+				t.Errorf("after CompareAndSwap(%d, %d, %d): Lookup = %d, want %d", l, c.old, c.new, at, c.at)
 			}
 		}
 		s.Set(l, ftl.NoPPA)
 		if at := s.Map.Lookup(l); at != ftl.NoPPA || s.Map.CompareAndSwap(l, 1, 2) {
-			t.Errorf("logical page %d was trimmed and is at %d", l, at)
+			t.Errorf("trimmed logical page %d is at %d, or can be swapped", l, at)
 		}
 	}
 }
@@ -138,14 +138,14 @@ func owners(t *testing.T, s Subject) {
 		}
 		for i, p := range pages {
 			if l, want := s.Map.Owner(p), (ftl.LPA(i)*7+round)%s.Logical; l != want {
-				t.Errorf("page %d was programmed with logical page %d, its owner is %d", p, want, l)
+				t.Errorf("page %d was programmed for logical page %d, but Owner = %d", p, want, l)
 			}
 		}
 	}
 	s.Set(0, pages[5])
 	s.Set(0, ftl.NoPPA)
 	if l, want := s.Map.Owner(pages[5]), (ftl.LPA(5)*7+2)%s.Logical; l != want {
-		t.Errorf("the owner of page %d is %d after a trim, it was programmed with %d", pages[5], l, want)
+		t.Errorf("Owner(%d) = %d after a trim; the page was programmed for %d", pages[5], l, want)
 	}
 }
 
@@ -178,23 +178,23 @@ func random(t *testing.T, s Subject) {
 			}
 			want := has && old == to[l]
 			if got := s.Map.CompareAndSwap(l, old, p); got != want {
-				t.Fatalf("step %d: logical page %d is at %d, swapped from %d: %v", i, l, at(l), old, got)
+				t.Fatalf("step %d: logical page %d is at %d; CompareAndSwap from %d: %v", i, l, at(l), old, got)
 			}
 			if want {
 				to[l] = p
 			}
 		case 4:
 			if got := s.Map.Lookup(l); got != at(l) {
-				t.Fatalf("step %d: logical page %d is at %d, not %d", i, l, got, at(l))
+				t.Fatalf("step %d: Lookup(%d) = %d, want %d", i, l, got, at(l))
 			}
 			if want, ok := of[p]; ok && s.Map.Owner(p) != want {
-				t.Fatalf("step %d: the owner of page %d is %d, not %d", i, p, s.Map.Owner(p), want)
+				t.Fatalf("step %d: Owner(%d) = %d, want %d", i, p, s.Map.Owner(p), want)
 			}
 		}
 	}
 	for l, p := range to {
 		if got := s.Map.Lookup(l); got != p {
-			t.Fatalf("logical page %d is at %d, not %d", l, got, p)
+			t.Fatalf("Lookup(%d) = %d, want %d", l, got, p)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func checkClasses(classes []Class) error {
 		space += c.Space
 	}
 	if math.Abs(writes-1) > 1e-9 || math.Abs(space-1) > 1e-9 {
-		return fmt.Errorf("waf: the classes have %v of the writes and %v of the space; both must sum to 1", writes,
+		return fmt.Errorf("waf: the classes have %v of the writes and %v of the space; both must add up to 1", writes,
 			space)
 	}
 	return nil

@@ -44,12 +44,12 @@ func TestRunsAgainstForms(t *testing.T) {
 	}
 	for _, bad := range [][2]int32{{-1, 1}, {0, 0}, {pages, 1}, {pages - 1, 2}, {1 << 30, 1 << 30}} {
 		e.Runs = [][2]int32{{0, 1}, bad}
-		if _, err := Simulate(e); err == nil || !strings.Contains(err.Error(), "a run that is not in") {
+		if _, err := Simulate(e); err == nil || !strings.Contains(err.Error(), "a run lies outside") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
 	e.Runs, e.Sequential = [][2]int32{{0, 1}}, .5
-	if _, err := Simulate(e); err == nil || !strings.Contains(err.Error(), "runs are all that is written") {
+	if _, err := Simulate(e); err == nil || !strings.Contains(err.Error(), "runs replace classes") {
 		t.Error(err)
 	}
 }

@@ -66,14 +66,14 @@ func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 	for _, p := range points {
 		if !(p.S >= 0 && p.S <= 1) || !(p.WAF >= 0) || math.IsInf(p.WAF, 1) {
 			return SequentialMix{}, 0,
-				fmt.Errorf("waf: point (%v, %v): the share must be 0 to 1 and the write amplification a number", p.S,
+				fmt.Errorf("waf: point (%v, %v): the share must be 0 to 1, and the write amplification finite and not negative", p.S,
 					p.WAF)
 		}
 		different[p.S] = true
 	}
 	if len(different) < 4 {
 		return SequentialMix{}, 0,
-			fmt.Errorf("waf: %d different sequential shares; four parameters need four", len(different))
+			fmt.Errorf("waf: %d distinct sequential shares; four parameters need at least 4", len(different))
 	}
 	var best SequentialMix
 	least := math.Inf(1)
@@ -94,7 +94,7 @@ func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 	}
 	if math.IsInf(least, 1) {
 		return SequentialMix{}, 0,
-			fmt.Errorf("waf: the points determine no turning point; add shares below and above it")
+			fmt.Errorf("waf: the points do not determine a turning point; add shares below and above it")
 	}
 	return best, math.Sqrt(least / float64(len(points))), nil
 }

@@ -115,24 +115,24 @@ func (e Experiment) check() error {
 	case e.Blocks < 8:
 		return fmt.Errorf("waf: %d logical blocks; a simulation needs at least 8", e.Blocks)
 	case float64(e.Blocks)*float64(e.Pages)*e.Alpha > 1<<30:
-		return fmt.Errorf("waf: %d blocks of %d pages; at most 2^30 pages are simulated", e.Blocks, e.Pages)
+		return fmt.Errorf("waf: %d blocks of %d pages; the maximum is 2^30 pages", e.Blocks, e.Pages)
 	case math.Round(float64(e.Blocks)*e.Alpha) < float64(e.Blocks)+1:
-		return fmt.Errorf("waf: alpha %v leaves %d blocks no spare block", e.Alpha, e.Blocks)
+		return fmt.Errorf("waf: alpha %v leaves no spare block for %d logical blocks", e.Alpha, e.Blocks)
 	case !(e.Precondition >= 0 && e.Precondition <= 1e6):
-		return fmt.Errorf("waf: preconditioning with %v drive writes; it must be 0 or more", e.Precondition)
+		return fmt.Errorf("waf: preconditioning with %v drive writes; use 0 or more", e.Precondition)
 	case !(e.WarmUp >= 0) || !(e.Measure > 0) || e.WarmUp+e.Measure > 1e6:
-		return fmt.Errorf("waf: %v warm-up and %v measured drive writes; the latter must be positive", e.WarmUp,
+		return fmt.Errorf("waf: %v warm-up and %v measured drive writes; use 0 or more, and more than 0", e.WarmUp,
 			e.Measure)
 	case !(e.Sequential >= 0 && e.Sequential <= 1):
-		return fmt.Errorf("waf: a sequential share of %v; it must be 0 to 1", e.Sequential)
+		return fmt.Errorf("waf: sequential share %v; use 0 to 1", e.Sequential)
 	case e.Run < 0 || e.Run > e.Blocks*e.Pages:
 		return fmt.Errorf("waf: sequential runs of %d pages on a drive of %d", e.Run, e.Blocks*e.Pages)
 	case e.Runs != nil && (len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
-		return fmt.Errorf("waf: runs are all that is written; leave classes and the sequential share out")
+		return fmt.Errorf("waf: runs replace classes and the sequential share; omit these")
 	case e.Writers != nil && (e.Runs != nil || len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
-		return fmt.Errorf("waf: writers are all who write; leave classes, runs and the sequential share out")
+		return fmt.Errorf("waf: writers replace classes, runs and the sequential share; omit these")
 	case e.Generations < 0 || e.Generations > 100 || e.Generations > 0 && e.Layout != SurvivorsApart:
-		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart",
+		return fmt.Errorf("waf: %d generations; use 0 to 100, and 0 unless survivors have separate frontiers",
 			e.Generations)
 	case e.Layout > Partitions:
 		return fmt.Errorf("waf: unknown layout %d", e.Layout)
@@ -141,9 +141,9 @@ func (e Experiment) check() error {
 	case slices.ContainsFunc(e.Runs, func(r [2]int32) bool {
 		return r[0] < 0 || r[1] < 1 || int64(r[0])+int64(r[1]) > int64(e.Blocks)*int64(e.Pages)
 	}):
-		return fmt.Errorf("waf: a run that is not in the %d pages of the drive", e.Blocks*e.Pages)
+		return fmt.Errorf("waf: a run lies outside the %d pages of the drive", e.Blocks*e.Pages)
 	case e.Layout == StreamsApart && len(e.Classes) > 100:
-		return fmt.Errorf("waf: %d classes have no streams of their own; at most 100", len(e.Classes))
+		return fmt.Errorf("waf: %d classes cannot have separate streams; the maximum is 100", len(e.Classes))
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (d *drive) write(lpa int32, stream int) error {
 	if !ok {
 		d.collect()
 		if ppa, ok = d.ftl.Allocate(0, stream, d.now); !ok {
-			return fmt.Errorf("waf: the pool has no page left; there is too little spare space for its frontiers")
+			return fmt.Errorf("waf: the pool has no free page; its frontiers need more spare space")
 		}
 	}
 	old := d.to[lpa]

@@ -73,14 +73,14 @@ func (p Policy) solve(alpha float64, pages int) (steady, error) {
 		return Policy{Window: 0}.greedyLike(alpha, pages), nil
 	case ftl.WindowedGreedy:
 		if !(p.Window >= 0 && p.Window <= 1) {
-			return steady{}, fmt.Errorf("waf: a window of %v; it must be 0 to 1", p.Window)
+			return steady{}, fmt.Errorf("waf: window %v; use 0 to 1", p.Window)
 		}
 		return p.greedyLike(alpha, pages), nil
 	case ftl.Random, ftl.RandomFull:
 		return drawn(alpha, pages, 1), nil
 	case ftl.DChoices:
 		if p.Choices < 1 {
-			return steady{}, fmt.Errorf("waf: %d choices; there must be at least one", p.Choices)
+			return steady{}, fmt.Errorf("waf: %d choices; use at least 1", p.Choices)
 		}
 		return drawn(alpha, pages, p.Choices), nil
 	case ftl.CostBenefit:

@@ -100,7 +100,7 @@ func checkAlpha(alpha float64, pages int) error {
 		return fmt.Errorf("waf: alpha %v; physical space must exceed logical space", alpha)
 	}
 	if pages < 2 {
-		return fmt.Errorf("waf: %d pages per block; there must be at least 2", pages)
+		return fmt.Errorf("waf: %d pages per block; use at least 2", pages)
 	}
 	return nil
 }

@@ -26,16 +26,15 @@ func checkWriters(list []Writer) error {
 	space, writes := 0.0, 0.0
 	for i, w := range list {
 		if !(w.Space >= 0) || !(w.Writes >= 0) || !(w.Sequential >= 0 && w.Sequential <= 1) {
-			return fmt.Errorf("waf: writer %d has %v of the space, %v of the writes and %v of them sequential; "+
-				"shares are 0 to 1", i, w.Space, w.Writes, w.Sequential)
+			return fmt.Errorf("waf: writer %d has %v of the space, %v of the writes and %v of them sequential; shares must be 0 to 1", i, w.Space, w.Writes, w.Sequential)
 		}
 		if slices.ContainsFunc(w.Runs, func(r [2]int32) bool { return r[0] < 0 || r[1] < 1 }) {
-			return fmt.Errorf("waf: writer %d has a run that is no run of pages", i)
+			return fmt.Errorf("waf: writer %d has an invalid run; its first page must be 0 or more, its length at least 1", i)
 		}
 		space, writes = space+w.Space, writes+w.Writes
 	}
 	if math.Abs(space-1) > 1e-9 || math.Abs(writes-1) > 1e-9 {
-		return fmt.Errorf("waf: writers share %v of the space and %v of the writes; both must be 1", space, writes)
+		return fmt.Errorf("waf: the writers have %v of the space and %v of the writes; both must add up to 1", space, writes)
 	}
 	return nil
 }
