@@ -90,7 +90,7 @@ func collectingConfig() ssd.Config {
 	return cfg
 }
 
-// loads are the four loads of the speed table in docs/validation/mqsim.md.
+// loads are the four loads of the speed table in docs/validation/speed.md.
 var loads = []struct {
 	name        string
 	cfg         func() ssd.Config
