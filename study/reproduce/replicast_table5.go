@@ -74,10 +74,10 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 					Unit: "us", Meets: near(tentativeTime, table5In),
 					Says:    "7 microseconds (the time required to send the bid and receive a response)",
 					Expect:  "within 5 %",
-					Because: "control messages wait for each other on the gateway's link, to which nine bids come"})
+					Because: "control messages wait for each other on the gateway's link, where nine bids arrive"})
 			if w == asSURGE && x.chunk == "1MiB" {
 				r.tell(label, "counted at targets", counted, "%",
-					fmt.Sprintf("%g in the paper, which nothing gives in so short a run: %s", x.is, because))
+					fmt.Sprintf("%g in the paper, which no model reproduces in so short a run: %s", x.is, because))
 			} else {
 				r.Rows = append(r.Rows,
 					Row{Label: label, Metric: "counted at targets", Paper: number(x.is), Ours: counted, Unit: "%",
