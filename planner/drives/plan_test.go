@@ -250,8 +250,8 @@ func TestMistakes(t *testing.T) {
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
 		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a CSV file",
 		"drives: [{model: x, count: 1, waf: {table: a, random: 3}}]\nworkloads: w.csv\n": "exactly one of",
-		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n": "drives[0].worn: a drive " +
-			"that is worn out",
+		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n": "drives[0].worn: a worn-out drive " +
+			"takes no workload",
 		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n": "nowhere.csv",
 	} {
 		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), want) {
