@@ -114,8 +114,8 @@ written to a new folder (-o), or one of them (--figure) to standard output:
 			return verb.Failed(errors.Join(err, w.Close()))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "output `format`: "+strings.Join(exports, ", "))
-	cmd.Flags().StringVar(&table, "table", table, "the `table` that csv writes: "+strings.Join(csvTables(), ", "))
+	cmd.Flags().StringVar(&format, "format", "", "the `format`, one of those above")
+	cmd.Flags().StringVar(&table, "table", table, "the `table` that csv writes, one of those above")
 	cmd.Flags().StringVarP(&out, "output", "o", "",
 		"write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
 	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure with this `name` (svg, pgf, plot-csv)")

@@ -47,19 +47,19 @@ func fio(p *verb.Program) *cobra.Command {
 		Use:   "fio RESULT.json",
 		Short: "Fit a drive's timing to fio's results",
 		Long: `Fit a preset drive's timing to fio results from a real drive: page read and
-program times, and the rates of the channels and the host link. The fit simulates
-the jobs and adjusts these four parameters until rates, mean latencies and
+program times, and the rates of the channels and the host link. The jobs are
+simulated, and these four parameters adjusted until rates, mean latencies and
 percentiles up to the 99th agree. Size and geometry are the preset's; --set
 changes them. Dies and planes set the parallelism and must match the real drive.
 
--o writes a scenario with the fitted drive. The table compares measured and
-fitted figures and gives each parameter's standard error, or why the data do not
-determine it: beyond some limit it may have no effect, or only a combination of
-two may be known. A parameter that affects no figure keeps its value.
+-o writes a scenario with the fitted drive. Tables compare measured and fitted
+figures and give each parameter's standard error, or why it is not known: it may
+have no effect beyond some limit, or only a combination of two may be known. A
+parameter that affects no figure keeps its value.
 
-Run fio with --output-format=json. Consecutive jobs need stonewall; jobs with
-numjobs need group_reporting. Use random reads at depth 1 and at depth 32 or
-more, large sequential reads, and sequential writes.`,
+Run fio with --output-format=json, with stonewall for consecutive jobs and
+group_reporting for numjobs. Use random reads at depth 1 and at 32 or more, large
+sequential reads, and sequential writes.`,
 		Example: `  farflash calibrate fio result.json -o drive.yaml
   farflash calibrate fio result.json --preset qlc-enterprise --set ssd.geometry.channels=16 -o drive.yaml`,
 		Args: verb.Arguments(1, 1, "one file written by fio --output-format=json"),

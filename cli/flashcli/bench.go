@@ -38,24 +38,24 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 		"pool space as a `multiple` of --size; without spare space random writes keep collection busy")
 	fl.Var(&f.block, "block", "request `size`")
 	fl.StringSliceVar(&f.systems, "systems", names(c.Systems),
-		"systems to measure; the first is compared with each of the others: "+strings.Join(bench.Names(), ", "))
+		"systems to measure, listed above; the first is compared with each of the others")
 	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections},
 		"`numbers` of connections, measured in turn")
-	fl.IntVar(&c.Depth, "depth", c.Depth, "`number` of outstanding requests per connection")
+	fl.IntVar(&c.Depth, "depth", c.Depth, "`requests` in flight per connection")
 	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of writes, 0 to 1")
 	fl.BoolVar(&c.Atomics, "atomics", false,
 		"fetch-and-add on random words of the first MiB, and check the sum (verbs and verbs-polled only)")
 	fl.BoolVar(&f.profile, "profile", false, "profile the servers' CPU time")
 	fl.BoolVar(&f.register, "register", false,
 		"measure only the cost of registering 1 MiB to 10 GiB of files and memory")
-	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; a round measures every system")
+	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`rounds`, each of which measures every system")
 	fl.DurationVar(&c.Time, "time", c.Time, "`time` per measurement")
 	fl.Float64Var(&c.Load, "load", c.Load, "open loop at this `share` of the second system's maximum")
 	fl.DurationVar(&c.Spin, "spin", c.Spin,
 		"`time` that a thread serving verbs polls before it sleeps, while requests arrive within that time; "+
 			"0s: sleep at once")
 	fl.IntVar(&c.Threads, "threads", c.Threads,
-		"`number` of io_uring threads that serve verbs; 0: half the number of processors")
+		"io_uring `threads` that serve verbs; 0: half the number of processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "random seed of the addresses, a `number`")
 	fl.BoolVar(&f.together, "together", false,
 		"clients and servers in one process, unlike a real daemon: Go's scheduler may run both on one thread")

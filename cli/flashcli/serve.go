@@ -87,16 +87,14 @@ ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
 	fl.StringVar(&f.token, "token-file", "", "`file` with the clients' token, 16 to 256 bytes")
 	fl.StringArrayVar(&f.limits, "limit", nil, "limit an export: `NAME=RATE` (repeatable)")
-	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum number of iWARP connections")
-	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum number of open exports per connection")
-	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum number of times that an export is open")
-	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum number of outstanding reads and atomics per connection")
+	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection")
+	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum times that an export is open")
+	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum outstanding reads and atomics per connection")
 	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
-		"`time` that such a thread polls before it sleeps, while requests arrive within that time; 0s: sleep at "+
-			"once")
+		"`time` that such a thread polls before it sleeps, while requests arrive within it; 0s: sleep at once")
 	fl.IntVar(&f.threads, "threads", 0,
-		"`number` of io_uring threads for devices and for connections without TLS; 0: half the number of "+
-			"processors")
+		"io_uring `threads` for devices and for connections without TLS; 0: half the number of processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit for a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit for one frame of a client")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
