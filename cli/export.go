@@ -36,8 +36,7 @@ func (p *program) export() *cobra.Command {
 file:
 
   fio      JSON as from fio --output-format=json+ (for fio_jsonplus_clat2csv)
-  csv      one --table: metrics, series, histograms, matrices, or a Parquet file
-           of the run: requests, chunks, flows, pauses
+  csv      one --table of the run, or of a Parquet file that it wrote
   parquet  the series (measure.requests adds requests.parquet to the run)
   gobench  Go benchmark lines of several runs and studies (benchstat -col design
            compares designs)
@@ -115,7 +114,7 @@ written to a new folder (-o), or one of them (--figure) to standard output:
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "the `format`, one of those above")
-	cmd.Flags().StringVar(&table, "table", table, "the `table` that csv writes, one of those above")
+	cmd.Flags().StringVar(&table, "table", table, "the `table` that csv writes: "+strings.Join(csvTables(), ", "))
 	cmd.Flags().StringVarP(&out, "output", "o", "",
 		"write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
 	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure with this `name` (svg, pgf, plot-csv)")
