@@ -38,7 +38,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 		"pool space as a `multiple` of --size; without spare space random writes keep collection busy")
 	fl.Var(&f.block, "block", "request `size`")
 	fl.StringSliceVar(&f.systems, "systems", names(c.Systems),
-		"systems to measure, listed above; the first is compared with each of the others")
+		"systems to measure; the first is compared with each of the others: "+strings.Join(bench.Names(), ", "))
 	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections},
 		"`numbers` of connections, measured in turn")
 	fl.IntVar(&c.Depth, "depth", c.Depth, "`requests` in flight per connection")
