@@ -285,7 +285,7 @@ func TestForgedCertificates(t *testing.T) {
 	cfg := tco.DefaultOptimiseConfig()
 	cfg.Steps, cfg.Climb = 1000, 10
 	for name, forge := range map[string]func(c *tco.Certificate){
-		"prices and drives come to":        func(c *tco.Certificate) { c.Rate *= 1.2 },
+		"prices and drives sum to":         func(c *tco.Certificate) { c.Rate *= 1.2 },
 		"invalid price":                    func(c *tco.Certificate) { c.Cases[0].Value[3] = math.NaN() },
 		"prices of 29 workloads":           func(c *tco.Certificate) { c.Cases[0].Value = c.Cases[0].Value[1:] },
 		"no block has a first arrival":     func(c *tco.Certificate) { b := &c.Cases[0].Classes[0].Blocks; *b = (*b)[1:] },

@@ -324,7 +324,7 @@ func runFlashnetBandwidth(ctx context.Context, o Options) (*Report, error) {
 		socket, _ := medians(all[0], bench.Socket)
 		r.Rows = append(r.Rows,
 			of(row(x.name+", FlashNet", "bandwidth", some(x.flash), all[0].Gbps(flash), "Gbit/s",
-				quarter+", one client with four requests of 1 MiB under way", near(x.flash, 0.25)), becauseMachine),
+				quarter+", one client with four requests of 1 MiB in flight", near(x.flash, 0.25)), becauseMachine),
 			of(row(x.name+", socket and file", "bandwidth", some(x.socket), all[0].Gbps(socket), "Gbit/s", quarter,
 				near(x.socket, 0.25)), becauseMachine),
 			of(row(x.name+", FlashNet over socket and file", "bandwidth", some(x.flash/x.socket),
@@ -378,7 +378,7 @@ func fig9Rows(all []bench.Registered) []Row {
 	pinned, because := last.Pinned.Median/1e6,
 		"an mlock of this machine's memory is not a registration with the paper's NIC"
 	if last.Skipped != "" {
-		pinned, because = math.NaN(), "so much memory cannot be locked here: "+last.Skipped
+		pinned, because = math.NaN(), "that much memory cannot be locked here: "+last.Skipped
 	}
 	// The paper prints only the largest of its sizes. If that is not available here, the largest available one is
 	// compared.

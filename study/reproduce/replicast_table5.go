@@ -42,8 +42,8 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 	if err := p.run(ctx, o, r); err != nil {
 		return nil, err
 	}
-	begun := [...]string{asSURGE: ", and those that are begun and not done by the end",
-		inSteadyState: ", more than in runs that begin with nothing done"}
+	begun := [...]string{asSURGE: ", including those begun but not done by the end",
+		inSteadyState: ", more than in runs that start empty"}
 	curves := []Curve{{Name: "paper"}, {Name: "Poisson, as SURGE"}, {Name: "counted, as SURGE"},
 		{Name: "Poisson, steady"}, {Name: "counted, steady"}}
 	add := func(k, i int, chunk string, v float64) {
@@ -63,7 +63,7 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 				poisson)
 			if w == asSURGE {
 				because += fmt.Sprintf(
-					", and all gateways begin at once, nine a group, in runs of %.0f requests a target",
+					", and all gateways start at once, nine per group, in runs of %.0f requests per target",
 					p.mean(i, w, "cluster.bid.requests")/90)
 			}
 			r.tell(label, "put interarrival time at a target", interval, "us",

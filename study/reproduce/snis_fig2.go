@@ -127,7 +127,7 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 			"dramatically than that of write requests"
 		similar = "We obtain similar observations, e.g., the performance interference becomes more visible when the " +
 			"workload gets more intensive"
-		visible = "above 1.05, what can be seen in the figure"
+		visible = "above 1.05, the least visible in the figure"
 	)
 	ten, last := slices.Index(gaps, 10*units.Microsecond), len(sizes)-1
 	spread := fmt.Sprintf("from %v to %v", sizes[0], sizes[last])

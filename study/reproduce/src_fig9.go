@@ -12,7 +12,7 @@ import (
 )
 
 func srcFig9() Experiment {
-	return Experiment{ID: "src-fig9", Title: "How soon SRC follows what is demanded of SSD-B",
+	return Experiment{ID: "src-fig9", Title: "Response time of SRC to the demands on SSD-B",
 		Paper: srcPredictPaper + "figure 9", inputs: srcInputs, run: runSrcFig9}
 }
 

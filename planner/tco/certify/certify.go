@@ -167,7 +167,7 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 		return nil
 	}
 	if !(sum >= 0) {
-		return fmt.Errorf("prices and drives come to %v together; a proof needs 0 or more", sum)
+		return fmt.Errorf("prices and drives sum to %v; a proof needs 0 or more", sum)
 	}
 	return nil
 }
