@@ -70,7 +70,7 @@ sequential reads, and sequential writes.`,
 	fl.StringArrayVar(&f.set, "set", nil,
 		"change a drive parameter: `path=value`, such as ssd.geometry.channels=16 (repeatable)")
 	fl.StringVarP(&f.out, "output", "o", "", "write the fitted drive as a scenario to a new `FILE`")
-	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest flow issues `N` requests")
+	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until its slower direction has issued `N` requests")
 	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
 	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
