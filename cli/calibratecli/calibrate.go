@@ -116,7 +116,7 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 	c, err := calibrate.New(measured,
 		calibrate.Config{Preset: f.preset, Changes: changes, Requests: f.requests, Seed: f.seed, Run: runner.Run,
 			Step: func(n int, loss float64) {
-				progress.Update(int64(n), 0, fmt.Sprintf("rms error %.1f %%", 100*math.Sqrt(2*loss)))
+				progress.Update(int64(n), 0, fmt.Sprintf("fit error %.1f %%", 100*math.Sqrt(2*loss)))
 			}})
 	if err != nil {
 		return verb.BadInput(err)
