@@ -17,10 +17,9 @@ func (p *program) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check SCENARIO",
 		Short: "Check a scenario without running it",
-		Long: `Check a scenario: every key, value and combination, and whether its traces can
-be opened and begin with a request. All mistakes are reported, each with file,
-line and column. The models are built as for a run, so a scenario that passes
-also runs. It takes as long as the start of a run.`,
+		Long: `Check every key, value and combination of a scenario, and that each trace opens
+and starts with a request. All errors are reported, with file, line and column.
+The models are built as for a run, so a scenario that passes also runs.`,
 		Example: `  farflash check my.yaml
   farflash check my.yaml --resolve > resolved.yaml`,
 		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name"),
@@ -49,8 +48,8 @@ also runs. It takes as long as the start of a run.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
-	cmd.Flags().BoolVar(&resolve, "resolve", false, "print the scenario with every default written out")
-	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers that drives are prepared with")
+	cmd.Flags().BoolVar(&resolve, "resolve", false, "print the resolved scenario, with every default")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "random seed for preconditioning")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }

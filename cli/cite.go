@@ -12,8 +12,8 @@ func (p *program) cite() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cite [SCENARIO]",
 		Short: "Print what to cite, as BibTeX",
-		Long: `Print BibTeX entries for the models of a scenario. A run directory has the same
-as citations.bib. Without a scenario it is that of the quickstart.`,
+		Long: `Print BibTeX entries for the models that a scenario uses (default quickstart).
+A run directory holds them as citations.bib.`,
 		Example: `  farflash cite
   farflash cite src-system > src.bib`,
 		Args:              verb.Arguments(0, 1, "at most one scenario"),

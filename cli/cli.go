@@ -54,8 +54,8 @@ func (p *program) verbs() *verb.Program {
 			name, err := programName()
 			if err != nil {
 				return nil, verb.Failed(
-					fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results "+
-						"apart: %w", err))
+					fmt.Errorf("cannot read the program's executable, which identifies results in the cache: "+
+						"%w", err))
 			}
 			return p.openCache(&studyFlags{cache: dir, runFlags: runFlags{quiet: quiet}}, name)
 		}}
@@ -154,17 +154,17 @@ func Command() *cobra.Command { return new(program).root() }
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "farflash",
-		Short: "Simulate flash storage, from a trace to a latency tail",
-		Long: `Farflash simulates flash storage: drives, networks, and systems of both. It says
-how long requests take and where the time goes. It also plans what drives to buy,
-and serves real flash over the network.
+		Short: "Simulate, size and serve flash storage",
+		Long: `Farflash simulates flash drives, networks, and systems of both, and reports how
+long requests take and where the time goes. It also plans drive purchases, and
+serves real flash over the network.
 
-  farflash run quickstart             simulate a preset; a table here, a report on disk
-  farflash init > my.yaml             a scenario to start from
+  farflash run quickstart             simulate a preset: a table here, a report on disk
+  farflash init > my.yaml             write a scenario to start from
   farflash run my.yaml --set ssd.over_provisioning=12%
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12%
-  farflash explain ssd.collection     what a key means
-  farflash trace info hm_0.csv        what is in a trace`,
+  farflash explain ssd.collection     describe a key
+  farflash trace info hm_0.csv        describe a trace`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          verb.Unknown,

@@ -23,32 +23,31 @@ func (p *program) compare() *cobra.Command {
 	relevant := ""
 	cmd := &cobra.Command{
 		Use:   "compare A B [C...]",
-		Short: "Say which of several designs is better, with intervals",
+		Short: "Compare designs, with confidence intervals",
 		Long: `Compare designs over replicates on common random numbers: every arm runs with
-the same seeds, so that all see the same requests at the same times.
+the same seeds, so all arms see the same requests at the same times.
 
-Verdicts are about a primary family of six to eight metrics, which the kind of
-experiment decides, or --metric: chance alone makes a difference of one of them
-in less than 5 % of comparisons. Each is the ratio of an arm to A, the first
-one, with an interval; one that leaves out 0 is a difference. Where what was
-seen would matter but the runs are too few to tell, it says how many more would.
-All other metrics are exploratory.
+Verdicts cover a primary family of six to eight metrics, set by the kind of
+experiment or by --metric. Chance alone produces a difference in any of them in
+less than 5 % of comparisons. Each effect is the change of an arm relative to A,
+the first one, with an interval; an interval that excludes 0 is a difference. If
+an effect would matter but the replicates are too few to establish it, compare
+estimates how many more are needed. All other metrics are exploratory.
 
---until-decided adds replicates until each primary metric is decided, and not
-beyond --reps, at a few looks that are planned from the beginning and corrected
-for.
+--until-decided adds replicates until every primary metric is decided, up to
+--reps. It tests at a few looks, which are planned in advance and corrected for.
 
-An arm is a scenario file or a preset. Changes of its own follow it with commas:
+An arm is a scenario file or a preset, with its own changes after commas:
 my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
 
-Results are kept in the study's directory and in a cache. The same command
-continues an interrupted study.`,
+Results are stored in the study directory and in a cache. Repeat the command to
+resume an interrupted study.`,
 		Example: `  farflash compare busy-drive busy-drive,ssd.collection.victim=random
   farflash compare mine.yaml theirs.yaml --until-decided
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
 		Args: verb.Arguments(2, -1,
-			"two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
+			"two or more scenarios, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
 		ValidArgsFunction: completeArm,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.untilDecided && !cmd.Flags().Changed("reps") {
@@ -75,17 +74,17 @@ continues an interrupted study.`,
 			return p.runComparison(cmd.Context(), plan, &c, &f)
 		},
 	}
-	f.register(cmd, 10, "write the comparison to `DIR`, or continue the one there (default runs/NAME-compare-DIGEST)")
+	f.register(cmd, 10, "write the comparison to `DIR`, or resume the one there (default runs/NAME-compare-DIGEST)")
 	fl := cmd.Flags()
-	fl.Lookup("metric").Usage = "judge the designs by these metrics: a `name`, or a pattern such as 'read.latency.*' " +
+	fl.Lookup("metric").Usage = "use these primary metrics: a `name`, or a pattern such as 'read.latency.*' " +
 		"(repeatable)"
-	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ...; with --until-decided at " +
-		"most, 20 unless it is said"
-	fl.BoolVar(&c.all, "all", false, "show every metric, also those that do not differ")
+	fl.Lookup("reps").Usage = "run `N` replicates of each, with seeds seed, seed+1, ...; with --until-decided, at " +
+		"most N (default then 20)"
+	fl.BoolVar(&c.all, "all", false, "show every metric, including those that do not differ")
 	fl.StringVar(&relevant, "relevant", "1%", "the smallest effect that matters, as a `share` of A's value")
-	fl.BoolVar(&c.untilDecided, "until-decided", false, "add replicates until each primary metric is decided")
+	fl.BoolVar(&c.untilDecided, "until-decided", false, "add replicates until every primary metric is decided")
 	fl.StringVar(&c.seeds, "seeds", study.SeedsCommon,
-		"seeds `common` to all arms, or apart: each arm its own, to see what chance does")
+		"`common`: all arms share their seeds; apart: each arm has its own, which shows the effect of chance")
 	verb.Must(cmd.RegisterFlagCompletionFunc("seeds",
 		cobra.FixedCompletions([]string{study.SeedsCommon, study.SeedsApart}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -134,12 +133,12 @@ func checkMetrics(patterns []string) error {
 		switch best := spelling.Nearest(pattern, names); {
 		case found:
 		case scope != "":
-			return verb.Usagef("--metric: no metric is called %q; parts go by their number, such as %s[0], or by a "+
+			return verb.Usagef("--metric: unknown metric %q; name a part by its index, such as %s[0], or with a "+
 				"pattern such as '%s[*].read.latency.p99'", pattern, scope, scope)
 		case best != "":
-			return verb.Usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
+			return verb.Usagef("--metric: unknown metric %q; did you mean %s?", pattern, best)
 		default:
-			return verb.Usagef("--metric: no metric is called %q; farflash list metrics shows them", pattern)
+			return verb.Usagef("--metric: unknown metric %q; see farflash list metrics", pattern)
 		}
 	}
 	return nil
@@ -189,7 +188,7 @@ func splitArm(text, letter string) (string, []shape.Change, error) {
 	name := strings.Join(parts[:n], ",")
 	if strings.Contains(name, "=") || name == "" {
 		return "", nil, verb.Usagef(
-			"%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
+			"%s: %q does not start with a scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
 	}
 	var out []shape.Change
 	for _, part := range parts[n:] {

@@ -71,8 +71,8 @@ func (p *program) completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
 		Short: "Print a shell's completion script",
-		Long: "Print a shell's completion script. Source it in the running shell, or write it to the shell's folder " +
-			"of completions.",
+		Long: "Print a shell's completion script. Source it in the running shell, or write it to the shell's completion " +
+			"directory.",
 		Example: `  source <(farflash completion bash)
   farflash completion zsh > "${fpath[1]}/_farflash"`,
 		Args:      verb.Arguments(1, 1, "one of "+strings.Join(shells, ", ")),
@@ -89,7 +89,7 @@ func (p *program) completion() *cobra.Command {
 			case "powershell":
 				return verb.Failed(root.GenPowerShellCompletionWithDesc(p.data))
 			}
-			return verb.Usagef("no completion for %q; there are %s", args[0], strings.Join(shells, ", "))
+			return verb.Usagef("no completion for %q; use one of %s", args[0], strings.Join(shells, ", "))
 		},
 	}
 }

@@ -35,9 +35,9 @@ func (p *program) diff() *cobra.Command {
 	asJSON, all := false, false
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "Set two runs' scenarios and metrics side by side",
-		Long: `Compare two runs: the keys of their scenarios that differ, and their metrics. Two
-runs cannot tell an effect from chance; use farflash compare for that.`,
+		Short: "Compare two runs' scenarios and metrics",
+		Long: `Compare two runs: the scenario keys that differ, and the metrics. Two runs cannot
+separate an effect from chance; farflash compare can.`,
 		Example: `  farflash diff runs/op7 runs/op12
   farflash diff runs/op7 runs/op12 --json`,
 		Args: verb.Arguments(2, 2, "two run directories"),
@@ -77,7 +77,7 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&all, "all", false, "show every metric that differs, and those of parts such as tenants")
+	cmd.Flags().BoolVar(&all, "all", false, "show every metric that differs, including those of parts such as tenants")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
 	for _, s := range of {
 		if len(s.Text) == 0 {
-			p.note("%s has no %s, so that keys are not compared", filepath.Dir(s.File), result.ScenarioFile)
+			p.note("%s has no %s; keys are not compared", filepath.Dir(s.File), result.ScenarioFile)
 			return nil, nil
 		}
 	}

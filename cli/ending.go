@@ -108,8 +108,8 @@ func (p *program) carry(command func(context.Context) error) error {
 		case err := <-done:
 			return err
 		case <-patience:
-			p.note("interrupted; what is done is kept as soon as the models come to a place where they can stop. A " +
-				"second signal ends the program at once and keeps nothing")
+			p.note("interrupted; results are saved when the models reach a point where they can stop. A " +
+				"second signal ends the program at once and saves nothing")
 		case <-signals:
 			p.ending.mu.Lock()
 			wait := p.ending.keeps && ctx.Err() == nil
@@ -132,7 +132,7 @@ func fault(x any, stack []byte) error {
 	if os.Getenv("FARFLASH_DEBUG") != "" {
 		return fmt.Errorf("panic: %v\n%s", x, stack)
 	}
-	return fmt.Errorf("panic: %v; this is a fault of the program and not of your files: please report it with the "+
-		"command, the files that it reads, the output of farflash version,"+
-		" and what the command prints with FARFLASH_DEBUG=1", strings.TrimPrefix(fmt.Sprint(x), "panic: "))
+	return fmt.Errorf("panic: %v; this is a bug in farflash, not in your files: please report it with the "+
+		"command, its input files, the output of farflash version,"+
+		" and the output of the command with FARFLASH_DEBUG=1", strings.TrimPrefix(fmt.Sprint(x), "panic: "))
 }

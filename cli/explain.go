@@ -17,10 +17,9 @@ import (
 func (p *program) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [PATH]",
-		Short: "Say what a key of a scenario, or a metric, means",
-		Long: `Say what a key of a scenario means, its values and its default; or what a metric
-means, its unit, and whether less or more of it is better. Without a path it
-lists the sections.`,
+		Short: "Describe a scenario key or a metric",
+		Long: `Describe a scenario key, its values and its default; or a metric, its unit and
+which direction is better. Without a path, list the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
   farflash explain 'workload[0].trace.skip_bad'
@@ -51,7 +50,7 @@ func (p *program) describeMetric(m result.Definition) error {
 		fmt.Fprintf(p.out, "  %s\n", part)
 	}
 	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.",
-		result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
+		result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better."}
 	_, err := fmt.Fprintf(p.out, "  Unit: %s. %s\n", m.Unit, better[m.Better])
 	return err
 }

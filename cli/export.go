@@ -31,29 +31,26 @@ func (p *program) export() *cobra.Command {
 	format, table, out, figure := "", "metrics", "", ""
 	cmd := &cobra.Command{
 		Use:   "export RUN|STUDY...",
-		Short: "Write a run for other programs, or figures for papers",
-		Long: `Write a run directory for other programs, to standard output or a new file:
+		Short: "Export a run to other programs, or figures for papers",
+		Long: `Export a run directory to another program's format, to standard output or a new
+file:
 
-  fio      JSON as of fio --output-format=json+ (for fio_jsonplus_clat2csv)
-  csv      one table: --table metrics, series, histograms or matrices, or what
-           the run wrote as Parquet: requests, chunks, flows or pauses
-  parquet  the series (requests.parquet is in the run directory if the scenario
-           has measure.requests)
-  gobench  Go benchmark lines, for benchstat; takes several runs and studies
-           (then benchstat -col design compares designs)
-  ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, in the new folder
-           that -o names; needs measure.flows and measure.pauses
-  perfetto timeline.pftrace of the run directory, for ui.perfetto.dev; needs
-           measure.timeline
+  fio      JSON as from fio --output-format=json+ (for fio_jsonplus_clat2csv)
+  csv      one --table of the run, or of a Parquet file that it wrote
+  parquet  the series (measure.requests adds requests.parquet to the run)
+  gobench  Go benchmark lines of several runs and studies (benchstat -col design
+           compares designs)
+  ns3      fct.txt and pfc.txt as HPCC's ns-3 writes them, to a new folder (-o);
+           needs measure.flows and measure.pauses
+  perfetto timeline.pftrace, for ui.perfetto.dev; needs measure.timeline
 
-Figures for papers, of a run, of several side by side, or of the directory of a
-sweep, a comparison or a search for headroom: distributions of latencies,
-curves, effects. They go to the new folder that -o names, or one of them
-(--figure) to standard output:
+Export figures for papers from one run, several runs side by side, a sweep, a
+comparison or a headroom search: latency distributions, curves, effects. They are
+written to a new folder (-o), or one of them (--figure) to standard output:
 
-  svg      the report's charts as files that stand alone
-  pgf      TikZ (pgfplots) that compiles without changes
-  plot-csv their numbers, with a line of matplotlib that draws them`,
+  svg      the report's charts as standalone files
+  pgf      TikZ (pgfplots) that compiles unchanged
+  plot-csv the data, with a matplotlib line that plots them`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
   farflash export run --format=csv --table=series -o series.csv
   farflash export run --format=csv --table=requests -o requests.csv
@@ -64,18 +61,18 @@ curves, effects. They go to the new folder that -o names, or one of them
 		Args: verb.Arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format == "" {
-				return verb.Usagef("--format is missing; there are %s", strings.Join(exports, ", "))
+				return verb.Usagef("--format is missing; use one of %s", strings.Join(exports, ", "))
 			}
 			if !slices.Contains(exports, format) {
-				return verb.Usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
+				return verb.Usagef("unknown format %q; use one of %s", format, strings.Join(exports, ", "))
 			}
 			figures := slices.Contains(paper.Formats(), format)
 			switch {
 			case format != "csv" && cmd.Flags().Changed("table"):
-				return verb.Usagef("--table is for --format=csv, and --format=%s has no tables to choose from; leave "+
+				return verb.Usagef("--table applies only to --format=csv, not to --format=%s; leave "+
 					"it out", format)
 			case !figures && figure != "":
-				return verb.Usagef("--figure is for %s, and --format=%s draws nothing; leave it out",
+				return verb.Usagef("--figure applies only to %s, not to --format=%s; leave it out",
 					strings.Join(paper.Formats(), ", "), format)
 			}
 			if figures {
@@ -116,11 +113,11 @@ curves, effects. They go to the new folder that -o names, or one of them
 			return verb.Failed(errors.Join(err, w.Close()))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))
-	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(csvTables(), ", "))
+	cmd.Flags().StringVar(&format, "format", "", "the `format`, one of those above")
+	cmd.Flags().StringVar(&table, "table", table, "the `table` that csv writes: "+strings.Join(csvTables(), ", "))
 	cmd.Flags().StringVarP(&out, "output", "o", "",
 		"write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
-	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure of this `name` (svg, pgf, plot-csv)")
+	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure with this `name` (svg, pgf, plot-csv)")
 	return cmd
 }
 
@@ -199,7 +196,7 @@ func (p *program) exportGobench(args []string, out string) error {
 		}
 		found = slices.DeleteFunc(found, func(d study.Design) bool { return len(d.Results) == 0 })
 		if len(found) == 0 {
-			return verb.BadInput(fmt.Errorf("%s: no trial is done yet; run the command that began it to continue", a))
+			return verb.BadInput(fmt.Errorf("%s: no trial has completed; resume it with the command that started it", a))
 		}
 		designs, told = append(designs, found...), true
 	}

@@ -25,7 +25,7 @@ const servicePort = 100
 // exportNS3 writes fct.txt and pfc.txt in the format of HPCC's ns-3 to a new folder.
 func (p *program) exportNS3(run *result.Run, dir string) error {
 	if dir == "" || dir == "-" {
-		return verb.Usagef("--format=ns3 writes two files, fct.txt and pfc.txt; say to which new folder with -o DIR")
+		return verb.Usagef("--format=ns3 writes fct.txt and pfc.txt; name a new folder with -o DIR")
 	}
 	terms, err := convert.NewNS3Terms(run.Scenario)
 	if err != nil {
@@ -87,8 +87,8 @@ func readTable(run *result.Run, name, key string, read func(io.ReaderAt, int64) 
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return verb.BadInput(
-			fmt.Errorf("%s has no %s, which --format=ns3 is made of; run its scenario again with --set "+
-				"measure.flows=true --set measure.pauses=true (%s is what was missing)", run.Path, name, key))
+			fmt.Errorf("%s has no %s, which --format=ns3 needs; run its scenario again with --set "+
+				"measure.flows=true --set measure.pauses=true (%s was not set)", run.Path, name, key))
 	}
 	if err != nil {
 		return verb.BadInput(err)

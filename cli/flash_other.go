@@ -18,7 +18,7 @@ func (p *program) flash() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
 			return verb.Usagef("flash: pools of real devices need Linux (io_uring, O_DIRECT), and this is %s; "+
-				"simulations run here, too", runtime.GOOS)
+				"simulations run here", runtime.GOOS)
 		},
 	}
 }

@@ -25,24 +25,23 @@ func (p *program) headroom() *cobra.Command {
 	within := ""
 	cmd := &cobra.Command{
 		Use:   "headroom SCENARIO --until CONDITION...",
-		Short: "Say how much more load a scenario takes until a figure passes a limit",
-		Long: `Find the load at which a condition such as 'read.latency.p99>500us' begins to
-hold. The scenario is simulated at its own load, then at twice or half of it
-until the limit lies between two loads, then by bisection. Of several conditions
-the first that holds counts.
+		Short: "Find the load at which a scenario exceeds a limit",
+		Long: `Find the load at which a condition such as 'read.latency.p99>500us' first holds.
+The search doubles or halves the scenario's own load until the limit lies between
+two loads, then bisects. Of several conditions the first that holds counts.
 
-The load is found in the scenario and printed. It divides interarrival times and
-the time scale of traces; it multiplies MQSim's bandwidth, the load of flows,
-and the rate or share of an object cluster. A closed loop has no load and is
-refused; --depth scales its outstanding requests instead. --scale scales only
-the named items.
+The scaled keys are printed: interarrival times and the time scale of traces are
+divided by the load; MQSim's bandwidth, the load of flows, and the rate or share
+of an object cluster are multiplied by it. A closed loop has no load and is
+refused; --depth scales its outstanding requests instead. --scale scales only the
+named items.
 
-Every load runs on the same seeds. With --reps a load is over the limit if the
-mean over the replicates is; the seeds also say how far chance moves the answer.
-A run that ends after a number of requests gets shorter as the load grows;
-measure.until gives all loads the same time.
+All loads run with the same seeds. With --reps the mean over the replicates
+decides, and the seeds also give an interval for the answer. A run that ends
+after a number of requests gets shorter as the load grows; measure.until gives
+all loads the same time.
 
-A search can be stopped at any time. The same command continues it.`,
+Repeat the command to resume an interrupted search.`,
 		Example: `  farflash headroom busy-drive --until 'read.latency.p99>2ms' --reps 3
   farflash headroom my.yaml --until 'read.latency.p99>500us' --until 'write.latency.p99>5ms' --scale workload[0]
   farflash headroom my.yaml --depth --until 'all.latency.mean>1ms' --within 1% -o runs/room`,
@@ -56,8 +55,8 @@ A search can be stopped at any time. The same command continues it.`,
 			cfg.Within = float64(share)
 			for _, text := range until {
 				if !strings.ContainsAny(text, "<>=!") {
-					return verb.Usagef("--until %s is not a condition, such as 'read.latency.p99>500us'; when each "+
-						"run ends is --set measure.until=%s", text, text)
+					return verb.Usagef("--until %s is not a condition such as 'read.latency.p99>500us'; to set "+
+						"the end of each run, use --set measure.until=%s", text, text)
 				}
 				c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 				if err != nil {
@@ -70,13 +69,13 @@ A search can be stopped at any time. The same command continues it.`,
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&until, "until", nil,
-		"the limit: a `condition` such as 'read.latency.p99>500us' (repeatable: the first that holds)")
-	f.register(cmd, 1, "write the search to `DIR`, or continue the one there (default runs/NAME-headroom-DIGEST)")
+		"limit: a `condition` such as 'read.latency.p99>500us' (repeatable: the first that holds)")
+	f.register(cmd, 1, "write the search to `DIR`, or resume the one there (default runs/NAME-headroom-DIGEST)")
 	fl.StringArrayVar(&cfg.Scale, "scale", nil,
-		"scale the load of this `item` alone: workload[0], flows[0] or an item's name (repeatable)")
+		"scale only this `item`: workload[0], flows[0] or an item's name (repeatable)")
 	fl.BoolVar(&cfg.Depth, "depth", false, "scale the outstanding requests of closed loops")
-	fl.Float64Var(&cfg.Most, "most", cfg.Most, "try loads up to `N` times the scenario's, and down to 1/N of it")
-	fl.StringVar(&within, "within", "2%", "stop when the loads on both sides of the limit are this close, as a `share`")
+	fl.Float64Var(&cfg.Most, "most", cfg.Most, "try loads from 1/N to `N` times the scenario's")
+	fl.StringVar(&within, "within", "2%", "stop when the loads on either side of the limit are within this `share`")
 	return cmd
 }
 
@@ -103,8 +102,8 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	program, err := programName()
 	if err != nil {
-		return verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell "+
-			"results apart: %w", err))
+		return verb.Failed(fmt.Errorf("cannot read the program's executable, which identifies results in the cache: "+
+			"%w", err))
 	}
 	cache, err := p.openCache(f, program)
 	if err != nil {
@@ -148,7 +147,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	switch {
 	case interrupted:
-		return verb.Failed(fmt.Errorf("interrupted after %d loads; %s holds their runs; run the same command to "+
+		return verb.Failed(fmt.Errorf("interrupted after %d loads, which are in %s; repeat the command to "+
 			"continue", len(h.Points), folder.Path()))
 	case failed != nil:
 		return verb.Failed(failed)

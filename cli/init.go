@@ -23,8 +23,8 @@ func (p *program) init() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a scenario to start from",
-		Long: `Write a commented scenario to start from, to a new file or to standard output.
-With --preset it is a copy of that preset.`,
+		Long: `Write a commented scenario, or a copy of a preset, to a new file or to standard
+output.`,
 		Example: `  farflash init my.yaml
   farflash init --preset src-ssd-a > a.yaml`,
 		Args: verb.Arguments(0, 1, "at most one file name"),
@@ -43,7 +43,7 @@ With --preset it is a copy of that preset.`,
 			return writeNew(args[0], []byte(text))
 		},
 	}
-	cmd.Flags().StringVar(&preset, "preset", "", "copy the preset of that `name`")
+	cmd.Flags().StringVar(&preset, "preset", "", "copy the preset of this `name`")
 	verb.Must(cmd.RegisterFlagCompletionFunc("preset", completePreset))
 	return cmd
 }
@@ -55,7 +55,7 @@ func createNew(name string) (*os.File, error) {
 	case errors.Is(err, os.ErrExist):
 		return nil, verb.Usagef("%s already exists and is not overwritten; name another", name)
 	case errors.Is(err, os.ErrNotExist):
-		return nil, verb.Usagef("%s cannot be written: there is no folder %s; make it first", name, folder)
+		return nil, verb.Usagef("cannot write %s: no directory %s; create it first", name, folder)
 	case err != nil:
 		return nil, verb.BadInput(err)
 	}

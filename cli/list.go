@@ -54,7 +54,7 @@ var lists = []struct {
 		for _, m := range catalogue.Models() {
 			text := term.Size(m.Capacity * 1e9)
 			if m.TBW > 0 {
-				text += ", " + term.Size(m.TBW*1e12) + " may be written"
+				text += ", " + term.Size(m.TBW*1e12) + " written endurance"
 			}
 			if unknown := m.Unknown(); unknown != nil {
 				text += "; a plan must state or estimate " + strings.Trim(fmt.Sprint(unknown), "[]")
@@ -85,9 +85,9 @@ func (p *program) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(listNames(), "|") + "]",
 		Short: "List presets, metrics, trace formats, drives or fio options",
-		Long: `List presets (the default), for farflash run and "ssd: NAME"; metrics, as in
-result.json and --fail-if; formats of traces; drives, for plans; or fio-options
-that fio job files may have.`,
+		Long: `List presets (the default) for farflash run and "ssd: NAME"; metrics of
+result.json and --fail-if; trace formats; drives for plans; or the supported
+options of fio job files.`,
 		Example: `  farflash list
   farflash list metrics --json`,
 		Args:      verb.Arguments(0, 1, "one of "+strings.Join(listNames(), ", ")),
@@ -102,7 +102,7 @@ that fio job files may have.`,
 					return p.printList(l.what(), asJSON)
 				}
 			}
-			return verb.Usagef("no list %q; there are %s", name, strings.Join(listNames(), ", "))
+			return verb.Usagef("no list %q; use one of %s", name, strings.Join(listNames(), ", "))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -14,19 +14,18 @@ func (p *program) merge() *cobra.Command {
 	var f studyFlags
 	cmd := &cobra.Command{
 		Use:   "merge SHARD... -o DIR",
-		Short: "Put the shards of a sweep together",
-		Long: `Merge the directories that farflash sweep --shard wrote into one. Table,
-curves.json and report are those of the whole sweep, to the byte, except for the
-command in the report. All shards must be there once, be finished, and come from
-the same sweep and build of the program. Failed trials stay failed. To run them
-again, repeat the sweep's command without --shard and with the merged directory
-as -o.`,
+		Short: "Merge the shards of a sweep",
+		Long: `Merge the directories written by farflash sweep --shard. Table, curves.json and
+report are byte for byte those of the whole sweep, except for the command in the
+report. Every shard must be given exactly once, be complete, and come from the
+same sweep and build. Failed trials stay failed; to rerun them, repeat the sweep's
+command without --shard and with -o naming the merged directory.`,
 		Example: `  farflash merge runs/first runs/second -o runs/all
   farflash merge runs/shard-*of4 -o runs/all --metric 'read.latency.*'`,
 		Args: verb.Arguments(1, -1, "the directories of a sweep's shards"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.dir == "" {
-				return verb.Usagef("merge: -o is missing; name the directory that the shards are merged into")
+				return verb.Usagef("merge: -o is missing; name a new directory for the merged sweep")
 			}
 			if err := checkMetrics(f.metrics); err != nil {
 				return err
@@ -44,7 +43,7 @@ as -o.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.dir, "output", "o", "", "write the whole sweep to `DIR`, which must not exist or be empty")
+	fl.StringVarP(&f.dir, "output", "o", "", "write the merged sweep to `DIR`, which must be new or empty")
 	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table and no remarks")
 	registerMetrics(cmd, &f.metrics)

@@ -36,21 +36,19 @@ func (p *program) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan PLAN",
 		Short: "Plan which drives to buy, when, and where each workload goes",
-		Long: `Place workloads on drives at the lowest total cost until the plan's end, within
+		Long: `Place workloads on drives at the lowest total cost over the plan's horizon, within
 limits of space, IOPS, latency and failure domains. The cost covers purchases when
 they are needed, power, failures, growth and the replacement of worn-out drives.
-With objective: paper the plan minimizes the cost per GB written over the drives'
-lives instead, as minTCO does. The plan is a YAML file; workloads and drives may be
-CSV tables.
+objective: paper minimizes the cost per GB written over the drives' lives instead,
+as minTCO does. The plan is a YAML file; workloads and drives may be CSV tables.
 
---bound proves how far the plan can be from the best one. --set changes a value and
-plans again; plan diff compares two plans. --explain says why a workload is on its
-drive. -o writes report.html, placements.csv, drives.csv and workloads.csv to a new
-folder. Ctrl-C ends the search and prints the best plan found so far.
+--bound proves how far the plan can be from the optimum. plan diff compares two
+plans. -o writes report.html, placements.csv, drives.csv and workloads.csv. Ctrl-C
+ends the search and prints the best plan found so far.
 
---from-traces measures the workloads from the traces in a folder, and ignores those
-in the plan. The daily writes of a trace's span are taken for every day. A trace
-shorter than a day needs --force.`,
+--from-traces replaces the plan's workloads by those measured from the traces in a
+folder, and extrapolates daily writes from a trace's span. A trace shorter than a
+day needs --force.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan plan.yaml --bound -o rack
   farflash plan plan.yaml --explain database
@@ -65,12 +63,12 @@ shorter than a day needs --force.`,
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&f.kept.quiet, "quiet", false, "show no progress")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "change a value of the plan: `path=value` (repeatable)")
-	cmd.Flags().StringVar(&f.explain, "explain", "", "explain why `WORKLOAD` is on its drive")
+	cmd.Flags().StringVar(&f.explain, "explain", "", "explain the placement of `WORKLOAD`")
 	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
 	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
 	cmd.Flags().StringVar(&f.kept.cache, "cache", "",
-		"keep simulations of drives in `DIR` (default farflash in the user's cache folder)")
-	cmd.Flags().BoolVar(&f.kept.noCache, "no-cache", false, "simulate drives anew")
+		"cache simulations of drives in `DIR` (default farflash in the user's cache folder)")
+	cmd.Flags().BoolVar(&f.kept.noCache, "no-cache", false, "simulate drives again")
 	verb.Must(cmd.RegisterFlagCompletionFunc("cache",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -85,8 +83,8 @@ func (p *program) planInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a plan to start from",
-		Long: `Write a commented example plan to a new file or to standard output. --csv writes a
-table of workloads for a spreadsheet instead (minTCO's table 4).`,
+		Long: `Write a commented example plan to a new file or to standard output, or with --csv
+a table of workloads for a spreadsheet (minTCO's table 4).`,
 		Example: `  farflash plan init plan.yaml
   farflash plan init --csv workloads.csv`,
 		Args: verb.Arguments(0, 1, "at most one file name"),
@@ -134,11 +132,11 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 			func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
 		progress.Stop()
 		for _, s := range skipped {
-			p.note("left out: %s", s)
+			p.note("skipped: %s", s)
 		}
 		if len(skipped) > 0 {
-			p.note("a trace that has to be told how it is read is left out too: farflash trace convert takes such " +
-				"flags, and writes a trace that needs none")
+			p.note("a trace that needs flags to be read is skipped too: convert it first with farflash trace " +
+				"convert")
 		}
 		if err != nil {
 			return verb.BadInput(err)
@@ -196,7 +194,7 @@ func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error)
 	name, err := programName()
 	if err != nil {
 		return nil, verb.Failed(
-			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+			fmt.Errorf("cannot read the program's executable, which identifies results in the cache: %w", err))
 	}
 	c, err := p.openCache(f, name)
 	if c == nil || err != nil {
@@ -226,7 +224,7 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	text, err := shape.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return shape.Source{},
-			verb.Usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+			verb.Usagef("no file %s; farflash plan init %s writes an example", name, name)
 	}
 	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, verb.BadInput(err)
 }

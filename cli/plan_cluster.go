@@ -31,15 +31,15 @@ type planClusterFlags struct {
 
 // needFlags lists the flags that set a key of the need.
 var needFlags = []struct{ flag, key, help string }{
-	{"rate", "rate", "rate of arriving `chunks`, per second"},
-	{"chunk", "chunk", "`size` of a chunk"},
-	{"reads", "reads", "`share` of the chunks that are read"},
-	{"put-p99", "put_p99", "limit of the 99th percentile of puts, a `time`"},
-	{"get-p99", "get_p99", "limit of the 99th percentile of gets, a `time`"},
-	{"replicas", "replicas", "`copies` of each chunk"},
+	{"rate", "rate", "arrival rate, in `chunks` per second"},
+	{"chunk", "chunk", "chunk `size`"},
+	{"reads", "reads", "`share` of gets"},
+	{"put-p99", "put_p99", "limit on the 99th percentile `time` of puts"},
+	{"get-p99", "get_p99", "limit on the 99th percentile `time` of gets"},
+	{"replicas", "replicas", "number of `copies` of each chunk"},
 	{"survive", "survive", "number of `nodes` that may be down"},
-	{"protocols", "protocols", "`names` of protocols to choose from, with commas"},
-	{"group-sizes", "group_sizes", "`sizes` of groups to choose from, with commas"},
+	{"protocols", "protocols", "`names` of candidate protocols, separated by commas"},
+	{"group-sizes", "group_sizes", "candidate `sizes` of groups, separated by commas"},
 }
 
 func (p *program) planCluster() *cobra.Command {
@@ -47,25 +47,23 @@ func (p *program) planCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster [NEED]",
 		Short: "Find the cheapest object cluster for a rate and a latency",
-		Long: `Find the cheapest object cluster that puts and gets chunks at a given rate within
-a 99th percentile of latency. The answer is the number of nodes, the drive, the
-NIC, the protocol and the size of groups. The need is a YAML file, flags, or both;
---init prints one to start from.
+		Long: `Find the cheapest object cluster that puts and gets chunks at a given rate and
+99th percentile of latency: the number of nodes, the drive, the NIC, the protocol
+and the group size. The need is a YAML file, flags, or both.
 
-Designs that bounds rule out are not simulated. The others are simulated with
-several seeds in an open loop at the needed rate. A design meets the need if no
-queue grows and the upper end of the 95 % interval of the 99th percentile is
-below the limit. With --survive this must hold with all nodes, and again with
-that many nodes down, while the pieces that they held are rebuilt.
+Designs that a bound excludes are not simulated. The others run in an open loop at
+the needed rate, with several seeds. A design meets the need if no queue grows and
+the upper end of the 95 % interval of the 99th percentile is below the limit. With
+--survive this must hold with all nodes, and with that many nodes down while their
+pieces are rebuilt.
 
-The plan's directory holds plan.json, report.html, need.yaml with every default,
-and in trials a run directory of each simulation. The same command continues an
-interrupted search.`,
+The plan directory holds plan.json, report.html, need.yaml with every default, and
+the run directories in trials. Repeat the command to resume an interrupted search.`,
 		Example: `  farflash plan cluster --init > need.yaml
   farflash plan cluster need.yaml
   farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
   farflash plan cluster --rate 20000 --put-p99 2ms --drive rate=400MiB/s,price=220 --nic rate=10Gbps,price=250`,
-		Args: verb.Arguments(0, 1, "at most one file with the need"),
+		Args: verb.Arguments(0, 1, "at most one need file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.init {
 				_, err := io.WriteString(p.data, objects.Template)
@@ -75,25 +73,25 @@ interrupted search.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.init, "init", false, "print a commented need to start from, and exit")
+	fl.BoolVar(&f.init, "init", false, "print a commented example need, and exit")
 	for _, x := range needFlags {
 		f.keys = append(f.keys, fl.String(x.flag, "", x.help))
 	}
 	fl.StringArrayVar(&f.drives, "drive", nil,
-		"a drive to choose from: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
+		"a candidate drive: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
 	fl.StringArrayVar(&f.nics, "nic", nil,
-		"a NIC to choose from: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
+		"a candidate NIC: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a value of the need: `path=value` (repeatable)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with the seeds seed, seed+1, ...")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
+	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with seeds seed, seed+1, ...")
 	fl.StringVarP(&f.dir, "output", "o", "",
-		"write the plan to `DIR`, or continue the one there (default runs/NAME-plan-DIGEST)")
+		"write the plan to `DIR`, or resume the one there (default runs/NAME-plan-DIGEST)")
 	fl.BoolVar(&f.json, "json", false, "print only plan.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one per processor)")
 	fl.StringVar(&f.cache, "cache", "",
-		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
+		"cache results in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache")
 	dirs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -167,8 +165,8 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 			return err
 		}
 	} else if len(changes) == 0 {
-		return verb.Usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and " +
-			"--nic; farflash plan cluster --init prints a file to start from")
+		return verb.Usagef("plan cluster: give a need file, or --rate, --put-p99, --drive and " +
+			"--nic; farflash plan cluster --init prints an example")
 	}
 	need, err := objects.Load(src, changes)
 	if err != nil {
@@ -198,7 +196,7 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	case err != nil:
 		return err
 	case !complete:
-		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs; run the same command to "+
+		return verb.Failed(fmt.Errorf("interrupted after %d designs, which are in %s; repeat the command to "+
 			"continue", len(plan.Points), folder.Path()))
 	case plan.Best == nil:
 		return verb.Failed(errors.New("no design meets the need"))
@@ -212,7 +210,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	name, err := programName()
 	if err != nil {
 		return nil, nil, verb.Failed(
-			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+			fmt.Errorf("cannot read the program's executable, which identifies results in the cache: %w", err))
 	}
 	cache, err := p.openCache(&f.studyFlags, name)
 	if err != nil {

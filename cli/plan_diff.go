@@ -18,15 +18,13 @@ func (p *program) planDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE [AFTER]",
 		Short: "Compare two plans, or a plan with a change",
-		Long: `Plan twice and print the differences: inputs, costs by kind, drives, and workloads
-that move. Drives of one model are matched by the workloads that they share. Both
-plans must have the same objective.
-
---set changes values of the second plan. Without a second file, the second plan is
-the first one with these changes.`,
+		Long: `Compute two plans and print the differences: inputs, costs by kind, drives, and
+workloads that move. Drives of one model are matched by their common workloads. Both
+plans must have the same objective. --set changes the second plan, which without a
+second file is a copy of the first.`,
 		Example: `  farflash plan diff plan.yaml --set horizon=3y
   farflash plan diff now.yaml next.yaml`,
-		Args: verb.Arguments(1, 2, "one plan or two"),
+		Args: verb.Arguments(1, 2, "one or two plans"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && len(set) == 0 {
 				return verb.Usagef("name a second plan, or change the first with --set path=value")

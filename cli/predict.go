@@ -37,23 +37,23 @@ func (f *predictFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.cfg.Micro, "micro", f.cfg.Micro, "run `N` traces with exponential sizes and inter-arrival times")
 	fl.IntVar(&f.cfg.Synthetic, "synthetic", f.cfg.Synthetic, "run `N` traces with the moments of recorded ones")
 	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios,
-		"the weight `ratios`; each trace runs at one of each two neighbours")
-	fl.IntVar(&f.cfg.Forest.Trees, "trees", f.cfg.Forest.Trees, "grow `N` trees")
-	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "seed of the traces")
+		"weight `ratios`; each trace runs at one of every two neighbours")
+	fl.IntVar(&f.cfg.Forest.Trees, "trees", f.cfg.Forest.Trees, "number `N` of trees")
+	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "random seed of the traces")
 	fl.StringVar(&f.samples, "samples", "", "write the samples to `FILE` as CSV")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one per processor)")
 	fl.StringVar(&f.cache, "cache", "",
-		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of trials")
+		"cache results in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
 
 func (p *program) predict() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict",
-		Short: "Train models that foresee a drive's throughput, and say how good they are",
+		Short: "Train and evaluate models of a drive's throughput",
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,15 +67,14 @@ func (p *program) predictTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train PRESET|SCENARIO",
 		Short: "Train a model of a drive",
-		Long: `Train a random forest that predicts a drive's throughput from its load and from
-the weights of its separate submission queues (rate_control). The drive is
-simulated under many traces with different sizes, inter-arrival times,
-variation, shares of reads, and weight ratios. A scenario with rate_control:
-{kind: src, model: FILE} uses the file. With model: auto the same model is
-trained when it is needed.
+		Long: `Train a random forest that predicts a drive's throughput from its load and the
+weights of its separate submission queues (rate_control). The drive is simulated
+under traces with different sizes, inter-arrival times, variation, shares of
+reads, and weight ratios. A scenario uses the file with rate_control: {kind: src,
+model: FILE}; with model: auto it trains the same model on demand.
 
-A training can be stopped at any time. The same command continues it from the
-cache. The same drive and flags give the same file, to the byte.`,
+Repeat the command to resume an interrupted training from the cache. The same
+drive and flags give the same file, byte for byte.`,
 		Example: `  farflash predict train src-ssd-a -o ssd-a.forest
   farflash predict train my.yaml --micro 2000 --samples samples.csv -o my.forest`,
 		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),
@@ -86,7 +85,7 @@ cache. The same drive and flags give the same file, to the byte.`,
 				return err
 			}
 			if out == "" {
-				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o " +
+				return verb.Usagef("predict train: -o is missing; name a file for the model, such as -o " +
 					"drive.forest")
 			}
 			if _, err := os.Stat(out); err == nil {
@@ -124,16 +123,16 @@ func (p *program) predictEval() *cobra.Command {
 	var f predictFlags
 	cmd := &cobra.Command{
 		Use:   "eval PRESET|SCENARIO",
-		Short: "Say how well models foresee a drive",
-		Long: `Say how well models predict a drive's throughput, by the coefficient of
+		Short: "Evaluate models of a drive's throughput",
+		Long: `Report how well models predict a drive's throughput, by the coefficient of
 determination R^2. Five kinds of model are trained on 60 % of the micro traces.
 The random forest is also tested on each of four classes of synthetic traces,
-trained on the other classes and the micro traces. No trace is in both the
-training and the test set.
+after training on the other classes and the micro traces. Training and test sets
+share no trace.
 
-The figure is the mean over reads and writes, which are also listed. Then come
-samples of a saturated drive, which moved less than 95 % of the load, and the
-others. The last column is the worst of five divisions.`,
+R^2 is the mean over reads and writes, which are also listed; then come samples of
+a saturated drive, which moved less than 95 % of the load, and the others. The
+last column is the worst of five divisions.`,
 		Example: `  farflash predict eval src-ssd-a
   farflash predict eval my.yaml --json`,
 		Args:              verb.Arguments(1, 1, "a drive's preset or a scenario file"),
@@ -194,8 +193,8 @@ func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer
 	name, err := programName()
 	if err != nil {
 		return nil, study.Runner{},
-			verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results "+
-				"apart: %w", err))
+			verb.Failed(fmt.Errorf("cannot read the program's executable, which identifies results in the cache: "+
+				"%w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -274,7 +273,7 @@ func (p *program) foresee(ctx context.Context, f *studyFlags,
 	trainer := training.NewTrainer(training.DefaultConfig(), runner)
 	trainer.Began = func(drive string) {
 		if !f.quiet {
-			p.note("a model of the drive %s is trained, once; farflash predict train makes one for a file", drive)
+			p.note("training a model of the drive %s; farflash predict train writes one to a file", drive)
 		}
 	}
 	progress = p.progress("training", "trials", f.quiet, keepsDone)
@@ -317,8 +316,8 @@ func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON 
 	for _, n := range m.Notes {
 		fmt.Fprintf(p.out, "  %s: %s\n", n.Name, n.Value)
 	}
-	fmt.Fprintf(p.out, "R^2 out of bag, with samples of the same traces: %v %s, %v %s; farflash predict eval says "+
-		"what it is on traces that were not seen\n",
+	fmt.Fprintf(p.out, "R^2 out of bag, with samples of the same traces: %v %s, %v %s; farflash predict eval tests "+
+		"on unseen traces\n",
 		block.Read, r2(m.OutOfBag[block.Read]), block.Write, r2(m.OutOfBag[block.Write]))
 	return nil
 }
@@ -353,12 +352,12 @@ func (p *program) printAccuracy(r *training.Report) error {
 		return t.Write(p.out, style)
 	}
 	err := errors.Join(
-		table("micro traces, 60 % of which train", "model", r.Models),
-		table("random forest on traces of a class, trained on all others", "class", r.Classes))
+		table("micro traces, 60 % for training", "model", r.Models),
+		table("random forest on one class of traces, trained on all others", "class", r.Classes))
 	if err != nil || len(r.Importance) == 0 {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nimportance of inputs (Breiman's), of both flow speeds %.2f\n\n", r.FlowSpeed)
+	fmt.Fprintf(p.out, "\nimportance of inputs (Breiman's); both flow speeds together %.2f\n\n", r.FlowSpeed)
 	t := term.NewTable(term.Left("input"), term.Right("share"))
 	for _, w := range r.Importance {
 		t.Row(w.Input, fmt.Sprintf("%.3f", w.Share))

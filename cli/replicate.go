@@ -119,7 +119,7 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		p.note("wrote %s", base)
 	}
 	if interrupted.Load() {
-		return verb.Failed(fmt.Errorf("interrupted after %d of %d replicates; %s holds what was done", len(results),
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d replicates, which are in %s", len(results),
 			f.reps, base))
 	}
 	return p.judge(f, results...)
@@ -232,7 +232,7 @@ func writeIntervals(p *program, summary []estimate, n int) error {
 		if n == 1 {
 			came = "1 replicate"
 		}
-		fmt.Fprintf(p.out, "%s came to its end; intervals take two.\n", came)
+		fmt.Fprintf(p.out, "%s completed; intervals need two.\n", came)
 		return nil
 	}
 	fmt.Fprintf(p.out, "%d replicates, means with %g%% confidence intervals\n\n", n, level*100)

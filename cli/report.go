@@ -18,8 +18,8 @@ func loadRun(path string) (*result.Run, error) {
 	run, err := result.Load(path)
 	if err != nil && study.Is(path) {
 		return nil, fmt.Errorf(
-			"%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its "+
-				"figures, and the runs of its trials are in %s",
+			"%s is a study, not a run: its page is %s, farflash export --format=svg draws its "+
+				"figures, and its runs are in %s",
 			path, filepath.Join(path, result.ReportFile), filepath.Join(path, "trials"))
 	}
 	return run, err
@@ -30,9 +30,9 @@ func (p *program) report() *cobra.Command {
 	text := false
 	cmd := &cobra.Command{
 		Use:   "report RUN...",
-		Short: "Make one HTML page of one run or several",
-		Long: `Make one HTML page of one run or of several side by side. The page is a single
-file that needs no network. With --text it prints the runs' tables instead.`,
+		Short: "Write an HTML report of one or more runs",
+		Long: `Write an HTML report of one run, or of several side by side, as a single file that
+needs no network.`,
 		Example: `  farflash report runs/op7 runs/op12 -o op.html
   farflash report runs/op7 --text`,
 		Args: verb.Arguments(1, -1, "a run directory"),
@@ -69,6 +69,6 @@ file that needs no network. With --text it prints the runs' tables instead.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "report.html", "write to a new `FILE`; - is standard output")
-	cmd.Flags().BoolVar(&text, "text", false, "print tables instead")
+	cmd.Flags().BoolVar(&text, "text", false, "print the runs' tables instead")
 	return cmd
 }

@@ -31,16 +31,16 @@ func (p *program) reproduce() *cobra.Command {
 		Use:   "reproduce ID|list|all",
 		Short: "Rerun a paper's table or figure",
 		Long: `Rerun a paper's table or figure, and compare the results with the printed ones.
-Each row has a tolerance with its reason, and a verdict: ok (it agrees with the
+Each row has a tolerance with its reason, and a verdict: ok (agrees with the
 printed number), not reproduced (with the reason, or "not explained"), or not
-stated (the paper prints no number, and its quoted sentence holds). A row whose
-paper value rests on something that the paper does not print says so. With --json
-each row also has what it rests on, and a change of that which turns its verdict.
+stated (the paper prints no number, and its quoted sentence holds). A row notes
+if its paper value depends on something that the paper does not print. --json
+adds what each row depends on, and a change that flips its verdict.
 
-The program knows the verdict of each row with seed 1. list counts them, and the
-exit code is 1 if a row is worse. Experiments on the real stack measure this
-machine and have no known verdicts. -o also writes the scenarios, the figure's
-curves as CSV, and a page with its picture.`,
+Verdicts with seed 1 are recorded: list counts them, and the exit code is 1 if a
+row is worse than recorded. Experiments on the real stack measure this machine
+and have no recorded verdicts. -o also writes the scenarios, the curves as CSV,
+and a page with the figure.`,
 		Example: `  farflash reproduce list
   farflash reproduce snis-fig2 -o fig2`,
 		Args: verb.Arguments(1, 1, "an experiment's id, list or all"),
@@ -122,7 +122,7 @@ curves as CSV, and a page with its picture.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "write scenarios, curves and a page to a new folder in `DIR`")
-	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "random seed")
 	return cmd
 }
 
@@ -140,7 +140,7 @@ func fallen(reports []*reproduce.Report) error {
 	case 1:
 		return verb.Failed(errors.New(rows[0]))
 	}
-	return verb.Failed(fmt.Errorf("%s; and %d rows more are worse than they were", rows[0], len(rows)-1))
+	return verb.Failed(fmt.Errorf("%s; and %d more rows are worse than recorded", rows[0], len(rows)-1))
 }
 
 // listedExperiment is an experiment with the counts of its recorded verdicts.

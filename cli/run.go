@@ -45,16 +45,16 @@ type runFlags struct {
 func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
-	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
+	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with seeds seed, seed+1, ..., and report intervals")
 	if fl.Lookup("until") == nil { // headroom has a limit of the same name
-		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
+		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or (steady) when the latency is steady")
 	}
-	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, and report its slowdown (measure.alone)")
+	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, to report its slowdown (measure.alone)")
 	fl.StringVarP(&f.dir, "output", "o", "", output)
 	fl.BoolVar(&f.json, "json", false, "print only result.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one per processor)")
 	fl.StringArrayVar(&f.failIf, "fail-if", nil,
 		"exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
 	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -80,7 +80,7 @@ func (f *runFlags) check(leastReps int) error {
 		return verb.Usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
 	}
 	if f.jobs < 0 {
-		return verb.Usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
+		return verb.Usagef("--jobs %d is not possible; use 1 or more, or 0 for one per processor", f.jobs)
 	}
 	return nil
 }
@@ -122,13 +122,13 @@ func (p *program) run() *cobra.Command {
 		Use:   "run SCENARIO",
 		Short: "Simulate a scenario or a preset",
 		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
-input. A table goes to standard output. The run directory holds scenario.yaml
-with every default, result.json, timing.json, report.html and citations.bib.
+input. Print a table, and write a run directory with scenario.yaml (every default
+included), result.json, timing.json, report.html and citations.bib.
 measure.requests, measure.flows, measure.pauses and measure.timeline add
 requests.parquet (for an object cluster chunks.parquet), flows.parquet,
 pauses.parquet and timeline.pftrace.
 
-The same scenario and seed give the same result.json, to the byte.`,
+The same scenario and seed give the same result.json, byte for byte.`,
 		Example: `  farflash run quickstart
   farflash run my.yaml --set ssd.over_provisioning=12% -o runs/op12
   farflash run my.yaml --reps 10 --until steady
@@ -171,7 +171,7 @@ func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags)
 	run, out, err := writer(1, predict, func(x experiment.Progress) {
 		note := x.Simulated.String() + " simulated"
 		if x.Prepared > 0 {
-			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
+			note = fmt.Sprintf("drives %.0f %% preconditioned", x.Prepared*100)
 		}
 		progress.Reach(x.Share(), int64(x.Requests), int64(x.Expected), note)
 	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
@@ -307,8 +307,8 @@ func unitOf(s *scenario.Scenario) string {
 
 // What Ctrl-C does to a long-running command.
 const (
-	keepsDone = "Ctrl-C ends it and keeps what is done"
-	justEnds  = "Ctrl-C ends it"
+	keepsDone = "Ctrl-C stops and keeps the results so far"
+	justEnds  = "Ctrl-C stops"
 )
 
 // progress starts the progress line on standard error; ending describes the effect of a signal.

@@ -32,13 +32,13 @@ type studyFlags struct {
 func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
-	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ..."
+	fl.Lookup("reps").Usage = "run `N` replicates of each, with seeds seed, seed+1, ..."
 	fl.Lookup("json").Usage = "print only the answer, as JSON, on standard output"
 	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial " +
 		"(repeatable)"
 	fl.StringVar(&f.cache, "cache", "",
-		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
-	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
+		"cache results in `DIR` (default farflash in the user's cache folder)")
+	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache")
 	registerMetrics(cmd, &f.metrics)
 	verb.Must(cmd.RegisterFlagCompletionFunc("cache",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -83,7 +83,7 @@ func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	case f.cache != "":
 		return nil, verb.Usagef("--cache: %w", err)
 	case !f.quiet:
-		p.note("results are not kept for other studies: %v", err)
+		p.note("results are not cached for other studies: %v", err)
 	}
 	return nil, nil
 }
@@ -128,7 +128,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	name, err := programName()
 	if err != nil {
 		return nil, verb.Failed(
-			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+			fmt.Errorf("cannot read the program's executable, which identifies results in the cache: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 		return nil, verb.BadInput(err)
 	}
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
-		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes " +
+		p.note("measure: a study writes no requests, flows, pauses or timeline of its trials; farflash run writes " +
 			"those of one trial")
 	}
 	var scenarios []*scenario.Scenario
@@ -156,7 +156,7 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Predict: predict,
 		Progress: func(x study.Progress) {
 			// The most important part first: a narrow terminal cuts off the end.
-			note := fmt.Sprintf("%d at once", x.Running)
+			note := fmt.Sprintf("%d running", x.Running)
 			if x.Failed > 0 {
 				note = fmt.Sprintf("%d failed, ", x.Failed) + note
 			}
@@ -251,7 +251,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	}
 	switch {
 	case interrupted && missing > 0:
-		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them; run the same command to "+
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials, which are in %s; repeat the command to "+
 			"continue", len(outcomes)-missing, len(outcomes), folder.Path()))
 	case bad > 0:
 		return verb.Failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes),

@@ -18,20 +18,19 @@ func (p *program) sweep() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep SCENARIO --vary PATH=VALUES...",
 		Short: "Run a scenario over a grid of parameters",
-		Long: `Run a scenario at every point of a grid, several trials at once, and show how
+		Long: `Run a scenario at every point of a grid, several trials in parallel, and show how
 its metrics respond. Each --vary is an axis:
 
   --vary ssd.collection.victim=greedy,random    these values
   --vary ssd.cache.capacity=4MiB..64MiB:x2      from 4 MiB to 64 MiB, doubling
   --vary ssd.over_provisioning=5%..25%:+5%      from 5 % to 25 % in steps of 5 %
 
-The first axis is the horizontal one of the report's curves, the second gives
-lines. Every point runs with the same seeds. All points are checked before any
-of them runs. A trial that fails is listed, and the others are kept.
+In the report's curves the first axis is horizontal, and the second gives one line
+per value. All points run with the same seeds and are checked before the first one
+runs. A failed trial is listed; the others are kept.
 
-A sweep can be stopped at any time. The same command continues it from its
-directory. --shard 2/5 runs the second fifth, for example on another machine;
-farflash merge merges the shards.`,
+Repeat the command to resume an interrupted sweep. --shard 2/5 runs the second
+fifth, for example on another machine; farflash merge merges the shards.`,
 		Example: `  farflash sweep busy-drive --vary ssd.over_provisioning=7%,14%,28% --reps 3
   farflash sweep my.yaml --vary ssd.cache.capacity=1MiB..64MiB:x2 --vary ssd.collection.victim=greedy,random -o runs/cache
   farflash sweep my.yaml --vary workload[0].closed=1..64:x2 --shard 1/2 -o runs/first`,
@@ -48,7 +47,7 @@ farflash merge merges the shards.`,
 			return p.runSweep(cmd.Context(), plan, &f)
 		},
 	}
-	f.register(cmd, 1, "write the sweep to `DIR`, or continue the one there (default runs/NAME-sweep-DIGEST)")
+	f.register(cmd, 1, "write the sweep to `DIR`, or resume the one there (default runs/NAME-sweep-DIGEST)")
 	cmd.Flags().StringArrayVar(&vary, "vary", nil,
 		"an axis: `path=a,b,c`, path=lo..hi:xK or path=lo..hi:+K (repeatable)")
 	cmd.Flags().StringVar(&shard, "shard", "", "run only the `i/n`-th part of the trials, such as 2/5")
@@ -74,7 +73,7 @@ func (p *program) planSweep(name string, vary []string, shard string, f *studyFl
 		}
 		for _, c := range changes {
 			if c.Path == a.Path {
-				return nil, verb.Usagef("--vary:%d: %s is given by --set as well; leave one out", i+1, a.Path)
+				return nil, verb.Usagef("--vary:%d: %s is also set by --set; leave one out", i+1, a.Path)
 			}
 		}
 		axes = append(axes, a)

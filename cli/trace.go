@@ -38,11 +38,11 @@ type traceFlags struct {
 
 func (f *traceFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.format, "format", "auto", "the trace's `format` (farflash list formats)")
+	fl.StringVar(&f.format, "format", "auto", "trace `format` (farflash list formats)")
 	fl.Int64Var(&f.skipBad, "skip-bad", 0, "skip up to `N` bad records, and count them")
-	fl.StringVar(&f.volume, "volume", "", "read only the volume of that `name`")
-	fl.IntVar(&f.window, "window", 0, "hold back `N` records to sort them by time (default the format's own)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed for spreading times in whole seconds")
+	fl.StringVar(&f.volume, "volume", "", "read only the volume of this `name`")
+	fl.IntVar(&f.window, "window", 0, "sort records by time within a window of `N` (default the format's own)")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed to spread timestamps in whole seconds")
 	fl.StringVar(&f.columns, "columns", "",
 		"`columns` of a table, by number or name, such as time=1,op=2,offset=lba,size=bytes")
 	fl.StringVar(&f.unit, "unit", "", "`units` of a table's columns, such as time=1us,offset=512B,size=512B")
@@ -82,7 +82,7 @@ func (p *program) traceInfo() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "info FILE",
-		Short: "Say what is in a trace",
+		Short: "Describe a trace",
 		Long: `Describe a trace: counts, sizes, inter-arrival times, sequential share, footprint
 and rates. Format and compression are detected.`,
 		Example: `  farflash trace info hm_0.csv
@@ -157,17 +157,17 @@ func (p *program) printInfo(m *characterise.Result) error {
 	t = term.NewTable(term.Left(""), term.Right(""))
 	t.Row("footprint", term.Size(float64(m.Footprint)))
 	t.Row("  of writes", term.Size(float64(m.WriteFootprint)))
-	t.Row("written a day", number(m.WriteRatePerDay, term.Size))
+	t.Row("written per day", number(m.WriteRatePerDay, term.Size))
 	if within := number(m.WriteRateWithin, term.Percent); within != "-" {
-		t.Row("  95 % within", "+- "+within)
+		t.Row("  95 % interval", "+- "+within)
 	}
 	if m.Span < units.Day.Seconds() && m.Writes.Count > 0 {
 		t.Row("  measured over", term.Seconds(m.Span))
 	}
-	t.Row("peak of 5 minutes", number(m.PeakIOPS, term.Rate)+" IOPS")
+	t.Row("5-minute peak", number(m.PeakIOPS, term.Rate)+" IOPS")
 	t.Row("volumes", term.Count(float64(m.Volumes)))
 	t.Row("highest byte", term.Size(float64(m.HighestByte)))
-	t.Row("filed out of order", term.Count(float64(m.OutOfOrder)))
+	t.Row("out of order", term.Count(float64(m.OutOfOrder)))
 	for _, x := range []struct {
 		name string
 		n    int64
@@ -295,7 +295,7 @@ func (p *program) traceConvert() *cobra.Command {
 		Args: verb.Arguments(1, 2, "a trace and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return verb.Usagef("--to is missing; the formats that can be written are %s",
+				return verb.Usagef("--to is missing; use one of %s",
 					strings.Join(writableNames(), ", "))
 			}
 			r, err := f.open(p, args[0])
@@ -333,7 +333,7 @@ func (p *program) traceConvert() *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "the `format` to write: "+strings.Join(writableNames(), ", "))
-	cmd.Flags().BoolVar(&leaveOut, "leave-out", false, "leave out requests that the format cannot hold, and count them")
+	cmd.Flags().BoolVar(&leaveOut, "leave-out", false, "omit requests that the format cannot represent, and count them")
 	return cmd
 }
 
@@ -341,12 +341,11 @@ func (p *program) traceFit() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "fit FILE",
-		Short: "Make a synthetic workload like a trace",
-		Long: `Make a synthetic workload like a trace: a workload section of a scenario, on
-standard output. Its sizes and inter-arrival times have the trace's mean,
-squared coefficient of variation, skewness and lag-1 correlation, as far as an
-MMPP(2) can have them. Comments list what was given up. Add an ssd section to
-run it.`,
+		Short: "Fit a synthetic workload to a trace",
+		Long: `Fit a synthetic workload to a trace, and print it as a scenario's workload section.
+Its sizes and inter-arrival times have the trace's mean, squared coefficient of
+variation, skewness and lag-1 correlation, as far as an MMPP(2) can match them;
+comments list what it cannot. Add an ssd section to run it.`,
 		Example: `  farflash trace fit hm_0.csv > like-hm.yaml
   farflash trace fit cbs.bz2 --format tencent --volume 1063 > like-1063.yaml`,
 		Args: verb.Arguments(1, 1, "one trace"),
@@ -375,8 +374,7 @@ func (p *program) traceSynth() *cobra.Command {
 		Use:   "synth SCENARIO [OUT]",
 		Short: "Write a scenario's workload as a trace",
 		Long: `Write the requests of a scenario's workload as a trace, to a new file or to
-standard output. A scenario without an ssd section will do, such as the output
-of trace fit.`,
+standard output. The scenario needs no ssd section: the output of trace fit works.`,
 		Example: `  farflash trace synth like-hm.yaml like-hm.csv --to msr --seed 7
   farflash trace synth like-hm.yaml - --to mqsim > like-hm.trace`,
 		Args: verb.Arguments(1, 2, "a scenario and at most one file to write"),
@@ -399,7 +397,7 @@ of trace fit.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "change a value: `path=value` (repeatable)")
-	cmd.Flags().Uint64Var(&seed, "seed", seed, "seed of the random numbers")
+	cmd.Flags().Uint64Var(&seed, "seed", seed, "random seed")
 	cmd.Flags().StringVar(&to, "to", to, "the `format` to write: "+strings.Join(writableNames(), ", "))
 	return cmd
 }

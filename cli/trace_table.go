@@ -68,7 +68,7 @@ func tablePairs(flag, text string, keys []tableKey) error {
 			if n := spelling.Nearest(name, names); n != "" {
 				near = "; did you mean " + n + "?"
 			}
-			return verb.Usagef("%s: there is no %q (the keys are %s)%s", flag, name, spelling.OrList(names), near)
+			return verb.Usagef("%s: unknown key %q (the keys are %s)%s", flag, name, spelling.OrList(names), near)
 		}
 	}
 	return nil

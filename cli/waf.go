@@ -86,7 +86,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 	layouts := []waf.Layout{waf.OneFrontier, waf.SurvivorsApart}
 	if l.trace != "" {
 		if l.skew != "" || l.mix != "" {
-			return nil, verb.Usagef("a trace has its own skew and mix; leave out --skew and --mix, or --trace")
+			return nil, verb.Usagef("--trace has its own skew and mix; leave out --skew and --mix, or --trace")
 		}
 		in, err := l.how.open(p, l.trace)
 		if err != nil {
@@ -108,7 +108,7 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		f, err2 := strconv.ParseFloat(strings.TrimSuffix(space, "%"), 64)
 		if !ok || err != nil || err2 != nil || !(w > 0 && w < 100 && f > 0 && f < 100) {
 			return nil, verb.Usagef(
-				"--skew %q is not a share of the writes and a share of the space, in per cent; write for example 80/20", l.skew)
+				"--skew %q is not a share of the writes and a share of the space in per cent; write for example 80/20", l.skew)
 		}
 		a.Skew = &wafSkew{w / 100, f / 100}
 		e.Classes = waf.HotCold(a.Skew.Writes, a.Skew.Space)
@@ -205,26 +205,22 @@ func (p *program) waf() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waf PRESET|SCENARIO",
 		Short: "Compare a drive's write amplification with closed forms",
-		Long: `Compare a drive's write amplification with the closed forms. The drive's own
-translation layer, over-provisioning and victim policy are simulated on one pool
-of 2000 blocks, under uniform random writes of whole pages. Then a share of the
-writes is made sequential, and the curve of minTCO's equation 7 is fitted.
+		Long: `Compare a drive's write amplification with closed forms. The drive's translation
+layer, over-provisioning and victim policy are simulated on one pool of 2000
+blocks, under uniform random writes of whole pages; then with a sequential share of
+the writes, to which minTCO's equation 7 is fitted. Physical space is all blocks of
+the drive; blocks that it keeps free or open raise its real figure slightly.
 
-Physical space is all blocks of the drive. Blocks that a drive keeps free or
-open make its real figure slightly higher.
+--fit sweeps the sequential share in steps of a twentieth, finer where the curve is
+steep, for the drive's own policy. It fits equation 7, and a polyline within 5 % of
+the simulation. Both are printed as a plan's waf (farflash plan).
 
---fit sweeps the sequential share in steps of a twentieth, and finer where the
-curve is steep, for the drive's own policy. Beside equation 7 it fits a line of
-few points, within 5 % of the simulation. Both are printed in the form of a
-plan's waf (farflash plan).
-
-With --skew 80/20, 80 % of the writes go to 20 % of the space. With --mix 25%, a
-quarter of the writes is sequential. --trace draws runs of writes from a trace,
-with its mix, its sizes and the write frequency of each page; its writes fill
-the drive. Such loads compare ways to separate data, or those of --streams:
-mixed (one stream), survivors (a stream for moved data), classes (streams for
-hot and cold data), partitions (separate blocks for hot and cold, in the best
-ratio).`,
+--skew 80/20 sends 80 % of the writes to 20 % of the space. --mix 25% makes a
+quarter of the writes sequential. --trace draws runs of writes from a trace, with
+its mix, sizes and write frequency per page, over the whole drive. These loads
+compare the ways of --streams to separate data: mixed (one stream), survivors (a
+stream for moved data), classes (streams for hot and cold data), partitions
+(separate blocks for hot and cold data, in the best ratio).`,
 		Example: `  farflash waf tlc-enterprise
   farflash waf tlc-enterprise --fit
   farflash waf tlc-enterprise --skew 95/20 --streams mixed,classes
@@ -237,11 +233,11 @@ ratio).`,
 				return err
 			}
 			if quick && fit {
-				return verb.Usagef("--quick leaves out the sequential writes, and --fit sweeps them; give one of the two")
+				return verb.Usagef("--quick omits the sequential writes that --fit sweeps; give one of the two")
 			}
 			if fit && (load.mix != "" || load.trace != "" || len(load.streams) > 1) {
-				return verb.Usagef("--fit sweeps the share of sequential writes for one way of --streams; leave out " +
-					"--mix and --trace, and name one way")
+				return verb.Usagef("--fit sweeps the sequential share for one of --streams; leave out " +
+					"--mix and --trace, and name one of --streams")
 			}
 			x, err := wafDrive(s)
 			if err != nil {
@@ -264,12 +260,12 @@ ratio).`,
 	cmd.Flags().BoolVar(&quick, "quick", false, "simulate only the drive's own policy, without sequential writes")
 	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share in fine steps, and fit equation 7")
 	cmd.Flags().StringVar(&load.skew, "skew", "",
-		"`writes/space`: the share of the writes that goes to a share of the space, in per cent, such as 80/20")
-	cmd.Flags().StringVar(&load.mix, "mix", "", "`share` of the writes that is sequential, such as 25%")
+		"send a share of the writes to a share of the space, `writes/space` in per cent, such as 80/20")
+	cmd.Flags().StringVar(&load.mix, "mix", "", "sequential `share` of the writes, such as 25%")
 	cmd.Flags().StringVar(&load.trace, "trace", "", "simulate the writes of a trace `file`")
 	load.how.register(cmd)
 	cmd.Flags().StringSliceVar(&load.streams, "streams", nil,
-		"how data is separated: mixed, survivors, classes, partitions (default all that apply)")
+		"ways to separate data: mixed, survivors, classes, partitions (default all that apply)")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }
@@ -288,7 +284,7 @@ func wafDrive(s *scenario.Scenario) (*scenario.Drive, error) {
 		return x, nil
 	case s.HasDrives():
 		return nil, verb.Usagef(
-			"the targets of %s have drives that differ; give a preset or a scenario with one of them", s.Name)
+			"the targets of %s have different drives; give a preset or a scenario with one of them", s.Name)
 	default:
 		return nil, verb.BadInput(scenario.WithoutDrive(s.Name))
 	}
@@ -409,7 +405,7 @@ func (a *wafAnswer) writes() string {
 			a.Trace.File, a.Trace.Runs, a.Trace.Mean, units.Bytes(a.Trace.Page), a.Trace.Written)
 	}
 	if a.Sequential > 0 {
-		text += fmt.Sprintf(", %s of all in order", term.Percent(a.Sequential))
+		text += fmt.Sprintf(", %s of all sequential", term.Percent(a.Sequential))
 	}
 	return text
 }
@@ -417,7 +413,7 @@ func (a *wafAnswer) writes() string {
 func (p *program) printWAF(a *wafAnswer) error {
 	fmt.Fprintf(p.out, "%s: over-provisioning %s, physical over logical space %.4f\n", a.Scenario,
 		term.Percent(a.OverProvisioning), a.Alpha)
-	fmt.Fprintf(p.out, "%s, %d blocks' worth of data, %d pages a block\n\n", a.writes(), a.Blocks, a.Pages)
+	fmt.Fprintf(p.out, "%s, %d blocks of data, %d pages per block\n\n", a.writes(), a.Blocks, a.Pages)
 	style := p.style()
 	apart := a.Rows[0].Streams != ""
 	t := term.NewTable(term.Left("policy"), term.Right("closed form"), term.Right("simulated"),

@@ -21,7 +21,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
-	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"),
+	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("per second"), term.Right("rate"),
 		term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	for _, op := range clusterOperations {
@@ -85,7 +85,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {
-		t.Row("durability", term.Significant(v, 3)+" nines a year",
+		t.Row("durability", term.Significant(v, 3)+" nines per year",
 			style.Dim(fmt.Sprintf("mean time to a loss %s; a failed drive is rebuilt in %s",
 				r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
 	}
@@ -174,7 +174,7 @@ func clusterFigures(runs []Run) []figure {
 	if rows != nil {
 		out = append(out, figure{Caption: "Measured rate over each bound",
 			Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the " +
-				"bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
+				"bottleneck; its gap to 100 % is lost to waiting and imbalance.",
 			SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound",
 				Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows,
@@ -200,10 +200,10 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if lines != nil {
-		out = append(out, figure{Caption: "How evenly the load is spread over targets",
+		out = append(out, figure{Caption: "Load balance over targets",
 			Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
-			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360},
-				X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by utilisation", Height: 360},
+				X: chart.Axis{Label: "Targets, by utilisation", Unit: chart.Counts},
 				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines})})
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 
 // exchanges prints a cluster whose nodes only exchange events.
 func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
-	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"),
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("per second"), term.Right("mean"),
 		term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	row := []string{"exchange"}
 	for _, m := range []string{"count", "iops", "latency.mean", "latency.p50", "latency.p90", "latency.p99",
@@ -30,7 +30,7 @@ func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 		style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+
 			r.written("cluster.event.crowded")+" of the time"))
 	for _, x := range []struct{ label, metric, what string }{
-		{"held back", "cluster.event.held", "exchanges not begun: no drawn peer had room"},
+		{"held back", "cluster.event.held", "exchanges not started: no drawn peer had capacity"},
 		{"shaped", "cluster.event.shaped", "exchanges delayed by their node's leaky bucket"},
 	} {
 		if v, ok := r.value(x.metric); ok && v > 0 {
@@ -53,7 +53,7 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 	}
 	t.Row("SSD in use", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v),
 		style.Dim(r.written("cluster.tier.drains")+" times at its high watermark"))
-	t.Row("moved on", r.written("cluster.tier.moved"), style.Dim("chunks to HDDs"))
+	t.Row("moved", r.written("cluster.tier.moved"), style.Dim("chunks to HDDs"))
 	t.Row("held back", r.written("cluster.tier.held"),
 		style.Dim("writes that waited for the SSD, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }

@@ -39,7 +39,7 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	}
 	if pending > 0 {
 		p.Warnings = append(p.Warnings,
-			remark{Detail: fmt.Sprintf("%d trials have not been run: the sweep was interrupted, or shards are missing.", pending)})
+			remark{Detail: fmt.Sprintf("%d trials have not run: the sweep was interrupted, or shards are missing.", pending)})
 	}
 	for _, text := range transients(c) {
 		p.Warnings = append(p.Warnings, remark{Detail: text})

@@ -39,7 +39,7 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	}
 	p.Sections = append(p.Sections, section{ID: "arms", Title: "Arms", Table: arms})
 	if t := differenceTable(runs); t != nil {
-		p.Sections = append(p.Sections, section{ID: "scenario", Title: "What differs", Table: t})
+		p.Sections = append(p.Sections, section{ID: "scenario", Title: "Differences", Table: t})
 	}
 	for k := range x.Pairs {
 		pair := &x.Pairs[k]
@@ -100,13 +100,13 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 	if !ok {
 		return nil
 	}
-	note := "Ratios of B to A less 1, with intervals. "
+	note := "Ratios of B to A minus 1, with intervals. "
 	if c.X.Scale == chart.Log {
 		note = "Ratios to A with intervals, on a logarithmic axis. "
 	}
 	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c),
 		Note: strings.Replace(note, "B", letter, 1) +
-			"An open circle: not distinguishable from chance. An arrow: the interval goes on."}}
+			"Open circle: not distinguishable from chance. Arrow: the interval continues."}}
 }
 
 // forestChart draws the primary effects that are ratios, as ratio - 1, or as the ratio on a logarithmic axis if they

@@ -25,15 +25,15 @@ func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) 
 	}
 	p.Facts = []fact{{"Rows", fmt.Sprint(r.Count)}, {"Scenarios", fmt.Sprint(len(r.Scenarios))}}
 	if r.Note != "" {
-		p.Facts = append(p.Facts, fact{"What it shows", r.Note})
+		p.Facts = append(p.Facts, fact{"Scope", r.Note})
 	}
 	if f := experimentFigures(r.Curves); f != nil {
 		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
 	}
 	p.Sections = append(p.Sections,
-		section{ID: "rows", Title: "Ours and the paper's",
-			Intro: "A dash: the paper prints no number. ok: our figure agrees with the printed one. not stated: no " +
-				"number is printed, and the sentence of the paper holds.", Table: experimentTable(r.Rows)})
+		section{ID: "rows", Title: "Our figures and the paper's",
+			Intro: "Dash: the paper prints no number. ok: our figure agrees with the printed one. not stated: no " +
+				"number is printed, and the paper's sentence holds.", Table: experimentTable(r.Rows)})
 	return p.fill(w, experimentTemplate)
 }
 

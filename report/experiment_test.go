@@ -37,7 +37,7 @@ func TestExperiment(t *testing.T) {
 	if n := strings.Count(page, `<svg class="chart"`); n != 2*3 { // each in two widths
 		t.Errorf("%d charts, not 6", n)
 	}
-	for _, want := range []string{"What &amp; why", "1 row is worse than before",
+	for _, want := range []string{"What &amp; why", "1 row is worse than recorded",
 		"below 6. Not reproduced: it is missing", "2.040", "within 3 %", "1 ok, 1 not reproduced, 1 not stated",
 		"not stated", "&#34;it is as it is&#34;", "farflash reproduce a-fig1"} {
 		if !strings.Contains(page, want) {

@@ -221,7 +221,7 @@ func distributionFigures(found []group, what, things string) []figure {
 		out = append(out, figure{
 			Caption: g.caption(what + " distribution"),
 			Note: "Share of " + things + " that complete within a " + what +
-				". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per " +
+				". From 90 % to 99 % to 99.9 %, each step is ten times rarer. Markers are at 50, 90, 99 ... per " +
 				"cent.",
 			SVG: bothCDF(g.cumulative(what, things)),
 		})

@@ -40,7 +40,7 @@ func untilText(h *headroom.Headroom) string {
 	for _, x := range h.Limits {
 		out = append(out, x.Text)
 	}
-	return "how much more load until " + strings.Join(out, " or ")
+	return "headroom until " + strings.Join(out, " or ")
 }
 
 // loadText lists the keys that scale with the load.
@@ -96,14 +96,14 @@ func headroomText(h *headroom.Headroom) []string {
 		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load),
 			figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
 		if h.Finest {
-			out = append(out, "the load is a whole number, so there is none between the two")
+			out = append(out, "the load is an integer, with no value between the two")
 		}
 		switch x := h.Crossing; {
 		case x.N > 1:
-			out = append(out, fmt.Sprintf("single seeds pass the limit at x%s +- %.1f %% on average (%g %% interval "+
+			out = append(out, fmt.Sprintf("individual seeds exceed the limit at x%s +- %.1f %% on average (%g %% interval "+
 				"of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
 		case x.N == 0 && h.Points[h.Over].Why == "":
-			out = append(out, "some seeds do not pass the limit between these loads, because seeds differ more than "+
+			out = append(out, "some seeds do not cross the limit between these loads, because seeds differ more than "+
 				"the loads; use more --reps or longer runs")
 		}
 	}

@@ -87,11 +87,11 @@ func TestHeadroomText(t *testing.T) {
 			[]string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
 		{"seeds", 2, nil, func(load float64, rep int) float64 { return 100 * load * (1 + 0.1*float64(rep)) }, nil,
 			[]string{"headroom: x4.757, where read.latency.p99 is 499 us; at x5.657 read.latency.p99 is 594 us",
-				"single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2 seeds)"}},
+				"individual seeds exceed the limit at x4.773 +- 60.5 % on average (95 % interval of 2 seeds)"}},
 		{"seeds that do not pass it", 2, nil,
 			func(load float64, rep int) float64 { return 200 * load * float64(rep) }, nil,
 			[]string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us",
-				"some seeds do not pass the limit between these loads, because seeds differ more than the loads; use " +
+				"some seeds do not cross the limit between these loads, because seeds differ more than the loads; use " +
 					"more --reps or longer runs"}},
 		{"none", 1, nil, func(float64, int) float64 { return 700 }, nil,
 			[]string{"headroom: none, already at x0.1250 of the load read.latency.p99 is 700 us"}},
@@ -104,7 +104,7 @@ func TestHeadroomText(t *testing.T) {
 		{"whole numbers", 1, func(c *headroom.Config) { depth(c); c.Within = 0.001 },
 			func(load float64, _ int) float64 { return 499 * load }, nil,
 			[]string{"headroom: x1.000, where read.latency.p99 is 499 us; at x1.189 read.latency.p99 is 624 us",
-				"the load is a whole number, so there is none between the two"}},
+				"the load is an integer, with no value between the two"}},
 		{"another limit", 1, func(c *headroom.Config) { c.Limits[0], c.Limits[1] = c.Limits[1], c.Limits[0] }, linear,
 			nil, []string{"headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us"}},
 		{"trials that fail", 1, nil, func(load float64, _ int) float64 {
@@ -136,7 +136,7 @@ func TestHeadroomTable(t *testing.T) {
 		patterns []string
 		want     string
 	}{
-		{1, nil, `<studied>: how much more load until read.latency.p99>500us or read.iops<10
+		{1, nil, `<studied>: headroom until read.latency.p99>500us or read.iops<10
 load: workload[0].synthetic.reads.interarrival.mean, 50us, divided by the load
 6 loads, seed 1
 
@@ -151,7 +151,7 @@ x8.000             6.25us            800 us       160k      160k  over
 headroom: x4.757, where read.latency.p99 is 476 us; at x5.657 read.latency.p99
   is 566 us
 `},
-		{2, []string{"read.iops"}, `<studied>: how much more load until read.latency.p99>500us or read.iops<10
+		{2, []string{"read.iops"}, `<studied>: headroom until read.latency.p99>500us or read.iops<10
 load: workload[0].synthetic.reads.interarrival.mean, 50us, divided by the load
 6 loads, seeds 1 to 2, means with 95 % intervals
 
@@ -165,8 +165,8 @@ x8.000             6.25us  840 us +- 60.5 %   160k +- 0.0 %  over
 
 headroom: x4.757, where read.latency.p99 is 499 us; at x5.657 read.latency.p99
   is 594 us
-single seeds pass the limit at x4.773 +- 60.5 % on average (95 % interval of 2
-  seeds)
+individual seeds exceed the limit at x4.773 +- 60.5 % on average (95 %
+  interval of 2 seeds)
 `},
 	} {
 		h := looked(t, c.reps, nil, func(load float64, rep int) float64 { return 100 * load * (1 + 0.1*float64(rep)) })
@@ -191,7 +191,7 @@ func TestHeadroomPage(t *testing.T) {
 	text := page(looked(t, 1, nil, linear))
 	for _, want := range []string{
 		"<h1>Headroom: &lt;studied&gt;</h1>",
-		"How much more load until read.latency.p99&gt;500us or read.iops&lt;10. Headroom: x4.757, where " +
+		"Headroom until read.latency.p99&gt;500us or read.iops&lt;10. Headroom: x4.757, where " +
 			"read.latency.p99 is 476 us; at x5.657 read.latency.p99 is 566 us.",
 		"<li>Loads <b>6</b></li><li>Replicates <b>1</b></li><li>First seed <b>1</b></li>",
 		"Load is workload[0].synthetic.reads.interarrival.mean, 50us, divided by the load.",

@@ -96,7 +96,7 @@ type pageRun struct {
 // WriteHTML writes a self-contained page for one run, or for several side by side, with the first as the baseline.
 func WriteHTML(w io.Writer, runs ...Run) error {
 	if len(runs) == 0 {
-		return errors.New("report: there is no run to show")
+		return errors.New("report: no runs")
 	}
 	runs = labelled(runs)
 	t, err := template.New("page").Parse(pageTemplate)
@@ -235,13 +235,13 @@ func sections(runs []Run) []section {
 	if len(runs) > 1 {
 		add("headline", "Side by side", comparison(runs, headline), nil)
 		add("latency", "Latency", nil, latencyFigures(runs))
-		add("parts", "Who got what", nil, partFigures(runs))
+		add("parts", "By component", nil, partFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", nil, flowFigures(runs))
 		add("cluster", "Object cluster", nil, clusterFigures(runs))
 	} else {
 		add("latency", "Latency", latencies(&runs[0]), latencyFigures(runs))
-		add("parts", "Who got what", nil, partFigures(runs))
+		add("parts", "By component", nil, partFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), withTable(flowFigures(runs), flowGroupTable(&runs[0])))
 		add("cluster", "Object cluster", clusterTable(&runs[0]), withTable(clusterFigures(runs), mishapTable(&runs[0])))
@@ -297,16 +297,16 @@ var driveMetrics = []struct{ metric, label string }{
 	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"},
 	{"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
 	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"},
-	{"ssd.writes.refresh", "to refresh old data"}, {"ssd.writes.fold", "to empty the SLC cache"},
-	{"ssd.slc.share", "Of the host's pages, through the SLC cache"},
-	{"ssd.slc.folds", "Blocks of the SLC cache emptied"}, {"ssd.gc.count", "Blocks collected"},
+	{"ssd.writes.refresh", "for refresh of old data"}, {"ssd.writes.fold", "for folding of the SLC cache"},
+	{"ssd.slc.share", "Host pages through the SLC cache"},
+	{"ssd.slc.folds", "SLC cache blocks folded"}, {"ssd.gc.count", "Blocks collected"},
 	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"},
 	{"ssd.flash.erases", "Flash block erases"},
-	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"},
+	{"ssd.flash.suspensions", "Suspensions for reads"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"},
 	{"ssd.cache.hit_ratio", "Data cache hits"},
 	{"ssd.utilisation.link", "Host link busy"}, {"ssd.utilisation.controller", "Controller's processors busy"},
 	{"ssd.power_states.rested", "At rest"}, {"ssd.power_states.wakes", "Woken"},
-	{"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},
+	{"ssd.wear.mean", "Erases per block, mean"}, {"ssd.wear.max", "Erases per block, maximum"},
 	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"},
 	{"ssd.energy", "Energy"}, {"ssd.power", "Mean power"}, {"ssd.power_limit.held", "Operations that waited for power"},
 }
@@ -368,7 +368,7 @@ func withTable(f []figure, t *table) []figure {
 
 // warmUpNote explains the shaded part of charts and how the warm-up was determined.
 func warmUpNote(explain string) string {
-	note := "Shaded: the warm-up. Only charts over time include it."
+	note := "Shaded: the warm-up, which only charts over time include."
 	if explain != "" && !strings.Contains(explain, "the scenario says") {
 		note += " Its length: " + sentence(explain)
 	}

@@ -102,7 +102,7 @@ func protocolFigures(r *Run) []figure {
 	}
 	said := strings.Replace(below,
 		"the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn)",
-		"how long each bid was tentative, when its window begins, and what became of it", 1)
+		"how long each bid was tentative, when its window starts, and its outcome", 1)
 	note := began + below
 	var out []figure
 	a, b, ok := negotiation(list)
@@ -121,7 +121,7 @@ func protocolFigures(r *Run) []figure {
 		note = "The same chunks from the first request to the last acknowledgement. Below each target: " + below
 	}
 	c.From, c.To = -0.01*c.To, 1.01*c.To
-	return append(out, figure{Caption: "Until they are on the disks", Note: note, Wide: true,
+	return append(out, figure{Caption: "From the first request to the disks", Note: note, Wide: true,
 		SVG: svg(chart.Ladder(c))})
 }
 
@@ -352,7 +352,7 @@ func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
 	case x.from >= 0:
 		a.From = l.target(x.from)
 	}
-	a.Title = fmt.Sprintf("first frame of %s, sent at %s, there from %s", x.letter(), chart.Micros.Format(x.given),
+	a.Title = fmt.Sprintf("first frame of %s, sent at %s, arrives at %s", x.letter(), chart.Micros.Format(x.given),
 		chart.Micros.Format(x.begin))
 	return a, a.From >= 0 && a.To >= 0
 }

@@ -141,8 +141,8 @@ func (r *Run) targetTimes() (figure, bool) {
 	})
 	most, _ := r.value("cluster.imbalance.target.max")
 	c := chart.ColumnChart{Frame: chart.Frame{Title: "where each target's time went", Height: 360},
-		X: chart.Axis{Label: "Targets, by use of their disk", Unit: chart.Counts},
-		Y: chart.Axis{Label: "Share of its time", Unit: chart.Fractions, FromZero: true, Max: 1}, Edges: []float64{0}}
+		X: chart.Axis{Label: "Targets, by disk utilisation", Unit: chart.Counts},
+		Y: chart.Axis{Label: "Share of time", Unit: chart.Fractions, FromZero: true, Max: 1}, Edges: []float64{0}}
 	parts := make([]chart.Part, len(losses))
 	for k, l := range losses {
 		for _, i := range order {
@@ -154,7 +154,7 @@ func (r *Run) targetTimes() (figure, bool) {
 		c.Edges = append(c.Edges, float64(i+1))
 	}
 	return figure{Caption: "Where the time went, by target",
-		Note: "The least used disk comes first. The busiest disk has " + term.Significant(most, 3) +
+		Note: "Least used disk first. The busiest disk has " + term.Significant(most, 3) +
 			" times the mean; " + r.imbalance() + ".", SVG: bothAreas(c)}, true
 }
 

@@ -50,7 +50,7 @@ func TestClusterLosses(t *testing.T) {
 	said := strings.Join(strings.Fields(b.String()), " ") // independent of line breaks
 	for _, want := range []string{"gateways' links lost", "40.0 %", "control messages 10.0 %, waiting 30.0 %",
 		"x1.25", "standard deviation 10.0 %", "put", "get", "retried", "degraded", "9",
-		"of 10 lost; the last one at 20.0 ms"} {
+		"of 10 lost pieces rebuilt; the last at 20.0 ms"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the table does not say %q:\n%s", want, b.String())
 		}
@@ -63,7 +63,7 @@ func TestClusterLosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Where the time went", "Where the time went, by target", "Latencies, sorted",
-		"Losses and repeats", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
+		"Losses and retries", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

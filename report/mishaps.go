@@ -25,9 +25,9 @@ func (r *Run) repair() (text string, ok bool) {
 	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
 		return "", false
 	}
-	text = fmt.Sprintf("pieces rebuilt, of %s lost", r.written("cluster.repair.lost"))
+	text = fmt.Sprintf("of %s lost pieces rebuilt", r.written("cluster.repair.lost"))
 	if at := r.written("cluster.repair.until"); at != "" {
-		text += "; the last one at " + at
+		text += "; the last at " + at
 	}
 	return text, true
 }
@@ -46,7 +46,7 @@ func (r *Run) mishapRows(t *term.Table, style term.Style) {
 
 // mishapTable returns the same for a page, nil if there were none.
 func mishapTable(r *Run) *table {
-	t := &table{Caption: "Losses and repeats", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
+	t := &table{Caption: "Losses and retries", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
 	for _, x := range mishaps {
 		if v, ok := r.value(x.metric); ok && v > 0 {
 			t.Rows = append(t.Rows,

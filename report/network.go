@@ -212,7 +212,7 @@ func (r *Run) networkTiles() []tile {
 	add("Largest queue", "fabric.queue.max", some(r.deepest(r.ports()), "at %s"))
 	detail := r.lost()
 	if v, _ := r.value("fabric.drops"); v == 0 {
-		detail = "nothing was lost"
+		detail = "no packet was lost"
 	}
 	add("Drops", "fabric.drops", detail)
 	return list
@@ -397,7 +397,7 @@ func networkOverTime(runs []Run) []figure {
 	}
 	if lo, hi := span(rates); hi > lo {
 		out = append(out, figure{Caption: "Rates of the first queue pairs",
-			Note: "Rates set by congestion control. All have the same axes.", Wide: true,
+			Note: "Rates set by congestion control. All charts share their axes.", Wide: true,
 			SVG: multiples(chart.LineChart{Frame: chart.Frame{Title: "rates of the first queue pairs over time",
 				Width: 320, Height: 190}, X: timeAxis,
 				Y:      chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)},
@@ -702,7 +702,7 @@ func hostFigure(r *Run) []figure {
 		Wide: true}
 	if len(some) <= mostBars {
 		if n := len(v) - len(some); n > 0 {
-			f.Note += " Nothing reached " + strconv.Itoa(n) + " of " + strconv.Itoa(len(v)) + " hosts."
+			f.Note += " No data reached " + strconv.Itoa(n) + " of " + strconv.Itoa(len(v)) + " hosts."
 		}
 		f.SVG = broad(func(width float64) string {
 			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "goodput of each host", Width: width,

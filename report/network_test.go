@@ -208,7 +208,7 @@ func TestNetworkHTMLSeveral(t *testing.T) {
 	sound(t, html)
 	for _, want := range []string{"Flow completion time distribution", "Slowdown by size, p50",
 		"Slowdown by size, p99", "leaf-spine: links", "unhindered: links",
-		"flow.fct.p99", "fabric.pause.count", "Goodput", "What differs"} {
+		"flow.fct.p99", "fabric.pause.count", "Goodput", "Differences"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}

@@ -31,11 +31,11 @@ func (r *Run) network(b *strings.Builder, style term.Style) error {
 	}
 	if v, ok := r.value("flow.unfinished"); ok && v > 0 {
 		t.Row("unfinished flows", style.Warning(term.Count(v)),
-			style.Dim(some(r.written("flow.count"), "beside %s that ended")))
+			style.Dim(some(r.written("flow.count"), "%s completed")))
 	}
 	written("collectives", "collective.time.mean",
-		some(r.written("collective.bus_bandwidth"), "mean time of each, %s on the bus"))
-	written("goodput", "fabric.goodput", some(r.written("flow.bytes"), "%s of flows that ended"))
+		some(r.written("collective.bus_bandwidth"), "mean time; %s on the bus"))
+	written("goodput", "fabric.goodput", some(r.written("flow.bytes"), "%s of completed flows"))
 	if v, ok := r.value("fabric.utilisation.max"); ok {
 		name := ""
 		if list := foremost(ports, 1, port.byUse); len(list) > 0 {

@@ -50,9 +50,9 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 		p.Sections = append(p.Sections, calendarSection(o))
 	}
 	if len(o.Moves) > 0 {
-		intro := "When a drive is worn out before its horizon, its workloads move to where a gigabyte then costs least."
+		intro := "When a drive wears out before its horizon, its workloads move to where a gigabyte then costs least."
 		if o.Calendar != nil {
-			intro = "Workloads that move at reviews, because the plan then costs less."
+			intro = "Workloads that move at reviews, because that lowers the plan's cost."
 		}
 		p.Sections = append(p.Sections, section{ID: "moves", Title: "Moves", Intro: intro, Table: moveRows(o)})
 	}
@@ -69,9 +69,9 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	if f := tornado(o); f != nil {
 		p.Sections = append(p.Sections,
 			section{ID: "sensitivity", Title: "Sensitivity",
-				Intro: "The bars show a new plan with one input changed. Point at a bar to see what the present " +
-					"placement would cost. Flash prices can move by half within a quarter, so look at the first bars " +
-					"before you trust the sum.", Figures: f})
+				Intro: "Each bar shows a new plan with one input changed; point at it for the cost of the present " +
+					"placement. Flash prices can move by half within a quarter: check the first bars before " +
+					"trusting the total.", Figures: f})
 	}
 	p.Sections = append(p.Sections, section{ID: "assumptions", Title: "Assumptions", Table: assumptionRows(o)})
 	p.Sections = append(p.Sections, section{ID: "placements", Title: "Placements", Table: placementRows(o)})
@@ -88,8 +88,8 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 // costNote explains how failures are counted.
 func costNote(o *drives.Outcome) string {
 	if o.Calendar != nil {
-		return "Failures are expected values: drives x AFR x years. A replacement costs its price once the warranty " +
-			"has ended. The residual value of used drives is subtracted."
+		return "Failures are expected values: drives x AFR x years. After the warranty a replacement costs its " +
+			"price. The residual value of used drives is subtracted."
 	}
 	return "Failures are expected values: drives x AFR x years x price after the warranty. They are not part of the " +
 		"TCO."
@@ -97,7 +97,7 @@ func costNote(o *drives.Outcome) string {
 
 // calendarSection shows the cost by year and the dates of purchases.
 func calendarSection(o *drives.Outcome) section {
-	s := section{ID: "calendar", Title: "Calendar", Intro: "What is paid in each year of the plan."}
+	s := section{ID: "calendar", Title: "Calendar", Intro: "Payments in each year of the plan."}
 	var years []string
 	for y := range o.Calendar.Years {
 		years = append(years, strconv.Itoa(y+1))
@@ -422,7 +422,7 @@ func placementRows(o *drives.Outcome) *table {
 	jobs := o.Plan.Jobs()
 	for i, x := range o.Placements {
 		if i == most {
-			t.Caption = fmt.Sprintf("The first %d of %d; placements.csv has them all", most, len(o.Placements))
+			t.Caption = fmt.Sprintf("The first %d of %d; placements.csv lists all", most, len(o.Placements))
 			break
 		}
 		w := &jobs[i]

@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 			"Wear"}
 		if name == "many" {
 			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;",
-				"Drives sorted by each"[1:], "When a drive is worn out before its horizon")
+				"Drives sorted by each"[1:], "When a drive wears out before its horizon")
 		}
 		if name == "small" {
 			wants = append(wants, "Growth a year at &#43;10 points: no plan is possible")

@@ -307,7 +307,7 @@ func planSums(o *drives.Outcome) [][3]string {
 		list = append(list, [3]string{"proven bound", "-", o.BoundNote})
 	}
 	snia, worn, risk := ", failures included",
-		[3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives end by wear"},
+		[3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives wear out"},
 		"expected, drives x AFR x years: "
 	if o.Calendar != nil {
 		n := 0
@@ -336,7 +336,7 @@ func planSums(o *drives.Outcome) [][3]string {
 		}
 		if r.Again > 0 {
 			list = append(list, [3]string{"regret", term.Percent(r.Regret),
-				fmt.Sprintf("mean of %d draws: extra cost over a plan made for that draw", r.Again)})
+				fmt.Sprintf("mean of %d draws: extra cost over a plan computed for that draw", r.Again)})
 		}
 	}
 	return append(list,

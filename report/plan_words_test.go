@@ -247,12 +247,12 @@ func TestPlanSums(t *testing.T) {
 			"3 | worn-out drives; 66.7 % of the used drives wear out at least once"},
 		{"over a calendar", true, nil, "endurance-limited", none},
 		{"by paper", false, nil, "replaced", none},
-		{"by paper", false, nil, "endurance-limited", "25.0 % | of the used drives end by wear"},
+		{"by paper", false, nil, "endurance-limited", "25.0 % | of the used drives wear out"},
 		{"over a calendar", true, nil, "holds",
 			"91.0 % +- 4.0 % | share of 200 draws that this placement serves: prices 50% to 200%"},
 		{"over a calendar", true, nil, "TCO in these",
 			"$6,000 to $9,100 | 90 % of the draws that it serves; median $7,300"},
-		{"over a calendar", true, nil, "regret", "2.1 % | mean of 40 draws: extra cost over a plan made for that draw"},
+		{"over a calendar", true, nil, "regret", "2.1 % | mean of 40 draws: extra cost over a plan computed for that draw"},
 		{"nothing is uncertain", false, nil, "holds", none},
 		{"uncertain by paper", false,
 			func(o *drives.Outcome) {
@@ -267,7 +267,7 @@ func TestPlanSums(t *testing.T) {
 		}, "TCO in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
 		{"it never holds", true, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9} }, "TCO in these", none},
 		{"one was planned again", true, func(o *drives.Outcome) { o.Risk.Again = 1 }, "regret",
-			"2.1 % | mean of 1 draws: extra cost over a plan made for that draw"},
+			"2.1 % | mean of 1 draws: extra cost over a plan computed for that draw"},
 		{"nothing was planned again", true, func(o *drives.Outcome) { o.Risk.Again = 0 }, "regret", none},
 		{"over a calendar", true, nil, "per effective TB-month", "$12.34 | SNIA's $/TBe/month, for 3.21 TBe"},
 		{"by paper", false, nil, "per effective TB-month",
@@ -384,7 +384,7 @@ func TestPlanRows(t *testing.T) {
 		o.Placements = many[:count]
 		caption := ""
 		if count > 500 {
-			caption = "The first 500 of 501; placements.csv has them all"
+			caption = "The first 500 of 501; placements.csv lists all"
 		}
 		if got := placementRows(o); len(got.Rows) != 500 || got.Caption != caption {
 			t.Errorf("%d placements: %d rows, %q", count, len(got.Rows), got.Caption)

@@ -205,7 +205,7 @@ func TestHTMLSeveral(t *testing.T) {
 	html := page1(t, toyA.run(1), toyB.run(1), toyA.run(2))
 	sound(t, html)
 	for _, want := range []string{"tlc-7pc-op, seed 2", "Read latency distribution", "Write latency over time, p99",
-		"What differs", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
+		"Differences", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}

@@ -51,7 +51,7 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 	}
 	p.Sections = append(p.Sections, section{ID: "options", Title: "Options", Table: t},
 		section{ID: "runs", Title: "Runs",
-			Intro: "Every simulated design, in the order of the search. Each run has its own directory below the " +
+			Intro: "Every simulated design, in the order of the search. Each run has a directory below the " +
 				"plan's.", Table: runTable(x, place)})
 	if s.Scenario != "" {
 		p.Scenarios = []pageRun{{Label: "The need, with every default", Scenario: ParseScenario(s.Scenario)}}

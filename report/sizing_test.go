@@ -337,7 +337,7 @@ remark: 12 nodes are enough, but 13 are not (noise): the number was raised
 		t.Errorf("%s; %s is right", got, want)
 	}
 	p.Best = nil
-	if got, want := bestText(p), "nothing found: the search was interrupted"; got != want {
+	if got, want := bestText(p), "no design found: the search was interrupted"; got != want {
 		t.Errorf("%s; %s is right", got, want)
 	}
 	if got, want := bestText(sizedNothing()), "no design meets the need"; got != want {

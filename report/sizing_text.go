@@ -100,7 +100,7 @@ func bestText(p *objects.Plan) string {
 	c := p.Best
 	if c == nil {
 		if slices.ContainsFunc(p.Candidates, func(c *objects.Candidate) bool { return c.State == objects.Open }) {
-			return "nothing found: the search was interrupted"
+			return "no design found: the search was interrupted"
 		}
 		return "no design meets the need"
 	}

@@ -113,7 +113,7 @@ func (r *Run) throughputs(before string) (figure, bool) {
 	slices.Reverse(c.Lines) // highest first, in the order on the chart
 	c.Y.Scale = logIfWide(series)
 	return figure{Caption: capital(before + "throughput of requests"),
-		Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
+		Note: "Size over latency of a request: quantiles over requests, by iteration. A flat line has converged.",
 		SVG:  bothGroups(c)}, true
 }
 

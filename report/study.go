@@ -159,7 +159,7 @@ func moreText(e *study.Effect) string {
 func replicatesText(x *study.Effects) string {
 	how, seeds := "on common random numbers", seedsText(x.Seeds)
 	if x.Apart {
-		how, seeds = "on seeds of its own", "A's "+seeds
+		how, seeds = "on separate seeds", "A's "+seeds
 	}
 	return fmt.Sprintf("%d replicates of each %s, %s", len(x.Seeds), how, seeds)
 }
@@ -170,11 +170,11 @@ func looksText(x *study.Effects) string {
 		return ""
 	}
 	n := len(x.Seeds)
-	ended := fmt.Sprintf("It ended at the most, %d", x.Looks[len(x.Looks)-1])
+	ended := fmt.Sprintf("It ended at the limit of %d", x.Looks[len(x.Looks)-1])
 	if x.Decided() {
-		ended = fmt.Sprintf("It ended after %d: each primary metric is decided", n)
+		ended = fmt.Sprintf("It ended after %d: every primary metric is decided", n)
 	}
-	return fmt.Sprintf("looks after %s replicates were planned. %s", strings.Join(texts(x.Looks), ", "), ended)
+	return fmt.Sprintf("looks planned after %s replicates. %s", strings.Join(texts(x.Looks), ", "), ended)
 }
 
 func texts(list []int) []string {
@@ -201,7 +201,7 @@ func erraticText(pair *study.Pair) string {
 	if len(out) == 0 {
 		return ""
 	}
-	return "single runs vary much: " + strings.Join(out, "; ")
+	return "single runs vary widely: " + strings.Join(out, "; ")
 }
 
 // findings summarises the primary family: better, worse and too few runs, each sorted by size.
@@ -215,8 +215,8 @@ func findings(x *study.Effects, pair *study.Pair) []string {
 			countMetrics(len(pair.Effects)))}
 	}
 	if len(primary) == 0 {
-		return []string{"no evidence of a difference: none of the metrics that such experiments are judged by is " +
-			"there; --metric names others"}
+		return []string{"no evidence of a difference: the arms have no primary metric of this kind of experiment; " +
+			"name others with --metric"}
 	}
 	var out []string
 	for _, v := range []study.Verdict{study.Better, study.Worse, study.Higher, study.Lower, study.TooFew} {

@@ -93,8 +93,8 @@ func TestEffectsText(t *testing.T) {
 		"\nB against A\nbetter: read.latency.mean -", "\nworse: read.latency.p99 x31.0, read.latency.p50 +0.10 %",
 		"\ntoo few runs to tell: write.latency.p99 +12.8 %, write.latency.mean -8.40 %; ", " more for all of them",
 		" better ", " x31.0 ", " differs by less than 1% ", "=  identical", " too few runs to tell: ",
-		"one of these 6 metrics in less than 5 % of comparisons (t tests, Holm)",
-		"replicates beyond the 8 that find an effect of this size with a power of 80 %",
+		"any of these 6 metrics in less than 5 % of comparisons (t tests, Holm)",
+		"replicates beyond the 8 that detect an effect of this size with a power of 80 %",
 		"Exploratory: 1 of 2 other metrics differ. ", "ssd.gc.count ",
 		"no evidence of a difference: C is the same scenario as A",
 	} {
@@ -122,8 +122,8 @@ func TestEffectsText(t *testing.T) {
 		t.Errorf("without hints:\n%s", text)
 	}
 	x.Looks, x.Apart = []int{5, 7, 8}, true
-	for _, want := range []string{"8 replicates of each on seeds of its own, A's seeds 1 to 8\n",
-		"looks after 5, 7, 8 replicates were planned. It ended at the most, 8\n",
+	for _, want := range []string{"8 replicates of each on separate seeds, A's seeds 1 to 8\n",
+		"looks planned after 5, 7, 8 replicates. It ended at the limit of 8\n",
 		" at any of the 3 looks in less than 5 %"} {
 		if whole := text(true, false); !strings.Contains(whole, want) {
 			t.Errorf("no %q in\n%s", want, whole)
@@ -134,7 +134,7 @@ func TestEffectsText(t *testing.T) {
 		x.Pairs[i].Effects = nil
 	}
 	if whole, want := text(true, false),
-		"It ended after 8: each primary metric is decided\n"; !strings.Contains(whole, want) {
+		"It ended after 8: every primary metric is decided\n"; !strings.Contains(whole, want) {
 		t.Errorf("no %q in\n%s", want, whole)
 	}
 }
@@ -153,10 +153,10 @@ func TestEffectsPage(t *testing.T) {
 	html := b.String()
 	sound(t, html)
 	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed",
-		"the &lt;queue&gt; is broken", "seed 8", "What differs",
+		"the &lt;queue&gt; is broken", "seed 8", "Differences",
 		"ssd.over_provisioning", "B against A", "B against A: exploratory",
 		"read.latency.mean (as workload[0].read.latency.mean)", "C against A",
-		"An open circle: not distinguishable from chance. An arrow: the interval goes on.", "too few runs to tell",
+		"Open circle: not distinguishable from chance. Arrow: the interval continues.", "too few runs to tell",
 		"the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in the page", want)
@@ -287,8 +287,8 @@ func TestCountsInWords(t *testing.T) {
 		"no evidence of a difference in any of 2 metrics|too few runs to tell: x 0, x 0; 4 more for all of them": {Family: 2, Effects: []study.Effect{few, few}},
 		"better: x 0|too few runs to tell: x 0; 4 more for all of them":                                          {Family: 2, Effects: []study.Effect{better, few, alike}},
 		"no evidence of a difference: 1 metric, identical in every replicate":                                    {Effects: []study.Effect{alike}},
-		"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric " +
-			"names others": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
+		"no evidence of a difference: the arms have no primary metric of this kind of experiment; name others " +
+			"with --metric": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
 	} {
 		pair.Arm = 1
 		if got := strings.Join(findings(x, &pair), "|"); got != want {
@@ -299,7 +299,7 @@ func TestCountsInWords(t *testing.T) {
 	wild.Unit, wild.Ratio, wild.Deviation, wild.RangeA, wild.RangeB = "us", true, 1, [2]float64{90, 100},
 		[2]float64{95, 4000}
 	if got, want := findings(x, &study.Pair{Arm: 1, Family: 1, Effects: []study.Effect{wild}}),
-		"single runs vary much: x A 90.0 us to 100 us, B 95.0 us to 4.00 ms"; got[len(got)-1] != want {
+		"single runs vary widely: x A 90.0 us to 100 us, B 95.0 us to 4.00 ms"; got[len(got)-1] != want {
 		t.Errorf("%q; want %s", got, want)
 	}
 	x.Arms[1].Digest = "a"

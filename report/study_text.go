@@ -120,10 +120,10 @@ func primaryNote(x *study.Effects, pair *study.Pair) string {
 		looks = fmt.Sprintf(" at any of the %d looks", n)
 	}
 	text := fmt.Sprintf(
-		"Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (t tests, Holm); "+
-			"an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
+		"Chance alone produces a difference in any of these %s%s in less than %.3g %% of comparisons (t tests, Holm); "+
+			"an interval that excludes 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
 	if slices.ContainsFunc(pair.Primary(), func(e study.Effect) bool { return e.Verdict == study.TooFew }) {
-		text += fmt.Sprintf(" More: replicates beyond the %d that find an effect of this size with a power of %g %%.",
+		text += fmt.Sprintf(" More: replicates beyond the %d that detect an effect of this size with a power of %g %%.",
 			len(x.Seeds), 100*x.Power)
 	}
 	return text
@@ -135,8 +135,8 @@ func exploratoryText(x *study.Effects, pair *study.Pair) string {
 	text := fmt.Sprintf("%d of %s differ.", differ, countOthers(pair.Explored))
 	if differ > 0 {
 		text += fmt.Sprintf(
-			" These are hints: some %.3g %% of such differences are chance (Benjamini and Hochberg), and an interval "+
-				"is that of its metric alone.", 100*(1-x.Level))
+			" These are hints: about %.3g %% of such differences are due to chance (Benjamini-Hochberg), and each "+
+				"interval covers its metric alone.", 100*(1-x.Level))
 	}
 	return text
 }

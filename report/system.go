@@ -387,7 +387,7 @@ var spreadMetrics = []struct{ metric, label string }{
 	{"ssd.utilisation.die", "Dies busy"}, {"ssd.utilisation.channel", "Channels busy"}, {"ssd.read.count", "Reads"},
 	{"ssd.write.count", "Writes"},
 	{"ssd.waf", "Write amplification"}, {"ssd.gc.count", "Blocks collected"},
-	{"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.life_used", "Rated life used"},
+	{"ssd.wear.mean", "Erases per block, mean"}, {"ssd.wear.life_used", "Rated life used"},
 	{"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.cache.hit_ratio", "Data cache hits"},
 	{"ssd.energy", "Energy"},
 }

@@ -333,7 +333,7 @@ func TestRateControlInText(t *testing.T) {
 	run.Result.Set("rate.demanded", 22.8e9)
 	run.Result.Set("rate.weight_ratio", 4)
 	run.Result.Set("rate.predictions", 1234)
-	want := "rate control  22.8 Gbit/s  rate that the network allows targets, weight of writes over reads 4.000, " +
+	want := "rate control  22.8 Gbit/s  rate that the network grants the targets, weight of writes over reads 4.000, " +
 		"1,234 predictions"
 	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "),
 		strings.Join(strings.Fields(want), " ")) {

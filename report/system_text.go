@@ -46,7 +46,7 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 		t.Row("drives", term.Count(float64(len(d.number))), style.Dim(strings.Join(parts, ", ")))
 	}
 	if demanded := r.written("rate.demanded"); demanded != "" {
-		parts := []string{"rate that the network allows targets",
+		parts := []string{"rate that the network grants the targets",
 			"weight of writes over reads " + r.written("rate.weight_ratio")}
 		if n, ok := r.value("rate.predictions"); ok && n > 0 {
 			parts = append(parts, term.Count(n)+" predictions")
@@ -111,9 +111,9 @@ func (r *Run) turns(b *strings.Builder, style term.Style) error {
 			parts = append(parts, d.name+" "+signed(d.relative))
 		}
 		if most, ok := r.Result.Metric("snis.error.request.max"); ok {
-			parts = append(parts, "largest of a request "+term.Quantity(most.Value, most.Unit))
+			parts = append(parts, "largest for a request "+term.Quantity(most.Value, most.Unit))
 		}
-		t.Row("error against one loop", list[0].name+" "+signed(list[0].relative), style.Dim(strings.Join(parts, ", ")))
+		t.Row("error against one event loop", list[0].name+" "+signed(list[0].relative), style.Dim(strings.Join(parts, ", ")))
 	}
 	if t.Rows() == 0 {
 		return nil

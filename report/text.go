@@ -128,7 +128,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	}
 	title := "drive"
 	if len(r.eachDrive().number) > 1 {
-		title = "drives, together"
+		title = "drives, combined"
 	}
 	b.WriteString("\n" + style.Bold(title) + "\n")
 	return t.Write(b, style)
@@ -277,9 +277,9 @@ func phaseName(column string) string {
 	case "dram":
 		return "DRAM"
 	case "cache":
-		return "waiting for a place in the cache"
+		return "waiting for cache space"
 	case "mapping":
-		return "mapping look-up"
+		return "mapping lookup"
 	case "wait":
 		return "waiting for a die or channel"
 	case "array":

@@ -75,7 +75,7 @@ func withSuffix(noun string, suffixes ...string) func(string) (float64, error) {
 		if err != nil || v != v || v-v != 0 {
 			with := ""
 			if len(suffixes) > 0 {
-				with = " (a number, " + suffixes[0] + " may follow)"
+				with = " (a number, optionally with " + suffixes[0] + ")"
 			}
 			return 0, fmt.Errorf("%q is not a %s%s", s, noun, with)
 		}
@@ -169,7 +169,7 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
 			return true, fmt.Sprintf("%s holds: %s is at least %s us", c.Text, c.Metric, appendFloat(nil, us)), nil
 		}
-		return false, "", fmt.Errorf("condition %q: %s is not known from %d values, it takes %d; it is at least %v",
+		return false, "", fmt.Errorf("condition %q: %s cannot be determined from %d values, it needs %d; it is at least %v",
 			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
 	}
 	v, err := c.value(r)
@@ -254,11 +254,11 @@ func (r *Result) numbered(name string) (string, error) {
 	i := slices.Index(names, part)
 	switch {
 	case names == nil:
-		return "", fmt.Errorf("this run tells no %ss apart", scope)
+		return "", fmt.Errorf("this run has no %s names", scope)
 	case i < 0:
-		return "", fmt.Errorf("there is no %s %q; there are %s", scope, part, quoted(names))
+		return "", fmt.Errorf("no %s %q; use one of %s", scope, part, quoted(names))
 	case slices.Contains(names[i+1:], part):
-		return "", fmt.Errorf("several are called %q; give the number, such as %s[%d]", part, scope, i)
+		return "", fmt.Errorf("several have the name %q; give the index, such as %s[%d]", part, scope, i)
 	}
 	return fmt.Sprintf("%s[%d]%s", scope, i, rest), nil
 }
@@ -298,7 +298,7 @@ func suggest(wrong string, names []string) string {
 	for _, s := range near[:min(len(near), 5)] {
 		list = append(list, s.name)
 	}
-	return "; near names: " + strings.Join(list, ", ")
+	return "; similar names: " + strings.Join(list, ", ")
 }
 
 // unknown returns the percentile that the condition compares and the histogram it is taken from. The histogram is nil

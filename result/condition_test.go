@@ -79,9 +79,9 @@ func TestConditionOfParts(t *testing.T) {
 	}{
 		"tenant[web].read.iops==100": {held: true}, "tenant[log].read.iops==200": {held: true},
 		"tenant[0].read.iops==100": {held: true}, "tenant[web].read.iops>100": {},
-		"tenant[twin].read.iops>1":   {err: "several are called \"twin\"; give the number, such as tenant[2]"},
-		"tenant[nobody].read.iops>1": {err: "there is no tenant \"nobody\"; there are web, log, twin, twin"},
-		"tenant[9].read.iops>1":      {err: "this run has no metric tenant[9].read.iops; near names: "},
+		"tenant[twin].read.iops>1":   {err: "several have the name \"twin\"; give the index, such as tenant[2]"},
+		"tenant[nobody].read.iops>1": {err: "no tenant \"nobody\"; use one of web, log, twin, twin"},
+		"tenant[9].read.iops>1":      {err: "this run has no metric tenant[9].read.iops; similar names: "},
 	} {
 		c, err := ParseCondition(v.Metrics, text)
 		if err != nil {
@@ -103,7 +103,7 @@ func TestConditionOfParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "this run tells no tenants apart") {
+	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "this run has no tenant names") {
 		t.Errorf("%v", err)
 	}
 }
@@ -117,9 +117,9 @@ func TestConditionErrors(t *testing.T) {
 		"read.latency.p99>500":      "no unit",
 		"read.latency.p99>500MB/s":  "unknown unit",
 		"read.bandwidth>3Gbps":      "counts bits",
-		"read.latncy.p99>5us":       "near names: read.latency.p99",
+		"read.latncy.p99>5us":       "similar names: read.latency.p99",
 		"p99>5us":                   "read.latency.p99",
-		"ssd[0].wfa>1":              "near names: ssd.waf",
+		"ssd[0].wfa>1":              "similar names: ssd.waf",
 		"zzzzzz>1":                  "result.json",
 		"ssd.waf>1us":               "plain numbers",
 		"ssd.cache.hit_ratio>7":     "7%",

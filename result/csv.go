@@ -64,7 +64,7 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q; there are %s, and of what a run has written as Parquet requests, chunks, "+
+		return fmt.Errorf("no table %q; the tables are %s, and, if the run wrote them as Parquet, requests, chunks, "+
 			"flows and pauses", table, quoted(CSVTables))
 	}
 	return c.WriteAll(rows)

@@ -38,7 +38,7 @@ func decode(text []byte) (*Result, error) {
 	}
 	if r.Schema != Schema {
 		if r.Schema == "" {
-			return nil, fmt.Errorf(`this is not a result: there is no "schema": %q`, Schema)
+			return nil, fmt.Errorf(`not a result: no "schema": %q`, Schema)
 		}
 		return nil, fmt.Errorf("schema is %q, this program reads %q", r.Schema, Schema)
 	}
@@ -183,7 +183,7 @@ type metricFile struct {
 
 func (m *metricFile) metric(name string) (Metric, error) {
 	if m.Value == nil {
-		return Metric{}, errors.New("it has no value")
+		return Metric{}, errors.New("no value")
 	}
 	return Metric{name, *m.Value, m.Unit, m.Help}, nil
 }
@@ -198,7 +198,7 @@ type seriesFile struct {
 
 func (s *seriesFile) series(name string) (Series, error) {
 	if len(s.T) != len(s.V) {
-		return Series{}, fmt.Errorf("it has %d times and %d values", len(s.T), len(s.V))
+		return Series{}, fmt.Errorf("%d times and %d values", len(s.T), len(s.V))
 	}
 	return Series{name, s.Unit, s.TimeUnit, s.Width, s.T.floats(), s.V.floats()}, nil
 }
@@ -269,7 +269,7 @@ func (h *histogramFile) decode() (*stats.Histogram, error) {
 			v, ok = v.SetString(field.text, 10)
 		}
 		if !ok || strings.HasSuffix(field.name, "_ps") && field.name != "sum_ps" && !v.IsInt64() {
-			return nil, fmt.Errorf("exact.%s is %q, must be a whole number", field.name, field.text)
+			return nil, fmt.Errorf("exact.%s is %q; it must be a whole number", field.name, field.text)
 		}
 		field.to(v)
 	}
@@ -326,7 +326,7 @@ func decodeJSON(text []byte, v any) error {
 		if _, end := d.Token(); errors.Is(end, io.EOF) {
 			return nil
 		}
-		err = &misplaced{d.InputOffset(), errors.New("there is more text after the end")}
+		err = &misplaced{d.InputOffset(), errors.New("trailing text after the end")}
 	}
 	return located(text, err)
 }

@@ -156,7 +156,7 @@ func (e *encoder) texts(list []string) *encoder {
 // number writes v, which must be finite; where names it in the error.
 func (e *encoder) number(v float64, where string) *encoder {
 	if (math.IsNaN(v) || math.IsInf(v, 0)) && e.err == nil {
-		e.err = fmt.Errorf("result: %s is %v, which is not a value; leave it out instead", where, v)
+		e.err = fmt.Errorf("result: %s is %v, which is not a finite value; leave it out", where, v)
 	}
 	e.b.Write(appendFloat(e.b.AvailableBuffer(), v))
 	return e

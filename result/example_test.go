@@ -33,5 +33,5 @@ func Example() {
 	// Output:
 	// read.latency.p99>500us holds: read.latency.p99 is 1069.64 us
 	// condition "read.latency.p98>500us": unknown metric "read.latency.p98"
-	// near names: read.latency.p90, read.latency.p95, read.latency.p99, read.latency.p50, read.latency.min
+	// similar names: read.latency.p90, read.latency.p95, read.latency.p99, read.latency.p50, read.latency.min
 }

@@ -340,7 +340,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"", "ends in the middle"},
 		{string(good[:len(good)/2]), "ends in the middle"},
 		{"{}", "not a result"},
-		{string(good) + "{}", "more text"},
+		{string(good) + "{}", "trailing text"},
 		{change("result/1", "result/9"), `"farflash/result/9"`},
 		{change(`"seed": 7`, `"seed": "x"`), "4:"},
 		{change(`"seed": 7`, `"seed": 7,,`), "4:"},
@@ -492,7 +492,7 @@ func TestFewValues(t *testing.T) {
 	}
 	if _, _, err := c.Holds(r); err == nil ||
 		!strings.Contains(err.Error(),
-			"read.latency.p99_9 is not known from 400 values, it takes 3688; it is at least 398.208us") {
+			"read.latency.p99_9 cannot be determined from 400 values, it needs 3688; it is at least 398.208us") {
 		t.Error(err)
 	}
 }

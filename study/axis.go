@@ -53,12 +53,12 @@ func ParseAxis(text string) (Axis, error) {
 		case p == "":
 			return a, fmt.Errorf("%q: value %d is empty; write \"\" for empty text", text, i+1)
 		case seen[p]:
-			return a, fmt.Errorf("%q: the value %s is there twice", text, p)
+			return a, fmt.Errorf("%q: the value %s is listed twice", text, p)
 		}
 		seen[p] = true
 	}
 	if len(parts) > mostValues {
-		return a, fmt.Errorf("%q: %d values are more than an axis may have, %d", text, len(parts), mostValues)
+		return a, fmt.Errorf("%q: %d values; an axis has at most %d", text, len(parts), mostValues)
 	}
 	a.Values = parts
 	return a, nil
@@ -84,7 +84,7 @@ func SplitValues(text string) ([]string, error) {
 			open = append(open, '}')
 		case r == ']' || r == '}':
 			if len(open) == 0 || open[len(open)-1] != r {
-				return nil, fmt.Errorf("the %c at %d closes nothing", r, i+1)
+				return nil, fmt.Errorf("unmatched %c at %d", r, i+1)
 			}
 			open = open[:len(open)-1]
 		case r == ',' && len(open) == 0:
@@ -93,10 +93,10 @@ func SplitValues(text string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("a %c is not closed", quote)
+		return nil, fmt.Errorf("unclosed %c", quote)
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("a %c is missing at the end", open[len(open)-1])
+		return nil, fmt.Errorf("missing %c at the end", open[len(open)-1])
 	}
 	return append(out, strings.TrimSpace(text[from:])), nil
 }
@@ -141,7 +141,7 @@ func (a *Axis) multiply(low, high, by string) error {
 		return err
 	}
 	if v[0].Sign() <= 0 {
-		return fmt.Errorf("a range by factors cannot begin at %s; begin above 0, or step by +K", low)
+		return fmt.Errorf("a range by factors cannot start at %s; start above 0, or step by +K", low)
 	}
 	return a.fill(q, v[0], v[1], func(x *big.Rat) *big.Rat {
 		y := new(big.Rat).Mul(x, k)
@@ -158,7 +158,7 @@ func (a *Axis) add(low, high, by string) error {
 		return err
 	}
 	if v[2].Sign() <= 0 {
-		return fmt.Errorf("the step %s leads nowhere; it must be above 0", by)
+		return fmt.Errorf("the step is %s; it must be above 0", by)
 	}
 	return a.fill(q, v[0], v[1], func(x *big.Rat) *big.Rat { return new(big.Rat).Add(x, v[2]) })
 }
@@ -166,7 +166,7 @@ func (a *Axis) add(low, high, by string) error {
 // fill lists the values from low to high.
 func (a *Axis) fill(q quantity, low, high *big.Rat, next func(*big.Rat) *big.Rat) error {
 	if low.Cmp(high) > 0 {
-		return fmt.Errorf("the range begins above its end; write the smaller end first")
+		return fmt.Errorf("the range starts above its end; write the smaller value first")
 	}
 	for x := low; x.Cmp(high) <= 0; x = next(x) {
 		if len(a.Values) == mostValues {
@@ -174,7 +174,7 @@ func (a *Axis) fill(q quantity, low, high *big.Rat, next func(*big.Rat) *big.Rat
 		}
 		v := q.write(x)
 		if n := len(a.Values); n > 0 && a.Values[n-1] == v {
-			return fmt.Errorf("the step is too small for two values to differ after %s", v)
+			return fmt.Errorf("the step is too small to change the value %s", v)
 		}
 		a.Values = append(a.Values, v)
 	}
@@ -257,11 +257,11 @@ func plainNumber(s string) (*big.Rat, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	// The bounds keep the exact representation short.
 	if err != nil || math.IsNaN(v) || v != 0 && (math.Abs(v) > 1e30 || math.Abs(v) < 1e-30) || len(s) > 60 {
-		return nil, errors.New("no number")
+		return nil, errors.New("not a number")
 	}
 	x, ok := new(big.Rat).SetString(s)
 	if !ok {
-		return nil, errors.New("no number")
+		return nil, errors.New("not a number")
 	}
 	return x, nil
 }

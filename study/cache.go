@@ -89,10 +89,10 @@ func checked(entry []byte) ([]byte, error) {
 	head, text, _ := bytes.Cut(entry, []byte("\n"))
 	sum, ok := bytes.CutPrefix(head, []byte(entryHead))
 	if !ok {
-		return nil, errors.New("it does not begin as an entry does")
+		return nil, errors.New("bad entry header")
 	}
 	if got := sha256.Sum256(text); hex.EncodeToString(got[:]) != string(sum) {
-		return nil, errors.New("its checksum is wrong")
+		return nil, errors.New("wrong checksum")
 	}
 	return text, nil
 }

@@ -223,7 +223,7 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 		}
 	}
 	if len(reps) < 2 {
-		return nil, fmt.Errorf("%d of %d seeds have a result in every arm; a comparison takes two", len(reps), p.Reps)
+		return nil, fmt.Errorf("%d of %d seeds have a result in every arm; a comparison needs two", len(reps), p.Reps)
 	}
 	for i := range byArm {
 		kept := make([]*result.Result, len(reps))
@@ -244,7 +244,7 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 }
 
 // ErrNoMetric is wrapped by Compare's error if no metric matches the requested names.
-var ErrNoMetric = errors.New("no metric that the arms have matches")
+var ErrNoMetric = errors.New("no metric of the arms matches")
 
 // Matches reports whether a name matches one of the patterns; without patterns every name does. In a pattern * matches
 // any text and ? one character.

@@ -140,7 +140,7 @@ func readManifest(path string) (*manifest, error) {
 		for _, x := range m.Points {
 			if !isDigest(x.Digest) {
 				return nil, fmt.Errorf(
-					"%s: point %s has the digest %q, which no scenario has; the file was changed after the study "+
+					"%s: point %s has the invalid digest %q; the file was changed after the study "+
 						"wrote it", file, x.Label, x.Digest)
 			}
 		}
@@ -183,7 +183,7 @@ func orAll(shard string) string {
 func (m *manifest) differs(there *manifest) string {
 	switch {
 	case m.Schema != there.Schema:
-		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
+		return fmt.Sprintf("its schema is %s, not %s", there.Schema, m.Schema)
 	case m.Seed != there.Seed:
 		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
 	case m.Apart != there.Apart:

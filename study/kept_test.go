@@ -41,7 +41,7 @@ func TestNotKept(t *testing.T) {
 	}
 	out, w := run(folder)
 	if count(out, Failed) != 4 || f.runs.Load() != 4 ||
-		!strings.HasPrefix(out[0].Err.Error(), "cannot keep the result: ") {
+		!strings.HasPrefix(out[0].Err.Error(), "cannot store the result: ") {
 		t.Errorf("%d failed after %d runs: %v", count(out, Failed), f.runs.Load(), out[0].Err)
 	}
 	for _, text := range w {
@@ -64,7 +64,7 @@ func TestNotKept(t *testing.T) {
 	}
 	out, w = run(folder)
 	if count(out, Done) != 4 || len(w) == 0 ||
-		!strings.HasSuffix(w[len(w)-1], "; the result is not there for other studies") {
+		!strings.HasSuffix(w[len(w)-1], "; the result is not cached for other studies") {
 		t.Errorf("%d done, %v", count(out, Done), w)
 	}
 }
@@ -129,7 +129,7 @@ func TestDesignsOfAKilledStudy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ReadDesigns(dir); err == nil ||
-		!strings.Contains(err.Error(), "is not there, although it is done; run the study's command again") {
+		!strings.Contains(err.Error(), "is done but its directory is missing; repeat the study's command") {
 		t.Errorf("%v", err)
 	}
 }
@@ -206,13 +206,13 @@ func TestManifestsDiffer(t *testing.T) {
 	}
 	for want, change := range map[string]func(*manifest){
 		"": nil,
-		"it is of the schema farflash/sweep/2, not farflash/sweep/1":                              func(m *manifest) { m.Schema = "farflash/sweep/2" },
-		"its --seed is 2, not 1":                                                                  func(m *manifest) { m.Seed = 2 },
-		"its seeds are apart, not common":                                                         func(m *manifest) { m.Apart = true },
+		"its schema is farflash/sweep/2, not farflash/sweep/1": func(m *manifest) { m.Schema = "farflash/sweep/2" },
+		"its --seed is 2, not 1":                               func(m *manifest) { m.Seed = 2 },
+		"its seeds are apart, not common":                      func(m *manifest) { m.Apart = true },
 		"it was computed by another build of the program, b, not a, and their results may differ": func(m *manifest) { m.Program = "b" },
-		"its --reps is 4, not 3":                                                                  func(m *manifest) { m.Reps = 4 },
-		"it varies x, not x, y":                                                                   func(m *manifest) { m.Axes = m.Axes[:1] },
-		"it varies x, z, not x, y":                                                                func(m *manifest) { m.Axes[1].Path = "z" },
+		"its --reps is 4, not 3":   func(m *manifest) { m.Reps = 4 },
+		"it varies x, not x, y":    func(m *manifest) { m.Axes = m.Axes[:1] },
+		"it varies x, z, not x, y": func(m *manifest) { m.Axes[1].Path = "z" },
 		"its values of x are 1, 2, 3, 4, 5, 6, not 1, 2": func(m *manifest) {
 			m.Axes[0].Values = strings.Split("123456", "")
 		},
@@ -235,12 +235,12 @@ func TestManifestsDiffer(t *testing.T) {
 		return m
 	}
 	for want, change := range map[string]func(*searchManifest){
-		"":                             nil,
-		"it is of the schema b, not a": func(m *searchManifest) { m.Schema = "b" },
-		"its --seed is 2, not 1":       func(m *searchManifest) { m.Seed = 2 },
-		"its --reps is 4, not 3":       func(m *searchManifest) { m.Reps = 4 },
+		"":                       nil,
+		"its schema is b, not a": func(m *searchManifest) { m.Schema = "b" },
+		"its --seed is 2, not 1": func(m *searchManifest) { m.Seed = 2 },
+		"its --reps is 4, not 3": func(m *searchManifest) { m.Reps = 4 },
 		"it was computed by another build of the program, q, not p, and their results may differ": func(m *searchManifest) { m.Program = "q" },
-		"what it looks for has digest f there and 0123456789ab here":                              func(m *searchManifest) { m.Digest = "f" },
+		"its inputs have digest f there and 0123456789ab here":                                    func(m *searchManifest) { m.Digest = "f" },
 	} {
 		if got := search(nil).differs(search(change)); got != want {
 			t.Errorf("%q, not %q", got, want)

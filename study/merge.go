@@ -51,7 +51,7 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	for i, n := range unfinished {
 		if n > 0 {
 			return nil, nil, nil,
-				fmt.Errorf("%s, shard %d/%d, is not finished: %d of its trials have not been run; run its command again", order[i].dir, i+1, len(order), n)
+				fmt.Errorf("%s, shard %d/%d, is incomplete: %d of its trials have not run; repeat its command", order[i].dir, i+1, len(order), n)
 		}
 	}
 	f := &Folder{into, p, Program{m.Version, m.Program}}
@@ -91,7 +91,7 @@ func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFold
 	}
 	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		// at most an empty directory exists there
-		return fmt.Errorf("%s cannot give way to the merged folder (%w); name one that is not there yet", into, err)
+		return fmt.Errorf("%s cannot be replaced by the merged folder (%w); name a new one", into, err)
 	}
 	return os.Rename(f.path, into)
 }
@@ -110,26 +110,26 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		m, err := readManifest(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("%s is not a folder of a sweep: it has no %s", dir, SweepFile)
+			return nil, nil, fmt.Errorf("%s is not the folder of a sweep: it has no %s", dir, SweepFile)
 		case err != nil:
 			return nil, nil, err
 		case m.Schema != schemaOf(Sweep):
 			return nil, nil, fmt.Errorf("%s is a comparison; only sweeps have shards", dir)
 		case m.Shard == "":
-			return nil, nil, fmt.Errorf("%s is a whole sweep, no shard of one; there is nothing to merge it with", dir)
+			return nil, nil, fmt.Errorf("%s is a whole sweep, not a shard; there is nothing to merge", dir)
 		}
 		part, err := ParseShard(m.Shard)
 		if err != nil || part.Of > MostTrials {
-			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, SweepFile, m.Shard)
+			return nil, nil, fmt.Errorf("%s: %s: invalid shard %q", dir, SweepFile, m.Shard)
 		}
 		if first == nil {
 			first, order = m, make([]shardFolder, part.Of)
 		}
 		if why := first.differs(m); why != "" {
-			return nil, nil, fmt.Errorf("%s is of another sweep than %s: %s", dir, dirs[0], why)
+			return nil, nil, fmt.Errorf("%s is of a different sweep than %s: %s", dir, dirs[0], why)
 		}
 		if part.Of != len(order) {
-			return nil, nil, fmt.Errorf("%s is shard %s, but %s is shard %s: the sweep is cut in different ways", dir,
+			return nil, nil, fmt.Errorf("%s is shard %s, but %s is shard %s: the sweep is divided in different ways", dir,
 				m.Shard, dirs[0], first.Shard)
 		}
 		place := &order[part.Index-1]
@@ -157,7 +157,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 func (m *manifest) plan() (*Plan, error) {
 	p := &Plan{Kind: Sweep, Name: m.Name, Axes: m.Axes, Seed: m.Seed, Reps: m.Reps}
 	if m.Reps < 1 || len(m.Points) == 0 || len(m.Points) > MostTrials/m.Reps {
-		return nil, fmt.Errorf("%d points with %d replicates are no study", len(m.Points), m.Reps)
+		return nil, fmt.Errorf("%d points with %d replicates are not a study", len(m.Points), m.Reps)
 	}
 	for _, x := range m.Points {
 		if len(x.Values) != len(m.Axes) {
@@ -166,7 +166,7 @@ func (m *manifest) plan() (*Plan, error) {
 		p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	if p.Digest() != m.Digest {
-		return nil, fmt.Errorf("%s does not fit its own digest; it was changed after the sweep wrote it", SweepFile)
+		return nil, fmt.Errorf("%s does not match its digest; it was changed after the sweep wrote it", SweepFile)
 	}
 	return p, nil
 }

@@ -161,21 +161,21 @@ func TestMergeRefusals(t *testing.T) {
 	into := filepath.Join(dir, "all")
 	// Manifests forged with a correct plan digest.
 	for want, change := range map[string]func(*manifest){
-		`point read_latency=40us has the digest "../../elsewhere", which no scenario has`: func(m *manifest) { m.Points[0].Digest = "../../elsewhere" },
-		"9 points with 0 replicates are no study": func(m *manifest) {
+		`point read_latency=40us has the invalid digest "../../elsewhere"`: func(m *manifest) { m.Points[0].Digest = "../../elsewhere" },
+		"9 points with 0 replicates are not a study": func(m *manifest) {
 			m.Reps, m.Points = 0, slices.Repeat(m.Points, 3)
 		},
-		"3 points with -1 replicates are no study":     func(m *manifest) { m.Reps = -1 },
-		"0 points with 3 replicates are no study":      func(m *manifest) { m.Points = nil },
-		"3 points with 400000 replicates are no study": func(m *manifest) { m.Reps = 400_000 },
+		"3 points with -1 replicates are not a study":     func(m *manifest) { m.Reps = -1 },
+		"0 points with 3 replicates are not a study":      func(m *manifest) { m.Points = nil },
+		"3 points with 400000 replicates are not a study": func(m *manifest) { m.Reps = 400_000 },
 		"point read_latency=80us has 2 values for 1 axes": func(m *manifest) {
 			m.Points[1].Values = []string{"80us", "7%"}
 		},
-		"does not fit its own digest": func(m *manifest) {
+		"does not match its digest": func(m *manifest) {
 			m.Points[0].Label, m.Digest = "other", "x"
 		},
-		`the shard "1/2000000" cannot be`: func(m *manifest) { m.Shard = "1/2000000" },
-		`the shard "2/1" cannot be`:       func(m *manifest) { m.Shard = "2/1" },
+		`invalid shard "1/2000000"`: func(m *manifest) { m.Shard = "1/2000000" },
+		`invalid shard "2/1"`:       func(m *manifest) { m.Shard = "2/1" },
 	} {
 		m, err := readManifest(shards[0])
 		if err != nil {
@@ -208,15 +208,15 @@ func TestMergeRefusals(t *testing.T) {
 		{"overlapping", append(slices.Clone(shards), shards[1]), "are both shard 2/4; leave one of them out"},
 		{"cut otherwise", []string{shards[0], halves[1]}, "is shard 2/2, but " + shards[0] + " is shard 1/4"},
 		{"foreign", []string{shards[0], others[1], shards[2], shards[3]},
-			others[1] + " is of another sweep than " + shards[0] + ": its --reps is 4, not 3"},
+			others[1] + " is of a different sweep than " + shards[0] + ": its --reps is 4, not 3"},
 		{"another program's", []string{shards[0], elsewhere, shards[2], shards[3]},
 			"computed by another build of the program, another, not self"},
 		{"unfinished", []string{shards[0], begun, shards[2], shards[3]},
-			begun + ", shard 2/4, is not finished: 2 of its trials have not been run"},
-		{"changed", []string{shards[0], edited, shards[2], shards[3]}, edited + " is of another sweep"},
+			begun + ", shard 2/4, is incomplete: 2 of its trials have not run"},
+		{"changed", []string{shards[0], edited, shards[2], shards[3]}, edited + " is of a different sweep"},
 		{"whole", []string{whole}, "is a whole sweep"},
 		{"comparison", []string{arms}, "is a comparison"},
-		{"nothing", []string{dir}, "is not a folder of a sweep: it has no sweep.json"},
+		{"nothing", []string{dir}, "is not the folder of a sweep: it has no sweep.json"},
 	} {
 		if _, _, _, err := Merge(into, c.shards); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %s", c.name, err, c.want)

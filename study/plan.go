@@ -169,10 +169,10 @@ type Arm struct {
 // NewComparison plans a comparison of arms with the first of them.
 func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 	if len(arms) < 2 {
-		return nil, errors.New("a comparison needs two arms or more")
+		return nil, errors.New("a comparison needs at least two arms")
 	}
 	if reps < 2 || reps > MostTrials/len(arms) {
-		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for",
+		return nil, fmt.Errorf("a comparison needs 2 to %d replicates, not %d",
 			MostTrials/len(arms), reps)
 	}
 	p := &Plan{Kind: Comparison, Seed: seed, Reps: reps}

@@ -49,16 +49,16 @@ func ReadCurves(path string) (*Curves, error) {
 func (d *CurvesDocument) Curves() (*Curves, error) {
 	c := &Curves{Name: d.Name, Axes: d.Axes, Level: d.Level, Seed: d.Seed, Reps: d.Reps}
 	if len(d.Axes) == 0 || len(d.Points) == 0 {
-		return nil, errors.New("it has no axes or no points")
+		return nil, errors.New("no axes or no points")
 	}
 	grid := 1
 	for _, a := range d.Axes {
 		if grid *= len(a.Values); grid == 0 || grid > MostTrials {
-			return nil, fmt.Errorf("its axes make no grid of 1 to %d points", MostTrials)
+			return nil, fmt.Errorf("its axes do not span a grid of 1 to %d points", MostTrials)
 		}
 	}
 	if grid != len(d.Points) {
-		return nil, fmt.Errorf("it has %d points, and its axes make %d", len(d.Points), grid)
+		return nil, fmt.Errorf("%d points, and its axes span %d", len(d.Points), grid)
 	}
 	for i, p := range d.Points {
 		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed,
@@ -73,7 +73,7 @@ func (d *CurvesDocument) Curves() (*Curves, error) {
 		for k, a := range d.Axes {
 			v := a.Values[at[k]]
 			if p.Values[a.Path] != v {
-				return nil, fmt.Errorf("point %d has %s = %q, and should have %q", i, a.Path, p.Values[a.Path], v)
+				return nil, fmt.Errorf("point %d has %s = %q, not %q", i, a.Path, p.Values[a.Path], v)
 			}
 			x.Values = append(x.Values, v)
 			names = append(names, a.Path+"="+v)
@@ -117,13 +117,13 @@ func ReadEffects(path string) (*Effects, error) {
 	for _, p := range d.Pairs {
 		arm := slices.IndexFunc(d.Arms, func(a ArmDocument) bool { return a.Label == p.B })
 		if arm < 0 {
-			return nil, fmt.Errorf("%s: there is no arm %q", filepath.Join(path, EffectsFile), p.B)
+			return nil, fmt.Errorf("%s: no arm %q", filepath.Join(path, EffectsFile), p.B)
 		}
 		y := Pair{Arm: arm, Family: p.Family, Explored: p.Explored, OnlyA: p.OnlyA, OnlyB: p.OnlyB}
 		for _, name := range slices.Concat(p.Primary, p.Exploratory) {
 			m, ok := p.Metrics[name]
 			if !ok {
-				return nil, fmt.Errorf("%s: metric %q has a place and no effect", filepath.Join(path, EffectsFile),
+				return nil, fmt.Errorf("%s: metric %q has a rank but no effect", filepath.Join(path, EffectsFile),
 					name)
 			}
 			e := Effect{Name: name, Unit: m.Unit, Help: name, Aliases: m.Aliases, Primary: m.Primary,
@@ -170,7 +170,7 @@ func ReadDesigns(path string) ([]Design, error) {
 				d.Results = append(d.Results, r)
 			case t.State == Done:
 				return nil, fmt.Errorf(
-					"%s: trial %s is not there, although it is done; run the study's command again", path, one.Name())
+					"%s: trial %s is done but its directory is missing; repeat the study's command", path, one.Name())
 			}
 		}
 		out = append(out, d)

@@ -67,14 +67,14 @@ func TestCurvesReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*CurvesDocument){
-		"it has no axes or no points": func(d *CurvesDocument) { d.Axes = nil },
-		"no points":                   func(d *CurvesDocument) { d.Points = nil },
-		"it has 2 points, and its axes make 3": func(d *CurvesDocument) {
+		"no axes or no points": func(d *CurvesDocument) { d.Axes = nil },
+		"no points":            func(d *CurvesDocument) { d.Points = nil },
+		"2 points, and its axes span 3": func(d *CurvesDocument) {
 			d.Axes[0].Values = []string{"40us", "80us",
 				"90us"}
 		},
-		"its axes make no grid": func(d *CurvesDocument) { d.Axes[0].Values = nil },
-		"point 1 has ssd.timing.read_latency = \"80us\", and should": func(d *CurvesDocument) { d.Axes[0].Values = []string{"40us", "81us"} },
+		"its axes do not span a grid":                         func(d *CurvesDocument) { d.Axes[0].Values = nil },
+		"point 1 has ssd.timing.read_latency = \"80us\", not": func(d *CurvesDocument) { d.Axes[0].Values = []string{"40us", "81us"} },
 	} {
 		d := c.Document()
 		d.Axes = []Axis{{Path: c.Axes[0].Path, Values: slices.Clone(c.Axes[0].Values)}}
@@ -88,7 +88,7 @@ func TestCurvesReadBack(t *testing.T) {
 		a := Axis{Path: strings.Repeat("x", len(d.Axes)), Values: make([]string, mostValues)}
 		d.Axes = append(d.Axes, a)
 	}
-	if _, err := d.Curves(); err == nil || !strings.Contains(err.Error(), "make no grid of 1 to 1000000 points") {
+	if _, err := d.Curves(); err == nil || !strings.Contains(err.Error(), "do not span a grid of 1 to 1000000 points") {
 		t.Errorf("a grid of 10^12: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestEffectsReadBack(t *testing.T) {
 	if err := f.WriteJSON(EffectsFile, d); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadEffects(dir); err == nil || !strings.Contains(err.Error(), `there is no arm "nobody"`) {
+	if _, err := ReadEffects(dir); err == nil || !strings.Contains(err.Error(), `no arm "nobody"`) {
 		t.Errorf("%v", err)
 	}
 }

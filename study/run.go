@@ -110,11 +110,11 @@ func (w *work) find(i int) bool {
 	var err error
 	if w.Folder != nil {
 		r, err = w.Folder.load(t)
-		w.warn(err, "it is not used")
+		w.warn(err, "it is ignored")
 	}
 	if r == nil && w.Cache != nil {
 		r, err = w.Cache.Get(t)
-		w.warn(err, "it is not used")
+		w.warn(err, "it is ignored")
 		if r != nil && w.Folder != nil {
 			if err := w.Folder.keep(t, r); err != nil {
 				w.out[i].State, w.out[i].Err = Failed, notKept(err)
@@ -132,7 +132,7 @@ func (w *work) find(i int) bool {
 }
 
 // notKept is the error of a trial that was computed but could not be stored: a study resumes from its directory.
-func notKept(err error) error { return fmt.Errorf("cannot keep the result: %w", err) }
+func notKept(err error) error { return fmt.Errorf("cannot store the result: %w", err) }
 
 // compute runs a trial and stores its result.
 func (w *work) compute(ctx context.Context, i int) {
@@ -153,7 +153,7 @@ func (w *work) compute(ctx context.Context, i int) {
 		r, err = trial.Simulate(ctx, t, experiment.Options{Version: w.Version, Progress: going, Predict: w.Predict})
 	}
 	if err == nil && w.Cache != nil {
-		w.warn(w.Cache.Put(t, r), "the result is not there for other studies")
+		w.warn(w.Cache.Put(t, r), "the result is not cached for other studies")
 	}
 	if err == nil && w.Folder != nil {
 		if err = w.Folder.keep(t, r); err != nil {

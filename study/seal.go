@@ -84,19 +84,19 @@ func sealed(place string) error {
 	for line := range bytes.Lines(sums) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "  ")
 		if !ok || name != filepath.Base(name) {
-			return fmt.Errorf("%s has a line that is not a checksum", SumsFile)
+			return fmt.Errorf("%s has an invalid line", SumsFile)
 		}
 		text, err := os.ReadFile(filepath.Join(place, name))
 		if err != nil {
 			return err
 		}
 		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != want {
-			return fmt.Errorf("the checksum of %s is wrong", name)
+			return fmt.Errorf("wrong checksum of %s", name)
 		}
 		seen[name] = true
 	}
 	if !seen[result.ResultFile] {
-		return fmt.Errorf("%s has no checksum of %s", SumsFile, result.ResultFile)
+		return fmt.Errorf("%s has no checksum for %s", SumsFile, result.ResultFile)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func readSearch(path string) (*searchManifest, error) {
 func (m *searchManifest) differs(there *searchManifest) string {
 	switch {
 	case m.Schema != there.Schema:
-		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
+		return fmt.Sprintf("its schema is %s, not %s", there.Schema, m.Schema)
 	case m.Seed != there.Seed:
 		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
 	case m.Reps != there.Reps:
@@ -82,7 +82,7 @@ func (m *searchManifest) differs(there *searchManifest) string {
 	case m.Program != there.Program:
 		return fmt.Sprintf("it was computed by another build of the program, %s, not %s, and their results may differ", there.Program, m.Program)
 	case m.Digest != there.Digest:
-		return fmt.Sprintf("what it looks for has digest %s there and %s here", short(there.Digest), short(m.Digest))
+		return fmt.Sprintf("its inputs have digest %s there and %s here", short(there.Digest), short(m.Digest))
 	}
 	return ""
 }

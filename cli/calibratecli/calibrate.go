@@ -24,7 +24,7 @@ import (
 func Command(p *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Fit a drive to what was measured of a real one",
+		Short: "Fit a drive to measurements of a real one",
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -46,38 +46,37 @@ func fio(p *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fio RESULT.json",
 		Short: "Fit a drive's timing to fio's results",
-		Long: `Fit the timing of a preset's drive to what fio measured on a real one: the time
-that flash takes to read and to program a page, and the rates of the channels
-and of the host's link. The jobs of the results are simulated on the drive. The
-four figures are changed until rates, mean latencies and percentiles up to the
-99th agree. Size and shape are the preset's; --set changes them. Dies and planes
-decide how many requests run at once, so they must be those of the real drive.
+		Long: `Fit a preset drive's timing to fio results from a real drive: page read and
+program times, and the rates of the channels and the host link. The jobs are
+simulated, and these four parameters adjusted until rates, mean latencies and
+percentiles up to the 99th agree. Size and geometry are the preset's; --set
+changes them. Dies and planes set the parallelism and must match the real drive.
 
-The answer is a scenario with that drive (-o), a table of the figures, measured
-and fitted, and how well each parameter is known: its standard error, or why it
-is not known. A parameter may have no effect beyond a limit, or only two
-together may be known. One that no figure depends on keeps its value.
+-o writes a scenario with the fitted drive. Tables compare measured and fitted
+figures and give each parameter's standard error, or why it is not known: it may
+have no effect beyond some limit, or only a combination of two may be known. A
+parameter that affects no figure keeps its value.
 
-Run fio with --output-format=json. Jobs that run one after the other need
-stonewall; jobs with numjobs need group_reporting. Good jobs are random reads at
-a depth of 1 and of 32 or more, large sequential reads, and sequential writes.`,
+Run fio with --output-format=json, with stonewall for consecutive jobs and
+group_reporting for numjobs. Use random reads at depth 1 and at 32 or more, large
+sequential reads, and sequential writes.`,
 		Example: `  farflash calibrate fio result.json -o drive.yaml
   farflash calibrate fio result.json --preset qlc-enterprise --set ssd.geometry.channels=16 -o drive.yaml`,
-		Args: verb.Arguments(1, 1, "one file that fio wrote with --output-format=json"),
+		Args: verb.Arguments(1, 1, "one file written by fio --output-format=json"),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, p, args[0], &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.preset, "preset", "tlc-enterprise", "the `preset` whose drive is fitted (farflash list shows them)")
+	fl.StringVar(&f.preset, "preset", "tlc-enterprise", "fit the drive of this `preset` (see farflash list)")
 	fl.StringArrayVar(&f.set, "set", nil,
-		"change a value of the drive: `path=value` such as ssd.geometry.channels=16 (repeatable)")
-	fl.StringVarP(&f.out, "output", "o", "", "write the drive as a scenario to a new `FILE`")
-	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest has made `N` requests")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
+		"change a drive parameter: `path=value`, such as ssd.geometry.channels=16 (repeatable)")
+	fl.StringVarP(&f.out, "output", "o", "", "write the fitted drive as a scenario to a new `FILE`")
+	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until its slower direction has issued `N` requests")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
 	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
-	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one per processor)")
 	fl.StringVar(&f.cache, "cache", "",
-		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
+		"cache results in `DIR` (default farflash in the user's cache folder)")
 	return cmd
 }
 
@@ -112,12 +111,12 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 		return err
 	}
 	runner := study.Runner{Workers: f.jobs, Version: p.Version, Cache: cache}
-	progress := p.Progress("calibrate", "simulations", f.quiet, "Ctrl-C ends it and keeps the best so far")
+	progress := p.Progress("calibrate", "simulations", f.quiet, "Ctrl-C stops and keeps the best fit")
 	defer progress.Stop()
 	c, err := calibrate.New(measured,
 		calibrate.Config{Preset: f.preset, Changes: changes, Requests: f.requests, Seed: f.seed, Run: runner.Run,
 			Step: func(n int, loss float64) {
-				progress.Update(int64(n), 0, fmt.Sprintf("off by %.1f %%", 100*math.Sqrt(2*loss)))
+				progress.Update(int64(n), 0, fmt.Sprintf("fit error %.1f %%", 100*math.Sqrt(2*loss)))
 			}})
 	if err != nil {
 		return verb.BadInput(err)
@@ -169,7 +168,7 @@ func write(p *verb.Program, c *calibrate.Calibration) error {
 	}
 	fmt.Fprintln(p.Out)
 	t = term.NewTable(term.Left("parameter"), term.Right("preset"), term.Right("fitted"),
-		term.Left("what the data tell"))
+		term.Left("uncertainty"))
 	for i := range c.Parameters {
 		x := &c.Parameters[i]
 		t.Row(x.Path, x.Preset, x.Value, x.Tells())
@@ -177,8 +176,8 @@ func write(p *verb.Program, c *calibrate.Calibration) error {
 	if err := t.Write(p.Out, p.Style()); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "\n%d simulations of %s. The controller takes no time in the model: what a real\none takes is "+
-		"in the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
+	fmt.Fprintf(p.Out, "\n%d simulations of %s. The model's controller takes no time: a real controller's\ntime is "+
+		"part of the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
 	return nil
 }
 

@@ -32,37 +32,36 @@ type benchFlags struct {
 func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	f.size.bytes, f.memory.bytes, f.block.bytes = units.Bytes(c.Size), units.Bytes(c.Memory), units.Bytes(c.Block)
 	fl := cmd.Flags()
-	fl.Var(&f.size, "size", "`size` of what is read and written")
-	fl.Var(&f.memory, "memory", "`size` of the pool's memory for pages")
+	fl.Var(&f.size, "size", "`size` of the file")
+	fl.Var(&f.memory, "memory", "`size` of the pool's page cache")
 	fl.Float64Var(&c.Room, "room", c.Room,
-		"space of the pool as a `multiple` of size; without spare space random writes keep collection busy")
-	fl.Var(&f.block, "block", "`size` of a request")
+		"pool space as a `multiple` of --size; without spare space random writes keep collection busy")
+	fl.Var(&f.block, "block", "request `size`")
 	fl.StringSliceVar(&f.systems, "systems", names(c.Systems),
-		"systems to measure, the first against each of the others: "+strings.Join(bench.Names(), ", "))
+		"systems to measure; the first is compared with each of the others: "+strings.Join(bench.Names(), ", "))
 	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections},
-		"`numbers` of connections, one after the other")
-	fl.IntVar(&c.Depth, "depth", c.Depth, "`number` of outstanding requests of a connection")
-	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of the requests that write, 0 to 1")
+		"`numbers` of connections, measured in turn")
+	fl.IntVar(&c.Depth, "depth", c.Depth, "`requests` in flight per connection")
+	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of writes, 0 to 1")
 	fl.BoolVar(&c.Atomics, "atomics", false,
-		"add to random words of the first MiB and check the sum (verbs and verbs-polled only)")
-	fl.BoolVar(&f.profile, "profile", false, "profile the servers' processor time")
+		"fetch-and-add on random words of the first MiB, and check the sum (verbs and verbs-polled only)")
+	fl.BoolVar(&f.profile, "profile", false, "profile the servers' CPU time")
 	fl.BoolVar(&f.register, "register", false,
-		"only measure the cost of registering files and memory of 1 MiB to 10 GiB")
-	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; each measures every system")
-	fl.DurationVar(&c.Time, "time", c.Time, "`time` of one measurement")
-	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the load as a `share` of the second system's maximum")
+		"measure only the cost of registering 1 MiB to 10 GiB of files and memory")
+	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`rounds`, each of which measures every system")
+	fl.DurationVar(&c.Time, "time", c.Time, "`time` per measurement")
+	fl.Float64Var(&c.Load, "load", c.Load, "open loop at this `share` of the second system's maximum")
 	fl.DurationVar(&c.Spin, "spin", c.Spin,
-		"`time` for which a thread that serves verbs polls before it sleeps, while requests follow each other within "+
-			"it; 0s: it sleeps at once")
+		"`time` that a thread serving verbs polls before it sleeps, while requests arrive within that time; "+
+			"0s: sleep at once")
 	fl.IntVar(&c.Threads, "threads", c.Threads,
-		"`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
-	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
+		"io_uring `threads` that serve verbs; 0: half the number of processors")
+	fl.Uint64Var(&c.Seed, "seed", c.Seed, "random seed of the addresses, a `number`")
 	fl.BoolVar(&f.together, "together", false,
-		"clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real "+
-			"daemon")
+		"clients and servers in one process, unlike a real daemon: Go's scheduler may run both on one thread")
 	fl.BoolVar(&f.mixed, "mixed", false,
-		"clients and servers on the same processors; otherwise each have half of them, as on machines of their own")
-	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
+		"clients and servers share all processors (default: each have half of them, like separate machines)")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 
 func names(systems []bench.System) []string {
@@ -84,7 +83,7 @@ func (f *benchFlags) apply(c *bench.Config) error {
 		c.Systems = append(c.Systems, s)
 	}
 	if len(f.connections) == 0 || f.profile && len(f.connections) > 1 {
-		return verb.Usagef("--connections: give a number of them; with --profile, one")
+		return verb.Usagef("--connections: give at least one number; with --profile, exactly one")
 	}
 	for _, n := range f.connections {
 		c.Connections = n
@@ -101,30 +100,33 @@ func (p *program) flashBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [DIR]",
 		Short: "Measure one-sided access to flash against a socket and pread",
-		Long: `Measure random reads and writes of a file by several systems in turns, over loopback. Clients are in this process, servers in another:
+		Long: `Measure random reads and writes of a file over loopback, by several systems in
+turn. Clients run in this process, servers in another:
 
   verbs          one-sided reads and writes over iWARP, on the flash controller
-  socket         requests over a plain connection, served by pread and pwrite past the page cache, with a goroutine per connection
+  socket         requests over a plain connection, a goroutine per connection,
+                 pread and pwrite with O_DIRECT
   socket+uring   the same requests, served through io_uring
-  socket-cached  the same as socket, through the page cache
-  socket-c       the same as socket, by a server in C built with gcc; left out without gcc
+  socket-cached  socket through the page cache
+  socket-c       socket with a server in C, built with gcc; omitted without gcc
   local          io_uring on the file, without a network: the upper limit
-  verbs-polled   verbs with a client that polls for completions instead of being woken
+  verbs-polled   verbs with a client that polls for completions
 
-Files are made in DIR (default: here) and removed afterwards; their file system decides the cost of a device read. Clients have
-one half of the processors and servers the other one, as if they were two machines, for all systems alike; --mixed has them share all.
-Rates and latencies depend on this machine and its load. Compare the ratios: each is of two measurements of one round, and is printed
-with the least and the largest of all rounds.
+Files are created in DIR (default: the working directory) and removed afterwards;
+its file system determines the cost of a device read. Clients have half of the
+processors and servers the other half, like two machines. Rates and latencies
+depend on this machine and its load. Compare the ratios: each is of two
+measurements of one round, and is printed with its range over the rounds.
 
-Several numbers of connections are measured one after the other. --block 1MiB measures bandwidth, -c 1 --depth 1 the latency of a single request.
-
-With --load requests are due at times that do not depend on answers, and latency counts from the due time.`,
+--block 1MiB measures bandwidth, -c 1 --depth 1 the latency of a single request.
+With --load, requests are due at times independent of completions, and latency
+counts from the due time.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
   farflash flash bench --load 0.8 --rounds 7
   farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c
   farflash flash bench --register
   farflash flash bench --block 1MiB --connections 1 --depth 4 --systems verbs,socket`,
-		Args: verb.Arguments(0, 1, "the folder where files may be made"),
+		Args: verb.Arguments(0, 1, "at most one directory for the files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				c.Dir = args[0]
@@ -172,7 +174,7 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	kind := "reads"
 	switch {
 	case c.Atomics:
-		kind = "additions"
+		kind = "fetch-and-adds"
 	case c.Writes == 1:
 		kind = "writes"
 	case c.Writes > 0:
@@ -182,7 +184,7 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	if r.Connections == 1 {
 		connections = "connection"
 	}
-	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s with %d at once, %d rounds of %v\n", kind, units.Bytes(r.Block),
+	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s at depth %d, %d rounds of %v\n", kind, units.Bytes(r.Block),
 		units.Bytes(c.Size),
 		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
 	if slices.Equal(r.Clients, r.Servers) {
@@ -191,11 +193,11 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 		fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(r.Clients), processors(r.Servers))
 	}
 	if r.Offered > 0 {
-		fmt.Fprintf(p.Out, "open loop, %.0f requests a second are due\n", r.Offered)
+		fmt.Fprintf(p.Out, "open loop, %.0f requests/s\n", r.Offered)
 	}
 	columns := []term.Column{term.Left(""), term.Right("IOPS"), term.Right("p50 (us)"), term.Right("p99 (us)"),
-		term.Right("CPU us each")}
-	moved := term.NewTable(term.Left(""), term.Right("Gbit/s"), term.Right("device reads a request"))
+		term.Right("CPU us/request")}
+	moved := term.NewTable(term.Left(""), term.Right("Gbit/s"), term.Right("device reads/request"))
 	systems := term.NewTable(columns...)
 	for _, o := range r.Outcomes {
 		systems.Row(o.System.String(), median(o.Rate, term.Rate), median(o.P50, whole), median(o.P99, whole),
@@ -217,10 +219,10 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 		}
 		p.table(ratios)
 	}
-	fmt.Fprintf(p.Out, "\nMedians of the rounds, the least and the largest in brackets. A ratio's true\nmedian lies "+
-		"between them with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
+	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
+		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
 	for _, x := range r.Skipped {
-		fmt.Fprintf(p.Out, "%v is left out: %s\n", x.System, x.Why)
+		fmt.Fprintf(p.Out, "%v is omitted: %s\n", x.System, x.Why)
 	}
 }
 
@@ -263,7 +265,7 @@ func (p *program) table(t *term.Table) {
 // flashBenchServers is the hidden verb that serves the systems of a bench, in a process of its own.
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
-		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself",
+		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this verb",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
 	}
@@ -294,8 +296,8 @@ func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 	case asJSON:
 		return p.benchJSON(out)
 	}
-	fmt.Fprintf(p.Out, "what it takes until peers can reach so much, in microseconds, %d rounds\n\n%-10s %24s %24s "+
-		"%30s\n", r.Rounds, "", "a file of a pool", "memory without pages", "memory, pages locked")
+	fmt.Fprintf(p.Out, "time to register a region for peers, in microseconds, %d rounds\n\n%-10s %24s %24s "+
+		"%30s\n", r.Rounds, "", "file of a pool", "memory, untouched", "memory, locked")
 	for _, x := range out {
 		shown := func(s bench.Spread) string { return fmt.Sprintf("%.1f (%.1f-%.1f)", s.Median, s.Low, s.High) }
 		pinned := shown(x.Pinned)
@@ -304,10 +306,10 @@ func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 		}
 		fmt.Fprintf(p.Out, "%-10s %24s %24s %30s\n", term.Size(float64(x.Size)), shown(x.File), shown(x.Memory), pinned)
 	}
-	fmt.Fprintln(p.Out, "\nof a file no page is read and no memory taken; medians, least and largest in brackets")
+	fmt.Fprintln(p.Out, "\nregistering a file reads no page and takes no memory; medians, with the range in brackets")
 	for _, x := range out {
 		if x.Skipped != "" {
-			fmt.Fprintf(p.Out, "%s of memory were not locked: %s\n", term.Size(float64(x.Size)), x.Skipped)
+			fmt.Fprintf(p.Out, "%s of memory could not be locked: %s\n", term.Size(float64(x.Size)), x.Skipped)
 		}
 	}
 	return nil
@@ -334,7 +336,7 @@ func (p *program) benchProfile(c *bench.Config, asJSON bool) error {
 		}
 		fmt.Fprintln(p.Out)
 	}
-	fmt.Fprintln(p.Out, "\nof servers' time; Go's scheduler, which works for both ends, is with them. The kernel's "+
-		"time within a system call is the call's")
+	fmt.Fprintln(p.Out, "\nshares of the servers' CPU time, including Go's scheduler, which serves both ends. Kernel "+
+		"time within a system call counts as the call's")
 	return nil
 }

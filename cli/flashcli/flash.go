@@ -25,7 +25,7 @@ func Command(invocation *verb.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flash",
 		Short: "Real flash, served over the network",
-		Long:  `Make pools of files and block devices, check them, and serve them over the network.`,
+		Long:  `Format pools of files and block devices, check them, and serve them over the network.`,
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -74,8 +74,8 @@ const briefMemory = 8 * units.MiB
 func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
 	f.memory.bytes = memory
 	fl := cmd.Flags()
-	fl.Var(&f.memory, "memory", "`size` of the memory for pages")
-	fl.BoolVar(&f.cached, "cached", false, "use the operating system's page cache")
+	fl.Var(&f.memory, "memory", "`size` of the page cache in memory")
+	fl.BoolVar(&f.cached, "cached", false, "use the operating system's page cache (no O_DIRECT)")
 	fl.BoolVar(&f.portable, "portable", false, "do not use io_uring")
 }
 
@@ -94,18 +94,17 @@ func (p *program) flashFormat() *cobra.Command {
 	overwrite, cached, disk := false, false, ""
 	cmd := &cobra.Command{
 		Use:   "format FILE...",
-		Short: "Make a pool of files or block devices",
-		Long: `Make one pool of files or block devices. It gets a file system with one file,
-called disk. A file that does not exist is made, as large as --size needs. A
-file or device that exists must be empty: only zeros. Other data are overwritten
-only with --overwrite.
+		Short: "Format a pool of files or block devices",
+		Long: `Format one pool of files or block devices, with a file system that holds one file,
+called disk. A missing file is created, as large as --size needs. An existing file
+or device must contain only zeros, unless --overwrite is given.
 
---size is how much can be in use at once. A file for it is about a seventh
-larger: collection, the log and the checkpoints need room. The file is sparse
-and takes its room when it is written.`,
+--size is the pool's capacity. The backing file is about a seventh larger, for
+collection, the log and the checkpoints. It is sparse: space is allocated as it
+is written.`,
 		Example: `  farflash flash format data.img --size 10GiB
   farflash flash format /dev/nvme0n1 /dev/nvme1n1`,
-		Args: verb.Arguments(1, -1, "one or several files or block devices"),
+		Args: verb.Arguments(1, -1, "one or more files or block devices"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
@@ -117,14 +116,14 @@ and takes its room when it is written.`,
 			fmt.Fprintf(p.Out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID,
 				term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
 			if cmd.Context().Err() != nil {
-				return verb.Failed(errors.New("interrupted: what was being formatted is a whole pool all the same"))
+				return verb.Failed(errors.New("interrupted; the pool was formatted completely"))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().Var(&size, "size", "`size` that can be in use (default: what the devices hold)")
-	cmd.Flags().StringVar(&disk, "disk", "disk", "`name` of the file that is made, as large as --size; empty: none")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format devices that hold data; the data are lost")
-	cmd.Flags().BoolVar(&cached, "cached", false, "use the operating system's page cache")
+	cmd.Flags().Var(&size, "size", "pool `size` (default: the capacity of the devices)")
+	cmd.Flags().StringVar(&disk, "disk", "disk", "`name` of the file to create, with the pool's capacity; empty: none")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format devices that hold data, which is lost")
+	cmd.Flags().BoolVar(&cached, "cached", false, "use the operating system's page cache (no O_DIRECT)")
 	return cmd
 }

@@ -31,8 +31,8 @@ func (p *program) flashFS() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fs",
 		Short: "Files in a pool that is not being served",
-		Long: `List, read, write and remove what is in a pool's file system. The pool's devices must not be in use: while
-a daemon serves the pool, its files are reached over the network.`,
+		Long: `List, read, write and remove files of a pool. The pool must not be in use: while a daemon serves it, its
+files are accessible over the network only.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,7 +50,7 @@ type fsFlags struct {
 
 func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
 	f.pool.register(cmd, briefMemory)
-	cmd.Flags().StringArrayVar(&f.also, "also", nil, "another `device` of the pool; can be given several times")
+	cmd.Flags().StringArrayVar(&f.also, "also", nil, "another `device` of the pool (repeatable)")
 	if withJSON {
 		cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	}
@@ -66,7 +66,7 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return verb.BadInput(
-			fmt.Errorf("%w; a daemon may be serving it: its files are reached through it until it is stopped", err))
+			fmt.Errorf("%w; a daemon may be serving it: use its files over the network, or stop it", err))
 	case err != nil:
 		return verb.BadInput(err)
 	}
@@ -79,13 +79,13 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	files, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	switch {
 	case errors.Is(err, cfs.ErrNone):
-		return verb.BadInput(fmt.Errorf("%s: %w; make a pool with one: farflash flash format", device, err))
+		return verb.BadInput(fmt.Errorf("%s: %w; format a pool with one: farflash flash format", device, err))
 	case err != nil:
 		return verb.Failed(fmt.Errorf("%s: %w", device, err))
 	}
 	if x := files.Found(); x.Nameless > 0 {
-		p.Note("%s: files without a name were removed, which were being written, or had been removed, when the pool "+
-			"was last left: %d", device, x.Nameless)
+		p.Note("%s: removed files without a name, which were being written or removed when the pool was last "+
+			"closed: %d", device, x.Nameless)
 	}
 	err = do(files)
 	var known *verb.Error
@@ -161,10 +161,10 @@ func (p *program) fsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls POOL [PATH]",
 		Short: "List a directory",
-		Long:  `List a directory or a file of a pool's file system, by name.`,
+		Long:  `List a directory or a file of a pool, in order of name.`,
 		Example: `  farflash flash fs ls data.img
   farflash flash fs ls data.img /backup --json`,
-		Args: verb.Arguments(1, 2, "a pool's device, and perhaps a path in it"),
+		Args: verb.Arguments(1, 2, "a pool's device, and optionally a path in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			at := "/"
 			if len(args) > 1 {
@@ -211,8 +211,8 @@ type ownFlags struct {
 
 func (o *ownFlags) register(cmd *cobra.Command, mode string) {
 	cmd.Flags().StringVar(&o.mode, "mode", mode, "permissions in `octal`, as for chmod")
-	cmd.Flags().Uint32Var(&o.uid, "owner", 0, "user `number` of the owner")
-	cmd.Flags().Uint32Var(&o.gid, "group", 0, "group `number` of the owner")
+	cmd.Flags().Uint32Var(&o.uid, "owner", 0, "owner's user ID, a `number`")
+	cmd.Flags().Uint32Var(&o.gid, "group", 0, "owner's group ID, a `number`")
 }
 
 func (o *ownFlags) perm() (uint16, error) {
@@ -236,8 +236,8 @@ func (p *program) fsMkdir() *cobra.Command {
 	var own ownFlags
 	cmd := &cobra.Command{
 		Use:   "mkdir POOL PATH...",
-		Short: "Make directories",
-		Long:  `Make directories in a pool's file system. Each is durable when the command ends.`,
+		Short: "Create directories",
+		Long:  `Create directories in a pool. They are durable when the command returns.`,
 		Example: `  farflash flash fs mkdir data.img /backup /backup/monday
   farflash flash fs mkdir data.img /private --mode 700 --owner 1000`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
@@ -271,9 +271,9 @@ func (p *program) fsPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put POOL FILE PATH",
 		Short: "Copy a file into a pool",
-		Long: `Copy a file, or with - standard input, into a pool's file system. The file gets
-its name when all of it is durable. After an interruption or a crash there is
-the whole file or none. Zeros take no room.`,
+		Long: `Copy a file, or standard input (-), into a pool. The file is named once all of it
+is durable: after an interruption or a crash it is complete or absent. Zeros
+take no space.`,
 		Example: `  farflash flash fs put data.img disk.raw /disk
   tar c src | farflash flash fs put data.img - /src.tar --replace`,
 		Args: verb.Arguments(3, 3, "a pool's device, a file or - for standard input, and a path in the pool"),
@@ -293,14 +293,14 @@ the whole file or none. Zeros take no room.`,
 				case err != nil:
 					return verb.BadInput(err)
 				case st.IsDir():
-					return verb.BadInput(fmt.Errorf("%s is a directory; give one file", args[1]))
+					return verb.BadInput(fmt.Errorf("%s is a directory; give a file", args[1]))
 				}
 				in = file
 			}
 			p.Keeping()
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				if _, err := files.Stat(super, args[2]); err == nil && !replace {
-					return fmt.Errorf("%s: %w; --replace puts the new one in its place", args[2], fs.ErrExist)
+					return fmt.Errorf("%s: %w; --replace replaces it", args[2], fs.ErrExist)
 				} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
@@ -311,7 +311,7 @@ the whole file or none. Zeros take no room.`,
 	}
 	f.register(cmd, false)
 	own.register(cmd, "644")
-	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing file, in one step")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing file atomically")
 	return cmd
 }
 
@@ -321,11 +321,11 @@ func (p *program) fsGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get POOL PATH [FILE]",
 		Short: "Copy a file out of a pool",
-		Long: `Copy a file out of a pool's file system, into the current folder, to a file, or
-with - to standard output. A file appears only when all of it has been read.`,
+		Long: `Copy a file out of a pool, to the working directory, a file, or standard output
+(-). The file appears only when all of it has been read.`,
 		Example: `  farflash flash fs get data.img /src.tar
   farflash flash fs get data.img /src.tar - | tar t`,
-		Args: verb.Arguments(2, 3, "a pool's device, a path in it, and perhaps a file or - for standard output"),
+		Args: verb.Arguments(2, 3, "a pool's device, a path in it, and optionally a file or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := path.Base(args[1])
 			if len(args) > 2 {
@@ -338,7 +338,7 @@ with - to standard output. A file appears only when all of it has been read.`,
 				}
 				err := transfer.Save(cmd.Context(), files, super, args[1], to, replace)
 				if errors.Is(err, fs.ErrExist) {
-					return fmt.Errorf("%w; --replace puts the new one in its place", err)
+					return fmt.Errorf("%w; --replace replaces it", err)
 				}
 				return err
 			})
@@ -358,8 +358,8 @@ func (p *program) fsRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm POOL PATH...",
 		Short: "Remove files and empty directories",
-		Long: `Remove files and empty directories from a pool's file system. Their room is free
-at once. With --recursive directories go with everything in them.`,
+		Long: `Remove files and empty directories from a pool. Their space is free at once.
+--recursive removes directories with their contents.`,
 		Example: `  farflash flash fs rm data.img /src.tar
   farflash flash fs rm data.img /backup --recursive`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
@@ -367,14 +367,14 @@ at once. With --recursive directories go with everything in them.`,
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				for _, at := range args[1:] {
 					if isRoot(at) {
-						return verb.Usagef("%s is the root directory, which a pool always has; name what is in it", at)
+						return verb.Usagef("%s is the root directory and cannot be removed; name its contents", at)
 					}
 					err := files.Remove(super, at)
 					if recursive && errors.Is(err, cfs.ErrNotEmpty) {
 						err = transfer.RemoveAll(files, super, at)
 					}
 					if errors.Is(err, cfs.ErrNotEmpty) {
-						err = fmt.Errorf("%w; --recursive removes what is in it as well", err)
+						err = fmt.Errorf("%w; --recursive removes its contents too", err)
 					}
 					if err != nil {
 						return err
@@ -393,10 +393,10 @@ func (p *program) fsStat() *cobra.Command {
 	var f fsFlags
 	cmd := &cobra.Command{
 		Use:   "stat POOL PATH...",
-		Short: "Say what is known of a file",
-		Long: `Show files and directories: size, room taken, owner, and where they are in the
-pool's space. A file's bytes are at consecutive addresses from its base on. It
-can grow up to its block without being moved.`,
+		Short: "Show a file's attributes and addresses",
+		Long: `Show files and directories: size, allocated space, owner, and addresses in the
+pool. A file's bytes are at consecutive addresses from its base, and it can grow
+to the size of its block without being moved.`,
 		Example: `  farflash flash fs stat data.img /disk
   farflash flash fs stat data.img /disk /backup --json`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
@@ -438,8 +438,8 @@ func (p *program) fsFree() *cobra.Command {
 	var f fsFlags
 	cmd := &cobra.Command{
 		Use:   "df POOL",
-		Short: "Say how full a pool is",
-		Long: "Say how much of a pool is in use, and by how many files. Unwritten parts take no\nroom, so files can " +
+		Short: "Show a pool's free space",
+		Long: "Show how much of a pool is in use, and by how many files. Unwritten parts take no\nspace, so files can " +
 			"be larger than the pool.",
 		Example: `  farflash flash fs df data.img
   farflash flash fs df a.img --also b.img --json`,
@@ -472,32 +472,32 @@ func (p *program) fsMove() *cobra.Command {
 	replace := false
 	cmd := &cobra.Command{
 		Use:   "mv POOL FROM TO",
-		Short: "Give a file or directory another name",
-		Long: `Give a file or directory another name, in any directory of the same pool. After
-a crash it has the old name or the new one. With --replace a file takes the
-place of another file, and a directory that of an empty one, in the same step.`,
+		Short: "Rename a file or directory",
+		Long: `Rename a file or directory, within or across directories of a pool. After a crash
+it has the old name or the new one. With --replace a file atomically replaces
+another file, and a directory an empty one.`,
 		Example: `  farflash flash fs mv data.img /src.tar /backup/src.tar
   farflash flash fs mv data.img /src.new /src --replace`,
-		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and the path that it is to have"),
+		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and the new path"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if isRoot(args[1]) {
-				return verb.Usagef("%s is the root directory, which stays where it is; name what is in it", args[1])
+				return verb.Usagef("%s is the root directory and cannot be renamed; name its contents", args[1])
 			}
 			return f.with(p, args[0], func(files *cfs.FS) error {
 				err := files.Rename(super, args[1], args[2], !replace)
 				switch there, _ := files.Stat(super, args[2]); {
 				case errors.Is(err, fs.ErrExist) && there.Kind == cfs.Directory, errors.Is(err, cfs.ErrIsDir):
-					return fmt.Errorf("%w; give the whole name that it is to have, as %s", err,
+					return fmt.Errorf("%w; give the full new path, such as %s", err,
 						path.Join(args[2], path.Base(args[1])))
 				case errors.Is(err, fs.ErrExist):
-					return fmt.Errorf("%w; --replace puts it in its place", err)
+					return fmt.Errorf("%w; --replace replaces it", err)
 				}
 				return err
 			})
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVar(&replace, "replace", false, "replace what has the name")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing file or empty directory atomically")
 	return cmd
 }
 
@@ -506,10 +506,10 @@ func (p *program) fsTruncate() *cobra.Command {
 	allocate, create := false, false
 	cmd := &cobra.Command{
 		Use:   "truncate POOL PATH SIZE",
-		Short: "Make a file shorter or longer",
-		Long: `Set the size of a file. What lies behind a new end is freed. A new part reads as
-zeros, and takes no room until it is written. With --allocate it takes its room
-at once, so that later writes never find the pool full.`,
+		Short: "Change the size of a file",
+		Long: `Set the size of a file. Space beyond the new end is freed. A new part reads as
+zeros and takes no space until it is written. --allocate reserves the space at
+once, so that later writes cannot fail because the pool is full.`,
 		Example: `  farflash flash fs truncate data.img /disk 20GiB
   farflash flash fs truncate data.img /scratch 1GiB --create --allocate`,
 		Args: verb.Arguments(3, 3, "a pool's device, a path in it, and a size"),
@@ -529,7 +529,7 @@ at once, so that later writes never find the pool full.`,
 				}
 				switch {
 				case errors.Is(err, fs.ErrNotExist):
-					return fmt.Errorf("%w; --create makes it", err)
+					return fmt.Errorf("%w; --create creates it", err)
 				case err != nil:
 					return err
 				}
@@ -546,7 +546,7 @@ at once, so that later writes never find the pool full.`,
 		},
 	}
 	f.register(cmd, false)
-	cmd.Flags().BoolVar(&allocate, "allocate", false, "allocate all of it")
+	cmd.Flags().BoolVar(&allocate, "allocate", false, "allocate the whole file")
 	cmd.Flags().BoolVar(&create, "create", false, "create a missing file")
 	return cmd
 }

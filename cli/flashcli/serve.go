@@ -53,59 +53,57 @@ func (p *program) flashServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve FILE...",
 		Short: "Serve a pool's files over the network",
-		Long: `Serve the files of a pool: with one-sided reads, writes and atomics over iWARP
-(RDMA over TCP), and with --nbd as network block devices. With --size an empty
-file or device is formatted first: a pool with a file system and one file,
-called disk. Data of unknown kind are never overwritten.
+		Long: `Serve the files of a pool with one-sided reads, writes and atomics over iWARP
+(RDMA over TCP), and with --nbd as network block devices. --size first formats an
+empty file or device as a pool with one file, called disk. Unknown data are never
+overwritten.
 
-Without TLS 1.3 only this machine is served. For TLS give --tls-cert and
---tls-key, and either --tls-clients, the authority of clients' certificates, or
---token-file, a secret that clients of iWARP send within TLS. NBD has no place
-for it: clients of NBD need certificates.
+Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
+--tls-key, and either --tls-clients, the CA of client certificates, or
+--token-file, a secret that iWARP clients send within TLS. NBD cannot carry the
+token: NBD clients need certificates.
 
---limit NAME=RATE bounds an export: bytes a second, operations a second, or
-both. The word latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
+--limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
+latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-SIGTERM or Ctrl-C ends the daemon. It accepts no new work, finishes what was
-begun, flushes everything, and writes a checkpoint, so that the next start is
-quick. A second signal ends it at once; what was durable stays durable.`,
+On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
+flight, flushes, and writes a checkpoint for a quick restart. A second signal
+ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
-		Args: verb.Arguments(1, -1, "one or several files or block devices"),
+		Args: verb.Arguments(1, -1, "one or more files or block devices"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
-	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
-	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP, HOST:PORT or unix:PATH; empty: none")
-	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD, HOST:PORT or unix:PATH")
-	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus, on this machine only")
+	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
+	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
+	fl.StringVar(&f.cfg.NBD, "nbd", "", "NBD `address`, HOST:PORT or unix:PATH")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus; must be on this machine")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
-	fl.StringVar(&f.key, "tls-key", "", "`file` with its key (PEM)")
-	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the authority of clients' certificates (PEM)")
-	fl.StringVar(&f.token, "token-file", "", "`file` with a token that clients need, of 16 to 256 bytes")
-	fl.StringArrayVar(&f.limits, "limit", nil, "`NAME=RATE` of an export (repeatable)")
-	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "iWARP connections at once")
+	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
+	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
+	fl.StringVar(&f.token, "token-file", "", "`file` with the clients' token, 16 to 256 bytes")
+	fl.StringArrayVar(&f.limits, "limit", nil, "limit an export: `NAME=RATE` (repeatable)")
+	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
-		"NBD connections at once; 0: as many as the memory allows, up to 16")
-	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
-	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
-	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
+		"maximum NBD connections; 0: as many as the memory allows, up to 16")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection")
+	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum times that an export is open")
+	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum outstanding reads and atomics per connection")
 	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
-		"`time` for which such a thread polls before it sleeps, while requests follow each other within it; 0s: it "+
-			"sleeps at once")
+		"`time` that such a thread polls before it sleeps, while requests arrive within it; 0s: sleep at once")
 	fl.IntVar(&f.threads, "threads", 0,
-		"`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half "+
-			"as many as processors")
-	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
-	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
+		"io_uring `threads` for devices and for connections without TLS; 0: half the number of processors")
+	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit for a client's handshake")
+	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit for one frame of a client")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
-		"`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
-	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
-	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
+		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
+	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
+	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
 }
 
@@ -113,7 +111,7 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 func rate(text string) (name string, l qos.Limit, err error) {
 	name, what, ok := strings.Cut(text, "=")
 	if name = server.Name(name); !ok || name == "" {
-		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, like disk=100MB/s", text)
+		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, such as disk=100MB/s", text)
 	}
 	l.Burst = qos.DefaultBurst
 	for part := range strings.SplitSeq(what, ",") {
@@ -124,13 +122,13 @@ func rate(text string) (name string, l qos.Limit, err error) {
 		case isOps:
 			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil ||
 				fmt.Sprint(l.Operations) != number || l.Operations < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text,
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate of operations; give one such as 5000iops", text,
 					part)
 			}
 		default:
 			n, err := units.ParseByteRate(part)
 			if err != nil || n < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency",
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one such as 100MB/s, 5000iops or latency",
 					text, part)
 			}
 			l.Bytes = int64(n)
@@ -143,7 +141,7 @@ func rate(text string) (name string, l qos.Limit, err error) {
 func (f *serveFlags) secure() error {
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return errors.New("--tls-cert and --tls-key are given together")
+		return errors.New("--tls-cert and --tls-key must be given together")
 	case f.cert == "" && (f.clients != "" || f.token != ""):
 		return errors.New("--tls-clients and --token-file need --tls-cert and --tls-key")
 	case f.cert == "":
@@ -161,7 +159,7 @@ func (f *serveFlags) secure() error {
 		}
 		f.cfg.TLS.ClientCAs = x509.NewCertPool()
 		if !f.cfg.TLS.ClientCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--tls-clients %s: there is no certificate in it", f.clients)
+			return fmt.Errorf("--tls-clients %s: no certificate in the file", f.clients)
 		}
 	}
 	if f.token != "" {
@@ -191,7 +189,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 			return nil, nil, verb.BadInput(err)
 		case state == pool.Missing && f.size.bytes == 0:
 			return nil, nil, verb.Usagef(
-				"%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing,
+				"%s %w; give the size of its disk: farflash flash serve %s --size 10GiB", path, pool.ErrMissing,
 				path)
 		case state != pool.Formatted:
 			blank++
@@ -208,7 +206,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 			return nil, nil, verb.BadInput(err)
 		}
 	default:
-		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool",
+		return nil, nil, verb.Usagef("some of %s belong to a pool and some are empty; give the devices of one pool",
 			strings.Join(args, ", "))
 	}
 	if f.cfg.Loops, err = pool.Threads(o, f.threads); err != nil {
@@ -220,20 +218,20 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	opened, ring, err := pool.Open(o, args...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, nil, verb.BadInput(fmt.Errorf("%w; another daemon may be serving it: stop that one first", err))
+		return nil, nil, verb.BadInput(fmt.Errorf("%w; another daemon may be serving it: stop it first", err))
 	case err != nil:
 		return nil, nil, verb.BadInput(err)
 	}
 	p.noteReadOnly(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNone) {
-		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err,
+		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
 			strings.Join(args, " "))
 	}
 	if err == nil && f.size.bytes != 0 && blank == 0 {
 		var i cfs.Status
 		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
-			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate",
+			err = fmt.Errorf("%s has %d bytes, not %v; leave out --size, or resize it: farflash flash fs truncate",
 				f.disk, i.Size, f.size.bytes)
 		}
 	}
@@ -244,9 +242,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if !ring {
 		way = "pread and pwrite"
 	}
-	how := "after a clean end"
+	how := "closed cleanly"
 	if x := opened.Found(); !x.Clean {
-		how = "after a crash, recovered"
+		how = "recovered after a crash"
 	}
 	shape := opened.Shape()
 	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID,
@@ -269,7 +267,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			return verb.BadInput(err)
 		}
 		if _, twice := f.cfg.Limits[name]; twice {
-			return verb.Usagef("--limit: %s has two; give all of them at once, like %s=100MB/s,5000iops", name, name)
+			return verb.Usagef("--limit: %s is given twice; give all its limits at once, such as %s=100MB/s,5000iops", name, name)
 		}
 		f.cfg.Limits[name] = l
 	}
@@ -284,7 +282,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return verb.Usagef("--spin: %v; give 0s to 1s", f.spin)
 	}
 	if f.threads < 0 || f.threads > pool.MaxThreads {
-		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half as many as processors", f.threads,
+		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half the number of processors", f.threads,
 			pool.MaxThreads)
 	}
 	defer func() {
@@ -340,7 +338,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
 	<-cmd.Context().Done()
-	p.Note("stopping: what was begun is finished")
+	p.Note("stopping: completing requests in flight")
 	return verb.Failed(s.Drain(f.drain))
 }
 
@@ -352,12 +350,12 @@ func absent(name string, names func() ([]string, error)) error {
 	}
 	switch best := spelling.Nearest(name, all); {
 	case best != "":
-		return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
+		return fmt.Errorf("no export %s; did you mean %s?", name, best)
 	case len(all) > 0 && len(all) <= 10:
-		return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
+		return fmt.Errorf("no export %s; the exports are %s", name, strings.Join(all, ", "))
 	}
-	return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs "+
-		"truncate --create makes one", name)
+	return fmt.Errorf("no export %s; farflash flash fs ls lists the files, and farflash flash fs "+
+		"truncate --create creates one", name)
 }
 
 // limited verifies that the exports named by --limit exist.
@@ -468,7 +466,7 @@ func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...st
 		}
 	}
 	if err != nil && len(there) > 0 {
-		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err,
+		err = fmt.Errorf("%w; %s may now hold part of a pool: farflash flash format --overwrite %[2]s", err,
 			strings.Join(there, " "))
 	}
 	return shape, err
@@ -483,10 +481,10 @@ func (p *program) flashCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check a pool and its files",
-		Long: `Open a pool as the daemon does, with recovery if it was not closed, and check
-it: the mapping from both sides, segments and their summaries, the checksum of
-every page, and the file system. Every violation is printed with its place. The
-exit code is 1 if there is one.`,
+		Long: `Open a pool as the daemon does, with recovery if it was not closed, and check the
+mapping in both directions, segments and their summaries, the checksum of every
+page, and the file system. Violations are printed with their place; the exit code
+is then 1.`,
 		Example: `  farflash flash check data.img
   farflash flash check a.img b.img --quick`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
@@ -510,7 +508,7 @@ exit code is 1 if there is one.`,
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
 			switch {
 			case errors.Is(err, cfs.ErrNone):
-				p.Note("%s: there is no file system", args[0])
+				p.Note("%s: no file system", args[0])
 			case err != nil:
 				return verb.Failed(fmt.Errorf("%s: %w", args[0], err))
 			}
@@ -522,12 +520,12 @@ exit code is 1 if there is one.`,
 				"violations\n",
 				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
 			if len(all) > 0 {
-				return verb.Failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))
+				return verb.Failed(fmt.Errorf("%s: %d violations", args[0], len(all)))
 			}
 			return nil
 		},
 	}
 	f.register(cmd, briefMemory)
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not read contents")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not read page contents")
 	return cmd
 }

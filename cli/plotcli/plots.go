@@ -32,20 +32,20 @@ func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	}
 	if len(plots) == 0 {
 		return verb.BadInput(
-			fmt.Errorf("%s has no figures for papers: there are distributions of latencies, curves of sweeps and "+
+			fmt.Errorf("%s has no figures for papers; figures are latency distributions, curves of sweeps and "+
 				"effects of comparisons", paths[0]))
 	}
 	if figure != "" {
 		i := slices.Index(names, figure)
 		if i < 0 {
-			return verb.Usagef("--figure: there is no %q; there are %s", figure, strings.Join(names, ", "))
+			return verb.Usagef("--figure: no figure %q; the figures are %s", figure, strings.Join(names, ", "))
 		}
 		plots = plots[i : i+1]
 	}
 	f := paper.Format(format)
 	if out == "" {
 		if len(plots) > 1 {
-			return verb.Usagef("there are %d figures: %s; name one with --figure, or a new folder for all with -o",
+			return verb.Usagef("the study has %d figures: %s; name one with --figure, or a new folder for all with -o",
 				len(plots), strings.Join(names, ", "))
 		}
 		return verb.Failed(paper.Write(p.Data, plots[0], f))
@@ -107,11 +107,11 @@ func find(paths []string) ([]paper.Plot, error) {
 		r, err := result.Load(path)
 		switch {
 		case err != nil && study.Is(path) && len(paths) == 1:
-			return nil, fmt.Errorf("%s: the study has found nothing yet; run the command that began it to continue",
+			return nil, fmt.Errorf("%s: the study has no results yet; resume it with the command that started it",
 				path)
 		case err != nil && study.Is(path):
 			return nil, fmt.Errorf(
-				"%s is the directory of a study, whose figures stand alone; name it alone, or runs alone", path)
+				"%s is a study; export it alone, or runs without it", path)
 		case err != nil:
 			return nil, err
 		}

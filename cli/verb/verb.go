@@ -104,7 +104,7 @@ func Unknown(cmd *cobra.Command, args []string) error {
 	if best := spelling.Nearest(args[0], names); best != "" {
 		return Usagef("unknown verb %q; did you mean %s?", args[0], best)
 	}
-	return Usagef("unknown verb %q; there are %s", args[0], strings.Join(names, ", "))
+	return Usagef("unknown verb %q; the verbs are %s", args[0], strings.Join(names, ", "))
 }
 
 // Name returns a command's path without the program's name, the prefix of its messages.

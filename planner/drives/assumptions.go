@@ -50,7 +50,7 @@ func (p *Plan) Assumptions() []Assumption {
 		add("costs.space", "rack space per drive", term.Money(float64(c.Space))+" per month", none)
 		residual := c.Residual.String()
 		if c.Residual > 0 {
-			residual += ", nothing after " + c.ResidualOver.String()
+			residual += ", 0 after " + c.ResidualOver.String()
 		}
 		add("costs.residual", "residual value", residual, none)
 		if p.Review > 0 {
@@ -187,7 +187,7 @@ func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
 	case a.Simulate != 0:
 		text := fmt.Sprintf("simulated with %d blocks and the workloads' own writes, %s", a.Simulate, spare)
 		if c, ok := p.simulated.alone[i]; ok {
-			text += fmt.Sprintf("; %.2f to %.2f with what is on each drive", c[0], c[1])
+			text += fmt.Sprintf("; %.2f to %.2f with each drive's workloads", c[0], c[1])
 		}
 		return text
 	}

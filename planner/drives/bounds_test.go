@@ -23,10 +23,10 @@ func TestLimits(t *testing.T) {
 	plain := func(more string) string { return more + "\n" + group("count: 1") }
 	for _, c := range []struct{ text, want string }{
 		{plain("review: 30d"), ""},
-		{plain("review: 29d"), "review: 29d is too often; workloads may move every month, 30d, or more rarely"},
+		{plain("review: 29d"), "review: 29d is too short; workloads may move at most every 30d"},
 		{plain("effective: {reduction: 0.5}"), ""},
 		{plain("effective: {reduction: 0}"),
-			"effective.reduction: 0 is not possible; it is the bytes that users keep over the bytes stored, 1 for none"},
+			"effective.reduction: 0 is not possible; it is user bytes over stored bytes, 1 for no overhead"},
 		{plain("effective: {replication: 1}"), ""},
 		{plain("effective: {replication: 0.9}"), "effective.replication: 0.9 copies are not possible; write 1 or more"},
 		{plain("search: {steps: 0}"), ""},
@@ -37,11 +37,11 @@ func TestLimits(t *testing.T) {
 		{plain("weights: {}\nalgorithm: min-rate"),
 			"weights: min-rate does not use it; leave it out, or choose mintco-perf"},
 		{plain("zones: {switch: 50%}\nalgorithm: min-rate"), "zones"},
-		{group("count: 0"), "write either count, for drives that are there, or up_to, for drives that may be bought"},
+		{group("count: 0"), "write either count, for existing drives, or up_to, for drives that may be bought"},
 		{group("count: -1"), "count: -1 is not possible; a count is 0 or more"},
 		{group("count: 1, up_to: 1"), "write either count"},
 		{group("up_to: -1"), "up_to: -1 is not possible; a count is 0 or more"},
-		{group("up_to: 2, owned: true"), "owned: owned drives are already there; write count in place of up_to"},
+		{group("up_to: 2, owned: true"), "owned: owned drives already exist; write count instead of up_to"},
 		{group("count: 2, owned: true"), ""},
 		{group("count: 1000001"), "count: 1000001 drives are too many; a plan has at most 1000000"},
 		{group("count: 1, afr: 100%"), ""},
@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 		{group("count: 1, spare: 90%"), ""},
 		{group("count: 1, spare: 91%"), "spare: 91% is not possible; at most 90% of a drive may be left unused"},
 		{group("count: 1, worn: 99%"), ""},
-		{group("count: 1, worn: 100%"), "worn: a drive that is worn out takes no workload; write less than 100%"},
+		{group("count: 1, worn: 100%"), "worn: a worn-out drive takes no workload; write less than 100%"},
 		{group("count: 1, read_iops: 0"), ""},
 		{group("count: 1, read_iops: -1"), "read_iops: the value is not possible; write 0 or more"},
 		{group("count: 1, write_iops: -1"), "write_iops: the value is not possible"},
@@ -70,7 +70,7 @@ func TestLimits(t *testing.T) {
 		{group("count: 1, array: {kind: raid5, drives: -1}"),
 			"array.drives: -1 is not possible; an array has at least one drive"},
 		{group("count: 1, array: {kind: raid5, drives: 4, data: 2}"),
-			"array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
+			"array.data: only ec takes data shards, and the array is raid5; leave it out, or choose ec"},
 		{group("count: 1, array: {kind: raid5, drives: 4, parity: 2}"),
 			"array.parity: the parity of raid5 is fixed; leave it out, or choose ec or replication"},
 		{group("count: 1, array: {kind: ec, drives: 6, data: 4, parity: 2}"), ""},
@@ -87,9 +87,9 @@ func TestLimits(t *testing.T) {
 		{group("count: 1, waf: {constant: 2, random: 3}"), "exactly one of"},
 		{group("count: 1, waf: {simulate: 16}"), ""},
 		{group("count: 1, waf: {simulate: 15}"),
-			"waf.simulate: a drive of 15 blocks is not simulated; write 16 to 20000, such as 500"},
+			"waf.simulate: a drive of 15 blocks cannot be simulated; write 16 to 20000, such as 500"},
 		{group("count: 1, waf: {simulate: 20000}"), ""},
-		{group("count: 1, waf: {simulate: 20001}"), "waf.simulate: a drive of 20001 blocks is not simulated"},
+		{group("count: 1, waf: {simulate: 20001}"), "waf.simulate: a drive of 20001 blocks cannot be simulated"},
 		{group("count: 1, waf: {simulate: -1}"), "waf.simulate: -1 blocks are not possible; write 0 or more"},
 		{group("count: 1, waf: {random: 1}"), ""},
 		{group("count: 1, waf: {random: 0.9}"), "waf.random: a write amplification of 0.9 is not possible"},
@@ -232,7 +232,7 @@ func TestMergedAuthors(t *testing.T) {
 func TestTracesNamed(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := FromTraces(dir, true, nil); err == nil ||
-		!strings.HasSuffix(err.Error(), "has no trace that a workload can be made from") {
+		!strings.HasSuffix(err.Error(), "yields a workload") {
 		t.Error(err)
 	}
 	const text = "128166372003061629,hm,0,Write,0,4096,100\n128166972003061629,hm,0,Read,4096,4096,100\n"

@@ -140,14 +140,14 @@ func TestObjective(t *testing.T) {
 	}
 	for _, c := range []struct{ head, workload, want string }{
 		{"objective: calendar\nmode: paper\n", "", "plan.yaml:1:12: objective: mode: paper needs objective: paper"},
-		{"objective: calendar\nhorizon: 0\n", "", "plan.yaml:2:10: horizon: money over a calendar needs an end"},
+		{"objective: calendar\nhorizon: 0\n", "", "plan.yaml:2:10: horizon: cost over a calendar needs an end"},
 		{"objective: paper\ncosts: {discount: 5%}\n", "",
 			"plan.yaml:2:19: costs.discount: objective: paper does not use it"},
 		{"algorithm: mintco-v3\ncosts: {residual: 5%}\n", "",
 			"plan.yaml:2:19: costs.residual: objective: paper does not use it"},
 		{"algorithm: mintco-v3\nreview: 1y\n", "",
 			"plan.yaml:2:9: review: mintco-v3 does not use it; leave it out, or choose optimal with objective: calendar"},
-		{"review: 1d\n", "", "plan.yaml:1:9: review: 1d is too often"},
+		{"review: 1d\n", "", "plan.yaml:1:9: review: 1d is too short"},
 		{"costs: {discount: 120%}\n", "", "plan.yaml:1:19: costs.discount: 120% a year is not possible"},
 		{"costs: {price_trend: -100%}\n", "", "plan.yaml:1:22: costs.price_trend: -100% a year is not possible"},
 		{"costs: {residual: 101%}\n", "", "plan.yaml:1:19: costs.residual: 101% is not possible"},
@@ -253,7 +253,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 10, apart: g},
 		_, err = p.Solve(context.Background(), drives.Options{})
 	}
 	if err == nil || !strings.Contains(err.Error(),
-		"workload b has no drive, for failure domain; group g has 2 workloads to be held apart, and there are 1 "+
+		"workload b has no drive, for failure domain; group g has 2 workloads to keep apart, but there are 1 "+
 			"failure domains") {
 		t.Error(err)
 	}

@@ -22,15 +22,15 @@ func (p *Plan) validate(own bool) error {
 		f.Within("", p.calendar().Validate())
 	}
 	f.Hold(p.Objective != CalendarObjective || p.Mode == tco.Corrected, "objective",
-		"mode: paper needs objective: paper, since its formulas are of the cost per GB; write mode: corrected, or "+
+		"mode: paper needs objective: paper, since its formulas give the cost per GB; write mode: corrected, or "+
 			"objective: paper")
 	f.Hold(p.Review == 0 || p.Review >= leastReview, "review",
-		"%v is too often; workloads may move every month, 30d, or more rarely", p.Review)
+		"%v is too short; workloads may move at most every 30d", p.Review)
 	f.Within("costs", p.costs().Validate())
 	f.Hold(p.Costs.Rebuild > 0, "costs.rebuild",
-		"%v is not possible; a failed drive's successor is written at more than 0", p.Costs.Rebuild)
+		"%v is not possible; the rate at which a replacement drive is written must be above 0", p.Costs.Rebuild)
 	f.Hold(p.Effective.Reduction > 0 && !math.IsInf(p.Effective.Reduction, 1), "effective.reduction",
-		"%v is not possible; it is the bytes that users keep over the bytes stored, 1 for none", p.Effective.Reduction)
+		"%v is not possible; it is user bytes over stored bytes, 1 for no overhead", p.Effective.Reduction)
 	f.Hold(p.Effective.Replication >= 1 && !math.IsInf(p.Effective.Replication, 1), "effective.replication",
 		"%v copies are not possible; write 1 or more", p.Effective.Replication)
 	f.Hold(p.Search.Steps >= 0, "search.steps", "%d is not possible; write 0 or more", p.Search.Steps)
@@ -41,7 +41,7 @@ func (p *Plan) validate(own bool) error {
 	f.Within("uncertainty", p.validateUncertainty())
 	p.unheeded(&f)
 	f.Hold(len(p.Drives) > 0, "drives",
-		"there are no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
+		"no drives; list at least one group, such as {model: Intel DC P3700 2TB, count: 4, price: $3400}")
 	for i := range p.Drives {
 		f.Within(fmt.Sprintf("drives[%d]", i), p.Drives[i].validate())
 	}
@@ -137,8 +137,8 @@ func (g *Group) validate() error {
 	f.Hold(g.Count >= 0, "count", "%d is not possible; a count is 0 or more", g.Count)
 	f.Hold(g.UpTo >= 0, "up_to", "%d is not possible; a count is 0 or more", g.UpTo)
 	f.Hold((g.Count > 0) != (g.UpTo > 0), "count",
-		"write either count, for drives that are there, or up_to, for drives that may be bought")
-	f.Hold(!g.Owned || g.Count > 0, "owned", "owned drives are already there; write count in place of up_to")
+		"write either count, for existing drives, or up_to, for drives that may be bought")
+	f.Hold(!g.Owned || g.Count > 0, "owned", "owned drives already exist; write count instead of up_to")
 	f.Hold(max(g.Count, g.UpTo) <= mostDrives, "count", "%d drives are too many; a plan has at most %d",
 		max(g.Count, g.UpTo), mostDrives)
 	for _, x := range []struct {
@@ -155,7 +155,7 @@ func (g *Group) validate() error {
 		g.WriteShare)
 	f.Hold(g.Spare <= mostSpare, "spare", "%v is not possible; at most %v of a drive may be left unused", g.Spare,
 		units.Fraction(mostSpare))
-	f.Hold(g.Worn < 1, "worn", "a drive that is worn out takes no workload; write less than 100%%")
+	f.Hold(g.Worn < 1, "worn", "a worn-out drive takes no workload; write less than 100%%")
 	if g.Array != nil {
 		f.Within("array", g.Array.validate())
 	}
@@ -176,7 +176,7 @@ func (a *Array) validate() error {
 	var f units.Faults
 	f.Hold(a.Drives >= 0, "drives", "%d is not possible; an array has at least one drive", a.Drives)
 	f.Hold(a.Data == 0 || a.Kind == tco.ErasureCode, "data",
-		"only ec has data shards to set, and the array is %v; leave it out, or choose ec", a.Kind)
+		"only ec takes data shards, and the array is %v; leave it out, or choose ec", a.Kind)
 	f.Hold(a.Parity == 0 || a.Kind == tco.ErasureCode || a.Kind == tco.Replication, "parity",
 		"the parity of %v is fixed; leave it out, or choose ec or replication", a.Kind)
 	return f.Err()
@@ -206,7 +206,7 @@ func (a *Amplification) validate() error {
 	}
 	f.Hold(a.Simulate >= 0, "simulate", "%d blocks are not possible; write 0 or more", a.Simulate)
 	f.Hold(a.Simulate <= 0 || a.Simulate >= leastBlocks && a.Simulate <= mostBlocks, "simulate",
-		"a drive of %d blocks is not simulated; write %d to %d, such as 500", a.Simulate, leastBlocks, mostBlocks)
+		"a drive of %d blocks cannot be simulated; write %d to %d, such as 500", a.Simulate, leastBlocks, mostBlocks)
 	if equation {
 		f.Hold(a.Random >= 1 && !math.IsInf(a.Random, 1), "random",
 			"a write amplification of %v is not possible; write 1 or more", a.Random)

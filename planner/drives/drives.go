@@ -144,7 +144,7 @@ func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, er
 			text = strings.Join(names[:last], ", ") + " and " + text
 		}
 		return m, nil, p.wrong(i, "model",
-			fmt.Errorf("the catalogue has no %s of %s; state it beside model (%s: ...), or take the median of the "+
+			fmt.Errorf("the catalogue has no %s of %s; state it next to model (%s: ...), or take the median of the "+
 				"catalogue's other drives (estimate: [%s])",
 				text, m.Name, names[0], strings.Join(names, ", ")))
 	}

@@ -103,7 +103,7 @@ func TestUnknownLatency(t *testing.T) {
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 90us}]}}]\n" +
 			slow: "",
 		"drives: [{model: Intel DC P3700 2TB, up_to: 1, price: 1, owned: true}]\n" +
-			strings.ReplaceAll(slow, ", p99: 1ms", ""): "owned drives are already there; write count",
+			strings.ReplaceAll(slow, ", p99: 1ms", ""): "owned drives already exist; write count",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n" +
 			strings.ReplaceAll(slow, ", p99: 1ms", ""): "",
 	} {

@@ -104,7 +104,7 @@ func (p *Plan) tail(ctx context.Context, g *Group, rate func(writes float64) flo
 		return nil, err
 	}
 	if s.SSD == nil || s.Fabric != nil {
-		return nil, fmt.Errorf("%s is not a scenario of a drive alone", preset)
+		return nil, fmt.Errorf("%s is not a scenario of a single drive", preset)
 	}
 	t := &simulatedTail{plan: p, ctx: context.WithoutCancel(ctx), src: src, rate: rate, curves: map[node][]latencies{}}
 	// The preset and the rates identify it.

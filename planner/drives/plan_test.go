@@ -136,9 +136,9 @@ func TestImpossible(t *testing.T) {
 	for _, c := range []struct{ head, drive, workload, want string }{
 		{"fill: {space: 120%}\n", "", "", "plan.yaml:1:15: fill.space: 120% is not possible; the share"},
 		{"fill: {iops: 0}\n", "", "", "plan.yaml:1:14: fill.iops: 0% is not possible; the share"},
-		{"costs: {pue: 0.5}\n", "", "", "plan.yaml:1:14: costs.pue: 0.5 is not possible; a site takes"},
+		{"costs: {pue: 0.5}\n", "", "", "plan.yaml:1:14: costs.pue: 0.5 is not possible; PUE is at least 1"},
 		{"costs: {embodied: -1}\n", "", "", "plan.yaml:1:19: costs.embodied: -1 is not possible; write 0 or more"},
-		{"costs: {rebuild: 0}\n", "", "", "plan.yaml:1:18: costs.rebuild: 0B/s is not possible; a failed"},
+		{"costs: {rebuild: 0}\n", "", "", "plan.yaml:1:18: costs.rebuild: 0B/s is not possible; the rate at which"},
 		{"effective: {replication: -1}\n", "", "",
 			"plan.yaml:1:26: effective.replication: -1 copies are not possible; write 1 or more"},
 		{"effective: {reduction: 0}\n", "", "", "plan.yaml:1:24: effective.reduction: 0 is not possible"},
@@ -162,7 +162,7 @@ func TestImpossible(t *testing.T) {
 			"drives[0].waf.sequential: sequential writes are amplified by 5, more than random ones, by 2; write"},
 		{"", ", waf: {random: 2, turn: 100%}", "", "drives[0].waf.turn: 100% is not possible; write less than 100%"},
 		{"", ", array: {kind: raid5, drives: 4, data: 9}", "",
-			"drives[0].array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
+			"drives[0].array.data: only ec takes data shards, and the array is raid5; leave it out, or choose ec"},
 		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "",
 			"drives[0].array.parity: the parity of raid0 is fixed; leave it out"},
 		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, but amounts are in dollars`},
@@ -242,7 +242,7 @@ func TestRating(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"drives: []\n":                                    "there are no drives",
+		"drives: []\n":                                    "no drives; list",
 		"name: x\ndrvies: []\n":                           `plan.yaml:2:1: unknown key "drvies" in the plan; did you mean "drives"?`,
 		"horizon: 5\n":                                    `"5" is not a span of time; try 5y`,
 		"costs: {setup: cheap}\n":                         `"cheap" is not an amount of money`,
@@ -250,8 +250,8 @@ func TestMistakes(t *testing.T) {
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
 		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a CSV file",
 		"drives: [{model: x, count: 1, waf: {table: a, random: 3}}]\nworkloads: w.csv\n": "exactly one of",
-		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n": "drives[0].worn: a drive " +
-			"that is worn out",
+		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n": "drives[0].worn: a worn-out drive " +
+			"takes no workload",
 		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n": "nowhere.csv",
 	} {
 		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -260,16 +260,16 @@ func TestMistakes(t *testing.T) {
 	}
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 1, peak_iops: 1}]}\n"
 	for text, want := range map[string]string{
-		"drives: [{model: Intel DC P3700 3TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: there is no drive",
+		"drives: [{model: Intel DC P3700 3TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: no drive",
 		"drives: [{model: Intel DC P3700 2TB, count: 1}]\n":                                                      "plan.yaml:1:18: drives[0].model: the catalogue has no price of Intel DC P3700 2TB; state",
-		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "the catalogue has no read_iops, write_iops, active_w and idle_w of Intel DC P3520 2TB; state it beside model (read_iops: ...), or take the median of the catalogue's other drives (estimate: [read_iops, write_iops, active_w, idle_w])",
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, array: {kind: raid5, drives: 2}}]\n":           "it takes at least 3",
+		"drives: [{model: Intel DC P3520 2TB, count: 1, price: 1}]\n":                                            "the catalogue has no read_iops, write_iops, active_w and idle_w of Intel DC P3520 2TB; state it next to model (read_iops: ...), or take the median of the catalogue's other drives (estimate: [read_iops, write_iops, active_w, idle_w])",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, array: {kind: raid5, drives: 2}}]\n":           "it needs at least 3",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: 0.5}]\n":                                  "write 1 or more",
 		"algorithm: min-rate\ndrives: [{model: Intel DC P3700 2TB, up_to: 4, price: 1}]\n":                       "choose the algorithm optimal",
 		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: {points: [{load: 50%, p99: 0s}]}}]\n": "both must be positive",
-		"algorithm: mintco-offline\ndrives: [{model: a, count: 1, price: 1}, {model: b, count: 1}]\n":            "there is no drive",
+		"algorithm: mintco-offline\ndrives: [{model: a, count: 1, price: 1}, {model: b, count: 1}]\n":            "no drive \"a\"",
 		"horizon: 0\ndrives: [{model: Intel DC P3700 2TB, count: 1, price: 1, waf: {table: nowhere.csv}}]\n":     "nowhere.csv",
-		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is not a scenario of a drive alone",
+		"drives: [{model: Intel DC P3700 2TB, count: 1, price: 1, latency: incast}]\n":                           "is not a scenario of a single drive",
 	} {
 		p, err := drives.Load(source(text+jobs), nil)
 		if err == nil {

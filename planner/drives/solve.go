@@ -435,7 +435,7 @@ func (o *Outcome) online() (map[int]tco.Refusal, error) {
 	for k := range o.fleet.parts {
 		if x := &o.fleet.parts[k]; x.up {
 			return nil, o.Plan.wrong(x.group, "up_to",
-				fmt.Errorf("%v uses only the drives that are there; write count, or choose the algorithm optimal",
+				fmt.Errorf("%v uses only existing drives; write count, or choose the algorithm optimal",
 					o.Plan.Algorithm))
 		}
 	}

@@ -78,7 +78,7 @@ func FromTraces(dir string, short bool, progress func(done, all int, file string
 		list = append(list, w)
 	}
 	if len(list) == 0 {
-		return nil, skipped, fmt.Errorf("%s has no trace that a workload can be made from", dir)
+		return nil, skipped, fmt.Errorf("no trace in %s yields a workload", dir)
 	}
 	return list, skipped, nil
 }
@@ -101,7 +101,7 @@ func fromTrace(file string) (Traced, error) {
 	if m.Writes.Count == 0 {
 		rate = 0
 	} else if math.IsNaN(rate) || math.IsInf(rate, 0) {
-		return Traced{}, errors.New("all its requests have the same time, so there is no rate")
+		return Traced{}, errors.New("all its requests have the same time, so it has no rate")
 	}
 	whole, err := filepath.Abs(file)
 	if err != nil {

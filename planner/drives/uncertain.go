@@ -45,11 +45,11 @@ func (p *Plan) validateUncertainty() error {
 	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"iops", u.IOPS}, {"waf", u.WAF},
 		{"electricity", u.Electricity}} {
 		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key,
-			"write the least and the greatest factor, both above 0, such as [70%%, 150%%]")
+			"write the minimum and maximum factor, both above 0, such as [70%%, 150%%]")
 	}
 	f.Hold(u.Growth == nil ||
 		len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth",
-		"write the least and the most that is added to growth per year, such as [-5%%, 20%%]")
+		"write the minimum and maximum added to growth per year, such as [-5%%, 20%%]")
 	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }),
 		"estimates", "no drive has estimated figures; leave it out, or name some (drives[].estimate)")
 	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth",

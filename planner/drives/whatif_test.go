@@ -56,10 +56,10 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 	}
 	for bad, want := range map[string]string{
 		"{draws: 0, prices: [1, 1]}":    "plan.yaml:1:22: uncertainty.draws: 0 is not possible",
-		"{prices: [150%, 70%]}":         "uncertainty.prices: write the least and the greatest",
-		"{waf: [150%]}":                 "uncertainty.waf: write the least and the greatest",
-		"{growth: [20%, 5%]}":           "uncertainty.growth: write the least and the most that is added to growth",
-		"{prices: [0, 1]}":              "uncertainty.prices: write the least and the greatest factor, both above 0",
+		"{prices: [150%, 70%]}":         "uncertainty.prices: write the minimum and maximum",
+		"{waf: [150%]}":                 "uncertainty.waf: write the minimum and maximum",
+		"{growth: [20%, 5%]}":           "uncertainty.growth: write the minimum and maximum added to growth",
+		"{prices: [0, 1]}":              "uncertainty.prices: write the minimum and maximum factor, both above 0",
 		"{price: [50%, 100%]}":          "did you mean \"prices\"",
 		"{draws: 9000000, prices: [1]}": "uncertainty.draws: 9000000 is not possible; write 1 to 100000",
 	} {

@@ -135,14 +135,14 @@ func (n *Need) Word() string { return "the need" }
 
 // decided lists the keys of the section cluster that must not be set, and why.
 var decided = []struct{ key, why string }{
-	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"},
-	{"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
-	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"},
-	{"disk.rate", "drives says it"},
+	{"gateways", "gateways.count sets it"}, {"targets", "it is what the search finds"},
+	{"protocol", "protocols sets it"}, {"chunk", "chunk sets it"}, {"replicas", "replicas sets it"},
+	{"group", "group_sizes sets it"}, {"code", "code sets it"}, {"load", "rate sets it"}, {"reads", "reads sets it"},
+	{"disk.rate", "drives sets it"},
 	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"},
 	{"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
-	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"},
-	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"},
+	{"core", "the network's core never blocks here"}, {"link.rate", "nics sets it"},
+	{"choosy", "it is the protocol's own"}, {"failures", "survive sets it"},
 	{"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
@@ -170,9 +170,10 @@ func (n *Need) Validate(written func(key string) bool) error {
 		n.GetP99)
 	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99",
 		"all chunks are read; give the limit of the 99th percentile of gets, such as 2ms")
-	f.Hold(n.GetP99 == 0 || n.Reads > 0, "get_p99", "nothing is read; give reads, such as 50%%, or leave the limit out")
+	f.Hold(n.GetP99 == 0 || n.Reads > 0, "get_p99", "no chunks are read; give reads, such as 50%%, or leave the "+
+		"limit out")
 	f.Hold(n.Capacity >= 0, "capacity", "%v is not possible; use a size such as 500TB", n.Capacity)
-	f.Hold(n.Survive >= 0, "survive", "%d is not possible; give how many nodes may be down, such as 1", n.Survive)
+	f.Hold(n.Survive >= 0, "survive", "%d is not possible; give the number of nodes that may be down, such as 1", n.Survive)
 	f.Hold(n.Survive < max(n.copies(), 1), "survive",
 		"with %d nodes down, chunks kept on %s are lost; use at most %d", n.Survive, plural(n.copies(), "node"),
 		n.copies()-1)
@@ -200,7 +201,7 @@ func (n *Need) Validate(written func(key string) bool) error {
 	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes",
 		n.Search.Most, 1<<20)
 	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair",
-		"nothing is rebuilt, since no node is down; set survive, or leave it out")
+		"no node is down, so nothing is rebuilt; set survive, or leave it out")
 	for _, d := range decided {
 		f.Hold(!written("cluster."+d.key), "cluster."+d.key, "%s; leave it out", d.why)
 	}
@@ -215,7 +216,7 @@ func (n *Need) Validate(written func(key string) bool) error {
 func (n *Need) checkParts(f *units.Faults) {
 	names := map[string]bool{}
 	f.Hold(len(n.Drives) > 0, "drives",
-		"there is no drive to choose from; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
+		"no drives; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
 	for i := range n.Drives {
 		d, key := &n.Drives[i], fmt.Sprintf("drives[%d]", i)
 		if d.Name == "" {
@@ -230,7 +231,7 @@ func (n *Need) checkParts(f *units.Faults) {
 	}
 	names = map[string]bool{}
 	f.Hold(len(n.NICs) > 0, "nics",
-		"there is no NIC to choose from; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
+		"no NICs; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
 	for i := range n.NICs {
 		x, key := &n.NICs[i], fmt.Sprintf("nics[%d]", i)
 		if x.Name == "" {

@@ -36,11 +36,11 @@ func TestNeedLimits(t *testing.T) {
 		{func(n *Need) { n.Reads = 1 },
 			"get_p99: all chunks are read; give the limit of the 99th percentile of gets, such as 2ms"},
 		{func(n *Need) { n.Reads = 0.5 }, ""},
-		{func(n *Need) { n.GetP99 = 1 }, "get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
+		{func(n *Need) { n.GetP99 = 1 }, "get_p99: no chunks are read; give reads, such as 50%, or leave the limit out"},
 		{func(n *Need) { n.Capacity = -1 }, "capacity: -1B is not possible"},
 		{func(n *Need) { n.Capacity = 1 },
 			"drives[0].capacity: the cluster must store 1B, so state the capacity of slow, such as 4TB"},
-		{func(n *Need) { n.Survive = -1 }, "survive: -1 is not possible; give how many nodes may be down, such as 1"},
+		{func(n *Need) { n.Survive = -1 }, "survive: -1 is not possible; give the number of nodes that may be down, such as 1"},
 		{func(n *Need) { n.Replicas, n.Survive = 3, 2 }, ""},
 		{func(n *Need) { n.Replicas, n.Survive = 3, 3 },
 			"survive: with 3 nodes down, chunks kept on 3 nodes are lost; use at most 2"},
@@ -48,8 +48,8 @@ func TestNeedLimits(t *testing.T) {
 			"survive: with 1 nodes down, chunks kept on 1 node are lost; use at most 0"},
 		{func(n *Need) { n.Code.Data, n.Code.Parity, n.Survive = 4, 2, 3 },
 			"survive: a code of 4+2 pieces survives at most 2 nodes down"},
-		{func(n *Need) { n.Drives = nil }, "drives: there is no drive to choose from"},
-		{func(n *Need) { n.NICs = nil }, "nics: there is no NIC to choose from"},
+		{func(n *Need) { n.Drives = nil }, "drives: no drives; write for example"},
+		{func(n *Need) { n.NICs = nil }, "nics: no NICs; write for example"},
 		{func(n *Need) { n.Drives[1].Name = "slow" }, `drives[1].name: "slow" is used twice; give each its own name`},
 		{func(n *Need) { n.NICs = append(n.NICs, n.NICs[0]) }, `nics[1].name: "10G" is used twice`},
 		{func(n *Need) { n.Drives[0].Rate = 0 }, "drives[0].rate: 0B/s is not possible; use a rate such as 400MiB/s"},
@@ -79,7 +79,7 @@ func TestNeedLimits(t *testing.T) {
 		{func(n *Need) { n.Search.Most = 0 }, "search.most: 0 is not possible; use 1 to 1048576 nodes"},
 		{func(n *Need) { n.Search.Most = 1<<20 + 1 }, "search.most: 1048577 is not possible"},
 		{func(n *Need) { n.Cluster.Repair.Streams *= 2 },
-			"cluster.repair: nothing is rebuilt, since no node is down; set survive, or leave it out"},
+			"cluster.repair: no node is down, so nothing is rebuilt; set survive, or leave it out"},
 	} {
 		n := someNeed()
 		c.change(n)

@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 			`need.yaml:1:7: rate: 0 is not possible; give the rate in chunks per second, such as 50000`},
 		{"put_p99: 2ms", "putp99: 2ms", `need.yaml:3:1: unknown key "putp99" in the need; did you mean "put_p99"?`},
 		{"put_p99: 2ms", "get_p99: 2ms",
-			"need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
+			"need.yaml:3:10: get_p99: no chunks are read; give reads, such as 50%, or leave the limit out"},
 		{"price: $200", "price: cheap",
 			`need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; try $2700`},
 		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is used twice; give each its own name`},
@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 		{"group_sizes: [3]", "group_sizes: [2]",
 			"need.yaml:9:15: group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},
 		{"gateways: {count: 8}", "cluster: {targets: 9}",
-			"need.yaml:7:20: cluster.targets: it is what is looked for; leave it out"},
+			"need.yaml:7:20: cluster.targets: it is what the search finds; leave it out"},
 		{"gateways: {count: 8}", "cluster: {link: {trip: 2s}}",
 			"need.yaml:7:24: cluster.link.trip: 2s is not possible; use 0s to 1s"},
 		{"gateways: {count: 8}", "replicas: 99", "need.yaml:7:11: replicas: 99 are not possible; use 1 to 16"},
@@ -208,7 +208,7 @@ func TestRebuilds(t *testing.T) {
 	}
 	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)},
 		[]shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil ||
-		!strings.Contains(err.Error(), "cluster.repair: nothing is rebuilt") {
+		!strings.Contains(err.Error(), "cluster.repair: no node is down, so nothing is rebuilt") {
 		t.Errorf("%v", err)
 	}
 }

@@ -115,7 +115,7 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 		return nil, err
 	}
 	if len(drives) == 0 {
-		return nil, fmt.Errorf("there are no drives to place workloads on")
+		return nil, fmt.Errorf("no drives to place workloads on")
 	}
 	if err := units.Within("weights", cfg.Weights.Validate()); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 	}
 	if w.WriteRate == 0 && w.End == 0 && a.cfg.Horizon == 0 {
 		return -1, refusal, fmt.Errorf(
-			"workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
+			"workload %s writes nothing: without a horizon its drive would last forever; set a horizon", w.Name)
 	}
 	a.last = w.Arrival
 	p := a.pool

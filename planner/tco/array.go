@@ -124,17 +124,17 @@ func (a Array) check() error {
 	case a.Kind != ErasureCode && a.Kind != Replication && a.Parity != 0:
 		return fmt.Errorf("parity: the parity of %v is fixed; leave it out, or choose ec or replication", a.Kind)
 	case a.Kind == Single && a.Drives > 1:
-		return fmt.Errorf("%d drives are no single drive; choose raid0, raid1, raid5, ec or replication", a.Drives)
+		return fmt.Errorf("%d drives are not a single drive; choose raid0, raid1, raid5, ec or replication", a.Drives)
 	case a.Kind == RAID0 && a.Drives < 1, a.Kind == RAID5 && a.Drives < 3:
-		return fmt.Errorf("%v of %d drives; it takes at least %d", a.Kind, a.Drives,
+		return fmt.Errorf("%v of %d drives; it needs at least %d", a.Kind, a.Drives,
 			map[ArrayKind]int{RAID0: 1, RAID5: 3}[a.Kind])
 	case a.Kind == RAID1 && (a.Drives < 2 || a.Drives%2 != 0):
-		return fmt.Errorf("raid1 of %d drives; two mirrored halves take an even number", a.Drives)
+		return fmt.Errorf("raid1 of %d drives; two mirrored halves need an even number", a.Drives)
 	case a.Kind == ErasureCode && (a.Data < 1 || a.Parity < 0 || a.Data+a.Parity > a.Drives):
-		return fmt.Errorf("ec(%d,%d) of %d drives; it takes at least 1 data shard and a drive for each shard", a.Data,
+		return fmt.Errorf("ec(%d,%d) of %d drives; it needs at least 1 data shard and a drive per shard", a.Data,
 			a.Parity, a.Drives)
 	case a.Kind == Replication && (a.Parity < 0 || a.Parity+1 > a.Drives):
-		return fmt.Errorf("%d replicas over %d drives; each copy takes a drive of its own", a.Parity+1, a.Drives)
+		return fmt.Errorf("%d replicas over %d drives; each copy needs its own drive", a.Parity+1, a.Drives)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (e *Misfit) Error() string {
 // Assess places each workload on the drive in host and returns the outcome. It checks every constraint.
 func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessment, error) {
 	if len(host) != len(jobs) {
-		return nil, fmt.Errorf("a placement of %d workloads for %d", len(host), len(jobs))
+		return nil, fmt.Errorf("the placement has %d workloads, the problem %d", len(host), len(jobs))
 	}
 	if err := checkInput(cfg, drives, jobs); err != nil {
 		return nil, err

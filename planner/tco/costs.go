@@ -50,7 +50,7 @@ func (c Costs) Validate() error {
 		f.Hold(finite(x.v), x.key, "%v is not possible; write 0 or more", x.v)
 	}
 	f.Hold(c.PUE >= 1 && !math.IsInf(c.PUE, 1), "pue",
-		"%v is not possible; a site takes at least its machines' own power, 1", c.PUE)
+		"%v is not possible; PUE is at least 1", c.PUE)
 	return f.Err()
 }
 

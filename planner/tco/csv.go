@@ -50,11 +50,11 @@ func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 		case w.Name == "":
 			s.Fail(i, "name", "the workload has no name; give it one")
 		case twice:
-			s.Fail(i, "name", "%q is the name of row %d already; give each workload its own", w.Name, other)
+			s.Fail(i, "name", "%q is already the name of row %d; give each workload its own", w.Name, other)
 		case count != math.Trunc(count):
 			s.Fail(i, "count", "%v is not a whole number", count)
 		case len(list)+int(count) > sheet.MostRows:
-			s.Fail(i, "count", "that makes more than %d workloads", sheet.MostRows)
+			s.Fail(i, "count", "the table has more than %d workloads", sheet.MostRows)
 			return nil, s.Done()
 		default:
 			for n := range int(count) {
@@ -68,7 +68,7 @@ func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 		names[w.Name] = s.Lines[i]
 	}
 	if len(s.Rows) == 0 && s.Errs == nil {
-		return nil, sheet.TableErrors{{File: file, Row: 2, Msg: "there are no workloads; write one a row"}}
+		return nil, sheet.TableErrors{{File: file, Row: 2, Msg: "no workloads; write one per row"}}
 	}
 	return list, s.Done()
 }

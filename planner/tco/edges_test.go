@@ -44,7 +44,7 @@ func TestOutOfOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k, _, err := a.Place(&Workload{Name: "z"}); err == nil || k != -1 ||
-		!strings.Contains(err.Error(), "would last for ever") {
+		!strings.Contains(err.Error(), "would last forever") {
 		t.Errorf("drive %d, %v", k, err)
 	}
 	for name, cfg := range map[string]AllocatorConfig{

@@ -231,12 +231,12 @@ func TestRows(t *testing.T) {
 		}
 	}
 	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil ||
-		!strings.Contains(err.Error(), "the column is there twice") {
+		!strings.Contains(err.Error(), "duplicate column") {
 		t.Errorf("%v", err)
 	}
 	if _, err := ReadWorkloads(strings.NewReader(head+
 		"a,1,1,1,1,1,0,0,0,0,,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,,400001\n"), "w.csv"); err == nil ||
-		!strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
+		!strings.Contains(err.Error(), "row 3, column count: the table has more than 1000000") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("no disk")

@@ -53,7 +53,7 @@ func (p *Problem) refuse(list []int) *Infeasible {
 				w.PeakIOPS*p.most(w))
 		if p.slow(w) {
 			e.Obstacle, e.Remedy = TooSlow,
-				"no drive with room for it is as quick even with nothing else on it; a looser p99 would do"
+				"no drive with space for it meets its p99, even alone; relax the p99"
 		}
 	}
 	e.Proven = true

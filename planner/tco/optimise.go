@@ -64,9 +64,9 @@ type Infeasible struct {
 }
 
 func (e *Infeasible) Error() string {
-	certain := "no placement was found that has room for all"
+	certain := "no placement of all workloads was found"
 	if e.Proven {
-		certain = "no plan has room for all"
+		certain = "no plan can place all workloads"
 	}
 	return fmt.Sprintf("%s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
 }
@@ -274,26 +274,27 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 				grown, io)
 	case needSpace > haveSpace*(1+roundOff):
 		e.Obstacle, e.Proven, e.Remedy = NoSpace, true,
-			fmt.Sprintf("the workloads take %.6g GB of the %.6g GB that may be filled; %.6g GB more would hold them",
+			fmt.Sprintf("the workloads need %.6g GB of the %.6g GB that may be filled; %.6g GB more would hold "+
+				"them",
 				needSpace, haveSpace, needSpace-haveSpace)
 	case needIO > haveIO*(1+roundOff):
 		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true,
-			fmt.Sprintf("the workloads ask for %.6g %s a second of the %.6g that may be done; drives of %.6g more "+
-				"would do them", needIO, unit, haveIO, needIO-haveIO)
+			fmt.Sprintf("the workloads need %.6g %s a second of the %.6g that may be used; drives of %.6g more "+
+				"would suffice", needIO, unit, haveIO, needIO-haveIO)
 	case crowd != nil:
 		if w.Apart != crowd.Apart {
 			e.Workload = crowd.Name
 		}
 		e.Obstacle, e.Proven, e.Remedy = SameFate, true,
-			fmt.Sprintf("group %s has %d workloads to be held apart, and there are %d failure domains; %d more would "+
-				"hold them", groupName(crowd.Apart), members, fates, members-fates)
+			fmt.Sprintf("group %s has %d workloads to keep apart, but there are %d failure domains; %d more would "+
+				"suffice", groupName(crowd.Apart), members, fates, members-fates)
 	case w.Apart != "":
 		e.Obstacle, e.Remedy = SameFate,
-			fmt.Sprintf("a further failure domain would hold it apart from group %s", groupName(w.Apart))
+			fmt.Sprintf("a further failure domain would keep it apart from group %s", groupName(w.Apart))
 	case w.P99 > 0:
-		e.Obstacle, e.Remedy = TooSlow, "a further drive, or a looser p99, would do"
+		e.Obstacle, e.Remedy = TooSlow, "a further drive, or a looser p99, would suffice"
 	case p.Config.Horizon > 0 && w.Arrival >= p.Config.Horizon:
-		e.Obstacle, e.Remedy = NoLife, "a drive that begins its service later, or a longer horizon, would take it"
+		e.Obstacle, e.Remedy = NoLife, "a drive whose service starts later, or a longer horizon, would take it"
 	default:
 		e.Obstacle, e.Remedy = NoSpace, "a further drive would take it"
 	}

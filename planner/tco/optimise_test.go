@@ -285,8 +285,8 @@ func TestForgedCertificates(t *testing.T) {
 	cfg := tco.DefaultOptimiseConfig()
 	cfg.Steps, cfg.Climb = 1000, 10
 	for name, forge := range map[string]func(c *tco.Certificate){
-		"prices and drives come to":        func(c *tco.Certificate) { c.Rate *= 1.2 },
-		"a price of":                       func(c *tco.Certificate) { c.Cases[0].Value[3] = math.NaN() },
+		"prices and drives sum to":         func(c *tco.Certificate) { c.Rate *= 1.2 },
+		"invalid price":                    func(c *tco.Certificate) { c.Cases[0].Value[3] = math.NaN() },
 		"prices of 29 workloads":           func(c *tco.Certificate) { c.Cases[0].Value = c.Cases[0].Value[1:] },
 		"no block has a first arrival":     func(c *tco.Certificate) { b := &c.Cases[0].Classes[0].Blocks; *b = (*b)[1:] },
 		"the pieces end with deaths":       func(c *tco.Certificate) { b := &c.Cases[0].Classes[0].Blocks[0].Pieces; *b = (*b)[:len(*b)-1] },
@@ -296,7 +296,7 @@ func TestForgedCertificates(t *testing.T) {
 		"bends upwards":                    func(c *tco.Certificate) { c.Cases[0].Classes[0].Minorant[400].WAF = 0.1 },
 		"does not reach from 0 to 1":       func(c *tco.Certificate) { m := &c.Cases[0].Classes[0].Minorant; *m = (*m)[1:] },
 		"the cases end with":               func(c *tco.Certificate) { c.Cases[0].Most-- },
-		"is none":                          func(c *tco.Certificate) { c.Rate = math.Inf(1) },
+		"invalid rate":                     func(c *tco.Certificate) { c.Rate = math.Inf(1) },
 	} {
 		o, err := bound.Optimise(cfg, &p, nil)
 		if err != nil {
@@ -325,16 +325,16 @@ func TestInfeasible(t *testing.T) {
 		want string
 	}{
 		{[]tco.Workload{{Name: "big", WriteRate: 1, WorkingSet: 101}},
-			"no plan has room for all: workload big has no drive, for space; its 101 GB need a drive of more than " +
+			"no plan can place all workloads: workload big has no drive, for space; its 101 GB need a drive of more than " +
 				"the 100 GB"},
 		{[]tco.Workload{{Name: "fast", WriteRate: 1, PeakIOPS: 2000}},
 			"for IOPS; its 2000 I/Os a second need a drive that does more than the 1000"},
 		{[]tco.Workload{{Name: "a", WriteRate: 1, WorkingSet: 90}, {Name: "b", WriteRate: 1, WorkingSet: 90},
 			{Name: "c", WriteRate: 1, WorkingSet: 90}},
-			"the workloads take 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
+			"the workloads need 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
 		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"},
 			{Name: "c", WriteRate: 1, Apart: "g"}},
-			"no plan has room for all: workload a has no drive, for failure domain"},
+			"no plan can place all workloads: workload a has no drive, for failure domain"},
 		{[]tco.Workload{{Name: "ok", WriteRate: 1}, {Name: "x", WorkingSet: 200}, {Name: "y", PeakIOPS: 1001},
 			{Name: "z", WorkingSet: 101}},
 			"workload x has no drive, for space; its 200 GB need a drive of more than the 100 GB that the largest " +
@@ -360,7 +360,7 @@ func TestMisfits(t *testing.T) {
 	many[4321].WorkingSet, many[4321].PeakIOPS = 500, 500
 	p := tco.Problem{Config: tco.DefaultConfig(),
 		Classes: []tco.Class{{Drive: wide, Count: 20}, {Drive: quick, Count: 20}}, Jobs: many}
-	const want = "no plan has room for all: workload w4321 has no drive, for IOPS; no drive has both its 500 GB and " +
+	const want = "no plan can place all workloads: workload w4321 has no drive, for IOPS; no drive has both its 500 GB and " +
 		"its 500 I/Os a second"
 	if _, err := tco.Optimise(tco.OptimiseConfig{Stop: func() bool { t.Error("it is searched for"); return true }},
 		&p, nil); err == nil || err.Error() != want {
@@ -381,7 +381,7 @@ func TestMisfits(t *testing.T) {
 	wide.Tail, quick.Tail = tail, tail
 	p.Classes = []tco.Class{{Drive: wide, Count: 1}, {Drive: quick, Count: 1}}
 	for limit, want := range map[float64]string{500: "",
-		499: "for p99 latency; no drive with room for it is as quick even with nothing else on it"} {
+		499: "for p99 latency; no drive with space for it meets its p99, even alone"} {
 		// half of the quick drive's IOPS
 		p.Jobs = []tco.Workload{{Name: "alone", WriteRate: 1, PeakIOPS: 500, P99: limit}}
 		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); (err == nil) != (want == "") ||

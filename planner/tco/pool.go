@@ -253,7 +253,7 @@ func (p *Pool) advanceDrive(k int, t float64) {
 func (p *Pool) put(k int, w *Workload) {
 	var o outcome
 	if !p.with(k, w, w.Arrival, &o) {
-		panic("tco: a workload was put on a drive that is worn out")
+		panic("tco: a workload was placed on a worn-out drive")
 	}
 	p.place(k, w, &o)
 }

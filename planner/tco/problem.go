@@ -58,7 +58,7 @@ func (p *Problem) Check() error {
 	}
 	for j := range p.Jobs {
 		if w := &p.Jobs[j]; p.Pricer == nil && w.Growth != 0 {
-			return fmt.Errorf("workload %s grows, which money a gigabyte does not heed; price the plan over a calendar", w.Name)
+			return fmt.Errorf("workload %s grows, which the cost per GB ignores; price the plan over a calendar", w.Name)
 		}
 	}
 	return checkInput(p.Config, nil, p.Jobs)
@@ -164,7 +164,7 @@ func (p *Problem) Value(host []int) (cost, data float64, err error) {
 	}
 	cost = p.cost(a, class)
 	if math.IsInf(cost, 1) {
-		return cost, a.Data, fmt.Errorf("a drive that nobody writes to lasts for ever without a horizon; set one")
+		return cost, a.Data, fmt.Errorf("a drive without writes lasts forever; set a horizon")
 	}
 	return cost, a.Data, nil
 }
@@ -186,7 +186,7 @@ func (p *Problem) priced(host []int, drives []Drive, class []int) (cost, data fl
 		}
 		c, over := p.Pricer.Price(&drives[k], there, p.Jobs, on[k])
 		if over > 0 {
-			return 0, 0, fmt.Errorf("drive %s cannot have what is placed on it", drives[k].Name)
+			return 0, 0, fmt.Errorf("drive %s cannot hold its workloads", drives[k].Name)
 		}
 		cost += c
 	}

@@ -151,7 +151,7 @@ func TestAllRowsAreRead(t *testing.T) {
 		t.Errorf("%d workloads, %v", len(list), err)
 	}
 	_, err = ReadWorkloads(strings.NewReader(head+"a,1\nb,1,0.5\nc,x,0.5,1,0.5,1\n"), "w.csv")
-	for _, want := range []string{"row 2: there are 2 values", "row 3: there are 3 values",
+	for _, want := range []string{"row 2: 2 values", "row 3: 3 values",
 		"row 4, column write_gb_per_day"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; %s is part of it", err, want)

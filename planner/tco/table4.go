@@ -56,7 +56,7 @@ type Fit struct {
 // are positive.
 func FitWorkloads(sample []Workload) (*Fit, error) {
 	if len(sample) <= features {
-		return nil, fmt.Errorf("%d workloads to fit; it takes at least %d", len(sample), features+1)
+		return nil, fmt.Errorf("%d workloads to fit; a fit needs at least %d", len(sample), features+1)
 	}
 	f := &Fit{}
 	var points [][features]float64

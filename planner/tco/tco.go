@@ -306,7 +306,7 @@ func checkInput(cfg Config, drives []Drive, jobs []Workload) error {
 			return err
 		}
 		if jobs[j].WriteRate == 0 && jobs[j].End == 0 && cfg.Horizon == 0 {
-			return fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a "+
+			return fmt.Errorf("workload %s writes nothing: without a horizon its drive would last forever; set a "+
 				"horizon", jobs[j].Name)
 		}
 	}

@@ -38,7 +38,7 @@
     }).reverse(); // the busiest first
     var scales = svg.querySelectorAll(".scale"), button = box.querySelector(".play"), choice = box.querySelector("select");
     var slider = box.querySelector("input"), output = box.querySelector("output");
-    var hint = "Point at a link to read its figures, or go to the picture with the tab key and through the links with the arrow keys.";
+    var hint = "Point at a link for its figures, or focus the picture with Tab and step through the links with the arrow keys.";
     var measure = 0, slice = 0, chosen = null, timer = 0;
     // The value of a direction: of the whole run at 0, else of a slice.
     function value(way, m, at) {
@@ -98,7 +98,7 @@
     };
     // One stop of the tab key; the arrow keys go through the links.
     svg.setAttribute("tabindex", "0");
-    svg.setAttribute("aria-description", "Arrow keys go through the links, the busiest first");
+    svg.setAttribute("aria-description", "Arrow keys step through the links, busiest first");
     svg.addEventListener("keydown", function (e) {
       var i = chosen ? links.indexOf(chosen) : -1, n = links.length;
       if (e.key === "ArrowRight" || e.key === "ArrowDown") i = (i + 1) % n;

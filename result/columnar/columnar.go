@@ -196,7 +196,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 	want := parquet.SchemaOf(row{})
 	for _, c := range want.Columns() {
 		if _, ok := file.Schema().Lookup(c...); !ok && c[0] != "controller_ps" { // absent from older files
-			return fmt.Errorf("requests: there is no column %s", c[0])
+			return fmt.Errorf("requests: no column %s", c[0])
 		}
 	}
 	reader := parquet.NewGenericReader[row](file)
@@ -243,7 +243,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 		case err != nil:
 			return fmt.Errorf("requests: %w", err)
 		case n == 0:
-			return errors.New("requests: damaged file: no rows where there should be some")
+			return errors.New("requests: damaged file: fewer rows than its footer states")
 		}
 	}
 }

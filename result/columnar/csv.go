@@ -69,7 +69,7 @@ func writeGroup(out *csv.Writer, group parquet.RowGroup, rows []parquet.Row, lin
 		case err != nil:
 			return err
 		case n == 0:
-			return errors.New("damaged file: no rows where there should be some")
+			return errors.New("damaged file: fewer rows than its footer states")
 		}
 	}
 }

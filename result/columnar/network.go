@@ -160,7 +160,7 @@ func readRows[R any](what string, r io.ReaderAt, size int64, f func(R) error) (e
 	}
 	for _, c := range parquet.SchemaOf(*new(R)).Columns() {
 		if _, ok := file.Schema().Lookup(c...); !ok {
-			return fmt.Errorf("%s: there is no column %s", what, c[0])
+			return fmt.Errorf("%s: no column %s", what, c[0])
 		}
 	}
 	reader := parquet.NewGenericReader[R](file)
@@ -179,7 +179,7 @@ func readRows[R any](what string, r io.ReaderAt, size int64, f func(R) error) (e
 		case err != nil:
 			return fmt.Errorf("%s: %w", what, err)
 		case n == 0:
-			return fmt.Errorf("%s: damaged file: no rows where there should be some", what)
+			return fmt.Errorf("%s: damaged file: fewer rows than its footer states", what)
 		}
 	}
 }

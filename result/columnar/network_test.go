@@ -65,11 +65,11 @@ func TestNetworkErrors(t *testing.T) {
 	text := file(t, 3) // of requests
 	r := bytes.NewReader(text)
 	if err := ReadFlows(r, int64(len(text)), func(Flow) error { return nil }); err == nil ||
-		!strings.Contains(err.Error(), "flows: there is no column group") {
+		!strings.Contains(err.Error(), "flows: no column group") {
 		t.Errorf("requests read as flows: %v", err)
 	}
 	if err := ReadPauses(r, int64(len(text)), func(Pause) error { return nil }); err == nil ||
-		!strings.Contains(err.Error(), "pauses: there is no column time_ps") {
+		!strings.Contains(err.Error(), "pauses: no column time_ps") {
 		t.Errorf("requests read as pauses: %v", err)
 	}
 	if err := ReadFlows(strings.NewReader("PAR1"), 4, nil); err == nil {

@@ -11,12 +11,12 @@ import (
 // TestFooter: a footer length that exceeds the file is refused before the footer is allocated.
 func TestFooter(t *testing.T) {
 	for text, want := range map[string]string{
-		"":         "requests: damaged file: 0 bytes are no table",
-		"PAR1PAR1": "requests: damaged file: 8 bytes are no table",
-		"PAR1\xff\xff\xff\x7fPAR1": "requests: damaged file: 2147483647 bytes of description are to be before its " +
-			"end, and there are 0",
-		"PAR1abc\x04\x00\x00\x00PAR1": "requests: damaged file: 4 bytes of description are to be before its end, and " +
-			"there are 3",
+		"":         "requests: damaged file: 0 bytes are too few for a table",
+		"PAR1PAR1": "requests: damaged file: 8 bytes are too few for a table",
+		"PAR1\xff\xff\xff\x7fPAR1": "requests: damaged file: its footer should have 2147483647 bytes, and 0 " +
+			"bytes precede the end",
+		"PAR1abc\x04\x00\x00\x00PAR1": "requests: damaged file: its footer should have 4 bytes, and 3 bytes " +
+			"precede the end",
 	} {
 		if err := ReadRequests(strings.NewReader(text), int64(len(text)), nil); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", text, err, want)

@@ -43,7 +43,7 @@ func (l *Lanes) Len() int { return len(l.lanes) }
 // before an earlier one, or for the errors of Writer.Slice.
 func (l *Lanes) Slice(s Slice) (Track, error) {
 	if s.End < l.last {
-		return Top, fmt.Errorf("perfetto: slice %q of %q ends at %v, before %v, where the slice given before it ends",
+		return Top, fmt.Errorf("perfetto: slice %q of %q ends at %v, before %v, where the previous slice ends",
 			s.Name, l.w.at(l.group).name, s.End, l.last)
 	}
 	if err := s.valid(); err != nil {

@@ -169,10 +169,10 @@ func (w *Writer) at(t Track) *track {
 func (w *Writer) Slice(t Track, s Slice) error {
 	x := w.at(t)
 	if x.counter {
-		panic("perfetto: a slice on the track of a counter")
+		panic("perfetto: slice on a counter track")
 	}
 	if s.Begin < x.last {
-		return fmt.Errorf("perfetto: slice %q on track %q begins at %v, before %v, where the slice before it ends",
+		return fmt.Errorf("perfetto: slice %q on track %q starts at %v, before %v, where the previous slice ends",
 			s.Name, x.name, s.Begin, x.last)
 	}
 	if err := s.valid(); err != nil {
@@ -186,13 +186,13 @@ func (w *Writer) Slice(t Track, s Slice) error {
 // valid checks a slice and its parts.
 func (s *Slice) valid() error {
 	if s.Begin < 0 || s.End < s.Begin {
-		return fmt.Errorf("slice %q goes from %v to %v", s.Name, s.Begin, s.End)
+		return fmt.Errorf("slice %q extends from %v to %v", s.Name, s.Begin, s.End)
 	}
 	from := s.Begin
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if p.Begin < from || p.End > s.End {
-			return fmt.Errorf("part %q of slice %q goes from %v to %v, which is not between %v and %v", p.Name,
+			return fmt.Errorf("part %q of slice %q extends from %v to %v, outside %v to %v", p.Name,
 				s.Name, p.Begin, p.End, from, s.End)
 		}
 		if err := p.valid(); err != nil {
@@ -227,10 +227,10 @@ func (w *Writer) slice(t Track, s *Slice) {
 func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annotation) error {
 	x := w.at(t)
 	if x.counter {
-		panic("perfetto: a moment on the track of a counter")
+		panic("perfetto: moment on a counter track")
 	}
 	if at < x.last {
-		return fmt.Errorf("perfetto: moment %q on track %q at %v, before %v, where the slice before it ends", name,
+		return fmt.Errorf("perfetto: moment %q on track %q at %v, before %v, where the previous slice ends", name,
 			x.name, at, x.last)
 	}
 	x.last = at
@@ -248,7 +248,7 @@ func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annot
 func (w *Writer) Counter(t Track, at sim.Time, v float64) error {
 	x := w.at(t)
 	if !x.counter {
-		panic("perfetto: a counter's value on the track of slices")
+		panic("perfetto: counter value on a slice track")
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) || at < 0 {
 		return fmt.Errorf("perfetto: counter %q is %v at %v", x.name, v, at)

@@ -160,14 +160,14 @@ func TestRefused(t *testing.T) {
 		list []Slice
 		want string
 	}{
-		{"overlap", []Slice{slice(0, 10), slice(9, 12)}, `slice "x" on track "die" begins at 9ps, before 10ps`},
-		{"before", []Slice{slice(10, 20), slice(0, 5)}, "begins at 0"},
-		{"ends early", []Slice{slice(10, 9)}, "goes from 10ps to 9ps"},
-		{"before time 0", []Slice{slice(-1, 9)}, "begins at -1ps"},
-		{"part begins early", []Slice{slice(10, 20, slice(9, 12))}, `part "x" of slice "x" goes from 9ps to 12ps`},
-		{"part ends late", []Slice{slice(10, 20, slice(12, 21))}, "not between 10ps and 20ps"},
-		{"parts overlap", []Slice{slice(10, 20, slice(12, 15), slice(14, 16))}, "not between 15ps and 20ps"},
-		{"part of a part", []Slice{slice(10, 20, slice(12, 15, slice(13, 16)))}, "not between 12ps and 15ps"},
+		{"overlap", []Slice{slice(0, 10), slice(9, 12)}, `slice "x" on track "die" starts at 9ps, before 10ps`},
+		{"before", []Slice{slice(10, 20), slice(0, 5)}, "starts at 0"},
+		{"ends early", []Slice{slice(10, 9)}, "extends from 10ps to 9ps"},
+		{"before time 0", []Slice{slice(-1, 9)}, "starts at -1ps"},
+		{"part begins early", []Slice{slice(10, 20, slice(9, 12))}, `part "x" of slice "x" extends from 9ps to 12ps`},
+		{"part ends late", []Slice{slice(10, 20, slice(12, 21))}, "outside 10ps to 20ps"},
+		{"parts overlap", []Slice{slice(10, 20, slice(12, 15), slice(14, 16))}, "outside 15ps to 20ps"},
+		{"part of a part", []Slice{slice(10, 20, slice(12, 15, slice(13, 16)))}, "outside 12ps to 15ps"},
 	} {
 		var b bytes.Buffer
 		w := NewWriter(&b)

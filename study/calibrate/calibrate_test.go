@@ -203,14 +203,14 @@ func TestRead(t *testing.T) {
 		t.Errorf("%v: %+v", err, m)
 	}
 	for text, want := range map[string]string{
-		"":                  "no JSON; have fio write it",
+		"":                  "not JSON; write it with fio",
 		"{\n\n\"jobs\": [}": "r.json:3: invalid character '}'",
-		`{"jobs": []}`:      "no result of fio",
+		`{"jobs": []}`:      "not a fio result",
 		`{"fio version": "fio-2.1", "jobs": [{}]}`: "use fio 3",
 		entry(`"rw": "randread", "verify": "crc32c"`,
 			sound): `job "a": options:3: option verify is not supported`,
 		entry(`"rw": "randread", "bs": "4k\nrw=write"`,
-			sound): "has an end of line in it",
+			sound): "contains a line break",
 		entry(`"rw": "randread"`, `"total_ios": 0`):                                          "neither read nor wrote",
 		entry(`"rw": "randread"`, `"iops": -1, "total_ios": 5`):                              "iops of reads is -1",
 		strings.Replace(entry(`"rw": "randread"`, sound), `"read"`, `"error": 5, "read"`, 1): "ended with error 5",

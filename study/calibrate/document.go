@@ -71,18 +71,18 @@ func (c *Calibration) Document() Document {
 func (p *Parameter) Tells() string {
 	switch {
 	case p.State == Unidentified:
-		return "not identified: no figure depends on it, so it is the preset's"
+		return "not identified: no figure depends on it; the preset's value is kept"
 	case p.State == AtLeast:
-		return "at least: the figures stay the same with more"
+		return "at least: a larger value changes no figure"
 	case p.State == AtMost:
-		return "at most: the figures stay the same with less"
+		return "at most: a smaller value changes no figure"
 	case p.State == AtBound:
-		return fmt.Sprintf("at the bound of what is tried, %d times the preset's or a %dth: the preset may be of "+
+		return fmt.Sprintf("at the bound of the search, %d times the preset's value or a %dth: the preset may be "+
 			"another kind of drive", most, most)
 	case p.State == "":
 		return "not known yet"
 	case p.With != "":
-		return "only together with " + p.With + ", which moves all figures alike"
+		return "only together with " + p.With + ", which changes all figures alike"
 	case p.Error > 0 && !math.IsInf(p.Error, 0):
 		return fmt.Sprintf("+- %.1f %% (standard error)", 100*p.Error)
 	}

@@ -96,27 +96,27 @@ func Read(r io.Reader, file string) (*Measured, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(text) > mostBytes {
-		return nil, fmt.Errorf("%s: more than %d MiB; that is not a result of fio", file, mostBytes>>20)
+		return nil, fmt.Errorf("%s: more than %d MiB; not a fio result", file, mostBytes>>20)
 	}
 	begin := bytes.IndexByte(text, '{')
 	if begin < 0 {
 		return nil, fmt.Errorf(
-			"%s: no JSON; have fio write it: fio job.fio --output-format=json --output=result.json", file)
+			"%s: not JSON; write it with fio job.fio --output-format=json --output=result.json", file)
 	}
 	var d document
 	if err := json.Unmarshal(text[begin:], &d); err != nil {
 		line := 1 + bytes.Count(text[:begin+int(offset(err))], []byte("\n"))
-		return nil, fmt.Errorf("%s:%d: %w; fio writes what is read here with --output-format=json", file, line, err)
+		return nil, fmt.Errorf("%s:%d: %w; write the file with fio --output-format=json", file, line, err)
 	}
 	switch {
 	case d.Version == "" || len(d.Jobs) == 0:
 		return nil, fmt.Errorf(
-			"%s: no result of fio: it has no \"fio version\" or no jobs; have fio write it with --output-format=json",
+			"%s: not a fio result: no \"fio version\" or no jobs; write it with fio --output-format=json",
 			file)
 	case strings.HasPrefix(d.Version, "fio-2"):
-		return nil, fmt.Errorf("%s: %s counts latencies in microseconds; use fio 3", file, d.Version)
+		return nil, fmt.Errorf("%s: %s reports latencies in microseconds; use fio 3", file, d.Version)
 	case len(d.Jobs) > mostJobs:
-		return nil, fmt.Errorf("%s: %d jobs; at most %d are fitted to at once", file, len(d.Jobs), mostJobs)
+		return nil, fmt.Errorf("%s: %d jobs; a fit takes at most %d", file, len(d.Jobs), mostJobs)
 	}
 	m := &Measured{File: file, Version: d.Version}
 	return m, m.take(&d)
@@ -144,10 +144,10 @@ func (m *Measured) take(d *document) error {
 		at := fmt.Sprintf("%s: job %q", m.File, j.Name)
 		switch {
 		case j.Error != 0:
-			return fmt.Errorf("%s: it ended with error %d, so its figures are of something else; leave it out or run "+
+			return fmt.Errorf("%s: it ended with error %d, so its figures are invalid; leave it out or run "+
 				"it again", at, j.Error)
 		case j.Trim.Total > 0:
-			return fmt.Errorf("%s: it trims, which has no timing to be fitted; leave it out", at)
+			return fmt.Errorf("%s: it trims, and trims have no timing to fit; leave it out", at)
 		case j.Read.Total <= 0 && j.Write.Total <= 0:
 			return fmt.Errorf("%s: it neither read nor wrote", at)
 		}
@@ -168,12 +168,12 @@ func (m *Measured) take(d *document) error {
 		}
 		if job.Copies > 1 {
 			if copies[j.Name]++; copies[j.Name] > 1 {
-				return fmt.Errorf("%s: its numjobs=%d copies are reported one by one; run fio with group_reporting, "+
-					"so that their figures are together", at, job.Copies)
+				return fmt.Errorf("%s: its numjobs=%d copies are reported separately; run fio with "+
+					"group_reporting", at, job.Copies)
 			}
 		}
 		if names[j.Name] {
-			return fmt.Errorf("%s: two jobs have this name; give each one of its own", at)
+			return fmt.Errorf("%s: two jobs have this name; give each its own", at)
 		}
 		names[j.Name] = true
 		job.Name = j.Name
@@ -222,7 +222,7 @@ func parse(options map[string]string, at string) (fiojob.Job, error) {
 	b.WriteString("[job]\n")
 	for _, k := range names {
 		if strings.ContainsAny(k+options[k], "\n\r") {
-			return fiojob.Job{}, fmt.Errorf("%s: option %q has an end of line in it", at, k)
+			return fiojob.Job{}, fmt.Errorf("%s: option %q contains a line break", at, k)
 		}
 		fmt.Fprintf(&b, "%s=%s\n", k, options[k])
 	}
@@ -231,7 +231,7 @@ func parse(options map[string]string, at string) (fiojob.Job, error) {
 		return fiojob.Job{}, fmt.Errorf("%s: %w", at, err)
 	}
 	if len(jobs) != 1 {
-		return fiojob.Job{}, fmt.Errorf("%s: its options make %d jobs", at, len(jobs))
+		return fiojob.Job{}, fmt.Errorf("%s: its options define %d jobs", at, len(jobs))
 	}
 	return jobs[0], nil
 }
@@ -300,9 +300,9 @@ func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, err
 		}
 		if seconds > 1e6 || all > mostRequests {
 			return nil, fmt.Errorf(
-				"%s: job %q: its %d requests, or thrice the drive's cache of %v, take %.3g s, in which %.3g requests "+
-					"come of all jobs beside it, more than %.0g; "+
-					"leave the slowest one out, or take fewer requests", m.File, jobs[0].Name, requests,
+				"%s: job %q: its %d requests, or three times the drive's cache of %v, take %.3g s, in which the "+
+					"jobs that run with it issue %.3g requests, more than %.0g; "+
+					"leave out the slowest job, or use fewer requests", m.File, jobs[0].Name, requests,
 				drive.Cache.Capacity, seconds, all, mostRequests)
 		}
 		c.Notes = nil

@@ -158,7 +158,7 @@ func Read(path string) (*study.Curves, map[string]float64, error) {
 				Metrics: study.EstimatesOf(p.Metrics, d.Level)})
 	}
 	if len(c.Points) == 0 {
-		return nil, nil, fmt.Errorf("%s: the search has tried no load yet", file)
+		return nil, nil, fmt.Errorf("%s: the search has tried no loads", file)
 	}
 	limits := map[string]float64{}
 	for _, u := range d.Until {

@@ -64,7 +64,7 @@ func (c *Config) Validate() error {
 	}
 	for _, x := range c.Limits {
 		if x.Operator == "==" || x.Operator == "!=" {
-			return fmt.Errorf("--until %q: no load is where a figure begins to be equal to a value; use >, >=, < or <=", x.Text)
+			return fmt.Errorf("--until %q: a search cannot bracket an equality; use >, >=, < or <=", x.Text)
 		}
 	}
 	return nil
@@ -312,7 +312,7 @@ func (h *Headroom) values(p *Point, limit int) ([]float64, error) {
 		v, err := h.Limits[limit].Value(o.Result)
 		if err != nil {
 			return nil, fmt.Errorf(
-				"at %s times the load, seed %d: %w; a percentile needs some hundred values, so a longer run may do",
+				"at %s times the load, seed %d: %w; a percentile needs a few hundred values; try a longer run",
 				number(p.Load), o.Seed, err)
 		}
 		out[i] = v

@@ -246,15 +246,15 @@ func TestKeys(t *testing.T) {
 			"{writes: {size: 4KiB, interarrival: 1ms}, requests: 5}}]",
 			[]string{"b"}, false, "workload[1].synthetic.writes.interarrival.mean=500us"},
 		{poisson, nil, true, "--depth: x has no closed loop to scale; leave --depth out"},
-		{poisson, []string{"workload[1]"}, false, `--scale: there is no "workload[1]"; did you mean workload[0]?`},
+		{poisson, []string{"workload[1]"}, false, `--scale: no item "workload[1]"; did you mean workload[0]?`},
 		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB, rounds: 4, every: 1ms}}]", nil,
 			false, "flows[0].incast.every=500us"},
 		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB}}]", nil, false,
-			"flows[0]: its flows begin at times that are given"},
+			"flows[0]: its flows start at fixed times"},
 		{"object_cluster: {gateways: 3, targets: 18, load: {rate: 100}}\nmeasure: {until: 1ms}", nil, false,
 			"object_cluster.load.rate=200"},
 		{"object_cluster: {gateways: 3, targets: 18}\nmeasure: {until: 1ms}", nil, false,
-			"or give it times of its own with object_cluster.load.rate"},
+			"or give it interarrival times with object_cluster.load.rate"},
 	} {
 		s, err := scenario.Parse(shape.Source{File: "x.yaml", Text: []byte(c.text)}, nil)
 		if err != nil {

@@ -61,7 +61,7 @@ func apart(path, of string, d units.Duration) Key {
 	return Key{Path: path, of: of, Base: d.String(), Divided: true, at: func(load float64) (string, error) {
 		x := math.Round(float64(d) / load)
 		if x < 1 || x > float64(units.Forever)/2 {
-			return "", fmt.Errorf("%v divided by %s is not a possible time", d, number(load))
+			return "", fmt.Errorf("%v divided by %s is not a valid time", d, number(load))
 		}
 		return units.Duration(x).String(), nil
 	}}
@@ -93,9 +93,8 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	loops := 0
 	closed := func(item, key string, n int) error {
 		if !depth {
-			return fmt.Errorf("%s is a closed loop: it waits for what it asks for, so its load follows from the "+
-				"answers; --depth scales how many are outstanding (%s.%s), "+
-				"or give it times of its own", item, item, key)
+			return fmt.Errorf("%s is a closed loop: its load follows from its completions; --depth "+
+				"scales its outstanding requests (%s.%s), or give it interarrival times", item, item, key)
 		}
 		loops++
 		keys = append(keys, whole(item+"."+key, item, n))
@@ -117,9 +116,8 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		switch {
 		case l.Fio != nil:
 			return nil, fmt.Errorf(
-				"%s: a fio job file says by itself how much its jobs ask for, and no key of the scenario scales "+
-					"that; farflash convert fio %s writes it as a scenario whose keys do, "+
-					"or leave the item as it is with --scale", item, l.Fio.File)
+				"%s: a fio job file sets its own load, which no key of the scenario scales; convert it to a "+
+					"scenario with farflash convert fio %s, or exclude the item with --scale", item, l.Fio.File)
 		case l.Closed > 0:
 			if err := closed(item, "closed", l.Closed); err != nil {
 				return nil, err
@@ -129,8 +127,8 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		case l.MQSim != nil:
 			if l.MQSim.Bandwidth == 0 {
 				return nil, fmt.Errorf(
-					"%s.mqsim.bandwidth is 0, which is a closed loop without a depth; set it, or leave the item as "+
-						"it is with --scale", item)
+					"%s.mqsim.bandwidth is 0, a closed loop whose depth cannot be scaled; set it, or exclude the item "+
+						"with --scale", item)
 			}
 			keys = append(keys, real(item+".mqsim.bandwidth", item, float64(l.MQSim.Bandwidth), false,
 				func(v float64) string { return units.ByteRate(math.Round(v)).String() }))
@@ -160,8 +158,8 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 			keys = append(keys, apart(item+".incast.every", item, f.Incast.Every))
 		default:
 			return nil, fmt.Errorf(
-				"%s: its flows begin at times that are given and not at a rate, so there is no load to scale; use "+
-					"poisson, or incast with every, or leave the item as it is with --scale", item)
+				"%s: its flows start at fixed times, so there is no load to scale; use "+
+					"poisson, or incast with every, or exclude the item with --scale", item)
 		}
 	}
 	if c := s.ObjectCluster; c != nil && wanted("object_cluster", "object_cluster") {
@@ -180,9 +178,9 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	for _, x := range only {
 		if !slices.Contains(names, x) {
 			if near := spelling.Nearest(x, names); near != "" {
-				return nil, fmt.Errorf("--scale: there is no %q; did you mean %s?", x, near)
+				return nil, fmt.Errorf("--scale: no item %q; did you mean %s?", x, near)
 			}
-			return nil, fmt.Errorf("--scale: there is no %q; there are %s", x, strings.Join(names, ", "))
+			return nil, fmt.Errorf("--scale: no item %q; the items are %s", x, strings.Join(names, ", "))
 		}
 	}
 	if depth && loops == 0 {
@@ -190,7 +188,7 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf(
-			"%s has no load that could be scaled; give its workload an interarrival, its flows a poisson.load or its "+
+			"%s has no load to scale; give its workload an interarrival, its flows a poisson.load or its "+
 				"cluster a load.rate", s.Name)
 	}
 	return keys, nil

@@ -6,15 +6,14 @@ package reproduce
 const flashnetPaper = "Trivedi et al., FlashNet: Flash/Network Stack Co-Design, ACM TOS 14(4), 2018, "
 
 // flashnetNote is part of every report of such figures.
-const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe " +
-	"drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are two processes on one machine, " +
-	"each with one half of its processors, over loopback. " +
-	"On a small virtual machine that can show ratios of two systems that took turns on the same file, what grows " +
-	"with the number of clients, what registration costs, and which kind of work takes the processor. It cannot show " +
-	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 " +
-	"Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
-	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for " +
-	"temporary files (TMPDIR)"
+const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two 8-core processors and three NVMe " +
+	"drives, with 16 client machines over 40 Gbit/s. Here clients and servers are two processes on one machine, " +
+	"each with half of its processors, over loopback. On a small virtual machine this can show ratios of two " +
+	"systems measured in turn on the same file, growth with the number of clients, the cost of registration, and " +
+	"the kinds of work that use the processor. It cannot show server rates (clients need processors too), flash " +
+	"latencies (a host's cache is not flash), 40 Gbit/s, 256 machines, a hardware NIC, or where the kernel spends " +
+	"its time. These verdicts depend on the machine and its load, and none is recorded. Files are created in the " +
+	"directory for temporary files (TMPDIR)"
 
 // flashInputs are the inputs of flashnet-waf: pool, spare space, streams.
 type flashInputs struct {
@@ -30,11 +29,11 @@ func flashnet(id, title, where string) Experiment {
 }
 
 func flashnetFig1() Experiment {
-	return flashnet("fig1", "What is left of a drive's 4 KiB reads across a network", "figure 1")
+	return flashnet("fig1", "A drive's 4 KiB reads, local and over a network", "figure 1")
 }
 
 func flashnetFig8() Experiment {
-	return flashnet("fig8", "4 KiB random reads a second against clients", "figure 8")
+	return flashnet("fig8", "4 KiB random reads per second against clients", "figure 8")
 }
 
 func flashnetTable2() Experiment {
@@ -54,7 +53,7 @@ func flashnetBandwidth() Experiment {
 }
 
 func flashnetFig9() Experiment {
-	return flashnet("fig9", "What registration costs", "figure 9")
+	return flashnet("fig9", "Cost of registration", "figure 9")
 }
 
 func flashnetWAF() Experiment {

@@ -23,12 +23,11 @@ var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
 
 // Reasons for rows that are not reproduced because of the machine.
 const (
-	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients " +
-		"included, decides"
-	becauseShared = "clients and servers are on one machine, whose few processors and loopback decide: what is " +
-		"saved in the kernel there is spent in changes between user space and kernel here"
-	becauseKernel = "a process' profile does not see what the kernel does within a system call, which counts as " +
-		"what the call is for"
+	becauseMachine = "it depends on the machine: here the processors, which clients share, and the device decide"
+	becauseShared  = "clients and servers share one machine, whose few processors and loopback decide: time that " +
+		"the paper saves in the kernel goes to transitions between user space and kernel here"
+	becauseKernel = "a process profile does not see inside system calls, whose time counts towards the purpose of " +
+		"the call"
 )
 
 func some(x float64) *float64 { return &x }
@@ -110,13 +109,13 @@ func runFlashnetFig1(ctx context.Context, o Options) (*Report, error) {
 	for _, s := range []bench.System{bench.Socket, bench.SocketRing, bench.Verbs} {
 		r.Rows = append(r.Rows,
 			quoted(s.String(), "IOPS over the file's without a network", ratio(all[0], s, bench.Local, rate), "", says,
-				"less than the same file gives through io_uring, 16 times 4 requests under way", below(1)))
+				"less than the same file delivers through io_uring, with 16 times 4 requests in flight", below(1)))
 	}
 	r.Rows = append(r.Rows,
 		quoted("socket", "processor time a request over the file's without a network",
 			ratio(all[0], bench.Socket, bench.Local, processor), "",
 			"in most of the configurations, the performance is limited by the CPU performance",
-			"what is asked for over a socket costs the processor more", above(1)))
+			"requests over a socket cost more processor time", above(1)))
 	bar := Curve{Panel: "4 KiB random reads", Name: "IOPS", XLabel: "system", YLabel: "IOPS"}
 	for i, s := range c.Systems {
 		iops, _ := medians(all[0], s)
@@ -147,7 +146,7 @@ func runFlashnetFig8(ctx context.Context, o Options) (*Report, error) {
 		s.X, s.Y = append(s.X, float64(clients[i])), append(s.Y, b)
 	}
 	r.Curves = []Curve{v, s}
-	const within, least = "within 25 %, four requests of each client under way",
+	const within, least = "within 25 %, four requests in flight per client",
 		"no less than nine tenths of the paper's"
 	r.Rows = fig8Rows(v.Y, s.Y, ratio(all[0], bench.Verbs, bench.Socket, rate), within, least)
 	return r, nil
@@ -212,7 +211,7 @@ func table2Rows(socket, verbs [bench.Parts]float64) []Row {
 		}{{"socket and file", x.socket, socket}, {"FlashNet", x.flash, verbs}} {
 			rows = append(rows, of(row(s.name+", "+x.column, "share of the processor's time", some(s.paper),
 				100*s.shares[x.part], "%", "from half to one and a half times the paper's", near(s.paper, 0.5)),
-				becauseKernel+"; and Go's scheduler is not Linux'"))
+				becauseKernel+"; and Go's scheduler is not Linux's"))
 		}
 	}
 	const says = "The key performance gains of FlashNet comes from saving the cycles in scheduling, storage, and " +
@@ -241,9 +240,9 @@ func lone(ctx context.Context, o Options, writes float64, systems ...bench.Syste
 }
 
 const (
-	placed = "a write is complete when its data are in the server's memory, as a read of nothing behind it says, " +
-		"while pwrite around the page cache has handed them to the device; the paper does not say what its writes " +
-		"wait for"
+	placed = "a write completes when its data are in the server's memory, which a zero-length read behind it " +
+		"confirms, while pwrite with O_DIRECT has handed them to the device; the paper does not state what its " +
+		"writes wait for"
 	quarter = "within 25 %"
 )
 
@@ -265,7 +264,7 @@ func runFlashnetLatency(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Note: flashnetNote, Rows: []Row{
 		of(row("read, FlashNet", "median latency", some(59.8), read, "us", quarter, near(59.8, 0.25)), becauseMachine),
 		of(row("read, FlashNet, polled", "median latency", some(54.9), polled, "us",
-			quarter+"; here the client looks for what has come, in the paper the server", near(54.9, 0.25)),
+			quarter+"; here the client polls, in the paper the server", near(54.9, 0.25)),
 			becauseMachine),
 		of(row("read, socket and file", "median latency", some(89.2), plain, "us", quarter, near(89.2, 0.25)),
 			becauseMachine),
@@ -325,7 +324,7 @@ func runFlashnetBandwidth(ctx context.Context, o Options) (*Report, error) {
 		socket, _ := medians(all[0], bench.Socket)
 		r.Rows = append(r.Rows,
 			of(row(x.name+", FlashNet", "bandwidth", some(x.flash), all[0].Gbps(flash), "Gbit/s",
-				quarter+", one client with four requests of 1 MiB under way", near(x.flash, 0.25)), becauseMachine),
+				quarter+", one client with four requests of 1 MiB in flight", near(x.flash, 0.25)), becauseMachine),
 			of(row(x.name+", socket and file", "bandwidth", some(x.socket), all[0].Gbps(socket), "Gbit/s", quarter,
 				near(x.socket, 0.25)), becauseMachine),
 			of(row(x.name+", FlashNet over socket and file", "bandwidth", some(x.flash/x.socket),
@@ -335,7 +334,7 @@ func runFlashnetBandwidth(ctx context.Context, o Options) (*Report, error) {
 				ratio(all[1], bench.Verbs, bench.Socket, rate), "",
 				"both approaches hit the networking bandwidth limits and are able to deliver close to 40Gbps "+
 					"bandwidths to their clients", "the same for both, within 15 %", between(0.85, 1.15)),
-				"no network bounds both here: memory and processors do, and the device"))
+				"the network is not the limit here: memory, processors and the device are"))
 	}
 	return r, nil
 }
@@ -377,9 +376,9 @@ func runFlashnetFig9(ctx context.Context, o Options) (*Report, error) {
 func fig9Rows(all []bench.Registered) []Row {
 	last := all[len(all)-1]
 	pinned, because := last.Pinned.Median/1e6,
-		"an mlock of this machine's memory is no registration with the paper's NIC"
+		"an mlock of this machine's memory is not a registration with the paper's NIC"
 	if last.Skipped != "" {
-		pinned, because = math.NaN(), "so much memory cannot be locked here: "+last.Skipped
+		pinned, because = math.NaN(), "that much memory cannot be locked here: "+last.Skipped
 	}
 	// The paper prints only the largest of its sizes. If that is not available here, the largest available one is
 	// compared.
@@ -391,7 +390,7 @@ func fig9Rows(all []bench.Registered) []Row {
 	}
 	return []Row{
 		row("16 GiB of flash", "time until peers can reach it", some(90), last.File.Median/1e3, "ms",
-			"no more than the paper's: nothing is kept a page here", atMost(90)),
+			"no more than the paper's: no per-page state is kept here", atMost(90)),
 		of(row("16 GiB of DRAM", "time until peers can reach it", some(5), pinned, "s",
 			"from half to one and a half times the paper's", near(5, 0.5)), because),
 		of(row("DRAM over flash", "time until peers can reach it", some(5e3/90), dram, "",
@@ -399,7 +398,7 @@ func fig9Rows(all []bench.Registered) []Row {
 			"no memory can be locked here"),
 		quoted("16 GiB of flash over 1 MiB", "time until peers can reach it", last.File.Median/all[0].File.Median, "",
 			"FlashNet avoids this cost, because it does not allocate any DRAM pages during mmap.",
-			"independent of the size: no more than three times, which leaves room for a busy machine", atMost(3)),
+			"independent of the size: no more than three times, which allows for a busy machine", atMost(3)),
 	}
 }
 
@@ -449,13 +448,14 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &Report{Note: fmt.Sprintf("The controller as it is shipped, on a device in memory: %d segments of %d pages "+
-		"of 4 KiB, 7 %% over-provisioning, all pages written once, %g writes a page to warm up and %g measured, "+
-		"in whose middle other pages become hot. Skew: Zipf's law over pages in random order, the first fifth of "+
-		"which gets the share. Log, checkpoints and summaries are counted; nothing is absorbed in memory, and nobody "+
-		"gives hints. "+
-		"The baseline is greedy collection among the oldest tenth of the segments with one frontier, as the paper's "+
-		"is without data segregation; the paper states neither over-provisioning nor window nor what its skew means",
+	r := &Report{Note: fmt.Sprintf("The controller as shipped, on a device in memory: %d segments of %d pages "+
+		"of 4 KiB, 7 %% over-provisioning, all pages written once, %g writes per page to warm up and %g measured, "+
+		"in the middle of which other pages become hot. Skew: Zipf's law over pages in random order, the "+
+		"first fifth of which gets the share. Log, checkpoints and summaries are counted; memory absorbs no "+
+		"writes, and there are no hints. "+
+		"The baseline is greedy collection among the oldest tenth of the segments with one frontier, like the "+
+		"paper's without data segregation; the paper states neither over-provisioning nor window nor the "+
+		"meaning of its skew",
 		load.Segments, load.Pages, load.WarmUp, load.Measure)}
 	for i, x := range flashnetLoads {
 		r.Rows = append(r.Rows, wafRows(x.name, x.less, found[i])...)
@@ -473,10 +473,10 @@ func wafRows(name string, less float64, found [3]float64) []Row {
 		return []Row{quoted(name, "reduction of write amplification", ours, "%",
 			"This aging factor improves the performance of the algorithm under a skewed write workload without "+
 				"negatively impacting its performance under random writes.",
-			"at most 5 % more, of which log and frontiers are the most; "+detail, atLeast(-5))}
+			"at most 5 % more, mostly for the log and frontiers; "+detail, atLeast(-5))}
 	}
 	return []Row{of(row(name, "reduction of write amplification", some(less), ours, "%", "within 10 %; "+detail,
 		near(less, 0.1)),
-		"the paper states neither over-provisioning nor what its skew means, and the controller's streams are not "+
-			"its streams")}
+		"the paper states neither over-provisioning nor the meaning of its skew, and the controller's streams "+
+			"differ from its streams")}
 }

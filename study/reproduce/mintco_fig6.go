@@ -98,13 +98,13 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 				Meets: above(0), Expect: "above 0",
 				Says: "the regression turning point of the non-filesystem case (Fig. 6b) comes earlier than " +
 					"Ext4's (Figs. 6c and 6d)",
-				Because: "a drive takes a small hot region as easily as a loop"})
+				Because: "a small hot region costs the drive no more than a loop"})
 	}
 	end := len(fig6Shares) - 1
 	all, ideal := curves[[2]int{1, 1}][end].WAF, curves[[2]int{2, 1}][end].WAF
 	r.Rows = append(r.Rows,
 		Row{Label: "purely sequential, with a journal", Metric: "rnd-rnd/seq-seq over random precondition",
-			Ours: ideal / all, Unit: "x", Expect: "below 1: what is written in order stays in order", Meets: below(1),
+			Ours: ideal / all, Unit: "x", Expect: "below 1: data written sequentially stays sequential", Meets: below(1),
 			Says: "when the sequential ratio is 100 percent, the WAF under \"Rnd-Rnd/Seq-Seq precondition\" case " +
 				"(Fig. 6d) is lower than that under the \"All-Rnd precondition\" case (Fig. 6c)"})
 	return r, nil

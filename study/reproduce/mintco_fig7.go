@@ -192,7 +192,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	v3 := cost(0)
 	x := interval(v3)
 	r.tell(mode+": mintco-v3", "money a GB", x.Mean, "$",
-		plusMinus(x)+"; our prices, so that only ratios mean something")
+		plusMinus(x)+"; at our prices, only ratios are meaningful")
 	row := r.inMode(cfg)
 	const (
 		lowest   = "MINTCO-v3 achieves the lowest data-avg TCO rate ($/GB)"
@@ -228,7 +228,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 			r.tell(mode+": "+fig7Policies[k].String()+" over mintco-v3", "money a GB", y.Mean, "x", note)
 			continue
 		}
-		row(least(fig7Policies[k].String()+" over mintco-v3", lowest, y, "the draws do not tell the two apart"))
+		row(least(fig7Policies[k].String()+" over mintco-v3", lowest, y, "the draws do not distinguish the two"))
 	}
 	saved := interval(left)
 	row(Row{Label: "mintco-v3 over the dearest of the traditional four", Metric: "what is left of the cost",
@@ -275,8 +275,8 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	row(Row{Label: perf + " [5,1,1,3,3] over mintco-v3", Metric: "money a GB", Paper: number(weighedCost),
 		Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed, Expect: aTenth + ", " + percentInterval(dearer),
 		Meets: near(weighedCost, mintcoShare),
-		Because: "equation 5 as it is printed adds money a GB, a thousandth, to shares, so that cost hardly counts; " +
-			"as a ratio it does"})
+		Because: "equation 5 as printed adds money per GB, a thousandth, to shares, so cost hardly counts; as a " +
+			"ratio it does"})
 	for _, y := range []struct {
 		metric string
 		paper  float64
@@ -292,7 +292,7 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	space := change(func(x *fig7Run) float64 { return x.space })
 	r.tell(mode+": "+perf+" less mintco-v3", "space used, mean of the drives", 100*space.Mean, "points",
 		percentInterval(space)+
-			"; 7.13 in the paper, which no weights give: both place every workload, so that it only moves with "+
+			"; 7.13 in the paper, which no weights reproduce: both place every workload, so it depends only on "+
 			"whether small or large drives hold them")
 	limited := interval(column(runs[0], func(x *fig7Run) float64 { return 100 * x.limited }))
 	r.tell(mode+": mintco-v3", "drives that are worn out before anything else ends them", limited.Mean, "%",
@@ -341,13 +341,13 @@ func fig7Use(r *Report, cfg tco.Config, runs [][]fig7Run, lighter []fig7Run) {
 	row(Row{Label: "all approaches", Metric: "space used over IOPS used, least", Ours: least, Unit: "x",
 		Says: bottleneck, Expect: "space is nearer to its end than IOPS in every approach", Meets: above(1)})
 	row(Row{Label: "all approaches", Metric: "space used, mean of the drives, most", Ours: 100 * most, Unit: "%",
-		Says: bottleneck, Expect: "most of it: that is how high use is read here", Meets: above(50),
-		Because: "the workloads beyond table 4's 16 are not printed; 100 that are like these fill little of 20 " +
-			"drives of the printed models"})
+		Says: bottleneck, Expect: "most of the space, our reading of high utilization", Meets: above(50),
+		Because: "the workloads beyond table 4's 16 are not printed; 100 similar ones fill little of 20 drives of " +
+			"the printed models"})
 	row(Row{Label: "mintco-perf [5,1,1,3,3] less [5,1,1,2,2]",
 		Metric: "CV of used space and CV of used IOPS, their sum, upper end of the interval", Ours: gain.High(),
 		Says:   "“[5, 1, 1, 3, 3]” is the best choice among all cases",
 		Expect: fmt.Sprintf("below 0, as the former weighs balance more; mean %.2g, %s", gain.Mean, plusMinus(gain)),
-		Meets:  below(0), Because: "cost hardly counts in equation 5 as it is printed, so that both weigh little but " +
+		Meets:  below(0), Because: "cost hardly counts in equation 5 as printed, so both weigh little but " +
 			"balance"})
 }

@@ -260,7 +260,7 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 		}
 		r.tell(mode+": "+zoneName(z), "money a GB over greedy", y.Mean, "x", expect)
 		r.tell(mode+": "+zoneName(z), "drives", interval(of(z, disks)).Mean, "",
-			"as many as the workloads' space takes, and one more or so for each further zone")
+			"as many as the workloads' space needs, and about one more per additional zone")
 	}
 	r.Curves = append(r.Curves, c)
 	two := interval(ratios(of(2, cost), greedy))
@@ -292,8 +292,8 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 		Says:   "MINTCO-OFFLINE can also reduce TCO by up to 83.53 percent TCO compared to the naive greedy allocation", Because: unprinted})
 	row(Row{Label: "2 zones over the cheapest of the others", Metric: "money a GB", Ours: two.Mean / least, Unit: "x",
 		Meets: below(1), Says: lowest, Expect: "below 1, on the mean of the seeds",
-		Because: "one to three zones are within a per cent of each other, and which is the cheapest rests on drives " +
-			"and workloads that are not printed"})
+		Because: "one to three zones are within a per cent of each other, and the cheapest depends on drives and " +
+			"workloads that are not printed"})
 	r.tell(mode+": greedy", "drives worn out before anything else ends them", limited, "%", "all without a horizon")
 	if o.mutant != nil || seeds < hindsightSeeds {
 		return nil

@@ -49,15 +49,15 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			label, row := modeName(cfg)+": "+zoneName(zones), r.inMode(cfg)
 			if zones == 0 {
 				row(Row{Label: zoneName(zones), Metric: "deviation of the drives' ratios", Ours: math.Sqrt(spread),
-					Meets: below(0.1), Expect: "below 0.1: every drive has a like mixture",
+					Meets: below(0.1), Expect: "below 0.1: every drive has a similar mix",
 					Says: "The greedy approach's sequential ratio distribution is similar to a randomized curve"})
 			} else {
 				row(Row{Label: zoneName(zones), Metric: "drives that are more sequential than the one before",
 					Ours: float64(rises), Unit: "count", Meets: exactly(0),
 					Expect: fmt.Sprintf("none of %d", len(a.Drives)),
 					Says:   "all these grouping approaches unsurprisingly have monotone decreasing curves",
-					Because: "within a zone the distribution balances write rates, and a drive that is opened late " +
-						"takes what is left over"})
+					Because: "within a zone the distribution balances write rates, and a drive that is opened " +
+						"late gets the remainder"})
 			}
 			if zones > 0 {
 				r.tell(label, "deviation of the drives' ratios", math.Sqrt(spread), "", "")
@@ -200,19 +200,20 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	r.Curves = append(r.Curves, all, equal)
 	r.inMode(cfg)(Row{Label: "k below 1.31, as many drives",
 		Metric: "grouping cheaper by, lower end of the interval, least", Ours: worst.Low(), Unit: "%", Meets: above(0),
-		Says:    "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better",
-		Expect:  fmt.Sprintf("above 0; at k = %v, mean %.3g, %s", worstAt, worst.Mean, plusMinus(worst)),
-		Because: "it is cheaper on the mean of the draws at every k, and the draws are too unlike to say so of all"})
+		Says:   "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better",
+		Expect: fmt.Sprintf("above 0; at k = %v, mean %.3g, %s", worstAt, worst.Mean, plusMinus(worst)),
+		Because: "it is cheaper on the mean of the draws at every k, but the draws vary too much to conclude it " +
+			"for all"})
 	if cfg.Mode != tco.Paper {
 		return
 	}
 	row := row(mode+", as many drives", "grouping is dearer from", number(tco.PaperSwitch*100), crossing, "%",
 		"within a tenth", near(tco.PaperSwitch*100, 0.1))
 	row.Because = fmt.Sprintf(
-		"with as many drives grouping is nowhere dearer up to %.1f %% (k = %v): where it is rests on drive and "+
-			"workloads, which are not printed", before, fig10Ks[len(fig10Ks)-1])
+		"with as many drives grouping never costs more up to %.1f %% (k = %v): the crossover depends on the drive "+
+			"and workloads, which are not printed", before, fig10Ks[len(fig10Ks)-1])
 	if !math.IsNaN(crossing) {
-		row.Because = "where grouping becomes dearer rests on drive and workloads, which are not printed"
+		row.Because = "the crossover depends on the drive and workloads, which are not printed"
 	}
 	r.Rows = append(r.Rows, row)
 }

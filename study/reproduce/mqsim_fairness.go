@@ -135,16 +135,16 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 		row("flash, flow 2 from 8 to 256", "unfairness, least growth from a point to the next", nil,
 			growth(flash, unfair), "", "so sharing becomes less fair, by a twentieth at least", above(1.05)),
 		row("queues fetched 1,024 deep, flow 2 with 256", "slowdown of flow 1", nil, large[last].first, "",
-			"a drive that takes all of flow 2 in has flow 1 wait behind it", atLeast(2)),
+			"a drive that fetches all of flow 2 makes flow 1 wait behind it", atLeast(2)),
 		row("queues fetched 16 deep, flow 2 with 256", "slowdown of flow 1, share of that at 1,024", nil,
-			small[last].first/large[last].first, "", "what waits in flow 2's own queue is not in the way of flow 1",
+			small[last].first/large[last].first, "", "requests in flow 2's own queue do not delay flow 1",
 			atMost(0.6)),
 		row("queues fetched 16 deep, flow 2 with 256", "fairness, over that at 1,024", nil,
 			small[last].fairness/large[last].fairness, "", "so the smaller fetch size is fairer, by a tenth at least",
 			above(1.1)),
 		row("cache, flow 2 floods it", "slowdown of flow 1", nil, floods.first, "",
-			"writes that no cache holds take the places of flow 1's", atLeast(2)),
-		row("cache, flow 2 floods it", "fairness", nil, floods.fairness, "", "flow 2 loses less by far", atMost(0.7)),
+			"writes that no cache can hold displace flow 1's", atLeast(2)),
+		row("cache, flow 2 floods it", "fairness", nil, floods.fairness, "", "flow 2 loses far less", atMost(0.7)),
 	}
 	for i := range r.Rows {
 		r.Rows[i].Says = interference

@@ -46,9 +46,9 @@ func surgeTime(chunk, disk string) string {
 
 // Known reasons for cells with larger deviations.
 const (
-	oneRun = "the paper's is one run, and one differs from the next by 2 to 3 % (standard deviation)"
+	oneRun = "the paper's is one run, and runs differ by 2 to 3 % (standard deviation)"
 	// its goroutines run concurrently, docs/validation/replicast.md
-	ownModel = "SURGE's own models, run event by event, are as far off"
+	ownModel = "SURGE's own models, run event by event, differ as much"
 )
 
 var replicastTable2 = []replicastCell{

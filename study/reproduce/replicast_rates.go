@@ -99,7 +99,7 @@ func replicastFig9() Experiment {
 					Meets: near(2.18, growthShare), Expect: "within 5 %",
 					Says: "only Replicast-M scales almost linearly with the faster drives: 2.18 increase in the " +
 						"throughout",
-					Because: "the printed one is of runs of 10 ms that begin with nothing done"},
+					Because: "the printed figure is from runs of 10 ms that start empty"},
 				Row{Label: "Replicast-M, 1 MiB" + of, Metric: growth, Paper: number(2.4), Ours: large, Unit: "x",
 					Meets: near(2.4, growthShare), Expect: "within 5 %",
 					Says: "Replicast-M scales even better for 1MB chunks: 2.4 increase"},
@@ -175,7 +175,7 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 					Ours: f.grows(w, 30, chunk, "replicast-m"), Unit: "x", Meets: between(nearly, 2.5),
 					Says: "Replicast-M scales almost linearly with drive throughput - for medium and large chunk " +
 						"sizes",
-					Expect: "2.18, which is called so with 90 initiators, to 2.5",
+					Expect: "2.18, which the paper calls almost linear with 90 initiators, to 2.5",
 					Because: "with a chunk outstanding at each of 30 gateways the time of one chunk decides, and the " +
 						"links' part of it does not shrink"})
 			for _, disk := range replicastDisks {

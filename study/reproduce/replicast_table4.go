@@ -52,8 +52,8 @@ type labArm struct {
 }
 
 // goesThrough is the reason why neither SSDs nor links were the laboratory's bottleneck.
-const goesThrough = "disks and links let through more than was measured: something held it back that the model " +
-	"leaves out, processors, hashing or metadata"
+const goesThrough = "disks and links allow more than was measured: the limit is something outside the model, such " +
+	"as processors, hashing or metadata"
 
 // labShare is the tolerance for a hypothesis that explains the measurement, given that the drives' rates are
 // assumptions.

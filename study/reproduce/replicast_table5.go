@@ -42,8 +42,8 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 	if err := p.run(ctx, o, r); err != nil {
 		return nil, err
 	}
-	begun := [...]string{asSURGE: ", and those that are begun and not done by the end",
-		inSteadyState: ", more than in runs that begin with nothing done"}
+	begun := [...]string{asSURGE: ", including those begun but not done by the end",
+		inSteadyState: ", more than in runs that start empty"}
 	curves := []Curve{{Name: "paper"}, {Name: "Poisson, as SURGE"}, {Name: "counted, as SURGE"},
 		{Name: "Poisson, steady"}, {Name: "counted, steady"}}
 	add := func(k, i int, chunk string, v float64) {
@@ -63,7 +63,7 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 				poisson)
 			if w == asSURGE {
 				because += fmt.Sprintf(
-					", and all gateways begin at once, nine a group, in runs of %.0f requests a target",
+					", and all gateways start at once, nine per group, in runs of %.0f requests per target",
 					p.mean(i, w, "cluster.bid.requests")/90)
 			}
 			r.tell(label, "put interarrival time at a target", interval, "us",
@@ -74,10 +74,10 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 					Unit: "us", Meets: near(tentativeTime, table5In),
 					Says:    "7 microseconds (the time required to send the bid and receive a response)",
 					Expect:  "within 5 %",
-					Because: "control messages wait for each other on the gateway's link, to which nine bids come"})
+					Because: "control messages wait for each other on the gateway's link, where nine bids arrive"})
 			if w == asSURGE && x.chunk == "1MiB" {
 				r.tell(label, "counted at targets", counted, "%",
-					fmt.Sprintf("%g in the paper, which nothing gives in so short a run: %s", x.is, because))
+					fmt.Sprintf("%g in the paper, which no model reproduces in so short a run: %s", x.is, because))
 			} else {
 				r.Rows = append(r.Rows,
 					Row{Label: label, Metric: "counted at targets", Paper: number(x.is), Ours: counted, Unit: "%",

@@ -149,7 +149,7 @@ func Find(id string) (Experiment, error) {
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
-	return Experiment{}, fmt.Errorf("there is no experiment %q%s (farflash reproduce list shows all)", id, hint)
+	return Experiment{}, fmt.Errorf("no experiment %q%s (see farflash reproduce list)", id, hint)
 }
 
 // Run reruns the experiment.

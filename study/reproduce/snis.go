@@ -160,7 +160,7 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 			Unit: "count", Meets: below(0),
 			Says:   "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads",
 			Expect: "in table II by 1",
-			Because: fmt.Sprintf("ours take %g and %g against %g and %g; why is not known", count(asPreset, sm),
+			Because: fmt.Sprintf("ours take %g and %g against %g and %g; the reason is unknown", count(asPreset, sm),
 				count(asPreset, sh), count(asPreset, tm), count(asPreset, th))})
 	all, most := 0.0, 0.0
 	for i := range snisRows {
@@ -191,8 +191,8 @@ func iterations(x *result.Result) float64 {
 func iterationsRow(label string, paper, ours float64) Row {
 	return Row{Label: label, Metric: "iterations", Paper: number(paper), Ours: ours, Unit: "count",
 		Meets: exactly(paper), Expect: "as printed",
-		Because: "no reading of the text leads to the paper's counts; of the open parameters only lost packets, " +
-			"which the text does not have, come near: docs/validation/snis.md"}
+		Because: "no reading of the text yields the paper's counts; of the open parameters only packet loss, " +
+			"which the text does not mention, comes near: docs/validation/snis.md"}
 }
 
 // distances are a run's relative distances by iteration, in %: Conv_C, and those of the mean, of the median and of the
@@ -255,8 +255,8 @@ func snisFig4() Experiment {
 }
 
 // settles is the reason why our distances are smaller than the paper's.
-const settles = "ours changes little after the first distance, and the paper's goes on changing; of what was tried " +
-	"only lost packets do that: docs/validation/snis.md"
+const settles = "ours changes little after the first distance, and the paper's keeps changing; of the variants " +
+	"tried only packet loss does that: docs/validation/snis.md"
 
 func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
@@ -270,16 +270,16 @@ func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	r.tell("F_t_l, iteration 2", "Conv_C", d[light].at(2), "%",
 		"4.5 at what the text calls the second iteration, if it is this one")
 	r.tell("F_t_m, after iteration 7", "largest change of Conv_C", d[moderate].steps(7), "points",
-		"stable after that in the paper; nothing that was tried makes ours change by its 2 points")
+		"stable after that in the paper; no variant tried makes ours change by its 2 points")
 	r.tell("F_t_m, iteration 7", "Conv_C", d[moderate].at(7), "%",
-		"10 in the paper, which nothing that was tried gives")
+		"10 in the paper, which no variant tried reproduces")
 	r.Rows = append(r.Rows,
 		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5),
 			Ours: d[light].at(1), Unit: "%",
 			Meets: between(4, 5), Says: around,
 			Expect: "4 to 5 %: the text counts iterations from 0, so that the second, of which there is a distance " +
 				"first, is iteration 1",
-			Because: "not explained; the first distance rests on SA_0 and on how bursty writes are, which are not " +
+			Because: "not explained; the first distance depends on SA_0 and on the burstiness of writes, which are not " +
 				"printed"},
 		Row{Label: "F_t_l, from iteration 2 on", Metric: "largest change of Conv_C", Ours: fluctuates, Unit: "points",
 			Meets:  atLeast(1),
@@ -322,7 +322,7 @@ func runSnisFig7(ctx context.Context, o Options) (*Report, error) {
 				Because: "it is below the threshold an iteration before it is below 5 %"})
 		r.tell(fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), "largest Conv_C",
 			d[k].most(int(x.iterations)), "%",
-			"from table II's iteration on; nothing that was tried brings it to the paper's 5 %")
+			"from table II's iteration on; no variant tried reaches the paper's 5 %")
 	}
 	return r, nil
 }

@@ -127,7 +127,7 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 			"dramatically than that of write requests"
 		similar = "We obtain similar observations, e.g., the performance interference becomes more visible when the " +
 			"workload gets more intensive"
-		visible = "above 1.05, what can be seen in the figure"
+		visible = "above 1.05, the least visible in the figure"
 	)
 	ten, last := slices.Index(gaps, 10*units.Microsecond), len(sizes)-1
 	spread := fmt.Sprintf("from %v to %v", sizes[0], sizes[last])
@@ -137,8 +137,8 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		note string
 	}{
 		{"reads", func(p *slowdown) float64 { return p.read },
-			"below a page's size, a write reads first what stands beside it on the page, and those reads stand in " +
-				"the way of the host's, the more so the smaller it is"},
+			"a write below a page's size first reads the rest of the page, and those reads delay the host's, the " +
+				"more so the smaller the write"},
 		{"writes", func(p *slowdown) float64 { return p.write }, ""},
 	} {
 		least := math.Inf(1) // the smallest growth between successive points
@@ -152,15 +152,15 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 			Row{Label: x.name + ", " + spread, Metric: "growth of slowdown",
 				Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Says: similar,
 				Expect:  visible,
-				Because: "a write that waits in the cache for its turn to be programmed is done by then"})
+				Because: "a write that waits in the cache to be programmed is already complete"})
 	}
 	for i := range ten {
 		r.Rows = append(r.Rows,
 			Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
 				Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
 				Meets: above(1.1), Says: toOne, Expect: "above 1.1: more dramatically",
-				Because: "the writes alone stay just below what the drive can program and end in DRAM; with the " +
-					"reads beside them they do not, and wait for flash"})
+				Because: "the writes alone stay just below the drive's program rate and complete in DRAM; with " +
+					"the reads they do not, and wait for flash"})
 	}
 	r.Rows = append(r.Rows,
 		Row{Label: spread + ", reads over writes", Metric: "growth of slowdown",

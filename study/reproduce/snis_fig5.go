@@ -68,7 +68,7 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 		Row{Label: "any two iterations", Metric: "largest vertical distance of their curves", Ours: most,
 			Unit: "points", Meets: below(2), Says: says,
 			Expect:  "below the 0.02 that draws them apart",
-			Because: "iteration 0 is off, whose writes come to the drive before the network has brought them"},
+			Because: "iteration 0 differs: its writes reach the drive before the network has delivered them"},
 		Row{Label: "any two from iteration 1 on", Metric: "largest vertical distance of their curves", Ours: later,
 			Unit: "points", Meets: below(2),
 			Says: says, Expect: "below the 0.02 that draws them apart"},

@@ -50,7 +50,7 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows,
 			Row{Label: t.label, Metric: "pauses of spine ports", Ours: f.pauses, Unit: "count", Meets: above(0),
 				Says:   "massive PAUSE packets are generated",
-				Expect: "any at all; the paper plots hundreds an interval and prints no number",
+				Expect: "any; the paper plots hundreds per interval and prints no number",
 				Because: "at table II's load writes fill 88 % of the target's link, and their bursts end before a " +
 					"dynamic threshold of 3.9 MB"},
 			Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation",

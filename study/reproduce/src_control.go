@@ -96,8 +96,8 @@ func with(a []shape.Change, b ...shape.Change) []shape.Change {
 }
 
 // srcDrives is the reason why our drives are faster than the paper's.
-const srcDrives = "the paper's drives read 5 Gbit/s, which two of them cannot congest a link of 40 Gbit/s with; ours " +
-	"read as fast as table II's latencies and MQSim's channels let them"
+const srcDrives = "the paper's drives read 5 Gbit/s, and two of them cannot congest a link of 40 Gbit/s; ours " +
+	"read as fast as table II's latencies and MQSim's channels allow"
 
 func srcFig7() Experiment {
 	return Experiment{ID: "src-fig7", Title: "Throughput under DCQCN alone and with SRC",
@@ -150,7 +150,7 @@ func runSrcFig7(ctx context.Context, o Options) (*Report, error) {
 		Row{Label: "DCQCN-SRC over no congestion", Metric: "aggregate", Ours: src.aggregate() / free.aggregate(),
 			Unit: "x", Meets: above(0.9),
 			Says: "the aggregated throughput under DCQCN-SRC is just slightly decreased", Expect: "above 0.9",
-			Because: "reads that the network does not take are more than all writes that are asked for could replace"})
+			Because: "the reads that the network does not carry are more than all offered writes could replace"})
 	return r, nil
 }
 
@@ -338,5 +338,5 @@ func runSrcTable4(ctx context.Context, o Options) (*Report, error) {
 }
 
 // srcOffered is the reason why gains differ.
-const srcOffered = "more targets take nothing off a link that one initiator has, and how much of what it is asked " +
-	"for that link carries rests on a load that the paper states in two ways: docs/validation/src.md"
+const srcOffered = "more targets do not relieve the link of a single initiator, and the share of its load that " +
+	"the link carries depends on a load that the paper states in two ways: docs/validation/src.md"

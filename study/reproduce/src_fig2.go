@@ -136,11 +136,10 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 // fig2Because explains where the example is too simple.
 var fig2Because = map[string]string{
 	"no congestion": "a transmit queue of 512 KiB and a link with no capacity to spare hold back a few reads, and " +
-		"reads that wait keep their places in the drive",
-	"DCQCN": "the example lets writes go on as before. Here reads whose data finds no room in the transmit queue " +
-		"keep their places in the drive, so that fewer writes come to it, " +
-		"and the requests for writes' data stand in the same queue",
-	"SRC": "what DCQCN demands of the target, 28 Gbit/s on average, is twice what it gets to send: the transmit " +
-		"queue, not the rate, holds most of the reads, so that SRC hears of less " +
-		"congestion than there is, and its weight ratio falls back between two notifications",
+		"waiting reads keep their slots in the drive",
+	"DCQCN": "in the example writes continue as before. Here reads whose data finds no space in the transmit " +
+		"queue keep their slots in the drive, so fewer writes reach it, and the requests for write data wait in " +
+		"the same queue",
+	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice what it sends: the transmit queue, not the rate, " +
+		"holds most of the reads, so SRC sees less congestion than there is, and its weight ratio falls back between two notifications",
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func srcFig9() Experiment {
-	return Experiment{ID: "src-fig9", Title: "How soon SRC follows what is demanded of SSD-B",
+	return Experiment{ID: "src-fig9", Title: "Response time of SRC to the demands on SSD-B",
 		Paper: srcPredictPaper + "figure 9", inputs: srcInputs, run: runSrcFig9}
 }
 
@@ -122,8 +122,8 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 			Expect: "within 25 %, until a mean over 1 ms stays within 10 % of where reads settle for 5 ms; " +
 				intervalWords(delay, o.seeds(srcSeeds)),
 			Because: fmt.Sprintf(
-				"a mean over 1 ms is of some 40 reads of varying size, and leaves 10 %% by itself: with a weight "+
-					"ratio and a demand that never change the same measure gives %.3g ms",
+				"a mean over 1 ms covers some 40 reads of varying size, and leaves 10 %% by chance: with a "+
+					"constant weight ratio and demand the same measure gives %.3g ms",
 				1e3*mean(arms["still"].each("rate.control_delay.mean")))})
 	ours, err := milliseconds(arms["pace"], "rate.control_delay.received.mean")
 	if err != nil {
@@ -148,8 +148,8 @@ func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 
 // srcForesight is the reason why weights do not follow the demand.
 const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: " +
-	"no write waits before. The forest's samples are of the first 16 ms of a drive, " +
-	"so it knows nothing of weights; and the paper does not print the load"
+	"no write waits before that. The forest's samples are from the first 16 ms of a drive, so it has learned no " +
+	"effect of weights; and the paper does not print the load"
 
 // within is the mean of a series between two times in ms.
 func within(x *result.Result, name string, from, to float64) float64 {

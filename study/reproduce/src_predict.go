@@ -16,7 +16,7 @@ const srcPredictPaper = "Jia et al., SRC: Mitigate I/O Throughput Degradation in
 	"Disaggregated Storage Systems, "
 
 func srcTable1() Experiment {
-	return Experiment{ID: "src-table1", Title: "How well five kinds of model foresee SSD-A under micro traces",
+	return Experiment{ID: "src-table1", Title: "Accuracy of five kinds of model for SSD-A under micro traces",
 		Paper: srcPredictPaper + "table I", inputs: srcModelInputs, run: runSrcTable1}
 }
 
@@ -51,8 +51,8 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	const open = "the paper prints neither how many samples it has, nor of which loads, nor how many saturate the " +
-		"drive: while it keeps up, throughput is the flow speed, which a sum of inputs is"
+	const open = "the paper prints neither the number of its samples, nor their loads, nor how many saturate the " +
+		"drive: while it keeps up, throughput is the flow speed, a sum of inputs"
 	bars := Curve{Panel: "table I", Name: "ours", XLabel: "model", YLabel: "R^2"}
 	best := math.Inf(-1)
 	for i, m := range srcModels {
@@ -81,14 +81,14 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 		Row{Label: "random forest", Metric: "R^2, worst output",
 			Ours: min(float64(last.All.Each[0]), float64(last.All.Each[1])), Meets: atLeast(0.94),
 			Says:   "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
-			Expect: "what is read and what is written, each at least 0.94"},
+			Expect: "reads and writes, each at least 0.94"},
 		Row{Label: "random forest, over the best of the others", Metric: "share of the variance that is not foreseen",
 			Ours: (1 - float64(last.All.Mean)) / (1 - best), Unit: "x", Meets: below(1),
 			Says: "Random Forest Regression achieves the highest prediction accuracy", Expect: "below 1"},
 		Row{Label: "both flow speeds", Metric: "importance", Paper: number(0.39), Ours: x.FlowSpeed,
 			Meets: near(0.39, 0.25), Says: crucial, Expect: "within a quarter of 0.39",
-			Because: "flow speeds foresee a drive that keeps up, and it does in most of our samples; how many of the " +
-				"paper's it does is not printed"})
+			Because: "flow speeds predict a drive that keeps up, as in most of our samples; the paper does not " +
+				"print its share of such samples"})
 	r.tell("both flow speeds, over the next input", "importance", x.FlowSpeed/next, "x",
 		"two inputs together against one, whatever the model")
 	return r, nil
@@ -96,7 +96,7 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 
 func srcTable3() Experiment {
 	return Experiment{ID: "src-table3",
-		Title: "How well a forest foresees synthetic traces of a class that it was not trained on",
+		Title: "Accuracy of a forest on synthetic traces of a class that it was not trained on",
 		Paper: srcPredictPaper + "table III", inputs: srcModelInputs, run: runSrcTable3}
 }
 
@@ -123,7 +123,7 @@ func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
 				Row{Label: preset + ", " + c.Name, Metric: "R^2", Paper: number(srcClasses[i]), Ours: ours,
 					Meets:   near(srcClasses[i], 0.05),
 					Expect:  "within 5 %; mean of both outputs, all other traces train",
-					Because: "ours is foreseen better; which traces the paper's classes have is not printed"})
+					Because: "ours is predicted better; the paper does not print the traces of its classes"})
 		}
 		r.Curves = append(r.Curves, bars)
 		says := "a reliable prediction accuracy (i.e., 0.89 - 0.98) is achieved by our TPM for different types of " +
@@ -257,8 +257,8 @@ func fig5Rows(label string, panels [][]panel) []Row {
 			Unit: "x", Meets: atMost(1.1),
 			Says: "when w equals one, read and write requests have the same throughput because read and write " +
 				"requests share the same internal resources", Expect: "at most 1.1",
-			Because: "a queue from which nothing can be fetched yields its turn, so that equal weights are equal " +
-				"throughput only while both queues wait; a write ends in the drive's cache and a read does not"},
+			Because: "an empty queue yields its turn, so equal weights give equal throughput only while both " +
+				"queues have requests; a write completes in the drive's cache and a read does not"},
 		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "read throughput",
 			Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Says: turns, Expect: "below 1"},
 		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "write throughput",

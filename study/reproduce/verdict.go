@@ -242,7 +242,7 @@ func (r *Report) Fell() []Fallen {
 	if r.Measured {
 		for _, h := range heldRows(r.ID) {
 			if !slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Label == h.label && x.Metric == h.metric }) {
-				out = append(out, Fallen{h.label, h.metric, "was measured and is gone"})
+				out = append(out, Fallen{h.label, h.metric, "was measured and is missing"})
 			}
 		}
 		return out
@@ -262,12 +262,12 @@ func (r *Report) Fell() []Fallen {
 		case v == NotReproduced && !known:
 			out = append(out, Fallen{x.Label, x.Metric, x.Words()})
 		case v < was && (v == NotReproduced || was == OK):
-			out = append(out, Fallen{x.Label, x.Metric, fmt.Sprintf("%v, and was %v: %s", v, was, x.Words())})
+			out = append(out, Fallen{x.Label, x.Metric, fmt.Sprintf("%v, recorded as %v: %s", v, was, x.Words())})
 		}
 	}
 	for _, h := range rows {
 		if h.verdict == OK && !now[name{h.label, h.metric}] {
-			out = append(out, Fallen{h.label, h.metric, "was ok and is gone"})
+			out = append(out, Fallen{h.label, h.metric, "was ok and is missing"})
 		}
 	}
 	return out

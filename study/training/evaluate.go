@@ -102,7 +102,7 @@ func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, 
 	if len(micro) > 0 {
 		own := s.Samples.Pick(micro)
 		if own.Group[0] == own.Group[len(own.Group)-1] {
-			return nil, errors.New("one micro trace cannot be divided into what trains and what tests; use more")
+			return nil, errors.New("one micro trace cannot be split into training and test sets; use more")
 		}
 		for division := range uint64(Divisions) {
 			fold := own.GroupSplit(0.6, cfg.Seed+division)
@@ -142,7 +142,7 @@ func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, 
 			}
 		}
 		if len(train) == 0 {
-			return nil, fmt.Errorf("all traces are of the class %v, so that nothing is left to train on", c)
+			return nil, fmt.Errorf("all traces are of the class %v, which leaves none for training", c)
 		}
 		f, err := forest.Grow(s.Samples.Pick(train), cfg.Forest, workers)
 		if err != nil {

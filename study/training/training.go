@@ -78,8 +78,8 @@ func (c *Config) Validate() error {
 		mostTraces)
 	bad.Hold(c.Synthetic >= 0 && c.Synthetic <= mostTraces, "synthetic", "%d traces are not possible; use 0 to %d",
 		c.Synthetic, mostTraces)
-	bad.Hold(c.Micro+c.Synthetic > 0, "micro", "there are no traces")
-	bad.Hold(len(c.Ratios) > 0, "ratios", "there are none; use some such as 1, 2, 4")
+	bad.Hold(c.Micro+c.Synthetic > 0, "micro", "no traces")
+	bad.Hold(len(c.Ratios) > 0, "ratios", "no ratios; use for example 1, 2, 4")
 	for i, w := range c.Ratios {
 		bad.Hold(w >= 1 && w <= mostRatio && (i == 0 || w > c.Ratios[i-1]), fmt.Sprintf("ratios[%d]", i),
 			"%d is not possible; use 1 to %d, in rising order", w, mostRatio)

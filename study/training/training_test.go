@@ -201,7 +201,7 @@ func TestTrainer(t *testing.T) {
 // TestConfig verifies that invalid settings are rejected with their key.
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*training.Config){
-		"micro: there are no traces":   func(c *training.Config) { c.Micro, c.Synthetic = 0, 0 },
+		"micro: no traces":             func(c *training.Config) { c.Micro, c.Synthetic = 0, 0 },
 		"ratios[1]: 1 is not possible": func(c *training.Config) { c.Ratios = []int{1, 1} },
 		"sizes: 1MiB to 4KiB":          func(c *training.Config) { c.Sizes = [2]units.Bytes{units.MiB, 4 * units.KiB} },
 		"forest.trees: 0 is not":       func(c *training.Config) { c.Forest.Trees = 0 },

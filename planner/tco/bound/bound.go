@@ -31,7 +31,7 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	d := newDual(p)
 	cost, data, err := p.Value(host)
 	if err != nil {
-		panic("tco: a bound of a plan that is none: " + err.Error())
+		panic("tco: invalid plan: " + err.Error())
 	}
 	d.r = cost / data
 	total := 0

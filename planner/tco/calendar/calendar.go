@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 		f.Hold(v >= 0 && !math.IsInf(v, 1), key, "%v is not possible; write 0 or more", v)
 	}
 	f.Hold(c.Horizon > 0 && !math.IsInf(c.Horizon, 1), "horizon",
-		"money over a calendar needs an end; write a time such as 5y, or objective: paper")
+		"cost over a calendar needs an end; write a time such as 5y, or objective: paper")
 	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space",
 		"%v is not possible; write more than 0 and at most 100%%", units.Fraction(c.FillSpace))
 	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops", "%v is not possible; write more than 0 and at most 100%%",
@@ -64,9 +64,9 @@ func (c Config) Validate() error {
 	f.Hold(c.Trend > -1 && c.Trend <= 1, "costs.price_trend",
 		"%v a year is not possible; prices change by more than -100%% and at most 100%%", units.Fraction(c.Trend))
 	f.Hold(c.Residual >= 0 && c.Residual <= 1, "costs.residual",
-		"%v is not possible; a used drive brings 0 to 100%% of its price", units.Fraction(c.Residual))
+		"%v is not possible; the residual value of a drive is 0 to 100%% of its price", units.Fraction(c.Residual))
 	f.Hold(c.Residual == 0 || c.Over > 0 && !math.IsInf(c.Over, 1), "costs.residual_over",
-		"%v days are not possible; write how long it takes until a drive brings nothing", c.Over)
+		"%v days are not possible; write the time after which a drive has no residual value", c.Over)
 	amount("costs.replacing", c.Replacing)
 	amount("costs.warranty", c.Warranty)
 	amount("costs.moving", c.Moving)

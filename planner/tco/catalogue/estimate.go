@@ -80,7 +80,7 @@ func (m *Model) estimateScale(f Figure) float64 {
 // than a tenth and rose again; Low and High show the uncertainty of such an estimate. The model is not changed.
 func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
 	if m.Disk {
-		return Estimate{}, fmt.Errorf("%s is a hard disk, and what there is to go by are flash drives; state it",
+		return Estimate{}, fmt.Errorf("%s is a hard disk, and estimates are from flash drives only; state it",
 			m.Name)
 	}
 	if m.Knows(f) {

@@ -100,7 +100,7 @@ func Read(r io.Reader, file string) ([]Model, error) {
 		if m.Name == "" {
 			s.Fail(i, "model", "the drive has no name; give it one")
 		} else if other, twice := names[m.Name]; twice {
-			s.Fail(i, "model", "%q is the name of row %d already; give each drive its own", m.Name, other)
+			s.Fail(i, "model", "%q is already the name of row %d; give each drive its own", m.Name, other)
 		}
 		names[m.Name] = s.Lines[i]
 		if m.Raw > 0 && m.Raw <= m.Capacity {
@@ -120,7 +120,7 @@ func Read(r io.Reader, file string) ([]Model, error) {
 		list = append(list, m)
 	}
 	if len(s.Rows) == 0 && s.Errs == nil {
-		return nil, sheet.TableErrors{{File: file, Row: 2, Msg: "there are no drives; write one a row"}}
+		return nil, sheet.TableErrors{{File: file, Row: 2, Msg: "no drives; write one per row"}}
 	}
 	return list, s.Done()
 }
@@ -148,7 +148,7 @@ func Find(list []Model, name string) (Model, error) {
 	if near := spelling.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
-	return Model{}, fmt.Errorf("there is no drive %q%s", name, hint)
+	return Model{}, fmt.Errorf("no drive %q%s", name, hint)
 }
 
 // Alpha is physical over logical space. If the size of the flash is not stated, it is inferred: the smallest power of
@@ -235,7 +235,7 @@ func (m *Model) FailureRate() float64 {
 func (m *Model) Drive(name string, mode tco.Mode, c tco.Costs, duty, writeShare float64) (tco.Drive, error) {
 	for _, f := range m.Unknown() {
 		if f < ActiveFigure { // unknown power costs nothing
-			return tco.Drive{}, fmt.Errorf("nothing is known of the %v of %s; state it", f, m.Name)
+			return tco.Drive{}, fmt.Errorf("the %v of %s is unknown; state it", f, m.Name)
 		}
 	}
 	if err := c.Validate(); err != nil {

@@ -165,7 +165,7 @@ func TestModels(t *testing.T) {
 		}
 	}
 	if _, err := Read(strings.NewReader(short+"x,1000,,,,,,\nx,2000,,,,,,\n"), "d.csv"); err == nil ||
-		!strings.Contains(err.Error(), "row 3, column model: \"x\" is the name of row 2 already") {
+		!strings.Contains(err.Error(), "row 3, column model: \"x\" is already the name of row 2") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Read(strings.NewReader(short), "d.csv"); err == nil {

@@ -25,7 +25,7 @@ func Check(p *tco.Problem, c *tco.Certificate) error {
 		return err
 	}
 	if !(c.Rate >= 0) || math.IsInf(c.Rate, 1) {
-		return fmt.Errorf("a rate of %v is none", c.Rate)
+		return fmt.Errorf("invalid rate %v", c.Rate)
 	}
 	if c.Rate == 0 {
 		return nil // no plan has a negative cost
@@ -39,14 +39,14 @@ func Check(p *tco.Problem, c *tco.Certificate) error {
 	}
 	countable := len(p.Classes) == 1 && p.Classes[0].Optional
 	if len(c.Cases) != 1 && !countable {
-		return fmt.Errorf("%d cases of how many drives are used; only plans that choose drives of one class can be "+
-			"told apart so", len(c.Cases))
+		return fmt.Errorf("%d cases by number of drives; only plans that choose drives of one class have such "+
+			"cases", len(c.Cases))
 	}
 	next := 0
 	for i := range c.Cases {
 		x := &c.Cases[i]
 		if x.Least != next || x.Most < x.Least-1 {
-			return fmt.Errorf("case %d is of %d to %d drives; it must begin with %d", i, x.Least, x.Most, next)
+			return fmt.Errorf("case %d covers %d to %d drives; it must start with %d", i, x.Least, x.Most, next)
 		}
 		next = x.Most + 1
 		var err error
@@ -124,7 +124,7 @@ func checkImpossible(p *tco.Problem, c *tco.Case) error {
 	if c.Most == 0 || space > n*d.Capacity*p.Config.FillSpace*(1+slack) || io > n*d.IOPS*p.Config.FillIOPS*(1+slack) {
 		return nil
 	}
-	return fmt.Errorf("so many drives could hold %v GB and %v I/Os a second", space, io)
+	return fmt.Errorf("that many drives could hold %v GB and %v I/Os a second", space, io)
 }
 
 func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
@@ -135,7 +135,7 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 	sum := 0.0
 	for _, u := range c.Value {
 		if math.IsNaN(u) || math.IsInf(u, 0) {
-			return fmt.Errorf("a price of %v", u)
+			return fmt.Errorf("invalid price %v", u)
 		}
 		sum += u
 	}
@@ -147,7 +147,7 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 			return fmt.Errorf("class %s: %w", x.Drive.Name, err)
 		}
 		if c.Whole && !x.Optional {
-			return fmt.Errorf("class %s is there, so that its drives are not counted", x.Drive.Name)
+			return fmt.Errorf("the drives of class %s exist already and are not counted", x.Drive.Name)
 		}
 		each[i] = max(0, least)
 		switch {
@@ -167,7 +167,7 @@ func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 		return nil
 	}
 	if !(sum >= 0) {
-		return fmt.Errorf("prices and drives come to %v together; a proof needs 0 or more", sum)
+		return fmt.Errorf("prices and drives sum to %v; a proof needs 0 or more", sum)
 	}
 	return nil
 }
@@ -321,7 +321,7 @@ func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	case waf.SequentialMix:
 		return belowMix(w, knots)
 	}
-	return fmt.Errorf("nothing is known of the shape of a write amplification of type %T", w)
+	return fmt.Errorf("unknown shape of a write amplification of type %T", w)
 }
 
 // below checks at knots and bends; both functions are linear in between.

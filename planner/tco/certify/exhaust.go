@@ -15,7 +15,7 @@ const mostExhausted = 14
 // checkExhaustive enumerates every plan: none may have a negative cost - rate data.
 func checkExhaustive(p *tco.Problem, rate float64) error {
 	if len(p.Jobs) > mostExhausted {
-		return fmt.Errorf("every plan of %d workloads cannot be looked at; of at most %d it can", len(p.Jobs),
+		return fmt.Errorf("cannot enumerate the plans of %d workloads; the limit is %d", len(p.Jobs),
 			mostExhausted)
 	}
 	e := &exhaust{p: p, rate: rate, sets: 1 << len(p.Jobs)}
@@ -54,7 +54,7 @@ func checkExhaustive(p *tco.Problem, rate float64) error {
 	}
 	least := reached[e.sets-1] + idle
 	if least < -slack*(1+math.Abs(idle)+e.dearest) {
-		return fmt.Errorf("a plan reaches %v at that rate; a proof needs 0 or more of all plans", least)
+		return fmt.Errorf("a plan reaches %v at that rate; a proof needs 0 or more for every plan", least)
 	}
 	return nil
 }

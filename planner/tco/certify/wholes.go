@@ -39,7 +39,7 @@ func checkWholes(p *tco.Problem, each []float64, much float64) error {
 		}
 		need, rush = max(0, need), max(0, rush)
 		if need == 0 && rush == 0 {
-			return fmt.Errorf("drives that hold all come to %v, not to %v", sum, much)
+			return fmt.Errorf("drives that hold all workloads reach %v, not %v", sum, much)
 		}
 		if looked++; looked > mostCombinations {
 			return fmt.Errorf("more than %d combinations of drives", mostCombinations)

@@ -90,9 +90,9 @@ func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 			if near := spelling.Nearest(name, known); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
-			s.Errs = append(s.Errs, &TableError{file, line, name, "there is no such column" + hint})
+			s.Errs = append(s.Errs, &TableError{file, line, name, "unknown column" + hint})
 		case twice:
-			s.Errs = append(s.Errs, &TableError{file, line, name, "the column is there twice; leave one"})
+			s.Errs = append(s.Errs, &TableError{file, line, name, "duplicate column; leave one out"})
 		}
 		s.at[name] = i
 	}
@@ -123,7 +123,7 @@ func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 		if len(row) != len(head) {
 			s.Errs = append(s.Errs,
 				&TableError{file, line, "",
-					fmt.Sprintf("there are %d values under %d columns; fill or cut the row", len(row), len(head))})
+					fmt.Sprintf("%d values for %d columns; fill or cut the row", len(row), len(head))})
 			continue
 		}
 		if len(s.Rows) == MostRows {
@@ -169,7 +169,7 @@ func (s *Sheet) Number(row int, column string, otherwise, lo, hi float64) float6
 	t := s.Text(row, column)
 	if t == "" {
 		if math.IsNaN(otherwise) {
-			s.Fail(row, column, "there is no value; write a number")
+			s.Fail(row, column, "missing value; write a number")
 			return 0
 		}
 		return otherwise
