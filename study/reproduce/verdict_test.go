@@ -63,7 +63,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			missesAreSeen(t, r)
 			sound(t, r)
-			documented(t, r, *update)
+			documented(t, &e, r, *update)
 			for i := range r.Rows {
 				x := &r.Rows[i]
 				paper := "none"
