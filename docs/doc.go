@@ -13,7 +13,7 @@ package docs
 //go:generate go test farflash/scenario/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update
 //go:generate go test farflash/study/reproduce -run ^(TestVerdicts|TestDocumented.*)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/docs/tables -run ^Test(Tables|Prediction)$ -count=1 -timeout 0 -update
-//go:generate go test farflash/model/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
+//go:generate go test farflash/model/cluster -run ^Test(ProcessorTable|MemoryTable|RebuildTable)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/policy/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
 //go:generate go test farflash/flash/ctl/waf -run ^Test(ControllerWAF|VirtualClock)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/numeric/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
