@@ -97,12 +97,12 @@ func putFew() table {
 
 // pullParts is an ablation of pull, one part at a time.
 func pullParts() table {
-	t := table{name: "pull-parts", made: "seed 1", gate: []int{1},
-		head: []string{"protocol", "16 KiB, 400 MiB/s %", "128 KiB, 1000 MiB/s %"}}
+	t := table{page: "replicast", name: "pull-parts", made: "seed 1", gate: []int{1},
+		head: []string{"", ">16 KiB, 400 MiB/s", ">128 KiB, 1000 MiB/s"}}
 	share := func(protocol, chunk, disk string, set ...string) cell {
 		return cell{putting(1, protocol, chunk, disk,
 			with(set, []string{"measure.until=20ms", "measure.warm_up=10ms"})...), func(x []found) string {
-			return fmt.Sprintf("%.1f", 100*x[0].value("cluster.disk.utilisation"))
+			return fmt.Sprintf("%.1f %%", 100*x[0].value("cluster.disk.utilisation"))
 		}}
 	}
 	for _, x := range []struct {
@@ -110,14 +110,14 @@ func pullParts() table {
 		set            []string
 	}{
 		{"pull", "pull", nil},
-		{"one group of nine (groups: 1)", "pull", []string{"object_cluster.groups=1"}},
-		{"one group of 18 (groups: 1, group: 18)", "pull",
+		{"one group of nine", "pull", []string{"object_cluster.groups=1"}},
+		{"one group of 18", "pull",
 			[]string{"object_cluster.groups=1", "object_cluster.group=18"}},
-		{"bound when asked (ahead: 1s, every target offers itself to all at once)", "pull",
+		{"every target offers itself to all at once", "pull",
 			[]string{"object_cluster.ahead=1s"}},
-		{"no chain: the gateway sends all three (code: {data: 1, parity: 2})", "pull",
+		{"no chain: the gateway sends all three replicas", "pull",
 			[]string{"object_cluster.code={data: 1, parity: 2}"}},
-		{"messages of 300 B (control.unicast)", "pull", []string{"object_cluster.control.unicast=300B"}},
+		{"messages of 300 B", "pull", []string{"object_cluster.control.unicast=300B"}},
 		{"Replicast-M with a group of 18", "replicast-m", []string{"object_cluster.group=18"}},
 	} {
 		t.rows = append(t.rows,
