@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -45,8 +46,8 @@ const (
 	atTurns
 )
 
-// rowLines returns an experiment's lines of its paper's file. Those of the first experiment begin with the names of the
-// columns.
+// rowLines returns an experiment's lines of its paper's file: its rows in their order, and then, by name, its figures
+// without a verdict. Those of the first experiment begin with the names of the columns.
 func rowLines(r *Report, first bool) []string {
 	var lines []string
 	if first {
@@ -65,7 +66,11 @@ func rowLines(r *Report, first bool) []string {
 		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), paper, figure(x.Ours),
 			x.Meets.String(), x.Verdict().String(), turns, x.Says, x.Reason()))
 	}
-	for _, x := range r.Told {
+	told := slices.Clone(r.Told)
+	slices.SortStableFunc(told, func(a, b Figure) int {
+		return cmp.Or(strings.Compare(a.Label, b.Label), strings.Compare(a.Metric, b.Metric))
+	})
+	for _, x := range told {
 		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), "", fmt.Sprintf("%.4g", x.Ours),
 			"", "", "", "", x.Note))
 	}
