@@ -123,7 +123,8 @@ func TestTables(t *testing.T) {
 			}
 			if !long && !tab.quick {
 				for _, i := range tab.gate {
-					golden.Rows(t, file, tab.name, []string{row(x.lines(t, &tab, tab.rows[i:i+1])[0]...)})
+					cells := x.lines(t, &tab, tab.rows[i:i+1])[0]
+					golden.Rows(t, file, tab.name, []string{row(cells...)})
 				}
 				return
 			}
@@ -135,6 +136,34 @@ func TestTables(t *testing.T) {
 			}
 			golden.Table(t, file, tab.name, tab.made, lines, *update && !t.Failed())
 		})
+	}
+}
+
+// TestShapes verifies, without a run, that the CSV files have the tables' columns and rows, by the cells of fixed
+// text at the start of each.
+func TestShapes(t *testing.T) {
+	for _, tab := range all() {
+		if tab.page != "" {
+			continue
+		}
+		records := golden.Records(t, "../validation/data/"+tab.name+".csv")
+		if !slices.Equal(records[0], tab.head) || len(records) != 1+len(tab.rows) {
+			t.Errorf("%s has the columns %q and %d rows, and it would have %q and %d", tab.name, records[0],
+				len(records)-1, tab.head, len(tab.rows))
+			continue
+		}
+		for i, r := range tab.rows {
+			var fixed []string
+			for _, c := range r {
+				if c.needs != nil {
+					break
+				}
+				fixed = append(fixed, strings.Split(c.write(nil), "|")...)
+			}
+			if got := records[1+i][:len(fixed)]; !slices.Equal(got, fixed) {
+				t.Errorf("%s: row %d begins with %q, not %q", tab.name, 1+i, got, fixed)
+			}
+		}
 	}
 }
 
