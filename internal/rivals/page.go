@@ -85,8 +85,8 @@ func (t *table) text() string {
 		"all keys.\n\n", tuneSeed, gridSeed)
 	p("Pull is ahead if its rate is more than %.1f %% higher or its 99th percentile more than %.0f %% shorter, and "+
 		"neither is worse by as much; it is behind if one is worse by as much. In an open loop the rate is given, and the "+
-		"tail decides. A load that the rival sustains and pull does not is counted apart, after runs %d times as long. "+
-		"Each cell is one run of each protocol, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99,
+		"tail decides. Where a rival sustains an open loop and pull does not, all run again %d times as long, and cells in "+
+		"which that remains are counted as not keeping up. Each cell is one run of each protocol, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99,
 		inDoubt)
 	p("| | %s |\n|---|%s\n| pull by default | %s |\n| pull at its best | %s |\n", strings.Join(verdicts, " | "),
 		strings.Repeat("---:|", len(verdicts)), usual.cells(), best.cells())
@@ -107,14 +107,14 @@ func (t *table) text() string {
 	}
 	p(" cells.\n")
 	p("%s\nThe data are [data/pull-grid.csv](%s), a row for each cell. `go run ./internal/rivals -forget` drops pull's "+
-		"figures after a change to pull, and the command without flags runs what is missing.\n", findings, tableFile)
+		"figures after a change to pull, and the command without flags runs the missing cells.\n", findings, tableFile)
 	return b.String()
 }
 
 // findings are about cells in which pull is behind. TestProse verifies them.
 const findings = `- With equal disks and three replicas pull is behind with chunks of 16 KiB or 1 MiB only, and the rival is a proxy
   for 45 of the 90 targets: a scheduler of half the cluster on one node, whose data are multicast to sets of targets for
-  which a switch needs rules. Beyond 500 ns of processor time a message
+  which a switch needs rules. At 500 ns of processor time a message
   [such a proxy is full](replicast.md#what-a-processor-takes).
 - With a tenth of the disks slow pull is behind in rate, and its tail is 40 to 60 % shorter.
 - With losses pull is behind in rate in 17 cells, most of them with codes and 8 or 16 chunks outstanding, where the
