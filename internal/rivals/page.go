@@ -84,10 +84,10 @@ func (t *table) text() string {
 		"best is the better of its chosen form and its default. [The scenarios](../../internal/rivals/cells.go) have "+
 		"all keys.\n\n", tuneSeed, gridSeed)
 	p("Pull is ahead if its rate is more than %.1f %% higher or its 99th percentile more than %.0f %% shorter, and "+
-		"neither is worse by as much; it is behind if one is worse by as much. In an open loop the rate is given, and the "+
-		"tail decides. Where a rival sustains an open loop and pull does not, all run again %d times as long, and cells in "+
-		"which that remains are counted as not keeping up. Each cell is one run of each protocol, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99,
-		inDoubt)
+		"neither is worse by as much; it is behind if one is worse by as much. In an open loop the rate is given, and "+
+		"the tail decides. Where a rival sustains an open loop and pull does not, all run again %d times as long, and "+
+		"cells in which that remains are counted as not keeping up. Each cell is one run of each protocol, so "+
+		"verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
 	p("| | %s |\n|---|%s\n| pull by default | %s |\n| pull at its best | %s |\n", strings.Join(verdicts, " | "),
 		strings.Repeat("---:|", len(verdicts)), usual.cells(), best.cells())
 	for _, c := range conditions {
