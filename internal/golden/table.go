@@ -23,8 +23,9 @@ import (
 //	# NAME: ...
 //
 // and ends at the next comment or at the end of the file. The comment records how the table was made: from which
-// inputs, when, and on which commit. With update, Table rewrites the table and the comment, and appends a table that a
-// CSV file does not have; otherwise all lines must be equal. The text made describes the inputs, such as "seeds 1 to 5".
+// inputs, when, and on which commit. With update, Table rewrites the table and the comment, and appends a table that
+// a CSV file does not have; otherwise all lines must be equal. The text made describes the inputs, such as "seeds 1
+// to 5".
 //
 // Head and Row are the lines of a table in a page, Record those of a CSV file.
 func Table(t testing.TB, file, name, made string, lines []string, update bool) {

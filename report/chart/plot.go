@@ -20,7 +20,8 @@ const (
 )
 
 // legend draws the keys from the left, in as many lines as they need, and returns its height.
-func (d *drawing) legend(keys []key, left, right float64) float64 {
+func (d *drawing) legend(keys []key) float64 {
+	left, right := 8.0, d.w-8
 	if len(keys) == 0 {
 		return 0
 	}
@@ -92,7 +93,7 @@ func (p *plot) end() string {
 // newPlot draws the legend, the grid and both axes for values in the given ranges.
 func newPlot(f Frame, xc, yc Axis, xlo, xhi, ylo, yhi float64, keys []key) *plot {
 	p := &plot{drawing: newDrawing(f)}
-	p.top = p.legend(keys, 8, p.w-8) + 8
+	p.top = p.legend(keys) + 8
 	p.bottom = p.h - 40
 	p.y = newAxis(yc, ylo, yhi, p.bottom-p.top)
 	widest := 0.0

@@ -56,10 +56,10 @@ func Strips(c StripChart) string {
 	}
 	if c.Height <= 0 {
 		p.drawing = newDrawing(c.Frame)
-		c.Height = p.legend(keys, 8, p.w-8) + 20 + rows + below
+		c.Height = p.legend(keys) + 20 + rows + below
 	}
 	p.drawing = newDrawing(c.Frame)
-	p.top = p.legend(keys, 8, p.w-8) + 20
+	p.top = p.legend(keys) + 20
 	p.bottom = p.h - below
 	p.left = 1.04*p.left + 16
 	p.right = p.w - 1.04*texts - 20
