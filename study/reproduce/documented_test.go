@@ -151,7 +151,7 @@ func clusterTable(t *testing.T, r *Report, update bool) {
 				fmt.Sprintf("%.0f", 100*p.mean(i, inSteadyState, "cluster.bound.reached"))))
 		}
 	}
-	golden.Table(t, rowData+"replicast-cells.csv", r.ID, "seeds 1 to 5", lines, update)
+	golden.Table(t, rowData+"replicast-cells.csv", r.ID, "seeds 2 to 6", lines, update)
 }
 
 // TestDocumentedVerdicts verifies that the data have the rows of verdicts.txt, with the same verdicts and mutations.
