@@ -4,9 +4,9 @@
 //
 //	FARFLASH_LONG=1 go generate ./docs
 //
-// A table is a value: its page and name, its columns, and cells. Each cell names the runs that it needs
-// and formats their results. A run that several cells need is done once; with FARFLASH_CACHE set to a folder, its
-// result is cached there.
+// A table is a value: its page or, without one, the CSV file of its name in docs/validation/data, its columns, and
+// cells. Each cell names the runs that it needs and formats their results. A run that several cells need is done once;
+// with FARFLASH_CACHE set to a folder, its result is cached there.
 //
 // It leaves out the tables of farflash reproduce, which package reproduce writes, and those of tests that measure
 // something themselves.

@@ -81,12 +81,14 @@ type cell struct {
 	write func([]found) string
 }
 
+// A cell may fill several columns: "|" is between them.
+
 // words returns a cell of fixed text.
 func words(text string) cell { return cell{write: func([]found) string { return text }} }
 
-// table is a table on a page of docs/validation.
+// table is a table of docs/validation.
 type table struct {
-	page, name string
+	page, name string // without a page it is a CSV file of its own
 	made       string // the seeds
 	gate       []int  // rows that every test run checks; the others need FARFLASH_LONG
 	quick      bool   // every test run checks all rows
@@ -114,22 +116,54 @@ func TestTables(t *testing.T) {
 	x.trainer = training.NewTrainer(training.DefaultConfig(), study.Runner{Cache: x.cache})
 	for _, tab := range all() {
 		t.Run(tab.name, func(t *testing.T) {
-			page := "../validation/" + tab.page + ".md"
+			file, row, lines := "../validation/"+tab.page+".md", golden.Row, golden.Head(tab.head...)
+			if tab.page == "" {
+				file, row = "../validation/data/"+tab.name+".csv", golden.Record
+				lines = []string{golden.Record(tab.head...)}
+			}
 			if !long && !tab.quick {
 				for _, i := range tab.gate {
-					golden.Rows(t, page, tab.name, []string{golden.Row(x.lines(t, &tab, tab.rows[i:i+1])[0]...)})
+					cells := x.lines(t, &tab, tab.rows[i:i+1])[0]
+					golden.Rows(t, file, tab.name, []string{row(cells...)})
 				}
 				return
 			}
-			lines := golden.Head(tab.head...)
 			for _, cells := range x.lines(t, &tab, tab.rows) {
 				if len(cells) != len(tab.head) {
 					t.Errorf("a row of %d cells, and %d columns", len(cells), len(tab.head))
 				}
-				lines = append(lines, golden.Row(cells...))
+				lines = append(lines, row(cells...))
 			}
-			golden.Table(t, page, tab.name, tab.made, lines, *update && !t.Failed())
+			golden.Table(t, file, tab.name, tab.made, lines, *update && !t.Failed())
 		})
+	}
+}
+
+// TestShapes verifies, without a run, that the CSV files have the tables' columns and rows, by the cells of fixed
+// text at the start of each.
+func TestShapes(t *testing.T) {
+	for _, tab := range all() {
+		if tab.page != "" {
+			continue
+		}
+		records := golden.Records(t, "../validation/data/"+tab.name+".csv")
+		if !slices.Equal(records[0], tab.head) || len(records) != 1+len(tab.rows) {
+			t.Errorf("%s has the columns %q and %d rows, and it would have %q and %d", tab.name, records[0],
+				len(records)-1, tab.head, len(tab.rows))
+			continue
+		}
+		for i, r := range tab.rows {
+			var fixed []string
+			for _, c := range r {
+				if c.needs != nil {
+					break
+				}
+				fixed = append(fixed, strings.Split(c.write(nil), "|")...)
+			}
+			if got := records[1+i][:len(fixed)]; !slices.Equal(got, fixed) {
+				t.Errorf("%s: row %d begins with %q, not %q", tab.name, 1+i, got, fixed)
+			}
+		}
 	}
 }
 
@@ -177,7 +211,7 @@ func (x *runs) lines(t *testing.T, tab *table, rows [][]cell) [][]string {
 			for _, n := range c.needs {
 				list = append(list, x.done[n.name()])
 			}
-			lines[i] = append(lines[i], c.write(list))
+			lines[i] = append(lines[i], strings.Split(c.write(list), "|")...)
 		}
 	}
 	return lines
@@ -258,11 +292,22 @@ func over(list []found, metric string) stats.Interval {
 	return in
 }
 
-// list formats figures, separated by commas.
+// list formats figures, separated by spaces.
 func list(format string, v []float64) string {
 	out := make([]string, len(v))
 	for i := range v {
 		out[i] = fmt.Sprintf(format, v[i])
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, " ")
+}
+
+// columns repeats the names of columns for each prefix.
+func columns(prefixes []string, names ...string) []string {
+	var out []string
+	for _, p := range prefixes {
+		for _, n := range names {
+			out = append(out, strings.TrimSpace(p+" "+n))
+		}
+	}
+	return out
 }

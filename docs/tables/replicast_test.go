@@ -2,7 +2,6 @@ package tables
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -28,20 +27,18 @@ var surgeLast = [][5]float64{
 	{1050, 1094, 852, 857, 1192}, {116, 198, 174, 179, 173}, {14.2, 23.8, 22.6, 23.0, 22.0},
 }
 
-// replicast returns the tables of docs/validation/replicast.md that are computed from runs.
+// replicast returns the tables that docs/validation/replicast.md rests on and that are computed from runs.
 func replicast() []table {
-	last := table{page: "replicast", name: "surge-last", made: "seeds 1 to 5", gate: []int{1},
-		head: []string{"disks", "chunk"}}
+	last := table{name: "replicast-surge-last", made: "seeds 1 to 5", gate: []int{1},
+		head: []string{"disks MiB/s", "chunk"}}
 	protocols := []string{"uch-ccp", "replicast-m", "replicast-h", "replicast-h-double", "replicast-proxy"}
-	for _, p := range protocols {
-		last.head = append(last.head, ">"+p)
-	}
-	beyond := table{page: "replicast", name: "others", made: "seed 1",
-		head: []string{"disks", "chunk", ">uch-aimd", ">replicast-h, choosy", ">replicast-h-double",
-			">replicast-proxy"}}
+	last.head = append(last.head, columns(protocols, "SURGE thousand chunks/s", "thousand chunks/s", "off by %")...)
+	beyond := table{name: "replicast-others", made: "seed 1",
+		head: append([]string{"disks MiB/s", "chunk"}, columns([]string{"uch-aimd", "replicast-h, choosy",
+			"replicast-h-double", "replicast-proxy"}, "thousand chunks/s", "disks busy %")...)}
 	for d, disk := range putDisks {
 		for c, chunk := range putChunks {
-			name := []cell{words(disk + " MiB/s"), words(chunk)}
+			name := []cell{words(disk), words(chunk)}
 			line := name
 			until := "measure.until=10ms"
 			if chunk == "1MiB" {
@@ -51,11 +48,7 @@ func replicast() []table {
 				line = append(line, cell{putting(5, p, chunk, disk, "object_cluster.compat=surge-9872498", until,
 					"measure.warm_up=none"), func(x []found) string {
 					theirs, ours := surgeLast[d*len(putChunks)+c][k], 1e-3*meanOf(x, putRate)
-					off := fmt.Sprintf("%+.1f %%", 100*(ours/theirs-1))
-					if math.Abs(ours/theirs-1) > 0.03 {
-						off = "**" + off + "**"
-					}
-					return fmt.Sprintf("%.4gk, %.4gk: %s", theirs, ours, off)
+					return fmt.Sprintf("%.4g|%.4g|%+.1f", theirs, ours, 100*(ours/theirs-1))
 				}})
 			}
 			last.rows = append(last.rows, line)
@@ -68,7 +61,7 @@ func replicast() []table {
 					set = append(set, "object_cluster.choosy=true")
 				}
 				line = append(line, cell{putting(1, p, chunk, disk, set...), func(x []found) string {
-					return fmt.Sprintf("%.4gk, %.0f %%", 1e-3*x[0].value(putRate),
+					return fmt.Sprintf("%.4g|%.0f", 1e-3*x[0].value(putRate),
 						100*x[0].value("cluster.disk.utilisation"))
 				}})
 			}
@@ -80,14 +73,12 @@ func replicast() []table {
 
 // putFew has 30 gateways, as in figures 12 and 13.
 func putFew() table {
-	t := table{page: "replicast", name: "few", made: "seeds 1 to 5", head: []string{"chunk", "disks"}}
+	t := table{name: "replicast-few", made: "seeds 1 to 5", head: []string{"chunk", "disks MiB/s"}}
 	protocols := []string{"uch-ccp", "replicast-m", "replicast-h"}
-	for _, p := range protocols {
-		t.head = append(t.head, ">"+p+": as SURGE, steady")
-	}
+	t.head = append(t.head, columns(protocols, "as SURGE chunks/s", "steady chunks/s")...)
 	for _, c := range []struct{ chunk, surge, steady string }{{"128KiB", "10ms", "200ms"}, {"1MiB", "40ms", "500ms"}} {
 		for _, disk := range putDisks {
-			line := []cell{words(c.chunk), words(disk + " MiB/s")}
+			line := []cell{words(c.chunk), words(disk)}
 			for _, p := range protocols {
 				few := []string{"object_cluster.gateways=30"}
 				needs := append(putting(5, p, c.chunk, disk,
@@ -95,7 +86,7 @@ func putFew() table {
 						"measure.warm_up=none"})...),
 					putting(5, p, c.chunk, disk, with(few, []string{"measure.until=" + c.steady})...)...)
 				line = append(line, cell{needs, func(x []found) string {
-					return fmt.Sprintf("%.0f, %.0f", meanOf(x[:5], putRate), meanOf(x[5:], putRate))
+					return fmt.Sprintf("%.0f|%.0f", meanOf(x[:5], putRate), meanOf(x[5:], putRate))
 				}})
 			}
 			t.rows = append(t.rows, line)
@@ -119,14 +110,14 @@ func pullParts() table {
 		set            []string
 	}{
 		{"pull", "pull", nil},
-		{"one group of nine (`groups: 1`)", "pull", []string{"object_cluster.groups=1"}},
-		{"one group of 18 (`groups: 1, group: 18`)", "pull",
+		{"one group of nine", "pull", []string{"object_cluster.groups=1"}},
+		{"one group of 18", "pull",
 			[]string{"object_cluster.groups=1", "object_cluster.group=18"}},
-		{"bound when asked (`ahead: 1s`: every target offers itself to all at once)", "pull",
+		{"every target offers itself to all at once", "pull",
 			[]string{"object_cluster.ahead=1s"}},
-		{"no chain: the gateway sends all three (`code: {data: 1, parity: 2}`)", "pull",
+		{"no chain: the gateway sends all three replicas", "pull",
 			[]string{"object_cluster.code={data: 1, parity: 2}"}},
-		{"messages of 300 B (`control.unicast`)", "pull", []string{"object_cluster.control.unicast=300B"}},
+		{"messages of 300 B", "pull", []string{"object_cluster.control.unicast=300B"}},
 		{"Replicast-M with a group of 18", "replicast-m", []string{"object_cluster.group=18"}},
 	} {
 		t.rows = append(t.rows,

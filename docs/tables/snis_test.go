@@ -14,9 +14,9 @@ type snisRow struct {
 }
 
 var snisRows = []snisRow{
-	{"F_t_l", 28, 11, 57, 54, "3.93, 1.63", 2}, {"F_t_m", 27, 12, 17, 17, "12.71, 5.65", 7},
-	{"F_t_h", 28, 11, 12, 10, "18.67, 8.80", 3},
-	{"F_s_m", 80, 34, 60, 53, "10.67, 5.06", 5}, {"F_s_h", 110, 46, 60, 52, "14.67, 7.08", 3},
+	{"F_t_l", 28, 11, 57, 54, "3.93|1.63", 2}, {"F_t_m", 27, 12, 17, 17, "12.71|5.65", 7},
+	{"F_t_h", 28, 11, 12, 10, "18.67|8.80", 3},
+	{"F_s_m", 80, 34, 60, 53, "10.67|5.06", 5}, {"F_s_h", 110, 46, 60, 52, "14.67|7.08", 3},
 }
 
 const snisWorkload = "workload[0].synthetic."
@@ -64,25 +64,25 @@ func snisFig2(ssd string, gap float64) cell {
 		return run{text: fmt.Sprintf("workload: [{synthetic: {%s, duration: %gus}}]\nssd: {preset: %s, compat: mqsim}\n", kinds[what], 10_000*gap, ssd), seed: 1}
 	}
 	return cell{[]run{point("both"), point("reads"), point("writes")}, func(x []found) string {
-		return fmt.Sprintf("%.3g, %.3g", x[0].value("read.latency.mean")/x[1].value("read.latency.mean"),
+		return fmt.Sprintf("%.3g|%.3g", x[0].value("read.latency.mean")/x[1].value("read.latency.mean"),
 			x[0].value("write.latency.mean")/x[2].value("write.latency.mean"))
 	}}
 }
 
-// snis returns the tables of docs/validation/snis.md.
+// snis returns the tables that docs/validation/snis.md rests on.
 func snis() []table {
-	open := table{page: "snis", name: "snis-fig2-open", made: "seed 1", gate: []int{3},
-		head: []string{"mean inter-arrival time", ">table I drive, of the trace", ">table I drive, of each direction",
-			">MQSim's distributed drive, of each direction"}}
+	open := table{name: "snis-fig2-open", made: "seed 1", gate: []int{3},
+		head: append([]string{"inter-arrival time us"}, columns([]string{"table I drive, of the trace:",
+			"table I drive, of each direction:", "MQSim's distributed drive, of each direction:"}, "reads", "writes")...)}
 	for _, gap := range []float64{1, 2, 5, 10, 20, 50, 100, 1000} {
 		open.rows = append(open.rows,
-			[]cell{words(fmt.Sprintf("%g us", gap)), snisFig2("snis-table1", 2*gap), snisFig2("snis-table1", gap),
+			[]cell{words(fmt.Sprint(gap)), snisFig2("snis-table1", 2*gap), snisFig2("snis-table1", gap),
 				snisFig2("mqsim-default", gap)})
 	}
-	counts := table{page: "snis", name: "snis-counts", made: "seed 1", gate: []int{0},
-		head: []string{"row", ">read, write load, Gbit/s: paper", ">ours", ">iterations: paper", ">ours",
-			"Conv_C of our iterations 1 to 10, %"}}
-	rows := []string{">" + "F_t_l", ">F_t_m", ">F_t_h", ">F_s_m", ">F_s_h"}
+	counts := table{name: "snis-counts", made: "seed 1", gate: []int{0},
+		head: []string{"row", "paper read Gbit/s", "paper write Gbit/s", "read Gbit/s", "write Gbit/s",
+			"paper iterations", "iterations", "Conv_C of iterations 1 to 10 %"}}
+	rows := []string{"F_t_l", "F_t_m", "F_t_h", "F_s_m", "F_s_h"}
 	for i := range snisRows {
 		r := &snisRows[i]
 		run := r.needs(11, 1)
@@ -90,22 +90,23 @@ func snis() []table {
 			load := func(op string, gap float64) float64 {
 				return 8e-3 * x[0].value(op+".bytes") / x[0].value(op+".count") / gap
 			}
-			return fmt.Sprintf("%.2f, %.2f", load("read", r.readGap), load("write", r.writeGap))
+			return fmt.Sprintf("%.2f|%.2f", load("read", r.readGap), load("write", r.writeGap))
 		}}, words(fmt.Sprint(r.iterations)), {run, func(x []found) string { return converged(&x[0]) }},
 			{run, func(x []found) string { return list("%.2g", distances(&x[0], "snis.conv_c", 10)) }}})
 	}
-	readings := table{page: "snis", name: "snis-readings", made: "seed 1", head: append([]string{"reading"}, rows...)}
-	paper := []cell{words("paper")}
+	readings := table{name: "snis-readings", made: "seed 1", head: append(
+		[]string{"first_write_arrival", "write_delay"}, columns(rows, "Conv_C of iterations 1 to 3 %", "iterations")...)}
+	paper := []cell{words("paper|paper")}
 	for i := range snisRows {
-		paper = append(paper, words(fmt.Sprint(snisRows[i].iterations)))
+		paper = append(paper, words(fmt.Sprint("|", snisRows[i].iterations)))
 	}
 	readings.rows = append(readings.rows, paper)
 	first := func(x []found, n int) string {
-		return list("%.1f", distances(&x[0], "snis.conv_c", n)) + "; " + converged(&x[0])
+		return list("%.1f", distances(&x[0], "snis.conv_c", n)) + "|" + converged(&x[0])
 	}
 	for _, a := range []string{"arrival", "absent", "unloaded"} {
 		for _, d := range []string{"stages", "departure"} {
-			line := []cell{words(fmt.Sprintf("`%s`, `%s`", a, d))}
+			line := []cell{words(a + "|" + d)}
 			for i := range snisRows {
 				line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival="+a,
 					"coupling.iterative.write_delay="+d), func(x []found) string { return first(x, 3) }})
@@ -113,16 +114,17 @@ func snis() []table {
 			readings.rows = append(readings.rows, line)
 		}
 	}
-	order := table{page: "snis", name: "snis-order", made: "seed 1",
-		head: []string{"reading", ">F_t_m: mean, median, 90th percentile", ">F_t_h"}}
+	order := table{name: "snis-order", made: "seed 1",
+		head: append([]string{"first_write_arrival", "write_delay"}, columns([]string{"F_t_m", "F_t_h"}, "mean %",
+			"median %", "90th percentile %")...)}
 	for _, d := range []string{"stages", "departure"} {
-		line := []cell{words("`arrival`, `" + d + "`")}
+		line := []cell{words("arrival|" + d)}
 		for _, i := range []int{1, 2} {
 			line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival=arrival",
 				"coupling.iterative.write_delay="+d), func(x []found) string {
 				v := distances(&x[0], "snis.rd_mean", 1)
-				return list("%.2g", append(append(v, distances(&x[0], "snis.rd_median", 1)...),
-					distances(&x[0], "snis.rd_p90", 1)...))
+				return strings.ReplaceAll(list("%.2g", append(append(v, distances(&x[0], "snis.rd_median", 1)...),
+					distances(&x[0], "snis.rd_p90", 1)...)), " ", "|")
 			}})
 		}
 		order.rows = append(order.rows, line)
@@ -135,22 +137,23 @@ func snis() []table {
 func snisOutcome(x []found, n int) string {
 	if err := x[0].err; err != nil {
 		if strings.Contains(err.Error(), "what was sent of it was lost") {
-			return "a request is lost"
+			return "a request is lost|"
 		}
-		return err.Error()
+		return err.Error() + "|"
 	}
-	return converged(&x[0]) + "; " + list("%.1f", distances(&x[0], "snis.conv_c", n))
+	return converged(&x[0]) + "|" + list("%.1f", distances(&x[0], "snis.conv_c", n))
 }
 
 func snisChoices(rows []string) table {
-	t := table{page: "snis", name: "snis-choices", made: "seed 1", head: append([]string{"choice"}, rows...)}
+	t := table{name: "snis-choices", made: "seed 1", head: append([]string{"choice"}, columns(rows,
+		"iterations", "Conv_C of iterations 1 and 2 %")...)}
 	const reads, writes = snisWorkload + "reads.interarrival.", snisWorkload + "writes.interarrival."
 	for _, c := range []struct {
 		name string
 		set  []string
 	}{
-		{"the preset: iterations; Conv_C of iterations 1 and 2, %", nil},
-		{"each iteration draws its own random numbers (`redraw`)", []string{"coupling.iterative.redraw=true"}},
+		{"the preset", nil},
+		{"each iteration draws its own random numbers (redraw)", []string{"coupling.iterative.redraw=true"}},
 		{"the dynamic PFC threshold of ns3-rdma's sample", []string{"fabric.pfc.threshold=dynamic"}},
 		{"PFC at a fixed 100 KB", []string{"fabric.pfc.threshold=100KB"}},
 		{"exponential arrivals",
@@ -161,8 +164,8 @@ func snisChoices(rows []string) table {
 		{"a write every 5 us", []string{writes + "mean=5us"}},
 		{"two spines", []string{"fabric.topology.clos.spines=2"}},
 		{"1,000 requests", []string{snisWorkload + "requests=1000"}},
-		{"5,000", []string{snisWorkload + "requests=5000"}},
-		{"20,000", []string{snisWorkload + "requests=20000"}},
+		{"5,000 requests", []string{snisWorkload + "requests=5000"}},
+		{"20,000 requests", []string{snisWorkload + "requests=20000"}},
 	} {
 		line := []cell{words(c.name)}
 		for i := range snisRows {
@@ -171,7 +174,7 @@ func snisChoices(rows []string) table {
 		}
 		t.rows = append(t.rows, line)
 	}
-	line := []cell{words("seeds 1 to 10: iterations")}
+	line := []cell{words("seeds 1 to 10, and how many of them")}
 	for i := range snisRows {
 		var needs []run
 		for seed := range uint64(10) {
@@ -188,7 +191,7 @@ func snisChoices(rows []string) table {
 					words = append(words, fmt.Sprintf("%s (%d)", n, times[n]))
 				}
 			}
-			return strings.Join(words, ", ")
+			return strings.Join(words, ", ") + "|"
 		}})
 	}
 	t.rows = append(t.rows, line)
@@ -197,8 +200,8 @@ func snisChoices(rows []string) table {
 
 // snisLosses has runs without PFC.
 func snisLosses(rows []string) table {
-	t := table{page: "snis", name: "snis-losses", made: "seed 1", fails: true,
-		head: append([]string{"without PFC"}, rows...)}
+	t := table{name: "snis-losses", made: "seed 1", fails: true,
+		head: append([]string{"without PFC"}, columns(rows, "iterations", "Conv_C of iterations 1 to 10 %")...)}
 	for _, c := range []struct {
 		name string
 		rows int // the first rows only; the others would take hours
@@ -206,14 +209,14 @@ func snisLosses(rows []string) table {
 	}{
 		{"ns3-rdma's buffer of 9 MB", 5, []string{"fabric.buffer=9MB"}},
 		{"buffers of 1 MB", 5, []string{"fabric.buffer=1MB"}},
-		{"the same, and what is lost is sent again after 100 ms", 4,
+		{"buffers of 1 MB, and what is lost is sent again after 100 ms", 4,
 			[]string{"fabric.buffer=1MB", "fabric.recovery.timeout=100ms"}},
-		{"the same with buffers of 300 KB", 3, []string{"fabric.buffer=300KB", "fabric.recovery.timeout=100ms"}},
+		{"buffers of 300 KB, and what is lost is sent again after 100 ms", 3, []string{"fabric.buffer=300KB", "fabric.recovery.timeout=100ms"}},
 	} {
 		line := []cell{words(c.name)}
 		for i := range snisRows {
 			if i >= c.rows {
-				line = append(line, words("not run"))
+				line = append(line, words("not run|"))
 				continue
 			}
 			line = append(line, cell{snisRows[i].needs(11, 1, with(c.set, []string{"fabric.pfc.enabled=false"})...),
@@ -225,8 +228,8 @@ func snisLosses(rows []string) table {
 }
 
 func snisLength() table {
-	t := table{page: "snis", name: "snis-length", made: "seed 1",
-		head: []string{"requests", ">mean delay of F_t_h, ms"}}
+	t := table{name: "snis-length", made: "seed 1",
+		head: []string{"requests", "mean delay of F_t_h ms"}}
 	for _, n := range []string{"1000", "5000", "10000", "20000"} {
 		set := []string{snisWorkload + "requests=" + n}
 		if n == "10000" {
@@ -240,16 +243,16 @@ func snisLength() table {
 
 // snisExact compares the iterative result with the exact one.
 func snisExact() table {
-	t := table{page: "snis", name: "snis-exact", made: "seed 1",
-		head: []string{"row", ">stops at", ">mean", ">p50", ">p90", ">p99", ">a request, mean, us", ">worst, us",
-			">mean delay, us", ">exact at iteration"}}
+	t := table{name: "snis-exact", made: "seed 1",
+		head: []string{"row", "stops at", "mean %", "p50 %", "p90 %", "p99 %", "a request, mean us", "worst us",
+			"mean delay us", "exact at iteration"}}
 	for i := range snisRows {
 		r := &snisRows[i]
 		needs := r.needs(11, 1, "coupling.mode=both", "coupling.iterative.full=false")
 		line := []cell{words(r.tag), {needs, func(x []found) string { return converged(&x[0]) }}}
 		for k := range 4 {
 			line = append(line, cell{needs,
-				func(x []found) string { return fmt.Sprintf("%.2f %%", 100*entry(&x[0], "snis.error", k, 2)) }})
+				func(x []found) string { return fmt.Sprintf("%.2f", 100*entry(&x[0], "snis.error", k, 2)) }})
 		}
 		line = append(line, mean("%.3g", "snis.error.request.mean", 1, needs),
 			mean("%.0f", "snis.error.request.max", 1, needs),
@@ -277,21 +280,22 @@ func entry(f *found, name string, row, column int) float64 {
 
 // snisProtocol compares NVMe over Fabrics with one flow per request, both in one event loop.
 func snisProtocol() table {
-	t := table{page: "snis", name: "snis-protocol", made: "seed 1",
-		head: []string{"row", ">mean", ">p50", ">p90", ">p99", ">writes, mean, us: flows, protocol", ">reads, p99, us"}}
+	t := table{name: "snis-protocol", made: "seed 1",
+		head: []string{"row", "mean %", "p50 %", "p90 %", "p99 %", "flows: writes' mean us",
+			"protocol: writes' mean us", "flows: reads' p99 us", "protocol: reads' p99 us"}}
 	for i := range snisRows {
 		r := &snisRows[i]
 		both := r.needs(2, 1, "coupling.mode=both", "coupling.iterative.full=false", "protocol=nvmeof")
 		line := []cell{words(r.tag)}
 		for k := range 4 {
 			line = append(line, cell{both,
-				func(x []found) string { return fmt.Sprintf("%+.3g %%", 100*entry(&x[0], "snis.protocol", k, 2)) }})
+				func(x []found) string { return fmt.Sprintf("%+.3g", 100*entry(&x[0], "snis.protocol", k, 2)) }})
 		}
 		each := append(r.needs(2, 1, "coupling.mode=coupled"),
 			r.needs(2, 1, "coupling.mode=coupled", "protocol=nvmeof")...)
 		for _, m := range []string{"write.latency.mean", "read.latency.p99"} {
 			line = append(line, cell{each,
-				func(x []found) string { return fmt.Sprintf("%.0f, %.0f", x[0].value(m), x[1].value(m)) }})
+				func(x []found) string { return fmt.Sprintf("%.0f|%.0f", x[0].value(m), x[1].value(m)) }})
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -300,12 +304,12 @@ func snisProtocol() table {
 
 // snisRedraw shows the distances if each iteration draws its own random numbers.
 func snisRedraw() table {
-	return table{page: "snis", name: "snis-redraw", made: "seed 1",
-		head: []string{"", "Conv_C of iterations 2 to 10, %"}, rows: [][]cell{
+	return table{name: "snis-redraw", made: "seed 1",
+		head: []string{"run", "Conv_C of iterations 2 to 10 %"}, rows: [][]cell{
 			{words("F_t_m, as the preset"),
 				{snisRows[1].needs(11, 1),
 					func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
-			{words("F_t_m, `redraw`"),
+			{words("F_t_m, redraw"),
 				{snisRows[1].needs(11, 1, "coupling.iterative.redraw=true"),
 					func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
 		}}
@@ -314,11 +318,11 @@ func snisRedraw() table {
 // snisAccelerated counts the iterations until Conv_C is below 1 %, and until the fixed point.
 func snisAccelerated() table {
 	const most = 60
-	t := table{page: "snis", name: "snis-accelerated", made: "seed 1",
-		head: []string{"row", "until", ">none", ">relaxation 50 %", ">Aitken", ">Anderson"}}
+	t := table{name: "snis-accelerated", made: "seed 1",
+		head: []string{"row", "until", "none", "relaxation 50 %", "Aitken", "Anderson"}}
 	for i := range snisRows {
 		below, fixed := []cell{words(snisRows[i].tag), words("Conv_C below 1 %")},
-			[]cell{words(""), words("nothing changes")}
+			[]cell{words(snisRows[i].tag), words("nothing changes")}
 		for _, a := range []string{"none", "relaxation", "aitken", "anderson"} {
 			needs := snisRows[i].needs(most, 1, "coupling.iterative.first_write_arrival=unloaded",
 				"fabric.pfc.threshold=dynamic", "coupling.iterative.acceleration="+a)
@@ -328,13 +332,13 @@ func snisAccelerated() table {
 						return fmt.Sprint(k + 1)
 					}
 				}
-				return "-"
+				return "not within 60"
 			}})
 			fixed = append(fixed, cell{needs, func(x []found) string {
 				if at := x[0].value("snis.fixed_at"); at >= 0 {
 					return fmt.Sprintf("%.0f", at)
 				}
-				return "-"
+				return "not within 60"
 			}})
 		}
 		t.rows = append(t.rows, below, fixed)

@@ -39,7 +39,7 @@ func load(name string) []string {
 	return set
 }
 
-// src returns the tables of docs/validation/src.md.
+// src returns the tables that docs/validation/src.md rests on.
 func src() []table {
 	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(),
 		srcExample()}
@@ -47,9 +47,10 @@ func src() []table {
 
 // srcAgainst compares controllers on seeds that were not used for tuning.
 func srcAgainst() table {
-	t := table{page: "src", name: "src-against", made: "seeds 201 to 210",
-		head: []string{"network, TXQ", "ours", ">`none`", ">`src`", ">ours", ">`src` over `none`", ">ours over `src`",
-			">its reads over those of `src`", ">its p99 of reads", ">of writes"}}
+	t := table{name: "src-against", made: "seeds 201 to 210",
+		head: append([]string{"network, TXQ", "ours", "none Gbit/s", "src Gbit/s", "ours Gbit/s"},
+			columns([]string{"src over none", "ours over src", "its reads over those of src", "its p99 of reads",
+				"its p99 of writes"}, "%", "% either way")...)}
 	for _, c := range []struct{ name, cc, txq string }{
 		{"DCQCN, 512 KiB", "dcqcn", "512KiB"}, {"HPCC, 512 KiB", "hpcc", "512KiB"},
 		{"Swift, 512 KiB", "swift", "512KiB"},
@@ -58,7 +59,7 @@ func srcAgainst() table {
 	} {
 		set := []string{"fabric.congestion_control=" + c.cc, "nvmf.txq=" + c.txq}
 		for _, ours := range []string{"reserve", "pace"} {
-			line := []cell{words(c.name), words("`" + ours + "`")}
+			line := []cell{words(c.name), words(ours)}
 			for _, k := range []string{"none", "src", ours} {
 				line = append(line, mean("%.1f", srcAll, gbps, controlled(k, fresh, freshSeeds, set...)))
 			}
@@ -82,9 +83,10 @@ func ratioOf(a, b, metric string, set []string, own ...string) cell {
 
 // srcFrontier shows the trade-off between reads and writes as the yield of reserve varies.
 func srcFrontier() table {
-	t := table{page: "src", name: "src-frontier", made: "seeds 201 to 210",
-		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`",
-			">p99 of reads", ">p99 of writes"}}
+	t := table{name: "src-frontier", made: "seeds 201 to 210",
+		head: append([]string{"TXQ", "yield", "reads Gbit/s", "writes Gbit/s"},
+			columns([]string{"aggregate over src", "reads over those of src", "p99 of reads", "p99 of writes"}, "%",
+				"% either way")...)}
 	for _, txq := range []string{"512 KiB", "32 MiB"} {
 		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
 		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
@@ -100,23 +102,23 @@ func srcFrontier() table {
 	return t
 }
 
-// percent formats the excess of a ratio over 1, with its 95 % interval.
+// percent formats the excess of a ratio over 1 and half its 95 % interval, as two columns.
 func percent(x stats.Interval) string {
-	return fmt.Sprintf("%+.1f %% (± %.1f)", 100*(x.Mean-1), 100*x.Half)
+	return fmt.Sprintf("%+.1f|%.1f", 100*(x.Mean-1), 100*x.Half)
 }
 
 // srcInitiators has four targets with twice the request rate of the other tables, read by two or four initiators.
 func srcInitiators() table {
-	t := table{page: "src", name: "src-initiators", made: "seeds 101 to 103",
-		head: []string{"initiators", "controller", ">aggregate", ">reads", ">writes", ">p99 of reads, ms",
-			">of writes, ms", ">span"}}
+	t := table{name: "src-initiators", made: "seeds 101 to 103",
+		head: []string{"initiators", "controller", "aggregate Gbit/s", "reads Gbit/s", "writes Gbit/s",
+			"p99 of reads ms", "p99 of writes ms", "most over least"}}
 	for _, n := range []int{2, 4} {
 		for _, k := range controllers {
 			needs := controlled(k, 101, 3, fmt.Sprintf("initiators=%d", n), "targets[0].count=4",
 				"workload[0].synthetic.reads.interarrival.mean=2500ns",
 				"workload[0].synthetic.writes.interarrival.mean=2500ns", "workload[0].synthetic.requests=40000")
 			t.rows = append(t.rows,
-				[]cell{words(fmt.Sprint(n)), words("`" + k + "`"), mean("%.1f", srcAll, gbps, needs),
+				[]cell{words(fmt.Sprint(n)), words(k), mean("%.1f", srcAll, gbps, needs),
 					mean("%.1f", srcReads, gbps, needs),
 					mean("%.1f", srcWrites, gbps, needs), mean("%.1f", "read.latency.p99", 1e-3, needs),
 					mean("%.1f", "write.latency.p99", 1e-3, needs), {needs, span(n)}})
@@ -143,7 +145,8 @@ func span(n int) func([]found) string {
 
 // srcOpen varies the parameters that the paper leaves open, one at a time.
 func srcOpen() table {
-	t := table{page: "src", name: "src-open", made: "seed 1", head: []string{"", ">`none`", ">`src`", ">`reserve`"}}
+	t := table{name: "src-open", made: "seed 1", head: append([]string{"changed"}, columns(controllers,
+		"aggregate Gbit/s", "reads Gbit/s", "writes Gbit/s")...)}
 	const at = "workload[0].synthetic."
 	for _, c := range []struct {
 		name string
@@ -151,13 +154,13 @@ func srcOpen() table {
 	}{
 		{"the preset", nil},
 		{"TXQ of 128 KiB", []string{"nvmf.txq=128KiB"}},
-		{"of 4 MiB", []string{"nvmf.txq=4MiB"}},
-		{"of 32 MiB", []string{"nvmf.txq=32MiB"}},
+		{"TXQ of 4 MiB", []string{"nvmf.txq=4MiB"}},
+		{"TXQ of 32 MiB", []string{"nvmf.txq=32MiB"}},
 		{"64 RDMA Reads a queue pair, not 16", []string{"nvmf.reads.target=64", "nvmf.reads.initiator=64"}},
 		{"a read and a write every 10 us in all, not at each target",
 			[]string{at + "reads.interarrival.mean=10us", at + "writes.interarrival.mean=10us", at + "requests=10000"}},
 		{"1 drive a target, not 2", []string{"targets[0].ssds=1"}},
-		{"4 drives", []string{"targets[0].ssds=4"}},
+		{"4 drives a target", []string{"targets[0].ssds=4"}},
 		{"exponential inter-arrival times",
 			[]string{at + "reads.interarrival.kind=exponential", at + "reads.interarrival.scv=1",
 				at + "reads.interarrival.skewness=2", at + "reads.interarrival.acf1=0",
@@ -180,11 +183,11 @@ func srcOpen() table {
 		{"an acknowledgement for 4 packets, not for each", []string{"fabric.acks.every=4"}},
 		{"measured from 0 to 50 ms, not from 5 to 45", []string{"measure.warm_up=none", "measure.until=50ms"}},
 		{"window of 1 ms, not 10", []string{"rate_control.window=1ms"}},
-		{"of 50 ms", []string{"rate_control.window=50ms"}},
+		{"window of 50 ms", []string{"rate_control.window=50ms"}},
 		{"a decision every 100 us at most, not every ms", []string{"rate_control.interval=100us"}},
 		{"weight ratios up to 8, not 32", []string{"rate_control.max_ratio=8"}},
 		{"Algorithm 1 as printed", []string{"rate_control.mode=paper"}},
-		{"the same, with a tau of 1 %, not 10", []string{"rate_control.mode=paper", "rate_control.tolerance=1%"}},
+		{"Algorithm 1 as printed, with a tau of 1 %, not 10", []string{"rate_control.mode=paper", "rate_control.tolerance=1%"}},
 		{"predictions corrected by what was read", []string{"rate_control.mode=corrected"}},
 	} {
 		line := []cell{words(c.name)}
@@ -194,7 +197,7 @@ func srcOpen() table {
 				set = nil // only src has these settings
 			}
 			line = append(line, cell{controlled(k, 1, 1, set...), func(x []found) string {
-				return fmt.Sprintf("%.1f (%.1f, %.1f)", gbps*x[0].value(srcAll), gbps*x[0].value(srcReads),
+				return fmt.Sprintf("%.1f|%.1f|%.1f", gbps*x[0].value(srcAll), gbps*x[0].value(srcReads),
 					gbps*x[0].value(srcWrites))
 			}})
 		}
@@ -206,9 +209,9 @@ func srcOpen() table {
 // srcWeights shows the effect of a constant weight ratio on SSD-B's reads in figure 9.
 func srcWeights() table {
 	ratios := []string{"1", "2", "4", "8", "16"}
-	t := table{page: "src", name: "src-weights", made: "seed 1", head: []string{"weight ratio"}}
+	t := table{name: "src-weights", made: "seed 1", head: []string{"weight ratio"}}
 	for _, r := range ratios {
-		t.head = append(t.head, ">"+r)
+		t.head = append(t.head, r+" Gbit/s")
 	}
 	for _, s := range []struct{ from, to float64 }{{20, 60}, {80, 100}} {
 		line := []cell{words(fmt.Sprintf("%g to %g ms", s.from, s.to))}
@@ -227,19 +230,19 @@ func srcWeights() table {
 // srcFollow is figure 9 with MQSim's drives and with fewer commands in them than the paper states, so that weights take
 // effect.
 func srcFollow() table {
-	t := table{page: "src", name: "src-follow", made: "seeds 1 to 3",
+	t := table{name: "src-follow", made: "seeds 1 to 3",
 		head: []string{"commands in the drive", "weight ratio by"}}
 	demands := []struct{ at, rate float64 }{{60, 6}, {100, 3}, {140, 6}, {180, 10}, {220, 0}}
 	var list []string
 	for _, x := range demands[:4] {
-		t.head = append(t.head, fmt.Sprintf(">%g Gbit/s", x.rate))
+		t.head = append(t.head, fmt.Sprintf("%g Gbit/s demanded at %g ms", x.rate, x.at))
 		list = append(list, fmt.Sprintf("{at: %gms, rate: %gGbps}", x.at, x.rate))
 	}
 	for _, depth := range []int{32, 64, 128, 512} {
 		for _, c := range []struct{ name, control string }{
 			{"1", "kind: static, weight_ratio: 1"}, {"8", "kind: static, weight_ratio: 8"},
 			{"32", "kind: static, weight_ratio: 32"},
-			{"`scan`", "kind: src"}, {"`corrected`", "kind: src, mode: corrected"},
+			{"scan", "kind: src"}, {"corrected", "kind: src, mode: corrected"},
 		} {
 			needs := seeds(1, 3, "src-system",
 				with(load("src-fig9"),
@@ -267,9 +270,9 @@ func srcFollow() table {
 // pace. The goal of weights is the closest rate that any weight ratio yields.
 func srcDelay() table {
 	const first, n = 1, 3
-	t := table{page: "src", name: "src-delay", made: "seeds 1 to 3",
-		head: []string{"drive", "commands in it", "control", "goal", ">of what drives read, ms",
-			">of what initiators receive, ms"}}
+	t := table{name: "src-delay", made: "seeds 1 to 3",
+		head: append([]string{"drive", "commands in it", "control", "goal"},
+			columns([]string{"of what drives read:", "of what initiators receive:"}, "ms", "missed", "of")...)}
 	own := []string{"targets[0].ssd=src-ssd-b", "nvmf.drive_depth=512"}
 	row := func(drive, commands, name, goal string, set []string, goals func(demand float64, x []found) float64,
 		ratios []run) {
@@ -283,10 +286,10 @@ func srcDelay() table {
 		t.rows = append(t.rows, line)
 	}
 	demanded := func(demand float64, _ []found) float64 { return demand }
-	row("as it is", "512", "`src`", "demand", with(own, []string{"rate_control.kind=src"}), demanded, nil)
-	row("as it is", "512", "`pace`", "demand", with(own, []string{"rate_control.kind=pace"}), demanded, nil)
+	row("as it is", "512", "src", "demand", with(own, []string{"rate_control.kind=src"}), demanded, nil)
+	row("as it is", "512", "pace", "demand", with(own, []string{"rate_control.kind=pace"}), demanded, nil)
 	for _, size := range []string{"64KiB", "32KiB"} {
-		row("as it is", "512", "`pace`, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand",
+		row("as it is", "512", "pace, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand",
 			with(own, []string{"rate_control.kind=pace", "nvmf.max_transfer=" + size}), demanded, nil)
 	}
 	for _, depth := range []string{"32", "64"} {
@@ -308,11 +311,11 @@ func srcDelay() table {
 			}
 			return best
 		}
-		row("with MQSim's rules", depth, "`src`", "closest ratio", with(drive, []string{"rate_control.kind=src"}),
+		row("with MQSim's rules", depth, "src", "closest ratio", with(drive, []string{"rate_control.kind=src"}),
 			closest, ratios)
-		row("with MQSim's rules", depth, "`src`, `mode: corrected`", "closest ratio",
+		row("with MQSim's rules", depth, "src, mode: corrected", "closest ratio",
 			with(drive, []string{"rate_control.kind=src", "rate_control.mode=corrected"}), closest, ratios)
-		row("with MQSim's rules", depth, "`pace`", "demand", with(drive, []string{"rate_control.kind=pace"}),
+		row("with MQSim's rules", depth, "pace", "demand", with(drive, []string{"rate_control.kind=pace"}),
 			demanded, nil)
 	}
 	return t
@@ -343,7 +346,7 @@ func delays(x []found, series string, goal func(demand float64) float64) string 
 			n++
 		}
 	}
-	return fmt.Sprintf("%.1f (%d of %d missed)", float64(sum)/float64(n), missed, n)
+	return fmt.Sprintf("%.1f|%d|%d", float64(sum)/float64(n), missed, n)
 }
 
 // within returns the mean of a series between two times in ms.
@@ -362,14 +365,14 @@ func within(f *found, name string, from, to float64) float64 {
 // srcExample is figure 2's congestion under controllers that need no demand: the requests that the first target's drive
 // completes per time unit, in which it completes nine without congestion.
 func srcExample() table {
-	t := table{page: "src", name: "src-example", made: "seed 1", head: []string{"", ">reads", ">writes", ">both"}}
+	t := table{name: "src-example", made: "seed 1", head: []string{"control", "reads a unit", "writes a unit", "both a unit"}}
 	congested := load("src-fig2-congested")
 	for _, c := range []struct {
 		name string
 		set  []string
 	}{{"DCQCN", nil}, {"SRC", []string{"rate_control.kind=src"}},
-		{"`static`, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4}"}},
-		{"`reserve`", []string{"rate_control.kind=reserve"}}} {
+		{"static, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4}"}},
+		{"reserve", []string{"rate_control.kind=reserve"}}} {
 		needs := append(seeds(1, 1, "src-system", with(congested, c.set)...),
 			seeds(1, 1, "src-system", with(load("src-fig2"), []string{"fabric.host_link=400Gbps"})...)...)
 		line := []cell{words(c.name)}

@@ -1,8 +1,8 @@
 // Package golden compares a generated file of the repository with the current output of its generator, for tests that
 // keep such files up to date.
 //
-// File is for whole files, Table for a table in a page that is otherwise written by hand. It leaves out how the
-// contents are generated, and build outputs: all of these files are committed.
+// File is for whole files, Table for a table in a page that is otherwise written by hand, or in a CSV file. It leaves
+// out how the contents are generated, and build outputs: all of these files are committed.
 package golden
 
 import (

@@ -1,6 +1,6 @@
 // Command rivals compares protocol pull with the best form of each rival protocol, over a grid of clusters, and writes
-// the results: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts them, and pull-grid.svg plots
-// them.
+// the results: docs/validation/data/pull-grid.csv has a row for each cell, pull-grid.md counts them, and pull-grid.svg
+// plots the counts.
 //
 //	go run ./internal/rivals            # run the cells that have no row yet, in an order drawn once
 //	go run ./internal/rivals -for 20m   # start no cell after that time
@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"farflash/experiment/trial"
+	"farflash/internal/golden"
 )
 
 func main() {
@@ -119,6 +120,7 @@ func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit
 			}
 			mu.Lock()
 			t.rows[r.cell.String()] = r
+			t.mark = golden.Mark(tableName, fmt.Sprintf("seeds %d and %d", tuneSeed, gridSeed))
 			fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best),
 				r.verdict(r.usual), r.rival)
 			err = t.write(dir)

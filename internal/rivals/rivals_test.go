@@ -110,7 +110,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestProse verifies the statements of docs/validation/replicast.md about the table.
+// TestProse verifies the statements of the page about cells in which pull is behind.
 func TestProse(t *testing.T) {
 	tab, err := read(filepath.Join("..", "..", "docs", "validation"))
 	if err != nil {

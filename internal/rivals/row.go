@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // row is the result of a cell.
@@ -87,23 +88,30 @@ func (r *row) record() []string {
 	return append(out, fmt.Sprintf("%.0f", r.capacity()))
 }
 
-// table holds all rows, by cell.
-type table struct{ rows map[string]row }
+// table holds all rows, by cell, and the file's comment on how the latest were made.
+type table struct {
+	rows map[string]row
+	mark string
+}
 
-const tableFile = "pull-grid.csv"
+const (
+	tableFile = "data/pull-grid.csv"
+	tableName = "pull-grid"
+)
 
 // read reads the existing rows.
 func read(dir string) (*table, error) {
-	t := &table{map[string]row{}}
-	f, err := os.Open(filepath.Join(dir, tableFile))
+	t := &table{rows: map[string]row{}}
+	text, err := os.ReadFile(filepath.Join(dir, tableFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
+	mark, rest, _ := strings.Cut(string(text), "\n")
+	t.mark = mark
+	lines, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +132,11 @@ func read(dir string) (*table, error) {
 			}
 		}
 		if r.chunk == "" {
-			return nil, fmt.Errorf("%s:%d: the grid has no such cell", tableFile, k+1)
+			return nil, fmt.Errorf("%s:%d: the grid has no such cell", tableFile, k+2)
 		}
 		allowed, err := strconv.ParseFloat(line[len(columns)-1], 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", tableFile, k+1, err)
+			return nil, fmt.Errorf("%s:%d: %w", tableFile, k+2, err)
 		}
 		r.does(allowed)
 		for _, x := range []struct {
@@ -140,7 +148,7 @@ func read(dir string) (*table, error) {
 			}
 			for j, v := range []*float64{&x.f.rate, &x.f.mean, &x.f.p99} {
 				if *v, err = strconv.ParseFloat(line[x.at+j], 64); err != nil {
-					return nil, fmt.Errorf("%s:%d: %w", tableFile, k+1, err)
+					return nil, fmt.Errorf("%s:%d: %w", tableFile, k+2, err)
 				}
 			}
 		}
@@ -178,12 +186,16 @@ func (t *table) forget() {
 // write writes the rows to a file that replaces the previous one atomically.
 func (t *table) write(dir string) error {
 	path := filepath.Join(dir, tableFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
 	f, err := os.Create(path + ".new")
 	if err != nil {
 		return err
 	}
+	_, err = fmt.Fprintln(f, t.mark)
 	w := csv.NewWriter(f)
-	err = w.Write(columns)
+	err = errors.Join(err, w.Write(columns))
 	for _, r := range t.sorted() {
 		err = errors.Join(err, w.Write(r.record()))
 	}

@@ -12,7 +12,7 @@ import (
 	"farflash/sim"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/validation/replicast.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/validation/data and docs/models/cluster.md anew")
 
 // long enables the full tables, for nightly runs.
 var long = os.Getenv("FARFLASH_LONG") != ""
@@ -34,7 +34,7 @@ func (f form) String() string {
 	return f.protocol.String()
 }
 
-// sensitivity verifies a table of docs/validation/replicast.md: throughput in thousands of chunks per second and mean
+// sensitivity verifies a table of docs/validation/data: throughput in thousands of chunks per second and mean
 // latency in us of protocols under each of several changes, with disks of 1000 MiB/s and four chunks outstanding. With
 // FARFLASH_LONG it runs the whole table, otherwise the rows of pull, of its comparison, and of a group's proxy. last
 // computes an additional column, if not nil.
@@ -45,12 +45,12 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
 	}
 	titles := []string{"protocol"}
 	for _, x := range columns {
-		titles = append(titles, ">"+x)
+		titles = append(titles, x+" thousand chunks/s", x+" mean us")
 	}
 	if last != nil {
-		titles = append(titles, ">"+head)
+		titles = append(titles, head)
 	}
-	lines := golden.Head(titles...)
+	lines := []string{golden.Record(titles...)}
 	rows := []form{{protocol: cluster.Pull}, {protocol: cluster.Chain, choices: 1},
 		{protocol: cluster.Chain, choices: 2}, {protocol: cluster.DCTCP, choices: 2},
 		{protocol: cluster.Grants, choices: 2}, {protocol: cluster.ReplicastM},
@@ -76,7 +76,8 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
 					sum += (d.Done - d.Begun).Seconds() * 1e6
 				}
 			}
-			row = append(row, fmt.Sprintf("%.0f, %.0f", float64(n)/(until/2).Seconds()/1000, sum/float64(max(n, 1))))
+			row = append(row, fmt.Sprintf("%.0f", float64(n)/(until/2).Seconds()/1000),
+				fmt.Sprintf("%.0f", sum/float64(max(n, 1))))
 			if last != nil {
 				more += last(c, k)
 			}
@@ -84,14 +85,14 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
 		if last != nil {
 			row = append(row, more)
 		}
-		lines = append(lines, golden.Row(row...))
+		lines = append(lines, golden.Record(row...))
 	}
-	const page = "../../docs/validation/replicast.md"
+	file := "../../docs/validation/data/" + name + ".csv"
 	if !long {
-		golden.Rows(t, page, name, lines)
+		golden.Rows(t, file, name, lines)
 		return
 	}
-	golden.Table(t, page, name, "seed 1", lines, *update)
+	golden.Table(t, file, name, "seed 1", lines, *update)
 }
 
 // TestProcessorTable verifies the throughput of protocols when messages cost processing time.
@@ -103,17 +104,17 @@ func TestProcessorTable(t *testing.T) {
 		columns = append(columns, x.String())
 	}
 	const until = 4 * units.Millisecond
-	sensitivity(t, "processors", columns, until,
+	sensitivity(t, "pull-processors", columns, until,
 		func(cfg *cluster.Config, k int) {
 			cfg.Chunk, cfg.Processor.Message = 16*units.KiB,
 				costs[k]
-		}, "of a target, at 1us",
+		}, "targets' processors busy at 1us %",
 		func(c *cluster.Cluster, k int) string {
 			if costs[k] != units.Microsecond {
 				return ""
 			}
 			_, targets := c.ProcessorTime(until)
-			return fmt.Sprintf("%.0f %%", 100*targets.Seconds()/until.Seconds()/90)
+			return fmt.Sprintf("%.0f", 100*targets.Seconds()/until.Seconds()/90)
 		})
 }
 
@@ -124,6 +125,6 @@ func TestMemoryTable(t *testing.T) {
 	for _, x := range sizes[1:] {
 		columns = append(columns, (x * 128 * units.KiB).String())
 	}
-	sensitivity(t, "memory", columns, 16*units.Millisecond,
+	sensitivity(t, "pull-memory", columns, 16*units.Millisecond,
 		func(cfg *cluster.Config, k int) { cfg.Memory = sizes[k] * cfg.Chunk }, "", nil)
 }

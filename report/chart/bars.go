@@ -40,7 +40,7 @@ func Bars(c BarChart) string {
 	}
 	_, hi, _ := span(ends)
 	p := &plot{drawing: newDrawing(c.Frame)}
-	p.top = p.legend(keysOf(c.Parts), 8, p.w-8) + 6
+	p.top = p.legend(keysOf(c.Parts)) + 6
 	p.bottom = p.h - 40
 	for _, r := range c.Rows {
 		p.left = math.Max(p.left, textWidth(r))

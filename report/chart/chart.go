@@ -1,5 +1,5 @@
 // Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [Dots], [CDF], [Columns], [Areas],
-// [Bars], [Groups], [Ladder], [HeatMap], [Forest] and [Network].
+// [Bars], [Groups], [Ladder], [HeatMap], [Forest], [Strips] and [Network].
 //
 // A chart is one <svg> element for an HTML page that also contains [CSS] (colours for light, dark and print) and, once,
 // [Patterns] (the hatchings). It needs no script: every mark has a <title> for the pointer. Elements of class "hit" are
@@ -57,6 +57,7 @@ svg.chart .grid{stroke:var(--grid,#ddd);stroke-width:1;fill:none;shape-rendering
 svg.chart .minor{stroke-opacity:.45}
 svg.chart .axis{stroke:var(--quiet,#666);stroke-width:1;fill:none;shape-rendering:crispEdges}
 svg.chart .shade{fill:var(--quiet,#666);fill-opacity:.13}
+svg.chart .wanted{fill:var(--quiet,#666);fill-opacity:.22}
 svg.chart .shade-edge{stroke:var(--quiet,#666);stroke-width:1;stroke-dasharray:3 3}
 svg.chart .line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:butt}
 svg.chart .dots{fill:none;stroke-width:2;stroke-linecap:round;stroke-opacity:.5;stroke-dasharray:none!important}

@@ -10,6 +10,8 @@ type key struct {
 	name  string
 	style int
 	area  bool // a filled box rather than a line with a marker
+	dot   bool // a marker without a line
+	band  bool // a grey band, as behind figures that must be in it
 }
 
 const (
@@ -18,7 +20,8 @@ const (
 )
 
 // legend draws the keys from the left, in as many lines as they need, and returns its height.
-func (d *drawing) legend(keys []key, left, right float64) float64 {
+func (d *drawing) legend(keys []key) float64 {
+	left, right := 8.0, d.w-8
 	if len(keys) == 0 {
 		return 0
 	}
@@ -29,12 +32,17 @@ func (d *drawing) legend(keys []key, left, right float64) float64 {
 			x = left
 			y += legendLine
 		}
-		if k.area {
+		switch {
+		case k.area:
 			d.part(k.style, func(class, fill string) {
 				a := []string{"x", px(x + 6), "y", px(y - 9), "width", "16", "height", "11"}
 				d.tag("rect", class, append(a, fillOf(fill)...)...)
 			})
-		} else {
+		case k.dot:
+			d.marker(k.style, x+swatch/2, y-4, 4.2, "")
+		case k.band:
+			d.rect("wanted", x+6, y-9, 16, 11)
+		default:
 			d.lineTo("line s"+strconv.Itoa(k.style%Styles), x, y-4, x+swatch, y-4)
 			d.marker(k.style, x+swatch/2, y-4, 3.4, "")
 		}
@@ -85,7 +93,7 @@ func (p *plot) end() string {
 // newPlot draws the legend, the grid and both axes for values in the given ranges.
 func newPlot(f Frame, xc, yc Axis, xlo, xhi, ylo, yhi float64, keys []key) *plot {
 	p := &plot{drawing: newDrawing(f)}
-	p.top = p.legend(keys, 8, p.w-8) + 8
+	p.top = p.legend(keys) + 8
 	p.bottom = p.h - 40
 	p.y = newAxis(yc, ylo, yhi, p.bottom-p.top)
 	widest := 0.0

@@ -12,12 +12,17 @@ var (
 )
 
 // Standalone converts a chart that was drawn for a page to a file: with its namespace, with the colours for light paper
-// written out, because few programs other than browsers support CSS variables, and without the invisible areas for the
-// pointer.
+// written out, because few programs other than browsers support CSS variables, with the hatchings that it uses, and
+// without the invisible areas for the pointer.
 func Standalone(svg string) string {
 	svg = hits.ReplaceAllString(svg, "")
 	head, rest, _ := strings.Cut(svg, ">\n")
 	head = strings.Replace(head, "<svg ", `<svg xmlns="http://www.w3.org/2000/svg" `, 1)
+	if strings.Contains(rest, "url(#hatch") {
+		_, defs, _ := strings.Cut(Patterns, ">")
+		rest = strings.TrimSuffix(defs, "</svg>") + "\n" + rest
+	}
+	rest = fallback.ReplaceAllString(rest, "$1")
 	return head + ">\n<style>\nsvg.chart{font:12px Helvetica,Arial,\"DejaVu Sans\",sans-serif;background:#fff}\n" +
 		plainCSS() + "</style>\n" + rest
 }

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -11,195 +12,178 @@ import (
 	"farflash/internal/golden"
 )
 
-// The pages' tables that are generated from experiments: docs/validation/rows.md has every row of each, other pages a
-// selection.
+// The generated parts of docs/validation: data has the rows of each paper's experiments as CSV, rows.md counts them,
+// and a picture for each paper shows them.
 
-const validation = "../../docs/validation/"
+const (
+	validation = "../../docs/validation/"
+	rowData    = validation + "data/"
+)
 
-// inRows are the experiments whose rows are on that page. minTCO's page is written by hand, and SRC's has its own
-// tables.
-var inRows = []string{"snis-fig2", "snis-table2", "snis-fig4", "snis-fig5", "snis-fig6", "snis-fig7",
-	"replicast-table2", "replicast-table3", "replicast-table4", "replicast-table5",
-	"replicast-fig8", "replicast-fig9", "replicast-fig10", "replicast-fig11", "replicast-fig12", "replicast-fig13"}
-
-// claimed are the experiments whose rows are also on their paper's page, with the tested sentences.
-var claimed = map[string]string{
-	"snis-fig2": "snis", "snis-fig4": "snis", "snis-fig5": "snis", "snis-fig6": "snis", "snis-fig7": "snis",
-	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast",
-	"replicast-fig10": "replicast", "replicast-fig12": "replicast", "replicast-fig13": "replicast",
-	"src-fig2": "src", "src-fig7": "src", "src-fig8": "src", "src-fig9": "src", "src-fig10": "src", "src-table4": "src",
-	"mintco-table4": "mintco", "mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco",
-	"mintco-fig9": "mintco", "mintco-fig10": "mintco",
-}
-
-// claims returns an experiment's rows with the sentence that each tests; a shared sentence appears once.
-func claims(r *Report) []string {
-	lines := golden.Head("the text says", "figure", ">paper", ">ours", "expected", "verdict")
-	var order []string // of sentences
-	for i := range r.Rows {
-		if !slices.Contains(order, r.Rows[i].Says) {
-			order = append(order, r.Rows[i].Says)
-		}
-	}
-	rows := slices.Clone(r.Rows)
-	slices.SortStableFunc(rows, func(a, b Row) int { return slices.Index(order, a.Says) - slices.Index(order, b.Says) })
-	said := ""
-	for i := range rows {
-		x := &rows[i]
-		says, paper := "", ""
-		if x.Says != said && x.Says != "" {
-			says = "“" + escaped(x.Says) + "”"
-		}
-		said = x.Says
-		if x.Paper != nil {
-			paper = figure(*x.Paper)
-		}
-		verdict := x.Verdict().String()
-		if x.Verdict() == NotReproduced {
-			verdict = "**" + verdict + "**"
-		}
-		lines = append(lines,
-			golden.Row(says, escaped(x.Label+": "+x.Metric), paper, figure(x.Ours)+unitOf(x.Unit), escaped(x.Expect),
-				verdict))
-	}
-	return lines
-}
-
-// unjudged returns an experiment's figures without a verdict: a line for each, and a column for each mode at the
-// start of labels.
-func unjudged(r *Report) []string {
-	var modes, names []string
-	cells := map[[2]string]string{}
-	for _, x := range r.Told {
-		mode, label, both := strings.Cut(x.Label, ": ")
-		if !both {
-			mode, label = "ours", x.Label
-		}
-		name := escaped(label + ": " + x.Metric)
-		if !slices.Contains(modes, mode) {
-			modes = append(modes, mode)
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-		cells[[2]string{name, mode}] = strings.TrimSuffix(fmt.Sprintf("%.4g%s; %s", x.Ours, unitOf(x.Unit), x.Note),
-			"; ")
-	}
-	head := []string{"figure"}
-	for _, m := range modes {
-		head = append(head, ">"+m)
-	}
-	lines := golden.Head(head...)
-	for _, n := range names {
-		row := []string{n}
-		for _, m := range modes {
-			row = append(row, cells[[2]string{n, m}])
-		}
-		lines = append(lines, golden.Row(row...))
-	}
-	return lines
-}
-
-// unitOf formats a unit after a number; counts and ratios have none.
-func unitOf(unit string) string {
-	switch unit {
-	case "", "count", "ratio", "correlation":
+// paperOf returns the paper of an experiment, which its rows' file is named after; "" for an experiment whose figures
+// are of the machine at hand, or whose tables another package writes.
+func paperOf(e *Experiment) string {
+	if e.Measured || slices.Contains([]string{"src-fig5", "src-table1", "src-table3", "flashnet-waf"}, e.ID) {
 		return ""
 	}
-	return " " + unit
+	paper, _, _ := strings.Cut(e.ID, "-")
+	return paper
 }
 
-// documented compares the tables of an experiment with its report, or writes them.
-func documented(t *testing.T, r *Report, update bool) {
-	t.Helper()
-	if page, ok := claimed[r.ID]; ok {
-		golden.Table(t, validation+page+".md", r.ID+"-claims", "seed 1 and what follows it", claims(r), update)
-		if len(r.Told) > 0 {
-			golden.Table(t, validation+page+".md", r.ID+"-told", "seed 1 and what follows it", unjudged(r), update)
-		}
+// The columns of a file of rows. A figure that no sentence of the paper states has neither a criterion nor a verdict.
+var rowColumns = []string{"experiment", "row", "figure", "unit", "paper", "ours", "wanted", "verdict", "turned by",
+	"says", "because"}
+
+const (
+	atExperiment = iota
+	atRow
+	atFigure
+	_
+	atPaper
+	atOurs
+	atWanted
+	atVerdict
+	atTurns
+)
+
+// rowLines returns an experiment's lines of its paper's file: its rows in their order, and then, by name, its figures
+// without a verdict. Those of the first experiment begin with the names of the columns.
+func rowLines(r *Report, first bool) []string {
+	var lines []string
+	if first {
+		lines = append(lines, golden.Record(rowColumns...))
 	}
-	if !slices.Contains(inRows, r.ID) {
-		return
-	}
-	lines := golden.Head("row", "figure", ">paper", ">ours", "unit", "to be", "verdict")
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		paper := ""
 		if x.Paper != nil {
 			paper = figure(*x.Paper)
 		}
-		lines = append(lines,
-			golden.Row(escaped(x.Label), escaped(x.Metric), paper, figure(x.Ours), x.Unit, x.Meets.String(),
-				x.Verdict().String()))
+		turns := ""
+		if m := turnedBy(r.ID, x.Label, x.Metric); m != nil {
+			turns = m.name
+		}
+		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), paper, figure(x.Ours),
+			x.Meets.String(), x.Verdict().String(), turns, x.Says, x.Reason()))
 	}
-	golden.Table(t, validation+"rows.md", r.ID, "seed 1", lines, update)
+	told := slices.Clone(r.Told)
+	slices.SortStableFunc(told, func(a, b Figure) int {
+		return cmp.Or(strings.Compare(a.Label, b.Label), strings.Compare(a.Metric, b.Metric))
+	})
+	for _, x := range told {
+		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), "", fmt.Sprintf("%.4g", x.Ours),
+			"", "", "", "", x.Note))
+	}
+	return lines
+}
+
+// unitOf returns a unit for the file; counts and ratios have none.
+func unitOf(unit string) string {
+	switch unit {
+	case "count", "ratio", "correlation":
+		return ""
+	}
+	return unit
+}
+
+// documented compares the data of an experiment with its report, or writes them.
+func documented(t *testing.T, e *Experiment, r *Report, update bool) {
+	t.Helper()
+	paper := paperOf(e)
+	if paper == "" {
+		return
+	}
+	golden.Table(t, rowData+paper+".csv", e.ID, "seed 1", rowLines(r, isFirst(e)), update)
 	if r.clusters != nil {
-		clusterTables(t, r, update)
+		clusterTable(t, r, update)
 	}
 }
 
-// figure formats a number for a table, with five digits.
+// isFirst reports whether an experiment is the first of its paper.
+func isFirst(e *Experiment) bool {
+	for _, x := range All() {
+		if paperOf(&x) == paperOf(e) {
+			return x.ID == e.ID
+		}
+	}
+	return false
+}
+
+// figure formats a number with five digits, and one that is missing as "".
 func figure(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
-		return "missing"
+		return ""
 	case math.Abs(x) >= 1000:
-		return thousands(x)
+		return fmt.Sprintf("%.0f", x)
 	}
 	return fmt.Sprintf("%.5g", x)
 }
 
-// thousands formats an integer with thousands separators.
-func thousands(x float64) string {
-	s := fmt.Sprintf("%.0f", x)
-	from := len(s) - len(strings.TrimLeft(s, "-"))
-	for i := len(s) - 3; i > from; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func escaped(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
 // surgeAnswers are the results of SURGE's own model code without its clock, by chunk, disks and protocol: recorded with
 // build d92018f, means of one to five seeds. model/cluster/testdata/surge.txt has the same.
 var surgeAnswers = map[[2]string][3]string{
-	{"16KiB", "400"}: {"541,200", "645,500", "522,900"}, {"128KiB", "400"}: {"58,700", "80,033", "75,160"},
-	{"1MiB", "400"}:   {"6,633", "8,208", "8,093"},
-	{"16KiB", "1000"}: {"927,400", "919,200", "640,100"}, {"128KiB", "1000"}: {"107,600", "175,475", "130,000"},
-	{"1MiB", "1000"}: {"12,650 to 13,275", "19,642", "15,417"},
+	{"16KiB", "400"}: {"541200", "645500", "522900"}, {"128KiB", "400"}: {"58700", "80033", "75160"},
+	{"1MiB", "400"}:   {"6633", "8208", "8093"},
+	{"16KiB", "1000"}: {"927400", "919200", "640100"}, {"128KiB", "1000"}: {"107600", "175475", "130000"},
+	{"1MiB", "1000"}: {"12650 to 13275", "19642", "15417"},
 }
 
-// clusterTables are those of the Replicast paper's tables 2 and 3: by SURGE's rules, and in steady state.
-func clusterTables(t *testing.T, r *Report, update bool) {
+// clusterTable is the Replicast paper's table 2 or 3, by SURGE's rules and in steady state.
+func clusterTable(t *testing.T, r *Report, update bool) {
 	t.Helper()
 	p := r.clusters
 	disk := p.cases[0].disk
-	surge := golden.Head("chunk", ">UCH-CCP: paper, ours", ">Replicast-M: paper, ours", ">Replicast-H: paper, ours")
-	steady := golden.Head("chunk", ">UCH-CCP", ">Replicast-M", ">Replicast-H")
-	for _, chunk := range replicastChunks {
-		a, b := []string{chunk}, []string{chunk}
-		for k, protocol := range []string{"uch-ccp", "replicast-m", "replicast-h"} {
-			i := p.find(90, chunk, disk, protocol)
-			var row *Row
-			for j := range r.Rows {
-				if x := &r.Rows[j]; x.Label == chunk+", "+protocol+", as SURGE" && x.Metric == "chunks a second" {
-					row = x
-				}
-			}
-			off := fmt.Sprintf("%+.1f %%", 100*(row.Ours / *row.Paper - 1))
-			if row.Verdict() != OK {
-				off = "**" + off + "**"
-			}
-			a = append(a, fmt.Sprintf("%s, %s (%s): %s", thousands(*row.Paper), thousands(row.Ours),
-				surgeAnswers[[2]string{chunk, disk}][k], off))
-			b = append(b, fmt.Sprintf("%s, %.0f %%", thousands(p.mean(i, inSteadyState, "cluster.put.iops")),
-				100*p.mean(i, inSteadyState, "cluster.bound.reached")))
-		}
-		surge, steady = append(surge, golden.Row(a...)), append(steady, golden.Row(b...))
+	var lines []string
+	if disk == "400" {
+		lines = append(lines, golden.Record("disks MiB/s", "chunk", "protocol", "paper chunks/s", "as SURGE chunks/s",
+			"SURGE's code chunks/s", "steady chunks/s", "of what disks and links allow %"))
 	}
-	golden.Table(t, validation+"replicast.md", "surge-"+disk, "seeds 1 to 5", surge, update)
-	golden.Table(t, validation+"replicast.md", "steady-"+disk, "seeds 1 to 5", steady, update)
+	for _, chunk := range replicastChunks {
+		for k, protocol := range replicastProtocols {
+			i := p.find(90, chunk, disk, protocol)
+			j := slices.IndexFunc(r.Rows, func(x Row) bool {
+				return x.Label == chunk+", "+protocol+", as SURGE" && x.Metric == "chunks a second"
+			})
+			row := &r.Rows[j]
+			lines = append(lines, golden.Record(disk, chunk, protocol, figure(*row.Paper), figure(row.Ours),
+				surgeAnswers[[2]string{chunk, disk}][k], figure(p.mean(i, inSteadyState, "cluster.put.iops")),
+				fmt.Sprintf("%.0f", 100*p.mean(i, inSteadyState, "cluster.bound.reached"))))
+		}
+	}
+	golden.Table(t, rowData+"replicast-cells.csv", r.ID, "seeds 2 to 6", lines, update)
+}
+
+// TestDocumentedVerdicts verifies that the data have the rows of verdicts.txt, with the same verdicts and mutations.
+// TestVerdicts verifies the figures of the experiments that it runs.
+func TestDocumentedVerdicts(t *testing.T) {
+	rewritten(t)
+	files := map[string][][]string{}
+	for _, e := range All() {
+		paper := paperOf(&e)
+		if paper == "" {
+			continue
+		}
+		if files[paper] == nil {
+			files[paper] = golden.Records(t, rowData+paper+".csv")
+			if !slices.Equal(files[paper][0], rowColumns) {
+				t.Errorf("%s has the columns %q", paper, files[paper][0])
+			}
+		}
+		var got, want []string
+		for _, x := range files[paper] {
+			if x[atExperiment] == e.ID && x[atVerdict] != "" {
+				got = append(got, strings.Join([]string{x[atVerdict], x[atRow], x[atFigure], x[atTurns]}, "\t"))
+			}
+		}
+		for _, h := range heldRows(e.ID) {
+			want = append(want, strings.Join([]string{h.verdict.String(), h.label, h.metric, h.turns}, "\t"))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the data have\n%s\nand verdicts.txt\n%s", e.ID, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
+		}
+	}
 }
 
 // TestDocumentedCounts compares the table of counts with the recorded verdicts.
@@ -207,17 +191,17 @@ func TestDocumentedCounts(t *testing.T) {
 	rewritten(t)
 	lines := golden.Head("experiment", ">ok", ">not reproduced", ">not stated")
 	var sum Count
+	add := func(name string, c Count) {
+		lines = append(lines, golden.Row(name, fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+	}
 	for _, e := range All() {
-		if strings.HasPrefix(e.ID, "replicast-") {
-			c, _ := Held(e.ID)
+		if c, _ := Held(e.ID); !e.Measured {
 			sum.Add(c)
-			lines = append(lines,
-				golden.Row("`"+e.ID+"`", fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+			add("`"+e.ID+"`", c)
 		}
 	}
-	lines = append(lines,
-		golden.Row("all", fmt.Sprint(sum.OK), fmt.Sprint(sum.NotReproduced), fmt.Sprint(sum.NotStated)))
-	golden.Table(t, validation+"replicast.md", "counts", "seed 1", lines, *update)
+	add("all", sum)
+	golden.Table(t, validation+"rows.md", "counts", "seed 1", lines, *update)
 }
 
 // rewritten uses the verdicts that TestVerdicts has just written.
@@ -233,26 +217,21 @@ func rewritten(t *testing.T) {
 	heldText = string(text)
 }
 
-// TestDocumentedOK compares the list of rows that are ok with the recorded verdicts.
-func TestDocumentedOK(t *testing.T) {
-	rewritten(t)
-	lines := golden.Head("experiment", "row", "figure", "is not ok if")
-	for _, e := range All() {
-		for _, h := range heldRows(e.ID) {
-			if h.verdict == OK && !h.measured {
-				lines = append(lines, golden.Row("`"+e.ID+"`", escaped(h.label), escaped(h.metric), escaped(h.turns)))
-			}
-		}
-	}
-	golden.Table(t, validation+"rows.md", "ok", "seed 1", lines, *update)
-}
-
-// TestDocumentedMutations generates the table of inputs and mutations by verdict.
+// TestDocumentedMutations compares the inputs and mutations of experiments, with the verdicts that they turn.
 func TestDocumentedMutations(t *testing.T) {
 	rewritten(t)
-	lines := golden.Head("experiment", "rests on", "mutation", ">ok", ">not reproduced", ">not stated")
+	lines := []string{golden.Record("experiment", "rests on", "mutation", "ok", "not reproduced", "not stated")}
 	for _, e := range All() {
-		name, inputs := "`"+e.ID+"`", e.inputs
+		add := func(mutation string, c Count) {
+			lines = append(lines, golden.Record(e.ID, e.inputs, mutation, fmt.Sprint(c.OK),
+				fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+		}
+		var none Count
+		for _, h := range heldRows(e.ID) {
+			if h.turns == "" && !h.measured {
+				none.tell(h.verdict)
+			}
+		}
 		for i := range mutations[e.ID] {
 			m, c := &mutations[e.ID][i], Count{}
 			if m.name == "" {
@@ -263,22 +242,11 @@ func TestDocumentedMutations(t *testing.T) {
 					c.tell(h.verdict)
 				}
 			}
-			lines = append(lines,
-				golden.Row(name, escaped(inputs), escaped(m.name), fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced),
-					fmt.Sprint(c.NotStated)))
-			name, inputs = "", ""
-		}
-		none := Count{}
-		for _, h := range heldRows(e.ID) {
-			if h.turns == "" && !h.measured {
-				none.tell(h.verdict)
-			}
+			add(m.name, c)
 		}
 		if none != (Count{}) {
-			lines = append(lines,
-				golden.Row(name, escaped(inputs), "nothing that was tried", fmt.Sprint(none.OK),
-					fmt.Sprint(none.NotReproduced), fmt.Sprint(none.NotStated)))
+			add("none found", none)
 		}
 	}
-	golden.Table(t, validation+"rows.md", "mutations", "seed 1", lines, *update)
+	golden.Table(t, rowData+"mutations.csv", "mutations", "seed 1", lines, *update)
 }

@@ -16,7 +16,7 @@ import (
 	"farflash/study/training"
 )
 
-var update = flag.Bool("update", false, "write the verdicts of the experiments that run to verdicts.txt")
+var update = flag.Bool("update", false, "write the verdicts, data and pictures of the experiments that run")
 
 // quick are the experiments that take seconds, which always run; FARFLASH_LONG runs all, and .ci/run runs the other
 // quick ones with the program.
@@ -37,7 +37,7 @@ func sharedTrainer(t *testing.T) *training.Trainer {
 }
 
 // TestVerdicts runs experiments and compares the verdict of each row with the recorded one, which farflash reproduce
-// list shows. With -update it writes them:
+// list shows, and its rows with the data of docs/validation. With -update it writes both:
 //
 //	FARFLASH_LONG=1 go test ./study/reproduce -run TestVerdicts -timeout 0 -update
 //
@@ -63,7 +63,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			missesAreSeen(t, r)
 			sound(t, r)
-			documented(t, r, *update)
+			documented(t, &e, r, *update)
 			for i := range r.Rows {
 				x := &r.Rows[i]
 				paper := "none"
