@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -45,7 +46,7 @@ func TestScripts(t *testing.T) {
 				_, err := os.Stat(filepath.Join("..", "..", "shared", "cases"))
 				return err == nil, nil
 			case "long":
-				return os.Getenv("FARFLASH_LONG") != "", nil
+				return patience.LongNamed("cli"), nil
 			}
 			return false, nil
 		},

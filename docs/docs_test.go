@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"farflash/internal/patience"
 )
 
 var update = flag.Bool("update", false, "write the output that commands really have into the pages")
@@ -242,7 +244,7 @@ func (p *page) run(t *testing.T) {
 			if err := os.WriteFile(file, []byte(strings.Join(body, "\n")+"\n"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-		case b.long() && os.Getenv("FARFLASH_LONG") == "":
+		case b.long() && !patience.Long(t):
 			t.Logf("%s: not run: FARFLASH_LONG is not set", where)
 		case b.language() == "sh" && mine(body[0]):
 			script := strings.ReplaceAll(strings.Join(body, "\n"), "go run ./cmd/farflash ", "farflash ")

@@ -2,12 +2,12 @@ package examples
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"farflash/experiment"
 	"farflash/experiment/trial"
+	"farflash/internal/patience"
 	"farflash/scenario"
 	"farflash/scenario/shape"
 )
@@ -124,7 +124,7 @@ func TestClusterDrives(t *testing.T) {
 
 // TestClusterDrivesSteady verifies that a run of twice the length gives the same figures as the example.
 func TestClusterDrivesSteady(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		t.Skip("takes 20 s; set FARFLASH_LONG=1")
 	}
 	once := run(t, "cluster-drives.yaml")

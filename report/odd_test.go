@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime/debug"
 	"testing"
 
 	"farflash/experiment/trial"
+	"farflash/internal/patience"
 	"farflash/internal/term"
 	"farflash/numeric/stats"
 	"farflash/numeric/units"
@@ -113,7 +113,7 @@ func odd(seed uint64) *result.Result {
 // panic.
 func TestOdd(t *testing.T) {
 	n := uint64(30)
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		n = 2000
 	}
 	for seed := range n {

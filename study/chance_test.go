@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"farflash/experiment/trial"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/result"
 )
 
@@ -48,7 +48,7 @@ func TestNothingButSeeds(t *testing.T) {
 	}
 	const comparisons = 150
 	replicates := []int{2}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		replicates = append(replicates, 3, 6)
 	}
 	lines := golden.Head("replicates of each", ">comparisons", ">in which a difference was found")
@@ -85,7 +85,7 @@ func TestNothingButSeeds(t *testing.T) {
 		lines = append(lines, golden.Row(fmt.Sprint(reps), fmt.Sprint(comparisons), fmt.Sprint(found)))
 	}
 	const page, table = "../docs/validation/stats.md", "nothing-but-seeds"
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		golden.Table(t, page, table, "seeds 0 to 1799", lines, *update)
 	} else if held := golden.Lines(t, page, table); !slices.Equal(held[:min(len(lines), len(held))], lines) {
 		t.Errorf("%s has %q, and it is %q", page, held, lines)

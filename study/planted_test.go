@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/trial"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/scenario/shape"
@@ -295,7 +295,7 @@ func TestPlantedSimulated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of runs")
 	}
-	long := os.Getenv("FARFLASH_LONG") != ""
+	long := patience.Long(t)
 	truthReps, pairs, least := 12, 10, 4
 	if long {
 		truthReps, pairs, least = 40, 100, 25

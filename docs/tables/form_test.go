@@ -15,6 +15,7 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/trial"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/scenario"
@@ -105,7 +106,6 @@ func TestTables(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	long := os.Getenv("FARFLASH_LONG") != ""
 	var x runs
 	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
 		var err error
@@ -116,6 +116,7 @@ func TestTables(t *testing.T) {
 	x.trainer = training.NewTrainer(training.DefaultConfig(), study.Runner{Cache: x.cache})
 	for _, tab := range all() {
 		t.Run(tab.name, func(t *testing.T) {
+			long := patience.Long(t)
 			file, row, lines := "../validation/"+tab.page+".md", golden.Row, golden.Head(tab.head...)
 			if tab.page == "" {
 				file, row = "../validation/data/"+tab.name+".csv", golden.Record

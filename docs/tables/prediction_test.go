@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/policy/ratecontrol"
 	"farflash/scenario"
 	"farflash/study"
@@ -22,7 +23,7 @@ var (
 // TestPrediction checks, or writes, the accuracy of models of SRC's drives. It is skipped without FARFLASH_LONG,
 // because training takes thousands of runs.
 func TestPrediction(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		t.Skip("it trains on three drives; FARFLASH_LONG=1 does")
 	}
 	var cache *study.Cache

@@ -3,11 +3,11 @@ package drive_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"farflash/experiment/drive"
 	"farflash/experiment/trial/trialtest"
+	"farflash/internal/patience"
 	"farflash/model/ssd"
 	"farflash/policy/ftl"
 	"farflash/policy/ftl/waf"
@@ -33,7 +33,7 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 	const blocks, open, urgent = 682, 2, 3
 	spare, skews, allocations := []float64{12.7, 28},
 		[]string{"", "pattern: hot-cold, hot_requests: 80%, hot_space: 20%,"}, []string{"dynamic"}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		spare, skews, allocations = []float64{7, 12.7, 20, 28, 40}, append(skews, "pattern: zipf, theta: 0.9,"),
 			append(allocations, "static")
 	}
@@ -75,9 +75,7 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 // TestSteadyLargeDrive writes the first 6 GB of 1.28 TB, with FARFLASH_LONG. A write of 4 KiB takes a quarter of a
 // page, and 8 x 4 dies of 4 planes program a page each.
 func TestSteadyLargeDrive(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	o := trialtest.Run(t, `
 ssd:
   geometry: {channels: 8, chips_per_channel: 4, dies_per_chip: 1, planes_per_die: 4, blocks_per_plane: 682, pages_per_block: 1024, page_size: 16KiB}
@@ -127,7 +125,7 @@ func TestBusyDriveFalls(t *testing.T) {
 			t.Errorf("%s spare: %.3f, after %.3f", spare, x, last)
 		}
 		last = x
-		if os.Getenv("FARFLASH_LONG") == "" {
+		if !patience.Long(t) {
 			continue
 		}
 		if long := run(spare, "6s"); math.Abs(x/long-1) > 0.05 {

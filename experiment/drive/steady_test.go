@@ -4,13 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"farflash/experiment"
 	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 )
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
@@ -63,9 +63,7 @@ func TestSteadyWaits(t *testing.T) {
 // TestSteadyPromise verifies that of runs that end in steady state 93 % are within 5 % of the mean of far longer ones,
 // from idle dies to busy ones; with FARFLASH_LONG.
 func TestSteadyPromise(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	lines := golden.Head("reads apart, mean", ">true mean", ">runs within 5 %", ">bias")
 	for _, apart := range []string{"8ms", "4ms", "2ms", "1ms"} {
 		set := "workload[0].synthetic.reads.interarrival.mean=" + apart
@@ -134,7 +132,7 @@ measure: {until: steady}
 		trialtest.Metric(t, o, "ssd.flash.reads"); !o.Result.Steady.Reached || n < 320 {
 		t.Errorf("reads were repeated %v times: %+v", n, o.Result.Steady)
 	}
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		return
 	}
 	// After a million requests it stops waiting.

@@ -3,12 +3,12 @@ package drive_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"farflash/experiment"
 	"farflash/experiment/trial/trialtest"
+	"farflash/internal/patience"
 	"farflash/scenario"
 )
 
@@ -110,7 +110,7 @@ func TestTransientsFew(t *testing.T) {
 		{small, "workload[0].synthetic.requests=3000", "workload[0].synthetic.requests=30000",
 			[]string{"ssd.mapping.allocation=static"}},
 	}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		seeds, loads = 20, append(loads,
 			load{preset, "workload[1].synthetic.duration=600ms", "workload[1].synthetic.duration=3s",
 				[]string{"workload[0].until=1ms"}})

@@ -3,11 +3,11 @@ package drive_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/policy/ftl"
 	"farflash/policy/ftl/waf"
 	"farflash/scenario"
@@ -19,9 +19,7 @@ import (
 // for the host and one for survivors: 121 are closed. Of 93 blocks' worth of data some are in the open ones, and
 // survivors have their own blocks; both are negligible with thousands of blocks, and matter by 1 to 2 % here.
 func TestBusyDrive(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +81,7 @@ const wafPage = "../../docs/validation/waf.md"
 // amplification for the closed blocks: collection is urgent below 10 free blocks of 2048, and one is open for the host
 // and one for survivors; with FARFLASH_LONG.
 func TestSaturatedDrive(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	const text = `
 ssd: {preset: tlc-enterprise, geometry: {pages_per_block: 64}, preconditioning: {fill: steady}}
 workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, read_fraction: 0%, requests: 1500000}, closed: 512}]

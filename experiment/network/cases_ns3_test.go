@@ -24,6 +24,7 @@ import (
 	"farflash/experiment/trial"
 	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/numeric/units"
 	"farflash/scenario"
 	"farflash/scenario/convert"
@@ -51,7 +52,7 @@ func ns3Case(t testing.TB, name string) string {
 }
 
 // long enables the slowest cases, and the tables that depend on all of them.
-var long = os.Getenv("FARFLASH_LONG") != ""
+var long = patience.LongNamed("TestNS3")
 
 // atNight skips five of six cases unless FARFLASH_LONG is set, and those that take half a minute of processor time.
 // Every gate runs each of them with the program, by ../shared/cases/check.

@@ -13,6 +13,7 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/trial"
 	"farflash/experiment/trial/drawn"
+	"farflash/internal/patience"
 	"farflash/scenario"
 	"farflash/scenario/shape"
 	"farflash/sim"
@@ -83,7 +84,7 @@ func extremes(wanted string) []string {
 // restricts it to keys whose path contains it.
 func TestExtremes(t *testing.T) {
 	only := os.Getenv("FARFLASH_EXTREMES")
-	if os.Getenv("FARFLASH_LONG") == "" && only == "" {
+	if !patience.Long(t) && only == "" {
 		t.Skip("takes minutes; set FARFLASH_LONG=1")
 	}
 	dir := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -521,7 +522,7 @@ func (m model) is(want model) error {
 // goroutine scheduling, so a seed does not determine the run; the invariants must hold for every order.
 func TestCrashShuffled(t *testing.T) {
 	worlds := 4
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		worlds = 200
 	}
 	if raced {
@@ -555,7 +556,7 @@ func TestCrash(t *testing.T) {
 	switch {
 	case raced:
 		worlds = 1 // single-threaded: no races to find
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		worlds = 600
 	}
 	if s := os.Getenv("FARFLASH_CASE"); s != "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"syscall"
 	"testing"
@@ -142,7 +141,7 @@ func TestEveryOperationFails(t *testing.T) {
 	switch {
 	case raced:
 		stride = 45
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		first, stride = 1, 1
 	}
 	for at := first; at <= whole.Count(); at += stride {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"testing"
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -127,7 +127,7 @@ func (k *keeper) found(f *cfs.FS) error {
 // after a cut the file system is intact and everything acknowledged is found.
 func TestFailingSideBySide(t *testing.T) {
 	seeds := uint64(30)
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		seeds = 600
 	}
 	for seed := range seeds {

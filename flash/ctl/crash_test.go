@@ -11,6 +11,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 	"farflash/policy/ftl"
 )
@@ -324,7 +325,7 @@ func TestCrash(t *testing.T) {
 	switch {
 	case raced:
 		worlds = 2 // single-threaded: no races to find
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		worlds = 2000
 	}
 	if s := os.Getenv("FARFLASH_CASE"); s != "" {

@@ -3,7 +3,6 @@ package ctl_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -151,7 +151,7 @@ func TestEveryOperationFails(t *testing.T) {
 	switch {
 	case raced:
 		step = 199 // single-threaded: no races to find
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		step = 1
 	}
 	before := runtime.NumGoroutine()
@@ -185,7 +185,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	switch {
 	case raced:
 		worlds = 3
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		worlds = 2000
 	}
 	blank := device.NewMem(500 * device.Grain)

@@ -3,7 +3,6 @@ package ctl_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
 	"farflash/flash/uring"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -148,9 +148,7 @@ func TestSideBySide(t *testing.T) {
 // TestRecoveryTime fills a pool of 10 GiB, abandons it as a crash does, and reopens it. It needs the disk space, so it
 // runs only with FARFLASH_LONG.
 func TestRecoveryTime(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	path := filepath.Join(t.TempDir(), "pool")
 	openFile := func() device.Device {
 		f, err := device.OpenFile(path, device.Mode{Create: 10 << 30}, 16)

@@ -3,12 +3,12 @@ package ctl_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"testing"
 
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -138,7 +138,7 @@ func (w *sharing) trim() {
 // completes, and the final contents equal the model's.
 func TestSharedPages(t *testing.T) {
 	seeds := uint64(150)
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		seeds = 5000
 	}
 	for seed := range seeds {

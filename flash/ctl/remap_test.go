@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -385,7 +385,7 @@ func TestRemapCrash(t *testing.T) {
 	switch {
 	case raced:
 		worlds = 2
-	case os.Getenv("FARFLASH_LONG") != "":
+	case patience.Long(t):
 		worlds = 2000
 	}
 	var cuts, moved int64

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
+	"farflash/internal/patience"
 )
 
 // crowd is a set of concurrent users of one small pool: clients over iWARP and NBD, programs that change files and
@@ -366,7 +366,7 @@ func TestCrowd(t *testing.T) { ways(t, testCrowd) }
 
 func testCrowd(t *testing.T) {
 	w := &crowd{t: t, turns: 100}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		w.turns = 4000
 	}
 	path := filepath.Join(t.TempDir(), "pool")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -31,7 +31,7 @@ func TestCrowdOnFailingDevice(t *testing.T) { ways(t, testCrowdOnFailingDevice) 
 
 func testCrowdOnFailingDevice(t *testing.T) {
 	seeds := uint64(6)
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		seeds = 100
 	}
 	for seed := range seeds {

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"farflash/internal/patience"
 )
 
 // TestPapers: the program is accompanied by a man page for each verb, and by completions.
@@ -45,9 +47,7 @@ func TestPapers(t *testing.T) {
 
 // TestRelease builds a release for this machine, and uses it as a user does after downloading it.
 func TestRelease(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set: the program is built from nothing")
-	}
+	patience.SkipUnlessLong(t)
 	root := filepath.Join("..", "..")
 	if _, err := exec.Command("git", "-C", root, "rev-parse", "HEAD").Output(); err != nil {
 		t.Skip("git knows of no repository here")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 func TestText(t *testing.T) {
@@ -39,6 +41,7 @@ func TestModulePath(t *testing.T) {
 const outside = `package main
 
 import (
+	"os"
 	"fmt"
 
 	"example.org/x/ff/model/fabric/cc"
@@ -90,7 +93,7 @@ func TestOutside(t *testing.T) {
 	if out := run(t, user, "go", "run", "-mod=mod", "."); !strings.Contains(out, "100Gbps") {
 		t.Errorf("a DCQCN sender starts at its line rate; the program printed %q", out)
 	}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		run(t, tree, "go", "vet", "./...")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/scenario"
 	"farflash/scenario/shape"
 )
@@ -46,7 +47,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	most, n := 2, 0
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		most = 40
 	}
 	for _, r := range kept.compared() {

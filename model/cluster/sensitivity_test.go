@@ -3,10 +3,10 @@ package cluster_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/model/cluster"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the tables of docs/validation/data and docs/models/cluster.md anew")
 
 // long enables the full tables, for nightly runs.
-var long = os.Getenv("FARFLASH_LONG") != ""
+var long = patience.LongNamed("TestSensitivity")
 
 // form is a protocol and the number of candidates it asks, or its group size.
 type form struct {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 )
 
 // rare is a source of latencies with occasional long ones, which it counts.
@@ -103,7 +103,7 @@ func rares() []rare {
 // events are counted. Without counting, runs end before they have seen enough events.
 func TestRarePromise(t *testing.T) {
 	runs, list, ways := 20, rares()[8:], []bool{true}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		runs, list, ways = 100, rares(), append(ways, false)
 	}
 	lines := golden.Head("what is seldom", ">within 5 %", ">bias", ">observations on average",
@@ -154,7 +154,7 @@ func TestRarePromise(t *testing.T) {
 		}
 		lines = append(lines, golden.Row(append([]string{x.name}, cells...)...))
 	}
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		return
 	}
 	golden.Table(t, "../../docs/validation/stats.md", "settling-rare", "seeds 0 to 99", lines, *update)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 )
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
@@ -57,7 +57,7 @@ func (a *autoregressive) next() float64 {
 // autoregressions. 93 % of few runs stands for 95 % of many.
 func TestSettlingPromise(t *testing.T) {
 	loads, runs := []float64{0.2, 0.5, 0.7}, 150
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		loads, runs = []float64{0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}, 400
 	}
 	if testing.Short() {
@@ -115,7 +115,7 @@ func TestSettlingPromise(t *testing.T) {
 		})
 		held = append(held, golden.Row(append([]string{fmt.Sprintf("%.0f %%", 100*keep)}, cells...)...))
 	}
-	if os.Getenv("FARFLASH_LONG") == "" || testing.Short() {
+	if !patience.Long(t) || testing.Short() {
 		return
 	}
 	lines := golden.Head("load", ">M/M/1 within 5 %", ">bias", ">requests on average", ">M/D/1 within 5 %", ">bias",

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 	"farflash/planner/tco"
 	"farflash/planner/tco/bound"
@@ -69,7 +69,7 @@ func TestPoolsOfFigure7(t *testing.T) {
 		t.Skip("slow")
 	}
 	seeds, workloads, modes := uint64(1), 80, []tco.Config{tco.DefaultConfig()}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		seeds, workloads, modes = 2, 100, append(modes, tco.PaperConfig())
 	}
 	how := tco.DefaultOptimiseConfig()
@@ -106,7 +106,7 @@ func TestManyWorkloads(t *testing.T) {
 		t.Skip("slow")
 	}
 	modes := []tco.Config{tco.DefaultConfig(), {Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}}
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		modes = modes[:1]
 	}
 	for _, cfg := range modes {
@@ -211,7 +211,7 @@ func TestSmallCases(t *testing.T) {
 	if testing.Short() {
 		cases = 70
 	}
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		cases = 1000
 	}
 	cfg := tco.OptimiseConfig{Steps: 6000, Climb: 40, Days: 16, Spans: 6, Seed: 1}

@@ -3,10 +3,10 @@ package tco
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -15,7 +15,7 @@ import (
 // problems; the test calls the search directly.)
 func TestFamilies(t *testing.T) {
 	cases := uint64(4)
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.Long(t) {
 		cases = 60
 	}
 	how := DefaultOptimiseConfig()

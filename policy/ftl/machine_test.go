@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
 	"farflash/policy/ftl"
@@ -17,7 +18,7 @@ import (
 // override it.
 func TestMain(m *testing.M) {
 	cases := "200"
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.LongNamed("policy/ftl") {
 		cases = "1000"
 	}
 	if os.Getenv("RAPID_CHECKS") == "" {

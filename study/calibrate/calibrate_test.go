@@ -118,7 +118,7 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 // others: 58us, 187us and 1600 MT/s.
 func TestRecovered(t *testing.T) {
 	jobs := jobs
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		jobs = slices.Delete(slices.Clone(jobs), 1, 2)
 	}
 	c := fit(t, measure(t, jobs,

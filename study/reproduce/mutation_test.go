@@ -2,11 +2,11 @@ package reproduce
 
 import (
 	"context"
-	"os"
 	"regexp"
 	"slices"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/scenario/shape"
 )
 
@@ -84,7 +84,7 @@ func TestMutations(t *testing.T) {
 			continue // no verdict is recorded
 		}
 		t.Run(e.ID, func(t *testing.T) {
-			if !slices.Contains(swift, e.ID) && os.Getenv("FARFLASH_LONG") == "" {
+			if !slices.Contains(swift, e.ID) && !patience.Long(t) {
 				t.Skip("FARFLASH_LONG is not set")
 			}
 			rows := heldRows(e.ID)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"farflash/internal/patience"
 	"farflash/study"
 	"farflash/study/training"
 )
@@ -53,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 			long = long && id != e.ID
 		}
 		t.Run(e.ID, func(t *testing.T) {
-			if long && os.Getenv("FARFLASH_LONG") == "" {
+			if long && !patience.Long(t) {
 				t.Skip("FARFLASH_LONG is not set")
 			}
 			began := time.Now()

@@ -10,6 +10,7 @@ import (
 
 	"farflash/block"
 	"farflash/experiment/trial/trialtest"
+	"farflash/internal/patience"
 	"farflash/numeric/units"
 	"farflash/policy/forest"
 	"farflash/policy/ratecontrol"
@@ -221,7 +222,7 @@ func TestConfig(t *testing.T) {
 
 // TestAccuracy compares the default training on SRC's SSD-A with the goals for accuracy, and logs its duration.
 func TestAccuracy(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
+	if !patience.Long(t) {
 		t.Skip("takes minutes; set FARFLASH_LONG=1")
 	}
 	cfg := training.DefaultConfig()

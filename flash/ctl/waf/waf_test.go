@@ -3,11 +3,11 @@ package waf
 import (
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"farflash/flash/ctl/heat"
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 )
 
 var update = flag.Bool("update", false, "with FARFLASH_LONG, write the tables of docs/validation/flash.md")
@@ -29,7 +29,7 @@ func TestControllerWAF(t *testing.T) {
 	bars := []struct{ share, least float64 }{{0.2, -0.12}, {0.8, 0.40}, {0.95, 0.68}}
 	lines := golden.Head("load", ">seed", ">baseline", ">controller", ">of which log, checkpoints, summaries",
 		">less", ">oracle", ">less", ">wanted")
-	long := os.Getenv("FARFLASH_LONG") != ""
+	long := patience.Long(t)
 	if long {
 		load, seeds = Default(), []uint64{101, 102, 103}
 		bars[0].least, bars[1].least, bars[2].least = -0.05, 0.46, 0.78
@@ -86,7 +86,7 @@ func TestVirtualClock(t *testing.T) {
 	load, seeds := Load{Segments: 512, Pages: 32, OP: 0.07, WarmUp: 2, Measure: 2}, []uint64{101}
 	shares := []float64{0.8, 0.95}
 	lines := golden.Head("load", ">seed", ">at once", ">in virtual time", ">off by")
-	long := os.Getenv("FARFLASH_LONG") != ""
+	long := patience.Long(t)
 	if long {
 		load, seeds, shares = Default(), []uint64{101, 102, 103}, []float64{0.2, 0.8, 0.95}
 	}

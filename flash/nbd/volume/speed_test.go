@@ -17,14 +17,13 @@ import (
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nbd/server"
 	"farflash/flash/nbd/volume"
+	"farflash/internal/patience"
 )
 
 // TestSpeed compares 4 KiB reads, 32 outstanding on one connection, with those of qemu-nbd and nbdkit on the same file,
 // in alternation.
 func TestSpeed(t *testing.T) {
-	if os.Getenv("FARFLASH_LONG") == "" {
-		t.Skip("FARFLASH_LONG is not set")
-	}
+	patience.SkipUnlessLong(t)
 	for _, p := range []string{"fio", "qemu-nbd", "nbdkit"} {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Skipf("%s is not installed", p)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,11 +17,12 @@ import (
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/verbs/verbstest"
+	"farflash/internal/patience"
 )
 
 // rounds is the number of connections that a randomized test makes.
 func rounds() uint64 {
-	if os.Getenv("FARFLASH_LONG") != "" {
+	if patience.LongNamed("flash/verbs/stream") {
 		return 600
 	}
 	return 40

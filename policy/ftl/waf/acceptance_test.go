@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"farflash/internal/golden"
+	"farflash/internal/patience"
 	"farflash/policy/ftl"
 )
 
@@ -94,7 +94,7 @@ func TestAcceptance(t *testing.T) {
 	held := golden.Lines(t, page, table)
 	var order []string
 	cells := map[string][]string{}
-	long := os.Getenv("FARFLASH_LONG") != ""
+	long := patience.Long(t)
 	for _, r := range rows(t) {
 		if !long && !r.quick {
 			continue
