@@ -1,13 +1,12 @@
 package cluster
 
 import (
-	"farflash/model/cluster/internal/stripe"
 	"farflash/model/cluster/put"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
 
-// Partial overwrites of stored chunks under an erasure code: the gateway reads the parts that package stripe lists, and
+// Partial overwrites of stored chunks under an erasure code: the gateway reads the parts that layout.at lists, and
 // then writes data and parity to the targets that store them. Pieces stay where they are, so no targets are chosen and
 // no put protocol takes part. The rest of each piece is not touched.
 
@@ -40,8 +39,8 @@ func (c *Config) checkUpdate(f *units.Faults) {
 }
 
 // parts returns the layout of overwrites.
-func (c *Config) parts() stripe.Layout {
-	return stripe.Layout{Chunk: c.Chunk, Data: c.Code.Data, Parity: c.Code.Parity, Size: c.Update.Size}
+func (c *Config) parts() layout {
+	return layout{Chunk: c.Chunk, Data: c.Code.Data, Parity: c.Code.Parity, Size: c.Update.Size}
 }
 
 // updater implements both sides, the gateways' and the targets'.
@@ -52,7 +51,7 @@ type updater struct {
 
 // renewal is an overwrite in flight.
 type renewal struct {
-	stripe.Part
+	part
 	got   [maxReplicas]units.Bytes // received by the gateway during its reads, then by the targets
 	sends bool                     // all reads are done, and it is writing
 	left  int8                     // pieces still to be read, or to be written
@@ -72,7 +71,7 @@ func (u *updater) begin(i int32) {
 	}
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	s := &u.under[i]
-	*s = renewal{Part: c.cfg.parts().At(t.place)}
+	*s = renewal{part: c.cfg.parts().At(t.place)}
 	x.N = int8(copy(x.Targets[:], c.kept.find(t.object)))
 	for k, size := range s.Read[:x.N] {
 		if size > 0 {

@@ -1,4 +1,4 @@
-package learn
+package cluster
 
 import (
 	"testing"
@@ -6,17 +6,17 @@ import (
 	"farflash/sim"
 )
 
-// TestClock verifies RFC 6298's eighth and quarter, for durations and for lateness, which may be negative.
-func TestClock(t *testing.T) {
-	c := Clock{Mean: 800, Spread: 400}
+// TestClockLearns verifies RFC 6298's eighth and quarter, for durations and for lateness, which may be negative.
+func TestClockLearns(t *testing.T) {
+	c := clock{Mean: 800, Spread: 400}
 	for _, x := range []struct {
 		took sim.Time
-		want Clock
+		want clock
 		late sim.Time
 	}{
-		{1600, Clock{900, 500}, 4900},
-		{100, Clock{800, 575}, 5400},
-		{-800, Clock{600, 831}, 7248},
+		{1600, clock{900, 500}, 4900},
+		{100, clock{800, 575}, 5400},
+		{-800, clock{600, 831}, 7248},
 	} {
 		c.Learn(x.took)
 		if c != x.want || c.Late(10) != x.late || c.Late(9000) != 9000 {
@@ -29,9 +29,9 @@ func TestClock(t *testing.T) {
 // TestPatience verifies that 19 of 20 steps go down, and that a step is a sixty-fourth and at least 20 ps.
 func TestPatience(t *testing.T) {
 	for _, x := range []struct {
-		from Patience
+		from patience
 		took sim.Time
-		want Patience
+		want patience
 	}{{6400, 6401, 6400 + 100 - 5}, {6400, 6400, 6400 - 5}, {64, 65, 64 + 20 - 1}} {
 		p := x.from
 		if p.Learn(x.took); p != x.want {

@@ -1,11 +1,11 @@
-package room
+package cluster
 
 import "testing"
 
 // TestRoom verifies that a piece is allocated once, that a piece that does not fit is refused, that abandoned pieces
 // are freed when space is needed, and that a whole piece stays until it leaves.
 func TestRoom(t *testing.T) {
-	var r Room
+	var r room
 	gone := map[uint64]bool{}
 	takes := func(id uint64) bool {
 		return r.Takes(id, int32(id), 10, 25,
@@ -26,10 +26,10 @@ func TestRoom(t *testing.T) {
 		{"one that is given up and has come stays", func() bool { r.Whole(1); gone[1] = true; return takes(4) },
 			false, 20},
 		{"and leaves", func() bool { r.Leaves(1); return takes(4) }, true, 20},
-		{"nothing is left", func() bool { r.Clear(); return r.Used() == 0 }, true, 0},
+		{"nothing is left", func() bool { r.Clear(); return r.used == 0 }, true, 0},
 	} {
-		if got := x.do(); got != x.want || int(r.Used()) != x.used {
-			t.Errorf("%s: %v, %v taken", x.what, got, r.Used())
+		if got := x.do(); got != x.want || int(r.used) != x.used {
+			t.Errorf("%s: %v, %v taken", x.what, got, r.used)
 		}
 	}
 }

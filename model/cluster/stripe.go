@@ -1,39 +1,37 @@
-// Package stripe computes the reads and writes of a partial overwrite of a chunk under an erasure code. Parity depends
-// on all data, so the rest must be known: either the data to be overwritten is read together with the parity, or the
-// rest of the stripe is read, whichever is less (read-modify-write and reconstruct-write: Chen et al., RAID, ACM
-// Computing Surveys 1994, section 3.2).
-//
-// Its main type is Layout; it leaves out who reads and writes, and the content of the pieces.
-package stripe
+package cluster
 
 import "farflash/numeric/units"
 
-// Most is the largest number of pieces of a chunk.
-const Most = 16
+// Partial overwrites of a chunk under an erasure code. Parity depends on all data, so the rest must be known: either
+// the data to be overwritten is read together with the parity, or the rest of the stripe is read, whichever is less
+// (read-modify-write and reconstruct-write: Chen et al., RAID, ACM Computing Surveys 1994, section 3.2).
 
-// Layout describes how chunks are cut, and how much of them is written at a time.
-type Layout struct {
+// mostPieces is the largest number of pieces of a chunk.
+const mostPieces = 16
+
+// layout describes how chunks are cut, and how much of them is written at a time.
+type layout struct {
 	Chunk        units.Bytes
 	Data, Parity int         // numbers of pieces
 	Size         units.Bytes // of a part, which lies at a multiple of it
 }
 
-// Part gives the number of bytes of each piece that are read first, and that are written.
-type Part struct {
-	Read, Write [Most]units.Bytes
+// part gives the number of bytes of each piece that are read first, and that are written.
+type part struct {
+	Read, Write [mostPieces]units.Bytes
 }
 
 // Piece returns the size of a piece.
-func (l Layout) Piece() units.Bytes {
+func (l layout) Piece() units.Bytes {
 	k := units.Bytes(l.Data)
 	return (l.Chunk + k - 1) / k
 }
 
 // Places returns the number of places of a chunk at which a part can be.
-func (l Layout) Places() int64 { return max(int64(l.Chunk/max(l.Size, 1)), 1) }
+func (l layout) Places() int64 { return max(int64(l.Chunk/max(l.Size, 1)), 1) }
 
 // At returns the part at a place, from 0.
-func (l Layout) At(place int64) (s Part) {
+func (l layout) At(place int64) (s part) {
 	piece, offset := l.Piece(), units.Bytes(place)*l.Size
 	end := min(offset+l.Size, l.Chunk)
 	first, last := int(offset/piece), int((end-1)/piece)
@@ -73,7 +71,7 @@ func (l Layout) At(place int64) (s Part) {
 }
 
 // Mean returns the amounts read and written for a part, averaged over places, in pieces.
-func (l Layout) Mean() (read, written float64) {
+func (l layout) Mean() (read, written float64) {
 	n := l.Places()
 	for place := range n {
 		s := l.At(place)

@@ -1,4 +1,4 @@
-package bursts
+package cluster
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 // TestBursts verifies that burst sizes have the distribution's probabilities, and that their mean is Mean.
 func TestBursts(t *testing.T) {
-	for _, l := range []Pareto{{64, 1.2}, {2, 1}, {7, 0.5}, {300, 3}} {
+	for _, l := range []pareto{{64, 1.2}, {2, 1}, {7, 0.5}, {300, 3}} {
 		const n = 200_000
 		sum, atLeast := 0, make([]int, l.Most+2)
 		for k := range n {
@@ -30,7 +30,7 @@ func TestBursts(t *testing.T) {
 			}
 		}
 	}
-	if one := (Pareto{1, 1.2}); math.Abs(one.Mean()-1) > 1e-12 || one.Size(0.999) != 1 {
+	if one := (pareto{1, 1.2}); math.Abs(one.Mean()-1) > 1e-12 || one.Size(0.999) != 1 {
 		t.Errorf("bursts of one are of %v", one.Mean())
 	}
 }

@@ -1,4 +1,4 @@
-package stripe
+package cluster
 
 import (
 	"testing"
@@ -30,7 +30,7 @@ func TestStripe(t *testing.T) {
 		{"at the end of the chunk, where less is left", 24 * k, 48 * k,
 			[6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
 	} {
-		s := Layout{Chunk: 64 * k, Data: 4, Parity: 2, Size: x.size}.At(int64(x.offset / x.size))
+		s := layout{Chunk: 64 * k, Data: 4, Parity: 2, Size: x.size}.At(int64(x.offset / x.size))
 		if [6]units.Bytes(s.Read[:6]) != x.read || [6]units.Bytes(s.Write[:6]) != x.write {
 			t.Errorf("%s: %v read and %v written, not %v and %v", x.name, s.Read[:6], s.Write[:6], x.read, x.write)
 		}
@@ -42,7 +42,7 @@ func TestStripe(t *testing.T) {
 func TestStripeLaws(t *testing.T) {
 	s := rng.NewStream(3, "stripes")
 	for range 20_000 {
-		l := Layout{Data: 1 + int(s.IntN(8)), Parity: int(s.IntN(4))}
+		l := layout{Data: 1 + int(s.IntN(8)), Parity: int(s.IntN(4))}
 		l.Chunk = units.Bytes(l.Data) + units.Bytes(s.IntN(5000))
 		l.Size = 1 + units.Bytes(s.IntN(int64(l.Chunk)))
 		x := l.At(s.IntN(l.Places()))
@@ -51,7 +51,7 @@ func TestStripeLaws(t *testing.T) {
 			data += x.Write[k]
 			most = max(most, x.Write[k])
 		}
-		for k := range Most {
+		for k := range mostPieces {
 			if read += x.Read[k]; x.Read[k] < 0 || x.Read[k] > l.Piece() || x.Write[k] < 0 || x.Write[k] > l.Piece() {
 				t.Fatalf("%+v: %+v", l, x)
 			}
@@ -69,9 +69,9 @@ func TestStripeLaws(t *testing.T) {
 	}
 }
 
-// TestMean: with 4+2, a quarter of a piece at a time reads and writes three quarters of a piece.
-func TestMean(t *testing.T) {
-	read, written := Layout{Chunk: 64 * units.KiB, Data: 4, Parity: 2, Size: 4 * units.KiB}.Mean()
+// TestStripeMean: with 4+2, a quarter of a piece at a time reads and writes three quarters of a piece.
+func TestStripeMean(t *testing.T) {
+	read, written := layout{Chunk: 64 * units.KiB, Data: 4, Parity: 2, Size: 4 * units.KiB}.Mean()
 	if read != 0.75 || written != 0.75 {
 		t.Errorf("%v and %v", read, written)
 	}
