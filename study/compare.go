@@ -243,8 +243,8 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	return x, nil
 }
 
-// ErrNoMetric is wrapped by Compare's error if no metric matches the requested names.
-var ErrNoMetric = errors.New("no metric that the arms have matches")
+// errNoMetric is wrapped by Compare's error if no metric matches the requested names.
+var errNoMetric = errors.New("no metric that the arms have matches")
 
 // Matches reports whether a name matches one of the patterns; without patterns every name does. In a pattern * matches
 // any text and ? one character.
@@ -326,7 +326,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	t.choose(effects, names, familyOf(a, b))
 	p.Effects = once(effects, names)
 	if len(t.Metrics) > 0 && p.primary() == 0 {
-		return p, fmt.Errorf("%w %s", ErrNoMetric, strings.Join(t.Metrics, ", "))
+		return p, fmt.Errorf("%w %s", errNoMetric, strings.Join(t.Metrics, ", "))
 	}
 	var err error
 	if p.Family, err = t.judge(p.Primary()); err != nil {

@@ -110,7 +110,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		m, err := readManifest(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("%s is not a folder of a sweep: it has no %s", dir, SweepFile)
+			return nil, nil, fmt.Errorf("%s is not a folder of a sweep: it has no %s", dir, sweepFile)
 		case err != nil:
 			return nil, nil, err
 		case m.Schema != schemaOf(Sweep):
@@ -120,7 +120,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		}
 		part, err := ParseShard(m.Shard)
 		if err != nil || part.Of > MostTrials {
-			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, SweepFile, m.Shard)
+			return nil, nil, fmt.Errorf("%s: %s: the shard %q cannot be", dir, sweepFile, m.Shard)
 		}
 		if first == nil {
 			first, order = m, make([]shardFolder, part.Of)
@@ -166,7 +166,7 @@ func (m *manifest) plan() (*Plan, error) {
 		p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	if p.Digest() != m.Digest {
-		return nil, fmt.Errorf("%s does not fit its own digest; it was changed after the sweep wrote it", SweepFile)
+		return nil, fmt.Errorf("%s does not fit its own digest; it was changed after the sweep wrote it", sweepFile)
 	}
 	return p, nil
 }
@@ -203,7 +203,7 @@ func (f *Folder) copy(t trial.Trial, from string) error {
 		return err
 	}
 	defer d.Discard()
-	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, SumsFile} {
+	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, sumsFile} {
 		text, err := os.ReadFile(filepath.Join(from, trials, t.Name(), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

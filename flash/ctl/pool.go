@@ -44,7 +44,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	shape, sorted, err := Shape(devices)
+	shape, sorted, err := shape(devices)
 	if err != nil {
 		return nil, err
 	}

@@ -201,9 +201,9 @@ func (s *Session) step(b []byte) int {
 	case len(b) < requestSize:
 		return 0
 	}
-	h := RequestHeader(b[:requestSize])
+	h := requestHeader(b[:requestSize])
 	if h.Magic() != magicRequest {
-		s.err = ErrMagic
+		s.err = errMagic
 		return 0
 	}
 	if h.Command() == CmdDisconnect {
@@ -285,7 +285,7 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 func (s *Session) spokesman(c *command) *Task { return s.task(c, Flush, 0, 0) }
 
 // begin admits a command.
-func (s *Session) begin(h RequestHeader, charge int) {
+func (s *Session) begin(h requestHeader, charge int) {
 	var c *command
 	if n := len(s.commands); n > 0 {
 		c, s.commands = s.commands[n-1], s.commands[:n-1]

@@ -189,15 +189,15 @@ type Server struct {
 }
 
 // segment is the maximum number of pages that one segment of a write can touch.
-const segment = wire.MaxULPDU/Page + 2
+const segment = wire.MaxULPDU/pageSize + 2
 
 // window is the number of bytes of a read requested at a time, in a pool with this many frames. A connection holds one
 // window per read, a second window for the read being sent, and one segment of a write. Three quarters of the pool's
 // memory are divided among the maximum number of connections, so none of them ever waits for pages that another holds.
 func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
-	window := ((share-segment)/(c.Reads+1) - 1) * Page
-	if window < Page {
+	window := ((share-segment)/(c.Reads+1) - 1) * pageSize
+	if window < pageSize {
 		return 0, fmt.Errorf(
 			"%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
@@ -306,7 +306,7 @@ func (s *Server) Listen() (err error) {
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
 		c.Early = s.cfg.Handshakes
 		// NBD gets half of the last quarter of the memory; the rest of that is the controller's own.
-		budget := s.cfg.Pool.Frames() * Page / 8
+		budget := s.cfg.Pool.Frames() * pageSize / 8
 		c.Most = max(1, min(s.cfg.Connections, mostNBD, budget/nbd.Window))
 		c.Limits.Memory = max(nbd.Window, min(c.Limits.Memory, budget/c.Most))
 		c.Failed = func(a net.Addr, err error) { s.notice("NBD, %v: %v", a, err) }

@@ -22,16 +22,6 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// MaxSegment is the largest segment whose FPDU fits into a TCP segment of emss bytes (RFC 5044, 4.5), but at least 128
-// bytes.
-func MaxSegment(emss int, markers bool) int {
-	m := emss - (fpduHeader + fpduCRC + emss%4)
-	if markers {
-		m -= markerLength * ((emss + markerInterval - 1) / markerInterval)
-	}
-	return min(max(m, 128), Limit(markers))
-}
-
 // Limit is the largest segment that a stream with or without markers can carry.
 func Limit(markers bool) int {
 	if markers {

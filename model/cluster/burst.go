@@ -29,5 +29,5 @@ func (l *Load) bursts() pareto {
 	if shape == 0 {
 		shape = usualShape
 	}
-	return pareto{Most: max(l.Burst, 1), Shape: shape}
+	return pareto{most: max(l.Burst, 1), shape: shape}
 }

@@ -16,9 +16,9 @@ type room struct {
 	used   units.Bytes
 }
 
-// Takes allocates space for a piece within the limit, unless that has been done, and reports whether the piece has
+// takes allocates space for a piece within the limit, unless that has been done, and reports whether the piece has
 // space. If space is short, it first frees incomplete pieces whose attempts are over according to live.
-func (r *room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
+func (r *room) takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
 			return true
@@ -44,8 +44,8 @@ func (r *room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(
 	return true
 }
 
-// Whole records that a piece has arrived in full: it stays until it leaves.
-func (r *room) Whole(id uint64) {
+// complete records that a piece has arrived in full: it stays until it leaves.
+func (r *room) complete(id uint64) {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
 			r.pieces[k].whole = true
@@ -53,8 +53,8 @@ func (r *room) Whole(id uint64) {
 	}
 }
 
-// Leaves frees the space of a piece that has arrived in full and is written.
-func (r *room) Leaves(id uint64) {
+// leaves frees the space of a piece that has arrived in full and is written.
+func (r *room) leaves(id uint64) {
 	for k, x := range r.pieces {
 		if x.id == id && x.whole {
 			r.used -= x.size
@@ -64,5 +64,5 @@ func (r *room) Leaves(id uint64) {
 	}
 }
 
-// Clear frees everything.
-func (r *room) Clear() { r.pieces, r.used = r.pieces[:0], 0 }
+// clear frees everything.
+func (r *room) clear() { r.pieces, r.used = r.pieces[:0], 0 }

@@ -8,7 +8,7 @@ import (
 
 // TestClockLearns verifies RFC 6298's eighth and quarter, for durations and for lateness, which may be negative.
 func TestClockLearns(t *testing.T) {
-	c := clock{Mean: 800, Spread: 400}
+	c := clock{mean: 800, spread: 400}
 	for _, x := range []struct {
 		took sim.Time
 		want clock
@@ -18,9 +18,9 @@ func TestClockLearns(t *testing.T) {
 		{100, clock{800, 575}, 5400},
 		{-800, clock{600, 831}, 7248},
 	} {
-		c.Learn(x.took)
-		if c != x.want || c.Late(10) != x.late || c.Late(9000) != 9000 {
-			t.Errorf("after %v: %+v, late after %v, not %+v, %v", int64(x.took), c, int64(c.Late(10)), x.want,
+		c.learn(x.took)
+		if c != x.want || c.late(10) != x.late || c.late(9000) != 9000 {
+			t.Errorf("after %v: %+v, late after %v, not %+v, %v", int64(x.took), c, int64(c.late(10)), x.want,
 				int64(x.late))
 		}
 	}
@@ -34,7 +34,7 @@ func TestPatience(t *testing.T) {
 		want patience
 	}{{6400, 6401, 6400 + 100 - 5}, {6400, 6400, 6400 - 5}, {64, 65, 64 + 20 - 1}} {
 		p := x.from
-		if p.Learn(x.took); p != x.want {
+		if p.learn(x.took); p != x.want {
 			t.Errorf("%v after %v: %v, not %v", x.from, int64(x.took), p, x.want)
 		}
 	}

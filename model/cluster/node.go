@@ -233,8 +233,8 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.lossy = cfg.lossy()
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
-		c.gateways[g].clock = clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}
-		c.gateways[g].late = clock{Spread: c.Floor() / 2}
+		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
+		c.gateways[g].late = clock{spread: c.Floor() / 2}
 	}
 	c.fix = newRepairer(c)
 	c.planFailures()

@@ -72,7 +72,7 @@ type repairer struct {
 
 func newRepairer(c *Cluster) repairer {
 	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"),
-		clock: clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}}
+		clock: clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}}
 	r.links, r.paces = make([]sim.Time, len(c.targets)), make([]sim.Time, len(c.targets))
 	return r
 }
@@ -238,7 +238,7 @@ func (r *repairer) fetched(k int32) {
 	t := c.tasks.Items[k]
 	i := t.mends - 1
 	m := &r.active.Items[i]
-	r.clock.Learn(c.eng.Now() - t.started)
+	r.clock.learn(c.eng.Now() - t.started)
 	m.chunk, m.writes = -1, true
 	piece := c.pieceAt(k)
 	c.release(k)

@@ -11,29 +11,29 @@ const mostPieces = 16
 
 // layout describes how chunks are cut, and how much of them is written at a time.
 type layout struct {
-	Chunk        units.Bytes
-	Data, Parity int         // numbers of pieces
-	Size         units.Bytes // of a part, which lies at a multiple of it
+	chunk        units.Bytes
+	data, parity int         // numbers of pieces
+	size         units.Bytes // of a part, which lies at a multiple of it
 }
 
 // part gives the number of bytes of each piece that are read first, and that are written.
 type part struct {
-	Read, Write [mostPieces]units.Bytes
+	read, write [mostPieces]units.Bytes
 }
 
-// Piece returns the size of a piece.
-func (l layout) Piece() units.Bytes {
-	k := units.Bytes(l.Data)
-	return (l.Chunk + k - 1) / k
+// piece returns the size of a piece.
+func (l layout) piece() units.Bytes {
+	k := units.Bytes(l.data)
+	return (l.chunk + k - 1) / k
 }
 
-// Places returns the number of places of a chunk at which a part can be.
-func (l layout) Places() int64 { return max(int64(l.Chunk/max(l.Size, 1)), 1) }
+// places returns the number of places of a chunk at which a part can be.
+func (l layout) places() int64 { return max(int64(l.chunk/max(l.size, 1)), 1) }
 
-// At returns the part at a place, from 0.
-func (l layout) At(place int64) (s part) {
-	piece, offset := l.Piece(), units.Bytes(place)*l.Size
-	end := min(offset+l.Size, l.Chunk)
+// at returns the part at a place, from 0.
+func (l layout) at(place int64) (s part) {
+	piece, offset := l.piece(), units.Bytes(place)*l.size
+	end := min(offset+l.size, l.chunk)
 	first, last := int(offset/piece), int((end-1)/piece)
 	from, to := offset-units.Bytes(first)*piece, end-units.Bytes(last)*piece
 	// The written range of the parity is the union of the pieces' ranges: [from, to) within one piece, [from, piece)
@@ -46,40 +46,40 @@ func (l layout) At(place int64) (s part) {
 		parity = min(piece, piece-from+to)
 	}
 	for k := first; k <= last; k++ {
-		s.Write[k] = piece
+		s.write[k] = piece
 		if k == first {
-			s.Write[k] -= from
+			s.write[k] -= from
 		}
 		if k == last {
-			s.Write[k] -= piece - to
+			s.write[k] -= piece - to
 		}
 	}
-	modify, rest := end-offset+units.Bytes(l.Parity)*parity, units.Bytes(l.Data)*parity-(end-offset)
+	modify, rest := end-offset+units.Bytes(l.parity)*parity, units.Bytes(l.data)*parity-(end-offset)
 	if rest < modify {
-		for k := range l.Data {
-			s.Read[k] = parity - min(s.Write[k], parity)
+		for k := range l.data {
+			s.read[k] = parity - min(s.write[k], parity)
 		}
 	} else {
-		s.Read = s.Write
+		s.read = s.write
 	}
-	for k := l.Data; k < l.Data+l.Parity; k++ {
-		if s.Write[k] = parity; rest >= modify {
-			s.Read[k] = parity
+	for k := l.data; k < l.data+l.parity; k++ {
+		if s.write[k] = parity; rest >= modify {
+			s.read[k] = parity
 		}
 	}
 	return s
 }
 
-// Mean returns the amounts read and written for a part, averaged over places, in pieces.
-func (l layout) Mean() (read, written float64) {
-	n := l.Places()
+// mean returns the amounts read and written for a part, averaged over places, in pieces.
+func (l layout) mean() (read, written float64) {
+	n := l.places()
 	for place := range n {
-		s := l.At(place)
-		for k := range s.Read {
-			read += float64(s.Read[k])
-			written += float64(s.Write[k])
+		s := l.at(place)
+		for k := range s.read {
+			read += float64(s.read[k])
+			written += float64(s.write[k])
 		}
 	}
-	all := float64(n) * float64(l.Piece())
+	all := float64(n) * float64(l.piece())
 	return read / all, written / all
 }

@@ -187,17 +187,11 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Config returns the flow's parameters.
-func (g *Generator) Config() Config { return g.cfg }
-
 // Last is the last sector that the flow uses.
 func (g *Generator) Last() int64 { return int64(g.last) }
 
 // Closed reports whether the flow is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
-
-// Stop ends a closed-loop flow that has a stop time; only the caller knows the time.
-func (g *Generator) Stop() { g.err = io.EOF }
 
 // Next generates the next request; see [workload.Source].
 func (g *Generator) Next(r *workload.Record) error {

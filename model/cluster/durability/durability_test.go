@@ -192,23 +192,26 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
+// afr is the inverse of mttf.
+func afr(mttf Hours) units.Fraction { return units.Fraction(lossOf(float64(Year / mttf))) }
+
 func TestAFR(t *testing.T) {
 	// The usual example: 1.2 million hours are 0.73% a year.
-	if a := float64(AFR(1.2e6)); !near(a, 0.00727, 1e-3) {
+	if a := float64(afr(1.2e6)); !near(a, 0.00727, 1e-3) {
 		t.Errorf("AFR of 1.2 million hours is %v", a)
 	}
 	for _, a := range []units.Fraction{1e-9, 0.0001, 0.015, 0.5, 0.999} {
-		m, err := MTTF(a)
-		if err != nil || !near(float64(AFR(m)), float64(a), 1e-12) {
-			t.Errorf("AFR %v is an MTTF of %v h, which is an AFR of %v", a, m, AFR(m))
+		m, err := mttf(a)
+		if err != nil || !near(float64(afr(m)), float64(a), 1e-12) {
+			t.Errorf("AFR %v is an MTTF of %v h, which is an AFR of %v", a, m, afr(m))
 		}
 	}
 	for _, a := range []units.Fraction{0, 1, -1, units.Fraction(math.NaN())} {
-		if _, err := MTTF(a); err == nil {
+		if _, err := mttf(a); err == nil {
 			t.Errorf("AFR %v is not refused", float64(a))
 		}
 	}
-	if Year.Years() != 1 || HoursOf(units.Day) != 24 {
+	if Year.Years() != 1 || hoursOf(units.Day) != 24 {
 		t.Error("a year or a day is wrong")
 	}
 }
@@ -225,7 +228,7 @@ func TestSmallChances(t *testing.T) {
 	if Any(1, 3) != 1 || Any(1, 0) != 0 {
 		t.Error("what is certain is not")
 	}
-	if !near(Nines(1e-11), 11, 1e-12) || !math.IsInf(Nines(0), 1) {
+	if !near(nines(1e-11), 11, 1e-12) || !math.IsInf(nines(0), 1) {
 		t.Error("nines are wrong")
 	}
 }

@@ -53,5 +53,5 @@ func (r Rebuild) Time() (Hours, error) {
 	if r.Network > 0 {
 		seconds = max(seconds, c*k/float64(r.Network))
 	}
-	return HoursOf(r.Detection) + Hours(seconds/3600), nil
+	return hoursOf(r.Detection) + Hours(seconds/3600), nil
 }

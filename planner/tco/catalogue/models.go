@@ -51,8 +51,8 @@ type Model struct {
 	RandomWAF float64
 }
 
-// Columns returns the columns of a table of drives. The first two are mandatory.
-func Columns() []string {
+// columnNames returns the columns of a table of drives. The first two are mandatory.
+func columnNames() []string {
 	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops",
 		"active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era",
 		"source", "note"}
@@ -64,7 +64,7 @@ const ratingSlack = 0.05
 // Read reads a table of drives. DWPD and TBW must agree if both are stated: TBW = DWPD capacity 365 years. Three of the
 // figures in one review's table do not.
 func Read(r io.Reader, file string) ([]Model, error) {
-	columns := Columns()
+	columns := columnNames()
 	s, err := sheet.Read(r, file, columns, columns[:2])
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func TestRatings(t *testing.T) {
 
 // TestModels covers a row with every column, the derived figures, and inconsistent rows.
 func TestModels(t *testing.T) {
-	head := strings.Join(Columns(), ",") + "\n"
+	head := strings.Join(columnNames(), ",") + "\n"
 	list, err := Read(strings.NewReader(head+
 		"x,1000,1200,2,5,3700,100000,25000,12,4,500,2024,0.5%,9000,3.5,flash,old,a sheet,none\n"+
 		"y,1000,,1,5,,,25000,,,,,,,,,,,\n"+

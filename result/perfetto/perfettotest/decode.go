@@ -96,8 +96,8 @@ type reader struct {
 	known        map[uint64]bool
 }
 
-// Decode decodes a file.
-func Decode(b []byte) (Trace, error) {
+// decode decodes a file.
+func decode(b []byte) (Trace, error) {
 	r := reader{events: map[uint64]string{}, note: map[uint64]string{}, known: map[uint64]bool{}}
 	packets, err := fields(b)
 	if err != nil {
@@ -339,7 +339,7 @@ func (trace *Trace) Slices() (map[uint64][]Slice, error) {
 // Read decodes a trace with its slices, or fails the test.
 func Read(t testing.TB, b []byte) (Trace, map[uint64][]Slice) {
 	t.Helper()
-	trace, err := Decode(b)
+	trace, err := decode(b)
 	if err != nil {
 		t.Fatal(err)
 	}
