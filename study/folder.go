@@ -247,7 +247,7 @@ func (f *Folder) manifest(outcomes []Outcome) *manifest {
 		m.Points = append(m.Points, manifestPoint{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	for k, s := range p.slots() {
-		t := manifestTrial{Seed: p.SeedOf(s.point, s.rep), State: Pending}
+		t := manifestTrial{Seed: p.seedOf(s.point, s.rep), State: Pending}
 		if outcomes != nil {
 			t.State = outcomes[k].State
 			if err := outcomes[k].Err; err != nil {

@@ -38,7 +38,7 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	outcomes := make([]Outcome, len(p.Points)*p.Reps)
 	unfinished := make([]int, len(order))
 	for k, s := range p.slots() {
-		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.SeedOf(s.point, s.rep)},
+		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.seedOf(s.point, s.rep)},
 			State: Pending}
 		shard := k % len(order)
 		if err := order[shard].read(&outcomes[k], s.point); err != nil {

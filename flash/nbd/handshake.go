@@ -168,9 +168,9 @@ func (h *Handshake) step(b []byte) int {
 		return 0
 	}
 	head := optionHeader(b[:optionSize])
-	o, length := head.Option(), head.Length()
+	o, length := head.option(), head.length()
 	switch {
-	case head.Magic() != magicOption:
+	case head.magic() != magicOption:
 		h.end(errMagic)
 		return optionSize
 	case length > maxOption:

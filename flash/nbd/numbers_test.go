@@ -79,17 +79,17 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("% x is written, not % x", x.is, x.want)
 		}
 	}
-	if h := optionHeader(option); h.Magic() != magicOption || h.Option() != OptGo || h.Length() != 2 {
-		t.Errorf("an option is read as %d of %d bytes", h.Option(), h.Length())
+	if h := optionHeader(option); h.magic() != magicOption || h.option() != OptGo || h.length() != 2 {
+		t.Errorf("an option is read as %d of %d bytes", h.option(), h.length())
 	}
 	if h := ReplyHeader(reply); h.Magic() != magicReply || h.Option() != OptGo || h.Reply() != ReplyUnknown ||
 		h.Length() != 2 {
 		t.Errorf("a reply is read as %#x to %d of %d bytes", h.Reply(), h.Option(), h.Length())
 	}
-	if h := requestHeader(request); h.Magic() != magicRequest || h.Flags() != 0x11 || h.Command() != CmdWriteZeroes ||
-		h.Cookie() != cookie || h.Offset() != offset || h.Length() != length {
-		t.Errorf("a request is read as %d, flags %#x, of %#x: %#x bytes at %#x", h.Command(), h.Flags(), h.Cookie(),
-			h.Length(), h.Offset())
+	if h := requestHeader(request); h.magic() != magicRequest || h.flags() != 0x11 || h.command() != CmdWriteZeroes ||
+		h.cookie() != cookie || h.offset() != offset || h.length() != length {
+		t.Errorf("a request is read as %d, flags %#x, of %#x: %#x bytes at %#x", h.command(), h.flags(), h.cookie(),
+			h.length(), h.offset())
 	}
 	if h := SimpleHeader(simple); !h.Valid() || h.Error() != ENOTSUP || h.Cookie() != cookie {
 		t.Errorf("a simple reply is read as valid %v, of %#x: %v", h.Valid(), h.Cookie(), h.Error())

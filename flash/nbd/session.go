@@ -202,17 +202,17 @@ func (s *Session) step(b []byte) int {
 		return 0
 	}
 	h := requestHeader(b[:requestSize])
-	if h.Magic() != magicRequest {
+	if h.magic() != magicRequest {
 		s.err = errMagic
 		return 0
 	}
-	if h.Command() == CmdDisconnect {
+	if h.command() == CmdDisconnect {
 		s.leaving = true
 		return requestSize
 	}
 	charge := 0
-	if h.Command() == CmdRead || h.Command() == CmdWrite {
-		charge = int(min(h.Length(), Window))
+	if h.command() == CmdRead || h.command() == CmdWrite {
+		charge = int(min(h.length(), Window))
 	}
 	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
 		s.stalled = true
@@ -292,7 +292,7 @@ func (s *Session) begin(h requestHeader, charge int) {
 	} else {
 		c = new(command)
 	}
-	*c = command{cookie: h.Cookie(), offset: h.Offset(), length: h.Length(), flags: h.Flags(), kind: h.Command(),
+	*c = command{cookie: h.cookie(), offset: h.offset(), length: h.length(), flags: h.flags(), kind: h.command(),
 		charge: charge}
 	s.active++
 	s.memory += charge

@@ -171,10 +171,10 @@ const maxString = 4096
 // optionHeader is the header of a client's option.
 type optionHeader []byte
 
-// Magic, Option and Length are its fields.
-func (h optionHeader) Magic() uint64  { return binary.BigEndian.Uint64(h) }
-func (h optionHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
-func (h optionHeader) Length() uint32 { return binary.BigEndian.Uint32(h[12:]) }
+// magic, option and length are its fields.
+func (h optionHeader) magic() uint64  { return binary.BigEndian.Uint64(h) }
+func (h optionHeader) option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
+func (h optionHeader) length() uint32 { return binary.BigEndian.Uint32(h[12:]) }
 
 // AppendOption appends an option with its payload.
 func AppendOption(b []byte, o Option, payload []byte) []byte {
@@ -205,13 +205,13 @@ func appendReply(b []byte, o Option, r Reply, payload []byte) []byte {
 // requestHeader is the header of a command.
 type requestHeader []byte
 
-// Magic, Flags, Command, Cookie, Offset and Length are its fields.
-func (h requestHeader) Magic() uint32    { return binary.BigEndian.Uint32(h) }
-func (h requestHeader) Flags() uint16    { return binary.BigEndian.Uint16(h[4:]) }
-func (h requestHeader) Command() Command { return Command(binary.BigEndian.Uint16(h[6:])) }
-func (h requestHeader) Cookie() uint64   { return binary.BigEndian.Uint64(h[8:]) }
-func (h requestHeader) Offset() uint64   { return binary.BigEndian.Uint64(h[16:]) }
-func (h requestHeader) Length() uint32   { return binary.BigEndian.Uint32(h[24:]) }
+// magic, flags, command, cookie, offset and length are its fields.
+func (h requestHeader) magic() uint32    { return binary.BigEndian.Uint32(h) }
+func (h requestHeader) flags() uint16    { return binary.BigEndian.Uint16(h[4:]) }
+func (h requestHeader) command() Command { return Command(binary.BigEndian.Uint16(h[6:])) }
+func (h requestHeader) cookie() uint64   { return binary.BigEndian.Uint64(h[8:]) }
+func (h requestHeader) offset() uint64   { return binary.BigEndian.Uint64(h[16:]) }
+func (h requestHeader) length() uint32   { return binary.BigEndian.Uint32(h[24:]) }
 
 // AppendRequest appends the header of a command.
 func AppendRequest(b []byte, flags uint16, c Command, cookie, offset uint64, length uint32) []byte {

@@ -184,7 +184,7 @@ func (c *Config) Count(hosts int) (n int, known bool) {
 		return part(c.Permutation.Hosts), true
 	case c.Collective != nil:
 		if src, err := newCollective(*c, Network{Hosts: hosts}); err == nil {
-			return src.(*Chorus).Flows(), true
+			return src.(*Chorus).flows(), true
 		}
 	}
 	return 0, false

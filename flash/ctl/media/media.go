@@ -91,8 +91,8 @@ func (s *Shape) CheckpointStart(slot int) int64 { return 2 + int64(slot)*s.check
 // LogStart returns the first grain of the log.
 func (s *Shape) LogStart() int64 { return 2 + 2*s.checkpointGrains() }
 
-// Segments returns the number of segments on a device.
-func (s *Shape) Segments(device int) int64 {
+// segments returns the number of segments on a device.
+func (s *Shape) segments(device int) int64 {
 	return s.segmentsAfter(s.Grains[device], s.Start(device))
 }
 
@@ -100,7 +100,7 @@ func (s *Shape) Segments(device int) int64 {
 func (s *Shape) AllSegments() int64 {
 	n := int64(0)
 	for d := range s.Grains {
-		n += s.Segments(d)
+		n += s.segments(d)
 	}
 	return n
 }
@@ -108,7 +108,7 @@ func (s *Shape) AllSegments() int64 {
 // Place returns the device and byte offset at which a segment begins.
 func (s *Shape) Place(segment int64) (device int, offset int64) {
 	for d := range s.Grains {
-		n := s.Segments(d)
+		n := s.segments(d)
 		if segment < n {
 			return d, (s.Start(d) + segment*int64(s.Pages+s.SummaryGrains())) * Grain
 		}

@@ -48,11 +48,11 @@ func (c *Client) Option(o nbd.Option, payload []byte) ([]Answer, error) {
 	if _, err := c.Write(nbd.AppendOption(nil, o, payload)); err != nil {
 		return nil, err
 	}
-	return c.Answers(o)
+	return c.answers(o)
 }
 
-// Answers reads the replies to an option.
-func (c *Client) Answers(o nbd.Option) ([]Answer, error) {
+// answers reads the replies to an option.
+func (c *Client) answers(o nbd.Option) ([]Answer, error) {
 	var all []Answer
 	for {
 		h := make(nbd.ReplyHeader, 20)

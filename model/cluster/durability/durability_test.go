@@ -106,7 +106,7 @@ func TestLinearSystem(t *testing.T) {
 	}
 }
 
-// TestLossWithin compares LossWithin with closed forms, and with the mean for long times.
+// TestLossWithin compares lossWithin with closed forms, and with the mean for long times.
 func TestLossWithin(t *testing.T) {
 	// A mirror's survival is a sum of two exponentials whose rates are the roots of s^2 + (3l+m) s + 2l^2.
 	const l, m = 1e-3, 0.1
@@ -115,27 +115,27 @@ func TestLossWithin(t *testing.T) {
 	r1, r2 := (3*l+m+root)/2, (3*l+m-root)/2
 	for _, at := range []float64{1, 10, 1000, 50_000, 1e6} {
 		want := 1 - (r1*math.Exp(-r2*at)-r2*math.Exp(-r1*at))/(r1-r2)
-		if got := c.LossWithin(Hours(at)); !near(got, want, 1e-9) {
+		if got := c.lossWithin(Hours(at)); !near(got, want, 1e-9) {
 			t.Errorf("mirror lost within %v h with %v, the closed form has %v", at, got, want)
 		}
 	}
 	// For one drive it is the exponential itself, for small and large times.
 	one := chain(t, Replicas(1), 1e6, 10, Parallel)
 	for _, at := range []float64{1e-9, 1e-3, 1, 1e6, 1e8} {
-		if got, want := one.LossWithin(Hours(at)), -math.Expm1(-at/1e6); !near(got, want, 1e-9) {
+		if got, want := one.lossWithin(Hours(at)), -math.Expm1(-at/1e6); !near(got, want, 1e-9) {
 			t.Errorf("one drive lost within %v h with %v, want %v", at, got, want)
 		}
 	}
 	// Rare losses have the rate 1/MTTDL once rebuilds have set in: 17+3 shards, 1e-17 a year.
 	rare := chain(t, Scheme{17, 3}, 1.2e6, 2, Parallel)
-	if got, want := rare.LossWithin(Year), float64(Year/rare.MTTDL()); !near(got, want, 1e-3) || got > 1e-11 {
+	if got, want := rare.lossWithin(Year), float64(Year/rare.MTTDL()); !near(got, want, 1e-3) || got > 1e-11 {
 		t.Errorf("17+3 lost within a year with %v, by the mean %v", got, want)
 	}
 	// Squaring forty times and more loses no accuracy.
-	if got, want := rare.LossWithin(rare.MTTDL()), 1-math.Exp(-1); !near(got, want, 1e-6) {
+	if got, want := rare.lossWithin(rare.MTTDL()), 1-math.Exp(-1); !near(got, want, 1e-6) {
 		t.Errorf("lost within the mean time with %v, want %v", got, want)
 	}
-	if rare.LossWithin(0) != 0 || rare.LossWithin(-1) != 0 {
+	if rare.lossWithin(0) != 0 || rare.lossWithin(-1) != 0 {
 		t.Error("something is lost in no time")
 	}
 	if n := rare.Nines(); n < 11 || n > 20 {
@@ -161,7 +161,7 @@ func TestMonotone(t *testing.T) {
 			if a, e := ch.Approximation(), ch.MTTDL(); !(a <= e*(1+1e-12)) {
 				t.Fatalf("%+v: approximation %v above the exact %v", c, a, e)
 			}
-			return float64(ch.MTTDL()), ch.LossWithin(year)
+			return float64(ch.MTTDL()), ch.lossWithin(year)
 		}
 		mttdl, loss := of(cfg)
 		if !(loss >= 0 && loss <= 1) {
@@ -252,7 +252,7 @@ func TestRebuild(t *testing.T) {
 	} {
 		x := r
 		c.change(&x)
-		if got, err := x.Time(); err != nil || !near(float64(got), c.want, 1e-12) {
+		if got, err := x.time(); err != nil || !near(float64(got), c.want, 1e-12) {
 			t.Errorf("%s: %v h, want %v (%v)", c.name, got, c.want, err)
 		}
 	}
@@ -263,7 +263,7 @@ func TestRebuild(t *testing.T) {
 	} {
 		x := r
 		change(&x)
-		if _, err := x.Time(); err == nil {
+		if _, err := x.time(); err == nil {
 			t.Errorf("%+v is not refused", x)
 		}
 	}

@@ -80,7 +80,7 @@ func Assess(f Fleet) (Assessment, error) {
 	}
 	a.Copysets = distinct(possible, f.Chunks)
 	var err error
-	if a.Rebuild, err = r.Time(); err != nil {
+	if a.Rebuild, err = r.time(); err != nil {
 		return a, err
 	}
 	if a.MTTF, err = mttf(f.AFR); err != nil {
@@ -92,7 +92,7 @@ func Assess(f Fleet) (Assessment, error) {
 	}
 	a.Group = c.MTTDL()
 	a.MTTDL = a.Group / Hours(a.Copysets)
-	a.Chunk = c.LossWithin(Year)
+	a.Chunk = c.lossWithin(Year)
 	a.Loss = Any(a.Chunk, a.Copysets)
 	return a, nil
 }

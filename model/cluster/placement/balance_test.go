@@ -242,9 +242,9 @@ func TestBoundedLoad(t *testing.T) {
 				total += 3
 				for _, x := range out {
 					p.Add(x, 1)
-					if p.Load(x) > p.Bound(x, total) {
+					if p.Load(x) > p.bound(x, total) {
 						t.Fatalf("slack %v: target %d has %d copies of %d, bound %d", slack, x, p.Load(x), total,
-							p.Bound(x, total))
+							p.bound(x, total))
 					}
 				}
 			}

@@ -97,7 +97,7 @@ func TestIntersectIsEarliest(t *testing.T) {
 		for _, p := range picks {
 			f := offers[p.Server]
 			if seen[p.Server] || rejected>>p.Server&1 == 1 || p.Window != picks[0].Window ||
-				!p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) {
+				!p.Window.within(win(sim.Time(f.left), sim.Time(f.right))) {
 				t.Fatalf("picks %v of %v", picks, offers)
 			}
 			seen[p.Server] = true
@@ -231,7 +231,7 @@ func TestSequenceLiesInOffers(t *testing.T) {
 		}
 		for i, p := range picks {
 			f := offers[p.Server]
-			if p.Server == lost || !p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) ||
+			if p.Server == lost || !p.Window.within(win(sim.Time(f.left), sim.Time(f.right))) ||
 				p.Window.Left < now+d.Control || p.Window.Width() < d.Needed {
 				t.Fatalf("picks %v of %v at %v", picks, offers, now)
 			}

@@ -40,10 +40,10 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("rated for %v times as many sequential writes; the model amplifies random ones %v times", ratio,
 			m.Amplification().At(0))
 	}
-	if b := m.Budget(tco.Corrected, m.Amplification()); math.Abs(b/(m.Sequential*1000)-1) > 0.08 {
+	if b := m.budget(tco.Corrected, m.Amplification()); math.Abs(b/(m.Sequential*1000)-1) > 0.08 {
 		t.Errorf("the NAND takes %v GB; rated for %v GB of sequential writes", b, m.Sequential*1000)
 	}
-	if b := m.Budget(tco.Paper, m.Amplification()); b != m.TBW*1000 {
+	if b := m.budget(tco.Paper, m.Amplification()); b != m.TBW*1000 {
 		t.Errorf("in paper mode the budget is %v", b)
 	}
 	if _, err := Find(list, "Micron 9550 MAX 3.2 TB"); err == nil ||

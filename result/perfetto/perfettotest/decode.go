@@ -296,10 +296,10 @@ func (r *reader) annotation(b []byte, to map[string]any) error {
 	return nil
 }
 
-// Slices matches begins and ends, by track, as Perfetto's importer does: events are in order of time, those in one
+// slices matches begins and ends, by track, as Perfetto's importer does: events are in order of time, those in one
 // nanosecond in file order, and an end closes the slice that was opened last. It fails on an end without a begin and on
 // a slice that is never closed.
-func (trace *Trace) Slices() (map[uint64][]Slice, error) {
+func (trace *Trace) slices() (map[uint64][]Slice, error) {
 	events := slices.Clone(trace.Events)
 	slices.SortStableFunc(events, func(a, b Event) int {
 		switch {
@@ -343,7 +343,7 @@ func Read(t testing.TB, b []byte) (Trace, map[uint64][]Slice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := trace.Slices()
+	s, err := trace.slices()
 	if err != nil {
 		t.Fatal(err)
 	}
