@@ -2,9 +2,9 @@
 // clock. It compares it with windowed greedy collection, a frozen baseline, and with streams that know the future.
 //
 // Its main types are Load (how often each page is written), Baseline (package ftl's windowed greedy with one frontier),
-// Controller, Timed and Oracle. All share the load, the geometry and the over-provisioning. Timed is Controller on a
-// device with many concurrent operations that take virtual time and complete in the order of that time: the same code
-// under the clock of a simulator.
+// Controller and Oracle. All share the load, the geometry and the over-provisioning. A test runs Controller on a device
+// with many concurrent operations that take virtual time and complete in the order of that time: the same code under
+// the clock of a simulator.
 //
 // It leaves out reads, trims, hints and write absorption in memory: each write is put and written individually.
 package waf

@@ -98,7 +98,7 @@ func TestVirtualClock(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, clock, err := Timed(load, heat.Default(), 16)
+				s, clock, err := controllerTimed(load, heat.Default(), 16)
 				if err != nil {
 					t.Fatal(err)
 				}
