@@ -80,8 +80,8 @@ type virtualClock struct {
 	Disorder    int64 // operations that completed before one submitted earlier
 }
 
-// controllerTimed is Controller on a device whose operations take virtual time and complete in the order of that time. The next
-// write starts as soon as fewer than depth operations are in flight.
+// controllerTimed is Controller on a device whose operations take virtual time and complete in the order of that
+// time. The next write starts as soon as fewer than depth operations are in flight.
 func controllerTimed(l Load, policy heat.Policy, depth int) (ctl.Stats, virtualClock, error) {
 	var t *timed
 	s, err := controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) {

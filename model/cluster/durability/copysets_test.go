@@ -1,6 +1,7 @@
 package durability
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -178,6 +179,25 @@ func TestAssess(t *testing.T) {
 			t.Errorf("%+v is not refused", x)
 		}
 	}
+}
+
+// lossOfOne returns the probability that a chunk on distinct random nodes is lost when the given number of nodes fail
+// simultaneously: that more than Parity of its nodes are among them.
+func lossOfOne(s Scheme, nodes, failed int) (float64, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	w := s.Width()
+	if failed < 0 || failed > nodes || nodes < w {
+		return 0, fmt.Errorf("%d of %d nodes fail, with %d shards on different ones: that cannot be", failed, nodes, w)
+	}
+	all, p := logChoose(nodes, w), 0.0
+	for x := s.Parity + 1; x <= min(w, failed); x++ {
+		if w-x <= nodes-failed {
+			p += rng.Exp(logChoose(failed, x) + logChoose(nodes-failed, w-x) - all)
+		}
+	}
+	return min(p, 1), nil
 }
 
 // lossAtOnce returns the probability that any data is lost when the given number of nodes fail simultaneously, with

@@ -4,7 +4,7 @@
 // Its main types are Scheme (k data and m parity shards), Rebuild (how long it takes to rebuild a drive's content),
 // Chain (the birth-death chain of a redundancy group, solved exactly, and the usual approximation), Fleet (a cluster of
 // such groups) and Simulation, which simulates drives' failures and rebuilds as events and must agree with the chain
-// where both apply. The copyset functions compute the probability that simultaneous failures lose data.
+// where both apply. The copyset functions count the sets of drives whose loss loses data.
 //
 // It follows Gibson and Patterson's chains (Patterson, Gibson and Katz, SIGMOD 1988; Chen et al., ACM Computing Surveys
 // 26(2), 1994) and Cidon et al., "Copysets: Reducing the Frequency of Data Loss in Cloud Storage" (USENIX ATC 2013).
