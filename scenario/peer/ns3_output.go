@@ -9,15 +9,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// NS3Address returns the IPv4 address of a host in HPCC's ns-3, 11.x.y.1.
-func NS3Address(node int) uint32 {
+// ns3Address returns the IPv4 address of a host in HPCC's ns-3, 11.x.y.1.
+func ns3Address(node int) uint32 {
 	return 0x0b000001 + uint32(node/256)<<16 + uint32(node%256)<<8
 }
 
 // ns3Node returns the host that an address belongs to.
 func ns3Node(address uint32) (int, bool) {
 	node := int(address >> 8 & 0xffff)
-	return node, NS3Address(node) == address
+	return node, ns3Address(node) == address
 }
 
 // NS3Completion is a line of fct.txt: a completed flow. Times are written as whole nanoseconds, truncated.
@@ -34,8 +34,8 @@ const fctLayout = "sip dip sport dport bytes start_ns fct_ns ideal_ns"
 
 // AppendTo appends the line to b, in the format of HPCC's ns-3.
 func (c *NS3Completion) AppendTo(b []byte) []byte {
-	b = appendHex(b, NS3Address(c.Src))
-	b = appendHex(append(b, ' '), NS3Address(c.Dst))
+	b = appendHex(b, ns3Address(c.Src))
+	b = appendHex(append(b, ' '), ns3Address(c.Dst))
 	for _, n := range [...]int64{int64(c.SrcPort), int64(c.DstPort), int64(c.Bytes), nanoseconds(c.Start),
 		nanoseconds(c.FCT), nanoseconds(c.Ideal)} {
 		b = strconv.AppendInt(append(b, ' '), n, 10)
