@@ -57,7 +57,7 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	}
 	p.Sections = append(p.Sections, section{ID: "points", Title: "Points", Table: pointTable(c, names)})
 	if s.Scenario != "" {
-		p.Scenarios = []pageRun{{Label: "Resolved scenario of the first point", Scenario: ParseScenario(s.Scenario)}}
+		p.Scenarios = []pageRun{{Label: "Resolved scenario of the first point", Scenario: parseScenario(s.Scenario)}}
 	}
 	return p.write(w)
 }

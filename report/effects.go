@@ -32,7 +32,7 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 			[]cell{{Text: ArmLetter(i), Class: "text"}, {Text: a.Label, Class: "text"},
 				{Text: shortDigest(a.Digest), Class: "text"}})
 		p.failures(a.Label, a.Failed)
-		runs = append(runs, Run{Label: ArmLetter(i), Scenario: ParseScenario(a.Scenario)})
+		runs = append(runs, Run{Label: ArmLetter(i), Scenario: parseScenario(a.Scenario)})
 		if a.Scenario != "" {
 			p.Scenarios = append(p.Scenarios, pageRun{Label: ArmLetter(i) + ": " + a.Label, Scenario: runs[i].Scenario})
 		}

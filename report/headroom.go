@@ -202,7 +202,7 @@ func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 			}
 		}
 		p.Scenarios = []pageRun{{Label: "Resolved scenario at load x1",
-			Scenario: ParseScenario(first.Scenario.Resolved())}}
+			Scenario: parseScenario(first.Scenario.Resolved())}}
 	}
 	return p.write(w)
 }

@@ -133,7 +133,7 @@ func (c toyNet) run() Run {
 	r.SetSeries("fabric.pause.time", 50*units.Microsecond, scale(append([]float64(nil), line...), 0.1*paused))
 	r.Check("flows conserved", true, "posted 2003 = completed 2000 + in flight 3")
 	return Run{Path: "runs/" + c.name, Result: r,
-		Scenario: ParseScenario("name: " + c.name + "\nfabric:\n  pfc: true # default\n")}
+		Scenario: parseScenario("name: " + c.name + "\nfabric:\n  pfc: true # default\n")}
 }
 
 var (

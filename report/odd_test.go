@@ -125,8 +125,8 @@ func TestOdd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := Run{Result: r, Scenario: ParseScenario("a: 1\n"), Path: "p"}
-		other := Run{Result: odd(seed + 1), Scenario: ParseScenario("a: [\n")}
+		one := Run{Result: r, Scenario: parseScenario("a: 1\n"), Path: "p"}
+		other := Run{Result: odd(seed + 1), Scenario: parseScenario("a: [\n")}
 		for what, draw := range map[string]func() error{
 			"page":    func() error { return WriteHTML(new(bytes.Buffer), one) },
 			"pages":   func() error { return WriteHTML(new(bytes.Buffer), one, other, one) },

@@ -44,20 +44,20 @@ func (l Line) Body() string { return strings.TrimLeft(l.Text, " ") }
 
 // Comments in a resolved scenario that mark where the value of a line comes from.
 const (
-	DefaultMark = "# default"
-	SetMark     = "# set"
+	defaultMark = "# default"
+	setMark     = "# set"
 )
 
-// ParseScenario splits the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is
+// parseScenario splits the text of a resolved scenario into lines. A line that ends with defaultMark or setMark is
 // flagged, and the mark is removed.
-func ParseScenario(text string) []Line {
+func parseScenario(text string) []Line {
 	var lines []Line
 	for l := range strings.Lines(text) {
 		l = strings.TrimRight(l, " \r\n")
 		line := Line{Text: l}
-		if cut, ok := strings.CutSuffix(l, DefaultMark); ok {
+		if cut, ok := strings.CutSuffix(l, defaultMark); ok {
 			line = Line{Text: strings.TrimRight(cut, " "), Default: true}
-		} else if cut, ok := strings.CutSuffix(l, SetMark); ok {
+		} else if cut, ok := strings.CutSuffix(l, setMark); ok {
 			line = Line{Text: strings.TrimRight(cut, " "), Set: true}
 		}
 		lines = append(lines, line)
@@ -67,7 +67,7 @@ func ParseScenario(text string) []Line {
 
 // FromDirectory converts a loaded run directory to a Run.
 func FromDirectory(d *result.Run) Run {
-	r := Run{Path: d.Path, Result: d.Result, Scenario: ParseScenario(d.Scenario), Timing: d.Timing,
+	r := Run{Path: d.Path, Result: d.Result, Scenario: parseScenario(d.Scenario), Timing: d.Timing,
 		Citations: d.Citations}
 	if d.Timing != nil {
 		r.Command = d.Timing.CommandLine

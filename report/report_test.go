@@ -239,7 +239,7 @@ func TestHTMLEscapes(t *testing.T) {
 }
 
 func TestParseScenario(t *testing.T) {
-	lines := ParseScenario("a: 1\nb:  # default\n  c: 2s   # default\nd: x # set\n")
+	lines := parseScenario("a: 1\nb:  # default\n  c: 2s   # default\nd: x # set\n")
 	want := []Line{{"a: 1", false, false}, {"b:", true, false}, {"  c: 2s", true, false}, {"d: x", false, true}}
 	if len(lines) != len(want) {
 		t.Fatalf("%v", lines)
@@ -275,7 +275,7 @@ list:
 last: 1
 `
 	var got []string
-	for _, s := range settings(ParseScenario(text)) {
+	for _, s := range settings(parseScenario(text)) {
 		got = append(got, s.Path+"="+s.Text)
 	}
 	want := []string{"name=x", "workload[0].trace.file=a.csv", "workload[0].trace.format=msr",
@@ -287,8 +287,8 @@ last: 1
 }
 
 func TestDifferences(t *testing.T) {
-	runs := []Run{{Scenario: ParseScenario("a: 1\nb:\n  c: 2\n  d: 3\n")},
-		{Scenario: ParseScenario("a: 1\nb:\n  c: 5\ne: 6\n")}}
+	runs := []Run{{Scenario: parseScenario("a: 1\nb:\n  c: 2\n  d: 3\n")},
+		{Scenario: parseScenario("a: 1\nb:\n  c: 5\ne: 6\n")}}
 	got := differences(runs)
 	want := []differing{{"b.c", []string{"2", "5"}}, {"b.d", []string{"3", ""}}, {"e", []string{"", "6"}}}
 	if len(got) != len(want) {
@@ -344,8 +344,8 @@ func FuzzScenario(f *testing.F) {
 	f.Add("- - - x\n -\n:\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer patience.Limit()()
-		lines := ParseScenario(text)
-		differences([]Run{{Scenario: lines}, {Scenario: ParseScenario("a: 2\n")}})
+		lines := parseScenario(text)
+		differences([]Run{{Scenario: lines}, {Scenario: parseScenario("a: 2\n")}})
 	})
 }
 
@@ -363,7 +363,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 func TestLabels(t *testing.T) {
 	run := func(name, op string, seed uint64) Run {
 		return Run{Result: &result.Result{Name: name, Seed: seed},
-			Scenario: ParseScenario("name: " + name + "\nssd:\n  over_provisioning: " + op + "\n")}
+			Scenario: parseScenario("name: " + name + "\nssd:\n  over_provisioning: " + op + "\n")}
 	}
 	for _, c := range []struct {
 		runs []Run

@@ -256,7 +256,7 @@ func scale(v []float64, by float64) []float64 {
 }
 
 func (c toy) scenario() []Line {
-	return ParseScenario(fmt.Sprintf(`name: %s
+	return parseScenario(fmt.Sprintf(`name: %s
 workload:
   - synthetic:
       requests: %d

@@ -54,7 +54,7 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 			Intro: "Every simulated design, in the order of the search. Each run has a directory below the " +
 				"plan's.", Table: runTable(x, place)})
 	if s.Scenario != "" {
-		p.Scenarios = []pageRun{{Label: "The need, with every default", Scenario: ParseScenario(s.Scenario)}}
+		p.Scenarios = []pageRun{{Label: "The need, with every default", Scenario: parseScenario(s.Scenario)}}
 	}
 	return p.write(w)
 }

@@ -101,15 +101,15 @@ func (p *Pair) primary() int {
 	return n
 }
 
-// Decided reports whether each primary metric is called or within Test.Relevant.
-func (p *Pair) Decided() bool {
+// decided reports whether each primary metric is called or within Test.Relevant.
+func (p *Pair) decided() bool {
 	return !slices.ContainsFunc(p.Primary(),
 		func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
 }
 
 // Decided reports whether all pairs are decided.
 func (x *Effects) Decided() bool {
-	return !slices.ContainsFunc(x.Pairs, func(p Pair) bool { return !p.Decided() })
+	return !slices.ContainsFunc(x.Pairs, func(p Pair) bool { return !p.decided() })
 }
 
 // Differing counts the effects that are called as differences.
@@ -219,7 +219,7 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	for r := range p.Reps {
 		if !slices.ContainsFunc(byArm, func(of []*result.Result) bool { return of[r] == nil }) {
 			reps = append(reps, r)
-			x.Seeds = append(x.Seeds, p.SeedOf(0, r))
+			x.Seeds = append(x.Seeds, p.seedOf(0, r))
 		}
 	}
 	if len(reps) < 2 {
@@ -243,8 +243,8 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	return x, nil
 }
 
-// ErrNoMetric is wrapped by Compare's error if no metric matches the requested names.
-var ErrNoMetric = errors.New("no metric of the arms matches")
+// errNoMetric is wrapped by Compare's error if no metric matches the requested names.
+var errNoMetric = errors.New("no metric of the arms matches")
 
 // Matches reports whether a name matches one of the patterns; without patterns every name does. In a pattern * matches
 // any text and ? one character.
@@ -326,7 +326,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	t.choose(effects, names, familyOf(a, b))
 	p.Effects = once(effects, names)
 	if len(t.Metrics) > 0 && p.primary() == 0 {
-		return p, fmt.Errorf("%w %s", ErrNoMetric, strings.Join(t.Metrics, ", "))
+		return p, fmt.Errorf("%w %s", errNoMetric, strings.Join(t.Metrics, ", "))
 	}
 	var err error
 	if p.Family, err = t.judge(p.Primary()); err != nil {

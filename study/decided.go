@@ -8,8 +8,8 @@ import (
 	"farflash/experiment/trial"
 )
 
-// FirstReps returns the plan cut to its first n replicates.
-func (p *Plan) FirstReps(n int) *Plan {
+// firstReps returns the plan cut to its first n replicates.
+func (p *Plan) firstReps(n int) *Plan {
 	first := *p
 	first.Reps = min(n, p.Reps)
 	return &first
@@ -48,7 +48,7 @@ func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, [
 // look runs the missing trials of the first n replicates and compares.
 func (r *Runner) look(ctx context.Context, p *Plan, n int, test Test, known map[string]Outcome) (*Plan, []Outcome,
 	*Effects, error) {
-	first := p.FirstReps(n)
+	first := p.firstReps(n)
 	trials := first.Trials()
 	missing := slices.DeleteFunc(slices.Clone(trials), func(t trial.Trial) bool { _, ok := known[t.Name()]; return ok })
 	for _, o := range r.Run(ctx, missing) {

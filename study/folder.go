@@ -16,8 +16,8 @@ import (
 
 // The files of a study's directory next to its trials.
 const (
-	SweepFile   = "sweep.json"   // the manifest of a sweep
-	CompareFile = "compare.json" // the manifest of a comparison
+	sweepFile   = "sweep.json"   // the manifest of a sweep
+	compareFile = "compare.json" // the manifest of a comparison
 	CurvesFile  = "curves.json"  // results of a sweep
 	EffectsFile = "effects.json" // results of a comparison
 	trials      = "trials"
@@ -72,9 +72,9 @@ type manifestTrial struct {
 // manifestFile is the file name of a kind's manifest.
 func manifestFile(k Kind) string {
 	if k == Comparison {
-		return CompareFile
+		return compareFile
 	}
-	return SweepFile
+	return sweepFile
 }
 
 func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
@@ -146,7 +146,7 @@ func readManifest(path string) (*manifest, error) {
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("%s has no %s: %w", path, SweepFile, fs.ErrNotExist)
+	return nil, fmt.Errorf("%s has no %s: %w", path, sweepFile, fs.ErrNotExist)
 }
 
 // isDigest reports whether a text is a valid digest. It becomes part of the name of a trial's directory, which must
@@ -247,7 +247,7 @@ func (f *Folder) manifest(outcomes []Outcome) *manifest {
 		m.Points = append(m.Points, manifestPoint{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	for k, s := range p.slots() {
-		t := manifestTrial{Seed: p.SeedOf(s.point, s.rep), State: Pending}
+		t := manifestTrial{Seed: p.seedOf(s.point, s.rep), State: Pending}
 		if outcomes != nil {
 			t.State = outcomes[k].State
 			if err := outcomes[k].Err; err != nil {

@@ -140,8 +140,8 @@ func TestDamagedManifests(t *testing.T) {
 	p := sweepOf(t, 1, "ssd.timing.read_latency=40us")
 	s := Search{Name: "n", Digest: "d", Seed: 1, Reps: 1}
 	for file, open := range map[string]func(string) error{
-		SweepFile:  func(path string) error { _, err := OpenFolder(path, p, self); return err },
-		SearchFile: func(path string) error { _, err := OpenSearch(path, s, self); return err },
+		sweepFile:  func(path string) error { _, err := OpenFolder(path, p, self); return err },
+		searchFile: func(path string) error { _, err := OpenSearch(path, s, self); return err },
 		CurvesFile: func(path string) error { _, err := ReadCurves(path); return err },
 	} {
 		for text, want := range map[string]string{

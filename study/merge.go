@@ -38,7 +38,7 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	outcomes := make([]Outcome, len(p.Points)*p.Reps)
 	unfinished := make([]int, len(order))
 	for k, s := range p.slots() {
-		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.SeedOf(s.point, s.rep)},
+		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.seedOf(s.point, s.rep)},
 			State: Pending}
 		shard := k % len(order)
 		if err := order[shard].read(&outcomes[k], s.point); err != nil {
@@ -110,7 +110,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		m, err := readManifest(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("%s is not the folder of a sweep: it has no %s", dir, SweepFile)
+			return nil, nil, fmt.Errorf("%s is not the folder of a sweep: it has no %s", dir, sweepFile)
 		case err != nil:
 			return nil, nil, err
 		case m.Schema != schemaOf(Sweep):
@@ -120,7 +120,7 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 		}
 		part, err := ParseShard(m.Shard)
 		if err != nil || part.Of > MostTrials {
-			return nil, nil, fmt.Errorf("%s: %s: invalid shard %q", dir, SweepFile, m.Shard)
+			return nil, nil, fmt.Errorf("%s: %s: invalid shard %q", dir, sweepFile, m.Shard)
 		}
 		if first == nil {
 			first, order = m, make([]shardFolder, part.Of)
@@ -166,7 +166,7 @@ func (m *manifest) plan() (*Plan, error) {
 		p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	if p.Digest() != m.Digest {
-		return nil, fmt.Errorf("%s does not match its digest; it was changed after the sweep wrote it", SweepFile)
+		return nil, fmt.Errorf("%s does not match its digest; it was changed after the sweep wrote it", sweepFile)
 	}
 	return p, nil
 }
@@ -203,7 +203,7 @@ func (f *Folder) copy(t trial.Trial, from string) error {
 		return err
 	}
 	defer d.Discard()
-	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, SumsFile} {
+	for _, name := range []string{result.ResultFile, result.ScenarioFile, result.CitationsFile, sumsFile} {
 		text, err := os.ReadFile(filepath.Join(from, trials, t.Name(), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -104,7 +104,7 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(filepath.Join(folder.Path(), SweepFile)); err != nil {
+		if _, err := os.Stat(filepath.Join(folder.Path(), sweepFile)); err != nil {
 			t.Error(err)
 		}
 		if s, err := os.Stat(into); err != nil || s.Mode().Perm() != 0o755 {
@@ -150,9 +150,9 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	runIn(t, edited, second, nil)
-	text, err := os.ReadFile(filepath.Join(edited, SweepFile))
+	text, err := os.ReadFile(filepath.Join(edited, sweepFile))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(edited, SweepFile),
+		err = os.WriteFile(filepath.Join(edited, sweepFile),
 			[]byte(strings.ReplaceAll(string(text), "=40us", "=41us")), 0o666)
 	}
 	if err != nil {
@@ -190,7 +190,7 @@ func TestMergeRefusals(t *testing.T) {
 			m.Digest = p.Digest()
 		}
 		odd := &Folder{path: filepath.Join(t.TempDir(), "odd")}
-		if err := odd.WriteJSON(SweepFile, m); err != nil {
+		if err := odd.WriteJSON(sweepFile, m); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, _, err := Merge(into, []string{odd.path}); err == nil || !strings.Contains(err.Error(), want) ||
@@ -232,7 +232,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	cited := filepath.Join(odd, entries[len(entries)-1].Name(), result.CitationsFile)
-	sums := filepath.Join(filepath.Dir(cited), SumsFile)
+	sums := filepath.Join(filepath.Dir(cited), sumsFile)
 	lines, err := os.ReadFile(sums)
 	if err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ const (
 	SeedsApart  = "apart"
 )
 
-// SeedOf returns the seed of a point's replicate.
-func (p *Plan) SeedOf(point, rep int) uint64 {
+// seedOf returns the seed of a point's replicate.
+func (p *Plan) seedOf(point, rep int) uint64 {
 	if p.Apart {
 		return p.Seed + uint64(rep*len(p.Points)+point)
 	}
@@ -217,7 +217,7 @@ func (p *Plan) Trials() []trial.Trial {
 	var out []trial.Trial
 	for _, s := range p.slots() {
 		x := &p.Points[s.point]
-		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.SeedOf(s.point, s.rep)})
+		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.seedOf(s.point, s.rep)})
 	}
 	return out
 }

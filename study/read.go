@@ -180,7 +180,7 @@ func ReadDesigns(path string) ([]Design, error) {
 
 // Is reports whether a path is the directory of a study or of a search, with or without results.
 func Is(path string) bool {
-	return slices.ContainsFunc([]string{SweepFile, CompareFile, SearchFile}, func(name string) bool {
+	return slices.ContainsFunc([]string{sweepFile, compareFile, searchFile}, func(name string) bool {
 		_, err := os.Stat(filepath.Join(path, name))
 		return err == nil
 	})

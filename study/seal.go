@@ -15,10 +15,10 @@ import (
 	"farflash/result"
 )
 
-// SumsFile has the SHA-256 of each file in a trial's directory, in the format of sha256sum. A study resumes from
+// sumsFile has the SHA-256 of each file in a trial's directory, in the format of sha256sum. A study resumes from
 // existing trials, perhaps years later and on another machine; without checksums, a digit altered by a disk or by hand
 // would enter its figures unnoticed.
-const SumsFile = "SHA256SUMS"
+const sumsFile = "SHA256SUMS"
 
 // seal writes the checksums of a run directory's files.
 func seal(d *result.Directory) error {
@@ -35,7 +35,7 @@ func seal(d *result.Directory) error {
 		sum := sha256.Sum256(text)
 		fmt.Fprintf(&b, "%s  %s\n", hex.EncodeToString(sum[:]), e.Name())
 	}
-	return d.Write(SumsFile, []byte(b.String()))
+	return d.Write(sumsFile, []byte(b.String()))
 }
 
 // damagedError reports that a trial's directory has changed since it was written.
@@ -73,9 +73,9 @@ func readTrial(place string, t trial.Trial) (*result.Result, error) {
 
 // sealed verifies the checksums of a directory's files.
 func sealed(place string) error {
-	sums, err := os.ReadFile(filepath.Join(place, SumsFile))
+	sums, err := os.ReadFile(filepath.Join(place, sumsFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("it has no %s", SumsFile)
+		return fmt.Errorf("it has no %s", sumsFile)
 	}
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func sealed(place string) error {
 	for line := range bytes.Lines(sums) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "  ")
 		if !ok || name != filepath.Base(name) {
-			return fmt.Errorf("%s has an invalid line", SumsFile)
+			return fmt.Errorf("%s has an invalid line", sumsFile)
 		}
 		text, err := os.ReadFile(filepath.Join(place, name))
 		if err != nil {
@@ -96,7 +96,7 @@ func sealed(place string) error {
 		seen[name] = true
 	}
 	if !seen[result.ResultFile] {
-		return fmt.Errorf("%s has no checksum for %s", SumsFile, result.ResultFile)
+		return fmt.Errorf("%s has no checksum for %s", sumsFile, result.ResultFile)
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ func TestAlteredTrial(t *testing.T) {
 			return replaceIn(filepath.Join(place, result.ResultFile), `"value": 2`, `"value": 3`)
 		},
 		func(place string) error { return replaceIn(filepath.Join(place, result.ScenarioFile), "us", "ns") },
-		func(place string) error { return os.Remove(filepath.Join(place, SumsFile)) },
-		func(place string) error { return os.WriteFile(filepath.Join(place, SumsFile), nil, 0o666) },
+		func(place string) error { return os.Remove(filepath.Join(place, sumsFile)) },
+		func(place string) error { return os.WriteFile(filepath.Join(place, sumsFile), nil, 0o666) },
 		func(place string) error {
-			return os.WriteFile(filepath.Join(place, SumsFile), []byte("x  ../../sweep.json\n"), 0o666)
+			return os.WriteFile(filepath.Join(place, sumsFile), []byte("x  ../../sweep.json\n"), 0o666)
 		},
 		func(place string) error { return os.Remove(filepath.Join(place, result.ResultFile)) },
 	} {
@@ -160,7 +160,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer patience.Limit()()
 		dir := t.TempDir()
-		for _, name := range []string{SweepFile, SearchFile} {
+		for _, name := range []string{sweepFile, searchFile} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
 				t.Fatal(err)
 			}

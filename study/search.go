@@ -11,8 +11,8 @@ import (
 	"farflash/result"
 )
 
-// SearchFile is the manifest of a search in its folder.
-const SearchFile = "search.json"
+// searchFile is the manifest of a search in its folder.
+const searchFile = "search.json"
 
 // Search describes a study whose trials depend on each other's results, so that no plan lists them.
 type Search struct {
@@ -43,7 +43,7 @@ func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		failed := begin(path, "search")
 		if failed == nil {
-			return f, f.WriteJSON(SearchFile, mine)
+			return f, f.WriteJSON(searchFile, mine)
 		}
 		// Another process may have started the same search concurrently.
 		if there, err = readSearch(path); errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 
 // readSearch reads a search's manifest. Its error is fs.ErrNotExist if there is none.
 func readSearch(path string) (*searchManifest, error) {
-	file := filepath.Join(path, SearchFile)
+	file := filepath.Join(path, searchFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

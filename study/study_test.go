@@ -459,7 +459,7 @@ func TestFolder(t *testing.T) {
 	if _, err := OpenFolder(full, p, self); !errors.Is(err, ErrOther) {
 		t.Errorf("a folder with other files: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(full, SweepFile), []byte(`{"schema": "farflash/sweep/9"}`), 0o666); err !=
+	if err := os.WriteFile(filepath.Join(full, sweepFile), []byte(`{"schema": "farflash/sweep/9"}`), 0o666); err !=
 		nil {
 		t.Fatal(err)
 	}
@@ -584,7 +584,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%+v, %v", x, err)
 	}
 	test.Metrics = []string{"flow.*"}
-	if _, err = Compare(p, out, test); !errors.Is(err, ErrNoMetric) {
+	if _, err = Compare(p, out, test); !errors.Is(err, errNoMetric) {
 		t.Errorf("%v", err)
 	}
 	// A seed that one arm lacks is ignored for both.

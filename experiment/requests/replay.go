@@ -50,9 +50,9 @@ type stack struct {
 // stackUnit is the granularity of volume sizes, so that alignment in a volume is preserved in the namespace.
 const stackUnit = int64(units.MiB)
 
-// Stack places the volumes of the trace one after another, according to the scenario, in a namespace of the given
+// stack places the volumes of the trace one after another, according to the scenario, in a namespace of the given
 // capacity in bytes; 0 means no limit. Otherwise a record has its volume's own address.
-func (p *Replay) Stack(way scenario.VolumeWay, room int64) {
+func (p *Replay) stack(way scenario.VolumeWay, room int64) {
 	p.stacked, p.room = way == scenario.VolumesStacked, room
 }
 

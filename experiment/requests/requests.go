@@ -114,7 +114,7 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 			if l.Addresses == scenario.AddressFold {
 				room = 0
 			}
-			p.Stack(l.Trace.Volumes, room)
+			p.stack(l.Trace.Volumes, room)
 			f.Replays = append(f.Replays, p)
 		}
 		x.Source, err = p, failed

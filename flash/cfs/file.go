@@ -147,9 +147,6 @@ func (f *File) path() string {
 	return f.n.path()
 }
 
-// Inode returns the file's number, which identifies it: two Files with the same number are the same file.
-func (f *File) Inode() uint32 { return f.n.number }
-
 // Close closes a file, and removes it if it has no name.
 func (f *File) Close() error {
 	if f.closed.Swap(true) {

@@ -27,9 +27,9 @@ const (
 	inodesPerPage = ctl.Page / inodeSize
 	maxInodes     = inodesPerPage << inodeShift
 
-	// MaxSize is the maximum size of a file, MaxName of a name, in bytes.
+	// MaxSize is the maximum size of a file, maxName of a name, in bytes.
 	MaxSize = 1 << 50 // bounded so that one atomic group of records can drop a file
-	MaxName = 255
+	maxName = 255
 
 	maxOrder   = 38 // order of MaxSize
 	rootInode  = 1
@@ -180,7 +180,7 @@ func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err e
 			return entries, fmt.Errorf("its entries exceed the page: %w", errDamaged)
 		}
 		e := dirent{string(page[at+direntHead:][:page[at+4]]), le.Uint32(page[at:])}
-		if err := CheckName(e.name); err != nil {
+		if err := checkName(e.name); err != nil {
 			return entries, fmt.Errorf("%w: %w", err, errDamaged)
 		}
 		if e.inode <= rootInode {
@@ -217,16 +217,16 @@ func decodeSuper(page []byte, u media.UUID) error {
 	return nil
 }
 
-// CheckName returns ErrName with the reason if a name is invalid.
-func CheckName(name string) error {
+// checkName returns ErrName with the reason if a name is invalid.
+func checkName(name string) error {
 	why := ""
 	switch {
 	case name == "":
 		why = "is empty"
 	case name == "." || name == "..":
 		why = "is reserved"
-	case len(name) > MaxName:
-		why = fmt.Sprintf("has %d bytes; the maximum is %d", len(name), MaxName)
+	case len(name) > maxName:
+		why = fmt.Sprintf("has %d bytes; the maximum is %d", len(name), maxName)
 	case !utf8.ValidString(name):
 		why = "is not UTF-8"
 	case strings.ContainsRune(name, '/'):
@@ -250,7 +250,7 @@ func split(path string) ([]string, error) {
 		if name == "" {
 			continue
 		}
-		if err := CheckName(name); err != nil {
+		if err := checkName(name); err != nil {
 			return nil, err
 		}
 		names = append(names, name)

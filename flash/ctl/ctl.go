@@ -65,14 +65,17 @@ func DefaultConfig() Config {
 		Retries: 3}
 }
 
+// mostFrames bounds a pool's memory to 256 GiB. A table.Word has bits for four times as many frames.
+const mostFrames = 1 << 26
+
 // leastWrites is one write for each stream plus a few in flight.
 const leastWrites = int(heat.Streams) + 5
 
 // Validate reports the first setting of c that is out of range.
 func (c Config) Validate() error {
 	switch {
-	case c.Frames < 8 || c.Frames > 1<<26:
-		return fmt.Errorf("ctl: %d frames; use 8 to %d", c.Frames, 1<<26)
+	case c.Frames < 8 || c.Frames > mostFrames:
+		return fmt.Errorf("ctl: %d frames; use 8 to %d", c.Frames, mostFrames)
 	case c.Chunk < 1 || c.Chunk > 1024:
 		return fmt.Errorf("ctl: writes of %d pages; use 1 to 1024", c.Chunk)
 	case c.Writes < leastWrites || c.Writes > 1024:

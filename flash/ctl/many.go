@@ -22,7 +22,7 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	// each hold some pages could wait for the rest forever.
 	for len(wants) > 0 && !p.core.hungry.Load() {
 		w := &wants[0]
-		r, ok := p.TryGet(w.Page, w.Mode)
+		r, ok := p.tryGet(w.Page, w.Mode)
 		if !ok {
 			break
 		}
@@ -54,7 +54,7 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 // GetAlone is Get for reading, for a caller that has no other work until the page arrives and that is not a
 // callback. If its device is otherwise idle, the page is read before GetAlone returns, without switching threads.
 func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
-	if r, ok := p.TryGet(page, Reading); ok {
+	if r, ok := p.tryGet(page, Reading); ok {
 		fn(r, nil)
 		return
 	}

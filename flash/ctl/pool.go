@@ -44,7 +44,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	shape, sorted, err := Shape(devices)
+	shape, sorted, err := shape(devices)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, pag
 
 // GetOn is Get for a thread that drives device I/O itself: a read goes to the I/O loop of that lane (device.Op).
 func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
-	if r, ok := p.TryGet(page, mode); ok {
+	if r, ok := p.tryGet(page, mode); ok {
 		fn(r, nil)
 		return
 	}
@@ -196,9 +196,9 @@ func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	p.leave()
 }
 
-// TryGet is Get for a page that is in memory. It takes no lock, and reports false if the page is not in memory or
+// tryGet is Get for a page that is in memory. It takes no lock, and reports false if the page is not in memory or
 // cannot be given out immediately for another reason.
-func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
+func (p *Pool) tryGet(page uint64, mode Mode) (Ref, bool) {
 	if page >= media.MaxLBA {
 		return Ref{}, false
 	}

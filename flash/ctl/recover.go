@@ -24,9 +24,9 @@ type Recovery struct {
 	Mapped  int64  // pages in use
 }
 
-// Shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
+// shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
 // devices in the pool's order.
-func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
+func shape(devices []device.Device) (media.Shape, []device.Device, error) {
 	var shape media.Shape
 	sorted := make([]device.Device, 0, len(devices))
 	page := device.Aligned(Page)

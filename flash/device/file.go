@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // Mode controls how a file or block device is opened.
@@ -194,9 +193,4 @@ func (f *File) Close() error {
 		err = f.File.Close()
 	})
 	return err
-}
-
-// AlignedTo reports whether b starts at a grain boundary, as direct I/O requires.
-func AlignedTo(b []byte) bool {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%Grain == 0
 }

@@ -60,7 +60,7 @@ func (v *quilt) alike(offset, n uint64) (length uint64, data bool) {
 // Extent may report less than the full run.
 func (v *quilt) Extent(offset, n uint64) (uint64, bool, error) {
 	if v.broken {
-		return 0, false, ErrMagic
+		return 0, false, errMagic
 	}
 	length, data := v.alike(offset, n)
 	if length > 2*patch && offset%3 == 0 {
@@ -563,7 +563,7 @@ func TestAnySession(t *testing.T) {
 		for _, x := range k.s.all() {
 			k.seen[x] = true
 		}
-		k.s.Fail(ErrMagic)
+		k.s.Fail(errMagic)
 		if n := len(k.s.Starts(nil)) + len(k.s.Vectors(nil, 1)) + len(k.s.Sink()) +
 			k.s.Input(make([]byte, requestSize)); n > 0 {
 			t.Fatal("a session that has ended goes on")

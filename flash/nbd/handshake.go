@@ -49,9 +49,9 @@ const (
 
 // Errors that end a connection.
 var (
-	ErrMagic    = errors.New("nbd: wrong magic number; the peer does not speak NBD")
-	ErrOptions  = errors.New("nbd: too many or too long options")
-	ErrInjected = errors.New("nbd: plaintext received after the request for TLS")
+	errMagic    = errors.New("nbd: wrong magic number; the peer does not speak NBD")
+	errOptions  = errors.New("nbd: too many or too long options")
+	errInjected = errors.New("nbd: plaintext received after the request for TLS")
 )
 
 // Handshake is the server's side of the negotiation, up to transmission or the end.
@@ -140,7 +140,7 @@ func (h *Handshake) Input(b []byte) int {
 	}
 	if h.state == Upgrading && n < len(b) {
 		// Bytes before TLS could have been injected in transit.
-		h.end(ErrInjected)
+		h.end(errInjected)
 	}
 	return n
 }
@@ -167,15 +167,15 @@ func (h *Handshake) step(b []byte) int {
 	if len(b) < optionSize {
 		return 0
 	}
-	head := OptionHeader(b[:optionSize])
-	o, length := head.Option(), head.Length()
+	head := optionHeader(b[:optionSize])
+	o, length := head.option(), head.length()
 	switch {
-	case head.Magic() != magicOption:
-		h.end(ErrMagic)
+	case head.magic() != magicOption:
+		h.end(errMagic)
 		return optionSize
 	case length > maxOption:
 		if o == OptExportName || length > maxSkip || !h.count() {
-			h.end(ErrOptions)
+			h.end(errOptions)
 			return optionSize
 		}
 		if h.admits(o) {
@@ -189,7 +189,7 @@ func (h *Handshake) step(b []byte) int {
 	if h.count() {
 		h.option(o, b[optionSize:][:length])
 	} else {
-		h.end(ErrOptions)
+		h.end(errOptions)
 	}
 	return optionSize + int(length)
 }
@@ -203,12 +203,12 @@ func (h *Handshake) count() bool {
 func (h *Handshake) Need() int { return optionSize + maxOption }
 
 func (h *Handshake) reply(o Option, r Reply, payload []byte) {
-	h.out = AppendReply(h.out, o, r, payload)
+	h.out = appendReply(h.out, o, r, payload)
 }
 
 // refuse replies with an error. An oversized text is truncated at a character boundary.
 func (h *Handshake) refuse(o Option, r Reply, text string) {
-	h.reply(o, r, []byte(strings.ToValidUTF8(text[:min(len(text), MaxString)], "")))
+	h.reply(o, r, []byte(strings.ToValidUTF8(text[:min(len(text), maxString)], "")))
 }
 
 // admits reports whether the client may use an option at this point. Otherwise it refuses the option or ends the
@@ -301,21 +301,21 @@ func name(p []byte) (s string, rest []byte, ok bool) {
 		return "", nil, false
 	}
 	n := binary.BigEndian.Uint32(p)
-	if n > MaxString || int(n) > len(p)-4 {
+	if n > maxString || int(n) > len(p)-4 {
 		return "", nil, false
 	}
 	s, rest = string(p[4:4+n]), p[4+n:]
 	return s, rest, valid(s)
 }
 
-// valid reports whether a string satisfies the protocol: UTF-8, no NUL, at most MaxString bytes.
+// valid reports whether a string satisfies the protocol: UTF-8, no NUL, at most maxString bytes.
 func valid(s string) bool {
 	for i := range len(s) {
 		if s[i] == 0 {
 			return false
 		}
 	}
-	return len(s) <= MaxString && utf8.ValidString(s)
+	return len(s) <= maxString && utf8.ValidString(s)
 }
 
 // flagsOf returns the transmission flags of an export.

@@ -113,9 +113,9 @@ func TestExportsAreClosed(t *testing.T) {
 		"a name that is none":    {option: AppendOption(nil, OptExportName, []byte("di\x00sk")), state: Ended},
 		"a name that is no text": {option: AppendOption(nil, OptExportName, []byte("di\xffsk")), state: Ended},
 		"a name of 4096 bytes": {option: AppendOption(nil, OptExportName,
-			bytes.Repeat([]byte("x"), MaxString)), opened: 1, state: Transmitting},
+			bytes.Repeat([]byte("x"), maxString)), opened: 1, state: Transmitting},
 		"a name of 4097 bytes": {option: AppendOption(nil, OptExportName,
-			bytes.Repeat([]byte("x"), MaxString+1)), state: Ended},
+			bytes.Repeat([]byte("x"), maxString+1)), state: Ended},
 		"a text in place of a name":       {option: AppendOption(nil, OptGo, named("di\xffsk", 0, 0))},
 		"information without its numbers": {option: AppendOption(nil, OptGo, named("disk"))},
 	} {
@@ -175,14 +175,14 @@ func TestFlagsOfExports(t *testing.T) {
 func TestRefusalsAreText(t *testing.T) {
 	for before := range 4 {
 		for _, letter := range []string{"x", "é", "€", "😀"} {
-			text := "ends"[:before] + strings.Repeat(letter, MaxString)
+			text := "ends"[:before] + strings.Repeat(letter, maxString)
 			h := greeted(&shelf{fails: errors.New(text)}, NoTLS)
 			got := answers(t, h, AppendOption(nil, OptInfo, named("disk", 0, 0)))
 			if len(got) != 1 || got[0].reply != ReplyUnknown {
 				t.Fatalf("%v", got)
 			}
-			if p := got[0].payload; !utf8.ValidString(p) || !strings.HasPrefix(text, p) || len(p) > MaxString ||
-				len(p) <= MaxString-len(letter) {
+			if p := got[0].payload; !utf8.ValidString(p) || !strings.HasPrefix(text, p) || len(p) > maxString ||
+				len(p) <= maxString-len(letter) {
 				t.Errorf("%d bytes are told that end in %q", len(p), p[max(0, len(p)-4):])
 			}
 		}
@@ -206,7 +206,7 @@ func TestOptionsAreCounted(t *testing.T) {
 			}
 		}
 		h.Input(x.more)
-		if h.State() != Ended || !errors.Is(h.Err(), ErrOptions) || len(h.Output()) > 0 {
+		if h.State() != Ended || !errors.Is(h.Err(), errOptions) || len(h.Output()) > 0 {
 			t.Errorf("%s: state %d after one option more, %v", what, h.State(), h.Err())
 		}
 	}
@@ -246,7 +246,7 @@ func TestInputTakesWholeMessages(t *testing.T) {
 		"a magic number": append([]byte{0, 0, 0, 3}, make([]byte, optionSize)...)} {
 		h = NewHandshake(&shelf{}, NoTLS)
 		take(what, append(b, longest...), len(b))
-		if h.State() != Ended || h.Err() == nil || (what == "flags") == errors.Is(h.Err(), ErrMagic) {
+		if h.State() != Ended || h.Err() == nil || (what == "flags") == errors.Is(h.Err(), errMagic) {
 			t.Errorf("%s: state %d, %v", what, h.State(), h.Err())
 		}
 	}
@@ -355,7 +355,7 @@ func TestTLS(t *testing.T) {
 		}
 		h = greeted(inside, mode)
 		if n := h.Input(append(start, structured...)); n != len(start) || h.State() != Ended ||
-			!errors.Is(h.Err(), ErrInjected) {
+			!errors.Is(h.Err(), errInjected) {
 			t.Errorf("bytes before TLS: %d are taken, state %d, %v", n, h.State(), h.Err())
 		}
 	}

@@ -298,7 +298,7 @@ func FuzzHandshake(f *testing.F) {
 				t.Fatalf("%d bytes are kept", len(have))
 			}
 		}
-		if errors.Is(whole.Err(), ErrInjected) {
+		if errors.Is(whole.Err(), errInjected) {
 			return // detected only if the bytes after the option are visible
 		}
 		if out := whole.Output(); !bytes.Equal(out, drip.Output()) || whole.State() != drip.State() || n != used {
@@ -372,7 +372,7 @@ func FuzzSession(f *testing.F) {
 		if over && (s.memory != 0 || v.lent != 0 || len(v.begun) != 0) {
 			t.Fatalf("all is answered, and %d bytes, %d lent, %d tasks are left", s.memory, v.lent, len(v.begun))
 		}
-		s.Fail(ErrMagic)
+		s.Fail(errMagic)
 		v.Start(s.Starts(nil))
 		for len(v.begun) > 0 {
 			v.finish(0)
@@ -416,7 +416,7 @@ func TestListIsBounded(t *testing.T) {
 	} {
 		h := NewHandshake(&tape{size: 1 << 20, many: c.exports}, NoTLS)
 		in, rounds := append(bytes.Clone(hello), bytes.Repeat(c.option, c.asked)...), 0
-		ack := AppendReply(nil, Option(binary.BigEndian.Uint32(c.option[8:])), c.last, nil)[:16]
+		ack := appendReply(nil, Option(binary.BigEndian.Uint32(c.option[8:])), c.last, nil)[:16]
 		for answered := 0; answered < c.asked; rounds++ {
 			in = in[h.Input(in):]
 			out := h.Output()

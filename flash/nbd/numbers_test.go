@@ -47,7 +47,7 @@ func TestNumbers(t *testing.T) {
 			uint64(ENOTSUP), uint64(ESHUTDOWN),
 		}, []uint64{1, 5, 12, 22, 28, 75, 95, 108}},
 		{"sizes", []uint64{greetingSize, optionSize, replySize, requestSize, simpleSize, structuredSize, exportSize,
-			exportPad, MaxString}, []uint64{18, 16, 20, 28, 16, 20, 10, 124, 4096}},
+			exportPad, maxString}, []uint64{18, 16, 20, 28, 16, 20, 10, 124, 4096}},
 		{"limits", []uint64{Window, MaxPayload, maxWaste, maxOption, maxSkip, maxList},
 			[]uint64{262144, 33554432, 67108864, 65536, 1048576, 1048576}},
 	} {
@@ -70,7 +70,7 @@ func TestHeaders(t *testing.T) {
 		want string
 	}{
 		{AppendOption([]byte("."), OptGo, []byte("ab")), "." + option},
-		{AppendReply([]byte("."), OptGo, ReplyUnknown, []byte("ab")), "." + reply},
+		{appendReply([]byte("."), OptGo, ReplyUnknown, []byte("ab")), "." + reply},
 		{AppendRequest([]byte("."), CmdFUA|CmdFastZero, CmdWriteZeroes, cookie, offset, length), "." + request},
 		{appendSimple([]byte("."), ENOTSUP, cookie), "." + simple},
 		{appendChunk([]byte("."), ChunkDone, ChunkErrorOffset, cookie, length), "." + chunk},
@@ -79,17 +79,17 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("% x is written, not % x", x.is, x.want)
 		}
 	}
-	if h := OptionHeader(option); h.Magic() != magicOption || h.Option() != OptGo || h.Length() != 2 {
-		t.Errorf("an option is read as %d of %d bytes", h.Option(), h.Length())
+	if h := optionHeader(option); h.magic() != magicOption || h.option() != OptGo || h.length() != 2 {
+		t.Errorf("an option is read as %d of %d bytes", h.option(), h.length())
 	}
 	if h := ReplyHeader(reply); h.Magic() != magicReply || h.Option() != OptGo || h.Reply() != ReplyUnknown ||
 		h.Length() != 2 {
 		t.Errorf("a reply is read as %#x to %d of %d bytes", h.Reply(), h.Option(), h.Length())
 	}
-	if h := RequestHeader(request); h.Magic() != magicRequest || h.Flags() != 0x11 || h.Command() != CmdWriteZeroes ||
-		h.Cookie() != cookie || h.Offset() != offset || h.Length() != length {
-		t.Errorf("a request is read as %d, flags %#x, of %#x: %#x bytes at %#x", h.Command(), h.Flags(), h.Cookie(),
-			h.Length(), h.Offset())
+	if h := requestHeader(request); h.magic() != magicRequest || h.flags() != 0x11 || h.command() != CmdWriteZeroes ||
+		h.cookie() != cookie || h.offset() != offset || h.length() != length {
+		t.Errorf("a request is read as %d, flags %#x, of %#x: %#x bytes at %#x", h.command(), h.flags(), h.cookie(),
+			h.length(), h.offset())
 	}
 	if h := SimpleHeader(simple); !h.Valid() || h.Error() != ENOTSUP || h.Cookie() != cookie {
 		t.Errorf("a simple reply is read as valid %v, of %#x: %v", h.Valid(), h.Cookie(), h.Error())

@@ -201,18 +201,18 @@ func (s *Session) step(b []byte) int {
 	case len(b) < requestSize:
 		return 0
 	}
-	h := RequestHeader(b[:requestSize])
-	if h.Magic() != magicRequest {
-		s.err = ErrMagic
+	h := requestHeader(b[:requestSize])
+	if h.magic() != magicRequest {
+		s.err = errMagic
 		return 0
 	}
-	if h.Command() == CmdDisconnect {
+	if h.command() == CmdDisconnect {
 		s.leaving = true
 		return requestSize
 	}
 	charge := 0
-	if h.Command() == CmdRead || h.Command() == CmdWrite {
-		charge = int(min(h.Length(), Window))
+	if h.command() == CmdRead || h.command() == CmdWrite {
+		charge = int(min(h.length(), Window))
 	}
 	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
 		s.stalled = true
@@ -285,14 +285,14 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 func (s *Session) spokesman(c *command) *Task { return s.task(c, Flush, 0, 0) }
 
 // begin admits a command.
-func (s *Session) begin(h RequestHeader, charge int) {
+func (s *Session) begin(h requestHeader, charge int) {
 	var c *command
 	if n := len(s.commands); n > 0 {
 		c, s.commands = s.commands[n-1], s.commands[:n-1]
 	} else {
 		c = new(command)
 	}
-	*c = command{cookie: h.Cookie(), offset: h.Offset(), length: h.Length(), flags: h.Flags(), kind: h.Command(),
+	*c = command{cookie: h.cookie(), offset: h.offset(), length: h.length(), flags: h.flags(), kind: h.command(),
 		charge: charge}
 	s.active++
 	s.memory += charge

@@ -240,7 +240,7 @@ func TestHalfAnswered(t *testing.T) {
 		t.Errorf("%d bytes are taken", n)
 	}
 	err := s.Err()
-	s.Fail(ErrMagic)
+	s.Fail(errMagic)
 	if !errors.Is(s.Err(), err) || len(s.tasks) != 2 || v.lent != 0 || s.Owed() != 0 {
 		t.Errorf("%v, %d tasks are kept, %d lent, %d bytes owed", s.Err(), len(s.tasks), v.lent, s.Owed())
 	}
@@ -263,8 +263,8 @@ func TestFailGivesAllBack(t *testing.T) {
 		t.Fatalf("%d on their way, %d wait, %d not begun, %d begun, %d bytes owed, %d lent", s.out.N, s.held.N,
 			len(s.starts), len(v.begun), s.Owed(), v.lent)
 	}
-	s.Fail(ErrMagic)
-	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Owed() + v.lent; n != 0 || !errors.Is(s.Err(), ErrMagic) {
+	s.Fail(errMagic)
+	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Owed() + v.lent; n != 0 || !errors.Is(s.Err(), errMagic) {
 		t.Errorf("%d are left, %v", n, s.Err())
 	}
 	v.finish(0)

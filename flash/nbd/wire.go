@@ -165,16 +165,16 @@ const (
 	exportPad      = 124 // zero padding after them, for clients that want it
 )
 
-// MaxString is the maximum length of names and messages, in bytes.
-const MaxString = 4096
+// maxString is the maximum length of names and messages, in bytes.
+const maxString = 4096
 
-// OptionHeader is the header of a client's option.
-type OptionHeader []byte
+// optionHeader is the header of a client's option.
+type optionHeader []byte
 
-// Magic, Option and Length are its fields.
-func (h OptionHeader) Magic() uint64  { return binary.BigEndian.Uint64(h) }
-func (h OptionHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
-func (h OptionHeader) Length() uint32 { return binary.BigEndian.Uint32(h[12:]) }
+// magic, option and length are its fields.
+func (h optionHeader) magic() uint64  { return binary.BigEndian.Uint64(h) }
+func (h optionHeader) option() Option { return Option(binary.BigEndian.Uint32(h[8:])) }
+func (h optionHeader) length() uint32 { return binary.BigEndian.Uint32(h[12:]) }
 
 // AppendOption appends an option with its payload.
 func AppendOption(b []byte, o Option, payload []byte) []byte {
@@ -193,8 +193,8 @@ func (h ReplyHeader) Option() Option { return Option(binary.BigEndian.Uint32(h[8
 func (h ReplyHeader) Reply() Reply   { return Reply(binary.BigEndian.Uint32(h[12:])) }
 func (h ReplyHeader) Length() uint32 { return binary.BigEndian.Uint32(h[16:]) }
 
-// AppendReply appends a reply to an option.
-func AppendReply(b []byte, o Option, r Reply, payload []byte) []byte {
+// appendReply appends a reply to an option.
+func appendReply(b []byte, o Option, r Reply, payload []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, magicReply)
 	b = binary.BigEndian.AppendUint32(b, uint32(o))
 	b = binary.BigEndian.AppendUint32(b, uint32(r))
@@ -202,16 +202,16 @@ func AppendReply(b []byte, o Option, r Reply, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// RequestHeader is the header of a command.
-type RequestHeader []byte
+// requestHeader is the header of a command.
+type requestHeader []byte
 
-// Magic, Flags, Command, Cookie, Offset and Length are its fields.
-func (h RequestHeader) Magic() uint32    { return binary.BigEndian.Uint32(h) }
-func (h RequestHeader) Flags() uint16    { return binary.BigEndian.Uint16(h[4:]) }
-func (h RequestHeader) Command() Command { return Command(binary.BigEndian.Uint16(h[6:])) }
-func (h RequestHeader) Cookie() uint64   { return binary.BigEndian.Uint64(h[8:]) }
-func (h RequestHeader) Offset() uint64   { return binary.BigEndian.Uint64(h[16:]) }
-func (h RequestHeader) Length() uint32   { return binary.BigEndian.Uint32(h[24:]) }
+// magic, flags, command, cookie, offset and length are its fields.
+func (h requestHeader) magic() uint32    { return binary.BigEndian.Uint32(h) }
+func (h requestHeader) flags() uint16    { return binary.BigEndian.Uint16(h[4:]) }
+func (h requestHeader) command() Command { return Command(binary.BigEndian.Uint16(h[6:])) }
+func (h requestHeader) cookie() uint64   { return binary.BigEndian.Uint64(h[8:]) }
+func (h requestHeader) offset() uint64   { return binary.BigEndian.Uint64(h[16:]) }
+func (h requestHeader) length() uint32   { return binary.BigEndian.Uint32(h[24:]) }
 
 // AppendRequest appends the header of a command.
 func AppendRequest(b []byte, flags uint16, c Command, cookie, offset uint64, length uint32) []byte {

@@ -58,8 +58,8 @@ func (e *Foreign) Error() string {
 		e.Path, e.Offset, e.Path)
 }
 
-// ErrPool is the error for formatting an existing pool.
-var ErrPool = errors.New("is already a pool")
+// errPool is the error for formatting an existing pool.
+var errPool = errors.New("is already a pool")
 
 // ErrMissing is the error for a device that does not exist, or has no size, when none was given.
 var ErrMissing = errors.New("does not exist, or has no size")
@@ -255,7 +255,7 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 			// Probe again now that it is locked: another process may have been faster.
 			var state State
 			if state, err = probe(path, f.File); err == nil && state == Formatted {
-				err = fmt.Errorf("%s %w", path, ErrPool)
+				err = fmt.Errorf("%s %w", path, errPool)
 			}
 			if err != nil {
 				break
@@ -314,7 +314,7 @@ func vacant(o Options, path string) (int64, error) {
 	case state == Missing:
 		return 0, nil
 	case state == Formatted && !o.Overwrite:
-		return 0, fmt.Errorf("%s %w; empty it with: farflash flash format --overwrite %s", path, ErrPool,
+		return 0, fmt.Errorf("%s %w; empty it with: farflash flash format --overwrite %s", path, errPool,
 			path)
 	}
 	f, err := os.Open(path)

@@ -237,5 +237,5 @@ func (s *Server) nbdExports(state *tls.ConnectionState) (nbd.Exports, error) {
 	return volumes{s, state != nil || !s.cfg.nbdSecret()}, nil
 }
 
-// Page is the page size of the controller.
-const Page = ctl.Page
+// pageSize is the page size of the controller.
+const pageSize = ctl.Page

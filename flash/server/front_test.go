@@ -20,6 +20,7 @@ import (
 
 	"farflash/flash/cfs"
 	"farflash/flash/client"
+	"farflash/flash/ctl"
 	"farflash/flash/nbd"
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/server"
@@ -106,7 +107,7 @@ func testUnix(t *testing.T) {
 func TestNBDConnections(t *testing.T) {
 	c := server.DefaultConfig()
 	c.NBD, c.NBDConnections = "127.0.0.1:0", 24
-	frames := 24 * nbd.Window * 8 / server.Page
+	frames := 24 * nbd.Window * 8 / ctl.Page
 	if err := c.CheckMemory(frames); err != nil {
 		t.Error(err)
 	}

@@ -43,8 +43,8 @@ func cost(t *nbd.Task) int {
 		return 0
 	case t.Kind == nbd.Zero && !t.NoHole:
 		end := t.Offset + uint64(t.Length)
-		if first, last := (t.Offset+Page-1)/Page, end/Page; first < last {
-			return int(t.Length) - int(last-first)*Page
+		if first, last := (t.Offset+pageSize-1)/pageSize, end/pageSize; first < last {
+			return int(t.Length) - int(last-first)*pageSize
 		}
 	}
 	return int(t.Length)

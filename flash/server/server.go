@@ -185,15 +185,15 @@ type Server struct {
 }
 
 // segment is the maximum number of pages that one segment of a write can touch.
-const segment = wire.MaxULPDU/Page + 2
+const segment = wire.MaxULPDU/pageSize + 2
 
 // window is the number of bytes of a read requested at a time, in a pool with this many frames. A connection holds one
 // window per read, a second window for the read being sent, and one segment of a write. Three quarters of the pool's
 // memory are divided among the maximum number of connections, so none of them ever waits for pages that another holds.
 func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
-	window := ((share-segment)/(c.Reads+1) - 1) * Page
-	if window < Page {
+	window := ((share-segment)/(c.Reads+1) - 1) * pageSize
+	if window < pageSize {
 		return 0, fmt.Errorf(
 			"%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
@@ -204,14 +204,14 @@ func (c *Config) window(frames int) (int, error) {
 // blocks is the number of NBD connections, and the memory of each in bytes, in a pool with this many frames. NBD gets
 // half of the quarter that iWARP's windows leave; the rest of that is the controller's own.
 func (c *Config) blocks(frames int) (most, memory int, err error) {
-	budget := frames * Page / 8
+	budget := frames * pageSize / 8
 	most = c.NBDConnections
 	switch {
 	case most == 0:
 		most = max(1, min(c.Connections, usualNBD, budget/nbd.Window))
 	case most*nbd.Window > budget && c.NBD != "":
 		return 0, 0, fmt.Errorf("%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
-			frames, most, most*nbd.Window*8/Page)
+			frames, most, most*nbd.Window*8/pageSize)
 	}
 	return most, max(nbd.Window, min(nbd.DefaultLimits().Memory, budget/most)), nil
 }

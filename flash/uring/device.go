@@ -59,9 +59,6 @@ func (d *Device) Register(arena []byte) error {
 // Size implements device.Device.
 func (d *Device) Size() int64 { return d.handle.Bytes }
 
-// Direct reports whether O_DIRECT is in effect.
-func (d *Device) Direct() bool { return d.handle.Direct }
-
 // Submit implements device.Device.
 func (d *Device) Submit(ops ...*device.Op) {
 	if len(ops) == 1 && ops[0].Lone && ops[0].Lane == 0 && d.under.CompareAndSwap(0, 1) {

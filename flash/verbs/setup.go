@@ -57,7 +57,7 @@ func (q *QueuePair) Reply() wire.StartupFields {
 // Accept accepts the connection request that a responder has received, with private data for the reply.
 func (q *QueuePair) Accept(private []byte) error {
 	if q.state != Asked {
-		return ErrState
+		return errState
 	}
 	if len(private) > wire.MaxPrivate-wire.EnhancedLength {
 		return ErrFull
@@ -97,7 +97,7 @@ func (q *QueuePair) Accept(private []byte) error {
 // underlying connection belongs to the program again.
 func (q *QueuePair) Reject(private []byte) error {
 	if q.state != Asked {
-		return ErrState
+		return errState
 	}
 	if len(private) > wire.MaxPrivate-wire.EnhancedLength {
 		return ErrFull

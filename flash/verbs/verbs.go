@@ -138,6 +138,6 @@ var (
 	ErrClosed = errors.New("the connection is closed")
 	// ErrRejected reports a connection that the responder refused.
 	ErrRejected = errors.New("the peer rejected the connection")
-	// ErrState reports a call that is invalid in the connection's current state.
-	ErrState = errors.New("not possible in this state of the connection")
+	// errState reports a call that is invalid in the connection's current state.
+	errState = errors.New("not possible in this state of the connection")
 )

@@ -14,28 +14,18 @@ const (
 
 	// MaxULPDU is the largest segment that an FPDU can carry, limited by its 16-bit length.
 	MaxULPDU = 65535
-	// MaxMarkedULPDU is the limit with markers, whose 16-bit pointers reach back at most 65535 bytes.
-	MaxMarkedULPDU = 65535 - (fpduHeader + fpduCRC + 65535%4) - markerLength*128
+	// maxMarkedULPDU is the limit with markers, whose 16-bit pointers reach back at most 65535 bytes.
+	maxMarkedULPDU = 65535 - (fpduHeader + fpduCRC + 65535%4) - markerLength*128
 	// MaxFPDU is the size of the largest FPDU, including pad, CRC and markers.
 	MaxFPDU = (MaxULPDU+fpduHeader+3)&^3 + fpduCRC + ((MaxULPDU+16)/(markerInterval-markerLength)+2)*markerLength
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// MaxSegment is the largest segment whose FPDU fits into a TCP segment of emss bytes (RFC 5044, 4.5), but at least 128
-// bytes.
-func MaxSegment(emss int, markers bool) int {
-	m := emss - (fpduHeader + fpduCRC + emss%4)
-	if markers {
-		m -= markerLength * ((emss + markerInterval - 1) / markerInterval)
-	}
-	return min(max(m, 128), Limit(markers))
-}
-
 // Limit is the largest segment that a stream with or without markers can carry.
 func Limit(markers bool) int {
 	if markers {
-		return MaxMarkedULPDU
+		return maxMarkedULPDU
 	}
 	return MaxULPDU
 }

@@ -24,9 +24,6 @@ const (
 // Startup is an MPA Request or Reply frame. Its methods need StartupLength bytes.
 type Startup []byte
 
-// IsRequest reports whether the frame has the request key.
-func (s Startup) IsRequest() bool { return string(s[:16]) == RequestKey }
-
 // IsReply reports whether the frame has the reply key.
 func (s Startup) IsReply() bool { return string(s[:16]) == ReplyKey }
 

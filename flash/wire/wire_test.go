@@ -314,20 +314,6 @@ func TestCorruption(t *testing.T) {
 	}
 }
 
-// TestMaxSegment verifies the formulas of RFC 5044 against values worked out by hand.
-func TestMaxSegment(t *testing.T) {
-	for _, c := range []struct {
-		emss    int
-		markers bool
-		want    int
-	}{{1460, false, 1454}, {1461, false, 1454}, {1460, true, 1442}, {1448, false, 1442}, {64, false, 128},
-		{70000, false, 65535}, {70000, true, wire.MaxMarkedULPDU}, {65535, true, wire.MaxMarkedULPDU}} {
-		if got := wire.MaxSegment(c.emss, c.markers); got != c.want {
-			t.Errorf("MaxSegment(%d, %v) = %d, want %d", c.emss, c.markers, got, c.want)
-		}
-	}
-}
-
 // TestOperand compares Apply with RFC 7306's bit-by-bit description.
 func TestOperand(t *testing.T) {
 	naive := func(old, data, mask uint64) (sum uint64) {

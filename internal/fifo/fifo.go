@@ -55,13 +55,13 @@ type Queue struct {
 }
 
 const (
-	ChunkLen = 32  // items in a chunk
+	chunkLen = 32  // items in a chunk
 	slabLen  = 128 // chunks in a slab
 )
 
 // chunk is a part of a queue.
 type chunk[T any] struct {
-	items [ChunkLen]T
+	items [chunkLen]T
 }
 
 // Pool holds the chunks. Chunk 0 is not used: it means none.
@@ -98,7 +98,7 @@ func (p *Pool[T]) give(c uint32) {
 
 // Push appends an item.
 func (p *Pool[T]) Push(q *Queue, x *T) {
-	if q.N == 0 || q.end == ChunkLen {
+	if q.N == 0 || q.end == chunkLen {
 		c := p.take()
 		if q.N == 0 {
 			q.head, q.first = c, 0
@@ -107,17 +107,17 @@ func (p *Pool[T]) Push(q *Queue, x *T) {
 		}
 		q.tail, q.end = c, 0
 	}
-	p.at(q.tail).items[q.end%ChunkLen] = *x
+	p.at(q.tail).items[q.end%chunkLen] = *x
 	q.end++
 	q.N++
 }
 
 // Pop removes the first item. The queue must not be empty.
 func (p *Pool[T]) Pop(q *Queue) T {
-	x := p.at(q.head).items[q.first%ChunkLen]
+	x := p.at(q.head).items[q.first%chunkLen]
 	q.first++
 	q.N--
-	if q.N == 0 || q.first == ChunkLen {
+	if q.N == 0 || q.first == chunkLen {
 		c := q.head
 		q.head, q.first = p.next[c], 0
 		p.give(c)
@@ -129,7 +129,7 @@ func (p *Pool[T]) Pop(q *Queue) T {
 func (p *Pool[T]) Each(q *Queue, f func(*T) bool) {
 	c, i := q.head, q.first
 	for range q.N {
-		if i == ChunkLen {
+		if i == chunkLen {
 			c, i = p.next[c], 0
 		}
 		if !f(&p.at(c).items[i]) {

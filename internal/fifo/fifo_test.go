@@ -7,7 +7,7 @@ func TestPool(t *testing.T) {
 	var p Pool[uint32]
 	var q Queue
 	for range 5 {
-		for i := range uint32(2 * ChunkLen) {
+		for i := range uint32(2 * chunkLen) {
 			p.Push(&q, &i)
 		}
 		if len(p.next) != 3 {
@@ -19,12 +19,12 @@ func TestPool(t *testing.T) {
 				t.Errorf("%d where %d is due", *x, want)
 			}
 			want++
-			return want < ChunkLen+3
+			return want < chunkLen+3
 		})
-		if want != ChunkLen+3 {
+		if want != chunkLen+3 {
 			t.Errorf("the walk ended at %d", want)
 		}
-		for i := range uint32(2 * ChunkLen) {
+		for i := range uint32(2 * chunkLen) {
 			if x := p.Pop(&q); x != i {
 				t.Fatalf("%d where %d is due", x, i)
 			}

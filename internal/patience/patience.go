@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// Processor is the CPU time that one input of a fuzz target may use. The slowest known input uses a hundredth of
+	// processor is the CPU time that one input of a fuzz target may use. The slowest known input uses a hundredth of
 	// it.
-	Processor = 5 * time.Second
-	// Wall is the limit in wall time, generous because a busy machine is slow. It catches inputs that block without
+	processor = 5 * time.Second
+	// wall is the limit in wall time, generous because a busy machine is slow. It catches inputs that block without
 	// using CPU.
-	Wall = 2 * time.Minute
+	wall = 2 * time.Minute
 )
 
 // Limit bounds the current input of a fuzz target:
@@ -27,7 +27,7 @@ const (
 //	defer patience.Limit()()
 //
 // Beyond the limit the process panics, which the fuzzer reports with the input.
-func Limit() (done func()) { return Watch(Processor, Wall, func(why string) { panic(why) }) }
+func Limit() (done func()) { return Watch(processor, wall, func(why string) { panic(why) }) }
 
 // Watch calls tooLong once, on its own goroutine, when the process has used about the given CPU time, or the given wall
 // time has passed, since the call; done stops it. The first quarter of the CPU budget is measured in wall time, so that

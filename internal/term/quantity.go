@@ -68,8 +68,8 @@ func Latency(us float64) string { return scaled(us, times, " ") }
 // Seconds formats seconds, such as "402 ms" or "2.50 min".
 func Seconds(s float64) string { return scaled(s*1e6, times, " ") }
 
-// Bandwidth formats bytes per second with decimal prefixes, such as "1.23 GB/s".
-func Bandwidth(v float64) string { return scaled(v, rates, " ") }
+// bandwidth formats bytes per second with decimal prefixes, such as "1.23 GB/s".
+func bandwidth(v float64) string { return scaled(v, rates, " ") }
 
 // Size formats bytes with decimal prefixes, such as "41.0 MB"; below 1 KB it is exact.
 func Size(v float64) string {
@@ -137,7 +137,7 @@ func Quantity(v float64, unit string) string {
 	case "B":
 		return Size(v)
 	case "B/s":
-		return Bandwidth(v)
+		return bandwidth(v)
 	case "bit/s":
 		return scaled(v, lines, " ")
 	case "1/s":

@@ -128,7 +128,7 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	put := 1 - get
 	written, read := float64(put*float64(c.copies)), float64(get*float64(c.cfg.pieces()))
 	if share := float64(c.cfg.Update.Share); share > 0 {
-		before, after := c.cfg.parts().Mean()
+		before, after := c.cfg.parts().mean()
 		written = float64(written*(1-share)) + float64(put*share*after)
 		read += float64(put * share * before)
 	}

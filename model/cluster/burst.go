@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"farflash/model/cluster/internal/bursts"
 	"farflash/numeric/units"
 )
 
@@ -25,10 +24,10 @@ func (c *Config) checkBursts(f *units.Faults) {
 }
 
 // bursts returns the distribution of burst sizes.
-func (l *Load) bursts() bursts.Pareto {
+func (l *Load) bursts() pareto {
 	shape := l.Shape
 	if shape == 0 {
 		shape = usualShape
 	}
-	return bursts.Pareto{Most: max(l.Burst, 1), Shape: shape}
+	return pareto{most: max(l.Burst, 1), shape: shape}
 }

@@ -33,8 +33,8 @@ func TestBurstsArrive(t *testing.T) {
 	if got := float64(n) / c.eng.Now().Seconds(); math.Abs(got/cfg.Load.Rate-1) > 0.05 {
 		t.Errorf("%.0f chunks a second come", got)
 	}
-	if mean := float64(n) / float64(runs); math.Abs(mean/cfg.Load.bursts().Mean()-1) > 0.05 {
-		t.Errorf("bursts of %.2f, not %.2f", mean, cfg.Load.bursts().Mean())
+	if mean := float64(n) / float64(runs); math.Abs(mean/cfg.Load.bursts().mean()-1) > 0.05 {
+		t.Errorf("bursts of %.2f, not %.2f", mean, cfg.Load.bursts().mean())
 	}
 }
 

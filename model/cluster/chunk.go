@@ -46,7 +46,7 @@ func (c *Cluster) take(a *Arrival) {
 		c.Counters.Updates.Begun++
 		t := &c.tasks.Items[i]
 		t.update, t.size = true, c.cfg.Update.Size
-		t.object, t.place = int32(c.updates.IntN(int64(c.cfg.Objects))), c.updates.IntN(c.cfg.parts().Places())
+		t.object, t.place = int32(c.updates.IntN(int64(c.cfg.Objects))), c.updates.IntN(c.cfg.parts().places())
 		c.watch(i)
 		c.renew.begin(i)
 		return
@@ -136,9 +136,9 @@ func (c *Cluster) done(i int32) {
 	// A chunk that has waited for capacity teaches its lateness, any other one its whole time (retry.go).
 	if c.lossy {
 		if g := &c.gateways[x.Gateway]; t.due > 0 {
-			g.late.Learn(c.eng.Now() - t.due)
+			g.late.learn(c.eng.Now() - t.due)
 		} else {
-			g.clock.Learn(c.eng.Now() - t.started)
+			g.clock.learn(c.eng.Now() - t.started)
 		}
 	}
 	switch {

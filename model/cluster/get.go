@@ -278,7 +278,7 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 		return
 	}
 	if int(x.Gateway) < len(c.gateways) && c.cfg.HedgeAfter == 0 {
-		c.gateways[x.Gateway].patience.Learn(c.eng.Now() - x.Begun)
+		c.gateways[x.Gateway].patience.learn(c.eng.Now() - x.Begun)
 	}
 	// Cancel the requests that have not delivered anything yet.
 	for k, t := range x.Targets[:s.asked] {

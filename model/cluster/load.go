@@ -60,7 +60,7 @@ func (c *Cluster) Start() {
 	l.waiting, l.under = make([]queue.Queue[Arrival], len(c.gateways)), make([]int32, len(c.gateways))
 	if l.source != nil || c.cfg.Load.open() {
 		if l.source == nil {
-			l.gap = 1e12 / c.Offered() * c.cfg.Load.bursts().Mean()
+			l.gap = 1e12 / c.Offered() * c.cfg.Load.bursts().mean()
 		}
 		c.arrivalAt(0)
 		return
@@ -106,7 +106,7 @@ func (c *Cluster) arrivalAt(from sim.Time) {
 			x.At = from + sim.Time(l.times.Exp()*l.gap)
 			x.Gateway = int32(l.times.IntN(int64(len(c.gateways))))
 			if c.cfg.Load.Burst > 1 {
-				l.more = c.cfg.Load.bursts().Size(l.times.Float64()) - 1
+				l.more = c.cfg.Load.bursts().size(l.times.Float64()) - 1
 			}
 		}
 		x.Read, x.Object = l.draw(c.cfg.Reads), -1

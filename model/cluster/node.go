@@ -3,8 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"farflash/model/cluster/internal/learn"
-	"farflash/model/cluster/internal/room"
 	"farflash/model/cluster/internal/slab"
 	"farflash/model/cluster/put"
 	"farflash/model/cluster/reserve"
@@ -36,7 +34,7 @@ type Cluster struct {
 	parcels    slab.Slab[parcel]
 	casts      slab.Slab[cast]
 	in, out    []port      // by node
-	rooms      []room.Room // by target; nil if memory is unlimited
+	rooms      []room      // by target; nil if memory is unlimited
 	processors []processor // by node; nil if processing takes no time
 	heard      put.Message // the message being handled
 	control    units.Bytes
@@ -137,10 +135,10 @@ type Done struct {
 
 // gateway is a gateway's state.
 type gateway struct {
-	patience learn.Patience // 95th percentile of its read times, the hedging delay unless the configuration sets it
-	clock    learn.Clock
+	patience patience // 95th percentile of its read times, the hedging delay unless the configuration sets it
+	clock    clock
 	// how late chunks complete relative to their targets' predictions, for protocols that have these
-	late learn.Clock
+	late clock
 }
 
 // target is a target's state.
@@ -205,7 +203,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.updates = rng.NewStream(seed, "cluster/updates")
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)
 	for i := range c.gateways {
-		c.gateways[i] = gateway{patience: learn.Patience(cfg.hedgeAfter(d))}
+		c.gateways[i] = gateway{patience: patience(cfg.hedgeAfter(d))}
 	}
 	n := cfg.Gateways + cfg.Targets
 	c.in, c.out = make([]port, n), make([]port, n)
@@ -214,7 +212,7 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		c.processors = make([]processor, n)
 	}
 	if cfg.Memory > 0 {
-		c.rooms = make([]room.Room, cfg.Targets)
+		c.rooms = make([]room, cfg.Targets)
 	}
 	c.equip()
 	if cfg.candidates() == 0 {
@@ -235,8 +233,8 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 	c.lossy = cfg.lossy()
 	c.losses = rng.NewStream(seed, "cluster/losses")
 	for g := range c.gateways {
-		c.gateways[g].clock = learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}
-		c.gateways[g].late = learn.Clock{Spread: c.Floor() / 2}
+		c.gateways[g].clock = clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}
+		c.gateways[g].late = clock{spread: c.Floor() / 2}
 	}
 	c.fix = newRepairer(c)
 	c.planFailures()

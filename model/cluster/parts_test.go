@@ -6,7 +6,6 @@ import (
 
 	"farflash/block"
 	"farflash/block/blocktest"
-	"farflash/model/cluster/internal/learn"
 	"farflash/model/cluster/put"
 	"farflash/model/cluster/reserve"
 	"farflash/model/cluster/uses"
@@ -136,12 +135,12 @@ func TestClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	floor := c.Floor()
-	if g := &c.gateways[0].clock; g.Mean != 4*floor || g.Spread != 2*floor {
+	if g := &c.gateways[0].clock; g.mean != 4*floor || g.spread != 2*floor {
 		t.Errorf("%+v of %v", g, floor)
 	}
-	c.gateways[3].clock, c.gateways[89].clock = learn.Clock{Mean: 1000 * floor, Spread: 10 * floor},
-		learn.Clock{Mean: floor / 8}
-	c.fix.clock = learn.Clock{Mean: 20 * floor, Spread: 8 * floor} // of repairs
+	c.gateways[3].clock, c.gateways[89].clock = clock{mean: 1000 * floor, spread: 10 * floor},
+		clock{mean: floor / 8}
+	c.fix.clock = clock{mean: 20 * floor, spread: 8 * floor} // of repairs
 	for _, x := range []struct {
 		gateway int32
 		attempt int8
@@ -152,11 +151,11 @@ func TestClock(t *testing.T) {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
 	}
-	c.gateways[3].late = learn.Clock{Mean: 50 * floor, Spread: 2 * floor}
+	c.gateways[3].late = clock{mean: 50 * floor, spread: 2 * floor}
 	if got := c.limit(3, &task{due: 1}); got != 66*floor {
 		t.Errorf("what is sent may be later by %v, not %v", got, 66*floor)
 	}
-	if c.gateways[3].late = (learn.Clock{Mean: -floor}); c.limit(3, &task{due: 1, attempt: 1}) != 2*floor {
+	if c.gateways[3].late = (clock{mean: -floor}); c.limit(3, &task{due: 1, attempt: 1}) != 2*floor {
 		t.Errorf("what has come sooner than said may be later by %v", c.limit(3, &task{due: 1, attempt: 1}))
 	}
 	c.cfg.RetryAfter = 7

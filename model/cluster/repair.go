@@ -3,7 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"farflash/model/cluster/internal/learn"
 	"farflash/model/cluster/internal/queue"
 	"farflash/model/cluster/internal/slab"
 	"farflash/model/cluster/put"
@@ -66,14 +65,14 @@ type repairer struct {
 	under  int
 	rand   rng.Stream
 	places []int32
-	clock  learn.Clock // read times of repairs
-	links  []sim.Time  // by target: when its link may receive data of the next repair
-	paces  []sim.Time  // by target: when its link may send the next frame for repairs
+	clock  clock      // read times of repairs
+	links  []sim.Time // by target: when its link may receive data of the next repair
+	paces  []sim.Time // by target: when its link may send the next frame for repairs
 }
 
 func newRepairer(c *Cluster) repairer {
 	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"),
-		clock: learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}}
+		clock: clock{mean: 4 * c.Floor(), spread: 2 * c.Floor()}}
 	r.links, r.paces = make([]sim.Time, len(c.targets)), make([]sim.Time, len(c.targets))
 	return r
 }
@@ -239,7 +238,7 @@ func (r *repairer) fetched(k int32) {
 	t := c.tasks.Items[k]
 	i := t.mends - 1
 	m := &r.active.Items[i]
-	r.clock.Learn(c.eng.Now() - t.started)
+	r.clock.learn(c.eng.Now() - t.started)
 	m.chunk, m.writes = -1, true
 	piece := c.pieceAt(k)
 	c.release(k)

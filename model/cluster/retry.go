@@ -23,7 +23,7 @@ func (c *Cluster) limit(node int32, t *task) sim.Time {
 	}
 	most := c.cfg.RetryAfter
 	if most == 0 {
-		most = k.Late(least)
+		most = k.late(least)
 	}
 	return most << min(t.attempt, 10)
 }
@@ -36,7 +36,7 @@ func (c *Cluster) bound(i int32, takes sim.Time) {
 	}
 	t, now := &c.tasks.Items[i], c.eng.Now()
 	gateway := c.bus.Chunks[i].Gateway
-	c.gateways[gateway].clock.Learn(now - t.started)
+	c.gateways[gateway].clock.learn(now - t.started)
 	t.due = now + takes
 	c.eng.Arm(c.alarms[i], t.due+c.limit(gateway, t))
 }

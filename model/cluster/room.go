@@ -32,7 +32,7 @@ func (c *Cluster) admits(node, i int32) bool {
 		// Data of repairs and parts of pieces stream to the disk; stale data is dropped.
 		return true
 	}
-	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory,
+	return c.rooms[t].takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory,
 		func(chunk int32, id uint64) bool { return c.bus.Chunks[chunk].ID == id })
 }
 
@@ -42,7 +42,7 @@ func (c *Cluster) fills(target, chunk int32) uint64 {
 		return 0
 	}
 	id := c.bus.Chunks[chunk].ID
-	c.rooms[target].Whole(id)
+	c.rooms[target].complete(id)
 	return id
 }
 
@@ -51,7 +51,7 @@ func (c *Cluster) leavesMemory(target int32, id uint64) {
 	if c.rooms == nil {
 		return
 	}
-	c.rooms[target].Leaves(id)
+	c.rooms[target].leaves(id)
 	c.hasRoom(target)
 }
 
@@ -67,7 +67,7 @@ func (c *Cluster) hasRoom(target int32) {
 // emptied frees all memory of a failed target.
 func (c *Cluster) emptied(target int32) {
 	if c.rooms != nil {
-		c.rooms[target].Clear()
+		c.rooms[target].clear()
 		c.hasRoom(target)
 	}
 }

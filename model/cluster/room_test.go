@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 				if memory == 0 {
 					break
 				}
-				if used := c.rooms[k].Used(); used > memory {
+				if used := c.rooms[k].used; used > memory {
 					t.Fatalf("%v: target %d keeps %v, of %v", p, k, used, memory)
 				}
 			}

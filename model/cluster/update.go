@@ -1,13 +1,12 @@
 package cluster
 
 import (
-	"farflash/model/cluster/internal/stripe"
 	"farflash/model/cluster/put"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
 
-// Partial overwrites of stored chunks under an erasure code: the gateway reads the parts that package stripe lists, and
+// Partial overwrites of stored chunks under an erasure code: the gateway reads the parts that layout.at lists, and
 // then writes data and parity to the targets that store them. Pieces stay where they are, so no targets are chosen and
 // no put protocol takes part. The rest of each piece is not touched.
 
@@ -40,8 +39,8 @@ func (c *Config) checkUpdate(f *units.Faults) {
 }
 
 // parts returns the layout of overwrites.
-func (c *Config) parts() stripe.Layout {
-	return stripe.Layout{Chunk: c.Chunk, Data: c.Code.Data, Parity: c.Code.Parity, Size: c.Update.Size}
+func (c *Config) parts() layout {
+	return layout{chunk: c.Chunk, data: c.Code.Data, parity: c.Code.Parity, size: c.Update.Size}
 }
 
 // updater implements both sides, the gateways' and the targets'.
@@ -52,7 +51,7 @@ type updater struct {
 
 // renewal is an overwrite in flight.
 type renewal struct {
-	stripe.Part
+	part
 	got   [maxReplicas]units.Bytes // received by the gateway during its reads, then by the targets
 	sends bool                     // all reads are done, and it is writing
 	left  int8                     // pieces still to be read, or to be written
@@ -72,9 +71,9 @@ func (u *updater) begin(i int32) {
 	}
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	s := &u.under[i]
-	*s = renewal{Part: c.cfg.parts().At(t.place)}
+	*s = renewal{part: c.cfg.parts().at(t.place)}
 	x.N = int8(copy(x.Targets[:], c.kept.find(t.object)))
-	for k, size := range s.Read[:x.N] {
+	for k, size := range s.read[:x.N] {
 		if size > 0 {
 			s.left++
 			c.tell(x.Gateway, put.Message{Kind: partWanted, From: x.Gateway, Chunk: i, ID: x.ID, N: int32(k),
@@ -91,7 +90,7 @@ func (u *updater) send(i int32) {
 	c := u.c
 	x, s := &c.bus.Chunks[i], &u.under[i]
 	s.sends, s.got = true, [maxReplicas]units.Bytes{}
-	for k, size := range s.Write[:x.N] {
+	for k, size := range s.write[:x.N] {
 		if size > 0 {
 			s.left++
 		}
@@ -128,16 +127,16 @@ func (u *updater) frame(i, place int32, size units.Bytes) {
 	x, s := &c.bus.Chunks[i], &u.under[i]
 	s.got[place] += size
 	switch {
-	case !s.sends && s.got[place] == s.Read[place]:
+	case !s.sends && s.got[place] == s.read[place]:
 		if s.left--; s.left == 0 {
 			u.send(i)
 		}
-	case s.sends && s.got[place] == s.Write[place]:
+	case s.sends && s.got[place] == s.write[place]:
 		target := x.Targets[place]
 		at := c.lies(c.tasks.Items[i].object, target)
 		m := put.Message{Kind: partKept, From: target, To: x.Gateway, Chunk: i, ID: x.ID}
-		now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, s.Write[place]))
-		c.work(job{disk: at, size: s.Write[place], updates: true, acked: now, late: late, message: m})
+		now, late := c.bus.Acknowledges(c.disks[at].backlog(c.eng.Now()) + c.takes(at, s.write[place]))
+		c.work(job{disk: at, size: s.write[place], updates: true, acked: now, late: late, message: m})
 		if now {
 			c.toGateway(m, 0)
 		}

@@ -68,7 +68,7 @@ func TestUpdates(t *testing.T) {
 			k.Updates.Done < 100 {
 			t.Errorf("%v: %d of %d are of parts", p, k.Updates.Done, k.Done)
 		}
-		_, written := cfg.parts().Mean()
+		_, written := cfg.parts().mean()
 		if got, want := float64(k.Renewed.Written)/float64(k.Updates.Done),
 			written*float64(cfg.piece()); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("%v: %v B are written for a part, not %v", p, got, want)

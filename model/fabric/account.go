@@ -68,7 +68,7 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 	if x.kind == dataPacket {
 		n.Counters.Lost += uint64(n.payload(x))
 	}
-	n.notes.Give(x.note)
+	n.notes.give(x.note)
 	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp & slotMask), Reason: why}
 	if x.kind >= pauseFrame {
 		d.QP = -1

@@ -26,7 +26,6 @@ import (
 	"math/bits"
 
 	"farflash/model/fabric/cc"
-	"farflash/model/fabric/note"
 	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/rng"
@@ -111,7 +110,7 @@ type Network struct {
 	failed   []bool // links
 	failures []int  // of each link: failures not yet mended
 
-	notes    note.Book
+	notes    noteBook
 	ends     []sim.Time // of each lane: when its pause ends unless refreshed
 	since    []sim.Time // of each lane: start of its pause
 	ringed   []sim.Time // of each lane: start of the pause last found in a cycle of waits, plus 1; 0 is none
@@ -217,7 +216,7 @@ func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink
 		return nil, err
 	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
-	n.notes = note.New(n.wants)
+	n.notes = newNoteBook(n.wants)
 	if cfg.Random == NS3Random {
 		n.draws = hpccDraws(seed, len(g.Links))
 	}

@@ -33,7 +33,7 @@ func (n *Network) received(p *port, x packet) {
 		if x.kind == dataPacket {
 			n.Counters.Wasted += uint64(n.payload(&x))
 		}
-		n.notes.Give(x.note)
+		n.notes.give(x.note)
 		return
 	}
 	switch x.kind {
@@ -79,7 +79,7 @@ func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
 	if n.buried(r) {
 		n.Counters.Wasted += uint64(n.payload(&x))
-		n.notes.Give(x.note)
+		n.notes.give(x.note)
 		return
 	}
 	if r.begun < 0 {
@@ -108,13 +108,13 @@ func (n *Network) accept(p *port, x packet) {
 		// ended counts the completed messages. They are reported last, after the ACK, because the sink may post.
 		ended := n.inOrder(r, &x)
 		if x.flags&asks != 0 {
-			n.notes.Give(x.note)
+			n.notes.give(x.note)
 			n.reportDelivered(r, before, ended)
 			return
 		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.Give(r.note)
+			n.notes.give(r.note)
 			// The next ACK carries the telemetry of the latest packet it covers.
 			r.note = x.note
 			n.withhold(r, x.qp)
@@ -133,7 +133,7 @@ func (n *Network) accept(p *port, x packet) {
 		now := n.eng.Now()
 		// At most one NACK per missing packet and NackInterval: otherwise each later packet in flight would cause one.
 		if now < r.quiet && r.nacked == r.expected {
-			n.notes.Give(x.note)
+			n.notes.give(x.note)
 			return
 		}
 		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
@@ -143,7 +143,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
 		if !n.cfg.Acks.Duplicates {
-			n.notes.Give(x.note)
+			n.notes.give(x.note)
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
@@ -294,7 +294,7 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 			a.flags |= sacked
 		}
 	}
-	n.notes.Give(r.note)
+	n.notes.give(r.note)
 	if r.patient {
 		n.eng.Disarm(r.patience)
 	}

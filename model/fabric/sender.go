@@ -95,8 +95,8 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
-	if n.notes.Used {
-		x.note = n.notes.Take(n.eng.Now())
+	if n.notes.used {
+		x.note = n.notes.take(n.eng.Now())
 	}
 	return x, payload
 }
@@ -124,7 +124,7 @@ func (n *Network) answered(x packet) {
 	lead, l := n.lead(q, s)
 	c := &n.control[lead]
 	if l.standing == finished {
-		n.notes.Give(x.note)
+		n.notes.give(x.note)
 		return
 	}
 	now := n.eng.Now()
@@ -147,7 +147,7 @@ func (n *Network) answered(x packet) {
 	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
-		n.notes.Give(x.note)
+		n.notes.give(x.note)
 		n.reportAcked(done, ended)
 		return
 	}
@@ -162,9 +162,9 @@ func (n *Network) answered(x packet) {
 			n.signal.Kind = cc.Loss
 			n.react(lead, l, c)
 		}
-		if n.wants.Acks && (x.note != 0 || !n.notes.Used) {
+		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
 			n.signal.Kind = cc.Ack
-			n.notes.Read(x.note, &n.signal)
+			n.notes.read(x.note, &n.signal)
 			if s.repair != nil {
 				s.repair.Measure(n.signal.RTT)
 				n.signal.Came = s.repair.Came() * uint64(n.cfg.Payload)
@@ -173,7 +173,7 @@ func (n *Network) answered(x packet) {
 			n.react(lead, l, c)
 		}
 	}
-	n.notes.Give(x.note)
+	n.notes.give(x.note)
 	if l.standing == blocked || l.standing == idle && n.more(l) {
 		n.offer(lead, l)
 	}

@@ -384,8 +384,8 @@ func (g *Group) duty() float64 {
 	return tco.DefaultDuty
 }
 
-// Default returns a plan without drives and workloads.
-func Default() *Plan {
+// defaultPlan returns a plan without drives and workloads.
+func defaultPlan() *Plan {
 	c, o, z := tco.DefaultCosts(), tco.DefaultOptimiseConfig(), tco.DefaultOfflineConfig()
 	p := &Plan{
 		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true},
@@ -406,7 +406,7 @@ func Default() *Plan {
 // Load reads a plan, with the changes of the command line, and the tables it names. If there are jobs, they replace the
 // plan's own workloads.
 func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan, error) {
-	p := Default()
+	p := defaultPlan()
 	set, err := shape.ParseDocument(src, p, changes...)
 	if err != nil {
 		return nil, err

@@ -146,8 +146,8 @@ var decided = []struct{ key, why string }{
 	{"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
-// Decided returns the keys of the section cluster that must not be set.
-func Decided() []string {
+// decidedKeys returns the keys of the section cluster that must not be set.
+func decidedKeys() []string {
 	var out []string
 	for _, d := range decided {
 		out = append(out, "cluster."+d.key)

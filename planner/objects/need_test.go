@@ -88,7 +88,7 @@ func TestNeedLimits(t *testing.T) {
 			t.Errorf("%v\nnot\n%s", err, c.want)
 		}
 	}
-	for _, key := range Decided() {
+	for _, key := range decidedKeys() {
 		if err := someNeed().Validate(func(k string) bool { return k == key }); err == nil ||
 			!strings.HasPrefix(err.Error(), key+": ") || !strings.HasSuffix(err.Error(), "; leave it out") {
 			t.Errorf("%s: %v", key, err)

@@ -188,11 +188,11 @@ func TestSample(t *testing.T) {
 func TestScenarioOfDesign(t *testing.T) {
 	n := someNeed()
 	d := Design{Option{Protocol: cluster.Chain}, 6}
-	s, err := Scenario(n, d, 0)
+	s, err := scenarioFor(n, d, 0)
 	if err != nil || s.Name != "chain, 6 nodes, slow, 10G" || s.ObjectCluster.Targets != 6 {
 		t.Errorf("%+v %v", s, err)
 	}
-	if s, err = Scenario(n, d, 2); err != nil || s.Name != "chain, 6 nodes, slow, 10G, 2 down" ||
+	if s, err = scenarioFor(n, d, 2); err != nil || s.Name != "chain, 6 nodes, slow, 10G, 2 down" ||
 		len(s.ObjectCluster.Failures) != 2 {
 		t.Errorf("%+v %v", s, err)
 	}

@@ -46,7 +46,7 @@ func Load(src shape.Source, changes []shape.Change) (*File, error) {
 			n.Name = "cluster" // the flags alone state the need
 		}
 	}
-	decided := Decided()
+	decided := decidedKeys()
 	sum := sha256.Sum256([]byte(schema + "\n" + shape.WriteDocument(&n, nil, append(decided, "description"))))
 	return &File{&n, shape.WriteDocument(&n, set, decided), shape.WriteDocument(&n, nil, decided),
 		hex.EncodeToString(sum[:16])}, nil
@@ -58,8 +58,8 @@ type Sizer struct {
 	Runner *study.Runner
 }
 
-// Scenario returns the scenario for a design with the given number of nodes down.
-func Scenario(n *Need, d Design, down int) (*scenario.Scenario, error) {
+// scenarioFor returns the scenario for a design with the given number of nodes down.
+func scenarioFor(n *Need, d Design, down int) (*scenario.Scenario, error) {
 	name := n.Label(d)
 	if down > 0 {
 		name += fmt.Sprintf(", %d down", down)
@@ -73,7 +73,7 @@ func Scenario(n *Need, d Design, down int) (*scenario.Scenario, error) {
 
 // Evaluate implements Evaluator.
 func (z *Sizer) Evaluate(ctx context.Context, d Design, down int, seeds []uint64) ([]Sample, error) {
-	s, err := Scenario(z.Need, d, down)
+	s, err := scenarioFor(z.Need, d, down)
 	if err != nil {
 		return nil, err
 	}

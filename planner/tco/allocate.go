@@ -130,9 +130,6 @@ func NewAllocator(cfg AllocatorConfig, drives []Drive) (*Allocator, error) {
 	return a, nil
 }
 
-// Pool returns the drives and their workloads.
-func (a *Allocator) Pool() *Pool { return a.pool }
-
 // Refusal counts the drives that refused a workload, by obstacle.
 type Refusal [obstacles]int32
 

@@ -108,7 +108,7 @@ func Assess(cfg Config, drives []Drive, jobs []Workload, host []int) (*Assessmen
 		last = max(last, jobs[j].Arrival)
 	}
 	p.advance(last)
-	return p.Assess(len(jobs)), nil
+	return p.assess(len(jobs)), nil
 }
 
 // ByArrival returns the workloads' indices in order of arrival; simultaneous arrivals keep their order.
@@ -129,8 +129,8 @@ func ByArrival(jobs []Workload) []int {
 	return order
 }
 
-// Assess returns the outcome for the pool. The argument workloads is the number of workloads that asked for a drive.
-func (p *Pool) Assess(workloads int) *Assessment {
+// assess returns the outcome for the pool. The argument workloads is the number of workloads that asked for a drive.
+func (p *Pool) assess(workloads int) *Assessment {
 	a := &Assessment{Drives: make([]DriveState, len(p.drives)), EarliestDeath: math.Inf(1)}
 	budget, used := 0.0, 0.0
 	for k := range p.drives {
@@ -226,5 +226,5 @@ func Online(cfg AllocatorConfig, drives []Drive, jobs []Workload) (*Placement, *
 			pl.Refused[j] = refusal
 		}
 	}
-	return pl, a.pool.Assess(len(jobs)), nil
+	return pl, a.pool.assess(len(jobs)), nil
 }

@@ -26,17 +26,17 @@ const (
 	DefaultPUE = 1.54
 	// DefaultElectricity is an assumption.
 	DefaultElectricity = 0.10
-	// DefaultEmbodied is from Tannu and Nair, The Dirty Secret of SSDs (arXiv 2207.10793): kg of CO2e per GB.
-	DefaultEmbodied = 0.16
-	// DefaultGrid is an assumption: kg of CO2e per kWh. Grids lie between 0.02 and 0.8.
-	DefaultGrid = 0.4
+	// defaultEmbodied is from Tannu and Nair, The Dirty Secret of SSDs (arXiv 2207.10793): kg of CO2e per GB.
+	defaultEmbodied = 0.16
+	// defaultGrid is an assumption: kg of CO2e per kWh. Grids lie between 0.02 and 0.8.
+	defaultGrid = 0.4
 	// DefaultMTBF is the figure in the data sheets of Intel's DC drives, in hours; AFR 0.44 %.
 	DefaultMTBF = 2e6
 )
 
 // DefaultCosts has no setup, labour or replacement costs, because there is no source for them.
 func DefaultCosts() Costs {
-	return Costs{Electricity: DefaultElectricity, PUE: DefaultPUE, Grid: DefaultGrid, Embodied: DefaultEmbodied}
+	return Costs{Electricity: DefaultElectricity, PUE: DefaultPUE, Grid: defaultGrid, Embodied: defaultEmbodied}
 }
 
 // Validate reports invalid costs, by the keys of a plan's costs.

@@ -10,15 +10,15 @@ import (
 	"farflash/planner/tco/sheet"
 )
 
-// WorkloadColumns returns the columns of a table of workloads. The first six are mandatory; count repeats a row.
-func WorkloadColumns() []string {
+// workloadColumns returns the columns of a table of workloads. The first six are mandatory; count repeats a row.
+func workloadColumns() []string {
 	return []string{"name", "write_gb_per_day", "sequential", "peak_iops", "write_share", "working_set_gb",
 		"arrival_day", "end_day", "full_stripe", "p99_us", "apart", "growth", "io_kib", "trace", "count"}
 }
 
 // ReadWorkloads reads a table of workloads. A share is written as 0.31 or 31%.
 func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
-	columns := WorkloadColumns()
+	columns := workloadColumns()
 	s, err := sheet.Read(r, file, columns, columns[:6])
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func ReadWorkloads(r io.Reader, file string) ([]Workload, error) {
 // WriteWorkloads writes a table that ReadWorkloads can read.
 func WriteWorkloads(w io.Writer, jobs []Workload) error {
 	c := csv.NewWriter(w)
-	columns := WorkloadColumns()
+	columns := workloadColumns()
 	rows := [][]string{columns[:len(columns)-1]}
 	for i := range jobs {
 		x := &jobs[i]

@@ -203,7 +203,7 @@ func TestTables(t *testing.T) {
 
 // TestRows covers every column of a table of workloads, repeated rows, and invalid tables.
 func TestRows(t *testing.T) {
-	head := strings.Join(WorkloadColumns(), ",") + "\n"
+	head := strings.Join(workloadColumns(), ",") + "\n"
 	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+
 		"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, t.csv, 2\n,,,,,,,,,,,,,,\n"),
 		"w.csv")

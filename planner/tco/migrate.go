@@ -110,7 +110,7 @@ func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *
 			continue
 		}
 		if k < 0 {
-			return moves, p.Assess(len(jobs)), nil
+			return moves, p.assess(len(jobs)), nil
 		}
 		dead[k] = true
 		p.advance(day)

@@ -406,7 +406,7 @@ func TestPerf(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				before := a.pool.Assess(n)
+				before := a.pool.assess(n)
 				for k := range list {
 					if list[k].Obstacle != Fits {
 						continue

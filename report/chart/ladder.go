@@ -52,8 +52,8 @@ const (
 	ladderRow  = 14.0 // height of a row below it
 )
 
-// LadderHeight returns a suitable height for lanes, the default of Ladder.
-func LadderHeight(lanes []LadderLane) float64 {
+// ladderHeight returns a suitable height for lanes, the default of Ladder.
+func ladderHeight(lanes []LadderLane) float64 {
 	h := 100.0
 	for _, l := range lanes {
 		h += ladderLine + ladderRow*float64(l.Rows)
@@ -68,7 +68,7 @@ func Ladder(c LadderChart) string {
 		return nothing(c.Frame)
 	}
 	if c.Height <= 0 {
-		c.Height = LadderHeight(c.Lanes)
+		c.Height = ladderHeight(c.Lanes)
 	}
 	p := &ladder{plot: &plot{drawing: newDrawing(c.Frame)}, c: &c}
 	p.legend()

@@ -59,8 +59,8 @@ const (
 	digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHJKLMOPQRSTUVWXYZ_*.~"
 )
 
-// NetworkHeight returns a suitable height for the nodes, the default of Network.
-func NetworkHeight(nodes []NetworkNode) float64 {
+// networkHeight returns a suitable height for the nodes, the default of Network.
+func networkHeight(nodes []NetworkNode) float64 {
 	seen := map[float64]bool{}
 	for _, n := range nodes {
 		seen[n.Y] = true
@@ -89,7 +89,7 @@ func Network(c NetworkChart) string {
 		return nothing(c.Frame)
 	}
 	if c.Height <= 0 {
-		c.Height = NetworkHeight(c.Nodes)
+		c.Height = networkHeight(c.Nodes)
 	}
 	c.Measures = slices.Clone(c.Measures)
 	for i := range c.Measures {

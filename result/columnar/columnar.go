@@ -43,13 +43,13 @@ type Request struct {
 	Stage             [stages]units.Duration // time in each stage, in the order of a read
 	// Local is the time in each stage of a local drive, if recorded. BlockedBy names the stage that delayed the request
 	// longest, and BlockedByStream is the placement stream of a host's program in that stage, or -1 if there was none.
-	Local           [LocalStages]units.Duration
+	Local           [localStages]units.Duration
 	BlockedBy       string
 	BlockedByStream int32
 }
 
-// LocalStages is the number of stages of a request to a local drive.
-const LocalStages = 17
+// localStages is the number of stages of a request to a local drive.
+const localStages = 17
 
 // stages is the number of stages of a request.
 const stages = 7
@@ -110,7 +110,7 @@ const (
 type RequestWriter struct {
 	w       *parquet.GenericWriter[row]
 	rows    []row
-	times   [][4 + stages + LocalStages]int64 // backing array of the rows' optional times
+	times   [][4 + stages + localStages]int64 // backing array of the rows' optional times
 	names   []string
 	streams []int32
 	group   int
@@ -121,7 +121,7 @@ func NewRequestWriter(w io.Writer) *RequestWriter {
 	return &RequestWriter{
 		w: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}),
 			parquet.CreatedBy("farflash", "1", "")),
-		rows: make([]row, 0, chunk), times: make([][4 + stages + LocalStages]int64, chunk),
+		rows: make([]row, 0, chunk), times: make([][4 + stages + localStages]int64, chunk),
 		names: make([]string, chunk), streams: make([]int32, chunk),
 	}
 }
@@ -229,7 +229,7 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 				units.Duration(q.Completion),
 				[stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
 					time(q.Flash), time(q.TXQ), time(q.NetworkBack)},
-				[LocalStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM),
+				[localStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM),
 					time(q.Cache), time(q.Mapping), time(q.BehindReads), time(q.BehindPrograms), time(q.BehindGC),
 					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array),
 					time(q.Transfer), time(q.Other), time(q.Controller)}, text(q.BlockedBy),

@@ -33,9 +33,6 @@ func (w *Writer) Lanes(parent Track, name string) *Lanes {
 	return &Lanes{w: w, group: w.Track(parent, name)}
 }
 
-// Group returns the track that is the parent of the lanes. Other tracks can be added to it.
-func (l *Lanes) Group() Track { return l.group }
-
 // Len returns the number of lanes.
 func (l *Lanes) Len() int { return len(l.lanes) }
 

@@ -9,15 +9,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// NS3Address returns the IPv4 address of a host in HPCC's ns-3, 11.x.y.1.
-func NS3Address(node int) uint32 {
+// ns3Address returns the IPv4 address of a host in HPCC's ns-3, 11.x.y.1.
+func ns3Address(node int) uint32 {
 	return 0x0b000001 + uint32(node/256)<<16 + uint32(node%256)<<8
 }
 
 // ns3Node returns the host that an address belongs to.
 func ns3Node(address uint32) (int, bool) {
 	node := int(address >> 8 & 0xffff)
-	return node, NS3Address(node) == address
+	return node, ns3Address(node) == address
 }
 
 // NS3Completion is a line of fct.txt: a completed flow. Times are written as whole nanoseconds, truncated.
@@ -34,8 +34,8 @@ const fctLayout = "sip dip sport dport bytes start_ns fct_ns ideal_ns"
 
 // AppendTo appends the line to b, in the format of HPCC's ns-3.
 func (c *NS3Completion) AppendTo(b []byte) []byte {
-	b = appendHex(b, NS3Address(c.Src))
-	b = appendHex(append(b, ' '), NS3Address(c.Dst))
+	b = appendHex(b, ns3Address(c.Src))
+	b = appendHex(append(b, ' '), ns3Address(c.Dst))
 	for _, n := range [...]int64{int64(c.SrcPort), int64(c.DstPort), int64(c.Bytes), nanoseconds(c.Start),
 		nanoseconds(c.FCT), nanoseconds(c.Ideal)} {
 		b = strconv.AppendInt(append(b, ' '), n, 10)
@@ -206,60 +206,5 @@ func ReadNS3Pauses(name string, r io.Reader) ([]NS3Pause, error) {
 			return nil, err
 		}
 		out = append(out, p)
-	}
-}
-
-// NS3QueueLengths is one switch port's line of qlen.txt: how often its queue was found to hold 0 to 999 bytes, 1000 to
-// 1999, and so on, since the monitor started. Counts are cumulative over the samples.
-type NS3QueueLengths struct {
-	Time         units.Duration
-	Switch, Port int
-	Counts       []uint32
-}
-
-// ReadNS3QueueLengths reads a qlen.txt. name is used in errors.
-func ReadNS3QueueLengths(name string, r io.Reader) ([]NS3QueueLengths, error) {
-	w, err := newWords(name, r)
-	if err != nil {
-		return nil, err
-	}
-	const layout = "switch port count count ..."
-	var out []NS3QueueLengths
-	begun, now := false, units.Duration(0)
-	for {
-		v, ok := w.next()
-		switch {
-		case !ok:
-			return out, nil
-		case v.text == "time:":
-			if now, err = w.nanoseconds("time", "time: t"); err != nil {
-				return nil, err
-			}
-			begun = true
-			if err := w.end("time: t"); err != nil {
-				return nil, err
-			}
-			continue
-		case !begun:
-			return nil, w.fail(v, "%q stands where \"time: t\" is expected", clip(v.text))
-		}
-		q := NS3QueueLengths{Time: now}
-		id, err := whole(v.text, ns3MaxNodes-1)
-		if err != nil {
-			return nil, w.fail(v, "switch: %w", err)
-		}
-		port, err := w.number("port", 1<<31-1, layout)
-		if err != nil {
-			return nil, err
-		}
-		q.Switch, q.Port = int(id), int(port)
-		for c, ok := w.peek(); ok && !c.first; c, ok = w.peek() {
-			n, err := w.number("count", 1<<32-1, layout)
-			if err != nil {
-				return nil, err
-			}
-			q.Counts = append(q.Counts, uint32(n))
-		}
-		out = append(out, q)
 	}
 }

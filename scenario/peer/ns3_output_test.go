@@ -2,16 +2,13 @@ package peer_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"math/big"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"farflash/internal/inputs"
 	"farflash/internal/patience"
 	"farflash/numeric/units"
 	"farflash/scenario/peer"
@@ -130,8 +127,6 @@ func TestNS3Surplus(t *testing.T) {
 	check(err, len(f), peer.NS3SurplusError{At: "f:4:1", Noun: "flow", Count: 1})
 	top, err := peer.ReadNS3Topology("t", strings.NewReader("3 0 1\n0 1 1Gbps 1ns 0\n0 2 1Gbps 1ns 0\n"))
 	check(err, len(top.Links), peer.NS3SurplusError{At: "t:3:1", Noun: "link", Count: 1})
-	nodes, err := peer.ReadNS3TraceNodes("n", strings.NewReader("1\n0\n1\n"), nil)
-	check(err, len(nodes), peer.NS3SurplusError{At: "n:3:1", Noun: "node", Count: 1})
 }
 
 // TestNS3Seconds verifies that times are parsed exactly, against rational arithmetic.
@@ -155,166 +150,6 @@ func TestNS3Seconds(t *testing.T) {
 	if got := peer.LayoutHPCC.String() + peer.LayoutNS3RDMA.String() +
 		peer.NS3Layout(7).String(); got != "hpccns3-rdmaNS3Layout(7)" {
 		t.Error(got)
-	}
-}
-
-func TestNS3QueueLengths(t *testing.T) {
-	got, err := peer.ReadNS3QueueLengths("q",
-		strings.NewReader("time: 2000000000\n3 1 1\n3 2 0 4\ntime: 2100000000\n3 1 7\n"))
-	want := []peer.NS3QueueLengths{
-		{Time: 2 * units.Second, Switch: 3, Port: 1, Counts: []uint32{1}},
-		{Time: 2 * units.Second, Switch: 3, Port: 2, Counts: []uint32{0, 4}},
-		{Time: 2100 * units.Millisecond, Switch: 3, Port: 1, Counts: []uint32{7}},
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, c := range []struct{ text, want string }{
-		{"3 1 1\n", `q:1:1: "3" stands where "time: t" is expected`},
-		{"time:\n", `q:1:1: time is missing behind "time:"; the line is "time: t"`},
-		{"time: 1\n3\n", `q:2:1: port is missing behind "3"; the line is "switch port count count ..."`},
-		{"time: 1\n3 1 x\n", `q:2:5: count: "x" is not a whole number`},
-	} {
-		_, err := peer.ReadNS3QueueLengths("q", strings.NewReader(c.text))
-		checkError(t, c.text, err, c.want)
-	}
-}
-
-// TestNS3Trace reads the traced case and compares it with the case's fct.txt and topology.
-func TestNS3Trace(t *testing.T) {
-	dir := inputs.Path(t, "cases/ns3/formats/dcqcn_2to1_40G_20KB_traced")
-	f, err := os.Open(dir + "/mix.tr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	trace, err := peer.NewNS3Trace("mix.tr", f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(trace.Ports) != 6 || trace.Window != 22000 {
-		t.Errorf("%d ports, window %d", len(trace.Ports), trace.Window)
-	}
-	for _, p := range trace.Ports {
-		if p.Rate != 40*units.Gbps {
-			t.Errorf("%+v", p)
-		}
-	}
-	var r peer.NS3Record
-	delivered, acked := map[uint16]int{}, 0
-	var last units.Duration
-	for {
-		if err := trace.Next(&r); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if r.Time < last || r.Node > 3 || r.Switch != (r.Node == 3) || r.Priority != 3 && r.Protocol == peer.NS3Data {
-			t.Fatalf("%+v", r)
-		}
-		last = r.Time
-		switch {
-		case r.Event == peer.NS3Receive && r.Node == 0 && r.Protocol == peer.NS3Data:
-			if r.Payload != 1000 || r.Size != 1048 || r.DstPort != 100 || r.SrcPort != 10000 ||
-				r.DstIP != peer.NS3Address(0) {
-				t.Fatalf("%+v", r)
-			}
-			delivered[uint16(r.SrcIP>>8)] += int(r.Payload)
-		case r.Event == peer.NS3Receive && r.Node != 3 && r.Protocol == peer.NS3ACK:
-			acked++
-			if r.Sequence%1000 != 0 || r.Sequence == 0 {
-				t.Fatalf("%+v", r)
-			}
-		}
-	}
-	if !reflect.DeepEqual(delivered, map[uint16]int{1: 20000, 2: 20000}) || acked != 40 {
-		t.Errorf("delivered %v, %d ACKs", delivered, acked)
-	}
-	if want := 2*units.Second + 12591*units.Nanosecond; last != want {
-		t.Errorf("the last event is at %v, the last flow ends at %v", last, want)
-	}
-}
-
-// ns3Bytes returns a trace of one port and one record of a protocol.
-func ns3Bytes(protocol byte) []byte {
-	b := []byte{1, 0, 0, 0, 5, 0, 1, 0, 0xe4, 0x0b, 0x54, 0x02, 0, 0, 0, 0x20, 0, 0, 0}
-	r := make([]byte, 56)
-	binary.LittleEndian.PutUint64(r, 1000)
-	r[8], r[10], r[11], r[26], r[27], r[29] = 5, 1, 3, protocol, 3, 1
-	for i := 32; i < 56; i++ {
-		r[i] = byte(i - 31)
-	}
-	return append(b, r...)
-}
-
-func TestNS3TraceRecords(t *testing.T) {
-	if got := peer.NS3Dequeue.String() + peer.NS3Event(9).String(); got != "dequeueNS3Event(9)" {
-		t.Error(got)
-	}
-	common := peer.NS3Record{Time: units.Microsecond, Node: 5, Port: 1, Queue: 3, Event: peer.NS3Drop, Switch: true}
-	for protocol, fill := range map[byte]func(*peer.NS3Record){
-		peer.NS3Data: func(r *peer.NS3Record) {
-			r.SrcPort, r.DstPort, r.Sequence, r.Timestamp, r.Priority, r.Payload = 0x0201, 0x0403, 0x08070605,
-				0x100f0e0d0c0b0a09, 0x1211, 0x1413
-		},
-		peer.NS3NACK: func(r *peer.NS3Record) {
-			r.SrcPort, r.DstPort, r.Flags, r.Priority, r.Sequence, r.Timestamp = 0x0201, 0x0403, 0x0605, 0x0807,
-				0x0c0b0a09, 0x1817161514131211
-		},
-		peer.NS3PFC: func(r *peer.NS3Record) { r.PauseTime, r.PauseQueue, r.Priority = 0x04030201, 0x08070605, 9 },
-		peer.NS3CNP: func(r *peer.NS3Record) { r.SrcPort, r.Priority, r.Flags, r.Sequence = 0x0201, 3, 4, 0x08070605 },
-		6:           func(r *peer.NS3Record) { r.SrcPort, r.DstPort = 0x0201, 0x0403 },
-	} {
-		want := common
-		want.Protocol = protocol
-		fill(&want)
-		trace, err := peer.NewNS3Trace("m", bytes.NewReader(ns3Bytes(protocol)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got peer.NS3Record
-		if err := trace.Next(&got); err != nil || got != want {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
-		}
-		if err := trace.Next(&got); err != io.EOF {
-			t.Error(err)
-		}
-	}
-	whole := ns3Bytes(peer.NS3Data)
-	for n := range len(whole) {
-		trace, err := peer.NewNS3Trace("m", bytes.NewReader(whole[:n]))
-		if n < 19 {
-			if err == nil || !strings.Contains(err.Error(), "ends within its header") {
-				t.Errorf("%d bytes: %v", n, err)
-			}
-			continue
-		}
-		var r peer.NS3Record
-		err = trace.Next(&r)
-		if n == 19 && err != io.EOF ||
-			n > 19 && (err == nil ||
-				!strings.Contains(err.Error(), "m: byte 19: the file ends within a record of 56 bytes")) {
-			t.Errorf("%d bytes: %v", n, err)
-		}
-	}
-	for _, c := range []struct {
-		at    int
-		value byte
-		want  string
-	}{
-		{3, 0xff, "m: byte 0: 4278190081 ports; this is not a trace of HPCC's ns-3"},
-		{14, 0xff, "m: byte 7: a port of 18374686489671623680 bit/s"},
-		{19 + 7, 0xff, "m: byte 19: a time of 18374686479671624680 ns is out of range"},
-		{19 + 27, 9, "m: byte 46: event 9 is none of 0 (receive) to 3 (drop)"},
-		{19 + 29, 2, "m: byte 48: node type 2 is neither 0 (host) nor 1 (switch)"},
-	} {
-		b := ns3Bytes(peer.NS3Data)
-		b[c.at] = c.value
-		trace, err := peer.NewNS3Trace("m", bytes.NewReader(b))
-		if err == nil {
-			err = trace.Next(new(peer.NS3Record))
-		}
-		checkError(t, "trace", err, c.want)
 	}
 }
 
@@ -372,7 +207,6 @@ func FuzzNS3Flows(f *testing.F) {
 		}
 		_, _ = peer.ReadNS3RDMAFlows("x", bytes.NewReader(b), nil)
 		_, _ = peer.ReadNS3RDMATCPFlows("x", bytes.NewReader(b), nil)
-		_, _ = peer.ReadNS3TraceNodes("x", bytes.NewReader(b), nil)
 	}, "1\n1 0 3 100 20000 2.000000000\n", "1\n2 1 3 10000000 2.0 9.5\n", "2\n0 1\n", "1\n1 0 3 100 1 1e-300\n",
 		"1\n1 0 3 100 1 00000000000000000000000000000001.5e1")
 }
@@ -385,18 +219,5 @@ func FuzzNS3Results(f *testing.F) {
 		if p, err := peer.ReadNS3Pauses("x", bytes.NewReader(b)); err == nil {
 			_ = peer.WriteNS3Pauses(io.Discard, p)
 		}
-		_, _ = peer.ReadNS3QueueLengths("x", bytes.NewReader(b))
-	}, "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n", "2000001234 3 1 2 1\n",
-		"time: 2000000000\n3 1 1\n3 2 0 4\n")
-}
-
-func FuzzNS3Trace(f *testing.F) {
-	fuzz(f, func(b []byte) {
-		trace, err := peer.NewNS3Trace("x", bytes.NewReader(b))
-		if err != nil {
-			return
-		}
-		for r := new(peer.NS3Record); err == nil; err = trace.Next(r) {
-		}
-	}, string(ns3Bytes(peer.NS3Data)), string(ns3Bytes(peer.NS3PFC)))
+	}, "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n", "2000001234 3 1 2 1\n")
 }

@@ -339,29 +339,6 @@ func TestNS3Flows(t *testing.T) {
 	}
 }
 
-func TestNS3TraceNodes(t *testing.T) {
-	top, err := peer.ReadNS3Topology("t", strings.NewReader("4 1 0\n3\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := peer.ReadNS3TraceNodes("n", strings.NewReader("4\n0 1\n2 3\n\nNode IDs...\n"), top)
-	if err != nil || !reflect.DeepEqual(nodes, []int{0, 1, 2, 3}) {
-		t.Error(nodes, err)
-	}
-	for _, c := range []struct{ text, want string }{
-		{"2\n0\n", "n:3:1: the file ends after 1 of 2 nodes"},
-		{"1\n4\n", "n:2:1: node: 4 is beyond 3"},
-		{"1\n0 1\n", `n:2:3: "1" is too much; the file says that it has 1 nodes`},
-		{"1\n0\n1\n", "n:3:1: the file says that it has 1 nodes, but here is one more"},
-	} {
-		_, err := peer.ReadNS3TraceNodes("n", strings.NewReader(c.text), top)
-		checkError(t, c.text, err, c.want)
-	}
-	if _, err := peer.ReadNS3TraceNodes("n", strings.NewReader("1\n400\n"), nil); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestNS3ReadErrors(t *testing.T) {
 	broken := iotest.ErrReader(errors.New("broken"))
 	for i, read := range readers {
@@ -379,11 +356,8 @@ var readers = []func(io.Reader) error{
 	func(r io.Reader) error { _, err := peer.ReadNS3Topology("x", r); return err },
 	func(r io.Reader) error { _, err := peer.ReadHPCCFlows("x", r, nil); return err },
 	func(r io.Reader) error { _, err := peer.ReadNS3RDMAFlows("x", r, nil); return err },
-	func(r io.Reader) error { _, err := peer.ReadNS3TraceNodes("x", r, nil); return err },
 	func(r io.Reader) error { _, err := peer.ReadNS3Completions("x", r); return err },
 	func(r io.Reader) error { _, err := peer.ReadNS3Pauses("x", r); return err },
-	func(r io.Reader) error { _, err := peer.ReadNS3QueueLengths("x", r); return err },
-	func(r io.Reader) error { _, err := peer.NewNS3Trace("x", r); return err },
 }
 
 // TestNS3Cases reads every case of the references and rewrites their results.
@@ -418,21 +392,21 @@ func readCase(config string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	topologyFile, flowFile, traceFile := "", "", ""
+	topologyFile, flowFile := "", ""
 	flows := peer.ReadHPCCFlows
 	if layout == peer.LayoutHPCC {
 		c, err := peer.ReadHPCCConfig(config, bytes.NewReader(text))
 		if err != nil {
 			return 0, err
 		}
-		topologyFile, flowFile, traceFile = c.TOPOLOGY_FILE, c.FLOW_FILE, c.TRACE_FILE
+		topologyFile, flowFile = c.TOPOLOGY_FILE, c.FLOW_FILE
 	} else {
 		c, err := peer.ReadNS3RDMAConfig(config, bytes.NewReader(text))
 		if err != nil {
 			return 0, err
 		}
 		dir = filepath.Dir(dir) // its file names are relative to the directory it was run in
-		topologyFile, flowFile, traceFile, flows = c.TOPOLOGY_FILE, c.FLOW_FILE, c.TRACE_FILE, peer.ReadNS3RDMAFlows
+		topologyFile, flowFile, flows = c.TOPOLOGY_FILE, c.FLOW_FILE, peer.ReadNS3RDMAFlows
 		f, err := open(filepath.Join(dir, c.TCP_FLOW_FILE))
 		if err != nil {
 			return 0, err
@@ -453,12 +427,6 @@ func readCase(config string) (int, error) {
 		return 0, err
 	}
 	if _, err := flows(filepath.Join(dir, flowFile), f, top); err != nil {
-		return 0, err
-	}
-	if f, err = open(filepath.Join(dir, traceFile)); err != nil {
-		return 0, err
-	}
-	if _, err := peer.ReadNS3TraceNodes(traceFile, f, nil); err != nil {
 		return 0, err
 	}
 	lines := 0

@@ -168,38 +168,3 @@ func (w *words) link(i, links int, nodes uint64, layout string) (NS3Link, error)
 	}
 	return l, w.end(layout)
 }
-
-// ReadNS3TraceNodes reads the file that names the nodes whose packets are traced. Ids outside the topology are errors;
-// a nil topology disables the check, as in HPCC's ns-3, whose own file names more nodes than most of its topologies
-// have. An [*NS3SurplusError] accompanies valid nodes.
-func ReadNS3TraceNodes(name string, r io.Reader, topology *NS3Topology) ([]int, error) {
-	w, err := newWords(name, r)
-	if err != nil {
-		return nil, err
-	}
-	n, err := w.count("node")
-	if err != nil {
-		return nil, err
-	}
-	most := uint64(1<<32 - 1)
-	if topology != nil {
-		most = uint64(topology.Nodes) - 1
-	}
-	var nodes []int
-	for i := range n {
-		v, ok := w.next()
-		if !ok {
-			return nil, w.fail(v, "the file ends after %d of %d nodes", i, n)
-		}
-		id, err := whole(v.text, most)
-		if err != nil {
-			return nil, w.fail(v, "node: %w", err)
-		}
-		nodes = append(nodes, int(id))
-	}
-	v, ok := w.peek()
-	if ok && !v.first {
-		return nil, w.fail(v, "%q is too much; the file says that it has %d nodes", clip(v.text), n)
-	}
-	return nodes, w.close("node", n)
-}

@@ -64,7 +64,7 @@ func (d *Decoder) Wrong(path string, err error) {
 func (d *Decoder) decode(n *Node, v reflect.Value, path string) {
 	d.Set[path] = n.At
 	t := v.Type()
-	if n.Null() && t.Kind() != reflect.String {
+	if n.null() && t.Kind() != reflect.String {
 		if t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 			v.SetZero()
 			return

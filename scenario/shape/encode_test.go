@@ -157,7 +157,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%q is written as %s, not %s", in, got, want)
 		}
 		n, err := Parse("a.yaml", []byte("a: ["+plain(in)+"]"))
-		if err != nil || n.Get("a").Items[0].Text != in || n.Get("a").Items[0].Null() {
+		if err != nil || n.Get("a").Items[0].Text != in || n.Get("a").Items[0].null() {
 			t.Errorf("%q reads back otherwise: %v", in, err)
 		}
 	}

@@ -108,8 +108,8 @@ type Node struct {
 	Items  []*Node // values of a mapping, or items of a list
 }
 
-// Null reports whether a value is missing or null.
-func (n *Node) Null() bool {
+// null reports whether a value is missing or null.
+func (n *Node) null() bool {
 	return n.Kind == Scalar && !n.Quoted && (n.Text == "" || n.Text == "~" || n.Text == "null")
 }
 
@@ -201,7 +201,7 @@ func Parse(file string, src []byte) (*Node, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	if n.Null() {
+	if n.null() {
 		return top, nil
 	}
 	return n, nil

@@ -103,7 +103,7 @@ func TestNull(t *testing.T) {
 		"a: {}": false,
 	} {
 		n, err := Parse("a.yaml", []byte(text))
-		if err != nil || n.Get("a").Null() != want {
+		if err != nil || n.Get("a").null() != want {
 			t.Errorf("%s: %v, %v", text, !want, err)
 		}
 	}

@@ -215,7 +215,7 @@ func (l *Language) expand(n *Node, t reflect.Type) []*Node {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if key, ok := l.short(t); ok && !n.Null() {
+	if key, ok := l.short(t); ok && !n.null() {
 		return []*Node{{At: n.At, Text: key}}
 	}
 	return nil

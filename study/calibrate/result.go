@@ -28,10 +28,10 @@ const (
 // mostRequests limits the requests simulated for a wave at once.
 const mostRequests = 2e7
 
-// Percentiles are fio's percentiles used in the fit, in addition to rates and means, with their weights relative to a
+// percentiles are fio's percentiles used in the fit, in addition to rates and means, with their weights relative to a
 // weight of 1 of those: the farther out, the more a figure is determined by chance, and by occasional behaviour of a
 // real drive that the model does not have.
-var Percentiles = []struct {
+var percentiles = []struct {
 	Key    string // in fio's JSON
 	Name   string // of the metric
 	Weight float64
@@ -247,7 +247,7 @@ func (m *Measured) figures(job string, op block.Op, s *side, wave int) {
 	}
 	add("iops", "1/s", s.IOPS, 1)
 	add("mean", "us", s.Latency.Mean/1000, 1)
-	for _, p := range Percentiles {
+	for _, p := range percentiles {
 		if v, ok := s.Latency.Percentile[p.Key]; ok && v > 0 {
 			add(p.Name, "us", v/1000, p.Weight)
 		}

@@ -64,7 +64,7 @@ func rowLines(r *Report, first bool) []string {
 			turns = m.name
 		}
 		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), paper, figure(x.Ours),
-			x.Meets.String(), x.Verdict().String(), turns, x.Says, x.Reason()))
+			x.Meets.String(), x.Verdict().String(), turns, x.Says, x.reason()))
 	}
 	told := slices.Clone(r.Told)
 	slices.SortStableFunc(told, func(a, b Figure) int {

@@ -127,7 +127,7 @@ func followsFromRate(x *replicastCell, disk string) bool {
 		panic(err) // disks are those of replicastDisks
 	}
 	busy := float64(x.rate*copies*bytes) / float64(nodes*mib*(1<<20))
-	return near(x.latency, cellShare).Holds(nodes/x.rate*1e6) && math.Abs(busy-x.busy) <= busyPoints/100.0
+	return near(x.latency, cellShare).holds(nodes/x.rate*1e6) && math.Abs(busy-x.busy) <= busyPoints/100.0
 }
 
 // Tolerances of a cell: its rate and latency by a share, and its disks' time in percentage points. The paper's cells

@@ -8,13 +8,13 @@ import (
 // TestTable5 verifies that the table is 1 - exp(-lambda t) with 7 us, and not the formula printed in the paper.
 func TestTable5(t *testing.T) {
 	for _, x := range table5 {
-		if right := 100 * arrival(x.rate*tentativeTime); !near(x.is, 0.01).Holds(right) {
+		if right := 100 * arrival(x.rate*tentativeTime); !near(x.is, 0.01).holds(right) {
 			t.Errorf("%s: %v %%, printed %v", x.chunk, right, x.is)
 		}
-		if printed := 100 * (1 - float64(x.rate*math.Exp(-x.rate*tentativeTime))); near(x.is, 0.5).Holds(printed) {
+		if printed := 100 * (1 - float64(x.rate*math.Exp(-x.rate*tentativeTime))); near(x.is, 0.5).holds(printed) {
 			t.Errorf("%s: the printed formula gives %v %%, which is near %v", x.chunk, printed, x.is)
 		}
-		if !near(1/x.interval, 0.02).Holds(x.rate) {
+		if !near(1/x.interval, 0.02).holds(x.rate) {
 			t.Errorf("%s: a request every %v us are %v a us, printed %v", x.chunk, x.interval, 1/x.interval, x.rate)
 		}
 	}

@@ -44,8 +44,8 @@ type Criterion struct {
 // String describes the criterion; "" if it is the zero value.
 func (c Criterion) String() string { return c.words }
 
-// Holds reports whether a figure meets the criterion. NaN and infinities meet none.
-func (c Criterion) Holds(x float64) bool {
+// holds reports whether a figure meets the criterion. NaN and infinities meet none.
+func (c Criterion) holds(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
 	}
@@ -85,7 +85,7 @@ func atMost(x float64) Criterion {
 // Verdict returns the row's verdict.
 func (r *Row) Verdict() Verdict {
 	switch {
-	case !r.Meets.Holds(r.Ours):
+	case !r.Meets.holds(r.Ours):
 		return NotReproduced
 	case r.Paper == nil:
 		return NotStated
@@ -93,8 +93,8 @@ func (r *Row) Verdict() Verdict {
 	return OK
 }
 
-// Reason explains why a row is not reproduced; "" for others.
-func (r *Row) Reason() string {
+// reason explains why a row is not reproduced; "" for others.
+func (r *Row) reason() string {
 	switch {
 	case r.Verdict() != NotReproduced:
 		return ""
@@ -110,7 +110,7 @@ func (r *Row) Words() string {
 	if r.Says != "" {
 		text = fmt.Sprintf("%q: %s", r.Says, text)
 	}
-	if reason := r.Reason(); reason != "" {
+	if reason := r.reason(); reason != "" {
 		text += ". Not reproduced: " + reason
 	}
 	return text
@@ -134,7 +134,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 		Reason    string   `json:"reason,omitempty"`
 		OK        bool     `json:"ok"`
 	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v,
-		r.Reason(), v == OK}
+		r.reason(), v == OK}
 	if math.IsNaN(r.Ours) || math.IsInf(r.Ours, 0) {
 		x.Ours = nil
 	}

@@ -116,7 +116,7 @@ func missesAreSeen(t *testing.T, r *Report) {
 				numbers++
 			}
 			x.Ours = v
-			if x.Verdict() != NotReproduced || x.Reason() == "" {
+			if x.Verdict() != NotReproduced || x.reason() == "" {
 				t.Errorf("%s, %s: with %v it is %v", x.Label, x.Metric, v, x.Verdict())
 			}
 		}
@@ -271,12 +271,12 @@ func TestCriteria(t *testing.T) {
 		{Criterion{}, []float64{-5, 0, 5}, nil, ""},
 	} {
 		for _, v := range x.in {
-			if !x.c.Holds(v) {
+			if !x.c.holds(v) {
 				t.Errorf("%v does not allow %v", x.c, v)
 			}
 		}
 		for _, v := range append(x.out, math.NaN(), math.Inf(1), math.Inf(-1)) {
-			if x.c.Holds(v) {
+			if x.c.holds(v) {
 				t.Errorf("%v allows %v", x.c, v)
 			}
 		}
@@ -304,8 +304,8 @@ func TestVerdictOfARow(t *testing.T) {
 		{Row{Paper: &paper, Ours: math.NaN()}, NotReproduced, "not explained", `"ours":null`},
 		{Row{Ours: math.Inf(1)}, NotReproduced, "not explained", `"ours":null`},
 	} {
-		if x.row.Verdict() != x.want || x.row.Reason() != x.reason {
-			t.Errorf("%+v is %v because %q", x.row, x.row.Verdict(), x.row.Reason())
+		if x.row.Verdict() != x.want || x.row.reason() != x.reason {
+			t.Errorf("%+v is %v because %q", x.row, x.row.Verdict(), x.row.reason())
 		}
 		text, err := json.Marshal(&x.row)
 		if err != nil || !bytes.Contains(text, []byte(x.json)) {

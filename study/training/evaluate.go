@@ -61,8 +61,8 @@ type Report struct {
 	FlowSpeed  float64  `json:"flow_speed"` // total importance of both flow speeds
 }
 
-// Divisions is the number of divisions of the micro traces, to show how much of a figure is chance.
-const Divisions = 5
+// divisions is the number of divisions of the micro traces, to show how much of a figure is chance.
+const divisions = 5
 
 // models are the five models of SRC's table I.
 var models = []struct {
@@ -104,7 +104,7 @@ func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, 
 		if own.Group[0] == own.Group[len(own.Group)-1] {
 			return nil, errors.New("one micro trace cannot be split into training and test sets; use more")
 		}
-		for division := range uint64(Divisions) {
+		for division := range uint64(divisions) {
 			fold := own.GroupSplit(0.6, cfg.Seed+division)
 			train, test := own.Pick(fold.Train), rowsOf(micro, fold.Test)
 			for k, m := range models {

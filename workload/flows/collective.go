@@ -159,13 +159,13 @@ func newCollective(cfg Config, network Network) (Source, error) {
 			c.Algorithm, n, k.steps)
 	}
 	k.got, k.done = make([]uint32, n*k.steps), make([]int32, n)
-	k.pending = k.Flows()
+	k.pending = k.flows()
 	k.begin(cfg.Start)
 	return k, nil
 }
 
-// Flows is the number of flows in all rounds.
-func (k *Chorus) Flows() int { return len(k.hosts) * k.steps * k.each * k.c.Rounds }
+// flows is the number of flows in all rounds.
+func (k *Chorus) flows() int { return len(k.hosts) * k.steps * k.each * k.c.Rounds }
 
 // Hosts returns the number of participants and the data size of each.
 func (k *Chorus) Hosts() (hosts int, size units.Bytes) { return len(k.hosts), k.c.Size }

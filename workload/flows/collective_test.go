@@ -133,8 +133,8 @@ func TestCollectivesCompute(t *testing.T) {
 			}
 		}
 		whole()
-		if n, known := cfg.Count(n); ended != k.Flows() || k.Left() != 0 || n != ended || !known {
-			t.Fatalf("%d flows ended of %d, %d are left", ended, k.Flows(), k.Left())
+		if n, known := cfg.Count(n); ended != k.flows() || k.Left() != 0 || n != ended || !known {
+			t.Fatalf("%d flows ended of %d, %d are left", ended, k.flows(), k.Left())
 		}
 		all := units.Bytes(0)
 		for _, s := range sent {

@@ -41,8 +41,8 @@ type Source interface {
 	Next(*Flow) error
 }
 
-// Classes is the number of priority groups.
-const Classes = 8
+// classes is the number of priority groups.
+const classes = 8
 
 // Network describes the network to the generators.
 type Network struct {
@@ -114,8 +114,8 @@ func New(cfg Config, network Network) (Source, error) {
 			kinds)
 	case network.Hosts < 2 || network.Hosts > 1<<31-1:
 		return nil, fmt.Errorf("a network of %d hosts; flows need two", network.Hosts)
-	case cfg.Class >= Classes:
-		return nil, units.Wrong("class", "%d is not possible; classes are 0 to %d", cfg.Class, Classes-1)
+	case cfg.Class >= classes:
+		return nil, units.Wrong("class", "%d is not possible; classes are 0 to %d", cfg.Class, classes-1)
 	case cfg.Start < 0:
 		return nil, units.Wrong("start", "%v is negative", cfg.Start)
 	}
@@ -184,7 +184,7 @@ func (c *Config) Count(hosts int) (n int, known bool) {
 		return part(c.Permutation.Hosts), true
 	case c.Collective != nil:
 		if src, err := newCollective(*c, Network{Hosts: hosts}); err == nil {
-			return src.(*Chorus).Flows(), true
+			return src.(*Chorus).flows(), true
 		}
 	}
 	return 0, false

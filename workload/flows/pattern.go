@@ -92,8 +92,8 @@ func newList(cfg Config, network Network) (Source, error) {
 			return nil, units.Wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
 		case e.Src == e.Dst:
 			return nil, units.Wrong(at+".dst", "host %d sends to itself", e.Dst)
-		case e.Class >= Classes:
-			return nil, units.Wrong(at+".class", "%d is not possible; classes are 0 to %d", e.Class, Classes-1)
+		case e.Class >= classes:
+			return nil, units.Wrong(at+".class", "%d is not possible; classes are 0 to %d", e.Class, classes-1)
 		case e.Start < 0 || e.Start > units.Forever-cfg.Start:
 			return nil, units.Wrong(at+".start", "%v is not possible", e.Start)
 		}

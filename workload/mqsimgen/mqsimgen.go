@@ -187,17 +187,11 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Config returns the flow's parameters.
-func (g *Generator) Config() Config { return g.cfg }
-
 // Last is the last sector that the flow uses.
 func (g *Generator) Last() int64 { return int64(g.last) }
 
-// Closed reports whether the flow is a closed loop, whose records have no arrival times.
-func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
-
-// Stop ends a closed-loop flow that has a stop time; only the caller knows the time.
-func (g *Generator) Stop() { g.err = io.EOF }
+// closed reports whether the flow is a closed loop, whose records have no arrival times.
+func (g *Generator) closed() bool { return g.cfg.Mode == QueueDepth }
 
 // Next generates the next request; see [workload.Source].
 func (g *Generator) Next(r *workload.Record) error {
@@ -245,14 +239,14 @@ func (g *Generator) Next(r *workload.Record) error {
 // Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming them,
 // and returns the first error of the generator or of wrong.
 func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*workload.Record) error) error {
-	if g.Closed() && g.cfg.StopTime > 0 {
+	if g.closed() && g.cfg.StopTime > 0 {
 		return nil // their number is known only at run time
 	}
 	ahead := *g
 	var r workload.Record
 	for range most {
 		err := ahead.Next(&r)
-		if err == nil && (until == 0 || g.Closed() || r.Time < until) {
+		if err == nil && (until == 0 || g.closed() || r.Time < until) {
 			err = wrong(&r)
 		} else if err == nil || errors.Is(err, io.EOF) {
 			return nil

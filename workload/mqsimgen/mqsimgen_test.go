@@ -171,7 +171,7 @@ func compareCase(t *testing.T, dir string, flowTexts [][]string) {
 			t.Fatalf("line %d: MQSim has %s; we have %s sector %d, %d sectors", line, scanner.Text(), rec.Op,
 				rec.Offset/512, rec.Size/512)
 		}
-		if !g.Closed() && rec.Time != units.Duration(want[1])*units.Nanosecond {
+		if !g.closed() && rec.Time != units.Duration(want[1])*units.Nanosecond {
 			t.Fatalf("line %d: MQSim has %s; ours arrives at %v", line, scanner.Text(), rec.Time)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 const (
 	// Page is the minimum page size.
 	Page = 4 * units.KiB
-	// MostRuns is the maximum number of runs of a trace.
-	MostRuns = 1 << 24
-	// MostPages is the maximum number of written pages; the page size is 4 KiB times the power of two that achieves
+	// mostRuns is the maximum number of runs of a trace.
+	mostRuns = 1 << 24
+	// mostPages is the maximum number of written pages; the page size is 4 KiB times the power of two that achieves
 	// this.
-	MostPages = 1 << 22
+	mostPages = 1 << 22
 	// followed is the number of recent runs that a write may continue.
 	followed = 32
 )
@@ -80,8 +80,8 @@ func (g *Gatherer) Add(r *workload.Record) error {
 			return nil
 		}
 	}
-	if len(g.runs) == MostRuns {
-		return fmt.Errorf("more than %d runs of writes; take a part of the trace", MostRuns)
+	if len(g.runs) == mostRuns {
+		return fmt.Errorf("more than %d runs of writes; take a part of the trace", mostRuns)
 	}
 	g.runs = append(g.runs, x)
 	copy(g.latest[1:], g.latest[:followed-1])
@@ -110,7 +110,7 @@ func (g *Gatherer) Gathered() (*Runs, error) {
 			runs[i] = run{x.first >> shift, (x.end-1)>>shift + 1}
 		}
 		covered, pages := union(runs)
-		if pages > MostPages {
+		if pages > mostPages {
 			out.Page *= 2
 			continue
 		}

@@ -15,12 +15,12 @@ import (
 	"slices"
 )
 
-// Orders is the number of orders. A block of order k has 2^k pages; the largest is half of the space.
-const Orders = 52
+// orders is the number of orders. A block of order k has 2^k pages; the largest is half of the space.
+const orders = 52
 
 // Space tracks the free blocks.
 type Space struct {
-	free [Orders]list
+	free [orders]list
 }
 
 // list is the free blocks of one order: a set, and a heap that can also contain blocks no longer free.
@@ -77,7 +77,7 @@ func (l *list) takeLowest() uint64 {
 // New returns a space that is free except for the pages below 2^low.
 func New(low int) *Space {
 	s := &Space{}
-	for k := low; k < Orders; k++ {
+	for k := low; k < orders; k++ {
 		s.free[k].add(1 << k)
 	}
 	return s
@@ -95,9 +95,9 @@ func Order(pages uint64) int {
 // Alloc allocates a block of the given order.
 func (s *Space) Alloc(order int) (base uint64, ok bool) {
 	k := order
-	for ; k < Orders && len(s.free[k].set) == 0; k++ {
+	for ; k < orders && len(s.free[k].set) == 0; k++ {
 	}
-	if k >= Orders {
+	if k >= orders {
 		return 0, false
 	}
 	base = s.free[k].takeLowest()
@@ -109,7 +109,7 @@ func (s *Space) Alloc(order int) (base uint64, ok bool) {
 
 // Free frees a block and merges it with its free buddies.
 func (s *Space) Free(base uint64, order int) {
-	for ; order < Orders-1; order++ {
+	for ; order < orders-1; order++ {
 		buddy := base ^ 1<<order
 		if !s.free[order].has(buddy) {
 			break
@@ -122,13 +122,13 @@ func (s *Space) Free(base uint64, order int) {
 
 // Reserve allocates a given block. It reports false if part of it is not free.
 func (s *Space) Reserve(base uint64, order int) bool {
-	if order < 0 || order >= Orders || base&(1<<order-1) != 0 || base >= 1<<Orders {
+	if order < 0 || order >= orders || base&(1<<order-1) != 0 || base >= 1<<orders {
 		return false
 	}
 	k := order
-	for ; k < Orders && !s.free[k].has(base&^(1<<k-1)); k++ {
+	for ; k < orders && !s.free[k].has(base&^(1<<k-1)); k++ {
 	}
-	if k == Orders {
+	if k == orders {
 		return false
 	}
 	s.free[k].remove(base &^ (1<<k - 1))
@@ -141,7 +141,7 @@ func (s *Space) Reserve(base uint64, order int) bool {
 // Extend doubles a block in place. It reports false if the block's buddy is not free, or the block is the upper half of
 // a larger one.
 func (s *Space) Extend(base uint64, order int) bool {
-	if order >= Orders-1 || base&(1<<order) != 0 || !s.free[order].has(base+1<<order) {
+	if order >= orders-1 || base&(1<<order) != 0 || !s.free[order].has(base+1<<order) {
 		return false
 	}
 	s.free[order].remove(base + 1<<order)
@@ -184,7 +184,7 @@ func (s *Space) Check() (problems []error) {
 		return a.order - b.order
 	})
 	for i, b := range all {
-		if b.base&(1<<b.order-1) != 0 || b.base+1<<b.order > 1<<Orders {
+		if b.base&(1<<b.order-1) != 0 || b.base+1<<b.order > 1<<orders {
 			problems = append(problems, fmt.Errorf("free block of 2^%d pages at %d is misaligned or out of range", b.order, b.base))
 		}
 		if s.free[b.order].has(b.base^1<<b.order) && b.base&(1<<b.order) == 0 {

@@ -45,7 +45,7 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(0, 4).Draw(t, "low")
 		s := New(low)
-		for k := naiveBits; k < Orders; k++ { // the model covers the start of the space
+		for k := naiveBits; k < orders; k++ { // the model covers the start of the space
 			if !s.Reserve(1<<k, k) {
 				t.Fatal("cannot reserve what is free")
 			}
@@ -129,7 +129,7 @@ func TestModel(t *testing.T) {
 		for _, b := range held {
 			s.Free(b.base, b.order)
 		}
-		for k := naiveBits; k < Orders; k++ {
+		for k := naiveBits; k < orders; k++ {
 			s.Free(1<<k, k)
 		}
 		for k := range s.free {
@@ -146,12 +146,12 @@ func TestOdd(t *testing.T) {
 	for _, c := range []struct {
 		base  uint64
 		order int
-	}{{0, 0}, {8, 3}, {17, 1}, {16, 5}, {1 << Orders, 0}, {0, Orders}, {16, -1}} {
+	}{{0, 0}, {8, 3}, {17, 1}, {16, 5}, {1 << orders, 0}, {0, orders}, {16, -1}} {
 		if s.Reserve(c.base, c.order) {
 			t.Errorf("2^%d pages at %d were reserved", c.order, c.base)
 		}
 	}
-	if _, ok := s.Alloc(Orders); ok {
+	if _, ok := s.Alloc(orders); ok {
 		t.Error("a block as large as the space")
 	}
 	if s.Extend(1<<51, 51) {

@@ -29,9 +29,9 @@ func (u UUID) String() string {
 
 // Limits of a Shape.
 const (
-	MaxDevices  = 64
-	MaxPages    = 1 << 16 // data grains per segment
-	MaxSegments = 1 << 30
+	maxDevices  = 64
+	maxPages    = 1 << 16 // data grains per segment
+	maxSegments = 1 << 30
 	MaxLBA      = 1 << 52 // grains of the logical space: 2^64 bytes
 )
 
@@ -91,8 +91,8 @@ func (s *Shape) CheckpointStart(slot int) int64 { return 2 + int64(slot)*s.check
 // LogStart returns the first grain of the log.
 func (s *Shape) LogStart() int64 { return 2 + 2*s.checkpointGrains() }
 
-// Segments returns the number of segments on a device.
-func (s *Shape) Segments(device int) int64 {
+// segments returns the number of segments on a device.
+func (s *Shape) segments(device int) int64 {
 	return s.segmentsAfter(s.Grains[device], s.Start(device))
 }
 
@@ -100,7 +100,7 @@ func (s *Shape) Segments(device int) int64 {
 func (s *Shape) AllSegments() int64 {
 	n := int64(0)
 	for d := range s.Grains {
-		n += s.Segments(d)
+		n += s.segments(d)
 	}
 	return n
 }
@@ -108,7 +108,7 @@ func (s *Shape) AllSegments() int64 {
 // Place returns the device and byte offset at which a segment begins.
 func (s *Shape) Place(segment int64) (device int, offset int64) {
 	for d := range s.Grains {
-		n := s.Segments(d)
+		n := s.segments(d)
 		if segment < n {
 			return d, (s.Start(d) + segment*int64(s.Pages+s.SummaryGrains())) * Grain
 		}
@@ -124,10 +124,10 @@ func (s *Shape) MostCapacity() int64 { return (s.AllSegments() - 5) * int64(s.Pa
 // Check reports the first invalid setting of a shape.
 func (s *Shape) Check() error {
 	switch {
-	case len(s.Grains) < 1 || len(s.Grains) > MaxDevices:
-		return fmt.Errorf("%d devices; a pool has 1 to %d", len(s.Grains), MaxDevices)
-	case s.Pages < 8 || s.Pages > MaxPages:
-		return fmt.Errorf("segments of %d pages; use 8 to %d", s.Pages, MaxPages)
+	case len(s.Grains) < 1 || len(s.Grains) > maxDevices:
+		return fmt.Errorf("%d devices; a pool has 1 to %d", len(s.Grains), maxDevices)
+	case s.Pages < 8 || s.Pages > maxPages:
+		return fmt.Errorf("segments of %d pages; use 8 to %d", s.Pages, maxPages)
 	case s.LogPages < 8 || s.LogPages > 1<<32:
 		return fmt.Errorf("log of %d pages; use 8 or more", s.LogPages)
 	}
@@ -136,9 +136,9 @@ func (s *Shape) Check() error {
 			return fmt.Errorf("device %d has %d grains; use 4 to %d", d, n, int64(1)<<44)
 		}
 	}
-	if n := s.AllSegments(); n < 10 || n > MaxSegments {
+	if n := s.AllSegments(); n < 10 || n > maxSegments {
 		return fmt.Errorf("the log and the checkpoints leave %d segments of %d pages; a pool needs 10 to %d", n,
-			s.Pages, MaxSegments)
+			s.Pages, maxSegments)
 	}
 	if most := s.MostCapacity(); s.Capacity < 1 || s.Capacity > most {
 		return fmt.Errorf("capacity of %d pages; use 1 to %d, which keeps five segments in reserve", s.Capacity, most)
@@ -206,7 +206,7 @@ func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 	}
 	device = int(le.Uint16(page[10:]))
 	n := int(le.Uint16(page[12:]))
-	if n < 1 || n > MaxDevices || device >= n {
+	if n < 1 || n > maxDevices || device >= n {
 		return s, 0, fmt.Errorf("superblock: invalid device number %d of %d", device, n)
 	}
 	s.Pages, s.LogPages, s.Capacity = int(le.Uint64(page[32:])), int64(le.Uint64(page[40:])),

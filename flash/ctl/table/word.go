@@ -38,10 +38,8 @@ const (
 	refShift = 36
 	oneRef   = 1 << refShift
 
-	// MaxRefs is the most references to one page.
-	MaxRefs = 1<<24 - 1
-	// MaxFrames is the most frames of a pool.
-	MaxFrames = frames
+	// maxRefs is the most references to one page.
+	maxRefs = 1<<24 - 1
 )
 
 // At returns the word of a page at a place.
@@ -81,7 +79,7 @@ func (w Word) Blank() bool { return w&blank != 0 }
 // Get returns the word with one more reference. It reports false where the slow path is needed: the page is not
 // resident, must be reserved before it is written, or has the most references possible.
 func (w Word) Get(write bool) (Word, bool) {
-	if w.State() != Resident || write && w&blank != 0 || w.Refs() == MaxRefs {
+	if w.State() != Resident || write && w&blank != 0 || w.Refs() == maxRefs {
 		return w, false
 	}
 	return w + oneRef, true
@@ -98,9 +96,6 @@ func (w Word) Put(changed bool) Word {
 
 // Idle reports whether a Resident page is clean and has no references.
 func (w Word) Idle() bool { return w.Refs() == 0 && w&dirty == 0 }
-
-// Clean returns the word of a page whose changes are now being written.
-func (w Word) Clean() Word { return w &^ dirty }
 
 // Soil returns the word marked dirty, for a page that must be written.
 func (w Word) Soil() Word { return w | dirty }

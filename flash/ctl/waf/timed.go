@@ -73,16 +73,16 @@ func (t *timed) step() bool {
 	return true
 }
 
-// Clock reports the virtual time that a run took.
-type Clock struct {
+// virtualClock reports the virtual time that a run took.
+type virtualClock struct {
 	Nanoseconds int64
 	Most        int   // peak number of operations in flight
 	Disorder    int64 // operations that completed before one submitted earlier
 }
 
-// Timed is Controller on a device whose operations take virtual time and complete in the order of that time. The next
-// write starts as soon as fewer than depth operations are in flight.
-func Timed(l Load, policy heat.Policy, depth int) (ctl.Stats, Clock, error) {
+// controllerTimed is Controller on a device whose operations take virtual time and complete in the order of that
+// time. The next write starts as soon as fewer than depth operations are in flight.
+func controllerTimed(l Load, policy heat.Policy, depth int) (ctl.Stats, virtualClock, error) {
 	var t *timed
 	s, err := controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) {
 		t = &timed{mem: m, draw: rng.NewStream(l.Seed, "time"), over: true}
@@ -92,7 +92,7 @@ func Timed(l Load, policy heat.Policy, depth int) (ctl.Stats, Clock, error) {
 		}
 	})
 	if t == nil {
-		return s, Clock{}, err
+		return s, virtualClock{}, err
 	}
-	return s, Clock{t.now, t.most, t.late}, err
+	return s, virtualClock{t.now, t.most, t.late}, err
 }

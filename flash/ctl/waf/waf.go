@@ -2,9 +2,9 @@
 // clock. It compares it with windowed greedy collection, a frozen baseline, and with streams that know the future.
 //
 // Its main types are Load (how often each page is written), Baseline (package ftl's windowed greedy with one frontier),
-// Controller, Timed and Oracle. All share the load, the geometry and the over-provisioning. Timed is Controller on a
-// device with many concurrent operations that take virtual time and complete in the order of that time: the same code
-// under the clock of a simulator.
+// Controller and Oracle. All share the load, the geometry and the over-provisioning. A test runs Controller on a device
+// with many concurrent operations that take virtual time and complete in the order of that time: the same code under
+// the clock of a simulator.
 //
 // It leaves out reads, trims, hints and write absorption in memory: each write is put and written individually.
 package waf
@@ -37,8 +37,8 @@ func Default() Load {
 	return Load{Segments: 1024, Pages: 256, OP: 0.07, Share: 0.8, WarmUp: 6, Measure: 12, Seed: 1}
 }
 
-// Logical returns the number of distinct pages written.
-func (l Load) Logical() int64 { return int64(float64(l.Segments*l.Pages) / (1 + l.OP)) }
+// logical returns the number of distinct pages written.
+func (l Load) logical() int64 { return int64(float64(l.Segments*l.Pages) / (1 + l.OP)) }
 
 // drawn generates a Load's writes.
 type drawn struct {
@@ -49,7 +49,7 @@ type drawn struct {
 }
 
 func (l Load) begin() *drawn {
-	n := int(l.Logical())
+	n := int(l.logical())
 	d := &drawn{order: make([]int32, n), rank: make([]int32, n), draw: rng.NewStream(l.Seed, "waf")}
 	for i := range d.order {
 		d.order[i] = int32(i)
@@ -152,7 +152,7 @@ func (f *flat) CompareAndSwap(l ftl.LPA, from, to ftl.PPA) bool {
 
 func (l Load) flat(cfg ftl.Config) (*flat, error) {
 	cfg.BlocksPerPool, cfg.PagesPerBlock, cfg.DynamicWear = l.Segments, l.Pages, false
-	f := &flat{to: make([]ftl.PPA, l.Logical()), of: make([]ftl.LPA, l.Segments*l.Pages)}
+	f := &flat{to: make([]ftl.PPA, l.logical()), of: make([]ftl.LPA, l.Segments*l.Pages)}
 	for i := range f.to {
 		f.to[i] = ftl.NoPPA
 	}

@@ -98,7 +98,7 @@ func TestVirtualClock(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, clock, err := Timed(load, heat.Default(), 16)
+				s, clock, err := controllerTimed(load, heat.Default(), 16)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,7 +115,7 @@ func TestVirtualClock(t *testing.T) {
 				if clock.Most < 16 || clock.Disorder == 0 || clock.Nanoseconds == 0 {
 					t.Errorf("%+v: operations were one after the other", clock)
 				}
-				if asked := int64(load.Measure * float64(load.Logical())); at.Puts != asked || s.Puts < asked*99/100 {
+				if asked := int64(load.Measure * float64(load.logical())); at.Puts != asked || s.Puts < asked*99/100 {
 					t.Errorf("of %d writes %d and %d were written; the others were absorbed in memory", asked,
 						at.Puts, s.Puts)
 				}

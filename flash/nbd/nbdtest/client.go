@@ -48,11 +48,11 @@ func (c *Client) Option(o nbd.Option, payload []byte) ([]Answer, error) {
 	if _, err := c.Write(nbd.AppendOption(nil, o, payload)); err != nil {
 		return nil, err
 	}
-	return c.Answers(o)
+	return c.answers(o)
 }
 
-// Answers reads the replies to an option.
-func (c *Client) Answers(o nbd.Option) ([]Answer, error) {
+// answers reads the replies to an option.
+func (c *Client) answers(o nbd.Option) ([]Answer, error) {
 	var all []Answer
 	for {
 		h := make(nbd.ReplyHeader, 20)
@@ -78,8 +78,8 @@ func Named(name string, rest ...byte) []byte {
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(name))), name...), rest...)
 }
 
-// Contexts is the payload of an option about metadata contexts of an export.
-func Contexts(name string, queries ...string) []byte {
+// contexts is the payload of an option about metadata contexts of an export.
+func contexts(name string, queries ...string) []byte {
 	p := binary.BigEndian.AppendUint32(Named(name), uint32(len(queries)))
 	for _, q := range queries {
 		p = append(p, Named(q)...)
@@ -95,7 +95,7 @@ func (c *Client) Go(name string, structured bool) error {
 				return fmt.Errorf("option %d: %v, %w", o, a, err)
 			}
 		}
-		if a, err := c.Option(nbd.OptSetMetaContext, Contexts(name, "base:allocation")); err != nil || len(a) != 2 {
+		if a, err := c.Option(nbd.OptSetMetaContext, contexts(name, "base:allocation")); err != nil || len(a) != 2 {
 			return fmt.Errorf("base:allocation: %v, %w", a, err)
 		}
 		c.Structured = true

@@ -19,8 +19,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Version is the protocol version.
-const Version = 1
+// protocolVersion is the protocol version.
+const protocolVersion = 1
 
 // Lengths in bytes.
 const (
@@ -82,7 +82,7 @@ var be = binary.BigEndian
 
 // Append appends the encoded request to b.
 func (r Request) Append(b []byte) []byte {
-	b = append(b, Version, byte(r.Op), byte(r.Rights), 0)
+	b = append(b, protocolVersion, byte(r.Op), byte(r.Rights), 0)
 	b = be.AppendUint32(b, r.ID)
 	b = be.AppendUint32(b, r.STag)
 	b = be.AppendUint16(b, uint16(len(r.Name)))
@@ -98,8 +98,8 @@ func ParseRequest(b []byte) (Request, error) {
 	r := Request{Op: Op(b[1]), Rights: verbs.Rights(b[2]), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:])}
 	name := b[RequestLength:]
 	switch {
-	case b[0] != Version:
-		return r, fmt.Errorf("%w: version %d, want %d", Malformed, b[0], Version)
+	case b[0] != protocolVersion:
+		return r, fmt.Errorf("%w: version %d, want %d", Malformed, b[0], protocolVersion)
 	case b[3] != 0 || b[14] != 0 || b[15] != 0:
 		return r, fmt.Errorf("%w: reserved bytes are not zero", Malformed)
 	case int(be.Uint16(b[12:])) != len(name) || len(name) > MaxName:
@@ -144,7 +144,7 @@ type Reply struct {
 
 // Append appends the encoded reply to b.
 func (r Reply) Append(b []byte) []byte {
-	b = append(b, Version, byte(r.Op)|answer)
+	b = append(b, protocolVersion, byte(r.Op)|answer)
 	b = be.AppendUint16(b, uint16(r.Status))
 	b = be.AppendUint32(b, r.ID)
 	b = be.AppendUint32(b, r.STag)
@@ -155,8 +155,8 @@ func (r Reply) Append(b []byte) []byte {
 
 // ParseReply decodes a reply.
 func ParseReply(b []byte) (Reply, error) {
-	if len(b) != ReplyLength || b[0] != Version || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
-		return Reply{}, fmt.Errorf("%d bytes are not a reply of version %d", len(b), Version)
+	if len(b) != ReplyLength || b[0] != protocolVersion || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
+		return Reply{}, fmt.Errorf("%d bytes are not a reply of version %d", len(b), protocolVersion)
 	}
 	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
 		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),

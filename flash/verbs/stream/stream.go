@@ -256,18 +256,8 @@ func (c *Conn) reject(why error) error {
 // QueuePair returns the queue pair, for use as the Scope of regions. The caller must not call its methods.
 func (c *Conn) QueuePair() *verbs.QueuePair { return c.qp }
 
-// Request returns the peer's startup frame, on a server.
-func (c *Conn) Request() wire.StartupFields { return c.qp.Request() }
-
 // Reply returns the peer's startup frame, on a client.
 func (c *Conn) Reply() wire.StartupFields { return c.qp.Reply() }
-
-// Limits returns the negotiated limits on outstanding reads and atomics: from the peer, and to the peer.
-func (c *Conn) Limits() (ird, ord int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.qp.Limits()
-}
 
 // Counters returns the connection's counters so far.
 func (c *Conn) Counters() verbs.Counters {

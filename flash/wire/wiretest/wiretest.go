@@ -6,7 +6,6 @@
 package wiretest
 
 import (
-	"bytes"
 	"testing"
 
 	"farflash/flash/wire"
@@ -57,43 +56,12 @@ func Last(last bool) Checker {
 	}
 }
 
-// STag expects a tagged segment's STag and offset.
-func STag(stag uint32, offset uint64) Checker {
-	return func(t testing.TB, s wire.Segment) {
-		t.Helper()
-		equal(t, "the STag", wire.Tagged(s).STag(), stag)
-		equal(t, "the offset", wire.Tagged(s).Offset(), offset)
-	}
-}
-
 // Sequence expects an untagged segment's sequence number and offset.
 func Sequence(sequence, offset uint32) Checker {
 	return func(t testing.TB, s wire.Segment) {
 		t.Helper()
 		equal(t, "the sequence number", wire.Untagged(s).Sequence(), sequence)
 		equal(t, "the offset", wire.Untagged(s).Offset(), offset)
-	}
-}
-
-// Payload expects these bytes after the DDP header.
-func Payload(want []byte) Checker {
-	return func(t testing.TB, s wire.Segment) {
-		t.Helper()
-		if !bytes.Equal(s.Payload(), want) {
-			t.Errorf("the payload is\n%x, want\n%x", s.Payload(), want)
-		}
-	}
-}
-
-// ReadRequest expects a Read Request with these fields.
-func ReadRequest(want wire.ReadRequestFields) Checker {
-	return func(t testing.TB, s wire.Segment) {
-		t.Helper()
-		if p := s.Payload(); len(p) != wire.ReadRequestLength {
-			t.Errorf("the Read Request has %d bytes", len(p))
-		} else {
-			equal(t, "the Read Request", wire.ReadRequest(p).Fields(), want)
-		}
 	}
 }
 
@@ -110,15 +78,5 @@ func Fault(want wire.Fault) Checker {
 		equal(t, "the fault", wire.Terminate(p).Fault(), want)
 		equal(t, "the layer bits", p[0]>>4, byte(want.Layer))
 		equal(t, "the type bits", p[0]&0xF, want.Type)
-	}
-}
-
-// All combines several checkers into one.
-func All(checkers ...Checker) Checker {
-	return func(t testing.TB, s wire.Segment) {
-		t.Helper()
-		for _, c := range checkers {
-			c(t, s)
-		}
 	}
 }

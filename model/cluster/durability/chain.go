@@ -25,8 +25,8 @@ type Config struct {
 
 // DefaultConfig is three replicas on drives of 1.5% AFR (assumed) that are rebuilt in ten hours (assumed).
 func DefaultConfig() Config {
-	mttf, _ := MTTF(0.015) // the rate is in range
-	return Config{Scheme: Replicas(3), MTTF: mttf, Rebuild: 10}
+	life, _ := mttf(0.015) // the rate is in range
+	return Config{Scheme: Replicas(3), MTTF: life, Rebuild: 10}
 }
 
 func (c Config) check() error {
@@ -95,10 +95,10 @@ func (c *Chain) Approximation() Hours {
 	return Hours(t)
 }
 
-// LossWithin returns the probability that a group whose drives all work initially loses data within t. It is exact: the
+// lossWithin returns the probability that a group whose drives all work initially loses data within t. It is exact: the
 // transition matrix over a short time is computed by uniformisation, and then squared until it covers t. All terms are
 // positive and row sums are kept at 1, so tiny probabilities keep their digits.
-func (c *Chain) LossWithin(t Hours) float64 {
+func (c *Chain) lossWithin(t Hours) float64 {
 	if !(t > 0) {
 		return 0
 	}
@@ -144,7 +144,7 @@ func (c *Chain) LossWithin(t Hours) float64 {
 }
 
 // Nines returns the nines of the group's durability over a year.
-func (c *Chain) Nines() float64 { return Nines(c.LossWithin(Year)) }
+func (c *Chain) Nines() float64 { return nines(c.lossWithin(Year)) }
 
 type matrix [][]float64
 

@@ -1,6 +1,7 @@
 package durability
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 func TestCopysetPaper(t *testing.T) {
 	s := Replicas(3)
 	// Printed as 99.99%, which stands for certainty.
-	if got, err := LossAtOnce(s, 5000, 50, Distinct(AllCopysets(s, 5000), 5000*8000)); err != nil || got < 0.9999 {
+	if got, err := lossAtOnce(s, 5000, 50, distinct(allCopysets(s, 5000), 5000*8000)); err != nil || got < 0.9999 {
 		t.Errorf("RAMCloud, random: %v, printed 99.99 %%", got)
 	}
 	for _, c := range []struct {
@@ -24,10 +25,10 @@ func TestCopysetPaper(t *testing.T) {
 		printed  float64
 		within   float64
 	}{
-		{"RAMCloud, copysets", FewestCopysets(s, 5000, 2), 0.0015, 0.05},
-		{"HDFS, copysets", FewestCopysets(s, 5000, 10), 0.0078, 0.01},
+		{"RAMCloud, copysets", fewestCopysets(s, 5000, 2), 0.0015, 0.05},
+		{"HDFS, copysets", fewestCopysets(s, 5000, 10), 0.0078, 0.01},
 	} {
-		got, err := LossAtOnce(s, 5000, 50, c.copysets)
+		got, err := lossAtOnce(s, 5000, 50, c.copysets)
 		t.Logf("%s: %.0f copysets, loss with %.3f %%, printed %.2f %%", c.name, c.copysets, 100*got, 100*c.printed)
 		if err != nil || !near(got, c.printed, c.within) {
 			t.Errorf("%s: %v, printed %v", c.name, got, c.printed)
@@ -37,11 +38,11 @@ func TestCopysetPaper(t *testing.T) {
 
 func TestCopysetCounts(t *testing.T) {
 	s := Replicas(3)
-	if n := AllCopysets(s, 9); !near(n, 84, 1e-12) {
+	if n := allCopysets(s, 9); !near(n, 84, 1e-12) {
 		t.Errorf("%v sets of 3 of 9", n)
 	}
 	// The paper's figure 4: nine nodes, two permutations, scatter width 4.
-	if n := FewestCopysets(s, 9, 4); n != 6 {
+	if n := fewestCopysets(s, 9, 4); n != 6 {
 		t.Errorf("%v copysets for nine nodes with scatter width 4", n)
 	}
 	// Windows: count every set that spans at most the window.
@@ -59,21 +60,21 @@ func TestCopysetCounts(t *testing.T) {
 			sets[set] = true
 		}
 	}
-	if n := WindowCopysets(s, 30, 6); !near(n, float64(len(sets)), 1e-12) {
+	if n := windowCopysets(s, 30, 6); !near(n, float64(len(sets)), 1e-12) {
 		t.Errorf("%v copysets in windows, counted %d", n, len(sets))
 	}
-	if WindowCopysets(s, 30, 1) != 0 || FewestCopysets(Replicas(1), 7, 0) != 7 {
+	if windowCopysets(s, 30, 1) != 0 || fewestCopysets(Replicas(1), 7, 0) != 7 {
 		t.Error("counts at the edge are wrong")
 	}
-	if d := Distinct(1e9, 1000); !near(d, 1000, 1e-6) {
+	if d := distinct(1e9, 1000); !near(d, 1000, 1e-6) {
 		t.Errorf("%v different copysets of a thousand chunks", d)
 	}
-	if d := Distinct(10, 1e6); !near(d, 10, 1e-12) {
+	if d := distinct(10, 1e6); !near(d, 10, 1e-12) {
 		t.Errorf("%v of ten copysets used by a million chunks", d)
 	}
 }
 
-// TestLossAtOnce compares LossOfOne with an enumeration of all failures, and LossAtOnce with random draws.
+// TestLossAtOnce compares lossOfOne with an enumeration of all failures, and lossAtOnce with random draws.
 func TestLossAtOnce(t *testing.T) {
 	for _, s := range []Scheme{Replicas(2), Replicas(3), {2, 1}, {3, 2}, {4, 0}} {
 		for failed := range 10 {
@@ -90,7 +91,7 @@ func TestLossAtOnce(t *testing.T) {
 					bad++
 				}
 			}
-			got, err := LossOfOne(s, 9, failed)
+			got, err := lossOfOne(s, 9, failed)
 			if err != nil || math.Abs(got-float64(bad)/float64(all)) > 1e-12 {
 				t.Errorf("%v, %d of 9 fail: %v, counted %d of %d (%v)", s, failed, got, bad, all, err)
 			}
@@ -127,7 +128,7 @@ func TestLossAtOnce(t *testing.T) {
 			lost++
 		}
 	}
-	want, err := LossAtOnce(Replicas(3), nodes, failed, FewestCopysets(Replicas(3), nodes, 4))
+	want, err := lossAtOnce(Replicas(3), nodes, failed, fewestCopysets(Replicas(3), nodes, 4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +139,11 @@ func TestLossAtOnce(t *testing.T) {
 		t.Errorf("lost with %v, formula %v", got, want)
 	}
 	for _, bad := range [][2]int{{2, 1}, {9, -1}, {9, 10}} {
-		if _, err := LossAtOnce(Replicas(3), bad[0], bad[1], 1); err == nil {
+		if _, err := lossAtOnce(Replicas(3), bad[0], bad[1], 1); err == nil {
 			t.Errorf("%v is not refused", bad)
 		}
 	}
-	if _, err := LossOfOne(Scheme{}, 9, 1); err == nil {
+	if _, err := lossOfOne(Scheme{}, 9, 1); err == nil {
 		t.Error("no shards are not refused")
 	}
 }
@@ -178,4 +179,34 @@ func TestAssess(t *testing.T) {
 			t.Errorf("%+v is not refused", x)
 		}
 	}
+}
+
+// lossOfOne returns the probability that a chunk on distinct random nodes is lost when the given number of nodes fail
+// simultaneously: that more than Parity of its nodes are among them.
+func lossOfOne(s Scheme, nodes, failed int) (float64, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	w := s.Width()
+	if failed < 0 || failed > nodes || nodes < w {
+		return 0, fmt.Errorf("%d of %d nodes fail, with %d shards on different ones: that cannot be", failed, nodes, w)
+	}
+	all, p := logChoose(nodes, w), 0.0
+	for x := s.Parity + 1; x <= min(w, failed); x++ {
+		if w-x <= nodes-failed {
+			p += rng.Exp(logChoose(failed, x) + logChoose(nodes-failed, w-x) - all)
+		}
+	}
+	return min(p, 1), nil
+}
+
+// lossAtOnce returns the probability that any data is lost when the given number of nodes fail simultaneously, with
+// chunks on random copysets: 1-(1-p)^copysets, where p is lossOfOne. It treats copysets as independent, which those
+// of a permutation nearly are.
+func lossAtOnce(s Scheme, nodes, failed int, copysets float64) (float64, error) {
+	p, err := lossOfOne(s, nodes, failed)
+	if err != nil {
+		return 0, err
+	}
+	return Any(p, copysets), nil
 }

@@ -4,7 +4,7 @@
 // Its main types are Scheme (k data and m parity shards), Rebuild (how long it takes to rebuild a drive's content),
 // Chain (the birth-death chain of a redundancy group, solved exactly, and the usual approximation), Fleet (a cluster of
 // such groups) and Simulation, which simulates drives' failures and rebuilds as events and must agree with the chain
-// where both apply. The copyset functions compute the probability that simultaneous failures lose data.
+// where both apply. The copyset functions count the sets of drives whose loss loses data.
 //
 // It follows Gibson and Patterson's chains (Patterson, Gibson and Katz, SIGMOD 1988; Chen et al., ACM Computing Surveys
 // 26(2), 1994) and Cidon et al., "Copysets: Reducing the Frequency of Data Loss in Cloud Storage" (USENIX ATC 2013).
@@ -32,20 +32,17 @@ const Year Hours = 8760
 // Years returns h in years.
 func (h Hours) Years() float64 { return float64(h / Year) }
 
-// HoursOf converts a duration.
-func HoursOf(d units.Duration) Hours { return Hours(d.Seconds() / 3600) }
+// hoursOf converts a duration.
+func hoursOf(d units.Duration) Hours { return Hours(d.Seconds() / 3600) }
 
-// MTTF returns the mean time to failure of a drive with exponential lifetime and the given annual failure rate: AFR = 1
+// mttf returns the mean time to failure of a drive with exponential lifetime and the given annual failure rate: AFR = 1
 // - exp(-Year/MTTF).
-func MTTF(afr units.Fraction) (Hours, error) {
+func mttf(afr units.Fraction) (Hours, error) {
 	if !(afr > 0 && afr < 1) {
 		return 0, fmt.Errorf("an annual failure rate of %v; it must be more than 0 and less than 100%%", afr)
 	}
 	return Year / Hours(-logOneMinus(float64(afr))), nil
 }
-
-// AFR is the inverse of MTTF.
-func AFR(mttf Hours) units.Fraction { return units.Fraction(lossOf(float64(Year / mttf))) }
 
 // Scheme is the redundancy of a chunk: any Data of its Data+Parity shards restore it.
 type Scheme struct {
@@ -59,9 +56,6 @@ func Replicas(n int) Scheme { return Scheme{Data: 1, Parity: n - 1} }
 // Width returns the number of drives that hold a chunk.
 func (s Scheme) Width() int { return s.Data + s.Parity }
 
-// Overhead returns the bytes stored per byte of content.
-func (s Scheme) Overhead() float64 { return float64(s.Width()) / float64(s.Data) }
-
 func (s Scheme) check() error {
 	if s.Data < 1 || s.Parity < 0 {
 		return fmt.Errorf("%d data and %d parity shards; it takes at least 1 and 0", s.Data, s.Parity)
@@ -73,8 +67,8 @@ func (s Scheme) check() error {
 	return nil
 }
 
-// Nines returns minus the decimal logarithm of a probability of loss: 11 for 1e-11. It is infinite for 0.
-func Nines(loss float64) float64 { return -rng.Log(loss) / math.Ln10 }
+// nines returns minus the decimal logarithm of a probability of loss: 11 for 1e-11. It is infinite for 0.
+func nines(loss float64) float64 { return -rng.Log(loss) / math.Ln10 }
 
 // Any returns the probability that at least one of n independent events of probability p happens: 1-(1-p)^n, exact also
 // for tiny p. n need not be an integer.

@@ -106,7 +106,7 @@ func TestLinearSystem(t *testing.T) {
 	}
 }
 
-// TestLossWithin compares LossWithin with closed forms, and with the mean for long times.
+// TestLossWithin compares lossWithin with closed forms, and with the mean for long times.
 func TestLossWithin(t *testing.T) {
 	// A mirror's survival is a sum of two exponentials whose rates are the roots of s^2 + (3l+m) s + 2l^2.
 	const l, m = 1e-3, 0.1
@@ -115,27 +115,27 @@ func TestLossWithin(t *testing.T) {
 	r1, r2 := (3*l+m+root)/2, (3*l+m-root)/2
 	for _, at := range []float64{1, 10, 1000, 50_000, 1e6} {
 		want := 1 - (r1*math.Exp(-r2*at)-r2*math.Exp(-r1*at))/(r1-r2)
-		if got := c.LossWithin(Hours(at)); !near(got, want, 1e-9) {
+		if got := c.lossWithin(Hours(at)); !near(got, want, 1e-9) {
 			t.Errorf("mirror lost within %v h with %v, the closed form has %v", at, got, want)
 		}
 	}
 	// For one drive it is the exponential itself, for small and large times.
 	one := chain(t, Replicas(1), 1e6, 10, Parallel)
 	for _, at := range []float64{1e-9, 1e-3, 1, 1e6, 1e8} {
-		if got, want := one.LossWithin(Hours(at)), -math.Expm1(-at/1e6); !near(got, want, 1e-9) {
+		if got, want := one.lossWithin(Hours(at)), -math.Expm1(-at/1e6); !near(got, want, 1e-9) {
 			t.Errorf("one drive lost within %v h with %v, want %v", at, got, want)
 		}
 	}
 	// Rare losses have the rate 1/MTTDL once rebuilds have set in: 17+3 shards, 1e-17 a year.
 	rare := chain(t, Scheme{17, 3}, 1.2e6, 2, Parallel)
-	if got, want := rare.LossWithin(Year), float64(Year/rare.MTTDL()); !near(got, want, 1e-3) || got > 1e-11 {
+	if got, want := rare.lossWithin(Year), float64(Year/rare.MTTDL()); !near(got, want, 1e-3) || got > 1e-11 {
 		t.Errorf("17+3 lost within a year with %v, by the mean %v", got, want)
 	}
 	// Squaring forty times and more loses no accuracy.
-	if got, want := rare.LossWithin(rare.MTTDL()), 1-math.Exp(-1); !near(got, want, 1e-6) {
+	if got, want := rare.lossWithin(rare.MTTDL()), 1-math.Exp(-1); !near(got, want, 1e-6) {
 		t.Errorf("lost within the mean time with %v, want %v", got, want)
 	}
-	if rare.LossWithin(0) != 0 || rare.LossWithin(-1) != 0 {
+	if rare.lossWithin(0) != 0 || rare.lossWithin(-1) != 0 {
 		t.Error("something is lost in no time")
 	}
 	if n := rare.Nines(); n < 11 || n > 20 {
@@ -161,7 +161,7 @@ func TestMonotone(t *testing.T) {
 			if a, e := ch.Approximation(), ch.MTTDL(); !(a <= e*(1+1e-12)) {
 				t.Fatalf("%+v: approximation %v above the exact %v", c, a, e)
 			}
-			return float64(ch.MTTDL()), ch.LossWithin(year)
+			return float64(ch.MTTDL()), ch.lossWithin(year)
 		}
 		mttdl, loss := of(cfg)
 		if !(loss >= 0 && loss <= 1) {
@@ -192,23 +192,26 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
+// afr is the inverse of mttf.
+func afr(mttf Hours) units.Fraction { return units.Fraction(lossOf(float64(Year / mttf))) }
+
 func TestAFR(t *testing.T) {
 	// The usual example: 1.2 million hours are 0.73% a year.
-	if a := float64(AFR(1.2e6)); !near(a, 0.00727, 1e-3) {
+	if a := float64(afr(1.2e6)); !near(a, 0.00727, 1e-3) {
 		t.Errorf("AFR of 1.2 million hours is %v", a)
 	}
 	for _, a := range []units.Fraction{1e-9, 0.0001, 0.015, 0.5, 0.999} {
-		m, err := MTTF(a)
-		if err != nil || !near(float64(AFR(m)), float64(a), 1e-12) {
-			t.Errorf("AFR %v is an MTTF of %v h, which is an AFR of %v", a, m, AFR(m))
+		m, err := mttf(a)
+		if err != nil || !near(float64(afr(m)), float64(a), 1e-12) {
+			t.Errorf("AFR %v is an MTTF of %v h, which is an AFR of %v", a, m, afr(m))
 		}
 	}
 	for _, a := range []units.Fraction{0, 1, -1, units.Fraction(math.NaN())} {
-		if _, err := MTTF(a); err == nil {
+		if _, err := mttf(a); err == nil {
 			t.Errorf("AFR %v is not refused", float64(a))
 		}
 	}
-	if Year.Years() != 1 || HoursOf(units.Day) != 24 {
+	if Year.Years() != 1 || hoursOf(units.Day) != 24 {
 		t.Error("a year or a day is wrong")
 	}
 }
@@ -225,7 +228,7 @@ func TestSmallChances(t *testing.T) {
 	if Any(1, 3) != 1 || Any(1, 0) != 0 {
 		t.Error("what is certain is not")
 	}
-	if !near(Nines(1e-11), 11, 1e-12) || !math.IsInf(Nines(0), 1) {
+	if !near(nines(1e-11), 11, 1e-12) || !math.IsInf(nines(0), 1) {
 		t.Error("nines are wrong")
 	}
 }
@@ -249,7 +252,7 @@ func TestRebuild(t *testing.T) {
 	} {
 		x := r
 		c.change(&x)
-		if got, err := x.Time(); err != nil || !near(float64(got), c.want, 1e-12) {
+		if got, err := x.time(); err != nil || !near(float64(got), c.want, 1e-12) {
 			t.Errorf("%s: %v h, want %v (%v)", c.name, got, c.want, err)
 		}
 	}
@@ -260,7 +263,7 @@ func TestRebuild(t *testing.T) {
 	} {
 		x := r
 		change(&x)
-		if _, err := x.Time(); err == nil {
+		if _, err := x.time(); err == nil {
 			t.Errorf("%+v is not refused", x)
 		}
 	}

@@ -11,9 +11,9 @@ type Spread uint8
 
 // Kinds of spreads.
 const (
-	Everywhere Spread = iota // any nodes: AllCopysets, and every node helps to rebuild
-	Window                   // WindowCopysets of the scatter width
-	Copysets                 // FewestCopysets of the scatter width
+	Everywhere Spread = iota // any nodes: allCopysets, and every node helps to rebuild
+	Window                   // windowCopysets of the scatter width
+	Copysets                 // fewestCopysets of the scatter width
 )
 
 // Fleet is a cluster of identical drives, one per node.
@@ -42,10 +42,10 @@ type Assessment struct {
 }
 
 // Nines returns the nines of the fleet: no chunk is lost in a year.
-func (a Assessment) Nines() float64 { return Nines(a.Loss) }
+func (a Assessment) Nines() float64 { return nines(a.Loss) }
 
 // ChunkNines returns the nines of one chunk, which providers advertise.
-func (a Assessment) ChunkNines() float64 { return Nines(a.Chunk) }
+func (a Assessment) ChunkNines() float64 { return nines(a.Chunk) }
 
 // Assess solves the chain of a copyset and treats the copysets as independent groups: losses are rare, so the drives
 // that two sets share hardly matter (Simulation quantifies this). A copyset counts as short of a shard until the whole
@@ -72,18 +72,18 @@ func Assess(f Fleet) (Assessment, error) {
 	possible := 0.0
 	switch f.Spread {
 	case Everywhere:
-		r.Helpers, possible = f.Nodes-1, AllCopysets(f.Scheme, f.Nodes)
+		r.Helpers, possible = f.Nodes-1, allCopysets(f.Scheme, f.Nodes)
 	case Window:
-		r.Helpers, possible = f.Scatter, WindowCopysets(f.Scheme, f.Nodes, f.Scatter)
+		r.Helpers, possible = f.Scatter, windowCopysets(f.Scheme, f.Nodes, f.Scatter)
 	case Copysets:
-		r.Helpers, possible = f.Scatter, FewestCopysets(f.Scheme, f.Nodes, f.Scatter)
+		r.Helpers, possible = f.Scatter, fewestCopysets(f.Scheme, f.Nodes, f.Scatter)
 	}
-	a.Copysets = Distinct(possible, f.Chunks)
+	a.Copysets = distinct(possible, f.Chunks)
 	var err error
-	if a.Rebuild, err = r.Time(); err != nil {
+	if a.Rebuild, err = r.time(); err != nil {
 		return a, err
 	}
-	if a.MTTF, err = MTTF(f.AFR); err != nil {
+	if a.MTTF, err = mttf(f.AFR); err != nil {
 		return a, err
 	}
 	c, err := New(Config{Scheme: f.Scheme, MTTF: a.MTTF, Rebuild: a.Rebuild, Repair: f.Repair})
@@ -92,7 +92,7 @@ func Assess(f Fleet) (Assessment, error) {
 	}
 	a.Group = c.MTTDL()
 	a.MTTDL = a.Group / Hours(a.Copysets)
-	a.Chunk = c.LossWithin(Year)
+	a.Chunk = c.lossWithin(Year)
 	a.Loss = Any(a.Chunk, a.Copysets)
 	return a, nil
 }

@@ -25,12 +25,12 @@ type Rebuild struct {
 	Detection units.Duration
 }
 
-// Time returns how long a drive's content is short of a copy. With capacity C, k shards read for each one rebuilt, h
+// time returns how long a drive's content is short of a copy. With capacity C, k shards read for each one rebuilt, h
 // helpers of bandwidth B and a network of W:
 //
 //	shared   detection + max(C (k+1) / (h B), C k / W)
 //	spare    detection + max(C / B, C k / (h B), C k / W)
-func (r Rebuild) Time() (Hours, error) {
+func (r Rebuild) time() (Hours, error) {
 	switch {
 	case r.Capacity <= 0:
 		return 0, fmt.Errorf("a drive that holds %v has nothing to rebuild", r.Capacity)
@@ -53,5 +53,5 @@ func (r Rebuild) Time() (Hours, error) {
 	if r.Network > 0 {
 		seconds = max(seconds, c*k/float64(r.Network))
 	}
-	return HoursOf(r.Detection) + Hours(seconds/3600), nil
+	return hoursOf(r.Detection) + Hours(seconds/3600), nil
 }

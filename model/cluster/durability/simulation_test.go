@@ -55,7 +55,7 @@ func TestSimulatedLoss(t *testing.T) {
 				n++
 			}
 		}
-		want := c.LossWithin(at)
+		want := c.lossWithin(at)
 		sd := math.Sqrt(want * (1 - want) / float64(sm.Runs))
 		if got := n / float64(sm.Runs); math.Abs(got-want) > 4*sd {
 			t.Errorf("lost within %v h: %v of the runs, the chain has %v", at, got, want)
@@ -195,6 +195,6 @@ func BenchmarkSimulate(b *testing.B) {
 func BenchmarkLossWithin(b *testing.B) {
 	c := chain(b, Scheme{17, 3}, 1.2e6, 2, Parallel)
 	for b.Loop() {
-		c.LossWithin(Year)
+		c.lossWithin(Year)
 	}
 }

@@ -56,7 +56,7 @@ func TestMultinomial(t *testing.T) {
 		{"group", Uniform(90), nil2(NewGroup(Uniform(90), 9))},
 		{"group weighted", weighted, nil2(NewGroup(weighted, 9))},
 	} {
-		want, err := Shares(c.m, 1)
+		want, err := bestShares(c.m, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestMaglevBalance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shares, _ := Shares(m, 1)
+	shares, _ := bestShares(m, 1)
 	entries := make([]float64, 50)
 	for _, x := range p.table {
 		entries[x]++
@@ -242,9 +242,9 @@ func TestBoundedLoad(t *testing.T) {
 				total += 3
 				for _, x := range out {
 					p.Add(x, 1)
-					if p.Load(x) > p.Bound(x, total) {
+					if p.Load(x) > p.bound(x, total) {
 						t.Fatalf("slack %v: target %d has %d copies of %d, bound %d", slack, x, p.Load(x), total,
-							p.Bound(x, total))
+							p.bound(x, total))
 					}
 				}
 			}

@@ -44,8 +44,8 @@ func (p *BoundedLoad) Add(target int32, copies int64) {
 // Load returns the number of copies that a target has.
 func (p *BoundedLoad) Load(target int32) int64 { return p.load[target] }
 
-// Bound returns the number of copies that a target may have when there are total in all.
-func (p *BoundedLoad) Bound(target int32, total int64) int64 {
+// bound returns the number of copies that a target may have when there are total in all.
+func (p *BoundedLoad) bound(target int32, total int64) int64 {
 	share := p.ring.weight[target] / p.ring.total
 	return int64(math.Ceil((1 + p.slack) * float64(total) * share))
 }
@@ -69,7 +69,7 @@ func (p *BoundedLoad) Place(chunk uint64, n int, out []int32) []int32 {
 				at -= len(r.point)
 			}
 			t := r.point[at].target
-			if r.taken(out[from:], t) || bounded && p.load[t] >= p.Bound(t, p.total+int64(n)) {
+			if r.taken(out[from:], t) || bounded && p.load[t] >= p.bound(t, p.total+int64(n)) {
 				continue
 			}
 			out = append(out, t)

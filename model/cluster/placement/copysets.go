@@ -111,7 +111,7 @@ func (p *Copysets) Place(chunk uint64, n int, out []int32) []int32 {
 	if n == 0 {
 		return out
 	}
-	primary := p.live[JumpHash(attempt(chunk, 0), int32(len(p.live)))]
+	primary := p.live[jumpHash(attempt(chunk, 0), int32(len(p.live)))]
 	of := p.of[primary]
 	from := len(out)
 	out = append(out, primary)

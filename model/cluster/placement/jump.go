@@ -2,9 +2,9 @@ package placement
 
 import "fmt"
 
-// JumpHash is the jump consistent hash of a key (Lamping and Veach, arXiv:1406.2294, 2014): a bucket in [0, buckets).
+// jumpHash is the jump consistent hash of a key (Lamping and Veach, arXiv:1406.2294, 2014): a bucket in [0, buckets).
 // From n to n+1 buckets a key stays or moves to the new one. buckets must be positive.
-func JumpHash(key uint64, buckets int32) int32 {
+func jumpHash(key uint64, buckets int32) int32 {
 	var bucket, next int64
 	for next < int64(buckets) {
 		bucket = next
@@ -15,7 +15,7 @@ func JumpHash(key uint64, buckets int32) int32 {
 	return int32(bucket)
 }
 
-// Jump places by JumpHash, without any state and with perfect balance. Copies after the first rehash the chunk and skip
+// Jump places by jumpHash, without any state and with perfect balance. Copies after the first rehash the chunk and skip
 // domains that are taken.
 //
 // Buckets are the targets in use, in order: a target added at the end takes exactly its share, while one removed from
@@ -34,7 +34,7 @@ func NewJump(m Map) (*Jump, error) {
 	return &Jump{v}, nil
 }
 
-func (p *Jump) pick(hash uint64) int32 { return p.live[JumpHash(hash, int32(len(p.live)))] }
+func (p *Jump) pick(hash uint64) int32 { return p.live[jumpHash(hash, int32(len(p.live)))] }
 
 // Place implements Placer.
 func (p *Jump) Place(chunk uint64, n int, out []int32) []int32 { return p.rehash(p, chunk, n, out) }

@@ -22,7 +22,7 @@ func TestShares(t *testing.T) {
 		// A full domain shares its one copy among its targets.
 		{Map{Weights: []float64{1, 1, 3, 3}, Domains: []int32{0, 1, 2, 2}}, 2, []float64{0.5, 0.5, 0.5, 0.5}},
 	} {
-		got, err := Shares(c.m, c.n)
+		got, err := bestShares(c.m, c.n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,10 +33,10 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Shares(Uniform(3), 4); err == nil {
+	if _, err := bestShares(Uniform(3), 4); err == nil {
 		t.Error("four copies on three targets are not refused")
 	}
-	if _, err := Shares(Map{}, 1); err == nil {
+	if _, err := bestShares(Map{}, 1); err == nil {
 		t.Error("an empty map is not refused")
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestShares(t *testing.T) {
 		m = m.Racks(rapid.IntRange(1, 4).Draw(t, "rack"))
 		v, _ := newView(m)
 		n := rapid.IntRange(1, v.most).Draw(t, "copies")
-		shares, err := Shares(m, n)
+		shares, err := bestShares(m, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,15 +75,15 @@ func TestLeastMoved(t *testing.T) {
 		n     int
 		want  float64
 	}{{m, 3, 0}, {m.Without(3), 1, 0.1}, {m.Without(3), 3, 0.1}, {m.With(1, 0), 2, 1. / 11}, {m.With(10, 0), 1, 0.5}} {
-		got, err := LeastMoved(m, c.after, c.n)
+		got, err := leastMoved(m, c.after, c.n)
 		if err != nil || math.Abs(float64(got)-c.want) > 1e-12 {
 			t.Errorf("least moved is %v, want %v (%v)", got, c.want, err)
 		}
 	}
-	if _, err := LeastMoved(Map{}, m, 1); err == nil {
+	if _, err := leastMoved(Map{}, m, 1); err == nil {
 		t.Error("a map without targets is not refused")
 	}
-	if _, err := LeastMoved(m, Map{}, 1); err == nil {
+	if _, err := leastMoved(m, Map{}, 1); err == nil {
 		t.Error("a map without targets is not refused")
 	}
 }
@@ -155,7 +155,7 @@ func TestMoved(t *testing.T) {
 			if bound[i] == 0 {
 				continue // 91 targets do not divide into groups of 9
 			}
-			least, err := LeastMoved(m, after, 3)
+			least, err := leastMoved(m, after, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,10 +163,10 @@ func TestMoved(t *testing.T) {
 			if mk.name == "maglev" { // another table size would move everything
 				a, b = nil2(NewMaglev(m, 10007)), nil2(NewMaglev(after, 10007))
 			}
-			got := Moved(a, b, chunks, 3)
-			ratio := float64(got.Share() / least)
+			got := countMoved(a, b, chunks, 3)
+			ratio := float64(got.share() / least)
 			t.Logf("%-8s %s: %.2f %% of the copies move, %.2f times the least; with their order %.2f times", mk.name,
-				[]string{"one more", "one less"}[i], 100*float64(got.Share()), ratio,
+				[]string{"one more", "one less"}[i], 100*float64(got.share()), ratio,
 				float64(got.Shifted)/float64(got.Copies)/float64(least))
 			// Of 1,300 expected moves, chance makes it 3% more or less; the ring's targets differ by 9%.
 			spread := 0.08

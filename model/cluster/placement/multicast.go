@@ -10,8 +10,8 @@ import (
 // The cost of reaching some members of a negotiating group with one packet: either a multicast group for every set of
 // members that may be chosen, each a rule in every switch, or a bit string in every packet (BIER, RFC 8279 and 8296).
 
-// Choose returns the number of ways to choose k of n, 0 if there are none. It panics if the result exceeds 64 bits.
-func Choose(n, k int) uint64 {
+// choose returns the number of ways to choose k of n, 0 if there are none. It panics if the result exceeds 64 bits.
+func choose(n, k int) uint64 {
 	if k < 0 || k > n {
 		return 0
 	}
@@ -26,14 +26,14 @@ func Choose(n, k int) uint64 {
 	return c
 }
 
-// RulesPerGroup returns the number of rendezvous groups that enumerate every set of 2 to replicas members of a
+// rulesPerGroup returns the number of rendezvous groups that enumerate every set of 2 to replicas members of a
 // negotiating group: C(g,2) + ... + C(g,r). Sets of fewer than r serve chunks of which copies exist; one member needs
 // no multicast. For 9 members and 3 replicas it is C(9,3) + C(9,2) = 120, as in Replicast (section IV.E, whose printed
 // product lacks parentheses).
-func RulesPerGroup(members, replicas int) uint64 {
+func rulesPerGroup(members, replicas int) uint64 {
 	var n uint64
 	for k := 2; k <= replicas; k++ {
-		n += Choose(members, k)
+		n += choose(members, k)
 	}
 	return n
 }
@@ -41,12 +41,7 @@ func RulesPerGroup(members, replicas int) uint64 {
 // RulesPerSwitch returns the number of forwarding rules in every switch when all rendezvous groups of all negotiating
 // groups are configured in advance, not counting the negotiating groups' own rules. members must divide targets.
 func RulesPerSwitch(targets, members, replicas int) uint64 {
-	return RulesPerGroup(members, replicas) * uint64(targets/members)
-}
-
-// MostTargets returns the largest number of targets in a cluster whose switches hold the given number of rules.
-func MostTargets(rules uint64, members, replicas int) int {
-	return int(rules/RulesPerGroup(members, replicas)) * members
+	return rulesPerGroup(members, replicas) * uint64(targets/members)
 }
 
 // The shortest and longest bit strings of RFC 8296, section 2.1.2.
@@ -71,16 +66,3 @@ func BIERBits(receivers int) (int, error) {
 
 // BIERHeader returns the size of the header in every packet: three words and the bit string (RFC 8296, section 2).
 func BIERHeader(bitString int) units.Bytes { return 12*units.Byte + units.Bytes(bitString/8) }
-
-// BIERRules returns the number of entries in every switch's bit index forwarding table: one for each target that can
-// receive (RFC 8279, section 6.4), independent of the number of sets in use.
-func BIERRules(targets int) uint64 { return uint64(targets) }
-
-// BIERPackets returns the number of packets that reach all targets of a cluster that is one BIER domain: one for each
-// set of as many targets as the bit string has bits.
-func BIERPackets(targets, bitString int) int { return (targets + bitString - 1) / bitString }
-
-// BIEROverhead returns the share of a packet of the given size, header included, that the header takes.
-func BIEROverhead(bitString int, packet units.Bytes) units.Fraction {
-	return units.Fraction(float64(BIERHeader(bitString)) / float64(packet))
-}

@@ -3,8 +3,8 @@
 //
 // Its main types are Map (targets with weights and failure domains), Placer (the interface that all of them share) and
 // the placers: Random, Ring, HRW, Jump, Maglev, Straw2, BoundedLoad, Group, Copysets, and LeastLoaded, which chooses
-// among another placer's candidates by load. Moved counts the copies that a change of the map moves, and LeastMoved is
-// the minimum for any placement. RulesPerSwitch and BIERHeader are the cost of multicast to the chosen targets.
+// among another placer's candidates by load. RulesPerSwitch and BIERHeader are the cost of multicast to the chosen
+// targets.
 //
 // Each file names the paper it follows. All placers put at most one copy of a chunk into a failure domain, give the
 // same result for the same chunk, map and loads (except Random, which draws from a stream), and do not allocate once

@@ -229,8 +229,8 @@ func ExampleHRW() {
 	before, _ := NewHRW(m)
 	after, _ := NewHRW(m.Without(17))
 	fmt.Println(before.Place(5, 3, nil))
-	least, _ := LeastMoved(m, m.Without(17), 3)
-	moved := Moved(before, after, 100_000, 3).Share()
+	least, _ := leastMoved(m, m.Without(17), 3)
+	moved := countMoved(before, after, 100_000, 3).share()
 	fmt.Printf("moved %.1f %%, the least in expectation is %.1f %%\n", 100*moved, 100*least)
 	// Output:
 	// [53 70 29]

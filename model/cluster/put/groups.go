@@ -88,7 +88,7 @@ func Nearest(targets, group int) int {
 func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
 	for k := range n {
 		i := k + int(s.IntN(int64(len(among)-k)))
-		for b.Shares(among[:k], among[i]) {
+		for b.shares(among[:k], among[i]) {
 			i = k + int(s.IntN(int64(len(among)-k)))
 		}
 		among[k], among[i] = among[i], among[k]

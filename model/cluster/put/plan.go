@@ -61,8 +61,8 @@ func (p *Plan) Node(target int32) int32 { return int32(p.Gateways) + target }
 // SameRack reports whether two targets are in the same rack.
 func (p *Plan) SameRack(a, b int32) bool { return p.Racks > 0 && a%int32(p.Racks) == b%int32(p.Racks) }
 
-// Shares reports whether a target is in the rack of any of the others.
-func (p *Plan) Shares(others []int32, target int32) bool {
+// shares reports whether a target is in the rack of any of the others.
+func (p *Plan) shares(others []int32, target int32) bool {
 	return p.Racks > 0 && slices.ContainsFunc(others, func(t int32) bool { return p.SameRack(t, target) })
 }
 
@@ -70,9 +70,9 @@ func (p *Plan) Shares(others []int32, target int32) bool {
 // of the link; with queues they have the whole link.
 func (p *Plan) OnLink() sim.Time { return p.onLink }
 
-// Listens returns how long a gateway collects offers after the first one, until it has received all that were made
+// listens returns how long a gateway collects offers after the first one, until it has received all that were made
 // simultaneously.
-func (p *Plan) Listens() sim.Time { return sim.Time(p.Candidates*p.GroupSize) * p.onLink }
+func (p *Plan) listens() sim.Time { return sim.Time(p.Candidates*p.GroupSize) * p.onLink }
 
 // FrameTime returns the transmission time of a frame at the link's rate.
 func (p *Plan) FrameTime(size units.Bytes) sim.Time {
@@ -107,9 +107,9 @@ func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	return false, late
 }
 
-// KeepTime returns the time from the arrival of a piece to its acknowledgement, for an idle disk that writes it in the
+// keepTime returns the time from the arrival of a piece to its acknowledgement, for an idle disk that writes it in the
 // given time.
-func (p *Plan) KeepTime(takes sim.Time) sim.Time {
+func (p *Plan) keepTime(takes sim.Time) sim.Time {
 	now, late := p.Acknowledges(takes)
 	if now {
 		return 0
@@ -117,8 +117,8 @@ func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 	return takes + late
 }
 
-// kept is KeepTime of the configured disk.
-func (p *Plan) kept() sim.Time { return p.KeepTime(p.Alone) }
+// kept is keepTime of the configured disk.
+func (p *Plan) kept() sim.Time { return p.keepTime(p.Alone) }
 
 // Chained reports whether data is forwarded from target to target.
 func (p *Plan) Chained() bool { return p.Traits.Chained && !p.Coded }

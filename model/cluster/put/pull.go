@@ -191,7 +191,7 @@ func (p *pull) offered(m *Message) {
 	}
 	if s.n == 0 && !s.heard {
 		// Offers made simultaneously arrive one after the other on the gateway's link.
-		b.After(now+b.Listens(), uint32(m.Chunk)|listens)
+		b.After(now+b.listens(), uint32(m.Chunk)|listens)
 	}
 	o := offered{target: m.From, ready: now + m.A, done: now + m.B}
 	k := int(s.n)
@@ -264,7 +264,7 @@ func (p *pull) Frame(f Frame) {
 // bind all groups, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor(plan *Plan) sim.Time {
 	ctl := plan.OnLink()
-	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.Listens() + 3*plan.Times.Trip +
+	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.listens() + 3*plan.Times.Trip +
 		plan.alongChain() + plan.kept()
 }
 

@@ -97,7 +97,7 @@ func (u *unicast) draw(x *Chunk) {
 	for tries := 0; int(x.N) < b.Copies; tries++ {
 		t := int32(b.Rand.IntN(int64(b.Targets)))
 		// Bounded, because too few targets may be left.
-		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t)
+		taken := b.Away[t] && tries < 64*b.Targets || b.shares(x.Targets[:x.N], t)
 		for k := range b.Copies {
 			taken = taken || last[k] == t || k < int(x.N) && x.Targets[k] == t
 		}

@@ -63,7 +63,7 @@ func BenchmarkIntersect(b *testing.B) {
 func BenchmarkSequence(b *testing.B) {
 	d := mustNew(b, HybridConfig())
 	o := NewOffers(d)
-	s := NewSequence(d)
+	s := newSequence(d)
 	picks := make([]Pick, 0, 9)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -119,7 +119,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 	for _, c := range []Config{DefaultConfig(), headHybrid(), surge(HybridConfig(), units.MiB)} {
 		d := mustNew(t, c)
-		o, s, y := NewOffers(d), NewSequence(d), NewChoosy(d)
+		o, s, y := NewOffers(d), newSequence(d), NewChoosy(d)
 		check("choosing", func() {
 			o.Reset()
 			for i := range int32(9) {

@@ -100,7 +100,7 @@ func (q *queue) Expire(now, grace sim.Time) int {
 
 // mustLieIn panics if a gateway takes more than it was offered.
 func mustLieIn(w Window, b *Bid) {
-	if !w.Within(b.Window) || w.Width() <= 0 {
+	if !w.within(b.Window) || w.Width() <= 0 {
 		panic("reserve: a gateway accepts a window outside of its bid")
 	}
 }

@@ -48,15 +48,15 @@ func (l *Leaky) fill(now sim.Time) {
 	l.seen = now
 }
 
-// Holds reports whether the bucket holds at least the given number of bits.
-func (l *Leaky) Holds(now sim.Time, bits int64) bool {
+// holds reports whether the bucket holds at least the given number of bits.
+func (l *Leaky) holds(now sim.Time, bits int64) bool {
 	l.fill(now)
 	return bits <= l.value
 }
 
 // Use removes bits from the bucket, if it holds that many.
 func (l *Leaky) Use(now sim.Time, bits int64) bool {
-	if !l.Holds(now, bits) {
+	if !l.holds(now, bits) {
 		return false
 	}
 	l.value -= bits
@@ -144,15 +144,15 @@ type Pacer struct {
 // NewPacer returns a Pacer that is ready.
 func NewPacer(d *Durations, rate units.BitRate) Pacer { return Pacer{d: d, rate: rate} }
 
-// Ready reports whether the previous message has been sent.
-func (p *Pacer) Ready(now sim.Time) bool { return now >= p.next }
+// ready reports whether the previous message has been sent.
+func (p *Pacer) ready(now sim.Time) bool { return now >= p.next }
 
 // Next returns the time at which the previous message will have been sent.
 func (p *Pacer) Next() sim.Time { return p.next }
 
 // Use sends a message of the given size, if the previous one has been sent.
 func (p *Pacer) Use(now sim.Time, size units.Bytes) bool {
-	if !p.Ready(now) {
+	if !p.ready(now) {
 		return false
 	}
 	p.next = now + p.d.Send(size, p.rate)

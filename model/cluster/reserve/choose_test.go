@@ -51,6 +51,9 @@ func TestIntersectByHand(t *testing.T) {
 	}
 }
 
+// newSequence returns a Sequence for one gateway.
+func newSequence(d *Durations) *Sequence { return &Sequence{d: d, previous: never} }
+
 // TestIntersectIsEarliest compares the choice with an exhaustive search over subsets of the offers.
 func TestIntersectIsEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +97,7 @@ func TestIntersectIsEarliest(t *testing.T) {
 		for _, p := range picks {
 			f := offers[p.Server]
 			if seen[p.Server] || rejected>>p.Server&1 == 1 || p.Window != picks[0].Window ||
-				!p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) {
+				!p.Window.within(win(sim.Time(f.left), sim.Time(f.right))) {
 				t.Fatalf("picks %v of %v", picks, offers)
 			}
 			seen[p.Server] = true
@@ -144,7 +147,7 @@ func TestOffersOrder(t *testing.T) {
 func TestSequenceByHand(t *testing.T) {
 	// Bids of 130553, accepted 129553; chunk 117685, frame 8080, control 2424, trip 1000.
 	d := mustNew(t, surge(HybridConfig(), 128*units.KiB))
-	s := NewSequence(d)
+	s := newSequence(d)
 	s.Start()
 	choose := func(missing int, lefts ...sim.Time) []Pick {
 		o := NewOffers(d)
@@ -182,7 +185,7 @@ func TestSequenceByHand(t *testing.T) {
 
 	// Without SURGE's faults, a window that begins too early is used in part, or not at all.
 	exact := mustNew(t, HybridConfig())
-	e := NewSequence(exact)
+	e := newSequence(exact)
 	o := NewOffers(exact)
 	o.Add(0, Window{0, exact.Window}, nil)
 	now := exact.Window - exact.Needed - exact.Control
@@ -219,7 +222,7 @@ func TestSequenceLiesInOffers(t *testing.T) {
 		missing := rapid.IntRange(1, 5).Draw(t, "missing")
 		lost := int32(rapid.IntRange(0, 8).Draw(t, "lost"))
 		o.Reject(lost)
-		picks := NewSequence(d).Choose(now, o, missing, nil)
+		picks := newSequence(d).Choose(now, o, missing, nil)
 		usable := slices.ContainsFunc(offers, func(f leaf) bool {
 			return f.server != lost && sim.Time(f.right)*ns-max(sim.Time(f.left)*ns, now+d.Control) >= d.Needed
 		})
@@ -228,7 +231,7 @@ func TestSequenceLiesInOffers(t *testing.T) {
 		}
 		for i, p := range picks {
 			f := offers[p.Server]
-			if p.Server == lost || !p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) ||
+			if p.Server == lost || !p.Window.within(win(sim.Time(f.left), sim.Time(f.right))) ||
 				p.Window.Left < now+d.Control || p.Window.Width() < d.Needed {
 				t.Fatalf("picks %v of %v at %v", picks, offers, now)
 			}
@@ -237,7 +240,7 @@ func TestSequenceLiesInOffers(t *testing.T) {
 			}
 		}
 		if len(picks) > 0 {
-			if at, from := NewSequence(d).More(now, picks); from != picks[len(picks)-1].Window.Right || at < now {
+			if at, from := newSequence(d).More(now, picks); from != picks[len(picks)-1].Window.Right || at < now {
 				t.Fatalf("more at %v from %v after %v", at, from, picks)
 			}
 		}

@@ -62,7 +62,7 @@ func (g *Dinger) Look(now sim.Time, arrivals []Arrival, busy sim.Time, dst []uin
 		return dst
 	}
 	g.last = now
-	if g.d.QueuedChunks(busy) >= g.d.MaxDiskChunks {
+	if g.d.queuedChunks(busy) >= g.d.MaxDiskChunks {
 		for _, a := range arrivals {
 			if k := indexOf(g.flows, a.Flow); k >= 0 {
 				dst = g.ding(k, dst)

@@ -4,8 +4,8 @@ import "farflash/sim"
 
 // The argument busy of the functions in this file is how long a disk will be busy with its backlog, 0 if it is idle.
 
-// QueuedChunks returns the number of chunks that wait for a disk, rounded.
-func (d *Durations) QueuedChunks(busy sim.Time) int { return d.queued(busy, d.DiskChunk) }
+// queuedChunks returns the number of chunks that wait for a disk, rounded.
+func (d *Durations) queuedChunks(busy sim.Time) int { return d.queued(busy, d.DiskChunk) }
 
 // QueuedFrames returns the number of frames that wait for a disk, rounded.
 func (d *Durations) QueuedFrames(busy sim.Time) int { return d.queued(busy, d.DiskFrame) }
@@ -21,9 +21,9 @@ func (d *Durations) queued(busy, unit sim.Time) int {
 // rules, if its queue is full, the delay lets the chunk arrive when the disk becomes idle.
 func (d *Durations) UnicastDelay(busy sim.Time) sim.Time {
 	if d.Rules == RulesHead {
-		return d.HeadDelay(busy)
+		return d.headDelay(busy)
 	}
-	if d.QueuedChunks(busy) < d.MaxDiskChunks || busy <= d.Chunk {
+	if d.queuedChunks(busy) < d.MaxDiskChunks || busy <= d.Chunk {
 		return 0
 	}
 	return busy - d.Chunk
@@ -32,15 +32,15 @@ func (d *Durations) UnicastDelay(busy sim.Time) sim.Time {
 // BidDelay returns the earliest start, relative to now, of a Replicast target's windows. Under the paper's rules it is
 // as for unicast when the queue is just full; when it is longer, windows begin after the disk has written everything.
 func (d *Durations) BidDelay(busy sim.Time) sim.Time {
-	if d.Rules == RulesPaper && busy > d.Chunk && d.QueuedChunks(busy) > d.MaxDiskChunks {
+	if d.Rules == RulesPaper && busy > d.Chunk && d.queuedChunks(busy) > d.MaxDiskChunks {
 		return busy
 	}
 	return d.UnicastDelay(busy)
 }
 
-// HeadDelay is the rule of SURGE's last build for all protocols: data is delayed until one more chunk fits into the
+// headDelay is the rule of SURGE's last build for all protocols: data is delayed until one more chunk fits into the
 // queue.
-func (d *Durations) HeadDelay(busy sim.Time) sim.Time {
+func (d *Durations) headDelay(busy sim.Time) sim.Time {
 	return max(0, busy-d.DiskChunk*sim.Time(d.MaxDiskChunks-1))
 }
 
@@ -75,5 +75,5 @@ func ExtraLatency(chunks int) int {
 // VariableLatency returns the delay that such a disk adds to the acknowledgement of a chunk, given how long it is then
 // busy. It does not slow the queue down.
 func (d *Durations) VariableLatency(busy sim.Time) sim.Time {
-	return sim.Time(ExtraLatency(d.QueuedChunks(busy))) * d.DiskChunk
+	return sim.Time(ExtraLatency(d.queuedChunks(busy))) * d.DiskChunk
 }

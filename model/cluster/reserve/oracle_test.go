@@ -394,7 +394,7 @@ func TestSequenceAgainstOracle(t *testing.T) {
 		missing := rapid.IntRange(1, 3).Draw(t, "missing")
 		offers := drawOffers(t, d, 6+missing)
 		o := fill(d, offers)
-		picks := NewSequence(d).Choose(0, o, missing, nil)
+		picks := newSequence(d).Choose(0, o, missing, nil)
 		want, after := r.sequence(leaves(offers, r.head), missing)
 		if len(picks) != len(want) {
 			t.Fatalf("picks %v, the oracle takes %v", picks, want)

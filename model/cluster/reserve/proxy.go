@@ -132,11 +132,11 @@ func (p *Proxy) estimate(now sim.Time, m *member) {
 	}
 	received := max(left, soonest) + p.d.Chunk + p.d.Trip
 	if p.d.Compat.discountsTwice() {
-		delay := p.d.HeadDelay(m.diskDone - 2*(received-now) - now)
+		delay := p.d.headDelay(m.diskDone - 2*(received-now) - now)
 		m.left, m.start = left, max(received, m.diskDone)+delay
 		return
 	}
-	delay := p.d.HeadDelay(m.diskDone - received)
+	delay := p.d.headDelay(m.diskDone - received)
 	m.left = max(left, soonest+p.d.Lead) + delay
 	m.start = max(received+delay, m.diskDone)
 }

@@ -18,16 +18,16 @@ func TestLeakyByHand(t *testing.T) {
 	if !l.Use(0, 74400) || l.Use(0, 1) {
 		t.Fatal("not 74400 bits")
 	}
-	if !l.Holds(1*ns, 9) || l.Holds(1*ns, 10) {
+	if !l.holds(1*ns, 9) || l.holds(1*ns, 10) {
 		t.Error("after 1 ns: not 9 bits")
 	}
-	if !l.Holds(2*ns, 18) || l.Holds(2*ns, 19) {
+	if !l.holds(2*ns, 18) || l.holds(2*ns, 19) {
 		t.Error("after 2 ns, looked at twice: not 18 bits")
 	}
 	if at := l.When(2*ns, 72000); at != 7273*ns {
 		t.Errorf("72000 bits at %v", at)
 	}
-	if l.Holds(7272*ns, 72000) || !l.Use(7300*ns, 72000) {
+	if l.holds(7272*ns, 72000) || !l.Use(7300*ns, 72000) {
 		t.Error("When is wrong")
 	}
 	if l.When(7300*ns, 74401) != sim.Forever {
@@ -41,9 +41,9 @@ func TestLeakyByHand(t *testing.T) {
 	exact := NewLeaky(mustNew(t, UnicastConfig()), 9900*units.Mbps)
 	exact.Use(0, 72800)
 	for i := sim.Time(1); i <= 100; i++ {
-		exact.Holds(i*ns, 0)
+		exact.holds(i*ns, 0)
 	}
-	if !exact.Holds(100*ns, 990) || exact.Holds(100*ns, 991) {
+	if !exact.holds(100*ns, 990) || exact.holds(100*ns, 991) {
 		t.Error("after 100 ns, looked at 100 times: not 990 bits")
 	}
 	if exact.Rate() != 9900*units.Mbps {
@@ -67,7 +67,7 @@ func TestLeakyWhen(t *testing.T) {
 			at := l.When(now, bits)
 			if at > now {
 				early := l
-				if early.Holds(at-tick, bits) {
+				if early.holds(at-tick, bits) {
 					t.Fatalf("%d bits are there before %v", bits, at)
 				}
 			}
@@ -163,7 +163,7 @@ func TestAIMDByHand(t *testing.T) {
 func TestPacer(t *testing.T) {
 	d := mustNew(t, surge(ProxyConfig(), 128*units.KiB))
 	p := NewPacer(d, d.ControlRate)
-	if !p.Use(5*ns, 300) || p.Next() != 2429*ns || p.Use(2428*ns, 300) || !p.Ready(2429*ns) {
+	if !p.Use(5*ns, 300) || p.Next() != 2429*ns || p.Use(2428*ns, 300) || !p.ready(2429*ns) {
 		t.Error("not a message each 2424 ns")
 	}
 	p.SetRate(d.DataRate)
@@ -317,7 +317,7 @@ func TestDisk(t *testing.T) {
 		{781250, 3, 781250, 675334, 468750},
 	} {
 		busy := c.busy * ns
-		if got := d.QueuedChunks(busy); got != c.queued {
+		if got := d.queuedChunks(busy); got != c.queued {
 			t.Errorf("busy for %d: %d queued, want %d", c.busy, got, c.queued)
 		}
 		if got := d.BidDelay(busy); got != c.bid*ns {

@@ -38,8 +38,8 @@ type Window struct {
 // Width returns the duration of the window.
 func (w Window) Width() sim.Time { return w.Right - w.Left }
 
-// Within reports whether w lies in o.
-func (w Window) Within(o Window) bool { return w.Left >= o.Left && w.Right <= o.Right }
+// within reports whether w lies in o.
+func (w Window) within(o Window) bool { return w.Left >= o.Left && w.Right <= o.Right }
 
 // State is the state of a bid between a request and the end of the transfer.
 type State uint8

@@ -15,9 +15,6 @@ type Sequence struct {
 // never is the value of an unset time.
 const never = -1
 
-// NewSequence returns a Sequence for one gateway.
-func NewSequence(d *Durations) *Sequence { return &Sequence{d: d, previous: never} }
-
 // Start begins a chunk. Its first request asks for windows from now on.
 func (s *Sequence) Start() { s.previous = never }
 

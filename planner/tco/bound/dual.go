@@ -52,7 +52,7 @@ func newDual(p *tco.Problem) *dual {
 	d.edges = slices.Compact(d.edges)
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		x := dualClass{c: c, minorant: Minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n),
+		x := dualClass{c: c, minorant: minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n),
 			io:        make([]float64, n),
 			budget:    c.Drive.Budget - c.Drive.Worn,
 			spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + slack),

@@ -193,8 +193,8 @@ func TestMinorant(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A chord across the corner where equation 7 starts to fall would cut it off.
-	if w := waf.DefaultSequentialMix(7); AtKnots(Minorant(w), w.Turn) < w.At(w.Turn)-1e-8 {
-		t.Errorf("at the corner the line is at %v, the curve at %v", AtKnots(Minorant(w), w.Turn), w.At(w.Turn))
+	if w := waf.DefaultSequentialMix(7); AtKnots(minorant(w), w.Turn) < w.At(w.Turn)-1e-8 {
+		t.Errorf("at the corner the line is at %v, the curve at %v", AtKnots(minorant(w), w.Turn), w.At(w.Turn))
 	}
 	for name, c := range map[string]struct {
 		w    tco.WAF
@@ -207,7 +207,7 @@ func TestMinorant(t *testing.T) {
 		// below (0.5, 2) is at most 2 at its midpoint.
 		"a table that sags": {sag, 0.79},
 	} {
-		line := Minorant(c.w)
+		line := minorant(c.w)
 		if line[0].S != 0 || line[len(line)-1].S != 1 {
 			t.Errorf("%s: from %v to %v", name, line[0].S, line[len(line)-1].S)
 		}

@@ -12,10 +12,10 @@ import (
 // equation 7 lies below the curve by at most eta/4 of the square of a part: a few millionths.
 const minorantKnots = 512
 
-// Minorant returns a concave piecewise-linear function that lies nowhere above a write amplification, and nearly
+// minorant returns a concave piecewise-linear function that lies nowhere above a write amplification, and nearly
 // touches it if it is concave itself, as equation 7 is where it falls. For other curves there is no unique best one;
-// Minorant takes the one with the highest mean among several.
-func Minorant(w tco.WAF) []waf.MixPoint {
+// minorant takes the one with the highest mean among several.
+func minorant(w tco.WAF) []waf.MixPoint {
 	var at []float64
 	for i := range minorantKnots + 1 {
 		at = append(at, float64(i)/minorantKnots)
@@ -108,10 +108,10 @@ func highest(at, f []float64) []float64 {
 const mostLines = 10
 
 // Minorants returns concave functions that lie nowhere above a write amplification; any mixture of them is one too.
-// They are Minorant's and, where the curve is convex, straight lines that touch it from below. Those are exact for
+// They are minorant's and, where the curve is convex, straight lines that touch it from below. Those are exact for
 // workloads whose common mix is at the point of contact, and may be negative elsewhere.
 func Minorants(w tco.WAF) [][]waf.MixPoint {
-	main := Minorant(w)
+	main := minorant(w)
 	out := [][]waf.MixPoint{main}
 	table, ok := w.(*tco.Table)
 	if !ok {

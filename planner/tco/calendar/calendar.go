@@ -73,8 +73,8 @@ func (c Config) Validate() error {
 	return f.Err()
 }
 
-// Step is the period for which a growing workload's demand is held constant: a quarter of a year, in days.
-const Step = tco.Year / 4
+// stepLength is the period for which a growing workload's demand is held constant: a quarter of a year, in days.
+const stepLength = tco.Year / 4
 
 // leastLife is the minimum life of a drive's successor in days; a plan with a shorter one is invalid.
 const leastLife = 1
@@ -101,9 +101,6 @@ func New(cfg Config) (*Calendar, error) {
 	c.fadeAndDearer = c.fade + c.dearer
 	return c, nil
 }
-
-// Config returns the configuration of the calendar.
-func (c *Calendar) Config() Config { return c.cfg }
 
 // end is the last day of a workload in the plan.
 func (c *Calendar) end(w *tco.Workload) float64 {

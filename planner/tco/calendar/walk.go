@@ -121,7 +121,7 @@ func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []in
 		larger := quarter <= t
 		if larger {
 			w.grow(t)
-			quarter = t + Step
+			quarter = t + stepLength
 		}
 		if changed || larger {
 			w.add()
@@ -172,7 +172,7 @@ func (c *Calendar) walk(d *tco.Drive, there bool, jobs []tco.Workload, list []in
 }
 
 // after is the first start of a quarter after day t.
-func after(t float64) float64 { return float64((math.Floor(t/Step+1e-9) + 1) * Step) }
+func after(t float64) float64 { return float64((math.Floor(t/stepLength+1e-9) + 1) * stepLength) }
 
 // leave removes the guests that end by day t.
 func (w *walk) leave(t float64) {
@@ -226,8 +226,8 @@ func (c *Calendar) rise(x *tco.Workload, j int32) *rise {
 		return r
 	}
 	k := growth(x)
-	*r = rise{growth: x.Growth, arrival: x.Arrival, end: x.End, rate: k, step: rng.Exp(k * Step),
-		mean: integral(k, 0, Step) / Step}
+	*r = rise{growth: x.Growth, arrival: x.Arrival, end: x.End, rate: k, step: rng.Exp(k * stepLength),
+		mean: integral(k, 0, stepLength) / stepLength}
 	quarter := after(x.Arrival)
 	days := min(quarter, c.end(x)) - x.Arrival
 	r.mean0, r.peak0, r.factor0 = integral(k, 0, days)/days, max(1, rng.Exp(k*days)), rng.Exp(k*(quarter-x.Arrival))
@@ -264,7 +264,7 @@ func (w *walk) grow(t float64) {
 			continue
 		}
 		mean, peak := r.mean, r.step
-		if days := g.end - t; days < Step {
+		if days := g.end - t; days < stepLength {
 			mean, peak = integral(r.rate, 0, days)/days, rng.Exp(r.rate*days)
 		}
 		g.now.scale(&g.first, float64(g.factor*mean), float64(g.factor*max(1, peak)))

@@ -36,9 +36,9 @@ func (m *Model) figure(f Figure) *float64 {
 	return [...]*float64{&m.Price, &m.TBW, &m.ReadIOPS, &m.WriteIOPS, &m.ActiveW, &m.IdleW}[f]
 }
 
-// Knows reports whether the model has the figure. A price of 0 can be known, and so can a hard disk's unlimited
+// knows reports whether the model has the figure. A price of 0 can be known, and so can a hard disk's unlimited
 // endurance.
-func (m *Model) Knows(f Figure) bool {
+func (m *Model) knows(f Figure) bool {
 	return *m.figure(f) > 0 || f == PriceFigure && m.Free || f == EnduranceFigure && m.Disk
 }
 
@@ -47,7 +47,7 @@ func (m *Model) Knows(f Figure) bool {
 func (m *Model) Unknown() (list []Figure) {
 	for f := PriceFigure; f <= IdleFigure; f++ {
 		rated := f == WriteFigure && m.ReadIOPS > 0 || f == ReadFigure && m.WriteIOPS > 0
-		if !m.Knows(f) && !rated {
+		if !m.knows(f) && !rated {
 			list = append(list, f)
 		}
 	}
@@ -83,7 +83,7 @@ func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
 		return Estimate{}, fmt.Errorf("%s is a hard disk, and estimates are from flash drives only; state it",
 			m.Name)
 	}
-	if m.Knows(f) {
+	if m.knows(f) {
 		return Estimate{}, fmt.Errorf("it is known of %s; leave it out", m.Name)
 	}
 	proportional := m.estimateScale(f) > 0

@@ -31,7 +31,7 @@ func TestEstimate(t *testing.T) {
 			math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
 			t.Errorf("%+v, %v; %+v is right", e, err, want)
 		}
-		if x.Knows(Figure(f)) {
+		if x.knows(Figure(f)) {
 			t.Errorf("%v is known before it is taken", Figure(f))
 		}
 		x.Take(e)

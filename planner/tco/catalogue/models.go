@@ -51,8 +51,8 @@ type Model struct {
 	RandomWAF float64
 }
 
-// Columns returns the columns of a table of drives. The first two are mandatory.
-func Columns() []string {
+// columnNames returns the columns of a table of drives. The first two are mandatory.
+func columnNames() []string {
 	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops",
 		"active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era",
 		"source", "note"}
@@ -64,7 +64,7 @@ const ratingSlack = 0.05
 // Read reads a table of drives. DWPD and TBW must agree if both are stated: TBW = DWPD capacity 365 years. Three of the
 // figures in one review's table do not.
 func Read(r io.Reader, file string) ([]Model, error) {
-	columns := Columns()
+	columns := columnNames()
 	s, err := sheet.Read(r, file, columns, columns[:2])
 	if err != nil {
 		return nil, err
@@ -198,9 +198,9 @@ func (m *Model) Spared(share float64) Model {
 // noWear is the budget in GB of a medium that writes do not wear: 10 GB/s for three million years.
 const noWear = 1e15
 
-// Budget is W, in GB. Rated TB are random host writes, so the NAND takes A(0) times as much; a rating for sequential
+// budget is W, in GB. Rated TB are random host writes, so the NAND takes A(0) times as much; a rating for sequential
 // writes, if stated, gives W directly. In tco.Paper mode the rated host writes are the budget.
-func (m *Model) Budget(mode tco.Mode, amplification tco.WAF) float64 {
+func (m *Model) budget(mode tco.Mode, amplification tco.WAF) float64 {
 	if m.Disk && m.TBW == 0 {
 		return noWear
 	}
@@ -247,6 +247,6 @@ func (m *Model) Drive(name string, mode tco.Mode, c tco.Costs, duty, writeShare 
 		iops, write = m.ReadIOPS, m.ReadIOPS/m.WriteIOPS
 	}
 	return tco.Drive{Name: name, Model: m.Name, Buy: m.Price + c.Setup,
-		Run: c.Running(tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: duty}), Budget: m.Budget(mode, a),
+		Run: c.Running(tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: duty}), Budget: m.budget(mode, a),
 		Capacity: m.Capacity, IOPS: iops, WriteCost: write, WAF: a}, nil
 }

@@ -40,10 +40,10 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("rated for %v times as many sequential writes; the model amplifies random ones %v times", ratio,
 			m.Amplification().At(0))
 	}
-	if b := m.Budget(tco.Corrected, m.Amplification()); math.Abs(b/(m.Sequential*1000)-1) > 0.08 {
+	if b := m.budget(tco.Corrected, m.Amplification()); math.Abs(b/(m.Sequential*1000)-1) > 0.08 {
 		t.Errorf("the NAND takes %v GB; rated for %v GB of sequential writes", b, m.Sequential*1000)
 	}
-	if b := m.Budget(tco.Paper, m.Amplification()); b != m.TBW*1000 {
+	if b := m.budget(tco.Paper, m.Amplification()); b != m.TBW*1000 {
 		t.Errorf("in paper mode the budget is %v", b)
 	}
 	if _, err := Find(list, "Micron 9550 MAX 3.2 TB"); err == nil ||
@@ -106,7 +106,7 @@ func TestRatings(t *testing.T) {
 
 // TestModels covers a row with every column, the derived figures, and inconsistent rows.
 func TestModels(t *testing.T) {
-	head := strings.Join(Columns(), ",") + "\n"
+	head := strings.Join(columnNames(), ",") + "\n"
 	list, err := Read(strings.NewReader(head+
 		"x,1000,1200,2,5,3700,100000,25000,12,4,500,2024,0.5%,9000,3.5,flash,old,a sheet,none\n"+
 		"y,1000,,1,5,,,25000,,,,,,,,,,,\n"+

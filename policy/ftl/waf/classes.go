@@ -12,8 +12,8 @@ type Class struct {
 	Space  float64 // share of the logical pages
 }
 
-// Uniform returns a single class: uniform random writes.
-func Uniform() []Class { return []Class{{1, 1}} }
+// uniform returns a single class: uniform random writes.
+func uniform() []Class { return []Class{{1, 1}} }
 
 // HotCold returns two classes: a share of the writes that goes to a share of the space, and the rest. HotCold(.8, .2)
 // sends four fifths of the writes to a fifth of the pages.

@@ -34,7 +34,7 @@ type Experiment struct {
 	Blocks int     // logical space in blocks
 	Pages  int     // of a block
 
-	Classes []Class // who is written how often; nil is Uniform
+	Classes []Class // who is written how often; nil is uniform
 	Layout  Layout
 	// Generations is the number of frontiers that survivors pass through with SurvivorsApart; a page moves to the next
 	// one each time it survives. 0 is 1.
@@ -88,7 +88,7 @@ type Result struct {
 // victim is chosen; frontiers and the reserve come on top.
 func Simulate(e Experiment) (Result, error) {
 	if e.Classes == nil {
-		e.Classes = Uniform()
+		e.Classes = uniform()
 	}
 	if err := e.check(); err != nil {
 		return Result{}, err
@@ -158,7 +158,7 @@ func (e Experiment) partitions() (Result, error) {
 	closed := 0.0
 	for i, c := range e.Classes {
 		part := e
-		part.Classes, part.Layout, part.Alpha = Uniform(), OneFrontier, alphas[i]
+		part.Classes, part.Layout, part.Alpha = uniform(), OneFrontier, alphas[i]
 		part.Blocks = int(math.Round(float64(e.Blocks) * c.Space))
 		part.Seed += uint64(i) << 32
 		if err := part.check(); err != nil {
@@ -230,7 +230,7 @@ func (e Experiment) drive() (Result, error) {
 	}
 	if e.Precondition > 0 {
 		before := e
-		before.Classes, before.Sequential, before.Runs, before.Writers = Uniform(), 0, nil, nil
+		before.Classes, before.Sequential, before.Runs, before.Writers = uniform(), 0, nil, nil
 		if err := d.run(before.load(), int64(e.Precondition*float64(len(d.to)))); err != nil {
 			return Result{}, err
 		}

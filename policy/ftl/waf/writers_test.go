@@ -47,7 +47,7 @@ func TestWriters(t *testing.T) {
 		t.Errorf("half of it lies still: %v, not %v; all written: %v", cold, want, all)
 	}
 	// Writers receive the requested shares of the pages, whatever their runs.
-	l := Experiment{Blocks: 100, Pages: 64, Seed: 1, Classes: Uniform(),
+	l := Experiment{Blocks: 100, Pages: 64, Seed: 1, Classes: uniform(),
 		Writers: []Writer{{Space: 0.25, Writes: 0.4, Runs: [][2]int32{{0, 50}, {100, 30}}},
 			{Space: 0.75, Writes: 0.6}}}.load()
 	first := 0

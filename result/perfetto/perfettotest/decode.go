@@ -96,8 +96,8 @@ type reader struct {
 	known        map[uint64]bool
 }
 
-// Decode decodes a file.
-func Decode(b []byte) (Trace, error) {
+// decode decodes a file.
+func decode(b []byte) (Trace, error) {
 	r := reader{events: map[uint64]string{}, note: map[uint64]string{}, known: map[uint64]bool{}}
 	packets, err := fields(b)
 	if err != nil {
@@ -296,10 +296,10 @@ func (r *reader) annotation(b []byte, to map[string]any) error {
 	return nil
 }
 
-// Slices matches begins and ends, by track, as Perfetto's importer does: events are in order of time, those in one
+// slices matches begins and ends, by track, as Perfetto's importer does: events are in order of time, those in one
 // nanosecond in file order, and an end closes the slice that was opened last. It fails on an end without a begin and on
 // a slice that is never closed.
-func (trace *Trace) Slices() (map[uint64][]Slice, error) {
+func (trace *Trace) slices() (map[uint64][]Slice, error) {
 	events := slices.Clone(trace.Events)
 	slices.SortStableFunc(events, func(a, b Event) int {
 		switch {
@@ -339,11 +339,11 @@ func (trace *Trace) Slices() (map[uint64][]Slice, error) {
 // Read decodes a trace with its slices, or fails the test.
 func Read(t testing.TB, b []byte) (Trace, map[uint64][]Slice) {
 	t.Helper()
-	trace, err := Decode(b)
+	trace, err := decode(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := trace.Slices()
+	s, err := trace.slices()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-// Package room manages the memory of a node for incoming pieces of chunks until they are written: Room. Space for a
-// whole piece is allocated when it begins to arrive. It leaves out who waits for space.
-package room
+package cluster
 
 import "farflash/numeric/units"
 
@@ -12,18 +10,15 @@ type held struct {
 	whole bool // it has arrived in full
 }
 
-// Room is a node's memory. The zero value is empty.
-type Room struct {
+// room is a node's memory for incoming pieces of chunks until they are written. The zero value is empty.
+type room struct {
 	pieces []held
 	used   units.Bytes
 }
 
-// Used returns the allocated bytes.
-func (r *Room) Used() units.Bytes { return r.used }
-
-// Takes allocates space for a piece within the limit, unless that has been done, and reports whether the piece has
+// takes allocates space for a piece within the limit, unless that has been done, and reports whether the piece has
 // space. If space is short, it first frees incomplete pieces whose attempts are over according to live.
-func (r *Room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
+func (r *room) takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
 			return true
@@ -49,8 +44,8 @@ func (r *Room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(
 	return true
 }
 
-// Whole records that a piece has arrived in full: it stays until it leaves.
-func (r *Room) Whole(id uint64) {
+// complete records that a piece has arrived in full: it stays until it leaves.
+func (r *room) complete(id uint64) {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
 			r.pieces[k].whole = true
@@ -58,8 +53,8 @@ func (r *Room) Whole(id uint64) {
 	}
 }
 
-// Leaves frees the space of a piece that has arrived in full and is written.
-func (r *Room) Leaves(id uint64) {
+// leaves frees the space of a piece that has arrived in full and is written.
+func (r *room) leaves(id uint64) {
 	for k, x := range r.pieces {
 		if x.id == id && x.whole {
 			r.used -= x.size
@@ -69,5 +64,5 @@ func (r *Room) Leaves(id uint64) {
 	}
 }
 
-// Clear frees everything.
-func (r *Room) Clear() { r.pieces, r.used = r.pieces[:0], 0 }
+// clear frees everything.
+func (r *room) clear() { r.pieces, r.used = r.pieces[:0], 0 }

@@ -1,4 +1,4 @@
-package stripe
+package cluster
 
 import (
 	"testing"
@@ -30,9 +30,9 @@ func TestStripe(t *testing.T) {
 		{"at the end of the chunk, where less is left", 24 * k, 48 * k,
 			[6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
 	} {
-		s := Layout{Chunk: 64 * k, Data: 4, Parity: 2, Size: x.size}.At(int64(x.offset / x.size))
-		if [6]units.Bytes(s.Read[:6]) != x.read || [6]units.Bytes(s.Write[:6]) != x.write {
-			t.Errorf("%s: %v read and %v written, not %v and %v", x.name, s.Read[:6], s.Write[:6], x.read, x.write)
+		s := layout{chunk: 64 * k, data: 4, parity: 2, size: x.size}.at(int64(x.offset / x.size))
+		if [6]units.Bytes(s.read[:6]) != x.read || [6]units.Bytes(s.write[:6]) != x.write {
+			t.Errorf("%s: %v read and %v written, not %v and %v", x.name, s.read[:6], s.write[:6], x.read, x.write)
 		}
 	}
 }
@@ -42,36 +42,36 @@ func TestStripe(t *testing.T) {
 func TestStripeLaws(t *testing.T) {
 	s := rng.NewStream(3, "stripes")
 	for range 20_000 {
-		l := Layout{Data: 1 + int(s.IntN(8)), Parity: int(s.IntN(4))}
-		l.Chunk = units.Bytes(l.Data) + units.Bytes(s.IntN(5000))
-		l.Size = 1 + units.Bytes(s.IntN(int64(l.Chunk)))
-		x := l.At(s.IntN(l.Places()))
+		l := layout{data: 1 + int(s.IntN(8)), parity: int(s.IntN(4))}
+		l.chunk = units.Bytes(l.data) + units.Bytes(s.IntN(5000))
+		l.size = 1 + units.Bytes(s.IntN(int64(l.chunk)))
+		x := l.at(s.IntN(l.places()))
 		var data, most, read units.Bytes
-		for k := range l.Data {
-			data += x.Write[k]
-			most = max(most, x.Write[k])
+		for k := range l.data {
+			data += x.write[k]
+			most = max(most, x.write[k])
 		}
-		for k := range Most {
-			if read += x.Read[k]; x.Read[k] < 0 || x.Read[k] > l.Piece() || x.Write[k] < 0 || x.Write[k] > l.Piece() {
+		for k := range mostPieces {
+			if read += x.read[k]; x.read[k] < 0 || x.read[k] > l.piece() || x.write[k] < 0 || x.write[k] > l.piece() {
 				t.Fatalf("%+v: %+v", l, x)
 			}
 		}
 		parity := most
-		if l.Parity > 0 {
-			parity = x.Write[l.Data]
+		if l.parity > 0 {
+			parity = x.write[l.data]
 		}
-		if data != l.Size || parity < most || parity > l.Piece() {
+		if data != l.size || parity < most || parity > l.piece() {
 			t.Fatalf("%+v: %v of data and %v of parity are written", l, data, parity)
 		}
-		if l.Parity > 0 && (read > data+units.Bytes(l.Parity)*parity || read > units.Bytes(l.Data)*parity) {
+		if l.parity > 0 && (read > data+units.Bytes(l.parity)*parity || read > units.Bytes(l.data)*parity) {
 			t.Fatalf("%+v: %v is read", l, read)
 		}
 	}
 }
 
-// TestMean: with 4+2, a quarter of a piece at a time reads and writes three quarters of a piece.
-func TestMean(t *testing.T) {
-	read, written := Layout{Chunk: 64 * units.KiB, Data: 4, Parity: 2, Size: 4 * units.KiB}.Mean()
+// TestStripeMean: with 4+2, a quarter of a piece at a time reads and writes three quarters of a piece.
+func TestStripeMean(t *testing.T) {
+	read, written := layout{chunk: 64 * units.KiB, data: 4, parity: 2, size: 4 * units.KiB}.mean()
 	if read != 0.75 || written != 0.75 {
 		t.Errorf("%v and %v", read, written)
 	}

@@ -8,8 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Movement is the effect of a map change on the copies of some chunks.
-type Movement struct {
+// movement is the effect of a map change on the copies of some chunks.
+type movement struct {
 	Copies int // number of chunks times copies of each
 	Moved  int // copies on targets that did not have the chunk before
 	// Shifted counts the copies whose index in the list has another target: they must move if the index matters, as
@@ -17,13 +17,13 @@ type Movement struct {
 	Shifted int
 }
 
-// Share returns the fraction of the copies that moved.
-func (m Movement) Share() units.Fraction { return units.Fraction(float64(m.Moved) / float64(m.Copies)) }
+// share returns the fraction of the copies that moved.
+func (m movement) share() units.Fraction { return units.Fraction(float64(m.Moved) / float64(m.Copies)) }
 
-// Moved places n copies of each of the chunks 0 to chunks-1 before and after a change of the map and counts the copies
-// that moved. Compare its Share with LeastMoved.
-func Moved(before, after Placer, chunks uint64, n int) Movement {
-	var m Movement
+// countMoved places n copies of each of the chunks 0 to chunks-1 before and after a change of the map and counts the
+// copies that moved. Compare its share with leastMoved.
+func countMoved(before, after Placer, chunks uint64, n int) movement {
+	var m movement
 	var was, is []int32
 	for c := range chunks {
 		was, is = before.Place(c, n, was[:0]), after.Place(c, n, is[:0])
@@ -40,10 +40,10 @@ func Moved(before, after Placer, chunks uint64, n int) Movement {
 	return m
 }
 
-// Shares returns, for each target, the share of all chunks of which it stores one of n copies, if the weights are met
-// as far as one copy per domain allows: proportional to the weight, except that no domain has more than one copy of
-// every chunk. The shares add up to n.
-func Shares(m Map, n int) ([]float64, error) {
+// bestShares returns, for each target, the share of all chunks of which it stores one of n copies, if the weights are
+// met as far as one copy per domain allows: proportional to the weight, except that no domain has more than one copy
+// of every chunk. The shares add up to n.
+func bestShares(m Map, n int) ([]float64, error) {
 	v, err := newView(m)
 	if err != nil {
 		return nil, err
@@ -91,14 +91,14 @@ func Shares(m Map, n int) ([]float64, error) {
 	return out, nil
 }
 
-// LeastMoved returns the smallest share of the copies that any placement must move between the shares of two maps: the
+// leastMoved returns the smallest share of the copies that any placement must move between the shares of two maps: the
 // sum of the targets' gains. The maps must number the targets alike.
-func LeastMoved(before, after Map, n int) (units.Fraction, error) {
-	was, err := Shares(before, n)
+func leastMoved(before, after Map, n int) (units.Fraction, error) {
+	was, err := bestShares(before, n)
 	if err != nil {
 		return 0, fmt.Errorf("before: %w", err)
 	}
-	is, err := Shares(after, n)
+	is, err := bestShares(after, n)
 	if err != nil {
 		return 0, fmt.Errorf("after: %w", err)
 	}
