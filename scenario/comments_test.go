@@ -247,7 +247,14 @@ func TestReference(t *testing.T) {
 	seen := map[string]string{} // a section by its keys: what has the same keys refers to it
 	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
 		d := described(t, path)
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\nWrite %s.\n", title, d.Doc, d.Value)
+		doc := d.Doc
+		if _, own, ok := strings.Cut(doc, "\n"); ok && strings.Contains(path, ".") {
+			doc = own // the table of the section above has the first line
+		}
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, doc)
+		if d.Value != "a mapping" {
+			fmt.Fprintf(b, "\nWrite %s.\n", d.Value)
+		}
 		if path != "" {
 			keys := keysOf(t, path)
 			if same, ok := seen[keys]; ok {
@@ -270,8 +277,9 @@ func TestReference(t *testing.T) {
 	}
 	generated := "Generated from the structs' comments by `go test ./scenario -run TestReference -update`"
 	var top bytes.Buffer
-	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\nKeys that are not "+
-		"listed are errors. Quantities carry units; 1KB is 1000 bytes and 1KiB is 1024.\n\nPages:\n", generated)
+	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\n"+
+		"A section is a mapping unless it says otherwise; unknown keys are errors. Quantities have units: 1KB is 1000 bytes, "+
+		"1KiB is 1024.\n\nPages:\n", generated)
 	where := map[string]int{}
 	for i, p := range pages {
 		fmt.Fprintf(&top, "\n- [%s](%s): `%s`", p.title, p.file, strings.Join(p.sections, "`, `"))

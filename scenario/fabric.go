@@ -38,15 +38,15 @@ type Fabric struct {
 	Loss units.Fraction
 	// Failures are links that fail.
 	Failures []Failure
-	// Parts is the number of parts that the network is divided into, each of whole pods. They are simulated in turns,
-	// so that each stays in the processor's cache. 0 chooses a number. Results do not depend on it.
+	// Parts is the number of parts, each of whole pods, that are simulated in turns so that each stays in the
+	// processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
-	// Threads is the number of parts that are simulated at the same time. Results do not depend on it.
+	// Threads is the number of parts that are simulated in parallel. Results do not depend on it.
 	Threads int
 	fabric.Config
 }
 
-// Topology is the shape of a network: one of the built-in shapes, a list of links, or a file.
+// Topology is the shape of a network: a built-in shape, a list of links, or a file.
 type Topology struct {
 	// File is a topology file of the simulators HPCC and ns3-rdma; its links have their own rates and delays.
 	File string
@@ -55,7 +55,7 @@ type Topology struct {
 
 // Failure is a link that goes down.
 type Failure struct {
-	// A is the node at one of the link's ends, by a name such as tor0, or by number.
+	// A is the node at one end of the link, by a name such as tor0, or by number.
 	A string
 	// B is the node at the other end.
 	B string
@@ -69,7 +69,7 @@ type Failure struct {
 type FlowLoad struct {
 	// File is a flow file of the simulator HPCC.
 	File string
-	// From is the time in the file at which the simulation begins.
+	// From is the time in the file at which the simulation starts.
 	From units.Duration
 	flows.Config
 }

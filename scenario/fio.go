@@ -10,11 +10,11 @@ import (
 	"farflash/workload/synth"
 )
 
-// Fio is a fio job file. Each copy of each of its jobs is a flow.
+// Fio is a fio job file. Each copy of each job is a flow.
 type Fio struct {
-	// File is the job file. A relative path starts at the scenario's own folder.
+	// File is the job file. A relative path starts at the scenario's folder.
 	File string
-	// Job names the only job section that is used; without it all are.
+	// Job names the only job section that is used. By default all are.
 	Job string
 }
 

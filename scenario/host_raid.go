@@ -7,9 +7,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// HostRAID is one volume that a host makes of several drives, in software.
+// HostRAID is a volume that a host makes of several drives, in software.
 type HostRAID struct {
-	// Drives is the number of local drives. In a system it is left out: all drives of all targets are members.
+	// Drives is the number of local drives. Leave it out in a system: all drives of all targets are members.
 	Drives int
 	raid.Config
 }

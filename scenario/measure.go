@@ -9,33 +9,32 @@ import (
 
 // Measure selects the measurements and the end of the run.
 type Measure struct {
-	// WarmUp is the part at the start of the run that is excluded from the figures: none, a time, a share of the run,
-	// or auto, which detects where the latency settles (MSER-5).
+	// WarmUp is the start of the run that is excluded from the figures: none, a time, a share of the run, or auto,
+	// which detects where the latency settles (MSER-5).
 	WarmUp WarmUp
-	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: at that time,
+	// Until is when the run ends. end: when all flows have ended and all requests have completed. A time: at that time,
 	// whatever is outstanding. steady: when the mean latency is known within 5 % at 95 % confidence and every enabled
-	// rare event has occurred 320 times. Otherwise the run ends after a million requests and reports that this was not
+	// rare event has occurred 320 times; after a million requests the run ends anyway and reports that this was not
 	// reached.
 	Until Until
-	// Requests writes requests.parquet, one row per request. For an object cluster it writes chunks.parquet, one row
-	// per completed chunk.
+	// Requests writes requests.parquet, one row per request, or chunks.parquet for an object cluster, one row per
+	// completed chunk.
 	Requests bool
-	// Alone also runs each tenant alone, with the same seed, and reports how much the others slow it down. Without
-	// tenants it does so for each workload. Each takes one more run.
+	// Alone also runs each tenant alone (without tenants, each workload), with the same seed, and reports how much the
+	// others slow it down. Each takes one more run.
 	Alone bool
-	// Anatomy explains the latencies of a local drive: where the time of reads and writes was spent, on average and at
-	// quantiles of their latency, and the causes of their waits. With requests it does so for each request. A system
-	// always has it.
+	// Anatomy explains the latencies of a local drive: where reads and writes spent their time, on average and at
+	// quantiles of latency, and what they waited for; with requests also for each request. A system always has it.
 	Anatomy bool
 	// Flows writes flows.parquet for a network alone, one row per flow.
 	Flows bool
-	// Pauses writes pauses.parquet for a network alone, one row each time a port is paused or resumed.
+	// Pauses writes pauses.parquet for a network alone, one row per pause or resumption of a port.
 	Pauses bool
-	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels
-	// and dies. It contains the first 20,000 requests (flows, chunks) and at most 1,000,000 slices.
+	// Timeline writes timeline.pftrace, for Perfetto: the stages of the first 20,000 requests (flows, chunks) and the
+	// activity of ports, channels and dies, in at most 1,000,000 slices.
 	Timeline bool
 	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which
-	// they open. Empty: the first eight.
+	// they open. Empty is the first eight.
 	QueuePairs []int
 	// Progress also records the acknowledged bytes and the bytes in flight of those queue pairs over time.
 	Progress bool

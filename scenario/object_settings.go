@@ -23,7 +23,7 @@ type ObjectCluster struct {
 	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
 	// only. The defaults are those of SURGE's model.
 	Traffic traffic.Pattern
-	// Durability estimates how long chunks last, over years.
+	// Durability estimates for how many years chunks last.
 	Durability Durability
 }
 
@@ -33,7 +33,7 @@ type Durability struct {
 	AFR units.Fraction
 	// Capacity is the amount of data that each target keeps.
 	Capacity units.Bytes
-	// Bandwidth is the rate that each target spends on rebuilding lost pieces, reads and writes together.
+	// Bandwidth is each target's rate for rebuilding lost pieces, reads and writes together.
 	Bandwidth units.ByteRate
 	// Detect is the time from a failure to the start of the rebuild.
 	Detect units.Duration

@@ -19,7 +19,7 @@ type TargetGroup struct {
 	Count int
 	// SSDs is the number of drives in each.
 	SSDs int
-	// SSD describes each drive: a preset's name, or a section. Without one it is the scenario's own ssd.
+	// SSD describes each drive: a preset's name, or a section. The default is the scenario's ssd.
 	SSD *Drive
 }
 
@@ -79,7 +79,7 @@ const (
 	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
 	ByStripe                 // the address, in stripes over all drives
 	ByVolume                 // the volume that the trace names, one drive for each
-	ByTrace                  // the volume decides on a target, then on one of its drives
+	ByTrace                  // the volume selects a target, then one of its drives
 )
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
@@ -128,7 +128,7 @@ func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(t
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
-	// Mode says how the network and the drives are simulated.
+	// Mode is how the network and the drives are simulated.
 	Mode CouplingMode
 	// Iterative has the settings of the iteration.
 	Iterative Iterative
@@ -136,29 +136,29 @@ type Coupling struct {
 
 // Iterative is how SNIS iterates.
 type Iterative struct {
-	// Threshold is the change from one iteration to the next (Conv_C) below which the iterations have converged.
+	// Threshold is the change between iterations (Conv_C) below which they have converged.
 	Threshold units.Fraction
-	// StableRange is how far Conv_C may be from the previous one to count as stable.
+	// StableRange is how far Conv_C may differ from the previous one to count as stable.
 	StableRange units.Fraction
 	// StableFor is the number of consecutive stable iterations that also count as convergence.
 	StableFor int
-	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests'
-	// throughput.
+	// Weights are those of the changes of the mean, the median and the 90th percentile of requests' throughput in
+	// Conv_C.
 	Weights [3]units.Fraction
 	// Iterations is the largest number of iterations.
 	Iterations int
 	// Full continues to the last iteration even after convergence.
 	Full bool
-	// FirstWriteArrival is when a write arrives at its drive in the first iteration. SNIS' equation 2 does not define
-	// it.
+	// FirstWriteArrival is when a write arrives at its drive in the first iteration, which SNIS' equation 2 does not
+	// define.
 	FirstWriteArrival FirstWrite
 	// WriteDelay is the delay of a write, which determines its throughput.
 	WriteDelay WriteDelay
-	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the
-	// iteration with the first distance the second.
+	// CountFrom is the number of the first iteration, 0 or 1. SNIS counts from 0, and also calls the iteration with the
+	// first distance the second.
 	CountFrom int
-	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Without it, iterations
-	// differ only by their arrivals.
+	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Otherwise iterations differ
+	// only by their arrivals.
 	Redraw bool
 	// Acceleration changes the writes' arrivals at drives between iterations, to converge sooner.
 	Acceleration cosim.Acceleration
@@ -192,8 +192,8 @@ type FirstWrite uint8
 
 // The choices.
 const (
-	// at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in
-	// each iteration
+	// FirstAtArrival: at the write's arrival; the paper's text has both simulators process all requests in each
+	// iteration.
 	FirstAtArrival FirstWrite = iota
 	FirstUnloaded             // when it would arrive if it were alone in the network
 	FirstAbsent               // not at all, as the equation is printed
@@ -215,10 +215,10 @@ type WriteDelay uint8
 
 // The choices.
 const (
-	// the network's delay in this iteration and the drive's, as SNIS' text says (it includes both)
+	// DelayOfStages: the network's delay in this iteration and the drive's, as SNIS' text says (it includes both).
 	DelayOfStages WriteDelay = iota
-	// from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is the last
-	// iteration's, and zero in the first
+	// DelayToDeparture: from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is
+	// the last iteration's, and zero in the first.
 	DelayToDeparture
 )
 

@@ -9,13 +9,12 @@ import (
 	"farflash/workload/synth"
 )
 
-// Zones is how an item's writes use the zones of a zoned namespace. They cycle through the zones that lie in the
-// address range of the writes, starting with the first; a zone is reset before it is rewritten. Initiators that each
-// run the whole workload have a part of the zones each.
+// Zones is how an item's writes use the zones of a zoned namespace. They cycle through the zones in their address
+// range, in order, and reset a zone before rewriting it. Initiators that each run the whole workload share the zones
+// out among them.
 type Zones struct {
-	// Append makes each write a Zone Append, for which the drive chooses the address within the zone; in a system
-	// initiators append to the same zones. Otherwise a zone has at most one write in flight, and in a system one
-	// initiator.
+	// Append makes each write a Zone Append, for which the drive chooses the address within the zone; a system's
+	// initiators then share zones. Otherwise a zone has one initiator and at most one write in flight.
 	Append bool
 	// AtOnce is the number of zones that are written at the same time, one request to each in turn.
 	AtOnce int

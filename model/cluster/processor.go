@@ -13,11 +13,9 @@ import (
 
 // Processor is the processing time of a node for messages and frames.
 type Processor struct {
-	// Message is the time to send a control message, to one node or several, and the time to handle one that has
-	// arrived.
+	// Message is the time to send a control message, to one node or several, and the time to handle one.
 	Message units.Duration
-	// Frame is the time to send or handle a frame of data; 0 is a network adapter that needs no processor for it, as
-	// with RDMA.
+	// Frame is the time to send or handle a frame of data; 0 is a network adapter that does this alone, as with RDMA.
 	Frame units.Duration
 }
 

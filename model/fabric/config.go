@@ -22,7 +22,7 @@ type Config struct {
 	CongestionControl cc.Config
 	// QueuePairs sets how messages share queue pairs.
 	QueuePairs QueuePairs
-	// RoundTrip sets how the base round trips are computed that congestion control starts from.
+	// RoundTrip sets how congestion control's base round trips are computed.
 	RoundTrip RoundTrip
 	// Acks are the receivers' acknowledgements.
 	Acks Acks
@@ -35,7 +35,7 @@ type Config struct {
 	// Buffer is the packet memory of a switch, shared by its ports.
 	Buffer units.Bytes
 	// SwitchLatency is a switch's processing time for a packet that has fully arrived, in addition to its time on
-	// wires. Data sheets give the latency of cut-through forwarding; subtract a packet's time on the wire.
+	// wires. To use a data sheet's cut-through latency, subtract a packet's time on the wire.
 	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
@@ -45,10 +45,10 @@ type Config struct {
 	Weights []int
 	// Watchdog looks for ports that stay paused.
 	Watchdog Watchdog
-	// Telemetry is the data that switches write into packets for congestion controls that use it.
+	// Telemetry is the data that switches write into packets for congestion control.
 	Telemetry Telemetry
-	// Ways is the order in which switches number equally short paths. A hash of addresses and ports selects one of the
-	// numbers.
+	// Ways is the order in which switches number equally short paths, among which a hash of addresses and ports
+	// selects.
 	Ways PathOrder
 	// Trimming makes switches cut the payload off packets that find their queue full.
 	Trimming Trimming
@@ -58,8 +58,8 @@ type Config struct {
 	Random Random
 	// Rounding sets how a packet's time on a wire is rounded.
 	Rounding Rounding
-	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only that
-	// simulator's compat mode sets it.
+	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only its
+	// compat mode sets it.
 	Pools *Pools
 }
 

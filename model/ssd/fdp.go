@@ -6,17 +6,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive
-// stores data of different handles in different reclaim units. A reclaim unit is a superblock. Each handle has one in
-// each reclaim group.
+// FDP is Flexible Data Placement (NVMe TP4146): each write names a reclaim unit handle, and data of different handles
+// go to different reclaim units, which are superblocks. Each handle has one in each reclaim group.
 type FDP struct {
-	// Handles is the number of reclaim unit handles of the drive, shared by all namespaces.
+	// Handles is the number of the drive's reclaim unit handles, shared by all namespaces.
 	Handles int
-	// Groups is the number of reclaim groups that the drive is divided into. Each has an equal number of dies, in order
-	// of channel, chip and die.
+	// Groups is the number of reclaim groups, each of an equal number of dies, in order of channel, chip and die.
 	Groups int
-	// Isolation is how collection treats data of different handles: with initially it writes the data it moves
-	// together, whatever their handles; with persistently it keeps those of each handle apart.
+	// Isolation is how collection treats data of different handles: initially writes all moved data together;
+	// persistently keeps those of each handle apart.
 	Isolation Isolation
 }
 

@@ -6,12 +6,12 @@ import (
 )
 
 // PowerLimit is the limit on a drive's power while it works: the Maximum Power of an operational power state (NVMe Base
-// Specification 2.0, section 8.15), or the power that a slot allows. A die starts an operation only when enough energy
-// has accumulated, at the rate of the limit minus the idle power.
+// Specification 2.0, section 8.15), or a slot's. A die starts an operation only when enough energy has accumulated, at
+// the rate of the limit minus the idle power.
 type PowerLimit struct {
 	// Watts is the largest mean power over times much longer than the window.
 	Watts float64
-	// Window is the time over which the drive can accumulate unused energy for later use.
+	// Window is the time over which unused energy accumulates for later use.
 	Window units.Duration
 }
 

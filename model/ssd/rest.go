@@ -8,15 +8,15 @@ import (
 )
 
 // PowerState is a non-operational state that an idle drive enters autonomously (Autonomous Power State Transitions,
-// NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it. It fetches no command before it is awake.
+// NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it, and it fetches no command before it is awake.
 type PowerState struct {
-	// After is how long the drive must be idle before it enters the state.
+	// After is the idle time before the drive enters the state.
 	After units.Duration
-	// Entry is the time to enter the state (ENLAT). Commands that arrive during it wait for its end.
+	// Entry is the time to enter the state (ENLAT), for whose end commands wait.
 	Entry units.Duration
 	// Exit is the time to wake up (EXLAT).
 	Exit units.Duration
-	// Watts is the power drawn in the state, instead of energy.idle_watts.
+	// Watts is the power in the state, instead of energy.idle_watts.
 	Watts float64
 }
 

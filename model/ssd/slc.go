@@ -6,20 +6,20 @@ import (
 	"farflash/sim"
 )
 
-// SLCCache is flash written with one bit a cell, which is fast but takes several times the space. The host's data go
-// there first and are folded, that is, moved to blocks with all bits, when there is time for it or blocks are short.
-// Which blocks belong to the cache changes with each erase: the cache is as large as there are blocks to spare, up to
-// its capacity. Its blocks hold 1/bits of the pages of others.
+// SLCCache is flash written with one bit per cell, which is fast but takes several times the space. The host's data go
+// there first and are folded, that is, moved to blocks with all bits, when the drive has time or blocks are short. Any
+// block can belong to the cache, which grows up to its capacity as blocks are to spare. Its blocks hold 1/bits of the
+// pages of others.
 type SLCCache struct {
-	// Capacity is the largest amount of the host's data that the cache can hold.
+	// Capacity is the most host data that the cache can hold.
 	Capacity units.Bytes
 	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
 	Reserved units.Bytes
-	// ReadLatency is the time of the array to read a page of the cache.
+	// ReadLatency is the array time to read a page of the cache.
 	ReadLatency units.Duration
-	// ProgramLatency is the time to program one.
+	// ProgramLatency is the time to program a page of the cache.
 	ProgramLatency units.Duration
-	// Fold is when data are folded, as long as blocks are not short.
+	// Fold is when data are folded while blocks are not short.
 	Fold Folding
 	// IdleAfter is the time without commands after which the drive starts to fold.
 	IdleAfter units.Duration
@@ -32,7 +32,7 @@ type Folding uint8
 
 // The times of folding.
 const (
-	FoldIdle   Folding = iota // while there are no commands
+	FoldIdle   Folding = iota // while no commands are outstanding
 	FoldAlways                // as soon as a block is full
 	foldings
 )

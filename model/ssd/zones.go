@@ -10,16 +10,16 @@ import (
 )
 
 // Zones divide namespaces into zones, as in the NVMe Zoned Namespace Command Set: each zone is written in order from
-// its start, and reset as a whole. A zone's data fill separate superblocks, which only its reset erases, so a zoned
+// its start, and reset as a whole. Its data fill separate superblocks, which only its reset erases, so a zoned
 // namespace is never collected and its write amplification is 1.
 type Zones struct {
-	// Capacity is the amount of data that can be written to a zone: a number of whole superblocks; 0 is one.
+	// Capacity is the data that can be written to a zone: a whole number of superblocks; 0 is one.
 	Capacity units.Bytes
-	// Size is the distance between the starts of zones; 0 is their capacity. The gap is for hosts that need powers of
+	// Size is the distance between the starts of zones; 0 is their capacity. A gap is for hosts that need powers of
 	// two.
 	Size units.Bytes
-	// MaxOpen is the largest number of zones open at once; 0 is no limit. If a write would exceed it, the drive closes
-	// the zone that was implicitly opened first.
+	// MaxOpen is the largest number of zones open at once; 0 is no limit. For a write that would exceed it, the drive
+	// closes the zone that was implicitly opened first.
 	MaxOpen int
 	// MaxActive is the largest number of zones open or closed at once; 0 is no limit.
 	MaxActive int

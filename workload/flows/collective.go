@@ -9,19 +9,18 @@ import (
 )
 
 // Collective is an operation of many hosts in steps. A host starts a step when it has received all data of the
-// preceding steps. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective
-// Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms",
-// 2009). Computation takes the time delay.
+// preceding ones. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication
+// Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms", 2009).
 type Collective struct {
 	// Operation is the collective operation.
 	Operation Operation `yaml:"operation"`
 	// Algorithm is the algorithm that performs it.
 	Algorithm Algorithm `yaml:"algorithm,omitempty"`
-	// Size is the amount of data at each host; for an all-gather, the amount that each host has at the end.
+	// Size is the amount of data at each host; for an all-gather, at the end.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants, in this order. Without them, all hosts participate.
+	// Hosts are the participants, in this order; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Delay is the time between a host's receipt of a step and its start of the next.
+	// Delay is the time from a host's receipt of a step to its start of the next, for computation.
 	Delay units.Duration `yaml:"delay,omitempty"`
 	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
@@ -57,8 +56,8 @@ type Algorithm uint8
 
 // The algorithms.
 const (
-	// Ring passes parts from host to host around a ring; an all-to-all proceeds by shifts: each host sends to the next
-	// host, then to the one after that, and so on.
+	// Ring: passes parts from host to host around a ring; in an all-to-all each host sends to the next host, then to
+	// the one after that, and so on.
 	Ring Algorithm = iota
 	// HalvingDoubling halves the distance between partners, and the data they exchange, at every step. The number of
 	// hosts must be a power of two.

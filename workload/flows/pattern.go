@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Incast is many hosts sending to one at the same time, in one or several rounds. Each round draws the senders at
-// random.
+// Incast is many hosts sending to one at the same time, in one or several rounds. The senders of each round are drawn
+// at random.
 type Incast struct {
 	// Fan is the number of senders in a round.
 	Fan int `yaml:"fan"`
@@ -26,20 +26,19 @@ type Incast struct {
 	Rotating bool `yaml:"rotating,omitempty"`
 }
 
-// AllToAll is every host sending to every other, all at the same time.
+// AllToAll is every host sending to every other at the same time.
 type AllToAll struct {
 	// Size is the amount of data from each host to each other.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants. Without them, all hosts participate.
+	// Hosts are the participants; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// Permutation is every host sending to one host and receiving from another, all at the same time. The order is drawn at
-// random and forms one ring.
+// Permutation is every host sending to one host and receiving from another at the same time, in a ring of random order.
 type Permutation struct {
 	// Size is the amount of data that each host sends.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants; without them, all hosts participate.
+	// Hosts are the participants; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 

@@ -9,17 +9,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// Poisson is flows that begin at random times, independently of each other, between random hosts: one Poisson process
-// for the whole network.
+// Poisson is flows between random hosts that start independently: one Poisson process for the whole network.
 type Poisson struct {
-	// Load is the share of the total capacity of all hosts' links that the flows take, without headers. Hosts are drawn
-	// uniformly, whatever their links.
+	// Load is the share of the total capacity of all hosts' links that the flows use, without headers. Hosts are drawn
+	// uniformly, regardless of their links.
 	Load units.Fraction `yaml:"load"`
 	// Sizes is the distribution of flow sizes: a published one such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
-	// Hosts are the senders and receivers. Without them, all hosts participate.
+	// Hosts are the senders and receivers; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Duration is the time until which flows may begin. 0 is no limit.
+	// Duration is the time until which flows may start. 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
 	// Flows is the maximum number of flows. 0 is no limit.
 	Flows int64 `yaml:"flows,omitempty"`

@@ -15,12 +15,12 @@ type Pattern uint8
 const (
 	Uniform Pattern = iota // all places are equally likely
 	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
-	// Pareto is self-similar: a fraction 1-h of the requests goes to a fraction h of the places, and so on within it;
+	// Pareto: self-similar: a fraction 1-h of the requests goes to a fraction h of the places, and so on within it;
 	// popular places are scattered.
 	Pareto
 	HotCold // hot_requests of the requests go to hot_space of the space, at its start
-	// Sequential proceeds from the start of the space to its end, then again; with streams, each stream has a part of
-	// the space, and they take turns.
+	// Sequential: proceeds from the start of the space to its end, again and again; streams have a part of the space
+	// each and take turns.
 	Sequential
 )
 

@@ -31,7 +31,7 @@ func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 // UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
-// Shape describes a sequence apart from its mean. The zero value is a constant.
+// Shape describes a sequence apart from its mean. The default is a constant.
 type Shape struct {
 	// Kind is the distribution.
 	Kind Kind `yaml:"kind,omitempty"`

@@ -8,20 +8,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Size is the distribution of request sizes. A single quantity in text, such as "44KB", is a constant size.
+// Size is the distribution of request sizes. A quantity alone, such as "44KB", is a constant size.
 type Size struct {
 	// Mean is the mean size of a request.
 	Mean  units.Bytes `yaml:"mean"`
 	Shape `yaml:",inline"`
-	// Granule is the unit of sizes: every size is a multiple of it; 0 is 512 B.
+	// Granule is the unit of which every size is a multiple; 0 is 512 B.
 	Granule units.Bytes `yaml:"granule,omitempty"`
 	// Min is the smallest size; 0 is a granule.
 	Min units.Bytes `yaml:"min,omitempty"`
 	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
 	Max units.Bytes `yaml:"max,omitempty"`
 	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", in which all
-	// multiples of its lower end are equally likely. The mean then follows from it, so leave out mean, shape and
-	// bounds.
+	// multiples of its lower end are equally likely. It replaces mean, shape and bounds.
 	Mix Mix `yaml:"mix,omitempty"`
 }
 

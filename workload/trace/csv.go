@@ -26,18 +26,18 @@ type CSV struct {
 type Columns struct {
 	// Time is the request's arrival.
 	Time string `yaml:"time"`
-	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are
-	// accepted too.
+	// Op is read, write, trim or flush, or its first letter, in either case; rd, wr, discard and unmap are accepted
+	// too.
 	Op string `yaml:"op"`
 	// Offset is where the request begins.
 	Offset string `yaml:"offset"`
 	// Size is its length.
 	Size string `yaml:"size"`
-	// Volume is the volume, disk or file. Without the column there is one volume.
+	// Volume is the volume, disk or file. By default there is one volume.
 	Volume string `yaml:"volume,omitempty"`
 	// Response is the response time, in the unit of time. It may be empty.
 	Response string `yaml:"response,omitempty"`
-	// Reads is the value of op that means a read, if it is not one of those words: 0 in many tables.
+	// Reads is the value of op that means a read, if it is another: 0 in many tables.
 	Reads string `yaml:"reads,omitempty"`
 	// Writes is the value of op that means a write.
 	Writes string `yaml:"writes,omitempty"`

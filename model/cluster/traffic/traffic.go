@@ -68,29 +68,29 @@ type Config struct {
 
 // Pattern describes who sends how much to whom.
 type Pattern struct {
-	// Both makes targets begin exchanges as well as gateways.
+	// Both makes targets start exchanges as well as gateways.
 	Both bool
-	// Interval is the mean time between the exchanges that a node begins, in an open loop; the times are exponential.
+	// Interval is the mean time between the exchanges that a node starts, in an open loop; the times are exponential.
 	Interval units.Duration
-	// Choices is the number of peers that are drawn; the one with the fewest events pending is chosen.
+	// Choices is the number of peers drawn, of which the one with the fewest pending events is chosen.
 	Choices int
-	// Load is the number of events pending at a peer above which the next peer is considered instead; 0 is no limit.
+	// Load is the number of pending events above which a peer is passed over for the next; 0 is no limit.
 	Load int
-	// Burst is the number of exchanges that a node may begin at once, after which it may begin one in each Refill; 0 is
-	// no limit.
+	// Burst is the number of exchanges that a node may start at once, after which it may start one per Refill; 0 is no
+	// limit.
 	Burst int
 	// Refill is the time in which a leaky bucket gains one exchange.
 	Refill units.Duration
 	// Hops is the number of events in an exchange.
 	Hops int
-	// Outstanding is the number of exchanges that each gateway keeps outstanding, in a closed loop; 0 is an open loop.
+	// Outstanding is each gateway's number of outstanding exchanges, in a closed loop; 0 is an open loop.
 	Outstanding int
 	// Apart limits each pair of gateway and target to one exchange at a time.
 	Apart bool
 	// Jitter is the largest delay of an event beyond the trip; delays are uniform up to it.
 	Jitter units.Duration
 	// Service is the mean time in which a node handles an event, one after the other; the times are exponential. 0 is
-	// no time.
+	// none.
 	Service units.Duration
 }
 

@@ -55,9 +55,9 @@ func (c Cell) PageType(page int) int {
 // Timing is the time of operations on the bus and in the array. The ONFI parameters are the typical NV-DDR2 values of
 // ONFI 4.0, table 4-10.
 type Timing struct {
-	// Cell is the number of bits that a cell stores, and therefore of page types.
+	// Cell is the number of bits per cell, and therefore of page types.
 	Cell Cell
-	// Read is the time of the array to read a page (tR), by page type.
+	// Read is the array time to read a page (tR), by page type.
 	Read [4]units.Duration
 	// Program is the time to program a page (tPROG), by page type.
 	Program [4]units.Duration
@@ -68,7 +68,7 @@ type Timing struct {
 	SuspendProgram units.Duration
 	SuspendErase   units.Duration
 
-	// TransferRate is the number of transfers that the channel makes in a second.
+	// TransferRate is the rate of transfers on the channel.
 	TransferRate units.TransferRate
 	// Width is the number of bytes in a transfer.
 	Width int
