@@ -82,7 +82,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"size without a unit", "size: 10KB", "size: 10",
 			`a.yaml:4:33: flows[0].incast.size: "10" has no unit; try 10KiB (units: B, KB, KiB, MB, MiB, GB, GiB, TB, TiB, PB, PiB, EB, EiB)`},
 		{"no flows", "flows: [{incast: {fan: 8, size: 10KB}}]", "",
-			`a.yaml:1:1: no flows, so the network carries nothing; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
+			`a.yaml:1:1: the network has no flows; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
 		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}",
 			"{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}",
 			"a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
@@ -98,11 +98,11 @@ func TestFabricMistakes(t *testing.T) {
 		{"no such flow file", "{incast: {fan: 8, size: 10KB}}", "nowhere.txt",
 			"a.yaml:4:9: flows[0].file: open nowhere.txt: no such file or directory"},
 		{"failure of no node", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s7, at: 1us}]",
-			`a.yaml:4:14: fabric.failures[0]: there is no node "s7"; did you mean h7?`},
+			`a.yaml:4:14: fabric.failures[0]: no node "s7"; did you mean h7?`},
 		{"failure of no link", "40Gbps", "40Gbps\n  failures: [{a: h0, b: h1, at: 1us}]",
-			"a.yaml:4:14: fabric.failures[0]: there is no link between h0 and h1"},
+			"a.yaml:4:14: fabric.failures[0]: no link between h0 and h1"},
 		{"failure that ends before it begins", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s0, at: 3us, until: 2us}]",
-			"a.yaml:4:14: fabric.failures[0]: a link that is down from 3us until 2us is not possible; until must be " +
+			"a.yaml:4:14: fabric.failures[0]: the link is down from 3us until 2us; until must be " +
 				"later, or 0 for ever"},
 		{"flows of class 0", "{incast", "{class: 0, incast",
 			"a.yaml:4:17: flows[0].class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},

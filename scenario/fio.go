@@ -58,7 +58,7 @@ func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]Fio
 			continue
 		}
 		if len(out)+j.Copies > maxCopies {
-			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file,
+			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use a smaller numjobs", file,
 				j.Line, maxCopies)
 		}
 		if only != "" {

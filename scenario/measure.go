@@ -143,17 +143,17 @@ func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position
 	}
 	if network && m.WarmUp.Auto {
 		d.Fail(where("measure.warm_up"),
-			"measure.warm_up: auto finds where the latency of requests settles, and a network alone has none; use a "+
+			"measure.warm_up: auto detects where the latency of requests settles, and a network alone has no requests; use a "+
 				"time such as 1ms, or a share and measure.until")
 	}
 	if network && m.WarmUp.Share > 0 && m.Until.Time == 0 {
 		d.Fail(where("measure.warm_up"),
-			"measure.warm_up: flows decide how long a network runs, so that there is nothing to take %v of; add "+
+			"measure.warm_up: a network runs until its flows end, so %v of the run is not known in advance; add "+
 				"measure.until, a time, or use a time such as 1ms", m.WarmUp.Share)
 	}
 	if (network || system) && m.Anatomy {
 		d.Fail(where("measure.anatomy"),
-			"measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")
+			"measure.anatomy: it is for a drive without a network; leave it out (a system always has its stages)")
 	}
 	if network && m.Alone {
 		d.Fail(where("measure.alone"), "measure.alone: a network alone has no tenants; leave it out")
@@ -176,6 +176,6 @@ func (m *Measure) check(d *shape.Decoder, at shape.Position) {
 		d.Fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
 	}
 	if m.Until.Time > 0 && m.WarmUp.Time >= m.Until.Time {
-		d.Fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
+		d.Fail(at, "measure.warm_up: %v is not shorter than the run, %v", m.WarmUp.Time, m.Until.Time)
 	}
 }

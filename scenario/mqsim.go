@@ -83,14 +83,14 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 		}
 	}
 	if m.Bandwidth == 0 && l.Closed == 0 {
-		fail("closed", "a flow of MQSim's without a bandwidth is a closed loop; say how many requests are "+
+		fail("closed", "an MQSim flow without a bandwidth is a closed loop; set the number of requests "+
 			"outstanding, such as closed: 16")
 	}
 	if m.Bandwidth != 0 && l.Closed != 0 {
 		fail("mqsim.bandwidth", "a closed loop ignores it; leave out either it or closed")
 	}
 	if m.Bandwidth == 0 && m.Stop != 0 {
-		fail("mqsim.stop", "a closed loop is ended by until; leave stop out and set until")
+		fail("mqsim.stop", "a closed loop ends at until; leave stop out and set until")
 	}
 	if m.Stop%units.Nanosecond != 0 {
 		fail("mqsim.stop", "%v is not a whole number of nanoseconds", m.Stop)

@@ -30,7 +30,7 @@ func TestClusterMistakes(t *testing.T) {
 		{"no chunk", "gateways: 18", "chunk: 0B",
 			"a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
 		{"without an end", "until: 5ms", "warm_up: auto",
-			"a.yaml:2:10: measure.until: gateways put chunks for ever; give a time such as 10ms"},
+			"a.yaml:2:10: measure.until: gateways never stop putting chunks; give a time such as 10ms"},
 		{"flows", "until: 5ms", "until: 5ms, flows: true", "a.yaml:2:30: measure.flows: an object cluster has none"},
 		{"a bad pattern", "gateways: 18", "protocol: storm, traffic: {choices: 0}",
 			"a.yaml:1:54: object_cluster.traffic.choices: 0 is not possible; use 1 to 64"},
@@ -41,9 +41,9 @@ func TestClusterMistakes(t *testing.T) {
 			"a.yaml:1:37: object_cluster.tier: gateways with storm do not fill tiers; leave it out, or use protocol: " +
 				"tiering"},
 		{"compat of events", "gateways: 18", "protocol: 1, compat: surge-d92018f",
-			"a.yaml:1:39: object_cluster.compat: storm has no rules of SURGE's to follow; leave it out"},
+			"a.yaml:1:39: object_cluster.compat: storm has no rules of SURGE to follow; leave it out"},
 		{"reads of events", "gateways: 18", "protocol: storm, reads: 50%",
-			"a.yaml:1:42: object_cluster.reads: storm reads nothing; leave it out"},
+			"a.yaml:1:42: object_cluster.reads: storm has no reads; leave it out"},
 		{"two gateways of tiers", "gateways: 18, targets: 18", "protocol: tiering, gateways: 2",
 			"a.yaml:1:47: object_cluster.gateways: 2 are not possible: the tiers of one server have one initiator; " +
 				"use 1"},
@@ -59,8 +59,8 @@ func TestClusterMistakes(t *testing.T) {
 		{"drives that keep nothing", "gateways: 18", "durability: {afr: 1%, capacity: 0B}",
 			"a.yaml:1:50: object_cluster.durability.capacity: 0B is not possible; use a size such as 8TB"},
 		{"nobody who makes pieces again", "gateways: 18, targets: 18", "targets: 18, group: 3, durability: {afr: 1%}",
-			"a.yaml:1:53: object_cluster.durability: a group of 3 has no target that could take the place of one of " +
-				"the 3 that keep a chunk; use larger groups"},
+			"a.yaml:1:53: object_cluster.durability: a group of 3 has no target to replace one of " +
+				"the 3 that store a chunk; use larger groups"},
 		{"groups of nothing", "gateways: 18", "group: 0, durability: {afr: 1%}",
 			"a.yaml:1:25: object_cluster.group: 0 targets cannot keep 3 replicas"},
 		{"a trace of events", "gateways: 18, targets: 18}", "protocol: 1}\nworkload: [{trace: {file: a.csv}}]",
@@ -74,13 +74,13 @@ func TestClusterMistakes(t *testing.T) {
 			"a.yaml:1:26: object_cluster.choosy: replicast-m does not choose among windows that follow each other; " +
 				"leave it out, or use replicast-h"},
 		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure",
-			"a.yaml:2:6: ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd " +
-				"only; set that, or leave ssd out"},
+			"a.yaml:2:6: ssd: targets of an object cluster use it only with " +
+				"object_cluster.disk.model: ssd; set that, or leave ssd out"},
 		{"without its drive", "gateways: 18", "disk: {model: ssd}",
-			`a.yaml:1:32: object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise`},
+			`a.yaml:1:32: object_cluster.disk.model: no section ssd that describes the drive; add one, such as ssd: tlc-enterprise`},
 		{"two traces", "measure", "workload: [{trace: {file: a.csv}}, {trace: {file: b.csv}}]\nmeasure",
-			"a.yaml:2:11: workload: an object cluster replays one trace; leave out all others, or say with " +
-				"object_cluster.load how many chunks come"},
+			"a.yaml:2:11: workload: an object cluster replays one trace; leave out all others, or set with " +
+				"object_cluster.load how many chunks arrive"},
 		{"a code for multicast", "gateways: 18", "code: {data: 4, parity: 2}",
 			"a.yaml:1:24: object_cluster.code: replicast-m sends the same to all targets, and the pieces of a code " +
 				"differ; use replicast-h or pull"},
@@ -118,10 +118,10 @@ func TestClusterMistakes(t *testing.T) {
 		{"objects of nobody", "gateways: 18", "objects: 5",
 			"a.yaml:1:27: object_cluster.objects: nothing is read; leave it out, or give reads"},
 		{"a durability of nothing", "gateways: 18", "durability: {capacity: 1TB}",
-			"a.yaml:1:41: object_cluster.durability.capacity: nothing asks how long chunks last; give " +
-				"durability.afr, or leave it out"},
+			"a.yaml:1:41: object_cluster.durability.capacity: no estimate without durability.afr; " +
+				"give it, or leave this out"},
 		{"outstanding events", "gateways: 18", "protocol: storm, outstanding: 3",
-			"a.yaml:1:48: object_cluster.outstanding: storm has no use for it; leave it out"},
+			"a.yaml:1:48: object_cluster.outstanding: storm does not use it; leave it out"},
 		{"SURGE that queues", "gateways: 18", "compat: surge-d92018f, control: {queued: true}",
 			"a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never wait for each other; use " +
 				"false, or compat: none"},

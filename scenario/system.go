@@ -332,7 +332,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	}
 	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {
-		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
+		fail("targets", "%d drives are above the limit of %d", ssds, mostSSDs)
 	}
 	d.Wrong("nvmf", s.NVMf.Validate())
 	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
@@ -359,9 +359,9 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		switch {
 		case x.n <= 1:
 		case s.Coupling.Mode != IterativeOnly:
-			fail(x.key, "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
+			fail(x.key, "a coupled system cannot be divided; use 1, or coupling.mode: iterative")
 		case len(s.Flows) > 0:
-			fail(x.key, "a system with flows beside it is simulated in one piece; use 1")
+			fail(x.key, "a system with other flows cannot be divided; use 1")
 		}
 	}
 }
@@ -384,12 +384,12 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	switch {
 	case !s.Controlled():
 	case !s.Protocol.Capsules():
-		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use "+
+		fail("protocol: %v has no transmit queue and no persistent queue pairs to hold reads back for; use "+
 			"protocol: nvmeof", s.Protocol)
 	case s.Coupling.Mode != Coupled:
 		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
-		fail("queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent")
+		fail("a queue pair per message has no lasting rate; use fabric.queue_pairs.life: persistent")
 	}
 }
 
@@ -434,17 +434,17 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 			at = "coupling.mode"
 		}
 		fail(at, "protocol %v is not possible: drives and network in turns have one flow for each request; use "+
-			"protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
+			"protocol: flows, or coupling.mode: both, which isolates the protocol's effect", s.Protocol)
 	}
 	for i := range s.Workload {
 		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
 			fail(fmt.Sprintf("workload[%d]", i),
-				"a closed loop issues a request when one has ended, which drives and network in turns do not see "+
-					"while they run; use coupling.mode: coupled, or requests with times of their own")
+				"a closed loop issues a request when one completes, which drives and network in turns do not see "+
+					"while they run; use coupling.mode: coupled, or requests with arrival times")
 		}
 		if s.Workload[i].Flush != nil {
 			fail(fmt.Sprintf("workload[%d].flush", i),
-				"drives and network in turns know reads and writes; leave flushes out, or use coupling.mode: coupled")
+				"drives and network in turns support only reads and writes; leave flushes out, or use coupling.mode: coupled")
 		}
 	}
 	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {
@@ -452,7 +452,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 			"drives and network in turns run to the end of the requests; use workload[i].until or limit")
 	}
 	if len(s.Flows) > 0 {
-		fail("flows", "other traffic beside a system needs coupling.mode: coupled")
+		fail("flows", "other traffic on a system's network needs coupling.mode: coupled")
 	}
 	if s.Fabric != nil && len(s.Fabric.Failures) > 0 {
 		fail("fabric.failures", "links that fail need coupling.mode: coupled")
@@ -492,11 +492,11 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		var out []int32
 		for _, h := range list {
 			if h < 0 || h >= len(hosts) {
-				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h,
+				return nil, units.Wrong("place."+key+"_hosts", "no host %d; hosts are 0 to %d", h,
 					len(hosts)-1)
 			}
 			if taken[h] {
-				return nil, units.Wrong("place."+key+"_hosts", "host %d is taken already", h)
+				return nil, units.Wrong("place."+key+"_hosts", "host %d is already in use", h)
 			}
 			taken[h] = true
 			out = append(out, int32(h))
@@ -545,7 +545,7 @@ func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
 		if at, ok := d.Set[path]; ok {
-			d.Fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
+			d.Fail(at, "%s is for a local drive; in a system, nvmf sets the queues", path)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (w *words) link(i, links int, nodes uint64, layout string) (NS3Link, error)
 		return l, err
 	}
 	if l.Rate, err = ns3Rate(v.text); err == nil && l.Rate == 0 {
-		err = fmt.Errorf("%s is not a rate to send at", clip(v.text))
+		err = fmt.Errorf("%s is not a possible rate", clip(v.text))
 	}
 	if err != nil {
 		return l, w.fail(v, "rate: %w", err)
@@ -199,7 +199,7 @@ func ReadNS3TraceNodes(name string, r io.Reader, topology *NS3Topology) ([]int, 
 	}
 	v, ok := w.peek()
 	if ok && !v.first {
-		return nil, w.fail(v, "%q is too much; the file says that it has %d nodes", clip(v.text), n)
+		return nil, w.fail(v, "unexpected %q; the file declares %d nodes", clip(v.text), n)
 	}
 	return nodes, w.close("node", n)
 }

@@ -154,7 +154,7 @@ func (t *NS3Trace) next(r *NS3Record) error {
 	case ns > uint64(units.Forever/units.Nanosecond):
 		return fmt.Errorf("%s: byte %d: a time of %d ns is out of range", t.name, t.offset, ns)
 	case b[27] > uint8(NS3Drop):
-		return fmt.Errorf("%s: byte %d: event %d is none of 0 (receive) to 3 (drop)", t.name, t.offset+27, b[27])
+		return fmt.Errorf("%s: byte %d: event %d is not 0 (receive) to 3 (drop)", t.name, t.offset+27, b[27])
 	case b[29] > 1:
 		return fmt.Errorf("%s: byte %d: node type %d is neither 0 (host) nor 1 (switch)", t.name, t.offset+29, b[29])
 	}
