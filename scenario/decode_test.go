@@ -65,7 +65,7 @@ func TestMistakes(t *testing.T) {
 		{"validate of what a preset says",
 			strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, collection: {hard: 6%}}", 1),
 			nil,
-			`a.yaml:5:49: ssd.collection.hard: 6% must lie between 0% and collection.start, 5%`},
+			`a.yaml:5:49: ssd.collection.hard: 6% must be between 0% and collection.start, 5%`},
 		{"no preset", strings.Replace(small, "mqsim-default", "mqsim-defalt", 1), nil,
 			`a.yaml:5:6: ssd.preset: no preset "mqsim-defalt"; did you mean mqsim-default?`},
 		{"no share of reads",

@@ -229,11 +229,11 @@ func (c *Config) Validate() error {
 	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024",
 		c.Outstanding)
 	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding",
-		"%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+		"%d chunks in flight share their gateway's link, which needs control.queued: true", c.Outstanding)
 	f.Hold(c.Disk.Count >= 1 && c.Disk.Count <= 256, "disk.count", "%d are not possible; use 1 to 256", c.Disk.Count)
 	f.Hold(c.Disk.Count <= 1 || c.Control.Queued, "disk.count", "several disks need control.queued: true")
 	f.Hold(c.Disk.Count <= 1 || c.Protocol.traits().Finds != put.FindsOwn, "disk.count",
-		"%v writes to one disk a gateway; leave it out", c.Protocol)
+		"%v writes to one disk per gateway; leave it out", c.Protocol)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	f.Hold(c.Link.Rate > 0 && c.Link.Rate <= 1e6*units.Gbps, "link.rate",

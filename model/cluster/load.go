@@ -128,7 +128,7 @@ func (c *Cluster) arrives() {
 	}
 	if l.behind++; l.behind > mostWaiting {
 		c.err = units.Wrong("load",
-			"more than %d chunks wait at gateways at %v: they come faster than the cluster takes them, until there "+
+			"more than %d chunks wait at gateways at %v: they arrive faster than the cluster serves them, until there "+
 				"is no memory left; lower the load, or end the run earlier with measure.until",
 			mostWaiting, c.eng.Now())
 		c.eng.Stop()

@@ -31,7 +31,7 @@ func (c *Config) checkProcessor(f *units.Faults) {
 		f.Hold(x.takes >= 0 && x.takes <= longestWork, x.key, "%v is not possible; use 0s to %v", x.takes, longestWork)
 	}
 	f.Hold(*p == Processor{} || c.Control.Queued, "processor",
-		"messages that wait for no link wait for no processor; use control.queued: true, or leave it out")
+		"messages need queues on links for queues at processors; use control.queued: true, or leave it out")
 }
 
 // work is a parcel to be processed.

@@ -28,9 +28,9 @@ func (c *Trimming) validate(all *Config) error {
 		"%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
 	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
 	f.Hold(!all.PFC.Enabled, "enabled",
-		"switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
+		"switches that pause their senders never trim; use pfc.enabled: false as well")
 	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled",
-		"%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
+		"%v cannot retransmit a single trimmed packet; use recovery.kind: selective-repeat", all.Recovery.Kind)
 	return f.Err()
 }
 

@@ -165,7 +165,7 @@ func (c *Config) Validate() error {
 func (s *Software) validate() error {
 	var bad units.Faults
 	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
-	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair",
+	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one per queue pair",
 		s.Cores)
 	return bad.Err()
 }
@@ -305,7 +305,7 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
 	var ok bool
 	if s.protocol == NVMeTCP && !s.own {
-		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))
+		s.fail(errors.New("TCP connections persist, and the network's queue pairs do not"))
 	}
 	if s.own && s.protocol == NVMeTCP {
 		return
@@ -317,7 +317,7 @@ func (s *System) Connect(net Fabric, sink Sink) {
 		return
 	}
 	if s.chooser, ok = net.(Chooser); !ok {
-		s.fail(errors.New("the network chooses no queue pairs"))
+		s.fail(errors.New("the network does not choose queue pairs"))
 	}
 }
 

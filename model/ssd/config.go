@@ -242,7 +242,7 @@ func (g *Grain) UnmarshalText(text []byte) error {
 	}
 	if size <= 0 {
 		return &units.TextError{Text: string(text), Is: "is not a grain of the map",
-			Use: "page, or a size such as 4KiB, more than nothing"}
+			Use: "page, or a positive size such as 4KiB"}
 	}
 	*g = Grain(size)
 	return nil

@@ -34,7 +34,7 @@ func (c *Controller) validate() error {
 			t.d)
 	}
 	bad.Hold(c.Command > 0 || c.Completion > 0, "command",
-		"no command takes a processor any time; give command or completion, such as 1us")
+		"the processors have no work; give command or completion, such as 1us")
 	return bad.Err()
 }
 

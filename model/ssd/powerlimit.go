@@ -23,7 +23,7 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 	if p == nil {
 		return
 	}
-	bad.Hold(c.Energy != nil, "power_limit", "what the drive draws is not known; give ssd.energy, or leave it out")
+	bad.Hold(c.Energy != nil, "power_limit", "the drive's power is unknown; give ssd.energy, or leave it out")
 	bad.Hold(p.Window >= 0 && p.Window <= 100*units.Second, "power_limit.window",
 		"%v is not possible; use 0s to 100s", p.Window)
 	idle := 0.0
@@ -32,7 +32,7 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 	}
 	// With a milliwatt to spare, a program takes a second.
 	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts",
-		"%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
+		"%v W are not possible; use more than the idle power, %v W, and at most 1000000", p.Watts, idle)
 }
 
 // governor limits operations to a mean rate of energy (the virtual scheduling algorithm of ITU-T I.371, with energy in

@@ -74,7 +74,7 @@ func (r *Reliability) validate(c *Config) error {
 	bad.Hold(r.Curve != decay.Given || r.Fit != nil, "fit",
 		"curve: given needs it; give base, wear, wear_power and so on")
 	bad.Hold(r.Curve == decay.Given || r.Fit == nil, "fit",
-		"the curve is %v, which has its own; set curve: given or leave it out", r.Curve)
+		"the curve is %v, which has its own fit; set curve: given or leave it out", r.Curve)
 	if r.Fit != nil {
 		bad.Within("fit", r.Fit.Validate())
 	}
@@ -95,7 +95,7 @@ func (r *Reliability) validate(c *Config) error {
 		"%v is not possible; use 0s to 1s", r.RetryLatency)
 	bad.Hold(r.Gain >= 0 && r.Gain <= 1, "gain", "%v is not possible; use 0%% to 100%%", r.Gain)
 	bad.Hold(!c.Collection.Copyback, "",
-		"with collection.copyback pages move without being read, so their errors would add up unseen; leave one of "+
+		"with collection.copyback pages move without being read, so their errors would accumulate; leave one of "+
 			"them out")
 	if f := r.Refresh; f != nil {
 		bad.Hold(f.At > 0 && f.At <= 1, "refresh.at", "%v is not possible; use more than 0%% and at most 100%%", f.At)

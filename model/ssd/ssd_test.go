@@ -385,12 +385,12 @@ func TestConfigErrors(t *testing.T) {
 		"timing.channel_rate":     func(c *ssd.Config) { c.Timing.TransferRate = 0 },
 		"over_provisioning":       func(c *ssd.Config) { c.OverProvisioning = 1 },
 		"host.fetch_size":         func(c *ssd.Config) { c.Host.FetchSize = 0 },
-		"use 1 to 65536, the mos": func(c *ssd.Config) { c.Host.FetchSize = 1 << 32 },
+		"use 1 to 65536, the largest": func(c *ssd.Config) { c.Host.FetchSize = 1 << 32 },
 		"host.commands":           func(c *ssd.Config) { c.Host.Commands = 1 << 32 },
 		"cache.capacity":          func(c *ssd.Config) { c.Cache.Capacity = 100 },
 		"mapping.cmt_capacity":    func(c *ssd.Config) { c.Mapping.CMTCapacity = 10 },
 		"mapping.grain: 3KiB":     func(c *ssd.Config) { c.Mapping.Grain = 3072 },
-		"mapping.grain: 512B is":  func(c *ssd.Config) { c.Geometry.BlocksPerPlane, c.Mapping.Grain = 1<<14, 512 },
+		"mapping.grain: 512B makes":  func(c *ssd.Config) { c.Geometry.BlocksPerPlane, c.Mapping.Grain = 1<<14, 512 },
 		"mapping.grain: page": func(c *ssd.Config) {
 			c.Collection.Copyback, c.Mapping.Allocation, c.Mapping.Grain = true, ssd.AllocateStatic, 4096
 		},

@@ -27,7 +27,7 @@ func LossOfOne(s Scheme, nodes, failed int) (float64, error) {
 	}
 	w := s.Width()
 	if failed < 0 || failed > nodes || nodes < w {
-		return 0, fmt.Errorf("%d of %d nodes fail, with %d shards on different ones: that cannot be", failed, nodes, w)
+		return 0, fmt.Errorf("%d of %d nodes cannot fail with %d shards on different ones", failed, nodes, w)
 	}
 	all, p := logChoose(nodes, w), 0.0
 	for x := s.Parity + 1; x <= min(w, failed); x++ {

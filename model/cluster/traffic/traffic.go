@@ -155,7 +155,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
 	f.Hold(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
 	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service",
-		"events without any time would run forever; use a trip, a jitter or a service time above 0s")
+		"events that take no time would run forever; use a trip, a jitter or a service time above 0s")
 	f.Hold(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
 	f.Hold(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
 	f.Hold(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)
@@ -168,13 +168,13 @@ func (c *Config) Validate() error {
 	if c.Outstanding == 0 {
 		f.Hold(c.Interval > 0, "interval",
 			"%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
-		f.Hold(!c.Apart, "apart", "exchanges that are apart are a closed loop; use outstanding: 1 or more")
+		f.Hold(!c.Apart, "apart", "apart needs a closed loop; use outstanding: 1 or more")
 	} else {
-		f.Hold(c.Load == 0, "load", "a closed loop goes on whatever is pending; use 0")
-		f.Hold(!c.Both, "both", "in a closed loop gateways begin exchanges; use false")
+		f.Hold(c.Load == 0, "load", "a closed loop ignores pending events; use 0")
+		f.Hold(!c.Both, "both", "in a closed loop only gateways start exchanges; use false")
 		f.Hold(c.Burst == 0, "burst", "a closed loop has no bucket; use 0")
 		f.Hold(!c.Apart || c.Outstanding <= c.Targets, "outstanding",
-			"%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d",
+			"%d exchanges of a gateway, one at a time with each target, need as many targets, not %d",
 			c.Outstanding, c.Targets)
 		f.Hold(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes",
 			c.Gateways*c.Targets)

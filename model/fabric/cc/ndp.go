@@ -25,7 +25,7 @@ func DefaultNDP() NDP { return NDP{} }
 func (c NDP) Validate() error {
 	var f faults
 	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window",
-		"%d is not possible; it must be 1 to 1000000 packets, or 0 for as many as fill the way", c.Window)
+		"%d is not possible; it must be 1 to 1000000 packets, or 0 for the bandwidth-delay product", c.Window)
 	return f.Err()
 }
 

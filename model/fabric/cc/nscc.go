@@ -59,7 +59,7 @@ func (c NSCC) Validate() error {
 	f.Hold(c.Fast >= 0 && c.Fast <= 1, "fast", "%v is not possible; it must be 0 to 1", float64(c.Fast))
 	f.share("gamma", c.Gamma)
 	f.share("max_decrease", c.MaxDecrease)
-	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
+	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a decrease must leave part of the window", float64(c.MaxDecrease))
 	f.share("gain", c.Gain)
 	f.Hold(c.QuickBelow >= 0 && c.QuickBelow <= 1, "quick_below", "%v is not possible; it must be 0 to 1",
 		float64(c.QuickBelow))

@@ -61,7 +61,7 @@ func (c Swift) Validate() error {
 	positive(&f, "reset_after", c.ResetAfter)
 	f.short("target_per_hop", c.TargetPerHop)
 	f.short("flow_scaling", c.FlowScaling)
-	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
+	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a decrease must leave part of the window", float64(c.MaxDecrease))
 	f.Hold(c.ScalingMax > c.ScalingMin && c.ScalingMax <= mostPackets, "scaling_max",
 		"%v is not possible; it must be above scaling_min, %v", c.ScalingMax, c.ScalingMin)
 	f.Hold(c.MaxWindow >= max(1, c.MinWindow) && c.MaxWindow <= mostPackets, "max_window",

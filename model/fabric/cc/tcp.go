@@ -63,7 +63,7 @@ func (c TCP) Validate() error {
 	f.Hold(c.MaxWindow >= units.KiB && c.MaxWindow <= units.GiB, "max_window",
 		"%v is not possible; it must be 1KiB to 1GiB", c.MaxWindow)
 	f.share("beta", c.Beta)
-	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would change nothing",
+	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would have no effect",
 		float64(c.Beta))
 	f.Hold(c.Scale > 0 && c.Scale <= mostPackets, "scale",
 		"%v is not possible; it must be above 0 and at most 1000000", c.Scale)

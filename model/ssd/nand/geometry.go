@@ -82,7 +82,7 @@ func (g Geometry) Validate() error {
 		"page_size", "%v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
 	if bad.Err() == nil {
 		bad.Hold(g.Pages() < 1<<32-1, "",
-			"%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a "+
+			"%d physical pages exceed the map's limit, 4294967294; use fewer blocks_per_plane or a "+
 				"larger page_size", g.Pages())
 	}
 	return bad.Err()

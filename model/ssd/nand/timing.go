@@ -132,10 +132,10 @@ func (t *Timing) Validate() error {
 		bad.Hold(false, "cell", "use SLC, MLC, TLC or QLC")
 	} else {
 		n := t.Cell.Bits()
-		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type",
+		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one per page type",
 			t.Cell, n)
 		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency",
-			"%s needs %d latencies above zero, one a page type", t.Cell, n)
+			"%s needs %d latencies above zero, one per page type", t.Cell, n)
 	}
 	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
 	for _, x := range []struct {
