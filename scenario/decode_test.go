@@ -93,7 +93,7 @@ func TestMistakes(t *testing.T) {
 			`a.yaml:2:12: workload[0]: synthetic and mqsim exclude each other; make each an item of the list`},
 		{"open-loop synthetic without times",
 			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
-			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16`},
+			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so arrivals are undefined; give one, such as 10us, or a number of requests outstanding, such as closed: 16`},
 		{"endless", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1us}}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until`},
 		{"no such trace", "ssd: mqsim-default\nworkload: [{trace: nowhere.csv}]\n", nil,

@@ -134,7 +134,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"endless flows", "{incast: {fan: 8, size: 10KB}}", "{poisson: {load: 20%, sizes: websearch}}",
 			"a.yaml:4:19: flows[0].poisson: it never ends; set duration or flows"},
 		{"no such host", "{incast: {fan: 8, size: 10KB}}", "{list: [{src: 0, dst: 9, size: 1KB}]}",
-			"a.yaml:4:31: flows[0].list[0].dst: there is no host 9; the network has 0 to 8"},
+			"a.yaml:4:31: flows[0].list[0].dst: no host 9; the network has 0 to 8"},
 		{"odd fat-tree", "{star: {hosts: 9}}", "{fat_tree: {k: 3}}",
 			"a.yaml:2:28: fabric.topology.fat_tree.k: 3 is not possible; use an even number from 2 to 62"},
 	} {

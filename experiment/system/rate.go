@@ -50,7 +50,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 			return err
 		}
 		if ctl == nil {
-			return errors.New("there is no controller")
+			return errors.New("no controller")
 		}
 		// With more commands than a drive fetches from a queue, the rest would wait where weights have no effect.
 		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, link, len(cfg.Demands) > 0); err != nil {
@@ -74,7 +74,7 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 		return m, nil
 	case o.Predict == nil:
 		return nil, units.Wrong("model",
-			"nothing here trains a model of a drive; name a file that farflash predict train has written")
+			"no trainer for a model of the drive; give a file written by farflash predict train")
 	}
 	return o.Predict(own)
 }

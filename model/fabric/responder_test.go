@@ -215,7 +215,7 @@ func TestAnswerIsHeard(t *testing.T) {
 	r.run(t, 1e6)
 	r.drained(t)
 	if r.net.Counters.Timeouts > 0 || r.net.Counters.Retransmits > 0 {
-		t.Errorf("%d timers ended, %d packets were sent again", r.net.Counters.Timeouts, r.net.Counters.Retransmits)
+		t.Errorf("%d timers ended, %d packets were retransmitted", r.net.Counters.Timeouts, r.net.Counters.Retransmits)
 	}
 }
 

@@ -116,7 +116,7 @@ func newCollective(cfg Config, network Network) (Source, error) {
 		return nil, units.Wrong("algorithm", "%v is not possible; use ring, halving-doubling or direct", c.Algorithm)
 	case c.Operation == AllToAllOf && c.Algorithm == HalvingDoubling:
 		return nil, units.Wrong("algorithm",
-			"halving-doubling is no way to do an all-to-all; use ring (shifts) or direct")
+			"halving-doubling cannot do an all-to-all; use ring (shifts) or direct")
 	case c.Delay < 0:
 		return nil, units.Wrong("delay", "%v is negative", c.Delay)
 	case c.Pause < 0:
@@ -154,7 +154,7 @@ func newCollective(cfg Config, network Network) (Source, error) {
 	}
 	if int64(k.steps)*int64(n) > mostMessages {
 		return nil, units.Wrong("algorithm",
-			"%v among %d hosts takes %d steps, more than are kept account of; use halving-doubling or direct",
+			"%v among %d hosts takes %d steps, above the limit; use halving-doubling or direct",
 			c.Algorithm, n, k.steps)
 	}
 	k.got, k.done = make([]uint32, n*k.steps), make([]int32, n)

@@ -57,7 +57,7 @@ func hostsOf(named []int, network Network) ([]int32, error) {
 		key := fmt.Sprintf("hosts[%d]", i)
 		switch {
 		case h < 0 || h >= network.Hosts:
-			return nil, units.Wrong(key, "there is no host %d; the network has 0 to %d", h, network.Hosts-1)
+			return nil, units.Wrong(key, "no host %d; the network has 0 to %d", h, network.Hosts-1)
 		case seen[h]:
 			return nil, units.Wrong(key, "host %d is named twice", h)
 		}
@@ -86,9 +86,9 @@ func newList(cfg Config, network Network) (Source, error) {
 		at := fmt.Sprintf("[%d]", i)
 		switch {
 		case e.Src < 0 || e.Src >= network.Hosts:
-			return nil, units.Wrong(at+".src", "there is no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
+			return nil, units.Wrong(at+".src", "no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
 		case e.Dst < 0 || e.Dst >= network.Hosts:
-			return nil, units.Wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
+			return nil, units.Wrong(at+".dst", "no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
 		case e.Src == e.Dst:
 			return nil, units.Wrong(at+".dst", "host %d sends to itself", e.Dst)
 		case e.Class >= Classes:
@@ -135,9 +135,9 @@ func newIncast(cfg Config, network Network) (Source, error) {
 		return nil, units.Wrong("every", "%d rounds would be at the same time; set every, the time between them",
 			c.Rounds)
 	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
-		return nil, units.Wrong("every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
+		return nil, units.Wrong("every", "%d rounds of %v end past the end of the clock", c.Rounds, c.Every)
 	case c.Target < 0 || c.Target >= network.Hosts:
-		return nil, units.Wrong("target", "there is no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
+		return nil, units.Wrong("target", "no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
 	}
 	if err := checkSize(c.Size); err != nil {
 		return nil, err

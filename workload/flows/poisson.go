@@ -24,7 +24,7 @@ type Poisson struct {
 	Flows int64 `yaml:"flows,omitempty"`
 }
 
-var errNoLinks = errors.New("the hosts' links have no rate that a load could be a share of")
+var errNoLinks = errors.New("the hosts' links have no rate, so load has no meaning")
 
 // poisson draws the flows. Every quantity has its own random stream.
 type poisson struct {
@@ -100,7 +100,7 @@ func (p *poisson) Next(f *Flow) error {
 	}
 	if gap >= float64(units.Forever-p.begin-p.now) {
 		if p.err = io.EOF; p.duration == 0 {
-			p.err = fmt.Errorf("%s: a flow begins after 106 days, where the clock ends; use fewer flows, a larger "+
+			p.err = fmt.Errorf("%s: a flow starts after 106 days, where the clock ends; use fewer flows, a larger "+
 				"load, or a duration", p.name)
 		}
 		return p.err

@@ -96,7 +96,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	case cfg.Space < cfg.Align:
 		return a, fmt.Errorf("space is %v; it must hold at least one aligned place of %v", cfg.Space, cfg.Align)
 	case cfg.Space > math.MaxInt64-cfg.Start:
-		return a, fmt.Errorf("a space of %v from %v on is beyond any volume", cfg.Space, cfg.Start)
+		return a, fmt.Errorf("a space of %v from %v on exceeds any volume", cfg.Space, cfg.Start)
 	case int(cfg.Pattern) >= len(patternNames):
 		return a, fmt.Errorf("%v is not an address pattern", cfg.Pattern)
 	case !(cfg.RunLength >= 1 && cfg.RunLength <= 1e12):
@@ -127,7 +127,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Sequential:
 		if cfg.RunLength != 1 {
-			return a, fmt.Errorf("sequential addresses are runs without end; leave run_length out")
+			return a, fmt.Errorf("sequential addresses are endless runs; leave run_length out")
 		}
 		a.part = int64(cfg.Space) / int64(cfg.Streams)
 		a.part -= a.part % int64(cfg.Align)

@@ -98,10 +98,10 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	case cfg.Granule <= 0 || cfg.Granule%units.Sector != 0:
 		return sizes{}, fmt.Errorf("granule is %v; it must be a multiple of 512B", cfg.Granule)
 	case cfg.Min < 0 || cfg.Min%cfg.Granule != 0 || cfg.Max%cfg.Granule != 0 || cfg.Min == 0:
-		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max,
+		return sizes{}, fmt.Errorf("sizes from %v to %v are not multiples of the granule %v", cfg.Min, cfg.Max,
 			cfg.Granule)
 	case cfg.Mean < cfg.Min || cfg.Mean > cfg.Max:
-		return sizes{}, fmt.Errorf("a mean of %v cannot be had of sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
+		return sizes{}, fmt.Errorf("a mean of %v is not possible with sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 	low, high := 0.0, mean
 	for at(high) < mean {
 		if high > mean*1e9 {
-			return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes clamped to %v..%v B", mean,
+			return fmt.Errorf("a mean of %v B with an scv of %v is not possible with sizes clamped to %v..%v B", mean,
 				shape.SCV, s.min, s.max)
 		}
 		high *= 2
@@ -150,7 +150,7 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 		}
 	}
 	if high <= s.min*1e-6 {
-		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV,
+		return fmt.Errorf("a mean of %v B with an scv of %v is not possible with sizes of at least %v B", mean, shape.SCV,
 			s.min)
 	}
 	s.scale = high

@@ -186,8 +186,8 @@ func (s *sizes) largest() int64 {
 func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 	if cfg.Mean <= 0 {
 		return arrivals{}, fmt.Errorf(
-			"its mean is %v, so nothing says when requests come; give one, such as 10us, or a number of requests "+
-				"under way, such as closed: 16", cfg.Mean)
+			"its mean is %v, so arrivals are undefined; give one, such as 10us, or a number of requests "+
+				"outstanding, such as closed: 16", cfg.Mean)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *Config) validate() error {
 		return units.Wrong("read_fraction", "it needs both reads and writes")
 	case c.ReadFraction != 0 && !c.shared():
 		return units.Wrong("read_fraction",
-			"it needs one stream of both: an interarrival beside reads and writes, or a queue depth")
+			"it needs one stream of both: a common interarrival, or a queue depth")
 	}
 	if !c.shared() {
 		return nil
@@ -236,7 +236,7 @@ func (c *Config) validate() error {
 	for i, f := range []*Flow{c.Reads, c.Writes} {
 		if f != nil && f.Interarrival != (Interarrival{}) {
 			return units.Wrong(block.Op(i).String()+"s.interarrival",
-				"there is a common one or a queue depth as well; leave one of them out")
+				"a common one or a queue depth is set as well; leave out one of them")
 		}
 	}
 	return nil
@@ -266,7 +266,7 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.err
 	}
 	if g.now == units.Forever {
-		g.err = fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use fewer "+
+		g.err = fmt.Errorf("request %d arrives more than 106 days after the start, where the clock ends; use fewer "+
 			"requests, or a duration", g.made+1)
 		return g.err
 	}

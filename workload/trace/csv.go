@@ -59,11 +59,11 @@ func (c *CSV) Validate() error {
 		{"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
 		if strings.TrimSpace(x.value) == "" {
 			return units.Wrong("columns."+x.key,
-				"which column is it? give its name in the first line, or its number from 1")
+				"no column; give its name in the first line, or its number from 1")
 		}
 	}
 	if c.Columns.Reads != "" && c.Columns.Reads == c.Columns.Writes {
-		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out",
+		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave out one of them",
 			c.Columns.Writes)
 	}
 	if _, ok := c.Unit.exponent(); !ok {
@@ -183,7 +183,7 @@ func (d *csvDecoder) find(what, want string, header []string) (int, error) {
 	case err == nil && n >= 1 && n <= len(header):
 		return n - 1, nil
 	case err == nil:
-		return 0, units.Wrong("columns."+what, "there is no column %d; the first line has %d", n, len(header))
+		return 0, units.Wrong("columns."+what, "no column %d; the first line has %d", n, len(header))
 	}
 	near := ""
 	if x := spelling.Nearest(want, header); x != "" {
