@@ -158,7 +158,7 @@ func TestManyParts(t *testing.T) {
 	r := trialtest.Run(t, text, 1).Result
 	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok ||
 		!strings.Contains(strings.Join(r.Warnings, "\n"),
-			"figures per workload cover only the first 256; 8 requests belong to others") {
+			"figures per workload cover only the first 256; 8 requests belong to the rest") {
 		t.Errorf("%q", r.Warnings)
 	}
 }

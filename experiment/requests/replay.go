@@ -94,7 +94,7 @@ func (p *Replay) measure() (*stack, error) {
 				"use volumes: overlay or addresses: fold, or use a larger drive", p.path,
 			len(order), rough(s.all, p.room), rough(p.room, s.all))
 	}
-	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over "+
+	p.lain = []string{fmt.Sprintf("its %d volumes lie one after the other and take %v (volumes: overlay lays them over "+
 		"each other)", len(order), rough(s.all, 0))}
 	return s, nil
 }

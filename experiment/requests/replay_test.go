@@ -87,7 +87,7 @@ func TestVolumes(t *testing.T) {
 			if err != nil || !slices.Equal(at, c.want) {
 				t.Errorf("at %v, %v; want %v", at, err, c.want)
 			}
-			if strings.Contains(notes, "its 3 volumes lie behind each other and take 7.34MB") != c.note {
+			if strings.Contains(notes, "its 3 volumes lie one after the other and take 7.34MB") != c.note {
 				t.Errorf("notes: %q", notes)
 			}
 		})

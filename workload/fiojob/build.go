@@ -292,7 +292,7 @@ func (b *builder) pace(job *Job) {
 				name = "engine " + engine.value
 			}
 			job.Notes = append(job.Notes,
-				fmt.Sprintf("%s keeps one request under way, so iodepth=%d has no effect, as in fio", name, depth))
+				fmt.Sprintf("%s keeps one request outstanding, so iodepth=%d has no effect, as in fio", name, depth))
 			depth = 1
 		}
 	} else if !asynchronous[engine.value] {

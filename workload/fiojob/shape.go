@@ -165,7 +165,7 @@ func (b *builder) files(job *Job) int {
 			fmt.Sprintf("its %d files are one range of the volume, over which addresses are drawn", n))
 	case n > 1:
 		job.Notes = append(job.Notes,
-			fmt.Sprintf("its %d files lie behind each other, each with a part of the size; requests go to them in turn", n))
+			fmt.Sprintf("its %d files lie one after the other, each with a part of the size; requests go to them in turn", n))
 	}
 	return n
 }

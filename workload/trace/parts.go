@@ -121,7 +121,7 @@ func (r *Reader) missing(parts []string) {
 		last = n
 	}
 	if len(lost) > 0 {
-		r.note("missing: %s; blktrace writes a file for each processor, and what such a one issued is not in the trace", strings.Join(lost, ", "))
+		r.note("missing: %s; blktrace writes a file for each processor, and the requests of the missing ones are not in the trace", strings.Join(lost, ", "))
 	}
 }
 

@@ -466,20 +466,20 @@ func (r *Reader) Notes() []string {
 	notes := append([]string(nil), r.notes...)
 	if r.sorter != nil && descriptions[r.format].ordering == completion {
 		notes = append(notes,
-			fmt.Sprintf("%s files requests when they complete: sorted by arrival within a window of %d records; %d "+
-				"stood behind a later one",
+			fmt.Sprintf("%s records requests when they complete: sorted by arrival within a window of %d records; %d "+
+				"followed a later one",
 				r.format, r.sorter.window, r.outOfOrder))
 	} else if r.sorter != nil && r.spread == nil {
 		notes = append(notes,
-			fmt.Sprintf("sorted by arrival within a window of %d records; %d stood behind a later one",
+			fmt.Sprintf("sorted by arrival within a window of %d records; %d followed a later one",
 				r.sorter.window, r.outOfOrder))
 	}
 	if r.spread != nil {
 		notes = append(notes,
-			fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d stood behind a later "+
+			fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d followed a later "+
 				"one), then"+
-				" the requests of a second are spread uniformly over it by seed %d, their order kept; what is finer "+
-				"than a second is synthetic",
+				" the requests of a second are spread uniformly over it in order, by seed %d; times finer "+
+				"than a second are synthetic",
 				r.format, r.sorter.window, r.outOfOrder, r.spread.seed))
 	}
 	if r.pairs != nil && r.pairs.completed > 0 {
