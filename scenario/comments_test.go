@@ -263,10 +263,10 @@ func TestReference(t *testing.T) {
 			}
 			seen[keys] = "[`" + path + "`](" + file + "#" + strings.ReplaceAll(path, ".", "") + ")"
 		}
-		b.WriteString("\n| key | write | default | meaning |\n|---|---|---|---|\n")
+		b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default),
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default),
 				cell(k.Doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
@@ -278,8 +278,8 @@ func TestReference(t *testing.T) {
 	generated := "Generated from the structs' comments by `go test ./scenario -run TestReference -update`"
 	var top bytes.Buffer
 	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\n"+
-		"A section is a mapping unless it says otherwise; unknown keys are errors. Quantities have units: 1KB is 1000 bytes, "+
-		"1KiB is 1024.\n\nPages:\n", generated)
+		"A section is a mapping unless it says otherwise; unknown keys are errors. Quantities have units: 75us is a "+
+		"time, 16KiB a size (1KB is 1000 bytes), 7%% a share, 42uJ an energy.\n\nPages:\n", generated)
 	where := map[string]int{}
 	for i, p := range pages {
 		fmt.Fprintf(&top, "\n- [%s](%s): `%s`", p.title, p.file, strings.Join(p.sections, "`, `"))
@@ -324,6 +324,15 @@ func ofWords(values []shape.ValueDescription) string {
 		fmt.Fprintf(&b, "<br>`%s`: %s", v.Word, v.Doc)
 	}
 	return b.String()
+}
+
+// example matches the example of a quantity, which the first page has for all.
+var example = regexp.MustCompile(`\b(time|size|share|energy) such as [^ ,]+`)
+
+// kind shortens the description of a value for a table.
+func kind(value string) string {
+	value = example.ReplaceAllString(value, "$1")
+	return strings.TrimPrefix(strings.TrimPrefix(value, "a "), "an ")
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
