@@ -74,7 +74,14 @@ const (
 	nsccBDP = 150_000 // bytes: 100 Gbit/s
 )
 
-// nscc is NSCC's sender.
+// nscc is NSCC's sender. An acknowledged packet's mark and its delay over the base round trip change the window:
+//
+//	no mark, delay below target    growth in proportion to the gap to the target; fast while there is hardly any delay
+//	no mark, delay above target    growth by a fair share, because the queue is about to empty
+//	mark, delay above target       decrease by how far the mean delay exceeds the target, once a round trip
+//	mark, delay below target       no change: another path is congested
+//
+// Paths are chosen by package fabric.
 type nscc struct {
 	c   NSCC
 	qps []nsccState
