@@ -78,7 +78,7 @@ func (c *Config) Idle(reads bool) []Unused {
 	hold(&list, "hedge_after", &c.HedgeAfter, d.HedgeAfter, reads && c.Read == ReadHedged,
 		"no read is hedged; leave it out, or use read: hedged")
 	hold(&list, "retry_after", &c.RetryAfter, d.RetryAfter, c.lossy(),
-		"nothing is lost, so nothing is begun again; leave it out, or give link.loss or failures")
+		"no losses, so no retries; leave it out, or give link.loss or failures")
 	hold(&list, "repair.detect", &c.Repair.Detect, d.Repair.Detect, fails,
 		"no target fails; leave it out, or give failures")
 	hold(&list, "repair.streams", &c.Repair.Streams, d.Repair.Streams, fails,
@@ -86,7 +86,7 @@ func (c *Config) Idle(reads bool) []Unused {
 	hold(&list, "repair.disk", &c.Repair.Disk, d.Repair.Disk, fails, "no target fails; leave it out, or give failures")
 	hold(&list, "repair.link", &c.Repair.Link, d.Repair.Link, fails, "no target fails; leave it out, or give failures")
 	hold(&list, "disk.depth", &c.Disk.Depth, d.Disk.Depth, c.Disk.Model == ModelSSD,
-		"a disk of a constant rate does one thing after the other; leave it out, or use disk.model: ssd")
+		"a disk of constant rate serves one job at a time; leave it out, or use disk.model: ssd")
 	return list
 }
 

@@ -23,7 +23,7 @@ func (c *Config) checkUpdate(f *units.Faults) {
 	u := &c.Update
 	f.Hold(u.Share >= 0 && u.Share <= 1, "update.share", "%v is not possible; use 0%% to 100%%", u.Share)
 	if u.Share == 0 {
-		f.Hold(u.Size == 0, "update.size", "nothing is written over; give update.share, or leave it out")
+		f.Hold(u.Size == 0, "update.size", "no updates; give update.share, or leave it out")
 		return
 	}
 	f.Hold(c.Code.Data > 0, "update.share",

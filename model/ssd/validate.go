@@ -93,7 +93,7 @@ func (c *Config) Validate() error {
 
 func (h *Host) validate() error {
 	var bad units.Faults
-	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible",
+	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v are not possible",
 		h.Lanes, h.LaneRate)
 	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload",
 		"%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)

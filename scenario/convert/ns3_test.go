@@ -305,7 +305,7 @@ func TestFromHPCC(t *testing.T) {
 	// Rates that their telemetry cannot encode are valid without compat.
 	convertNS3(t, strings.Replace(hpccText, "CC_MODE 1", "CC_MODE 3", 1), starText, hpccFlows, "none")
 	c = convertNS3(t, strings.Replace(hpccText, "ENABLE_QCN 1", "ENABLE_QCN 0", 1), starText, hpccFlows, "")
-	noted(t, c, "ENABLE_QCN 0 marks nothing")
+	noted(t, c, "ENABLE_QCN 0 disables marking")
 	// More lines than the file's count.
 	c = convertNS3(t, hpccText, starText, hpccFlows+"3 1 3 100 20000 2.5\n", "")
 	noted(t, c, "lines after the 2 flows")
