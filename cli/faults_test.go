@@ -25,7 +25,7 @@ func TestFaults(t *testing.T) {
 		{"overflow-erase", []string{"run", "overflow-erase.yaml"}, verb.ExitUsage,
 			"overflow-erase.yaml:1:260: ssd.timing.erase_latency: a time of 1000000s is not possible"},
 		{"panic-divzero-group", []string{"run", "panic-divzero-group.yaml"}, verb.ExitUsage,
-			"object_cluster.group: 0 targets cannot keep 3 replicas"},
+			"object_cluster.group: 0 targets cannot store 3 replicas"},
 		{"panic-packet-gateways", []string{"run", "panic-packet-gateways.yaml"}, verb.ExitUsage,
 			"object_cluster.gateways: -1 is not possible"},
 		{"negative-energy", []string{"run", "negative-energy.yaml"}, verb.ExitUsage,

@@ -200,7 +200,7 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 	}
 	if w := s.WarmUpUntil(); w > 0 && l.reached <= w && !out.Interrupted {
 		text := fmt.Sprintf(
-			"the run ends at %v, within the warm-up of %v, so that nothing is measured; use a shorter one", l.reached,
+			"the run ends at %v, within the warm-up of %v, and measures nothing; use a shorter warm-up", l.reached,
 			w)
 		if !s.NetworkAlone() {
 			text += ", auto, or a share such as 10%"

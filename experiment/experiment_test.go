@@ -149,11 +149,11 @@ func TestNothingMeasured(t *testing.T) {
 		want    string
 	}{
 		{driveText + "measure: {warm_up: 2s}\n", 2 * units.Second,
-			"a.yaml:3:20: measure.warm_up: the run ends at 2s, within the warm-up of 2s, so that nothing is " +
-				"measured; use a shorter one, auto, or a share such as 10%"},
+			"a.yaml:3:20: measure.warm_up: the run ends at 2s, within the warm-up of 2s, and measures " +
+				"nothing; use a shorter warm-up, auto, or a share such as 10%"},
 		{networkText + "measure: {warm_up: 2s}\n", units.Second,
-			"a.yaml:3:20: measure.warm_up: the run ends at 1s, within the warm-up of 2s, so that nothing is " +
-				"measured; use a shorter one"},
+			"a.yaml:3:20: measure.warm_up: the run ends at 1s, within the warm-up of 2s, and measures " +
+				"nothing; use a shorter warm-up"},
 		{driveText + "measure: {warm_up: 2s}\n", 2*units.Second + 1, ""},
 		{driveText, 0, ""},
 	} {

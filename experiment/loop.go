@@ -83,7 +83,7 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		switch {
 		case now.Over && now.Stuck > 0 && now.At < end:
 			return false, fmt.Errorf(
-				"stuck at %v: %d of %d requests have not completed and nothing is left to happen; this is a fault in "+
+				"stuck at %v: %d of %d requests have not completed and no events remain; this is a fault in "+
 					"the model, please report it with the scenario",
 				now.At, now.Stuck, now.Begun)
 		case last:

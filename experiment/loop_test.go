@@ -399,7 +399,7 @@ func TestLook(t *testing.T) {
 	w := experiment.Watch{Moves: func() uint64 { return 3 }, Waits: func() string { return "a read waits" }}
 	w.Look(begun, before)
 	w.Look(begun+2*units.Second, before+vain)
-	if want := "stalled at 7s: nothing has come of the last 2097152 events, since 5s: a read waits"; w.Stalled() !=
+	if want := "stalled at 7s: the last 2097152 events, since 5s, completed no request: a read waits"; w.Stalled() !=
 		want {
 		t.Errorf("%q", w.Stalled())
 	}

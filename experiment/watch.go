@@ -76,7 +76,7 @@ func (w *Watch) Look(now sim.Time, events uint64) bool {
 		w.at, w.events = now, events
 		return false
 	}
-	w.stalled = fmt.Sprintf("stalled at %v: nothing has come of the last %d events, since %v: %s", now, n, w.at, who)
+	w.stalled = fmt.Sprintf("stalled at %v: the last %d events, since %v, completed no request: %s", now, n, w.at, who)
 	return true
 }
 

@@ -21,7 +21,7 @@ func (s *Scenario) check(d *shape.Decoder) {
 	s.checkCite(d)
 	if s.HostRAID != nil && (s.ObjectCluster != nil || !s.HasDrives()) {
 		d.Fail(at("host_raid"),
-			"host_raid: there are no drives to make a volume of; add ssd, or targets, or leave it out")
+			"host_raid: no drives for a volume; add ssd or targets, or leave it out")
 	}
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
@@ -67,10 +67,10 @@ func (s *Scenario) check(d *shape.Decoder) {
 	if s.SSD != nil && len(s.Targets) == 0 {
 		s.SSD.finish(d, "ssd")
 		if s.HostRAID != nil {
-			s.refuseZones(d, s.SSD, "ssd", "host_raid spreads addresses over drives, which zones do not let it")
+			s.refuseZones(d, s.SSD, "ssd", "host_raid spreads addresses over drives, which zones do not allow")
 		} else if s.RateControl != nil {
 			s.refuseZones(d, s.SSD, "ssd",
-				"rate_control has queues for reads and writes, between which the order of what changes a zone is lost")
+				"rate_control has separate queues for reads and writes, which reorder commands that change a zone")
 		}
 	}
 	s.checkRAID(d)
@@ -82,17 +82,17 @@ func (s *Scenario) check(d *shape.Decoder) {
 	s.Measure.checkFiles(d, s.Where, false, len(s.Targets) > 0)
 	if names, _, _ := s.Tenants(); s.Measure.Alone && len(names) < 2 {
 		d.Fail(s.Where("measure.alone"),
-			"measure.alone: there is one tenant, so it is alone already; leave it out, or add another item to workload")
+			"measure.alone: the only tenant is alone already; leave it out, or add an item to workload")
 	}
 	if s.Measure.Alone && len(s.Targets) > 0 && s.Coupling.Mode != Coupled {
 		d.Fail(s.Where("measure.alone"),
-			"measure.alone: drives and network in turns have no figures of tenants; leave it out, or use "+
+			"measure.alone: drives and network in turns have no figures by tenant; leave it out, or use "+
 				"coupling.mode: coupled")
 	}
 	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
 		d.Fail(s.Where("measure.timeline"),
-			"measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to "+
-				"show side by side; leave it out, or use coupling.mode coupled or both")
+			"measure.timeline: drives and network in turns have separate clocks and no common timeline; "+
+				"leave it out, or use coupling.mode coupled or both")
 	}
 }
 
@@ -107,11 +107,11 @@ func (x *Drive) finish(d *shape.Decoder, at string) {
 		language.Differing(&was, &x.Config, at, func(path, now string) {
 			if p, ok := d.Set[path]; ok {
 				if now == "null" {
-					d.Fail(p, "%s: with compat: mqsim there is none, since MQSim's flash has nothing like it; leave "+
+					d.Fail(p, "%s: not available with compat: mqsim, since MQSim's flash lacks it; leave "+
 						"it out or set compat: none", path)
 					return
 				}
-				d.Fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, now)
+				d.Fail(p, "%s: compat: mqsim always sets this to %s; leave it out or set compat: none", path, now)
 			}
 		})
 	}
@@ -138,10 +138,10 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		fail("", "%s exclude each other; make each an item of the list", strings.Join(sources, " and "))
 	}
 	if l.Closed < 0 || l.Closed > 1<<20 {
-		fail("closed", "%d requests outstanding is not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
+		fail("closed", "%d outstanding requests are not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
 	}
 	if l.Until > 0 && l.Until <= l.Start {
-		fail("until", "the item begins at %v and issues nothing from %v on; use a later until, or an earlier start",
+		fail("until", "the item starts at %v and stops at %v; use a later until, or an earlier start",
 			l.Start, l.Until)
 	}
 	if l.Limit < 0 {
@@ -151,7 +151,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		if n := max(len(s.DriveOf(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
-			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise "+
+			fail("placement", "%d is not possible: namespace %d distinguishes 0 to %d; raise "+
 				"ssd.namespaces[%d].streams, or ssd.fdp.handles", l.Placement, l.Namespace, most-1, l.Namespace)
 		} else if most := s.DriveOf(0).Groups(); l.Group < 0 || l.Group >= most {
 			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group,
@@ -184,7 +184,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		}
 		if x := l.Synthetic; x.Reads != nil && x.Writes != nil && (l.Closed > 0 || x.Interarrival.Mean != 0) {
 			if _, said := d.Set[path+".synthetic.read_fraction"]; !said {
-				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add "+
+				fail("synthetic", "the share of reads is missing; add "+
 					"read_fraction, such as \"read_fraction: 70%%\"")
 			}
 		}
@@ -221,8 +221,8 @@ func (s *Scenario) checkPatterns(path string, fail func(key, format string, args
 		for _, x := range ofPattern {
 			key := addresses + "." + x.key
 			if _, said := s.set[units.JoinPath(path, key)]; said {
-				fail(key, "only pattern %v has a use for it, and without one all places are equally likely; add "+
-					"\"pattern: %v\" beside it", x.pattern, x.pattern)
+				fail(key, "only pattern %v uses it, and the default is uniform; add "+
+					"\"pattern: %v\"", x.pattern, x.pattern)
 			}
 		}
 	}
@@ -279,11 +279,11 @@ func (s *Scenario) streams(namespace int) int {
 // checkFio reads the job file and uses its ramp time as the warm-up, unless the scenario has one.
 func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format string, args ...any)) {
 	if l.Fio.File == "" {
-		fail("fio.file", "which job file? give its path")
+		fail("fio.file", "no job file; give its path")
 		return
 	}
 	if l.Closed != 0 {
-		fail("closed", "the job file's iodepth says how many requests are outstanding; leave closed out")
+		fail("closed", "the job file's iodepth sets the number of outstanding requests; leave closed out")
 	}
 	flows, err := ReadFio(s.Path(l.Fio.File), l.Fio.Job, s.Addressable(l.Namespace))
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *Scenario) checkFio(d *shape.Decoder, l *Load, fail func(key, format str
 
 func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...any)) {
 	if t.File == "" {
-		fail("trace.file", "which trace? give its path")
+		fail("trace.file", "no trace; give its path")
 	} else if parts, err := trace.Parts(s.Path(t.File)); err != nil {
 		fail("trace.file", "%v", err)
 	} else {
@@ -325,7 +325,7 @@ func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...an
 	if o := t.Options(1); o.CSV != (trace.CSV{}) || t.Format == trace.CSVTable {
 		if t.Format != trace.Auto && t.Format != trace.CSVTable {
 			fail("trace.columns",
-				"columns are for tables; format %v has columns of its own, so leave one of them out", t.Format)
+				"columns are for tables, and format %v has its own; leave out one of the two", t.Format)
 		} else if err := o.CSV.Validate(); err != nil {
 			var at *units.FieldError
 			if errors.As(err, &at) {
@@ -348,7 +348,7 @@ func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...an
 		fail("trace.window", "%d is not possible; 0 is the format's own", t.Window)
 	}
 	if t.SkipBad < 0 {
-		fail("trace.skip_bad", "%d is not possible; use how many bad records may be skipped", t.SkipBad)
+		fail("trace.skip_bad", "%d is not possible; use the number of bad records that may be skipped", t.SkipBad)
 	}
 }
 

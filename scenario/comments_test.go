@@ -247,7 +247,14 @@ func TestReference(t *testing.T) {
 	seen := map[string]string{} // a section by its keys: what has the same keys refers to it
 	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
 		d := described(t, path)
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\nWrite %s.\n", title, d.Doc, d.Value)
+		doc := d.Doc
+		if _, own, ok := strings.Cut(doc, "\n"); ok && strings.Contains(path, ".") {
+			doc = own // the table of the section above has the first line
+		}
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, doc)
+		if d.Value != "a mapping" {
+			fmt.Fprintf(b, "\nWrite %s.\n", d.Value)
+		}
 		if path != "" {
 			keys := keysOf(t, path)
 			if same, ok := seen[keys]; ok {
@@ -256,10 +263,10 @@ func TestReference(t *testing.T) {
 			}
 			seen[keys] = "[`" + path + "`](" + file + "#" + strings.ReplaceAll(path, ".", "") + ")"
 		}
-		b.WriteString("\n| key | write | default | meaning |\n|---|---|---|---|\n")
+		b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default),
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default),
 				cell(k.Doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
@@ -270,8 +277,9 @@ func TestReference(t *testing.T) {
 	}
 	generated := "Generated from the structs' comments by `go test ./scenario -run TestReference -update`"
 	var top bytes.Buffer
-	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\nKeys that are not "+
-		"listed are errors. Quantities carry units; 1KB is 1000 bytes and 1KiB is 1024.\n\nPages:\n", generated)
+	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\n"+
+		"A section is a mapping unless it says otherwise; unknown keys are errors. Quantities have units: 75us is a "+
+		"time, 16KiB a size (1KB is 1000 bytes), 7%% a share, 42uJ an energy.\n\nPages:\n", generated)
 	where := map[string]int{}
 	for i, p := range pages {
 		fmt.Fprintf(&top, "\n- [%s](%s): `%s`", p.title, p.file, strings.Join(p.sections, "`, `"))
@@ -316,6 +324,15 @@ func ofWords(values []shape.ValueDescription) string {
 		fmt.Fprintf(&b, "<br>`%s`: %s", v.Word, v.Doc)
 	}
 	return b.String()
+}
+
+// example matches the example of a quantity, which the first page has for all.
+var example = regexp.MustCompile(`\b(time|size|share|energy) such as [^ ,]+`)
+
+// kind shortens the description of a value for a table.
+func kind(value string) string {
+	value = example.ReplaceAllString(value, "$1")
+	return strings.TrimPrefix(strings.TrimPrefix(value, "a "), "an ")
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 			`a.yaml:6:3: unknown key "channels" in ssd; did you mean "geometry.channels"?`},
 		{"bare number", strings.Replace(small, "ssd: mqsim-default", "ssd: {timing: {read_latency: 75}}", 1), nil,
 			`a.yaml:5:30: ssd.timing.read_latency: "75" has no unit; try 75us`},
-		{"duplicate", "name: a\nname: b\n" + small, nil, `a.yaml:2:1: key "name" stands twice; first on line 1`},
+		{"duplicate", "name: a\nname: b\n" + small, nil, `a.yaml:2:1: key "name" is given twice; first on line 1`},
 		{"all at once", small + "name: {}\nmeasure: {warm_up: maybe, until: [1]}\n", nil,
 			"a.yaml:6:7: name is a mapping; write text\n" +
 				`a.yaml:7:20: measure.warm_up: "maybe" is not a warm-up; use none, auto, a time such as 50ms, or a share such as 10%` + "\n" +
@@ -65,23 +65,23 @@ func TestMistakes(t *testing.T) {
 		{"validate of what a preset says",
 			strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, collection: {hard: 6%}}", 1),
 			nil,
-			`a.yaml:5:49: ssd.collection.hard: 6% must lie between 0% and collection.start, 5%`},
+			`a.yaml:5:49: ssd.collection.hard: 6% must be between 0% and collection.start, 5%`},
 		{"no preset", strings.Replace(small, "mqsim-default", "mqsim-defalt", 1), nil,
 			`a.yaml:5:6: ssd.preset: no preset "mqsim-defalt"; did you mean mqsim-default?`},
 		{"no share of reads",
 			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: " +
 				"50us, requests: 1000}}]\n", nil,
-			"a.yaml:2:24: workload[0].synthetic: nothing says how many of its requests are reads, and none would be; " +
+			"a.yaml:2:24: workload[0].synthetic: the share of reads is missing; " +
 				"add read_fraction"},
 		{"no reads, as is said",
 			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, read_fraction: " +
 				"0, requests: 1000}, closed: 1, start: 5s, until: 5s}]\n", nil,
-			"a.yaml:2:133: workload[0].until: the item begins at 5s and issues nothing from 5s on"},
+			"a.yaml:2:133: workload[0].until: the item starts at 5s and stops at 5s"},
 		{"a shape without its pattern",
 			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {hot_requests: 90%, " +
 				"hot_space: 10%}}, requests: 9}, closed: 1}]\n", nil,
-			"a.yaml:2:71: workload[0].synthetic.reads.addresses.hot_requests: only pattern hot-cold has a use for " +
-				"it, and without one all places are equally likely; add \"pattern: hot-cold\" beside it"},
+			"a.yaml:2:71: workload[0].synthetic.reads.addresses.hot_requests: only pattern hot-cold uses it, " +
+				"and the default is uniform; add \"pattern: hot-cold\""},
 		{"no drive", "workload: [{mqsim: {}, closed: 1}]\n", nil,
 			`a.yaml:1:1: no ssd and no fabric section, so there is nothing to simulate; add one, such as "ssd: mqsim-default"`},
 		{"no workload", "ssd: mqsim-default\n", nil,
@@ -93,14 +93,14 @@ func TestMistakes(t *testing.T) {
 			`a.yaml:2:12: workload[0]: synthetic and mqsim exclude each other; make each an item of the list`},
 		{"open-loop synthetic without times",
 			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
-			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16`},
+			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so arrivals are undefined; give one, such as 10us, or a number of requests outstanding, such as closed: 16`},
 		{"endless", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1us}}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until`},
 		{"no such trace", "ssd: mqsim-default\nworkload: [{trace: nowhere.csv}]\n", nil,
 			`a.yaml:2:20: workload[0].trace.file: stat nowhere.csv: no such file or directory`},
 		{"compat decides", strings.Replace(small, "ssd: mqsim-default",
 			"ssd: {compat: mqsim, collection: {copyback: true}}", 1), nil,
-			`a.yaml:5:45: ssd.collection.copyback: compat: mqsim makes this false whatever is written here; leave it out or set compat: none`},
+			`a.yaml:5:45: ssd.collection.copyback: compat: mqsim always sets this to false; leave it out or set compat: none`},
 		{"quirks are not for users",
 			strings.Replace(small, "ssd: mqsim-default", "ssd: {quirks: {whole_chip: true}}", 1), nil,
 			`a.yaml:5:7: unknown key "quirks" in ssd; its keys are preset, compat, geometry, timing,`},
@@ -121,8 +121,8 @@ func TestMistakes(t *testing.T) {
 		{"two documents", "---\na: 1\n---\nb: 1\n", nil, "a.yaml: more than one YAML document"},
 		{"not a mapping", "- 1\n", nil,
 			"a.yaml:1:1: the scenario is a list; a mapping is expected, with the keys name,"},
-		{"alias within itself", "name: &a [*a]\n", nil, "a.yaml:1:11: the alias *a stands inside what it names"},
-		{"tag", "name: !!str x\n", nil, "a.yaml:1:7: the tag !!str is not used here; write the value alone"},
+		{"alias within itself", "name: &a [*a]\n", nil, "a.yaml:1:11: the alias *a refers to itself"},
+		{"tag", "name: !!str x\n", nil, "a.yaml:1:7: the tag !!str is not supported; write the value alone"},
 		{"null", "ssd:\nworkload: [{mqsim: {}, closed:}]\n", nil,
 			"a.yaml:2:31: workload[0].closed has no value; write a whole number such as 4"},
 		{"wrong length", strings.Replace(small, "ssd: mqsim-default", "ssd: {host: {weights: [1, 2]}}", 1), nil,

@@ -38,15 +38,15 @@ type Fabric struct {
 	Loss units.Fraction
 	// Failures are links that fail.
 	Failures []Failure
-	// Parts is the number of parts that the network is divided into, each of whole pods. They are simulated in turns,
-	// so that each stays in the processor's cache. 0 chooses a number. Results do not depend on it.
+	// Parts is the number of parts, each of whole pods, that are simulated in turns so that each stays in the
+	// processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
-	// Threads is the number of parts that are simulated at the same time. Results do not depend on it.
+	// Threads is the number of parts that are simulated in parallel. Results do not depend on it.
 	Threads int
 	fabric.Config
 }
 
-// Topology is the shape of a network: one of the built-in shapes, a list of links, or a file.
+// Topology is the shape of a network: a built-in shape, a list of links, or a file.
 type Topology struct {
 	// File is a topology file of the simulators HPCC and ns3-rdma; its links have their own rates and delays.
 	File string
@@ -55,7 +55,7 @@ type Topology struct {
 
 // Failure is a link that goes down.
 type Failure struct {
-	// A is the node at one of the link's ends, by a name such as tor0, or by number.
+	// A is the node at one end of the link, by a name such as tor0, or by number.
 	A string
 	// B is the node at the other end.
 	B string
@@ -69,7 +69,7 @@ type Failure struct {
 type FlowLoad struct {
 	// File is a flow file of the simulator HPCC.
 	File string
-	// From is the time in the file at which the simulation begins.
+	// From is the time in the file at which the simulation starts.
 	From units.Duration
 	flows.Config
 }
@@ -146,11 +146,11 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 0 (automatic) or 1 to 256", x.Parts)
 	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
 	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts",
-		"with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+		"random: ns-3 draws all numbers from one sequence; use 1, or random: own")
 	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport",
-		"%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
+		"%v is not simulated by %v; use rocev2, or compat: none", x.Transport, x.Compat)
 	own.Hold(x.Compat == FabricCompatNone || x.LoadBalancing.Choice == spread.Hash, "load_balancing.choice",
-		"%v is not what %v simulates; use hash, or compat: none", x.LoadBalancing.Choice, x.Compat)
+		"%v is not simulated by %v; use hash, or compat: none", x.LoadBalancing.Choice, x.Compat)
 	own.Hold(x.Compat == FabricCompatNone || x.Recovery.Reordering == 0 && x.Recovery.Window == 0, "recovery",
 		"%v has no reordering and no window; use 0 for both, or compat: none", x.Compat)
 	own.Hold(x.Compat == FabricCompatNone || !x.Trimming.Enabled, "trimming.enabled",
@@ -161,11 +161,11 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	own.Within("", cfg.Validate())
 	for i, f := range x.Failures {
 		own.Hold(f.At >= 0 && f.Until >= 0 && (f.Until == 0 || f.Until > f.At), fmt.Sprintf("failures[%d]", i),
-			"a link that is down from %v until %v is not possible; until must be later, or 0 for ever", f.At, f.Until)
+			"the link is down from %v until %v; until must be later, or 0 for ever", f.At, f.Until)
 	}
 	d.Wrong("fabric", own.Err())
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
-		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, "+
+		d.Fail(s.Where(""), "the network has no flows; add some, such as \"flows: [{incast: {fan: 8, "+
 			"size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
@@ -202,7 +202,7 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 			d.Wrong(path, err)
 		} else if _, ok := src.(flows.Reactive); ok && (len(s.Targets) > 0 || s.ObjectCluster != nil) {
 			d.Fail(s.Where(path),
-				"%s: flows that wait for others are for a network alone; use flows that begin by themselves beside "+
+				"%s: flows that wait for others need a network alone; use independent flows with "+
 					"targets and object clusters", path)
 		}
 	}
@@ -480,7 +480,7 @@ func FindLink(g *topo.Graph, a, b string) (int32, error) {
 		for i := range g.Nodes {
 			names[i] = g.Nodes[i].Name
 		}
-		return 0, fmt.Errorf("there is no node %q; did you mean %s?", name, spelling.Nearest(name, names))
+		return 0, fmt.Errorf("no node %q; did you mean %s?", name, spelling.Nearest(name, names))
 	}
 	x, err := find(a)
 	if err != nil {
@@ -495,5 +495,5 @@ func FindLink(g *topo.Graph, a, b string) (int32, error) {
 			return int32(i), nil
 		}
 	}
-	return 0, fmt.Errorf("there is no link between %s and %s", a, b)
+	return 0, fmt.Errorf("no link between %s and %s", a, b)
 }

@@ -49,7 +49,7 @@ func TestFabricMistakes(t *testing.T) {
 				"s1},{a: h6, b: s1},{a: h7, b: s1},{a: h8, b: s1}]}",
 			"a.yaml:2:21: fabric.topology.links: h2 cannot reach h0: no path"},
 		{"host without a link", "{star: {hosts: 9}}", "{links: [{a: h0, b: s0}, {a: h2, b: s0}]}",
-			"a.yaml:2:21: fabric.topology.links: host h1 has no link, but one with a greater number has; hosts are " +
+			"a.yaml:2:21: fabric.topology.links: host h1 has no link, but a later one has; hosts are " +
 				"numbered from h0 without gaps"},
 		{"headroom above the buffer", "40Gbps", "40Gbps\n  buffer: 100KB",
 			"a.yaml:4:11: fabric.buffer: 100KB is too small for s0, whose 9 ports take 135.864KB for headroom and " +
@@ -58,10 +58,10 @@ func TestFabricMistakes(t *testing.T) {
 			"a.yaml:2:3: fabric.buffer: 16MiB is too small for s0, whose 9 ports take 90MB for headroom and 36KiB " +
 				"for reserves; use more than 90.036864MB"},
 		{"kmin above kmax", "40Gbps", "40Gbps\n  ecn: {kmin: 500KB, kmax: 400KB}",
-			"a.yaml:4:15: fabric.ecn.kmin: 500KB is above kmax, 400KB; marking begins at kmin and is full at kmax"},
+			"a.yaml:4:15: fabric.ecn.kmin: 500KB is above kmax, 400KB; marking starts at kmin and is full at kmax"},
 		{"a port's kmin above its kmax", "40Gbps",
 			"40Gbps\n  ecn: {ports: [{rate: 40Gbps, kmin: 2KB, kmax: 1KB, pmax: 1%}]}",
-			"a.yaml:4:38: fabric.ecn.ports[0].kmin: 2KB is above kmax, 1KB; marking begins at kmin and is full at kmax"},
+			"a.yaml:4:38: fabric.ecn.ports[0].kmin: 2KB is above kmax, 1KB; marking starts at kmin and is full at kmax"},
 		{"pmax above all", "40Gbps", "40Gbps\n  ecn: {pmax: 120%}",
 			"a.yaml:4:15: fabric.ecn.pmax: 120% is not possible; use 0% to 100%"},
 		{"misspelt congestion control", "40Gbps", "40Gbps\n  congestion_control: dcqn",
@@ -71,8 +71,8 @@ func TestFabricMistakes(t *testing.T) {
 		{"gain of zero", "40Gbps", "40Gbps\n  congestion_control: {dcqcn: {gain: 0%}}",
 			"a.yaml:4:38: fabric.congestion_control.dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
 		{"least rate of zero", "40Gbps", "40Gbps\n  congestion_control: {min_rate: 0bps}",
-			"a.yaml:4:34: fabric.congestion_control.min_rate: 0bps is not possible; a queue pair must go on sending, " +
-				"so write for example 100Mbps"},
+			"a.yaml:4:34: fabric.congestion_control.min_rate: 0bps is not possible; a queue pair must continue to send, " +
+				"so use a rate such as 100Mbps"},
 		{"misspelt compat", "40Gbps", "40Gbps\n  compat: hppc",
 			`a.yaml:4:11: fabric.compat: "hppc" is not possible; use none, hpcc or ns3-rdma (did you mean hpcc?)`},
 		{"fan above the hosts", "fan: 8", "fan: 9",
@@ -82,7 +82,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"size without a unit", "size: 10KB", "size: 10",
 			`a.yaml:4:33: flows[0].incast.size: "10" has no unit; try 10KiB (units: B, KB, KiB, MB, MiB, GB, GiB, TB, TiB, PB, PiB, EB, EiB)`},
 		{"no flows", "flows: [{incast: {fan: 8, size: 10KB}}]", "",
-			`a.yaml:1:1: no flows, so the network carries nothing; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
+			`a.yaml:1:1: the network has no flows; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
 		{"two kinds of flows", "{incast: {fan: 8, size: 10KB}}",
 			"{incast: {fan: 8, size: 10KB}, permutation: {size: 1KB}}",
 			"a.yaml:4:9: flows[0]: 2 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
@@ -98,11 +98,11 @@ func TestFabricMistakes(t *testing.T) {
 		{"no such flow file", "{incast: {fan: 8, size: 10KB}}", "nowhere.txt",
 			"a.yaml:4:9: flows[0].file: open nowhere.txt: no such file or directory"},
 		{"failure of no node", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s7, at: 1us}]",
-			`a.yaml:4:14: fabric.failures[0]: there is no node "s7"; did you mean h7?`},
+			`a.yaml:4:14: fabric.failures[0]: no node "s7"; did you mean h7?`},
 		{"failure of no link", "40Gbps", "40Gbps\n  failures: [{a: h0, b: h1, at: 1us}]",
-			"a.yaml:4:14: fabric.failures[0]: there is no link between h0 and h1"},
+			"a.yaml:4:14: fabric.failures[0]: no link between h0 and h1"},
 		{"failure that ends before it begins", "40Gbps", "40Gbps\n  failures: [{a: h0, b: s0, at: 3us, until: 2us}]",
-			"a.yaml:4:14: fabric.failures[0]: a link that is down from 3us until 2us is not possible; until must be " +
+			"a.yaml:4:14: fabric.failures[0]: the link is down from 3us until 2us; until must be " +
 				"later, or 0 for ever"},
 		{"flows of class 0", "{incast", "{class: 0, incast",
 			"a.yaml:4:17: flows[0].class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},
@@ -134,7 +134,7 @@ func TestFabricMistakes(t *testing.T) {
 		{"endless flows", "{incast: {fan: 8, size: 10KB}}", "{poisson: {load: 20%, sizes: websearch}}",
 			"a.yaml:4:19: flows[0].poisson: it never ends; set duration or flows"},
 		{"no such host", "{incast: {fan: 8, size: 10KB}}", "{list: [{src: 0, dst: 9, size: 1KB}]}",
-			"a.yaml:4:31: flows[0].list[0].dst: there is no host 9; the network has 0 to 8"},
+			"a.yaml:4:31: flows[0].list[0].dst: no host 9; the network has 0 to 8"},
 		{"odd fat-tree", "{star: {hosts: 9}}", "{fat_tree: {k: 3}}",
 			"a.yaml:2:28: fabric.topology.fat_tree.k: 3 is not possible; use an even number from 2 to 62"},
 	} {

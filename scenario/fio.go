@@ -10,11 +10,11 @@ import (
 	"farflash/workload/synth"
 )
 
-// Fio is a fio job file. Each copy of each of its jobs is a flow.
+// Fio is a fio job file. Each copy of each job is a flow.
 type Fio struct {
-	// File is the job file. A relative path starts at the scenario's own folder.
+	// File is the job file. A relative path starts at the scenario's folder.
 	File string
-	// Job names the only job section that is used; without it all are.
+	// Job names the only job section that is used. By default all are.
 	Job string
 }
 
@@ -58,7 +58,7 @@ func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]Fio
 			continue
 		}
 		if len(out)+j.Copies > maxCopies {
-			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file,
+			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use a smaller numjobs", file,
 				j.Line, maxCopies)
 		}
 		if only != "" {

@@ -7,9 +7,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// HostRAID is one volume that a host makes of several drives, in software.
+// HostRAID is a volume that a host makes of several drives, in software.
 type HostRAID struct {
-	// Drives is the number of local drives. In a system it is left out: all drives of all targets are members.
+	// Drives is the number of local drives. Leave it out in a system: all drives of all targets are members.
 	Drives int
 	raid.Config
 }
@@ -56,14 +56,14 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 	d.Wrong("host_raid", c.Validate(s.Members()))
 	if system {
 		if s.Initiators != 1 {
-			fail("host_raid", "it is one host's, which alone knows whose writes wait for each other, and there are "+
+			fail("host_raid", "one host must order all writes of a volume, and there are "+
 				"%d initiators; use initiators: 1", s.Initiators)
 		}
 		if _, said := d.Set["route.target"]; said {
-			fail("route.target", "host_raid says where data lie; leave it out")
+			fail("route.target", "host_raid determines where data are stored; leave it out")
 		}
 		if s.Coupling.Mode != Coupled {
-			fail("host_raid", "drives and network in turns do not know when commands have ended, and some follow "+
+			fail("host_raid", "drives and network in turns do not see when commands complete, and some commands follow "+
 				"from others; use coupling.mode: coupled")
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 		fail("measure.timeline", "it follows a request to one drive; leave it out with host_raid")
 	}
 	if s.Measure.Anatomy {
-		fail("measure.anatomy", "it is of one drive; leave it out with host_raid")
+		fail("measure.anatomy", "it describes one drive; leave it out with host_raid")
 	}
 }
 

@@ -23,13 +23,13 @@ func TestHostRAID(t *testing.T) {
 			"x.yaml:3:20: host_raid.level: 7 is not possible; use 0, 1, 5 or 6"},
 		{local + "host_raid: {drives: 4, rebuild: 1GB/s}", "host_raid.rebuild: no member has failed"},
 		{local + "host_raid: {drives: 4}\nmeasure: {anatomy: true}",
-			"measure.anatomy: it is of one drive; leave it out with host_raid"},
+			"measure.anatomy: it describes one drive; leave it out with host_raid"},
 		{local + "host_raid: {drives: 4}\nrate_control: static", "rate_control: it divides one local drive"},
 		{remote + "host_raid: {drives: 4}",
 			"host_raid.drives: the members are all drives of the targets; leave it out"},
-		{remote + "initiators: 3\nhost_raid: {level: 5}", "x.yaml:5:12: host_raid: it is one host's"},
+		{remote + "initiators: 3\nhost_raid: {level: 5}", "x.yaml:5:12: host_raid: one host must order all writes"},
 		{remote + "route: {target: {stripe: 4KiB}}\nhost_raid: {level: 5}",
-			"route.target: host_raid says where data lie; leave it out"},
+			"route.target: host_raid determines where data are stored; leave it out"},
 		{"object_cluster: {}\nhost_raid: {level: 5}\nmeasure: {until: 1ms}", "host_raid: "},
 	} {
 		s, err := scenario.Parse(shape.Source{File: "x.yaml", Text: []byte(c.text)}, nil)

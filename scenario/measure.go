@@ -9,33 +9,32 @@ import (
 
 // Measure selects the measurements and the end of the run.
 type Measure struct {
-	// WarmUp is the part at the start of the run that is excluded from the figures: none, a time, a share of the run,
-	// or auto, which detects where the latency settles (MSER-5).
+	// WarmUp is the start of the run that is excluded from the figures: none, a time, a share of the run, or auto,
+	// which detects where the latency settles (MSER-5).
 	WarmUp WarmUp
-	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: at that time,
+	// Until is when the run ends. end: when all flows have ended and all requests have completed. A time: at that time,
 	// whatever is outstanding. steady: when the mean latency is known within 5 % at 95 % confidence and every enabled
-	// rare event has occurred 320 times. Otherwise the run ends after a million requests and reports that this was not
+	// rare event has occurred 320 times; after a million requests the run ends anyway and reports that this was not
 	// reached.
 	Until Until
-	// Requests writes requests.parquet, one row per request. For an object cluster it writes chunks.parquet, one row
-	// per completed chunk.
+	// Requests writes requests.parquet, one row per request, or chunks.parquet for an object cluster, one row per
+	// completed chunk.
 	Requests bool
-	// Alone also runs each tenant alone, with the same seed, and reports how much the others slow it down. Without
-	// tenants it does so for each workload. Each takes one more run.
+	// Alone also runs each tenant alone (without tenants, each workload), with the same seed, and reports how much the
+	// others slow it down. Each takes one more run.
 	Alone bool
-	// Anatomy explains the latencies of a local drive: where the time of reads and writes was spent, on average and at
-	// quantiles of their latency, and the causes of their waits. With requests it does so for each request. A system
-	// always has it.
+	// Anatomy explains the latencies of a local drive: where reads and writes spent their time, on average and at
+	// quantiles of latency, and what they waited for; with requests also for each request. A system always has it.
 	Anatomy bool
 	// Flows writes flows.parquet for a network alone, one row per flow.
 	Flows bool
-	// Pauses writes pauses.parquet for a network alone, one row each time a port is paused or resumed.
+	// Pauses writes pauses.parquet for a network alone, one row per pause or resumption of a port.
 	Pauses bool
-	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels
-	// and dies. It contains the first 20,000 requests (flows, chunks) and at most 1,000,000 slices.
+	// Timeline writes timeline.pftrace, for Perfetto: the stages of the first 20,000 requests (flows, chunks) and the
+	// activity of ports, channels and dies, in at most 1,000,000 slices.
 	Timeline bool
 	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which
-	// they open. Empty: the first eight.
+	// they open. Empty is the first eight.
 	QueuePairs []int
 	// Progress also records the acknowledged bytes and the bytes in flight of those queue pairs over time.
 	Progress bool
@@ -144,17 +143,17 @@ func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position
 	}
 	if network && m.WarmUp.Auto {
 		d.Fail(where("measure.warm_up"),
-			"measure.warm_up: auto finds where the latency of requests settles, and a network alone has none; use a "+
+			"measure.warm_up: auto detects where the latency of requests settles, and a network alone has no requests; use a "+
 				"time such as 1ms, or a share and measure.until")
 	}
 	if network && m.WarmUp.Share > 0 && m.Until.Time == 0 {
 		d.Fail(where("measure.warm_up"),
-			"measure.warm_up: flows decide how long a network runs, so that there is nothing to take %v of; add "+
+			"measure.warm_up: a network runs until its flows end, so %v of the run is not known in advance; add "+
 				"measure.until, a time, or use a time such as 1ms", m.WarmUp.Share)
 	}
 	if (network || system) && m.Anatomy {
 		d.Fail(where("measure.anatomy"),
-			"measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")
+			"measure.anatomy: it is for a drive without a network; leave it out (a system always has its stages)")
 	}
 	if network && m.Alone {
 		d.Fail(where("measure.alone"), "measure.alone: a network alone has no tenants; leave it out")
@@ -177,6 +176,6 @@ func (m *Measure) check(d *shape.Decoder, at shape.Position) {
 		d.Fail(at, "measure.warm_up: %v leaves nothing to measure; use less than 100%%", m.WarmUp.Share)
 	}
 	if m.Until.Time > 0 && m.WarmUp.Time >= m.Until.Time {
-		d.Fail(at, "measure.warm_up: %v leaves nothing of the %v until the end", m.WarmUp.Time, m.Until.Time)
+		d.Fail(at, "measure.warm_up: %v is not shorter than the run, %v", m.WarmUp.Time, m.Until.Time)
 	}
 }

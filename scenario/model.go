@@ -20,14 +20,14 @@ func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 	}
 	if s.SSD == nil || s.Fabric != nil {
 		d.Fail(s.Where("rate_control"),
-			"rate_control: there is no drive to be divided; add targets, such as \"targets: [{count: 2, ssds: 4, "+
+			"rate_control: no drives to divide; add targets, such as \"targets: [{count: 2, ssds: 4, "+
 				"ssd: tlc-enterprise}]\", or leave it out")
 		return
 	}
 	d.Wrong("rate_control", s.RateControl.Validate())
 	if k := s.RateControl.Kind; s.Controlled() && k != ratecontrol.Static {
 		d.Fail(s.Where("rate_control.kind"),
-			"rate_control.kind: %v follows what a network demands, and a local drive has none; use static, or add "+
+			"rate_control.kind: %v follows a network's demand, which a local drive does not have; use static, or add "+
 				"targets and a fabric", k)
 	}
 }

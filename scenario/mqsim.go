@@ -5,8 +5,8 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// MQSim is a synthetic flow of the simulator MQSim: the same requests, in the same order, from the same random numbers.
-// The trial's seed does not change them.
+// MQSim is a synthetic flow of the simulator MQSim: the same requests, in the same order, from the same random numbers,
+// whatever the trial's seed.
 type MQSim struct {
 	// Reads is the share of requests that are reads.
 	Reads units.Fraction
@@ -14,9 +14,9 @@ type MQSim struct {
 	Addresses MQSimAddresses
 	// HotRegion is the hot share of the working set; hot-cold only.
 	HotRegion units.Fraction
-	// WorkingSet is the share of the namespace that is used, counted from its beginning.
+	// WorkingSet is the share of the namespace that is used, from its start.
 	WorkingSet units.Fraction
-	// Align rounds addresses down to a multiple of this size. 0 is no alignment.
+	// Align is the alignment to which addresses are rounded down. 0 is none.
 	Align units.Bytes
 	// Sizes is how sizes are drawn.
 	Sizes MQSimSizes
@@ -26,12 +26,12 @@ type MQSim struct {
 	SizeDeviation units.Bytes
 	// Seed is the seed of the flow's random numbers.
 	Seed int32
-	// Requests is the number of requests that are made, if stop is 0.
+	// Requests is the number of requests, if stop is 0.
 	Requests int64
-	// Stop is when the flow stops making requests. 0 is never.
+	// Stop is when the flow stops issuing requests. 0 is never.
 	Stop units.Duration
-	// Bandwidth makes an open loop with this mean rate and exponential times between requests. 0 is a closed loop,
-	// whose depth is the item's closed.
+	// Bandwidth is the mean rate of an open loop with exponential times between requests. 0 is a closed loop, whose
+	// depth is the item's closed.
 	Bandwidth units.ByteRate
 }
 
@@ -83,14 +83,14 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 		}
 	}
 	if m.Bandwidth == 0 && l.Closed == 0 {
-		fail("closed", "a flow of MQSim's without a bandwidth is a closed loop; say how many requests are "+
+		fail("closed", "an MQSim flow without a bandwidth is a closed loop; set the number of requests "+
 			"outstanding, such as closed: 16")
 	}
 	if m.Bandwidth != 0 && l.Closed != 0 {
 		fail("mqsim.bandwidth", "a closed loop ignores it; leave out either it or closed")
 	}
 	if m.Bandwidth == 0 && m.Stop != 0 {
-		fail("mqsim.stop", "a closed loop is ended by until; leave stop out and set until")
+		fail("mqsim.stop", "a closed loop ends at until; leave stop out and set until")
 	}
 	if m.Stop%units.Nanosecond != 0 {
 		fail("mqsim.stop", "%v is not a whole number of nanoseconds", m.Stop)

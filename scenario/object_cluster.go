@@ -47,7 +47,7 @@ func (s *Scenario) checkCluster(d *shape.Decoder) {
 	d.Wrong("object_cluster", s.ObjectCluster.Validate())
 	s.checkIdle(d)
 	if s.Measure.Until.Time == 0 {
-		d.Fail(s.Where("measure.until"), "measure.until: gateways put chunks for ever; give a time such as 10ms")
+		d.Fail(s.Where("measure.until"), "measure.until: gateways never stop putting chunks; give a time such as 10ms")
 	}
 	s.Measure.check(d, s.Where("measure"))
 	for _, x := range []struct {
@@ -214,21 +214,21 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	switch ssd := c.Disk.Model == cluster.ModelSSD; {
 	case ssd && s.SSD == nil:
 		d.Fail(s.Where("object_cluster.disk.model"),
-			"object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: "+
+			"object_cluster.disk.model: no section ssd that describes the drive; add one, such as ssd: "+
 				"tlc-enterprise")
 	case !ssd && s.SSD != nil:
 		d.Fail(s.Where("ssd"),
-			"ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set "+
+			"ssd: targets of an object cluster use it only with object_cluster.disk.model: ssd; set "+
 				"that, or leave ssd out")
 	}
 	if s.SSD != nil {
 		if s.SSD.Reliability != nil {
 			d.Fail(s.Where("ssd.reliability"),
-				"ssd.reliability: an object cluster reads no other copy when a drive reports a media error, so its "+
-					"drives' flash must not err; leave it out")
+				"ssd.reliability: an object cluster reads no other copy after a media error; "+
+					"leave it out")
 		}
 		s.SSD.finish(d, "ssd")
-		s.refuseZones(d, s.SSD, "ssd", "an object cluster's disks are written anywhere")
+		s.refuseZones(d, s.SSD, "ssd", "an object cluster writes its disks in any order")
 	}
 	for i := range s.Workload {
 		s.checkLoad(d, i, false)
@@ -238,29 +238,29 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	}
 	if len(s.Workload) > 1 || s.Workload[0].Trace == nil {
 		d.Fail(s.Where("workload"),
-			"workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load "+
-				"how many chunks come")
+			"workload: an object cluster replays one trace; leave out all others, or set with object_cluster.load "+
+				"how many chunks arrive")
 		return
 	}
 	if s.Workload[0].Closed > 0 {
 		d.Fail(s.Where("workload[0].closed"),
-			"workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out")
+			"workload[0].closed: object_cluster.outstanding limits a gateway's chunks in flight; leave closed out")
 	}
 	if c.Load != (cluster.Load{}) {
 		d.Fail(s.Where("object_cluster.load"),
-			"object_cluster.load: the trace says when chunks come; leave one of both out")
+			"object_cluster.load: the trace determines when chunks arrive; leave out one of the two")
 	}
 	if len(c.Sizes) > 0 {
 		d.Fail(s.Where("object_cluster.sizes"),
-			"object_cluster.sizes: the trace says what is written, in chunks; leave it out")
+			"object_cluster.sizes: the trace determines what is written, in chunks; leave it out")
 	}
 	if c.Update.Share > 0 {
 		d.Fail(s.Where("object_cluster.update.share"),
-			"object_cluster.update.share: the trace says what is written, in chunks; leave it out")
+			"object_cluster.update.share: the trace determines what is written, in chunks; leave it out")
 	}
 	if c.Reads > 0 {
 		d.Fail(s.Where("object_cluster.reads"),
-			"object_cluster.reads: the trace says what is read; leave one of both out")
+			"object_cluster.reads: the trace determines what is read; leave out one of the two")
 	}
 	if !c.Control.Queued {
 		d.Fail(s.Where("object_cluster.control.queued"),
@@ -298,14 +298,14 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	if c.Core != cluster.CorePacket {
 		if s.Fabric != nil {
 			d.Fail(s.Where("fabric"),
-				"fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave "+
+				"fabric: an object cluster uses it only with object_cluster.core: packet; set that, or leave "+
 					"fabric out")
 		}
 		return
 	}
 	if s.Fabric == nil {
 		d.Fail(s.Where("object_cluster.core"),
-			"object_cluster.core: there is no section fabric that says which network; add one, such as fabric: "+
+			"object_cluster.core: no section fabric that describes the network; add one, such as fabric: "+
 				"{topology: {star: {hosts: %d}}, host_link: %v}", c.Gateways+c.Targets, c.Link.Rate)
 		return
 	}
@@ -315,7 +315,7 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	}
 	if _, said := d.Set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {
 		d.Fail(s.Where("object_cluster.link.rate"),
-			"object_cluster.link.rate: the hosts' links have %v, by fabric.host_link; leave one of both out",
+			"object_cluster.link.rate: fabric.host_link sets the hosts' links to %v; leave out one of the two",
 			s.Fabric.HostLink)
 	}
 	c.Link.Rate = s.Fabric.HostLink

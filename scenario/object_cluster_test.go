@@ -23,14 +23,14 @@ func TestClusterMistakes(t *testing.T) {
 		{"misspelt protocol", "gateways: 18", "protocol: replicast",
 			`a.yaml:1:28: object_cluster.protocol: "replicast" is not possible; use uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double`},
 		{"few targets", "targets: 18", "targets: 2",
-			"a.yaml:1:41: object_cluster.targets: 2 are one group; Replicast needs at least two, 18 targets"},
+			"a.yaml:1:41: object_cluster.targets: 2 form one group; Replicast needs at least two, 18 targets"},
 		{"odd groups", "targets: 18", "targets: 20",
 			"a.yaml:1:17: object_cluster.group: 9 does not divide the 20 targets; the nearest number of targets that " +
 				"it divides is 18"},
 		{"no chunk", "gateways: 18", "chunk: 0B",
 			"a.yaml:1:25: object_cluster.chunk: 0B is not possible; use 1B to 1GiB"},
 		{"without an end", "until: 5ms", "warm_up: auto",
-			"a.yaml:2:10: measure.until: gateways put chunks for ever; give a time such as 10ms"},
+			"a.yaml:2:10: measure.until: gateways never stop putting chunks; give a time such as 10ms"},
 		{"flows", "until: 5ms", "until: 5ms, flows: true", "a.yaml:2:30: measure.flows: an object cluster has none"},
 		{"a bad pattern", "gateways: 18", "protocol: storm, traffic: {choices: 0}",
 			"a.yaml:1:54: object_cluster.traffic.choices: 0 is not possible; use 1 to 64"},
@@ -41,9 +41,9 @@ func TestClusterMistakes(t *testing.T) {
 			"a.yaml:1:37: object_cluster.tier: gateways with storm do not fill tiers; leave it out, or use protocol: " +
 				"tiering"},
 		{"compat of events", "gateways: 18", "protocol: 1, compat: surge-d92018f",
-			"a.yaml:1:39: object_cluster.compat: storm has no rules of SURGE's to follow; leave it out"},
+			"a.yaml:1:39: object_cluster.compat: storm has no rules of SURGE to follow; leave it out"},
 		{"reads of events", "gateways: 18", "protocol: storm, reads: 50%",
-			"a.yaml:1:42: object_cluster.reads: storm reads nothing; leave it out"},
+			"a.yaml:1:42: object_cluster.reads: storm has no reads; leave it out"},
 		{"two gateways of tiers", "gateways: 18, targets: 18", "protocol: tiering, gateways: 2",
 			"a.yaml:1:47: object_cluster.gateways: 2 are not possible: the tiers of one server have one initiator; " +
 				"use 1"},
@@ -59,10 +59,10 @@ func TestClusterMistakes(t *testing.T) {
 		{"drives that keep nothing", "gateways: 18", "durability: {afr: 1%, capacity: 0B}",
 			"a.yaml:1:50: object_cluster.durability.capacity: 0B is not possible; use a size such as 8TB"},
 		{"nobody who makes pieces again", "gateways: 18, targets: 18", "targets: 18, group: 3, durability: {afr: 1%}",
-			"a.yaml:1:53: object_cluster.durability: a group of 3 has no target that could take the place of one of " +
-				"the 3 that keep a chunk; use larger groups"},
+			"a.yaml:1:53: object_cluster.durability: a group of 3 has no target to replace one of " +
+				"the 3 that store a chunk; use larger groups"},
 		{"groups of nothing", "gateways: 18", "group: 0, durability: {afr: 1%}",
-			"a.yaml:1:25: object_cluster.group: 0 targets cannot keep 3 replicas"},
+			"a.yaml:1:25: object_cluster.group: 0 targets cannot store 3 replicas"},
 		{"a trace of events", "gateways: 18, targets: 18}", "protocol: 1}\nworkload: [{trace: {file: a.csv}}]",
 			"a.yaml:2:11: workload: storm has a load of its own and replays no trace; leave it out, or use a " +
 				"protocol such as replicast-m"},
@@ -71,23 +71,23 @@ func TestClusterMistakes(t *testing.T) {
 		{"a build without it", "gateways: 18", "protocol: replicast-proxy, compat: surge-d92018f",
 			"a.yaml:1:53: object_cluster.compat: surge-d92018f has no replicast-proxy; use surge-9872498"},
 		{"choosy without a choice", "gateways: 18", "choosy: true",
-			"a.yaml:1:26: object_cluster.choosy: replicast-m does not choose among windows that follow each other; " +
+			"a.yaml:1:26: object_cluster.choosy: replicast-m does not choose among consecutive windows; " +
 				"leave it out, or use replicast-h"},
 		{"with a drive", "measure", "ssd: tlc-enterprise\nmeasure",
-			"a.yaml:2:6: ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd " +
-				"only; set that, or leave ssd out"},
+			"a.yaml:2:6: ssd: targets of an object cluster use it only with " +
+				"object_cluster.disk.model: ssd; set that, or leave ssd out"},
 		{"without its drive", "gateways: 18", "disk: {model: ssd}",
-			`a.yaml:1:32: object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise`},
+			`a.yaml:1:32: object_cluster.disk.model: no section ssd that describes the drive; add one, such as ssd: tlc-enterprise`},
 		{"two traces", "measure", "workload: [{trace: {file: a.csv}}, {trace: {file: b.csv}}]\nmeasure",
-			"a.yaml:2:11: workload: an object cluster replays one trace; leave out all others, or say with " +
-				"object_cluster.load how many chunks come"},
+			"a.yaml:2:11: workload: an object cluster replays one trace; leave out all others, or set with " +
+				"object_cluster.load how many chunks arrive"},
 		{"a code for multicast", "gateways: 18", "code: {data: 4, parity: 2}",
 			"a.yaml:1:24: object_cluster.code: replicast-m sends the same to all targets, and the pieces of a code " +
 				"differ; use replicast-h or pull"},
 		{"two loads", "gateways: 18", "load: {rate: 100, share: 50%}",
-			"a.yaml:1:43: object_cluster.load.share: the load is given twice; leave rate or share out"},
+			"a.yaml:1:43: object_cluster.load.share: the load is given twice; leave out rate or share"},
 		{"placement of groups", "gateways: 18", "placement: hrw",
-			"a.yaml:1:29: object_cluster.placement: hrw decides nothing: the group of a chunk bids for it; leave it " +
+			"a.yaml:1:29: object_cluster.placement: hrw has no effect: the group of a chunk bids for it; leave it " +
 				"out, or use another protocol"},
 		{"shares of disks", "gateways: 18", "disk: {kinds: [{share: 60%}, {share: 50%}]}",
 			"a.yaml:1:32: object_cluster.disk.kinds: the shares add up to 110%; use at most 100%"},
@@ -101,7 +101,7 @@ func TestClusterMistakes(t *testing.T) {
 		{"groups without bids", "gateways: 18", "protocol: chain, groups: 3",
 			"a.yaml:1:43: object_cluster.groups: chain asks no groups; leave it out, or use pull"},
 		{"offers that nobody makes", "gateways: 18", "protocol: chain, ahead: 5us",
-			"a.yaml:1:42: object_cluster.ahead: targets of chain do not offer themselves; leave it out, or use pull"},
+			"a.yaml:1:42: object_cluster.ahead: targets of chain send no offers; leave it out, or use pull"},
 		{"grants that nobody gives", "gateways: 18", "protocol: chain, overcommit: 5",
 			"a.yaml:1:47: object_cluster.overcommit: targets of chain grant nothing; leave it out, or use grants"},
 		{"marks that nobody makes", "gateways: 18", "protocol: chain, link: {mark: 5KB}",
@@ -110,20 +110,20 @@ func TestClusterMistakes(t *testing.T) {
 			"a.yaml:1:45: object_cluster.failures[0].at: target 1 fails at 5ms, and the run ends at 5ms; use an " +
 				"earlier time, or a later measure.until"},
 		{"a failure of nobody", "gateways: 18", "failures: [{target: 1}, {target: 18}]",
-			"a.yaml:1:51: object_cluster.failures[1].target: there is no target 18; they are numbered from 0 to 17"},
+			"a.yaml:1:51: object_cluster.failures[1].target: no target 18; targets are 0 to 17"},
 		{"repair of nothing", "gateways: 18", "repair: {streams: 1}",
 			"a.yaml:1:36: object_cluster.repair.streams: no target fails; leave it out, or give failures"},
 		{"hedging of nothing", "gateways: 18", "reads: 50%, hedge_after: 1ms",
 			"a.yaml:1:43: object_cluster.hedge_after: no read is hedged; leave it out, or use read: hedged"},
 		{"objects of nobody", "gateways: 18", "objects: 5",
-			"a.yaml:1:27: object_cluster.objects: nothing is read; leave it out, or give reads"},
+			"a.yaml:1:27: object_cluster.objects: there are no reads; leave it out, or give reads"},
 		{"a durability of nothing", "gateways: 18", "durability: {capacity: 1TB}",
-			"a.yaml:1:41: object_cluster.durability.capacity: nothing asks how long chunks last; give " +
-				"durability.afr, or leave it out"},
+			"a.yaml:1:41: object_cluster.durability.capacity: no estimate without durability.afr; " +
+				"give it, or leave this out"},
 		{"outstanding events", "gateways: 18", "protocol: storm, outstanding: 3",
-			"a.yaml:1:48: object_cluster.outstanding: storm has no use for it; leave it out"},
+			"a.yaml:1:48: object_cluster.outstanding: storm does not use it; leave it out"},
 		{"SURGE that queues", "gateways: 18", "compat: surge-d92018f, control: {queued: true}",
-			"a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never wait for each other; use " +
+			"a.yaml:1:59: object_cluster.control.queued: SURGE's control messages never queue; use " +
 				"false, or compat: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type ObjectCluster struct {
 	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
 	// only. The defaults are those of SURGE's model.
 	Traffic traffic.Pattern
-	// Durability estimates how long chunks last, over years.
+	// Durability estimates for how many years chunks last.
 	Durability Durability
 }
 
@@ -33,7 +33,7 @@ type Durability struct {
 	AFR units.Fraction
 	// Capacity is the amount of data that each target keeps.
 	Capacity units.Bytes
-	// Bandwidth is the rate that each target spends on rebuilding lost pieces, reads and writes together.
+	// Bandwidth is each target's rate for rebuilding lost pieces, reads and writes together.
 	Bandwidth units.ByteRate
 	// Detect is the time from a failure to the start of the rebuild.
 	Detect units.Duration
@@ -127,19 +127,19 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 		said bool
 		what string
 	}{
-		{"compat", c.Compat != cluster.CompatNone, "has no rules of SURGE's to follow"},
-		{"acknowledge", c.Acknowledge != cluster.WriteThrough, "has no choice of it"},
+		{"compat", c.Compat != cluster.CompatNone, "has no rules of SURGE to follow"},
+		{"acknowledge", c.Acknowledge != cluster.WriteThrough, "does not acknowledge replicas"},
 		{"choosy", c.Choosy, "has no bids to choose from"},
 		{"load", c.Load != cluster.Load{}, "has a load of its own"},
-		{"reads", c.Reads != 0, "reads nothing"},
+		{"reads", c.Reads != 0, "has no reads"},
 		{"code", c.Code != cluster.Code{}, "keeps no pieces of chunks"},
 		{"placement", c.Placement != cluster.PlaceRandom, "places no chunks"},
-		{"disk.model", c.Disk.Model != cluster.ModelRate, "has no drives that collect garbage"},
-		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no disks that are shares of all"},
-		{"processor", c.Processor != cluster.Processor{}, "has nodes that take no time for a message"},
-		{"link.loss", c.Link.Loss != 0, "loses nothing"},
-		{"core", c.Core != cluster.CoreIdeal, "sends nothing through a network"},
-		{"failures", len(c.Failures) > 0, "goes on without any"},
+		{"disk.model", c.Disk.Model != cluster.ModelRate, "has no simulated drives"},
+		{"disk.kinds", len(c.Disk.Kinds) > 0, "has no kinds of disks"},
+		{"processor", c.Processor != cluster.Processor{}, "models no processors"},
+		{"link.loss", c.Link.Loss != 0, "models no losses"},
+		{"core", c.Core != cluster.CoreIdeal, "uses no network"},
+		{"failures", len(c.Failures) > 0, "models no failures"},
 	} {
 		f.Hold(!x.said, x.key, "%v %s; leave it out", c.Protocol, x.what)
 		told = append(told, x.key)
@@ -153,7 +153,7 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 	for _, key := range language.Differs(&c.Config, &d) {
 		known := slices.ContainsFunc(told, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
 		if !known && !slices.Contains(used, key) && (key != "control.queued" || c.Compat == cluster.CompatNone) {
-			f.Hold(false, key, "%v has no use for it; leave it out", c.Protocol)
+			f.Hold(false, key, "%v does not use it; leave it out", c.Protocol)
 		}
 	}
 	f.Hold(c.Durability == defaultDurability, "durability", "%v keeps no chunks; leave it out", c.Protocol)
@@ -177,7 +177,7 @@ func (c *ObjectCluster) checkDurability(f *units.Faults) {
 	d := &c.Durability
 	if d.AFR == 0 {
 		for _, key := range language.Differs(d, &defaultDurability) {
-			f.Hold(false, "durability."+key, "nothing asks how long chunks last; give durability.afr, or leave it out")
+			f.Hold(false, "durability."+key, "no estimate without durability.afr; give it, or leave this out")
 		}
 		return
 	}
@@ -187,7 +187,7 @@ func (c *ObjectCluster) checkDurability(f *units.Faults) {
 	f.Hold(d.Detect >= 0, "durability.detect", "%v is not possible; use a time such as 10m", d.Detect)
 	if k := c.Keeping(); k.Data+k.Parity > 0 {
 		f.Hold(k.Groups == 0 || k.Nodes > k.Data+k.Parity, "durability",
-			"a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger "+
+			"a group of %d has no target to replace one of the %d that store a chunk; use larger "+
 				"groups", k.Nodes, k.Data+k.Parity)
 	}
 }

@@ -53,40 +53,40 @@ func TestRefusedSystems(t *testing.T) {
 		{strings.Replace(turns(""), "flows", "nvmeof", 1), "a.yaml:1:11: protocol: protocol nvmeof is not possible"},
 		{system("protocol: flows\ncoupling: {mode: both}",
 			"{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1}"),
-			"workload[0]: a closed loop issues a request when one has ended, which drives and network in turns do " +
+			"workload[0]: a closed loop issues a request when one completes, which drives and network in turns do " +
 				"not see while they run"},
 		{system("protocol: flows\ncoupling: {mode: both}", strings.Replace(item, "}}", "}, flush: 2}", 1)),
-			"workload[0].flush: drives and network in turns know reads and writes; leave flushes out, or use " +
+			"workload[0].flush: drives and network in turns support only reads and writes; leave flushes out, or use " +
 				"coupling.mode: coupled"},
 		{turns("") + "measure: {until: 1s}\n",
 			"measure.until: drives and network in turns run to the end of the requests; use workload[i].until or limit"},
 		{turns("") + "measure: {until: steady}\n",
 			"measure.until: drives and network in turns run to the end of the requests"},
 		{turns("") + "measure: {timeline: true}\n",
-			"measure.timeline: in turns, drives and network each have a time of their own"},
+			"measure.timeline: drives and network in turns have separate clocks"},
 		{system("protocol: flows\ncoupling: {mode: both}") + "measure: {timeline: true}\n", ""},
 		{system("protocol: flows\ncoupling: {mode: both}", strings.Replace(item, "}}", "}, tenant: a}", 1),
 			strings.Replace(item, "}}", "}, tenant: b}", 1)) + "measure: {alone: true}\n",
-			"measure.alone: drives and network in turns have no figures of tenants"},
+			"measure.alone: drives and network in turns have no figures by tenant"},
 		{system("protocol: flows\ncoupling: {mode: both}\nfabric: {topology: {star: {hosts: 6}}, failures: [{a: h0, " +
 			"b: s0, at: 1ms}]}"), "fabric.failures: links that fail need coupling.mode: coupled"},
 
 		{turns("") + "fabric: {topology: {star: {hosts: 6}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\n",
-			"flows: other traffic beside a system needs coupling.mode: coupled"},
+			"flows: other traffic on a system's network needs coupling.mode: coupled"},
 
 		{zoned("", "", "", ""), ""},
 		{strings.Replace(zoned("coupling: {mode: both}\nprotocol: flows", "", ", interarrival: 50us", ""),
 			", closed: 4", "", 1),
-			"coupling.mode: both is not possible with ssd.zones: writes to a zone wait for the end of others, which " +
+			"coupling.mode: both is not possible with ssd.zones: writes to a zone wait for others to complete, which " +
 				"drives and network in turns do not see while they run; use coupled\na.yaml:2:11: protocol: flows is " +
 				"not possible with ssd.zones"},
 		{zoned("route: {target: {stripe: 1MiB}}", "", "", ""),
-			"route.target.stripe: 1MiB is not possible: a zone lies in one drive; use "},
+			"route.target.stripe: 1MiB is not possible: a zone is stored on one drive; use "},
 		{zoned("host_raid: {level: 5}", "", "", ""), "it spreads addresses over drives, which "},
 		{strings.Replace(zoned("", "", "", ""), "}]\nworkload",
 			"}, {count: 1, ssds: 1, ssd: {preset: tlc-enterprise, mapping: {ideal: true}, over_provisioning: 35%, "+
 				"zones: {}}}]\nworkload", 1),
-			"its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out " +
+			"its zones would span the drives of all targets; use one ssd for all, or leave out " +
 				"ssd.zones"},
 		{zoned("nvmf: {max_transfer: 64KiB}", "", "", ""), ""},
 		{strings.Replace(zoned("nvmf: {max_transfer: 64KiB}", "", "", ""), "size: 64KiB", "size: 128KiB", 1),
@@ -112,31 +112,31 @@ func TestRefusedTraces(t *testing.T) {
 	held(t, []refusal{
 		{cluster("", ""), ""},
 		{cluster("", ", closed: 2"),
-			"workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out"},
+			"workload[0].closed: object_cluster.outstanding limits a gateway's chunks in flight; leave closed out"},
 		{cluster(", load: {rate: 5}", ""),
-			"object_cluster.load: the trace says when chunks come; leave one of both out"},
-		{cluster(", reads: 50%", ""), "object_cluster.reads: the trace says what is read; leave one of both out"},
+			"object_cluster.load: the trace determines when chunks arrive; leave out one of the two"},
+		{cluster(", reads: 50%", ""), "object_cluster.reads: the trace determines what is read; leave out one of the two"},
 		{cluster(", sizes: [{chunk: 128KiB, share: 100%}]", ""),
-			"object_cluster.sizes: the trace says what is written, in chunks; leave it out"},
+			"object_cluster.sizes: the trace determines what is written, in chunks; leave it out"},
 		{strings.Replace(cluster("", ""), "}]\nmeasure", "}, {mqsim: {}, closed: 1}]\nmeasure", 1),
 			"workload: an object cluster replays one trace; leave out all others"},
 		{cluster("", "") + "targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\n",
 			"targets: an object cluster has none; leave it out, or leave out object_cluster"},
 		{cluster("", "") + "fabric: {topology: {star: {hosts: 36}}}\n",
-			"fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave " +
+			"fabric: an object cluster uses it only with object_cluster.core: packet; set that, or leave " +
 				"fabric out"},
 		{cluster("", "") + "ssd: mqsim-default\n",
-			"ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only"},
+			"ssd: targets of an object cluster use it only with object_cluster.disk.model: ssd"},
 		{cluster(", disk: {model: ssd}", ""),
-			"object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: " +
+			"object_cluster.disk.model: no section ssd that describes the drive; add one, such as ssd: " +
 				"tlc-enterprise"},
 		{mqsim("", ", closed: 1"), ""}, {mqsim("bandwidth: 1MB/s", ""), ""},
-		{mqsim("", ""), "workload[0].closed: a flow of MQSim's without a bandwidth is a closed loop; say how many " +
-			"requests are outstanding, such as closed: 16"},
+		{mqsim("", ""), "workload[0].closed: an MQSim flow without a bandwidth is a closed loop; set the number of " +
+			"requests outstanding, such as closed: 16"},
 		{mqsim("bandwidth: 1MB/s", ", closed: 1"),
 			"workload[0].mqsim.bandwidth: a closed loop ignores it; leave out either it or closed"},
 		{mqsim("stop: 1ms", ", closed: 1"),
-			"workload[0].mqsim.stop: a closed loop is ended by until; leave stop out and set until"},
+			"workload[0].mqsim.stop: a closed loop ends at until; leave stop out and set until"},
 		{mqsim("bandwidth: 1MB/s, stop: 1ms", ""), ""},
 		{mqsim("bandwidth: 1MB/s, stop: 1500ps", ""),
 			"workload[0].mqsim.stop: 1.5ns is not a whole number of nanoseconds"},

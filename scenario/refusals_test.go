@@ -70,19 +70,19 @@ func TestRefusedItems(t *testing.T) {
 	held(t, []refusal{
 		{reads("closed: 1"), ""}, {reads("closed: 1048576"), ""},
 		{reads("closed: 1048577"),
-			"a.yaml:2:68: workload[0].closed: 1048577 requests outstanding is not possible; use 1 to 1048576, or 0 " +
+			"a.yaml:2:68: workload[0].closed: 1048577 outstanding requests are not possible; use 1 to 1048576, or 0 " +
 				"for an open loop"},
 		{reads("closed: -1"),
 			"a.yaml:2:24: workload[0].synthetic: queue_depth: -1 is not possible; it must not be " +
-				"negative\na.yaml:2:68: workload[0].closed: -1 requests outstanding is not possible"},
+				"negative\na.yaml:2:68: workload[0].closed: -1 outstanding requests are not possible"},
 		{reads("closed: 1, limit: 0"), ""},
 		{reads("closed: 1, limit: -1"), "workload[0].limit: -1 is not possible; 0 is no limit"},
 		{reads("closed: 1, start: 5s, until: 5000001us"), ""},
 		{reads("closed: 1, start: 5s, until: 5s"),
-			"workload[0].until: the item begins at 5s and issues nothing from 5s on"},
+			"workload[0].until: the item starts at 5s and stops at 5s"},
 		{reads("closed: 1, namespace: -1"), "workload[0].namespace: the drive has no namespace -1; it has 0 to 0"},
 		{reads("closed: 1, placement: 1"),
-			"workload[0].placement: 1 is not possible: namespace 0 tells apart 0 to 0; raise " +
+			"workload[0].placement: 1 is not possible: namespace 0 distinguishes 0 to 0; raise " +
 				"ssd.namespaces[0].streams, or ssd.fdp.handles"},
 		{reads("closed: 1, placement: -1"), "workload[0].placement: -1 is not possible"},
 		{reads("closed: 1, group: 1"),
@@ -109,7 +109,7 @@ func TestRefusedItems(t *testing.T) {
 			"workload[0].copies.stride: 513B is not possible; use a multiple of 512B, or 0B for the same addresses"},
 		{reads("closed: 1, copies: {count: 2, stride: 1PiB}"), "workload[0].copies.stride: 1PiB is not possible"},
 		{"ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, copies: 2}]\n",
-			"workload[0].copies: only synthetic requests can be made several times; make each an item of the list"},
+			"workload[0].copies: only synthetic requests can be copied; make each an item of the list"},
 		{reads("closed: 1, think: 1us"), ""},
 		{reads("closed: 1, think: 0s"), "workload[0].think.time: 0s is not possible; use more than 0s"},
 		{reads("closed: 1, think: {time: 1us, every: 1073741824}"), ""},
@@ -117,17 +117,17 @@ func TestRefusedItems(t *testing.T) {
 			"workload[0].think.every: 1073741825 is not possible"},
 		{reads("closed: 1, think: {time: 1us, every: 0}"), "workload[0].think.every: 0 is not possible; use 1 or more"},
 		{open(""), ""}, {open(", think: 1us"),
-			"workload[0].think: an open loop has times of its own; add closed, or leave it out"},
+			"workload[0].think: an open loop never pauses; add closed, or leave it out"},
 		{reads("closed: 1, flush: 1"), ""},
 		{reads("closed: 1, flush: 0"), "workload[0].flush.every: 0 is not possible; use 1 or more"},
 		{two("name: fill", "after: fill"), ""},
 		{two("name: fill", "after: fil"),
-			`workload[1].after: no item before this one is called "fil"; did you mean "fill"?`},
+			`workload[1].after: no earlier item is named "fil"; did you mean "fill"?`},
 		{two("name: fill", "after: another"),
-			`workload[1].after: no item before this one is called "another"; there are fill`},
+			`workload[1].after: no earlier item is named "another"; there are fill`},
 		{two("name: a, after: zzzzzz", "name: b"),
-			"workload[0].after: the first item has none before it; leave it out"},
-		{two("name: a, after: b", "name: b"), "workload[0].after: the first item has none before it; leave it out"},
+			"workload[0].after: the first item has no earlier item to follow; leave it out"},
+		{two("name: a, after: b", "name: b"), "workload[0].after: the first item has no earlier item to follow; leave it out"},
 		{strings.Replace(job(", name: j"), "}]",
 			"}, {after: j, synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1}]", 1),
 			`workload[1].after: "j" is a job file; put this item before it, or write its jobs with stonewall`},
@@ -144,10 +144,10 @@ func TestRefusedItems(t *testing.T) {
 		{traced(", window: -1"), "workload[0].trace.window: -1 is not possible; 0 is the format's own"},
 		{traced(", skip_bad: 0"), ""},
 		{traced(", skip_bad: -1"),
-			"workload[0].trace.skip_bad: -1 is not possible; use how many bad records may be skipped"},
+			"workload[0].trace.skip_bad: -1 is not possible; use the number of bad records that may be skipped"},
 		{traced(", columns: {time: when, op: what, offset: where, size: long}"),
-			"workload[0].trace.columns: columns are for tables; format msr has columns of its own, so leave one of " +
-				"them out"},
+			"workload[0].trace.columns: columns are for tables, and format msr has its own; leave out one " +
+				"of the two"},
 		{strings.Replace(traced(", columns: {time: when, op: what, offset: where, size: long}"), "format: msr",
 			"format: csv", 1), ""},
 		{strings.Replace(traced(", columns: {time: when}"), "format: msr", "format: csv", 1), "workload[0].trace"},
@@ -157,31 +157,31 @@ func TestRefusedItems(t *testing.T) {
 			"workload[0].trace.file: /dev/null is a pipe or a device: it can be read once"},
 		{strings.Replace(traced(""), trace, `"-"`, 1),
 			"workload[0].trace.file: standard input can be read once, and a run reads its trace more than once"},
-		{"ssd: mqsim-default\nworkload: [{trace: {}}]\n", "workload[0].trace.file: which trace? give its path"},
+		{"ssd: mqsim-default\nworkload: [{trace: {}}]\n", "workload[0].trace.file: no trace; give its path"},
 
 		{job(""), ""}, {job(", closed: 1"),
-			"workload[0].closed: the job file's iodepth says how many requests are outstanding; leave closed out"},
+			"workload[0].closed: the job file's iodepth sets the number of outstanding requests; leave closed out"},
 		{strings.Replace(job(""), jobs, jobs+"x", 1), "workload[0].fio: open " + jobs + "x: no such file or directory"},
 		{strings.Replace(job(""), "}}", ", job: c}}", 1), "workload[0].fio: " + jobs + `: no job "c"; there are a, b`},
 		{strings.Replace(job(""), "}}", ", job: b}}", 1), ""},
-		{"ssd: mqsim-default\nworkload: [{fio: {}}]\n", "workload[0].fio.file: which job file? give its path"},
+		{"ssd: mqsim-default\nworkload: [{fio: {}}]\n", "workload[0].fio.file: no job file; give its path"},
 
 		{reads("closed: 1, tenant: a") + "measure: {alone: true}\n",
-			"a.yaml:3:18: measure.alone: there is one tenant, so it is alone already; leave it out, or add another " +
+			"a.yaml:3:18: measure.alone: the only tenant is alone already; leave it out, or add an " +
 				"item to workload"},
 		{two("tenant: a", "tenant: b") + "measure: {alone: true}\n", ""},
 		{reads("closed: 1") + "rate_control: static\n", ""},
 		{reads("closed: 1") + "rate_control: aimd\n",
-			"a.yaml:3:15: rate_control.kind: aimd follows what a network demands, and a local drive has none; use " +
+			"a.yaml:3:15: rate_control.kind: aimd follows a network's demand, which a local drive does not have; use " +
 				"static, or add targets and a fabric"},
 		{reads("closed: 1") + "flows: [{incast: {fan: 2, size: 1KB}}]\n",
 			`a.yaml:3:8: flows need a network; add a fabric section, such as "fabric: {topology: {star: {hosts: 9}}}"`},
 		{"fabric: {topology: {star: {hosts: 3}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\nrate_control: static\n",
-			"rate_control: there is no drive to be divided; add targets"},
+			"rate_control: no drives to divide; add targets"},
 		{"fabric: {topology: {star: {hosts: 3}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\nssd: mqsim-default\n",
 			"a fabric section with a drive or a workload, and no targets; put the drives behind the network"},
 		{"fabric: {topology: {star: {hosts: 3}}}\n",
-			`no flows, so the network carries nothing; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
+			`the network has no flows; add some, such as "flows: [{incast: {fan: 8, size: 1MB}}]"`},
 	})
 }
 
@@ -198,12 +198,12 @@ func TestRefusedMeasures(t *testing.T) {
 		{network("requests: true"),
 			"a.yaml:3:21: measure.requests: a network alone has no requests; use flows: true for its flows"},
 		{network("warm_up: auto"),
-			"measure.warm_up: auto finds where the latency of requests settles, and a network alone has none"},
+			"measure.warm_up: auto detects where the latency of requests settles, and a network alone has no requests"},
 		{network("warm_up: 10%"),
-			"measure.warm_up: flows decide how long a network runs, so that there is nothing to take 10% of"},
+			"measure.warm_up: a network runs until its flows end, so 10% of the run is not known in advance"},
 		{network("warm_up: 10%, until: 1ms"), ""}, {network("warm_up: 1us"), ""},
 		{network("anatomy: true"),
-			"measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)"},
+			"measure.anatomy: it is for a drive without a network; leave it out (a system always has its stages)"},
 		{network("alone: true"), "measure.alone: a network alone has no tenants; leave it out"},
 		{network("until: steady"), "measure.until: steady is for drives; give a time such as 10ms, or end"},
 		{drive("flows: true"), "measure.flows: only a network alone has flows; use requests: true for requests"},
@@ -214,7 +214,7 @@ func TestRefusedMeasures(t *testing.T) {
 		{drive("warm_up: 99%"), ""},
 		{drive("warm_up: 100%"), "measure.warm_up: 100% leaves nothing to measure; use less than 100%"},
 		{drive("warm_up: 2s, until: 2000001us"), ""},
-		{drive("warm_up: 2s, until: 2s"), "measure.warm_up: 2s leaves nothing of the 2s until the end"},
+		{drive("warm_up: 2s, until: 2s"), "measure.warm_up: 2s is not shorter than the run, 2s"},
 		{drive("until: 0s"),
 			`measure.until: "0s" is not an end of a run; use end, steady, or a time above zero such as 2s`},
 	})
@@ -260,17 +260,17 @@ func TestRefusedZones(t *testing.T) {
 		{zoned("", "size: 64KiB", ", zones: {append: true}"),
 			"workload[0].zones: namespace 0 is not zoned; add ssd.zones, or leave it out"},
 		{zoned(", zones: {}", "size: 64KiB", ""),
-			`workload[0]: namespace 0 is zoned, and its writes must keep to zones; add zones, such as "zones: {append: true}"`},
+			`workload[0]: namespace 0 is zoned, and its writes must follow zones; add zones, such as "zones: {append: true}"`},
 		{"ssd: {preset: tlc-enterprise, zones: {}}\nworkload: [{mqsim: {}, closed: 1}]\n",
-			"workload[0]: namespace 0 is zoned, and its writes must keep to zones; use synthetic with zones, or a trace"},
+			"workload[0]: namespace 0 is zoned, and its writes must follow zones; use synthetic with zones, or a trace"},
 		{zoned(", zones: {}", "size: 64KiB", ", addresses: fold, zones: {append: true}"),
-			"workload[0].addresses: writes to zones must be in order, and folding would change it; use addresses: error"},
+			"workload[0].addresses: writes to zones must be in order, which folding would change; use addresses: error"},
 		{strings.Replace(zoned(", zones: {}", "size: 64KiB", ", zones: {append: true}"), "writes", "reads", 1),
-			"workload[0].zones: there are no writes; leave it out"},
+			"workload[0].zones: no writes; leave it out"},
 		{zoned(", zones: {}", "size: 2KiB", ", zones: {append: true}"), "workload[0].synthetic.writes.size: "},
 		{zoned(", zones: {max_append: 64KiB}", "size: 64KiB", ", zones: {append: true}"), ""},
 		{zoned(", zones: {max_append: 64KiB}", "size: 128KiB", ", zones: {append: true}"),
-			"workload[0].synthetic.writes.size: 128KiB is not possible: an append is of at most 64KiB " +
+			"workload[0].synthetic.writes.size: 128KiB is not possible: an append is at most 64KiB " +
 				"(ssd.zones.max_append); use less, or set its max"},
 		{zoned(", zones: {max_append: 64KiB}", "size: 128KiB", ", zones: {append: false}"), ""},
 		{zoned(", zones: {}", fmt.Sprintf("size: 64KiB, addresses: {start: %v, space: %v}", size, 2*size),
@@ -283,13 +283,13 @@ func TestRefusedZones(t *testing.T) {
 			", zones: {append: true, at_once: 2}"), ""},
 		{zoned(", zones: {}", fmt.Sprintf("size: 64KiB, addresses: {space: %v}", 2*size),
 			", zones: {append: true, at_once: 3}"),
-			"workload[0].zones.at_once: 3 is not possible; use 1 to the zones that there are in its addresses, 2"},
+			"workload[0].zones.at_once: 3 is not possible; use 1 to the number of zones in its addresses, 2"},
 		{zoned(", zones: {}", "size: 64KiB", ", zones: {append: true, at_once: 0}"),
 			"workload[0].zones.at_once: 0 is not possible"},
 		{zoned(", zones: {max_active: 4, max_open: 4}", "size: 64KiB", ", zones: {append: true, at_once: 2}"), ""},
 		{zoned(", zones: {max_active: 4, max_open: 4}", "size: 64KiB", ", zones: {append: true, at_once: 3}"),
 			"workload[0].zones.at_once: the items of namespace 0 write 3 zones at once, each of which may still be " +
-				"active when the next one is begun, and 4 may be active"},
+				"active when the next one starts, and 4 may be active"},
 	})
 }
 
@@ -439,8 +439,8 @@ func TestFindLink(t *testing.T) {
 		Links: []topo.Link{{A: 0, B: 2}, {A: 2, B: 1}}}
 	for ends, want := range map[[2]string]string{
 		{"h0", "s0"}: "0", {"s0", "h0"}: "0", {"h1", "s0"}: "1", {"s0", "h1"}: "1", {"1", "2"}: "1",
-		{"h0", "h1"}: "there is no link between h0 and h1", {"h0", "h9"}: `there is no node "h9"; did you mean h0?`,
-		{"x", "h0"}: `there is no node "x"; did you mean h0?`,
+		{"h0", "h1"}: "no link between h0 and h1", {"h0", "h9"}: `no node "h9"; did you mean h0?`,
+		{"x", "h0"}: `no node "x"; did you mean h0?`,
 	} {
 		i, err := FindLink(g, ends[0], ends[1])
 		if got := fmt.Sprint(i); err != nil && err.Error() != want || err == nil && got != want {

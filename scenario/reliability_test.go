@@ -14,7 +14,7 @@ func TestReliability(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"ssd: {preset: mqsim-default, reliability: {}}\n" + load, ""},
 		{"ssd: {preset: mqsim-default, compat: mqsim, reliability: {cycles: 5}}\n" + load,
-			"a.yaml:1:58: ssd.reliability: with compat: mqsim there is none"},
+			"a.yaml:1:58: ssd.reliability: not available with compat: mqsim"},
 		{"ssd: {preset: mqsim-default, reliability: {gain: 200%}}\n" + load,
 			"a.yaml:1:50: ssd.reliability.gain: 200% is not possible; use 0% to 100%"},
 		{"ssd: {preset: mqsim-default, reliability: {refresh: {at: 0%}}}\n" + load,

@@ -29,27 +29,27 @@ import (
 	"farflash/workload/trace"
 )
 
-// Scenario describes a simulation. The sections that are present select its kind: ssd alone is a local drive with one
-// host, fabric with flows a network, targets a system of hosts, network, targets and drives, object_cluster a cluster
-// of gateways and targets.
+// Scenario describes a simulation. Its sections select its kind: ssd alone is a local drive with one host; fabric with
+// flows a network; targets a system of hosts, network, targets and drives; object_cluster a cluster of gateways and
+// targets.
 type Scenario struct {
-	// Name is the scenario's name in reports. Without one it is the file's name.
+	// Name is the scenario's name in reports. The default is the file's name.
 	Name string
 	// Description says what the scenario shows. It changes no result.
 	Description string
-	// Cite names papers whose figures the scenario uses, by the keys that farflash cite prints. They are added to the
-	// papers of its models. It changes no result.
+	// Cite adds papers whose figures the scenario uses, by the keys that farflash cite prints, to those of its models.
+	// It changes no result.
 	Cite []string
 	// Workload is the hosts' load. Its items run at the same time, each with its own queue pair.
 	Workload []Load
-	// SSD is the drive: a preset's name, or a section. In a system, targets without their own drive use it.
+	// SSD is the drive: a preset's name, or a section. In a system it is for targets without their own.
 	SSD *Drive
 	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members are
 	// local drives, or all drives of the targets.
 	HostRAID *HostRAID
 	// Initiators is the number of hosts of a system that issue requests.
 	Initiators int
-	// Targets are the groups of equal machines with drives, behind the network. They make the scenario a system.
+	// Targets are groups of equal machines with drives, behind the network. They make the scenario a system.
 	Targets []TargetGroup
 	// Route says who issues a request and where it goes.
 	Route Route
@@ -59,7 +59,7 @@ type Scenario struct {
 	Protocol nvmf.Protocol
 	// NVMf is the protocol's settings.
 	NVMf nvmf.Config
-	// RateControl divides drives between reads and writes. Without the section a drive has one submission queue.
+	// RateControl divides drives between reads and writes. By default a drive has one submission queue.
 	RateControl *ratecontrol.Config
 	// Coupling says how the network and the drives are simulated together.
 	Coupling Coupling
@@ -79,11 +79,11 @@ type Scenario struct {
 	files map[string]string // content hash of each named file, by path
 }
 
-// Load is one flow of requests. Its requests come from exactly one of trace, synthetic, fio and mqsim.
+// Load is one flow of requests, from exactly one of trace, synthetic, fio and mqsim.
 type Load struct {
-	// Name is used in messages and tables. Without one it is workload[i].
+	// Name is used in messages and tables. The default is workload[i].
 	Name string
-	// Tenant is the user that the flow belongs to. Flows of one tenant are reported together. If any flow names a
+	// Tenant is the user that the flow belongs to; flows of one tenant are reported together. If any flow names a
 	// tenant, a flow without one is a tenant by its own name.
 	Tenant string
 	// Trace replays a recorded trace.
@@ -92,39 +92,39 @@ type Load struct {
 	Synthetic *synth.Config
 	// Fio runs the jobs of a fio job file.
 	Fio *Fio
-	// MQSim generates the requests that the simulator MQSim would generate.
+	// MQSim generates the requests of the simulator MQSim.
 	MQSim *MQSim
-	// Closed is the number of requests that are kept outstanding. Each completion issues a new request, and the times
-	// of the source are ignored. 0 is an open loop: each request is issued at its own time.
+	// Closed is the number of requests kept outstanding: each completion issues a new one, and the source's times are
+	// ignored. 0 is an open loop: each request is issued at its own time.
 	Closed int
-	// Copies repeats the item as several equal flows, each with its own random numbers.
+	// Copies repeats the item as several equal flows with their own random numbers.
 	Copies *Copies
 	// Think pauses a closed loop.
 	Think *Think
 	// Flush adds flushes after writes.
 	Flush *Flush
-	// After is the name of an item that must end, together with everything that runs at the same time, before this one
-	// starts. Then start and until count from that moment.
+	// After names the item that must end, with everything that runs at the same time, before this one starts. Then
+	// start and until count from that moment.
 	After string
 	// Start is when a closed loop starts. The times of an open loop count from it.
 	Start units.Duration
-	// Until is when the flow stops issuing requests. Requests that are outstanding still complete. 0 is never.
+	// Until is when the flow stops issuing requests. Outstanding ones still complete. 0 is never.
 	Until units.Duration
-	// Limit is the largest number of requests that are issued. 0 is all that the source has.
+	// Limit is the largest number of requests issued. 0 is all that the source has.
 	Limit int64
 	// Namespace is the namespace that is addressed, counted from 0.
 	Namespace int
 	// Queue is the submission queue.
 	Queue Queue
-	// Addresses says what happens to addresses beyond the end of the namespace.
+	// Addresses sets the treatment of addresses beyond the end of the namespace.
 	Addresses Addresses
 	// LatencyFrom says where a latency starts.
 	LatencyFrom LatencyFrom
-	// Placement is the placement hint of every write (write stream, FDP placement handle). 0 is none.
+	// Placement is the placement hint of all writes (write stream, FDP placement handle). 0 is none.
 	Placement int
-	// Group is the reclaim group that every write goes to, counted from 0.
+	// Group is the reclaim group of all writes, counted from 0.
 	Group int
-	// FUA makes every write complete only when its data are on flash (force unit access).
+	// FUA makes writes complete only when their data are on flash (force unit access).
 	FUA bool
 	// Zones makes the writes of synthetic requests follow the zones of a zoned namespace.
 	Zones *Zones
@@ -142,7 +142,7 @@ type Copies struct {
 type Think struct {
 	// Time is the length of the pause.
 	Time units.Duration
-	// Every is the number of requests between pauses. A pause starts when they have all completed.
+	// Every is the number of requests between pauses. A pause starts when all of them have completed.
 	Every int
 }
 
@@ -154,7 +154,7 @@ type Flush struct {
 
 // Queue is a submission and completion queue pair.
 type Queue struct {
-	// Depth is the number of entries of the submission queue. 0 is the drive's submission_depth.
+	// Depth is the submission queue's number of entries. 0 is the drive's submission_depth.
 	Depth int
 	// Class is the priority class under weighted round robin.
 	Class block.Class
@@ -166,9 +166,9 @@ type Queue struct {
 
 // Trace is a recorded trace that is replayed.
 type Trace struct {
-	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's own
-	// folder. The files that blktrace writes for each processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.*
-	// stands for all of them.
+	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's
+	// folder. blktrace's files, one per processor, are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for
+	// all of them.
 	File string
 	// Format is the trace's format.
 	Format trace.Format
@@ -176,17 +176,17 @@ type Trace struct {
 	Columns *trace.Columns
 	// Unit is the unit of each column, with format: csv.
 	Unit *trace.Unit
-	// SkipBad is the number of damaged records that are skipped and counted. One more is an error.
+	// SkipBad is the number of damaged records that are skipped and counted; more are an error.
 	SkipBad int64
 	// Volume replays only this volume, by the trace's own name or number.
 	Volume string
-	// Volumes says where the volumes of a trace lie in the address space of the drive.
+	// Volumes sets where a trace's volumes lie in the drive's address space.
 	Volumes VolumeWay
-	// Window is the number of records that are held back to sort them by time. 0 is the default of the format.
+	// Window is the number of records held back to sort them by time. 0 is the format's default.
 	Window int
 	// Scale multiplies the trace's times: 0.5 replays it twice as fast.
 	Scale float64
-	// Part is the share of the trace's records that is replayed, counted from its beginning.
+	// Part is the share of the trace's records that is replayed, from its start.
 	Part units.Fraction
 	// Loop is the number of times that the trace is replayed, one after the other.
 	Loop int
@@ -209,7 +209,7 @@ type VolumeWay uint8
 
 // The layouts.
 const (
-	// one after the other, in the order in which they first appear; each is as long as its highest address
+	// VolumesStacked: one after the other, in order of first appearance; each is as long as its highest address.
 	VolumesStacked  VolumeWay = iota
 	VolumesOverlaid           // all starting at the first byte, so that they share blocks
 )
@@ -251,7 +251,7 @@ type LatencyFrom uint8
 // The points.
 const (
 	FromArrival    LatencyFrom = iota // at the request's arrival, as a user sees it
-	FromSubmission                    // when the request entered the submission queue, as the drive sees it
+	FromSubmission                    // when the request enters the submission queue, as the drive sees it
 )
 
 var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
@@ -287,8 +287,8 @@ func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal
 
 // Drive is the ssd section: a preset, changed by the section's other keys.
 type Drive struct {
-	// Preset is the drive that the section starts from (farflash list shows them). Without one it is the drive of
-	// MQSim's distributed configuration.
+	// Preset is the drive that the section starts from (farflash list shows them). The default is the drive of MQSim's
+	// distributed configuration.
 	Preset string
 	// Compat is the simulator whose deviations from a real drive are reproduced, for comparisons with it.
 	Compat Compat

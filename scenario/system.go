@@ -19,7 +19,7 @@ type TargetGroup struct {
 	Count int
 	// SSDs is the number of drives in each.
 	SSDs int
-	// SSD describes each drive: a preset's name, or a section. Without one it is the scenario's own ssd.
+	// SSD describes each drive: a preset's name, or a section. The default is the scenario's ssd.
 	SSD *Drive
 }
 
@@ -79,7 +79,7 @@ const (
 	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
 	ByStripe                 // the address, in stripes over all drives
 	ByVolume                 // the volume that the trace names, one drive for each
-	ByTrace                  // the volume decides on a target, then on one of its drives
+	ByTrace                  // the volume selects a target, then one of its drives
 )
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
@@ -128,7 +128,7 @@ func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(t
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
-	// Mode says how the network and the drives are simulated.
+	// Mode is how the network and the drives are simulated.
 	Mode CouplingMode
 	// Iterative has the settings of the iteration.
 	Iterative Iterative
@@ -136,29 +136,29 @@ type Coupling struct {
 
 // Iterative is how SNIS iterates.
 type Iterative struct {
-	// Threshold is the change from one iteration to the next (Conv_C) below which the iterations have converged.
+	// Threshold is the change between iterations (Conv_C) below which they have converged.
 	Threshold units.Fraction
-	// StableRange is how far Conv_C may be from the previous one to count as stable.
+	// StableRange is how far Conv_C may differ from the previous one to count as stable.
 	StableRange units.Fraction
 	// StableFor is the number of consecutive stable iterations that also count as convergence.
 	StableFor int
-	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests'
-	// throughput.
+	// Weights are those of the changes of the mean, the median and the 90th percentile of requests' throughput in
+	// Conv_C.
 	Weights [3]units.Fraction
 	// Iterations is the largest number of iterations.
 	Iterations int
 	// Full continues to the last iteration even after convergence.
 	Full bool
-	// FirstWriteArrival is when a write arrives at its drive in the first iteration. SNIS' equation 2 does not define
-	// it.
+	// FirstWriteArrival is when a write arrives at its drive in the first iteration, which SNIS' equation 2 does not
+	// define.
 	FirstWriteArrival FirstWrite
 	// WriteDelay is the delay of a write, which determines its throughput.
 	WriteDelay WriteDelay
-	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the
-	// iteration with the first distance the second.
+	// CountFrom is the number of the first iteration, 0 or 1. SNIS counts from 0, and also calls the iteration with the
+	// first distance the second.
 	CountFrom int
-	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Without it, iterations
-	// differ only by their arrivals.
+	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Otherwise iterations differ
+	// only by their arrivals.
 	Redraw bool
 	// Acceleration changes the writes' arrivals at drives between iterations, to converge sooner.
 	Acceleration cosim.Acceleration
@@ -192,8 +192,8 @@ type FirstWrite uint8
 
 // The choices.
 const (
-	// at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in
-	// each iteration
+	// FirstAtArrival: at the write's arrival; the paper's text has both simulators process all requests in each
+	// iteration.
 	FirstAtArrival FirstWrite = iota
 	FirstUnloaded             // when it would arrive if it were alone in the network
 	FirstAbsent               // not at all, as the equation is printed
@@ -215,10 +215,10 @@ type WriteDelay uint8
 
 // The choices.
 const (
-	// the network's delay in this iteration and the drive's, as SNIS' text says (it includes both)
+	// DelayOfStages: the network's delay in this iteration and the drive's, as SNIS' text says (it includes both).
 	DelayOfStages WriteDelay = iota
-	// from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is the last
-	// iteration's, and zero in the first
+	// DelayToDeparture: from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is
+	// the last iteration's, and zero in the first.
 	DelayToDeparture
 )
 
@@ -332,7 +332,7 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	}
 	targets, ssds := s.CountTargets()
 	if ssds > mostSSDs {
-		fail("targets", "%d drives are more than can be simulated, %d", ssds, mostSSDs)
+		fail("targets", "%d drives are above the limit of %d", ssds, mostSSDs)
 	}
 	d.Wrong("nvmf", s.NVMf.Validate())
 	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
@@ -359,9 +359,9 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		switch {
 		case x.n <= 1:
 		case s.Coupling.Mode != IterativeOnly:
-			fail(x.key, "a coupled system is simulated in one piece; use 1, or coupling.mode: iterative")
+			fail(x.key, "a coupled system cannot be divided; use 1, or coupling.mode: iterative")
 		case len(s.Flows) > 0:
-			fail(x.key, "a system with flows beside it is simulated in one piece; use 1")
+			fail(x.key, "a system with other flows cannot be divided; use 1")
 		}
 	}
 }
@@ -384,12 +384,12 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	switch {
 	case !s.Controlled():
 	case !s.Protocol.Capsules():
-		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use "+
+		fail("protocol: %v has no transmit queue and no persistent queue pairs to hold reads back for; use "+
 			"protocol: nvmeof", s.Protocol)
 	case s.Coupling.Mode != Coupled:
 		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
-		fail("queue pairs for one message each have no rate that lasts; use fabric.queue_pairs.life: persistent")
+		fail("a queue pair per message has no lasting rate; use fabric.queue_pairs.life: persistent")
 	}
 }
 
@@ -434,17 +434,17 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 			at = "coupling.mode"
 		}
 		fail(at, "protocol %v is not possible: drives and network in turns have one flow for each request; use "+
-			"protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
+			"protocol: flows, or coupling.mode: both, which isolates the protocol's effect", s.Protocol)
 	}
 	for i := range s.Workload {
 		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
 			fail(fmt.Sprintf("workload[%d]", i),
-				"a closed loop issues a request when one has ended, which drives and network in turns do not see "+
-					"while they run; use coupling.mode: coupled, or requests with times of their own")
+				"a closed loop issues a request when one completes, which drives and network in turns do not see "+
+					"while they run; use coupling.mode: coupled, or requests with arrival times")
 		}
 		if s.Workload[i].Flush != nil {
 			fail(fmt.Sprintf("workload[%d].flush", i),
-				"drives and network in turns know reads and writes; leave flushes out, or use coupling.mode: coupled")
+				"drives and network in turns support only reads and writes; leave flushes out, or use coupling.mode: coupled")
 		}
 	}
 	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {
@@ -452,7 +452,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 			"drives and network in turns run to the end of the requests; use workload[i].until or limit")
 	}
 	if len(s.Flows) > 0 {
-		fail("flows", "other traffic beside a system needs coupling.mode: coupled")
+		fail("flows", "other traffic on a system's network needs coupling.mode: coupled")
 	}
 	if s.Fabric != nil && len(s.Fabric.Failures) > 0 {
 		fail("fabric.failures", "links that fail need coupling.mode: coupled")
@@ -492,11 +492,11 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		var out []int32
 		for _, h := range list {
 			if h < 0 || h >= len(hosts) {
-				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h,
+				return nil, units.Wrong("place."+key+"_hosts", "no host %d; hosts are 0 to %d", h,
 					len(hosts)-1)
 			}
 			if taken[h] {
-				return nil, units.Wrong("place."+key+"_hosts", "host %d is taken already", h)
+				return nil, units.Wrong("place."+key+"_hosts", "host %d is already in use", h)
 			}
 			taken[h] = true
 			out = append(out, int32(h))
@@ -545,7 +545,7 @@ func (s *Scenario) checkRemote(d *shape.Decoder, i int) {
 	for _, key := range localKeys {
 		path := fmt.Sprintf("workload[%d].%s", i, key)
 		if at, ok := d.Set[path]; ok {
-			d.Fail(at, "%s is for a local drive; in a system, nvmf says what queues there are", path)
+			d.Fail(at, "%s is for a local drive; in a system, nvmf sets the queues", path)
 		}
 	}
 }

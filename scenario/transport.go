@@ -38,10 +38,10 @@ func (t Transport) Config() fabric.Config {
 func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	switch t := s.Fabric.Transport; {
 	case s.Protocol == nvmf.NVMeTCP && t != TCP:
-		fail("protocol", "nvme-tcp goes over TCP, and fabric.transport is %v; use fabric.transport: tcp, or "+
-			"protocol: nvmeof, which is RDMA's", t)
+		fail("protocol", "nvme-tcp needs TCP, and fabric.transport is %v; use fabric.transport: tcp, or "+
+			"protocol: nvmeof, which uses RDMA", t)
 	case s.Protocol == nvmf.NVMeoF && t == TCP:
-		fail("protocol", "nvmeof goes over RDMA, and fabric.transport is tcp; use protocol: nvme-tcp")
+		fail("protocol", "nvmeof needs RDMA, and fabric.transport is tcp; use protocol: nvme-tcp")
 	case s.Protocol == nvmf.NVMeTCP && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("fabric.queue_pairs.life",
 			"per-message opens a connection for each message, where nvme-tcp keeps one; use persistent")

@@ -85,7 +85,7 @@ func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any))
 		case c.Count < 1 || c.Count > maxCopies:
 			fail("copies.count", "%d is not possible; use 1 to %d", c.Count, maxCopies)
 		case c.Count > 1 && l.Synthetic == nil:
-			fail("copies", "only synthetic requests can be made several times; make each an item of the list")
+			fail("copies", "only synthetic requests can be copied; make each an item of the list")
 		case c.Stride < 0 || c.Stride%units.Sector != 0 || c.Stride > units.PiB/units.Bytes(c.Count):
 			fail("copies.stride", "%v is not possible; use a multiple of 512B, or 0B for the same addresses", c.Stride)
 		}
@@ -93,7 +93,7 @@ func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any))
 	if t := l.Think; t != nil {
 		switch {
 		case l.Closed == 0:
-			fail("think", "an open loop has times of its own; add closed, or leave it out")
+			fail("think", "an open loop never pauses; add closed, or leave it out")
 		case t.Time <= 0:
 			fail("think.time", "%v is not possible; use more than 0s", t.Time)
 		case t.Every < 1 || t.Every > 1<<30:
@@ -110,18 +110,18 @@ func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any))
 		}
 		switch near := spelling.Nearest(l.After, names); {
 		case near != "":
-			fail("after", "no item before this one is called %q; did you mean %q?", l.After, near)
+			fail("after", "no earlier item is named %q; did you mean %q?", l.After, near)
 		case i == 0:
-			fail("after", "the first item has none before it; leave it out")
+			fail("after", "the first item has no earlier item to follow; leave it out")
 		default:
-			fail("after", "no item before this one is called %q; there are %s", l.After, spelling.OrList(names))
+			fail("after", "no earlier item is named %q; there are %s", l.After, spelling.OrList(names))
 		}
 	}
 	if j := s.named(l.After, i); l.After != "" && j >= 0 && s.Workload[j].Fio != nil {
 		fail("after", "%q is a job file; put this item before it, or write its jobs with stonewall", l.After)
 	}
 	if l.After != "" && len(s.Targets) > 0 && s.Coupling.Mode != Coupled {
-		fail("after", "drives and network in turns do not know when requests have ended; use coupling.mode: coupled")
+		fail("after", "drives and network in turns do not see when requests complete; use coupling.mode: coupled")
 	}
 }
 

@@ -9,13 +9,12 @@ import (
 	"farflash/workload/synth"
 )
 
-// Zones is how an item's writes use the zones of a zoned namespace. They cycle through the zones that lie in the
-// address range of the writes, starting with the first; a zone is reset before it is rewritten. Initiators that each
-// run the whole workload have a part of the zones each.
+// Zones is how an item's writes use the zones of a zoned namespace. They cycle through the zones in their address
+// range, in order, and reset a zone before rewriting it. Initiators that each run the whole workload share the zones
+// out among them.
 type Zones struct {
-	// Append makes each write a Zone Append, for which the drive chooses the address within the zone; in a system
-	// initiators append to the same zones. Otherwise a zone has at most one write in flight, and in a system one
-	// initiator.
+	// Append makes each write a Zone Append, for which the drive chooses the address within the zone; a system's
+	// initiators then share zones. Otherwise a zone has one initiator and at most one write in flight.
 	Append bool
 	// AtOnce is the number of zones that are written at the same time, one request to each in turn.
 	AtOnce int
@@ -33,23 +32,23 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	}
 	switch {
 	case l.Fio != nil, l.MQSim != nil:
-		fail("", "namespace %d is zoned, and its writes must keep to zones; use synthetic with zones, or a trace",
+		fail("", "namespace %d is zoned, and its writes must follow zones; use synthetic with zones, or a trace",
 			l.Namespace)
 		return
 	case l.Addresses == AddressFold:
-		fail("addresses", "writes to zones must be in order, and folding would change it; use addresses: error")
+		fail("addresses", "writes to zones must be in order, which folding would change; use addresses: error")
 	case l.Trace != nil && len(s.Targets) > 0:
-		fail("trace", "behind a network its volumes could meet in a zone, and its requests would be divided; use "+
+		fail("trace", "behind a network its volumes could share a zone, and its requests would be split; use "+
 			"synthetic with zones, or leave out ssd.zones")
 	case l.Trace != nil && l.Zones != nil:
-		fail("zones", "a trace says itself which zones it writes; leave it out")
+		fail("zones", "a trace determines which zones it writes; leave it out")
 	case l.Synthetic == nil || l.Synthetic.Writes == nil:
 		if l.Zones != nil && l.Trace == nil {
-			fail("zones", "there are no writes; leave it out")
+			fail("zones", "no writes; leave it out")
 		}
 		return
 	case l.Zones == nil:
-		fail("", "namespace %d is zoned, and its writes must keep to zones; add zones, such as \"zones: {append: "+
+		fail("", "namespace %d is zoned, and its writes must follow zones; add zones, such as \"zones: {append: "+
 			"true}\"", l.Namespace)
 	}
 	if l.Zones == nil || l.Synthetic == nil || l.Synthetic.Writes == nil {
@@ -63,7 +62,7 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 			grain)
 	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
 		fail("synthetic.writes.size",
-			"%v is not possible: an append is of at most %v (ssd.zones.max_append); use less, or set its max", size,
+			"%v is not possible: an append is at most %v (ssd.zones.max_append); use less, or set its max", size,
 			most)
 	} else if most := s.NVMf.MaxTransfer; len(s.Targets) > 0 && size > most {
 		fail("synthetic.writes.size",
@@ -81,12 +80,12 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		count = min(count, int(a.Space/units.Bytes(z.Size)))
 	}
 	if j := s.meetsInZones(i); j == i {
-		fail("zones", "its copies write the same zones, each in an order of its own; use append: true, or a "+
-			"copies.stride of its addresses or more")
+		fail("zones", "its copies write the same zones in different orders; use append: true, or a "+
+			"copies.stride of at least its address range")
 		return
 	} else if j >= 0 {
-		fail("zones", "it and %s write the same zones, each in an order of its own; give them addresses of their "+
-			"own, use append: true in both, or after to have one follow the other", s.LoadName(j))
+		fail("zones", "it and %s write the same zones in different orders; give them separate "+
+			"addresses, use append: true in both, or after to have one follow the other", s.LoadName(j))
 		return
 	}
 	if n := s.ownWorkloads(); n > 1 && l.Zones.AtOnce > count/n {
@@ -96,14 +95,14 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		return
 	}
 	if l.Zones.AtOnce < 1 || l.Zones.AtOnce > max(count, 1) {
-		fail("zones.at_once", "%d is not possible; use 1 to the zones that there are in its addresses, %d",
+		fail("zones.at_once", "%d is not possible; use 1 to the number of zones in its addresses, %d",
 			l.Zones.AtOnce, count)
 		return
 	}
 	if all := s.zonesAtOnce(l.Namespace); z.MaxActive > 0 && 2*all > z.MaxActive {
 		fail("zones.at_once",
 			"the items of namespace %d write %d zones at once, each of which may still be active when the next one "+
-				"is begun, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all,
+				"starts, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all,
 			z.MaxActive)
 	}
 }
@@ -209,25 +208,25 @@ func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any))
 		return
 	}
 	if s.SameDrive() == nil {
-		fail(at, "its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out "+
+		fail(at, "its zones would span the drives of all targets; use one ssd for all, or leave out "+
 			"ssd.zones")
 		return
 	}
 	if s.HostRAID != nil {
-		fail("host_raid", "it spreads addresses over drives, which ssd.zones does not let it; leave out one of them")
+		fail("host_raid", "it spreads addresses over drives, which ssd.zones does not allow; leave out one of them")
 	}
 	if s.Coupling.Mode != Coupled {
 		fail("coupling.mode",
-			"%v is not possible with ssd.zones: writes to a zone wait for the end of others, which drives and "+
+			"%v is not possible with ssd.zones: writes to a zone wait for others to complete, which drives and "+
 				"network in turns do not see while they run; use coupled", s.Coupling.Mode)
 	}
 	if !s.Protocol.Capsules() {
-		fail("protocol", "%v is not possible with ssd.zones: its writes have no response that says where an append "+
-			"has gone and lets the next write go; use nvmeof or nvme-tcp", s.Protocol)
+		fail("protocol", "%v is not possible with ssd.zones: its writes have no response to report the address of an append "+
+			"or to release the next write; use nvmeof or nvme-tcp", s.Protocol)
 	}
 	if z, r := s.DriveOf(0).ZonesOf(0), &s.Route.Target; r.By == ByStripe && int64(r.Stripe)%z.Size != 0 {
 		fail("route.target.stripe",
-			"%v is not possible: a zone lies in one drive; use %v, which is a zone, or a multiple", r.Stripe,
+			"%v is not possible: a zone is stored on one drive; use %v, the size of a zone, or a multiple", r.Stripe,
 			units.Bytes(z.Size))
 	}
 }

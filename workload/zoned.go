@@ -81,7 +81,7 @@ func (s *zoned) oldest() int64 {
 func (s *zoned) lay() error {
 	w := &s.write
 	if w.Size > s.z.Capacity {
-		return fmt.Errorf("a write of %v is more than a zone holds, %v", units.Bytes(w.Size), units.Bytes(s.z.Capacity))
+		return fmt.Errorf("a write of %v exceeds the capacity of a zone, %v", units.Bytes(w.Size), units.Bytes(s.z.Capacity))
 	}
 	l := &s.lanes[s.turn]
 	if s.turn++; s.turn == len(s.lanes) {

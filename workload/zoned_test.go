@@ -71,7 +71,7 @@ func TestZoned(t *testing.T) {
 	src := workload.Zoned(workload.Slice([]workload.Record{write(61)}), z, 0, 2, 1, false)
 	for range 2 {
 		if err := src.Next(new(workload.Record)); err == nil ||
-			!strings.Contains(err.Error(), "more than a zone holds") {
+			!strings.Contains(err.Error(), "exceeds the capacity of a zone") {
 			t.Errorf("error %v", err)
 		}
 	}

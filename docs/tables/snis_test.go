@@ -136,7 +136,7 @@ func snis() []table {
 // snisOutcome formats a run's iterations and first distances, or the reason why it failed.
 func snisOutcome(x []found, n int) string {
 	if err := x[0].err; err != nil {
-		if strings.Contains(err.Error(), "what was sent of it was lost") {
+		if strings.Contains(err.Error(), "its data were lost") {
 			return "a request is lost|"
 		}
 		return err.Error() + "|"

@@ -158,7 +158,7 @@ func TestManyParts(t *testing.T) {
 	r := trialtest.Run(t, text, 1).Result
 	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok ||
 		!strings.Contains(strings.Join(r.Warnings, "\n"),
-			"figures per workload cover only the first 256; 8 requests belong to others") {
+			"figures per workload cover only the first 256; 8 requests belong to the rest") {
 		t.Errorf("%q", r.Warnings)
 	}
 }
@@ -189,7 +189,7 @@ func TestAlone(t *testing.T) {
 		t.Errorf("runs alone change the run itself: %v and %v", got, want)
 	}
 	for set, want := range map[string]string{
-		drive + "workload:\n" + one: "measure.alone: there is one tenant",
+		drive + "workload:\n" + one: "measure.alone: the only tenant is alone already",
 		trialtest.SmallFabric:       "measure.alone: a network alone has no tenants",
 		"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: " +
 			"iterative}\nworkload:\n" +

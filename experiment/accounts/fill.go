@@ -27,7 +27,7 @@ func (b *Book) Fill(r *result.Result, span float64, count int64) {
 			}
 		}
 		if d.left > 0 {
-			r.Warn("figures per %s cover only the first %d; %d requests belong to others", name, len(d.parts), d.left)
+			r.Warn("figures per %s cover only the first %d; %d requests belong to the rest", name, len(d.parts), d.left)
 		}
 		r.Check("requests by "+name+" are all", d.left > 0 && sum >= count || sum == count,
 			fmt.Sprintf("they add up to %d of %d", sum, count))

@@ -94,7 +94,7 @@ workload:
 		}
 	}
 	if _, err := trialtest.Parse(trialtest.SmallSystem, "measure.anatomy=true"); err == nil ||
-		!strings.Contains(err.Error(), "measure.anatomy: it is of a drive without a network") {
+		!strings.Contains(err.Error(), "measure.anatomy: it is for a drive without a network") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -37,8 +37,8 @@ func TestDivided(t *testing.T) {
 // TestDividedRefused verifies that settings that a local drive does not support are rejected at their line.
 func TestDividedRefused(t *testing.T) {
 	for control, want := range map[string]string{
-		"{kind: src}": "rate_control.kind: src follows what a network demands, and a local drive " +
-			"has none",
+		"{kind: src}": "rate_control.kind: src follows a network's demand, which a local drive " +
+			"does not have",
 		"{kind: static, weight_ratio: 0}": "rate_control.weight_ratio: 0 is not possible",
 	} {
 		_, err := trialtest.Parse(backlog, "rate_control="+control)
@@ -47,7 +47,7 @@ func TestDividedRefused(t *testing.T) {
 		}
 	}
 	if _, err := trialtest.Parse(trialtest.SmallFabric, "rate_control={kind: static}"); err == nil ||
-		!strings.Contains(err.Error(), "there is no drive to be divided") {
+		!strings.Contains(err.Error(), "no drives to divide") {
 		t.Errorf("a network: error %v", err)
 	}
 }

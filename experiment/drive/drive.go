@@ -252,10 +252,10 @@ func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) e
 		}
 		path, at := where(s, "ssd.compat")
 		return &shape.Error{At: at,
-			Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free "+
-				"page, and no block is left that collection "+
-				"could empty, so %d of %d requests never end. With compat the peer's namespaces may be promised more "+
-				"than there is, and its mapping pages take space for good; write less "+
+			Msg: fmt.Sprintf("%s: %v: drive %d is full at %v, as the peer's would be: %d writes wait for a free "+
+				"page, and collection cannot "+
+				"empty any block, so %d of %d requests never complete. With compat the peer's namespaces may exceed "+
+				"the flash, and its mapping pages are never collected; write less "+
 				"(fewer requests, or measure.until), give more ssd.over_provisioning or "+
 				"ssd.geometry.blocks_per_plane, or leave compat out",
 				path, x.Compat, i, now.At, d.Full(), now.Stuck, now.Begun)}

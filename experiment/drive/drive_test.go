@@ -144,7 +144,7 @@ func TestWarmUpAtEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil ||
-		!strings.Contains(err.Error(), "measure.warm_up: ") || !strings.Contains(err.Error(), "nothing is measured") {
+		!strings.Contains(err.Error(), "measure.warm_up: ") || !strings.Contains(err.Error(), "measures nothing") {
 		t.Errorf("a warm-up beyond the end: %v", err)
 	}
 }

@@ -625,7 +625,7 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 	if s.Measure.WarmUp.None() {
 		both := m.both()
 		if c := stats.WarmUp(both.Means()); c.Found && c.Index*5 > len(m.marks) {
-			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: "+
+			r.Warn("the figures include the first %v, before the mean latency settles; measure.warm_up: "+
 				"auto leaves it out", units.Duration(c.Index)*both.Width())
 		}
 	}
@@ -639,7 +639,7 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 			"flash, use a longer run or a smaller cache", w, x.HostPrograms)
 	}
 	if x.WritesHeld > 0 {
-		r.Warn("%d writes had to wait because a plane had no free page", x.WritesHeld)
+		r.Warn("%d writes waited because a plane had no free page", x.WritesHeld)
 	}
 	if x.ZeroReads > 0 {
 		r.Warn("%d reads of unwritten addresses were answered without reading flash", x.ZeroReads)
@@ -673,8 +673,8 @@ func (m *Meter) warnOverload(r *result.Result) {
 	}
 	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
 	if n := backlog(last); n > 1000 && 2*n > 3*backlog(last/2) && 2*backlog(last/2) > 3*backlog(last/4) {
-		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one "+
-			"came; latencies depend on the length of the run", n)
+		r.Warn("overload: requests arrived faster than the drive served them, and %d were waiting when the last one "+
+			"arrived; latencies depend on the length of the run", n)
 	}
 }
 

@@ -25,12 +25,12 @@ func Requests(s *scenario.Scenario, seed uint64, f func(*workload.Record) error)
 	for _, x := range y.flows.List {
 		if x.Outstanding > 0 {
 			return nil, fmt.Errorf(
-				"%s is a closed loop: when its requests come depends on the drive; record them with measure.requests "+
+				"%s is a closed loop: its arrivals depend on the drive; record them with measure.requests "+
 					"instead", x.Name)
 		}
 		if x.Wave > 0 {
 			return nil, fmt.Errorf(
-				"%s begins when others have ended: when its requests come depends on the drive; record them with "+
+				"%s starts when others have ended: its arrivals depend on the drive; record them with "+
 					"measure.requests instead", x.Name)
 		}
 		src := x.Source

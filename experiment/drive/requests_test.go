@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 	const one = "{name: a, synthetic: {writes: {size: 4KiB, interarrival: 10us}, requests: 20}}"
 	if _, err := made("ssd: mqsim-default\nworkload: [" + one +
 		", {name: b, after: a, synthetic: {reads: {size: 4KiB, interarrival: 10us}, requests: 20}}]\n"); err == nil ||
-		!strings.Contains(err.Error(), "b begins when others have ended") {
+		!strings.Contains(err.Error(), "b starts when others have ended") {
 		t.Errorf("what begins after another is written: %v", err)
 	}
 

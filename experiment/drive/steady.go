@@ -72,7 +72,7 @@ func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bo
 		r.Warn("measure.until: steady was not reached, so the means may not be those of a longer run: %s",
 			s.verdict.Explain)
 	case s.fresh && x.HostPrograms > 0 && x.Erases == 0:
-		r.Warn("the drive is steady only while it has room: %d blocks are free and garbage collection has not begun; "+
-			"use ssd.preconditioning.fill: steady to begin with collection", x.FreeBlocks)
+		r.Warn("the drive is steady only while it has free blocks: %d are free and garbage collection has not started; "+
+			"use ssd.preconditioning.fill: steady to start with collection", x.FreeBlocks)
 	}
 }

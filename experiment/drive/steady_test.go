@@ -47,7 +47,7 @@ func TestSteadyWaits(t *testing.T) {
 			[]string{
 				"workload[0].synthetic.requests=20000", "workload[1].synthetic.requests=20000",
 				"workload[1].synthetic.writes.interarrival.mean=500us"}},
-		{"an empty drive", collecting, "the drive is steady only while it has room",
+		{"an empty drive", collecting, "the drive is steady only while it has free blocks",
 			[]string{"ssd.preconditioning.fill=none", "ssd.geometry.blocks_per_plane=2048"}},
 	} {
 		o := trialtest.Run(t, c.text, 1, append(c.set, "measure.until=steady")...)

@@ -69,13 +69,13 @@ func (m *Meter) transient() string {
 	x := within(&from.drive, &last.drive, c)
 	planes := float64(c.Geometry.Planes() * len(m.drives))
 	block := float64(c.Geometry.PagesPerBlock) * planes // of each plane
-	const longer = "run for longer, or leave more out as warm-up"
+	const longer = "run for longer, or use a longer warm-up"
 	switch {
 	case x.written == 0, x.none && c.Preconditioning.Fill == ssd.FillNone: // a fresh drive is reported as such
 		return ""
 	case x.none:
-		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what "+
-			"it is as long as there are free blocks; %s", x.written, longer)
+		return fmt.Sprintf("%.0f pages were written and no block was erased, so write amplification holds only "+
+			"while there are free blocks; %s", x.written, longer)
 	case !x.conclusive():
 		return ""
 	}
@@ -87,13 +87,13 @@ func (m *Meter) transient() string {
 		if c.Preconditioning.Fill == ssd.FillSteady {
 			switch free := Preconditioned(m.s, 0).Preconditioning.Free; {
 			case free == ssd.FreeStart && gained < x.written:
-				advice += ", or begin with ssd.preconditioning.free: hard"
+				advice += ", or start with ssd.preconditioning.free: hard"
 			case free == ssd.FreeHard && gained > x.written:
-				advice += ", or begin with ssd.preconditioning.free: start"
+				advice += ", or start with ssd.preconditioning.free: start"
 			}
 		}
-		return fmt.Sprintf("%.0f pages were written while collection gained %.0f, so that free space %s by %.1f "+
-			"blocks of each plane; write amplification was %.2f and will %s until both are the same; %s",
+		return fmt.Sprintf("%.0f pages were written and collection freed %.0f, so free space %s by %.1f "+
+			"blocks per plane; write amplification was %.2f and will %s until both are equal; %s",
 			x.written, gained, way, math.Abs(x.written-gained)/block, was, will, advice)
 	}
 	if text := m.changes(from, last, c, block); text != "" {
@@ -101,8 +101,8 @@ func (m *Meter) transient() string {
 	}
 	if turned := float64(last.drive.Erases) / (float64(c.Geometry.BlocksPerPlane) * planes); turned < 1 &&
 		!m.settles(c) {
-		return fmt.Sprintf("collection has turned over %.2g %% of the flash, and still finds blocks as they were "+
-			"before this workload wrote; write amplification is not yet its own; %s", 100*turned, longer)
+		return fmt.Sprintf("collection has turned over %.2g %% of the flash, and still finds blocks from before "+
+			"this workload, which affect its write amplification; %s", 100*turned, longer)
 	}
 	return ""
 }
@@ -122,7 +122,7 @@ func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
 	if math.Abs(second/first-1) <= mostOff {
 		return ""
 	}
-	return fmt.Sprintf("write amplification goes on to change: it was %.2f in the first half of what was measured "+
+	return fmt.Sprintf("write amplification is still changing: it was %.2f in the first half of the measured time "+
 		"and %.2f in the second", first, second)
 }
 

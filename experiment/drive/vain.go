@@ -51,13 +51,13 @@ func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.S
 			help := ""
 			if x := s.SameDrive(); x != nil && !x.Mapping.Ideal {
 				path, at = where(s, "ssd.mapping.cmt_capacity", "ssd.mapping", "ssd")
-				help = fmt.Sprintf(" Each page that is moved changes an entry of the map, whose cache of %v holds so "+
-					"few that a page of the map is written for nearly each;"+
+				help = fmt.Sprintf(" Each moved page changes an entry of the map, whose cache of %v is so "+
+					"small that nearly every move writes a page of the map;"+
 					" raise ssd.mapping.cmt_capacity, or set ssd.mapping.ideal.", x.Mapping.CMTCapacity)
 			}
 			return &shape.Error{At: at,
-				Msg: fmt.Sprintf("%s: drive %d collects in vain at %v: it has emptied each of its blocks %.0f times, "+
-					"on average, while none of %d requests under way ended."+
+				Msg: fmt.Sprintf("%s: livelock of collection on drive %d at %v: it has emptied each of its blocks %.0f times, "+
+					"on average, while none of %d outstanding requests completed."+
 					"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds,
 					now.Begun-now.Done, help)}
 		}

@@ -29,7 +29,7 @@ const vainLoad = `workload:
 // error helps. With a time limit it is not an error.
 func TestVain(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
-		{"ssd.initial=on-read", "ssd.mapping.cmt_capacity: drive 0 collects in vain at "},
+		{"ssd.initial=on-read", "ssd.mapping.cmt_capacity: livelock of collection on drive 0 at "},
 		{"ssd.mapping.cmt_capacity=8KB", ""},
 		{"ssd.mapping.ideal=true", ""},
 		{"ssd.over_provisioning=45%", ""},
@@ -62,7 +62,7 @@ func TestVainBehindNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1}); err == nil ||
-		!strings.Contains(err.Error(), "collects in vain") {
+		!strings.Contains(err.Error(), "livelock of collection") {
 		t.Error(err)
 	}
 }

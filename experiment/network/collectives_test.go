@@ -125,7 +125,7 @@ func TestDependentsAlone(t *testing.T) {
 		Text: []byte("initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nworkload: [{synthetic: " +
 			"{reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\nflows: [{collective: {size: 1MB}}]\n")}, nil)
 	if err == nil || !strings.Contains(err.Error(),
-		"a.yaml:4:9: flows[0]: flows that wait for others are for a network alone") {
+		"a.yaml:4:9: flows[0]: flows that wait for others need a network alone") {
 		t.Error(err)
 	}
 }

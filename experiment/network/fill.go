@@ -144,7 +144,7 @@ func (m *Meter) flows(r *result.Result) {
 		return
 	}
 	if c.coarse {
-		r.Warn("with more than %d flows, completion times and slowdowns come from histograms, whose buckets are up "+
+		r.Warn("with more than %d flows, completion times and slowdowns are from histograms, whose buckets are up "+
 			"to 1/64 of the value wide", exactFlows)
 	}
 	fct, h := c.times()
@@ -422,21 +422,21 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	}
 	e := m.Net.Endless()
 	if e.Hung > 0 {
-		r.Warn("%d %s never end: their packets were lost, and they have no retransmission timer "+
+		r.Warn("%d %s never complete: their packets were lost, and they have no retransmission timer "+
 			"(fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them have not ended", c.Stranded,
+		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them did not complete", c.Stranded,
 			e.Severed, what)
 	}
 	if c.Timeouts > 0 && c.Wasted > c.Received {
-		r.Warn("%.0f %% of the payload that arrived had come before: %d retransmission timers (fabric.recovery: "+
-			"timeout, short_timeout) ran out, most of them before an acknowledgement could come; use times above the "+
+		r.Warn("%.0f %% of the payload that arrived was duplicate: %d retransmission timers (fabric.recovery: "+
+			"timeout, short_timeout) expired, most of them before an acknowledgement could arrive; use times above the "+
 			"round trip under load",
 			100*float64(c.Wasted)/float64(c.Wasted+c.Received), c.Timeouts)
 	}
 	if circle := m.Net.Hazard(); circle != "" {
-		r.Warn("pauses can deadlock in a circle of this network's paths: %s", circle)
+		r.Warn("pauses can deadlock in a cycle of this network's paths: %s", circle)
 	}
 }
 
@@ -468,7 +468,7 @@ func (m *Meter) Summary() string {
 func (m *Meter) Limits() []string {
 	out := []string{
 		"Hosts' software, PCIe and memory take no time.",
-		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
+		"Switches store and forward; control traffic (class 0) takes no space in their buffers.",
 	}
 	if m.s.Fabric.QueuePairs.Life == fabric.Persistent {
 		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs), so a small one waits "+

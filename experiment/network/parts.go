@@ -51,8 +51,8 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	parts = max(parts, threads)
 	if y.reactive != nil && parts > 1 && (x.Parts > 1 || threads > 1) {
 		y.remarks = append(y.remarks,
-			"fabric.parts and fabric.threads: flows wait for others, anywhere in the network, so that it is "+
-				"simulated in one piece")
+			"fabric.parts and fabric.threads: flows wait for others anywhere in the network, so it is not "+
+				"divided")
 	}
 	if whole || y.reactive != nil || y.Net.OneSequence() {
 		parts = 1

@@ -129,9 +129,9 @@ func (y *Network) vain() (text string) {
 		n    uint64
 		what string
 	}{
-		{c.Retransmits - was.Retransmits, "packets were sent again"},
+		{c.Retransmits - was.Retransmits, "packets were retransmitted"},
 		{c.Trimmed - was.Trimmed, "packets were trimmed at a full queue (fabric.trimming.queue)"},
-		{c.Timeouts - was.Timeouts, "timers ran out"}, {c.Paused - was.Paused, "pauses began"},
+		{c.Timeouts - was.Timeouts, "timers expired"}, {c.Paused - was.Paused, "pauses started"},
 	} {
 		if k.n > 0 {
 			text += fmt.Sprintf("; %d %s", k.n, k.what)

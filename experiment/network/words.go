@@ -10,13 +10,13 @@ import (
 func Words() result.Words {
 	var l result.Lexicon
 	l.Metric("fabric.pause.count", "count",
-		"times that a switch asked a sender to pause (PFC), without what it sent again while a pause lasted")
-	l.Metric("fabric.pause.time", "s", "time during which ports were paused, summed over ports")
-	l.Metric("fabric.ecn.marks", "count", "packets marked with congestion experienced")
+		"pauses of senders by switches (PFC), without refreshes")
+	l.Metric("fabric.pause.time", "s", "time that ports were paused, sum over ports")
+	l.Metric("fabric.ecn.marks", "count", "packets marked congestion experienced")
 	l.Metric("fabric.cnp.count", "count", "congestion notification packets sent")
 	l.Metric("fabric.drops", "count", "packets dropped")
 	l.Metric("fabric.packet_hops", "count", "packets forwarded, counted once per link")
-	l.Metric("fabric.retransmits", "count", "packets sent again")
+	l.Metric("fabric.retransmits", "count", "packets retransmitted")
 	l.Metric("fabric.timeouts", "count", "retransmission timers that expired")
 	l.Metric("fabric.nacks", "count", "negative acknowledgements sent")
 	l.Metric("fabric.queue.max", "B", "largest queue of any switch port and class, warm-up included")
@@ -24,15 +24,15 @@ func Words() result.Words {
 	l.Metric("fabric.pulls", "count", "pull packets sent by receivers")
 	l.Metric("fabric.trimmed", "count", "packets trimmed by switches")
 	l.Metric("fabric.reordered", "count",
-		"packets that arrived out of order, if switches choose paths by more than a hash")
-	l.Metric("fabric.reordered.max", "count", "largest number of packets by which one arrived early, warm-up included")
-	l.Metric("fabric.goodput", "bit/s", "payload delivered to hosts per second of measured time, all hosts together")
-	l.Metric("fabric.utilisation.max", "fraction", "share of measured time that the busiest link was busy")
-	l.Metric("flow.count", "count", "flows that began after the warm-up and ended")
-	l.Metric("flow.unfinished", "count", "flows that began after the warm-up and did not end")
-	l.Metric("flow.bytes", "B", "bytes of the flows that ended")
+		"packets that arrived out of order, if switches do not choose paths by hash alone")
+	l.Metric("fabric.reordered.max", "count", "most packets by which one arrived early, warm-up included")
+	l.Metric("fabric.goodput", "bit/s", "payload delivered to all hosts per second")
+	l.Metric("fabric.utilisation.max", "fraction", "utilisation of the busiest link")
+	l.Metric("flow.count", "count", "completed flows that started after the warm-up")
+	l.Metric("flow.unfinished", "count", "flows that started after the warm-up and did not complete")
+	l.Metric("flow.bytes", "B", "bytes of completed flows")
 	for _, f := range []struct{ name, unit, noun string }{{"fct", "us", "flow completion time"},
-		{"slowdown", "ratio", "flow completion time over what it would be alone"}} {
+		{"slowdown", "ratio", "flow completion time over that of the flow alone"}} {
 		l.Metric("flow."+f.name+".mean", f.unit, "mean of the "+f.noun)
 		l.Quantiles("flow."+f.name, f.unit, " of the "+f.noun, result.FlowQuantiles)
 		l.Metric("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
@@ -40,12 +40,12 @@ func Words() result.Words {
 	l.Metric("collective.count", "count", "completed rounds of collectives, warm-up included")
 	l.Metric("collective.unfinished", "count", "rounds of collectives that did not complete")
 	l.Metric("collective.time.mean", "us",
-		"mean time of a collective round, from its start until the last host has its data")
+		"mean time of a collective round, until the last host has its data")
 	l.Metric("collective.time.max", "us", "longest time of a collective round")
 	l.Metric("collective.bandwidth", "B/s", "size of a collective over its time, mean over rounds")
 	l.Metric("collective.bus_bandwidth", "B/s",
-		"collective.bandwidth times the least share of the size that each host must send: 2(n-1)/n for an all-reduce "+
-			"of n hosts, (n-1)/n for others")
+		"collective.bandwidth times the least share of the size that a host must send: 2(n-1)/n for an all-reduce of n "+
+			"hosts, (n-1)/n for others")
 	of := l.Metrics
 	l.Metrics = nil
 	for _, d := range of {
@@ -59,27 +59,26 @@ func Words() result.Words {
 	l.Histogram("fct", "flow completion time")
 	l.Scope("flows", "group of flows", func(string) bool { return true })
 	l.Metrics, l.Histograms = of, nil
-	l.Series("fabric.goodput", "bit/s", "payload delivered to hosts per second, all hosts together")
+	l.Series("fabric.goodput", "bit/s", "payload delivered to all hosts per second")
 	l.Series("fabric.pause.time", "fraction", "share of time that ports were paused, mean over ports")
 	l.Series("fabric.ecn.marks", "1/s", "packets marked per second")
 	l.Series("fabric.queue", "B", "largest queue of any port")
 	l.Series("flow.rate", "bit/s", "rate of a queue pair")
 	l.Series("flow.throughput", "bit/s", "acknowledged payload of a queue pair per second")
-	l.Series("flow.in_flight", "B", "payload of a queue pair in flight (sent, not acknowledged)")
+	l.Series("flow.in_flight", "B", "payload of a queue pair that is sent and not acknowledged")
 	l.Histogram("flow.fct", "flow completion time")
 	l.Matrix("fabric.link.utilisation", "fraction",
 		"share of time that each port sent; columns are ends of slices, in seconds")
 	l.Matrix("fabric.link.queue", "B", "bytes waiting in each port at the end of each slice")
 	l.Matrix("fabric.link.paused", "fraction", "share of time that each port was paused")
-	l.Matrix("fabric.link.totals", "count", "what each port did after the warm-up, each column in its own unit")
+	l.Matrix("fabric.link.totals", "count", "totals of each port, each column in its own unit")
 	l.Matrix("fabric.queue.histogram", "count", "histogram of queue depths of each switch port, sampled")
-	l.Matrix("fabric.host.goodput", "bit/s", "payload delivered to each host per second of measured time")
-	l.Matrix("fabric.layout", "fraction", "position of each node in the picture of the network, and its tier")
+	l.Matrix("fabric.host.goodput", "bit/s", "payload delivered to each host per second")
+	l.Matrix("fabric.layout", "fraction", "tier of each node and its position in the drawing of the network")
 	l.Matrix("collective.steps", "us",
-		"time from the start of a round until the last host completed each step of a collective; the first column "+
-			"counts rounds")
+		"time from the start of a round until the last host completed each step; the first column counts rounds")
 	l.Matrix("flow.slowdown", "ratio",
-		"flow completion time over what it would be alone, by size; the first column counts flows")
+		"flow completion time over that of the flow alone, by size; the first column counts flows")
 	l.Fewer("fabric.pause.count", "fabric.pause.time", "fabric.drops", "fabric.retransmits", "fabric.timeouts",
 		"fabric.nacks", "fabric.trimmed", "fabric.reordered", "fabric.deadlocks", "flow.unfinished",
 		"collective.unfinished")

@@ -70,7 +70,7 @@ func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 	f, fleets := c.Fleet()
 	l, err := lasts(f, fleets, seed)
 	if err != nil {
-		r.Warn("durability is not known: %v", err)
+		r.Warn("durability is unknown: %v", err)
 		return
 	}
 	years := func(h float64) float64 { return h / float64(durability.Year) }

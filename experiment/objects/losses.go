@@ -24,11 +24,11 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, slices []*slice, from *
 		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
 	}
 	if n := k.Failed - k.Unavailable; n > 0 {
-		r.Warn("%s could not be put or got: too few targets were there, or what was sent was lost again and again",
+		r.Warn("%s could not be put or got: too few targets were up, or messages were lost repeatedly",
 			spelling.Plural(int(n), "chunk"))
 	}
 	if k.Unavailable > 0 {
-		r.Warn("%s of chunks of which too little was left", spelling.Plural(int(k.Unavailable), "read"))
+		r.Warn("%s of chunks with too few pieces left", spelling.Plural(int(k.Unavailable), "read"))
 	}
 	if len(cfg.Failures) == 0 {
 		return

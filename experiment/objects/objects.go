@@ -241,7 +241,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
 		r.Limits = append(r.Limits,
-			"Gateways work as fast as they can (a closed loop), so rate and mean latency are one measurement, not two.")
+			"Gateways are a closed loop, so rate and mean latency are one measurement, not two.")
 	}
 	if cfg.Compat != cluster.CompatNone {
 		r.Limits = append(r.Limits,
@@ -335,8 +335,8 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	}
 	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 &&
 		last.at.Seconds() < limit {
-		r.Warn("the run is only %.3g mean latencies long and includes the beginning, before the first chunk was "+
-			"done; rates are lower than in steady state (measure.warm_up: auto leaves it out)",
+		r.Warn("the run is only %.3g mean latencies long and includes the start, before the first chunk "+
+			"completed; rates are lower than in steady state (measure.warm_up: auto excludes it)",
 			last.at.Seconds()/(all.Mean()/1e12))
 	}
 }

@@ -85,7 +85,7 @@ func readShare(s *scenario.Scenario, seed uint64) (units.Fraction, error) {
 		return 0, s.LoadError(0, err)
 	}
 	if all == 0 {
-		return 0, s.LoadError(0, errors.New("no request comes before measure.until"))
+		return 0, s.LoadError(0, errors.New("no request arrives before measure.until"))
 	}
 	return units.Fraction(math.Round(1e4*float64(reads)/float64(all)) / 1e4), nil
 }

@@ -83,18 +83,18 @@ func (p *Replay) measure() (*stack, error) {
 		s.base[v] = s.all
 		if end[v] > math.MaxInt64-stackUnit-s.all {
 			return nil, fmt.Errorf(
-				"%s: %d volumes behind each other have more than 2^63 bytes; replay one of them (volume), or say "+
+				"%s: %d volumes one after the other exceed 2^63 bytes; replay one of them (volume), or use "+
 					"volumes: overlay", p.path, len(order))
 		}
 		s.all += (end[v] + stackUnit - 1) / stackUnit * stackUnit
 	}
 	if p.room > 0 && s.all > p.room {
 		return nil, fmt.Errorf(
-			"%s: its %d volumes take %v behind each other, and there is room for %v; replay one of them (volume), "+
-				"say volumes: overlay or addresses: fold, or use a larger drive", p.path,
+			"%s: its %d volumes take %v one after the other, but the space is %v; replay one of them (volume), "+
+				"use volumes: overlay or addresses: fold, or use a larger drive", p.path,
 			len(order), rough(s.all, p.room), rough(p.room, s.all))
 	}
-	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over "+
+	p.lain = []string{fmt.Sprintf("its %d volumes lie one after the other and take %v (volumes: overlay lays them over "+
 		"each other)", len(order), rough(s.all, 0))}
 	return s, nil
 }
@@ -240,7 +240,7 @@ func (p *Replay) Next(rec *workload.Record) error {
 		p.rounds--
 		switch {
 		case !p.loaded:
-			p.end(fmt.Errorf("%s: no request to replay", p.path))
+			p.end(fmt.Errorf("%s: no requests to replay", p.path))
 		case p.rounds == 0:
 			p.end(io.EOF)
 		case p.again >= 0:
@@ -274,14 +274,14 @@ func (p *Replay) place(rec *workload.Record) error {
 	if p.scale != 1 {
 		scaled := float64(at) * p.scale
 		if !(scaled < float64(p.most)) {
-			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days "+
-				"that the clock has; use a smaller scale, part or limit", p.scale, at))
+			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, past the 106 days "+
+				"of the clock; use a smaller scale, part or limit", p.scale, at))
 		}
 		at = units.Duration(scaled)
 	}
 	if at > p.most-p.base {
-		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v "+
-			"(start and loop): behind the 106 days that the clock has; use fewer rounds or an earlier start",
+		return p.r.Locate(fmt.Errorf("the request arrives %v after the first one of its round, which started at %v "+
+			"(start and loop): past the 106 days of the clock; use fewer rounds or an earlier start",
 			at, p.base+(units.Forever-p.most)))
 	}
 	rec.Time = at + p.base

@@ -87,7 +87,7 @@ func TestVolumes(t *testing.T) {
 			if err != nil || !slices.Equal(at, c.want) {
 				t.Errorf("at %v, %v; want %v", at, err, c.want)
 			}
-			if strings.Contains(notes, "its 3 volumes lie behind each other and take 7.34MB") != c.note {
+			if strings.Contains(notes, "its 3 volumes lie one after the other and take 7.34MB") != c.note {
 				t.Errorf("notes: %q", notes)
 			}
 		})
@@ -97,8 +97,8 @@ func TestVolumes(t *testing.T) {
 // TestVolumesWithoutRoom verifies that volumes that do not fit are not overlaid unless the scenario says so.
 func TestVolumesWithoutRoom(t *testing.T) {
 	at, _, err := replayed(t, "", "", 7*mib-1)
-	if want := "its 3 volumes take 7MiB behind each other, and there is room for 7.340031MB; replay one of them " +
-		"(volume), say volumes: overlay or addresses: fold, or use a larger drive"; err == nil ||
+	if want := "its 3 volumes take 7MiB one after the other, but the space is 7.340031MB; replay one of them " +
+		"(volume), use volumes: overlay or addresses: fold, or use a larger drive"; err == nil ||
 		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("after %v: %v", at, err)
 	}

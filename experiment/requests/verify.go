@@ -21,7 +21,7 @@ func Verify(s *scenario.Scenario) error {
 		if err == nil {
 			var rec workload.Record
 			if err = p.Next(&rec); errors.Is(err, io.EOF) {
-				err = fmt.Errorf("%s: no request to replay", t.File)
+				err = fmt.Errorf("%s: no requests to replay", t.File)
 			}
 			err = errors.Join(err, p.Close())
 		}

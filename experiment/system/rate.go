@@ -50,7 +50,7 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 			return err
 		}
 		if ctl == nil {
-			return errors.New("there is no controller")
+			return errors.New("no controller")
 		}
 		// With more commands than a drive fetches from a queue, the rest would wait where weights have no effect.
 		if err := y.sys.Steer(t, ctl, own.Host.FetchSize, link, len(cfg.Demands) > 0); err != nil {
@@ -74,7 +74,7 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 		return m, nil
 	case o.Predict == nil:
 		return nil, units.Wrong("model",
-			"nothing here trains a model of a drive; name a file that farflash predict train has written")
+			"no trainer for a model of the drive; give a file written by farflash predict train")
 	}
 	return o.Predict(own)
 }
@@ -316,31 +316,30 @@ func (d *delay) mean() float64 { return float64(d.slices) / float64(d.n) * rateS
 
 // rateWords defines the metrics of rate controllers.
 func rateWords(l *result.Lexicon) {
-	l.Metric("rate.demanded", "bit/s", "rate that the network demanded of targets, mean over time, sum over targets")
+	l.Metric("rate.demanded", "bit/s", "rate that the network demanded, mean over time, sum over targets")
 	l.Metric("rate.weight_ratio", "ratio", "write weight over read weight, mean over time and drives")
 	l.Metric("rate.predictions", "count", "predictions of a drive's throughput")
 	l.Metric("rate.control_delay.mean", "s",
-		"mean time from a given demand (rate_control.demands) until the drives' read rate settles: in slices of 1 "+
-			"ms, within 10 % of its final value for 5 ms")
+		"mean time from a given demand (rate_control.demands) until the drives' read rate settles: in slices of 1 ms, "+
+			"within 10 % of its final value for 5 ms")
 	l.Metric("rate.control_delay.missed", "count",
-		"given demands after which the read rate did not settle before the next one; they count with the whole time "+
-			"between")
+		"given demands whose read rate did not settle before the next one; they count with the whole time between")
 	l.Metric("rate.control_delay.received.mean", "s",
-		"the same until what initiators receive of reads stays within 10 % of what is demanded of all targets")
+		"the same until the read data rate at initiators stays within 10 % of the demand of all targets")
 	l.Metric("rate.control_delay.received.missed", "count",
-		"given demands after which what initiators received did not stay there before the next; they count with the "+
-			"whole time between")
-	l.Series("rate.demanded", "bit/s", "rate that the network demanded of targets, sum over targets")
+		"given demands whose rate at initiators did not settle before the next one; they count with the whole time "+
+			"between")
+	l.Series("rate.demanded", "bit/s", "rate that the network demanded, sum over targets")
 	l.Series("rate.read", "bit/s", "rate at which drives read data")
-	l.Series("rate.received", "bit/s", "data of reads that initiators have acknowledged")
+	l.Series("rate.received", "bit/s", "read data acknowledged by initiators")
 	l.Series("rate.weight_ratio", "ratio", "write weight over read weight, mean over drives")
 	l.Series("rate.txq", "B", "fill of a target's transmit queue, mean over targets")
 	for _, q := range []struct{ name, noun string }{{"read", "read"}, {"write", "write"}} {
-		l.Series("rate.tokens."+q.name, "count", "tokens that a drive's "+q.noun+" queue had left, mean over drives")
+		l.Series("rate.tokens."+q.name, "count", "tokens left of a drive's "+q.noun+" queue, mean over drives")
 		l.Series("rate.inside."+q.name, "count",
-			"commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
+			"commands of the "+q.noun+" queue in a drive, mean over drives")
 		l.Series("rate.waiting."+q.name, "count",
-			"commands that waited in a drive's "+q.noun+" queue, mean over drives")
+			"commands waiting in a drive's "+q.noun+" queue, mean over drives")
 	}
 	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed", "rate.control_delay.received.mean",
 		"rate.control_delay.received.missed")

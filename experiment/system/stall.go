@@ -76,6 +76,6 @@ func (x *coupled) endless(r *result.Result, interrupted bool) {
 	case n > 0:
 		r.Check("every request ends", false, text)
 	case !ends:
-		r.Warn("%d requests never ended: their packets were lost and not repeated", left)
+		r.Warn("%d requests never completed: their packets were lost and not retransmitted", left)
 	}
 }

@@ -425,12 +425,12 @@ func limits(s *scenario.Scenario, m *network.Meter) []string {
 		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, "+
 			"nvmf.target); PCIe to the NIC takes no time.")
 		if s.Protocol == nvmf.NVMeTCP {
-			out = append(out, "TCP: each message begins a new segment, and ACKs are never held for 40 ms; software "+
+			out = append(out, "TCP: each message starts a new segment, and ACKs are never delayed by 40 ms; software "+
 				"takes as much CPU time as with RDMA unless the scenario says otherwise.")
 		}
 	} else {
 		out = append(out, "protocol: flows has no capsules, responses or software: a read is one message back, a "+
 			"write one message out.")
 	}
-	return append(out, "A request that is split into commands has the stages of the command that ended last.")
+	return append(out, "A request that is split into commands has the stages of the command that completed last.")
 }

@@ -169,7 +169,7 @@ workload:
 			t.Fatal(err)
 		}
 		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1})
-		if err == nil || !strings.Contains(err.Error(), "never arrived: what was sent of it was lost") {
+		if err == nil || !strings.Contains(err.Error(), "never arrived: its data were lost") {
 			t.Errorf("%s parts: %v", parts, err)
 		}
 	}

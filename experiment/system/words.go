@@ -19,23 +19,23 @@ func Words() result.Words {
 	for _, op := range []struct{ name, noun string }{{"read", "reads"}, {"write", "writes"}} {
 		for _, s := range Stages {
 			l.Metric(op.name+".stage."+s.Name+".mean", "us",
-				"mean time that "+op.noun+" over a network spent in the stage "+s.Words)
+				"mean time of "+op.noun+" in stage "+s.Words)
 		}
 	}
 	l.Metric("nvmf.commands", "count", "completed commands; a request may be several")
-	l.Metric("nvmf.held.initiator", "count", "commands that waited for a place in a queue pair")
-	l.Metric("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
-	l.Metric("nvmf.held.txq", "count", "commands that waited for room in a target's transmit queue")
-	l.Metric("nvmf.held.buffers", "count", "writes that waited in a target for memory (nvmf.write_buffers)")
+	l.Metric("nvmf.held.initiator", "count", "commands that waited for a free entry of a queue pair")
+	l.Metric("nvmf.held.target", "count", "commands that waited for a free entry of a drive's queue")
+	l.Metric("nvmf.held.txq", "count", "commands that waited for space in a target's transmit queue")
+	l.Metric("nvmf.held.buffers", "count", "writes that waited for a target's memory (nvmf.write_buffers)")
 	l.Metric("nvmf.held.reads", "count",
-		"writes that waited in a target for one of their queue pair's RDMA Reads (nvmf.reads)")
+		"writes that waited for one of their queue pair's RDMA Reads (nvmf.reads)")
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
-	l.Metric("nvmf.buffers.max", "B", "most memory that one target used for writes")
+	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use for writes")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")
-	l.Metric("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
-	l.Metric("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
+	l.Metric("initiator.read.bandwidth", "B/s", "read data received by initiators per second")
+	l.Metric("target.write.bandwidth", "B/s", "write data stored by targets per second")
 	l.Metric("aggregate.bandwidth", "B/s",
-		"reads received at initiators plus writes done at targets, per second (SRC's definition)")
+		"reads received by initiators plus writes stored by targets, per second (SRC's definition)")
 	rateWords(&l)
 	return l.Words
 }
@@ -44,10 +44,9 @@ func Words() result.Words {
 func Iterations() result.Words {
 	var l result.Lexicon
 	l.Metric("snis.iterations", "count",
-		"iteration in which storage and network simulation converged, counted from coupling.iterative.count_from; "+
-			"without convergence the last one")
+		"iteration that converged, counted from coupling.iterative.count_from; without convergence the last one")
 	l.Metric("snis.converged", "count", "1 if the iterations converged, 0 if not")
-	l.Metric("snis.fixed_at", "count", "first iteration with exactly the result of the one before")
+	l.Metric("snis.fixed_at", "count", "first iteration with exactly the previous result")
 	l.Metric("snis.error.request.mean", "us",
 		"mean difference of a request's delay between the last iteration and one event loop")
 	l.Metric("snis.error.request.max", "us",
@@ -55,17 +54,17 @@ func Iterations() result.Words {
 	l.Series("snis.conv_c", "fraction",
 		"Conv_C by iteration: the weighted sum of the three changes below (SNIS, equation 3)")
 	l.Series("snis.rd_mean", "fraction",
-		"relative change of the mean throughput of a request from the iteration before")
+		"relative change of requests' mean throughput from the previous iteration")
 	l.Series("snis.rd_median", "fraction",
-		"relative change of the median throughput of a request from the iteration before")
+		"relative change of requests' median throughput from the previous iteration")
 	l.Series("snis.rd_p90", "fraction",
-		"relative change of the 90th percentile of requests' throughput from the iteration before")
+		"relative change of the 90th percentile of requests' throughput from the previous iteration")
 	l.Matrix("snis.turns", "count",
 		"pauses of each iteration, writes whose time changed, and the time up to which the result is final")
-	l.Matrix("snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop")
+	l.Matrix("snis.protocol", "us", "delays with one flow per request and with NVMe over Fabrics, both in one loop")
 	l.Matrix("snis.error", "us",
-		"latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction "+
-			"of the coupled")
+		"latency by iterations and by one event loop; columns iterative, coupled, and relative, their difference over "+
+			"coupled")
 	l.Matrix("snis.throughput", "B/s",
 		"size over latency of a request; rows are quantiles over requests, columns iterations")
 	return l.Words

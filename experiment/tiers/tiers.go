@@ -106,7 +106,7 @@ func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	r, cfg, k := out.Result, &x.cfg, &x.m.Counters
 	r.Summary = fmt.Sprintf("an SSD of %v and %v, %s of %v, chunks of %v", cfg.SSD.Capacity, cfg.SSD.Rate,
 		spelling.Plural(cfg.HDDs, "HDD"), cfg.HDD.Rate, cfg.Chunk)
-	r.Limits = []string{"Reads of moved chunks take the SSD no time; there are no other reads, and nothing fails."}
+	r.Limits = []string{"Reads of moved chunks take no SSD time; there are no other reads and no failures."}
 	skip, at := experiment.CutWarmUp(x.s.Measure.WarmUp, x.ends, x.means, r)
 	from := &slice{busy: make([]sim.Time, 1+cfg.HDDs), writes: make([]uint64, 1+cfg.HDDs)}
 	if skip > 0 {

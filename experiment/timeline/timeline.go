@@ -132,7 +132,7 @@ func (t *Timeline) Close() ([]string, error) {
 	if t.why == "" {
 		return nil, nil
 	}
-	return []string{fmt.Sprintf("%s ends at %v of simulated time, where it has %s; what happens later is not in it",
+	return []string{fmt.Sprintf("%s ends at %v of simulated time, where it has %s; later events are not in it",
 		result.TimelineFile, t.cut, t.why)}, nil
 }
 

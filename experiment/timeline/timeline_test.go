@@ -385,7 +385,7 @@ func TestClusterWatch(t *testing.T) {
 	var b bytes.Buffer
 	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1, Timeline: &b, TimelineSlices: 500})
 	if err != nil || len(out.Remarks) != 1 ||
-		!strings.Contains(out.Remarks[0], "slices; what happens later is not in it") {
+		!strings.Contains(out.Remarks[0], "slices; later events are not in it") {
 		t.Fatalf("%v, %v", out.Remarks, err)
 	}
 	p := timelinetest.Read(t, b.Bytes())

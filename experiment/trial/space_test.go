@@ -44,7 +44,7 @@ func TestFullPeer(t *testing.T) {
 	err := trial.Check(t.Context(), parse(), 1)
 	for _, part := range []string{"shared.yaml:7:",
 		"ssd.preconditioning.occupancy: 80% fills 26 of a plane's 40 blocks",
-		"8 that are open and 10 that must be free", "at most 22"} {
+		"8 open blocks and 10 that must be free", "at most 22"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v: it does not say %q", err, part)
 		}

@@ -68,7 +68,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*expe
 			return out, err
 		}
 	}
-	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
+	return nil, fmt.Errorf("%s: no kind of experiment runs such a scenario", s.Name)
 }
 
 // ended reports whether an experiment's error is that the context ended before anything was simulated.
@@ -101,7 +101,7 @@ func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 					Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return noPredictor{}, nil }})
 		}
 	}
-	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
+	return fmt.Errorf("%s: no kind of experiment runs such a scenario", s.Name)
 }
 
 // Simulate runs a trial for its result. A violated law is an error, and so is a panic of a model, because one broken

@@ -19,8 +19,8 @@ func (c *Config) checkBursts(f *units.Faults) {
 	f.Hold(l.Shape == 0 || l.Shape >= 0.1 && l.Shape <= 10, "load.shape",
 		"%v is not possible; use 0.1 to 10, or 0 for %v", l.Shape, usualShape)
 	f.Hold(l.Burst <= 1 || l.open(), "load.burst",
-		"gateways work as fast as they can, and nothing comes in bursts; give load.rate or load.share, or leave it out")
-	f.Hold(l.Shape == 0 || l.Burst > 1, "load.shape", "chunks come one by one; give load.burst, or leave it out")
+		"a closed loop has no bursts; give load.rate or load.share, or leave it out")
+	f.Hold(l.Shape == 0 || l.Burst > 1, "load.shape", "chunks arrive one by one; give load.burst, or leave it out")
 }
 
 // bursts returns the distribution of burst sizes.

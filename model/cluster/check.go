@@ -72,8 +72,8 @@ func (c *Config) checkLoad(f *units.Faults) {
 	l := &c.Load
 	f.Hold(l.Rate >= 0 && l.Rate <= 1e12 && !math.IsNaN(l.Rate), "load.rate",
 		"%v is not possible; use chunks a second, such as 50000", l.Rate)
-	f.Hold(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave rate or share out")
-	f.Hold(l.Share <= 10, "load.share", "%v is not possible; use a share of what the cluster allows, such as 90%%",
+	f.Hold(l.Rate == 0 || l.Share == 0, "load.share", "the load is given twice; leave out rate or share")
+	f.Hold(l.Share <= 10, "load.share", "%v is not possible; use a share of the cluster's limit, such as 90%%",
 		l.Share)
 	c.checkBursts(f)
 	f.Hold(c.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", c.Reads)
@@ -82,19 +82,19 @@ func (c *Config) checkLoad(f *units.Faults) {
 	f.Hold(c.Read != ReadHedged && c.Read != ReadTied || c.copies() > c.pieces(), "read",
 		"%v needs another target to ask, and a chunk is read from all %d that have it", c.Read, c.pieces())
 	f.Hold(c.Reads == 0 || c.Control.Queued, "reads",
-		"data that is read takes turns on the links, which needs control.queued: true")
+		"reads need links that carry one frame at a time; use control.queued: true")
 	f.Hold(c.Reads == 0 || c.Protocol.traits().Finds != put.FindsOwn, "reads",
 		"the gateways of %v only write, each to its own target; leave it out, or use another protocol", c.Protocol)
 	f.Hold(!l.open() || c.Control.Queued || c.Outstanding == 1, "load", "an open loop needs control.queued: true")
 	f.Hold(c.Choices >= 1 && c.Choices*c.copies() <= put.MaxCandidates, "choices", "%d are not possible; use 1 to %d",
 		c.Choices, put.MaxCandidates/max(c.copies(), 1))
 	f.Hold(c.Quorum == 0 || c.Quorum >= c.pieces() && c.Quorum <= c.copies(), "quorum",
-		"%d are not possible: a chunk has %d pieces, of which %d restore it; use %d to %d, or 0 for all", c.Quorum,
+		"%d are not possible: a chunk has %d pieces, %d of which restore it; use %d to %d, or 0 for all", c.Quorum,
 		c.copies(), c.pieces(), c.pieces(), c.copies())
 	f.Hold(c.Quorum == 0 || c.Compat == CompatNone, "quorum",
 		"SURGE waits for all replicas; leave it out, or use compat: none")
 	f.Hold(c.Choices == 1 || c.Control.Queued, "choices",
-		"asking takes turns on the links, which needs control.queued: true")
+		"queries need links that carry one frame at a time; use control.queued: true")
 }
 
 func (c *Config) checkKinds(f *units.Faults) {
@@ -106,7 +106,7 @@ func (c *Config) checkKinds(f *units.Faults) {
 		f.Hold(k.Weight >= 0 && k.Weight <= 1e6 && !math.IsNaN(k.Weight), "disk.kinds",
 			"a weight of %v is not possible; use a number such as 2", k.Weight)
 		f.Hold(k.Weight == 0 || k.Weight == 1 || c.Placement != PlaceJump, "placement",
-			"jump has no weights, and disk.kinds gives some; use hrw, ring or straw2")
+			"jump has no weights, and disk.kinds sets some; use hrw, ring or straw2")
 		sum += k.Share
 	}
 	f.Hold(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
@@ -123,7 +123,7 @@ func (c *Config) checkCompat(f *units.Faults) {
 	f.Hold(build != CompatNone, "compat", "SURGE has no %v; leave it out", c.Protocol)
 	f.Hold(c.Compat >= build, "compat", "%v has no %v; use %v", c.Compat, c.Protocol, build)
 	f.Hold(!c.Control.Queued, "control.queued",
-		"SURGE's control messages never wait for each other; use false, or compat: none")
+		"SURGE's control messages never queue; use false, or compat: none")
 }
 
 // checkRacks verifies that the pieces of a chunk fit into distinct racks.
@@ -141,7 +141,7 @@ func (c *Config) checkRacks(f *units.Faults) {
 	if t.Finds == put.FindsPlaced {
 		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.Racks ||
 			c.Racks >= 2*c.copies(), "racks",
-			"the next chunk goes to others than the last, and racks of one target each are too few for that; use at "+
+			"the next chunk goes to other targets than the last, for which racks of one target each are too few; use at "+
 				"least %d racks, or %d targets", 2*c.copies(), 2*c.Racks)
 		return
 	}
@@ -149,7 +149,7 @@ func (c *Config) checkRacks(f *units.Faults) {
 		"a group of %d has two targets in one of %d racks; use at least %d racks, or smaller groups", c.Group,
 		c.Racks, c.Group)
 	f.Hold(!t.Several || min(c.Group, c.Racks) >= c.copies(), "racks",
-		"a group of %d stands in %d racks, too few for %d pieces; use groups of at least %d", c.Group,
+		"a group of %d spans %d racks, too few for %d pieces; use groups of at least %d", c.Group,
 		min(c.Group, c.Racks), c.copies(), c.copies())
 }
 
@@ -157,41 +157,41 @@ func (c *Config) checkRacks(f *units.Faults) {
 func (c *Config) checkTargets(f *units.Faults) {
 	t := c.Protocol.traits()
 	f.Hold(!c.Choosy || t.Sequential, "choosy",
-		"%v does not choose among windows that follow each other; leave it out, or use replicast-h", c.Protocol)
+		"%v does not choose among consecutive windows; leave it out, or use replicast-h", c.Protocol)
 	f.Hold(!t.Queued || c.Control.Queued, "control.queued", "%v needs links that carry one frame at a time; use true",
 		c.Protocol)
 	f.Hold(c.Overcommit >= 1 && c.Overcommit <= 1024, "overcommit", "%d is not possible; use 1 to 1024", c.Overcommit)
 	f.Hold(c.Link.Mark >= 0, "link.mark", "%v is not possible; use a size such as 90KB", c.Link.Mark)
 	if t.Finds == put.FindsPlaced {
 		f.Hold(c.Placement != PlaceRandom || t.Build == CompatNone || c.Targets >= 2*c.copies(), "targets",
-			"%d are too few: the next chunk goes to %d others than the last; use at least %d", c.Targets, c.copies(),
+			"%d are too few: the next chunk goes to %d targets other than the last; use at least %d", c.Targets, c.copies(),
 			2*c.copies())
 		return
 	}
-	f.Hold(c.Placement == PlaceRandom, "placement", "%v decides nothing: %s; leave it out, or use another protocol",
+	f.Hold(c.Placement == PlaceRandom, "placement", "%v has no effect: %s; leave it out, or use another protocol",
 		c.Placement, t.Chosen)
-	f.Hold(c.Choices == 1, "choices", "%d decide nothing: %s; leave it out, or use another protocol", c.Choices,
+	f.Hold(c.Choices == 1, "choices", "%d have no effect: %s; leave it out, or use another protocol", c.Choices,
 		t.Chosen)
 	if t.Finds == put.FindsOwn {
 		f.Hold(c.Replicas == 1, "replicas", "%d are not possible with %v, whose gateways have one target each; use 1",
 			c.Replicas, c.Protocol)
-		f.Hold(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways has one of its own",
+		f.Hold(c.Targets >= c.Gateways, "targets", "%d are too few: each of the %d gateways needs its own",
 			c.Targets, c.Gateways)
 		return
 	}
-	f.Hold(max(c.candidates(), 1)*c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas",
+	f.Hold(max(c.candidates(), 1)*c.Group >= c.copies(), "group", "%d targets cannot store %d replicas",
 		max(c.candidates(), 1)*c.Group, c.copies())
 	f.Hold(c.Group >= 1 && c.Targets%c.Group == 0, "group",
 		"%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets,
 		put.Nearest(c.Targets, c.Group))
-	f.Hold(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets,
+	f.Hold(c.Targets > c.Group, "targets", "%d form one group; Replicast needs at least two, %d targets", c.Targets,
 		2*c.Group)
 	f.Hold(!t.Several || c.Groups >= 1 && c.Groups <= put.MaxGroups, "groups", "%d are not possible; use 1 to %d",
 		c.Groups, put.MaxGroups)
 	f.Hold(!t.Several || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets",
 		c.Groups, c.Group, c.Targets)
 	f.Hold(c.candidates()*c.Group <= put.MaxHeard, "group",
-		"%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, put.MaxHeard)
+		"%d targets exceed the reach of a multicast; use at most %d", c.candidates()*c.Group, put.MaxHeard)
 	f.Hold(c.Control.Share > 0 && c.Control.Share < 1 && c.Control.Share.WholePercent(), "control.share",
 		"%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
 }

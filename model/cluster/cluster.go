@@ -35,31 +35,30 @@ type Config struct {
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
-	// Sizes are shares of smaller chunks, up to Chunk. Without them every chunk has size Chunk.
+	// Sizes are shares of smaller chunks, up to Chunk. By default every chunk has size Chunk.
 	Sizes []Size
 	// Replicas is the number of targets that store each chunk. The default for command-window is 1.
 	Replicas int
 	// Group is the number of targets in a negotiating group of Replicast.
 	Group int
-	// Groups is the number of negotiating groups that a chunk of protocol pull asks.
+	// Groups is the number of negotiating groups that protocol pull asks for a chunk.
 	Groups int
-	// Ahead is how much work a target of protocol pull still has when it sends an offer. 0 is the time in which a
-	// single chunk reaches its last target, plus half a write for the other offers to arrive.
+	// Ahead is the work that a target of protocol pull has left when it sends an offer. 0 is the time in which a lone
+	// chunk reaches its last target, plus half a write for the other offers to arrive.
 	Ahead units.Duration
-	// BidWidth is the width of Replicast's bids, as a share of the time that a chunk and a trip take. A bid is never
-	// narrower than the chunk and a frame. 0 is the paper's 140%; for replicast-h it is 110%, or 120% if that is less
-	// than three frames.
+	// BidWidth is the width of Replicast's bids, as a share of the time that a chunk and a trip take, and at least the
+	// chunk and a frame. 0 is the paper's 140%; for replicast-h 110%, or 120% if that is less than three frames.
 	BidWidth units.Fraction
-	// Code is an erasure code: a chunk is cut into pieces, and some of them can be lost. Without a code, chunks are
-	// stored as Replicas.
+	// Code cuts a chunk into pieces of an erasure code, some of which can be lost. Without it, chunks are stored as
+	// Replicas.
 	Code Code
 	// Placement is how the protocols without groups find targets: random (as SURGE does), ring, hrw, jump, maglev,
 	// straw2, bounded-load or copysets.
 	Placement Placement
-	// Choices is the number of candidates that are asked for each replica; the least loaded one is chosen. 1 asks none.
+	// Choices is the number of candidates asked for each replica; the least loaded one is chosen. 1 asks none.
 	Choices int
-	// Outstanding is the number of chunks a gateway has in flight at once; in an open loop, further ones queue. The
-	// default is 2 for command-window.
+	// Outstanding is a gateway's largest number of chunks in flight; in an open loop, further ones queue. The default
+	// is 2 for command-window.
 	Outstanding int
 	// Load is how chunks arrive at the gateways. The default is a closed loop.
 	Load Load
@@ -67,7 +66,7 @@ type Config struct {
 	Reads units.Fraction
 	// Update overwrites parts of stored chunks.
 	Update Update
-	// Read is how the targets that deliver a chunk are chosen.
+	// Read is how a gateway chooses the targets that deliver a chunk.
 	Read Reading
 	// HedgeAfter is the delay after which a hedged read asks another target; 0 is the 95th percentile of the gateway's
 	// recent read times.
@@ -83,32 +82,32 @@ type Config struct {
 	Link Link
 	// Control is the size of control messages and how links carry them.
 	Control Control
-	// Processor is the time that a node's processor takes for messages. Without it, processing is instantaneous.
+	// Processor is the time that a node's processor takes for messages. The default is none.
 	Processor Processor
-	// Memory is the amount of incoming data that a target can buffer until it is on the disk. Further data waits in the
-	// network. 0 is no limit.
+	// Memory is the incoming data that a target can buffer until it is on the disk. Further data wait in the network. 0
+	// is no limit.
 	Memory units.Bytes
-	// Acknowledge is when a target acknowledges a replica. The default is write-through, with compat: surge-9872498
-	// write-back.
+	// Acknowledge is when a target acknowledges a replica. The default is write-through, or write-back with compat:
+	// surge-9872498.
 	Acknowledge Acknowledge
 	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best one is
 	// too late, with twice the patience each time. The default is true for replicast-h-double and compat:
 	// surge-9872498.
 	Choosy bool
 	// RetryAfter is the time after which an unfinished chunk is retried, if messages can be lost. 0 lets each gateway
-	// learn it from its completion times.
+	// derive it from its completion times.
 	RetryAfter units.Duration
 	// Failures are the failures of targets.
 	Failures []Failure
 	// Repair is how lost pieces are rebuilt after targets have failed.
 	Repair Repair
-	// Quorum is the number of acknowledgements that complete a put. The gateway still holds the chunk until the
-	// remaining ones have arrived. 0 is all of them.
+	// Quorum is the number of acknowledgements that complete a put. The gateway still keeps the chunk until the others
+	// have arrived. 0 is all of them.
 	Quorum int
 	// Racks is the number of racks. Target t is in rack t modulo this number, and no two pieces of a chunk share a
 	// rack. 0 is no racks.
 	Racks int
-	// Overcommit is the number of replicas that a target of protocol grants may grant to at a time.
+	// Overcommit is the number of replicas to which a target of protocol grants may grant at a time.
 	Overcommit int
 	// Compat selects whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the
 	// Replicast paper) or surge-9872498 (the last build).
@@ -117,16 +116,15 @@ type Config struct {
 
 // Disk is the disk of a target.
 type Disk struct {
-	// Model is the model of the disk: rate, with a constant rate and one piece at a time; or ssd, the drive of the
-	// scenario's section ssd.
+	// Model is the model of the disk: rate, one piece at a time at a constant rate; or ssd, the drive of section ssd.
 	Model Model
 	// Count is the number of such disks in a target; they fail together.
 	Count int
 	// Depth is the number of commands a target has outstanding at its ssd.
 	Depth int
-	// Rate is the disk's write and read rate; for an ssd, the rate that protocols use to plan ahead.
+	// Rate is the disk's write and read rate; for an ssd, the rate by which protocols plan.
 	Rate units.ByteRate
-	// Queue is how much data may wait for each disk before a target throttles its senders; at least two chunks.
+	// Queue is the data that may wait for each disk before a target throttles its senders; at least two chunks.
 	Queue units.Bytes
 	// Latency is whether acknowledgements take longer as the disk's queue grows: constant or grows. The default is
 	// grows for command-window.
@@ -141,15 +139,15 @@ type Kind struct {
 	Share units.Fraction
 	// Rate is the rate of this kind; 0 is the rate of all others.
 	Rate units.ByteRate
-	// Weight is its capacity relative to all others', which is 1: placements give it that multiple of the chunks.
+	// Weight is its capacity relative to the other disks', 1: placements give it that multiple of the chunks.
 	Weight float64
 }
 
 // Code is an erasure code.
 type Code struct {
-	// Data is the number of pieces that a chunk is cut into; 0 is no code.
+	// Data is the number of pieces that a chunk is divided into; 0 is no code.
 	Data int
-	// Parity is the number of pieces that are added, and the number that can be lost.
+	// Parity is the number of pieces added, and the number that can be lost.
 	Parity int
 }
 
@@ -161,7 +159,7 @@ type Link struct {
 	Overhead units.Fraction
 	// Frame is the largest frame.
 	Frame units.Bytes
-	// Trip is the one-way delay between two nodes, without the frame's own transmission time.
+	// Trip is the one-way delay between two nodes, without the frame's transmission time.
 	Trip units.Duration
 	// Loss is the probability that a frame or message is lost, independently at each receiver.
 	Loss units.Fraction
@@ -190,7 +188,7 @@ type Control struct {
 	Replicast units.Bytes
 	// Share is the share of a link that Replicast reserves for control messages.
 	Share units.Fraction
-	// Queued makes control messages queue at both ends of a link. Without it, any number of them pass at the same time.
+	// Queued makes control messages queue at both ends of a link. Otherwise any number of them pass at the same time.
 	Queued bool
 }
 
@@ -231,11 +229,11 @@ func (c *Config) Validate() error {
 	f.Hold(c.Outstanding >= 1 && c.Outstanding <= 1024, "outstanding", "%d is not possible; use 1 to 1024",
 		c.Outstanding)
 	f.Hold(c.Outstanding <= 1 || c.Control.Queued || c.Protocol.traits().Finds == put.FindsOwn, "outstanding",
-		"%d chunks at once take turns on their gateway's link, which needs control.queued: true", c.Outstanding)
+		"%d chunks in flight share their gateway's link, which needs control.queued: true", c.Outstanding)
 	f.Hold(c.Disk.Count >= 1 && c.Disk.Count <= 256, "disk.count", "%d are not possible; use 1 to 256", c.Disk.Count)
 	f.Hold(c.Disk.Count <= 1 || c.Control.Queued, "disk.count", "several disks need control.queued: true")
 	f.Hold(c.Disk.Count <= 1 || c.Protocol.traits().Finds != put.FindsOwn, "disk.count",
-		"%v writes to one disk a gateway; leave it out", c.Protocol)
+		"%v writes to one disk per gateway; leave it out", c.Protocol)
 	f.Hold(c.Disk.Rate > 0, "disk.rate", "%v is not possible; use a rate such as 400MiB/s", c.Disk.Rate)
 	f.Hold(c.Disk.Queue >= 0, "disk.queue", "%v is not possible; use a size such as 256KiB", c.Disk.Queue)
 	f.Hold(c.Link.Rate > 0 && c.Link.Rate <= 1e6*units.Gbps, "link.rate",

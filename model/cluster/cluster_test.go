@@ -361,28 +361,28 @@ func TestMistakes(t *testing.T) {
 		{func(c *cluster.Config) { c.Targets = 91 },
 			"group: 9 does not divide the 91 targets; the nearest number of targets that it divides is 90"},
 		{func(c *cluster.Config) { c.Targets = 9 },
-			"targets: 9 are one group; Replicast needs at least two, 18 targets"},
-		{func(c *cluster.Config) { c.Replicas = 10 }, "group: 9 targets cannot keep 10 replicas"},
+			"targets: 9 form one group; Replicast needs at least two, 18 targets"},
+		{func(c *cluster.Config) { c.Replicas = 10 }, "group: 9 targets cannot store 10 replicas"},
 		{func(c *cluster.Config) { c.Protocol, c.Targets = cluster.UCH, 5 },
-			"targets: 5 are too few: the next chunk goes to 3 others than the last; use at least 6"},
+			"targets: 5 are too few: the next chunk goes to 3 targets other than the last; use at least 6"},
 		{func(c *cluster.Config) { c.Chunk = 0 }, "chunk: 0B is not possible; use 1B to 1GiB"},
 		{func(c *cluster.Config) { c.Compat = cluster.CompatSURGE },
-			"control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
+			"control.queued: SURGE's control messages never queue; use false, or compat: none"},
 		{func(c *cluster.Config) { c.Disk.Rate = 0 }, "disk.rate: 0B/s is not possible; use a rate such as 400MiB/s"},
 		{func(c *cluster.Config) { c.Link.Overhead = 0.015 },
 			"link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
 		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow },
 			"replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 },
-			"targets: 90 are too few: each of the 91 gateways has one of its own"},
+			"targets: 90 are too few: each of the 91 gateways needs its own"},
 		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket },
-			"core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it " +
+			"core: targets of uch-aimd inspect the queues at their ports, and a packet network has its own; leave it " +
 				"out, or use another protocol"},
 		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE },
 			"compat: SURGE has no pull; leave it out"},
 		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 },
-			"protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has " +
-				"promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, " +
+			"protocol: replicast-proxy does not tolerate lost messages or failed targets: only a group's " +
+				"proxy knows what the group has promised; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, " +
 				"chain, grants, dctcp, uch-aimd, replicast-h-double"},
 		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 },
 			"reads: the gateways of command-window only write, each to its own target; leave it out, or use another " +

@@ -48,7 +48,7 @@ func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
 	const sector = int64(4 * units.KiB)
 	v := &drive{dev: dev, extent: (int64(c.piece) + sector - 1) / sector * sector}
 	if v.slots = dev.Capacity(0) / v.extent; v.slots == 0 {
-		return fmt.Errorf("a drive of %v has no room for a piece of %v", units.Bytes(dev.Capacity(0)), c.piece)
+		return fmt.Errorf("a drive of %v cannot hold a piece of %v", units.Bytes(dev.Capacity(0)), c.piece)
 	}
 	var err error
 	if v.queue, err = dev.Open(block.QueueConfig{Depth: c.cfg.Disk.Depth + 1, Class: block.Medium, Weight: 1}); err !=
@@ -94,7 +94,7 @@ func (c *Cluster) feed(at int32) {
 		r := block.Request{Tag: uint64(i), Op: op, Offset: c.slots.IntN(v.slots) * v.extent,
 			Length: (int64(j.size) + int64(units.Sector) - 1) / int64(units.Sector) * int64(units.Sector)}
 		if !v.dev.Submit(v.queue, r) {
-			panic("cluster: a drive refuses what its queue has room for")
+			panic("cluster: a drive refuses a command although its queue has a free entry")
 		}
 		if j.read {
 			c.get.starts(d.target, i)
@@ -158,6 +158,6 @@ func (c *Config) checkModel(f *units.Faults) {
 	}
 	f.Hold(c.Compat == CompatNone, "disk.model", "SURGE has no drives; use rate, or compat: none")
 	for _, x := range k.Kinds {
-		f.Hold(x.Rate == 0, "disk.kinds", "a drive has no constant rate; leave rate out, or use disk.model: rate")
+		f.Hold(x.Rate == 0, "disk.kinds", "an ssd has no constant rate; leave rate out, or use disk.model: rate")
 	}
 }

@@ -142,14 +142,14 @@ func (c *Config) checkFailures(f *units.Faults) {
 	for i, x := range c.Failures {
 		at := fmt.Sprintf("failures[%d]", i)
 		f.Hold(x.Target >= 0 && x.Target < c.Targets, at+".target",
-			"there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
+			"no target %d; targets are 0 to %d", x.Target, c.Targets-1)
 		f.Hold(x.At >= 0, at+".at", "target %d fails at %v; use a time from 0", x.Target, x.At)
 		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, at+".back",
-			"target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out",
+			"target %d fails at %v and returns at %v, before the failure is detected; use a time from %v, or leave back out",
 			x.Target, x.At, x.Back, x.At+c.Repair.Detect)
 		until, before := down[x.Target]
 		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, at+".at",
-			"target %d fails twice, the second time before it is known to be back", x.Target)
+			"target %d fails a second time before its return is detected", x.Target)
 		down[x.Target] = x.Back
 	}
 	f.Hold(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
@@ -165,7 +165,7 @@ func (c *Config) checkFailures(f *units.Faults) {
 	f.Hold(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
 	t := c.Protocol.traits()
 	f.Hold(!c.lossy() || t.Stuck == "", "protocol",
-		"%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.Stuck,
+		"%v does not tolerate lost messages or failed targets: %s; use one of %s", c.Protocol, t.Stuck,
 		strings.Join(names(where(recovers)), ", "))
 }
 

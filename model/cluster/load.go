@@ -7,18 +7,18 @@ import (
 	"farflash/sim"
 )
 
-// Load describes how chunks arrive. In a closed loop each gateway keeps its maximum of chunks outstanding and begins
-// the next one when one completes. In an open loop chunks arrive independently of completions, from a Poisson process,
-// one by one or in bursts, or from a source, and queue at their gateway while it has its maximum outstanding.
+// Load describes how chunks arrive. In a closed loop each gateway keeps its maximum of chunks outstanding. In an open
+// loop chunks arrive independently of completions, singly or in bursts from a Poisson process, or from a source, and
+// queue at gateways that have their maximum outstanding.
 type Load struct {
-	// Rate is the number of chunks per second that arrive at the cluster, in an open loop; 0 is a closed loop.
+	// Rate is the chunks per second that arrive at the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
-	// Share is the rate as a share of the throughput that the cluster's resources allow; 0 is a closed loop.
+	// Share is the rate relative to the throughput that the cluster's resources allow; 0 is a closed loop.
 	Share units.Fraction
-	// Burst is the largest number of chunks that arrive at a gateway at once, in an open loop; 0 and 1 are single
-	// arrivals. Burst sizes are drawn from a bounded Pareto distribution.
+	// Burst is the largest number of chunks that arrive at a gateway at once, in an open loop, drawn from a bounded
+	// Pareto distribution; 0 and 1 are single arrivals.
 	Burst int
-	// Shape is the exponent of the Pareto distribution of burst sizes; 0 is 1.2.
+	// Shape is the exponent of burst sizes' Pareto distribution; 0 is 1.2.
 	Shape float64
 }
 
@@ -128,7 +128,7 @@ func (c *Cluster) arrives() {
 	}
 	if l.behind++; l.behind > mostWaiting {
 		c.err = units.Wrong("load",
-			"more than %d chunks wait at gateways at %v: they come faster than the cluster takes them, until there "+
+			"more than %d chunks wait at gateways at %v: they arrive faster than the cluster serves them, until there "+
 				"is no memory left; lower the load, or end the run earlier with measure.until",
 			mostWaiting, c.eng.Now())
 		c.eng.Stop()

@@ -63,8 +63,8 @@ func (c *Config) checkCore(f *units.Faults) {
 	}
 	f.Hold(c.Control.Queued, "core", "a packet network needs control.queued: true")
 	f.Hold(!c.Protocol.traits().SeesPorts, "core",
-		"targets of %v look at what waits at their ports, and a packet network has its own; leave it out, or use "+
+		"targets of %v inspect the queues at their ports, and a packet network has its own; leave it out, or use "+
 			"another protocol", c.Protocol)
 	f.Hold(c.Link.Loss == 0, "link.loss",
-		"a packet network loses what its switches drop, and sends it again itself; leave it out")
+		"a packet network retransmits what its switches drop; leave it out")
 }

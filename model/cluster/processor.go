@@ -13,11 +13,9 @@ import (
 
 // Processor is the processing time of a node for messages and frames.
 type Processor struct {
-	// Message is the time to send a control message, to one node or several, and the time to handle one that has
-	// arrived.
+	// Message is the time to send a control message, to one node or several, and the time to handle one.
 	Message units.Duration
-	// Frame is the time to send or handle a frame of data; 0 is a network adapter that needs no processor for it, as
-	// with RDMA.
+	// Frame is the time to send or handle a frame of data; 0 is a network adapter that does this alone, as with RDMA.
 	Frame units.Duration
 }
 
@@ -33,7 +31,7 @@ func (c *Config) checkProcessor(f *units.Faults) {
 		f.Hold(x.takes >= 0 && x.takes <= longestWork, x.key, "%v is not possible; use 0s to %v", x.takes, longestWork)
 	}
 	f.Hold(*p == Processor{} || c.Control.Queued, "processor",
-		"messages that wait for no link wait for no processor; use control.queued: true, or leave it out")
+		"messages need queues on links for queues at processors; use control.queued: true, or leave it out")
 }
 
 // work is a parcel to be processed.

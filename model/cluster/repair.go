@@ -23,11 +23,11 @@ import (
 type Repair struct {
 	// Detect is the time until gateways and targets learn of a failure.
 	Detect units.Duration
-	// Streams is the number of chunks rebuilt concurrently for each target that is left; 0 rebuilds none.
+	// Streams is the number of chunks rebuilt concurrently for each remaining target; 0 rebuilds none.
 	Streams units.Fraction
 	// Disk is the share of each disk's time that rebuilding may use.
 	Disk units.Fraction
-	// Link is the share of each target's link, in each direction, that the data of rebuilding may use.
+	// Link is the share of each target's link, in each direction, that rebuilding may use.
 	Link units.Fraction
 }
 

@@ -16,8 +16,8 @@ func (c *Config) checkMemory(f *units.Faults) {
 	f.Hold(c.Memory >= c.piece(), "memory",
 		"%v is not possible; use at least a piece of a chunk, %v, or 0 for no limit", c.Memory, c.piece())
 	f.Hold(c.Control.Queued, "memory",
-		"what waits for room waits on links that carry one frame at a time; use control.queued: true, or leave it out")
-	f.Hold(c.Core == CoreIdeal, "memory", "a packet network has its own ports, in which nothing passes; leave it out")
+		"a limit needs links that carry one frame at a time; use control.queued: true, or leave it out")
+	f.Hold(c.Core == CoreIdeal, "memory", "the ports of a packet network have no such limit; leave it out")
 }
 
 // admits reports whether a target can accept a frame, and allocates space for its piece if it is the first one.

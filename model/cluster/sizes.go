@@ -15,7 +15,7 @@ import (
 type Size struct {
 	// Chunk is the size.
 	Chunk units.Bytes
-	// Share is the share of the chunks that are put, drawn at random, that have this size.
+	// Share is the share of puts, drawn at random, that have this size.
 	Share units.Fraction
 }
 

@@ -10,12 +10,11 @@ import (
 // then writes data and parity to the targets that store them. Pieces stay where they are, so no targets are chosen and
 // no put protocol takes part. The rest of each piece is not touched.
 
-// Update describes the share of puts that overwrite a part of a stored chunk.
+// Update describes the puts that overwrite a part of a stored chunk.
 type Update struct {
-	// Share is the share of the chunks that are put of which a part is overwritten; the others are new ones. It needs a
-	// code.
+	// Share is the share of puts that overwrite a part of a chunk; the others put new ones. It needs a code.
 	Share units.Fraction
-	// Size is the size of the part, which lies at a multiple of it.
+	// Size is the size and the alignment of the part.
 	Size units.Bytes
 }
 
@@ -23,7 +22,7 @@ func (c *Config) checkUpdate(f *units.Faults) {
 	u := &c.Update
 	f.Hold(u.Share >= 0 && u.Share <= 1, "update.share", "%v is not possible; use 0%% to 100%%", u.Share)
 	if u.Share == 0 {
-		f.Hold(u.Size == 0, "update.size", "nothing is written over; give update.share, or leave it out")
+		f.Hold(u.Size == 0, "update.size", "no updates; give update.share, or leave it out")
 		return
 	}
 	f.Hold(c.Code.Data > 0, "update.share",

@@ -90,7 +90,7 @@ func (a *Array) findZones() error {
 		return nil
 	}
 	if k := a.route.Drive; (k == ByStripe || k == ByHash) && int64(a.route.Unit)%z.Size != 0 {
-		return fmt.Errorf("units of %v are not whole zones of %v, which each lie in one drive", a.route.Unit,
+		return fmt.Errorf("units of %v are not whole zones of %v, each stored on one drive", a.route.Unit,
 			units.Bytes(z.Size))
 	}
 	a.zone, z.Count = z.Size, int(a.capacity/z.Size)

@@ -79,7 +79,7 @@ func (d *Divided) fetch() {
 			return
 		}
 		if !d.dev.Submit(d.inner, d.wait.At(n).req) {
-			panic("cosim: a drive refuses a command although there is a place for it")
+			panic("cosim: a drive refuses a command although its queue has a free entry")
 		}
 	}
 }

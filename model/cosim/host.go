@@ -243,7 +243,7 @@ func (h *Host) nextWave(now sim.Time) {
 				continue
 			}
 			if f.Start > sim.Forever-now-f.next.Time || f.Until > sim.Forever-now {
-				h.failOf(f, fmt.Errorf("it begins at %v and would run past the 106 days of the clock; use a shorter "+
+				h.failOf(f, fmt.Errorf("it starts at %v and would run past the 106 days of the clock; use a shorter "+
 					"workload", now))
 				return
 			}
@@ -307,7 +307,7 @@ func (h *Host) end(f *flow, err error) {
 	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
 		// It is never issued, so the clock must not run on to it.
 	default:
-		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a "+
+		h.failOf(f, fmt.Errorf("request %d arrives more than 106 days after the start, where the clock ends; use a "+
 			"shorter workload, or until", h.issued+1))
 	}
 }
@@ -418,7 +418,7 @@ func (h *Host) thought(f *flow, i int32, now sim.Time) {
 //
 //go:noinline
 func (h *Host) tooMany(f *flow, now sim.Time) {
-	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and "+
+	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they arrive faster than they are served and "+
 		"would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
 		h.most, now))
 }

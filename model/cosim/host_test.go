@@ -673,8 +673,8 @@ func TestEndOfTheClock(t *testing.T) {
 	for _, c := range []struct {
 		at   sim.Time
 		want string
-	}{{sim.Forever - start, ""}, {sim.Forever - start + 1, "request 2 comes more than 106 days"},
-		{-1, "request 2 comes more than 106 days"}} {
+	}{{sim.Forever - start, ""}, {sim.Forever - start + 1, "request 2 arrives more than 106 days"},
+		{-1, "request 2 arrives more than 106 days"}} {
 		b := newBench(t, nil, cosim.Flow{Start: start, Source: workload.Slice(reads(0, c.at, 5))})
 		err := b.host.Start()
 		b.eng.Run(100 * us)

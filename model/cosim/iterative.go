@@ -132,7 +132,7 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Command.Op > block.Write {
-			return nil, fmt.Errorf("request %d is a %v: drives and network in turns know reads and writes",
+			return nil, fmt.Errorf("request %d is a %v: drives and network in turns support only reads and writes",
 				j.Request+1, j.Command.Op)
 		}
 		it.byDrive[j.Drive] = append(it.byDrive[j.Drive], int32(i))
@@ -189,7 +189,7 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 	r.await()
 	eng.Run(sim.Forever)
 	if r.err == nil && r.done != len(list) {
-		r.err = fmt.Errorf("drive %d: %d of %d requests have not completed and nothing is left to happen", drive,
+		r.err = fmt.Errorf("drive %d: %d of %d requests have not completed and no events remain", drive,
 			len(list)-r.done, len(list))
 	}
 	return r.err
@@ -298,7 +298,7 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	for k, i := range order {
 		begun, t := times(k)
 		if t == sim.Forever {
-			return fmt.Errorf("request %d never arrived: what was sent of it was lost", it.jobs[i].Request+1)
+			return fmt.Errorf("request %d never arrived: its data were lost", it.jobs[i].Request+1)
 		}
 		it.begun[i], it.nd[i] = begun, t
 	}

@@ -288,7 +288,7 @@ func TestTurnsErrors(t *testing.T) {
 	err := never.Storage(0, func(e *sim.Engine, _ func(block.Completion)) (block.Device, error) {
 		return blocktest.New(blocktest.DefaultConfig(), e, func(block.Completion) {})
 	})
-	if err == nil || err.Error() != "drive 0: 2 of 2 requests have not completed and nothing is left to happen" {
+	if err == nil || err.Error() != "drive 0: 2 of 2 requests have not completed and no events remain" {
 		t.Errorf("a drive that is never done: %v", err)
 	}
 	ends := func(*cosim.Job) (int32, int32) { return 0, 1 }

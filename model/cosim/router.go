@@ -68,7 +68,7 @@ func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (
 	if route.Drive == ByStripe {
 		unit := int64(route.Unit)
 		if r.capacity = capacity / unit * unit * r.drives; r.capacity == 0 {
-			return r, fmt.Errorf("drives of %v hold no stripe of %v", units.Bytes(capacity), route.Unit)
+			return r, fmt.Errorf("drives of %v are smaller than a stripe of %v", units.Bytes(capacity), route.Unit)
 		}
 	}
 	return r, nil

@@ -78,7 +78,7 @@ func (t *Traffic) tell(m int32, acked bool) {
 	t.started = r.Ended(&f, acked, t.eng.Now(), t.started[:0])
 	for _, g := range t.started {
 		if g.Start == sim.Forever {
-			t.fail(errors.New("a flow begins behind the end of time"))
+			t.fail(errors.New("a flow starts past the end of the clock"))
 			return
 		}
 		g.Group = f.Group
@@ -201,7 +201,7 @@ func (t *Traffic) fetch() bool {
 func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
 	switch {
 	case f.Start < before:
-		return fmt.Errorf("flow %d starts at %v, before the one before it", number, f.Start)
+		return fmt.Errorf("flow %d starts at %v, before the previous one", number, f.Start)
 	case f.Src < 0 || int(f.Src) >= hosts || f.Dst < 0 || int(f.Dst) >= hosts:
 		return fmt.Errorf("flow %d goes from host %d to host %d; there are %d hosts", number, f.Src, f.Dst, hosts)
 	}

@@ -148,17 +148,17 @@ func (e *RefusedError) Error() string {
 		return text
 	}
 	k := e.Offset / z.Size
-	text += fmt.Sprintf("; zone %d begins at %d and has %v", k, k*z.Size, units.Bytes(z.Capacity))
+	text += fmt.Sprintf("; zone %d starts at %d and has %v", k, k*z.Size, units.Bytes(z.Capacity))
 	switch e.Status {
 	case block.ZoneInvalidWrite:
-		text += ", which are written in order from its beginning: write where its data end, or append"
+		text += ", which are written in order from its start: write at its write pointer, or append"
 	case block.ZoneFull, block.ZoneBoundary:
-		text += "; reset it, or go on in another"
+		text += "; reset it, or use another"
 	case block.TooManyActive, block.TooManyOpen:
 		text += fmt.Sprintf(", and %d zones may be open, %d open or closed: finish or reset one first", z.MaxOpen,
 			z.MaxActive)
 	case block.Invalid:
-		text += ": writes are of whole blocks, appends and what is about a zone are at its beginning, and there are " +
+		text += ": writes are of whole blocks, appends and zone commands address the start of a zone, and there are " +
 			"no trims"
 	}
 	return text

@@ -208,7 +208,7 @@ func TestZonesRefused(t *testing.T) {
 		want   string
 	}{
 		{size / 2, func(int, *ssd.Config) {},
-			"units of 288KiB are not whole zones of 576KiB, which each lie in one drive"},
+			"units of 288KiB are not whole zones of 576KiB, each stored on one drive"},
 		{size, func(drive int, c *ssd.Config) {
 			if drive == 1 {
 				c.Zones = nil

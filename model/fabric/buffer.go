@@ -110,7 +110,7 @@ func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.Bit
 		}
 		if x.time == 0 {
 			return units.Wrong("rounding",
-				"in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed "+
+				"in whole nanoseconds %d bytes take no time at %v, so no headroom suffices; use exact, or a fixed "+
 					"pfc.headroom", x.bytes, p.rate)
 		}
 		p.head = n.headroom(p, x)

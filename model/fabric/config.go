@@ -22,7 +22,7 @@ type Config struct {
 	CongestionControl cc.Config
 	// QueuePairs sets how messages share queue pairs.
 	QueuePairs QueuePairs
-	// RoundTrip sets how the base round trips are computed that congestion control starts from.
+	// RoundTrip sets how congestion control's base round trips are computed.
 	RoundTrip RoundTrip
 	// Acks are the receivers' acknowledgements.
 	Acks Acks
@@ -35,7 +35,7 @@ type Config struct {
 	// Buffer is the packet memory of a switch, shared by its ports.
 	Buffer units.Bytes
 	// SwitchLatency is a switch's processing time for a packet that has fully arrived, in addition to its time on
-	// wires. Data sheets give the latency of cut-through forwarding; subtract a packet's time on the wire.
+	// wires. To use a data sheet's cut-through latency, subtract a packet's time on the wire.
 	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
@@ -45,10 +45,10 @@ type Config struct {
 	Weights []int
 	// Watchdog looks for ports that stay paused.
 	Watchdog Watchdog
-	// Telemetry is the data that switches write into packets for congestion controls that use it.
+	// Telemetry is the data that switches write into packets for congestion control.
 	Telemetry Telemetry
-	// Ways is the order in which switches number equally short paths. A hash of addresses and ports selects one of the
-	// numbers.
+	// Ways is the order in which switches number equally short paths, among which a hash of addresses and ports
+	// selects.
 	Ways PathOrder
 	// Trimming makes switches cut the payload off packets that find their queue full.
 	Trimming Trimming
@@ -58,8 +58,8 @@ type Config struct {
 	Random Random
 	// Rounding sets how a packet's time on a wire is rounded.
 	Rounding Rounding
-	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only that
-	// simulator's compat mode sets it.
+	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only its
+	// compat mode sets it.
 	Pools *Pools
 }
 
@@ -143,13 +143,13 @@ func (c *Config) Validate() error {
 	if c.LoadBalancing.Reorders() {
 		choice := c.LoadBalancing.Choice
 		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice",
-			"%v for each packet lets packets overtake each other, which go-back-n takes for losses; use "+
+			"%v for each packet reorders packets, which go-back-n treats as losses; use "+
 				"recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
 		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering",
-			"0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far "+
+			"0 counts every overtaken packet as lost, and %v for each packet reorders many; use a bound on how far "+
 				"packets are overtaken, for example 256", choice)
 		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice",
-			"%v for each packet does not go with hpcc, which compares what the switches of one way say; use "+
+			"%v for each packet is not possible with hpcc, which compares telemetry of the switches on one path; use "+
 				"hpcc-pint, or per: flowlet", choice)
 	}
 	f.Hold(c.Buffer >= c.packet() && c.Buffer <= units.TiB, "buffer",
@@ -173,12 +173,12 @@ func (c *Config) Validate() error {
 	if p.Enabled {
 		least := c.leastQuanta()
 		f.Hold(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta",
-			"%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), "+
+			"%d expires before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), "+
 				"or %d to 65535", p.Quanta, least)
 		if p.Headroom.Kind == HeadroomAuto {
 			f.Hold(c.Acks.Follow || c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses ||
 				c.Acks.HostClass == c.Acks.Class, "acks.host_class",
-				"%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or "+
+				"%d lets ACKs ignore a pause of their class in switches, %d, which then loses packets; use %d, or "+
 					"acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
 		}
 	}
@@ -187,7 +187,7 @@ func (c *Config) Validate() error {
 		f.Hold(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
 		marks := func(key string, kmin, kmax units.Bytes, pmax units.Fraction) {
 			f.Hold(kmin >= 0, key+".kmin", "%v is not possible; use 0B or more", kmin)
-			f.Hold(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax",
+			f.Hold(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking starts at kmin and is full at kmax",
 				kmin, kmax)
 			f.Hold(pmax >= 0 && pmax <= 1, key+".pmax", "%v is not possible; use 0%% to 100%%", pmax)
 		}
@@ -210,7 +210,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more",
 		c.Telemetry.Multiple)
 	f.Hold(c.CongestionControl.Algorithm != cc.SchemeNDP || c.Trimming.Enabled, "congestion_control.algorithm",
-		"ndp has receivers pull once for each packet that comes, and nobody does for what a switch drops; use "+
+		"ndp pulls once for each packet that arrives, but never for one that a switch drops; use "+
 			"trimming.enabled: true as well")
 	f.Within("congestion_control", c.CongestionControl.Validate())
 	return f.Err()

@@ -11,7 +11,7 @@ import (
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):
-		return fmt.Errorf("there is no link %d; there are %d", link, len(n.graph.Links))
+		return fmt.Errorf("no link %d; there are %d", link, len(n.graph.Links))
 	case at < n.eng.Now():
 		return fmt.Errorf("a link cannot fail at %v; it is %v already", at, n.eng.Now())
 	}

@@ -27,7 +27,7 @@ const (
 func (n *Network) checkHosts(src, dst int32) error {
 	for _, h := range [...]int32{src, dst} {
 		if h < 0 || int(h) >= len(n.graph.Nodes) {
-			return fmt.Errorf("there is no node %d; there are %d", h, len(n.graph.Nodes))
+			return fmt.Errorf("no node %d; there are %d", h, len(n.graph.Nodes))
 		}
 		if n.graph.Nodes[h].Kind != topo.Host {
 			return fmt.Errorf("%s is a switch; only hosts send and receive", n.graph.Nodes[h].Name)
@@ -65,7 +65,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	routes, standing := n.routes, idle
 	if !n.Connected(src, dst) {
 		if n.failed == nil || !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
-			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name,
+			return 0, fmt.Errorf("%s cannot reach %s: no path", n.graph.Nodes[src].Name,
 				n.graph.Nodes[dst].Name)
 		}
 		// A path may come back. Until then the queue pair has the one it would have with no link failed.
@@ -156,7 +156,7 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	}
 	q := len(n.senders)
 	if q == maxQueuePairs {
-		return 0, fmt.Errorf("%d queue pairs are open at a time; there is no room for more", maxQueuePairs)
+		return 0, fmt.Errorf("%d queue pairs are open, the maximum", maxQueuePairs)
 	}
 	n.keys = append(n.keys, flowKey{})
 	n.senders = append(n.senders, sender{tag: uint32(q)})
@@ -286,11 +286,11 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 		return 0, fmt.Errorf("a message of %v is not possible; use 1B to 1TiB", size)
 	}
 	if q < 0 || int(q) >= len(n.senders) {
-		return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.senders))
+		return 0, fmt.Errorf("no queue pair %d; there are %d", q, len(n.senders))
 	}
 	s := &n.senders[q]
 	if s.standing == finished {
-		return 0, fmt.Errorf("queue pair %d has done its message; queue_pairs.life per-message opens one for each", q)
+		return 0, fmt.Errorf("queue pair %d has sent its message; queue_pairs.life per-message opens one for each", q)
 	}
 	if count := uint64((size + n.cfg.Payload - 1) / n.cfg.Payload); uint64(s.end-s.una)+count >= 1<<31 {
 		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)

@@ -77,9 +77,9 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	case len(of) != len(n.nodes):
 		return nil, fmt.Errorf("parts of %d nodes; the network has %d", len(of), len(n.nodes))
 	case n.draws != nil:
-		return nil, errors.New("random numbers of ns-3 are one sequence for the whole network")
+		return nil, errors.New("ns-3's random numbers are one sequence for the whole network")
 	case len(n.messages) > 0:
-		return nil, errors.New("a network is divided before anything is posted")
+		return nil, errors.New("a network must be divided before messages are posted")
 	}
 	delays := n.graph.Delays(of, len(sinks))
 	s := &split{of: of, apart: apart}

@@ -210,7 +210,7 @@ func TestDivideRefuses(t *testing.T) {
 			}
 			return err
 		}},
-		{"before anything is posted", func(n *Network) error {
+		{"before messages are posted", func(n *Network) error {
 			if _, err := n.Send(0, 1, 1, 1); err != nil {
 				t.Fatal(err)
 			}

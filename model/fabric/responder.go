@@ -36,19 +36,19 @@ const (
 func (n *Network) Respond(out, back QP) (QP, error) {
 	for _, q := range [...]QP{out, back} {
 		if q < 0 || int(q) >= len(n.senders) {
-			return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.senders))
+			return 0, fmt.Errorf("no queue pair %d; there are %d", q, len(n.senders))
 		}
 	}
 	s, b := n.senders[out], n.senders[back]
 	switch {
 	case n.cfg.QueuePairs.Life == PerMessage:
-		return 0, fmt.Errorf("queue pair %d is for one message; RDMA Reads are answered on those that persist", out)
+		return 0, fmt.Errorf("queue pair %d is for one message; RDMA Reads need persistent queue pairs", out)
 	case n.split != nil:
-		return 0, fmt.Errorf("queue pair %d is in a network in parts, which answers no RDMA Reads", out)
+		return 0, fmt.Errorf("queue pair %d is in a divided network, which does not support RDMA Reads", out)
 	case s.src != b.dst || s.dst != b.src || s.class != b.class:
 		return 0, fmt.Errorf("queue pairs %d and %d are not two directions of one", out, back)
 	case s.twin >= 0:
-		return 0, fmt.Errorf("queue pair %d answers RDMA Reads already", out)
+		return 0, fmt.Errorf("queue pair %d already answers RDMA Reads", out)
 	}
 	q, err := n.slot(s.src, n.eng.Now())
 	if err != nil {

@@ -215,7 +215,7 @@ func TestAnswerIsHeard(t *testing.T) {
 	r.run(t, 1e6)
 	r.drained(t)
 	if r.net.Counters.Timeouts > 0 || r.net.Counters.Retransmits > 0 {
-		t.Errorf("%d timers ended, %d packets were sent again", r.net.Counters.Timeouts, r.net.Counters.Retransmits)
+		t.Errorf("%d timers ended, %d packets were retransmitted", r.net.Counters.Timeouts, r.net.Counters.Retransmits)
 	}
 }
 
@@ -234,11 +234,11 @@ func TestRespondRefuses(t *testing.T) {
 		out, back QP
 		want      string
 	}{
-		{x.out, x.back, "queue pair 0 answers RDMA Reads already"},
+		{x.out, x.back, "queue pair 0 already answers RDMA Reads"},
 		{other, x.back, "queue pairs 3 and 1 are not two directions of one"},
 		{other, class, "queue pairs 3 and 4 are not two directions of one"},
-		{-1, x.back, "there is no queue pair -1; there are 5"},
-		{x.out, 5, "there is no queue pair 5; there are 5"},
+		{-1, x.back, "no queue pair -1; there are 5"},
+		{x.out, 5, "no queue pair 5; there are 5"},
 	} {
 		if _, err := r.net.Respond(c.out, c.back); fmt.Sprint(err) != c.want {
 			t.Errorf("%v, want %s", err, c.want)

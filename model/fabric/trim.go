@@ -7,12 +7,12 @@ import (
 
 // Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017)
 // and Ultra Ethernet's may. The header is forwarded ahead of all data; the receiver reports it, and the sender
-// retransmits the packet at once. NDP's switches trim the last packet of the queue instead in half of the cases; this
-// model always trims the arriving one.
+// retransmits the packet at once. NDP's switches trim the queue's last packet instead in half of the cases; this model
+// always trims the arriving one.
 type Trimming struct {
 	// Enabled turns trimming on. It excludes PFC.
 	Enabled bool
-	// Queue is how many bytes may wait in a port's class. A packet that would exceed it is trimmed.
+	// Queue is the number of bytes that may wait in a port's class. A packet that would exceed it is trimmed.
 	Queue units.Bytes
 	// Size is the size of a trimmed packet on the wire.
 	Size units.Bytes
@@ -28,9 +28,9 @@ func (c *Trimming) validate(all *Config) error {
 		"%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
 	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
 	f.Hold(!all.PFC.Enabled, "enabled",
-		"switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
+		"switches that pause their senders never trim; use pfc.enabled: false as well")
 	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled",
-		"%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
+		"%v cannot retransmit a single trimmed packet; use recovery.kind: selective-repeat", all.Recovery.Kind)
 	return f.Err()
 }
 

@@ -66,19 +66,18 @@ func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmar
 type Config struct {
 	// QueuePairs is the number of I/O queue pairs from an initiator to each target.
 	QueuePairs int
-	// QueueDepth is the largest number of outstanding commands of a queue pair. Others wait at the initiator.
+	// QueueDepth is a queue pair's largest number of outstanding commands. Others wait at the initiator.
 	QueueDepth int
-	// InCapsule is the largest size of write data that the capsule carries. The target fetches larger data.
+	// InCapsule is the most write data that a capsule carries. The target fetches larger data.
 	InCapsule units.Bytes
 	// MaxTransfer is the largest command; larger requests are split.
 	MaxTransfer units.Bytes
-	// TXQ is the size of a target's transmit queue, which holds data until it is acknowledged. A completion that finds
-	// no space waits in the drive's completion queue and keeps its place in the submission queue. A response larger
-	// than the queue is sent alone, when the queue is empty.
+	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
+	// finds no space waits in the drive's completion queue and keeps its place in the submission queue. A response
+	// larger than the queue is sent alone, when the queue is empty.
 	TXQ units.Bytes
-	// WriteBuffers is a target's memory for the data of writes that it fetches. A write allocates its part before its
-	// RDMA Read, and keeps it until its response is acknowledged. Others wait in order. A write larger than the whole
-	// memory is served alone.
+	// WriteBuffers is a target's memory for write data that it fetches, allocated from before the RDMA Read until the
+	// response is acknowledged. Writes wait for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
 	// Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
 	Reads Reads
@@ -95,13 +94,13 @@ type Config struct {
 	Target Software
 }
 
-// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one applies: the machines
-// negotiate it when they connect (InfiniBand's initiator depth and responder resources).
+// Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
+// depth and responder resources, negotiated on connecting).
 type Reads struct {
-	// Target is the largest number of RDMA Reads that a target's NIC has outstanding on a queue pair. Further writes
-	// wait in the target, in the order of their queue pair, and hold back no other command.
+	// Target is the most RDMA Reads that a target's NIC has outstanding on a queue pair. Further writes wait in the
+	// target, in the order of their queue pair, without delaying other commands.
 	Target int
-	// Initiator is the largest number of RDMA Reads that an initiator's NIC can serve at once on a queue pair.
+	// Initiator is the most RDMA Reads that an initiator's NIC serves at once on a queue pair.
 	Initiator int
 }
 
@@ -110,12 +109,11 @@ func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
 
 // Software is the work of a machine's processors for each command.
 type Software struct {
-	// Command is the time that a core works on a command, half before the request goes out and half when the result
-	// comes back. Commands of one queue pair are handled by one core, one after another. The default is RDMA's; TCP
-	// takes more core time, which must be set where it matters.
+	// Command is a core's time for a command, half before the request is sent and half when the result arrives. One
+	// core handles the commands of a queue pair one after another. The default is RDMA's; TCP takes more.
 	Command units.Duration
-	// Cores is the number of cores that share a machine's queue pairs; 0 is one for each, so that commands never wait
-	// for a core.
+	// Cores is the number of cores that share a machine's queue pairs; 0 is one each, so that commands never wait for a
+	// core.
 	Cores int
 }
 
@@ -167,7 +165,7 @@ func (c *Config) Validate() error {
 func (s *Software) validate() error {
 	var bad units.Faults
 	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
-	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair",
+	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one per queue pair",
 		s.Cores)
 	return bad.Err()
 }
@@ -307,7 +305,7 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
 	var ok bool
 	if s.protocol == NVMeTCP && !s.own {
-		s.fail(errors.New("connections of TCP last, and the network's queue pairs do not"))
+		s.fail(errors.New("TCP connections persist, and the network's queue pairs do not"))
 	}
 	if s.own && s.protocol == NVMeTCP {
 		return
@@ -319,7 +317,7 @@ func (s *System) Connect(net Fabric, sink Sink) {
 		return
 	}
 	if s.chooser, ok = net.(Chooser); !ok {
-		s.fail(errors.New("the network chooses no queue pairs"))
+		s.fail(errors.New("the network does not choose queue pairs"))
 	}
 }
 

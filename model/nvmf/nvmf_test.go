@@ -454,7 +454,7 @@ func TestConfig(t *testing.T) {
 		{func(c *nvmf.Config) { c.Class = 0 }, "class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},
 		{func(c *nvmf.Config) { c.Target.Command = -1 }, "target.command: -1ps is not possible; use 0s to 1s"},
 		{func(c *nvmf.Config) { c.Initiator.Cores = -1 },
-			"initiator.cores: -1 is not possible; use 1 to 4096, or 0 for one a queue pair"},
+			"initiator.cores: -1 is not possible; use 1 to 4096, or 0 for one per queue pair"},
 	} {
 		c := nvmf.DefaultConfig()
 		x.change(&c)

@@ -16,20 +16,19 @@ const (
 	digestSize  units.Bytes = 4 // CRC32C
 )
 
-// TCP is what machines negotiate when they connect by TCP. The defaults of the kernel and of SPDK differ in two points;
-// both ask for no digests and one R2T a command. The checksums take no core time beyond initiator.command and
-// target.command.
+// TCP is what machines negotiate when they connect by TCP. The kernel and SPDK differ in two defaults; both request no
+// digests and one R2T per command. Checksums take no core time beyond initiator.command and target.command.
 type TCP struct {
-	// HeaderDigest adds a checksum of its header, 4 bytes, to each unit.
+	// HeaderDigest adds a checksum of the header, 4 bytes, to each unit.
 	HeaderDigest bool
 	// DataDigest adds a checksum of 4 bytes to each unit that carries data.
 	DataDigest bool
-	// MaxHostData is the most data of a unit that an initiator sends (MAXH2CDATA); more data takes several units.
-	// 128KiB (SPDK: its largest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
+	// MaxHostData is the most data in a unit from an initiator (MAXH2CDATA); more data take several units. 128KiB
+	// (SPDK: its largest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
 	MaxHostData units.Bytes
-	// SuccessFlag lets the last data of a read report success, so that there is no separate response (SPDK's
-	// c2h_success). Linux' target does so only for initiators that have turned off flow control of submission queues,
-	// which Linux' initiator does not by default.
+	// SuccessFlag lets the last data of a read report success, which saves the response (SPDK's c2h_success). Linux'
+	// target does so only for initiators that turn off flow control of submission queues; Linux' initiator does not by
+	// default.
 	SuccessFlag bool
 }
 

@@ -319,9 +319,9 @@ func TestWrongNetworks(t *testing.T) {
 		own      bool
 		want     string
 	}{
-		{nvmf.NVMeTCP, false, "connections of TCP last"},
+		{nvmf.NVMeTCP, false, "TCP connections persist"},
 		{nvmf.NVMeoF, true, "the network answers no RDMA Reads"},
-		{nvmf.NVMeoF, false, "the network chooses no queue pairs"},
+		{nvmf.NVMeoF, false, "the network does not choose queue pairs"},
 		{nvmf.NVMeTCP, true, ""},
 	} {
 		eng := sim.New()

@@ -50,10 +50,10 @@ type Link struct {
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
-		return errors.New("a controller needs queue pairs that last")
+		return errors.New("a controller needs persistent queue pairs")
 	}
 	if t.steered != nil || len(t.drives) == 0 {
-		return fmt.Errorf("target %d has a controller, or no drives", target)
+		return fmt.Errorf("target %d already has a controller, or has no drives", target)
 	}
 	x := &steered{ctl: ctl, line: link.Rate, payload: link.Share, given: given,
 		sends: ratecontrol.NewPace(ratecontrol.Slack), writes: ratecontrol.NewPace(ratecontrol.Slack)}
@@ -262,7 +262,7 @@ func (s *System) admitOne(drive int32) bool {
 		x.steering.Reading += s.readBytes(y)
 	}
 	if !s.enter(d, &d.queues[0], c) {
-		s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
+		s.fail(fmt.Errorf("drive %d refuses a command with %d of %d outstanding", drive, d.inside, x.steering.Depth))
 		return false
 	}
 	return true

@@ -279,12 +279,12 @@ func TestSteerErrors(t *testing.T) {
 	l.steered = func() ratecontrol.Controller { return &listener{} }
 	r := newRig(t, l)
 	if err := r.sys.Steer(0, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil ||
-		err.Error() != "target 0 has a controller, or no drives" {
+		err.Error() != "target 0 already has a controller, or has no drives" {
 		t.Errorf("a second controller: %v", err)
 	}
 	bare := r.sys.AddTarget(r.node(0))
 	if err := r.sys.Steer(bare, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil ||
-		err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
+		err.Error() != fmt.Sprintf("target %d already has a controller, or has no drives", bare) {
 		t.Errorf("no drives: %v", err)
 	}
 }

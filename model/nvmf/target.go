@@ -66,7 +66,7 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 	}
 	for op, q := range queues.Of {
 		if int(q) >= len(d.queues) {
-			return 0, fmt.Errorf("%ss go to queue %d of a drive; there are %d", block.Op(op), q, len(d.queues))
+			return 0, fmt.Errorf("%ss go to queue %d of a drive, which has %d", block.Op(op), q, len(d.queues))
 		}
 	}
 	s.drives = append(s.drives, d)

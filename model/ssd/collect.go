@@ -195,7 +195,7 @@ func (d *Drive) erased(b ftl.Block) bool {
 			return true
 		}
 	}
-	panic("ssd: a block was erased that nobody wanted erased")
+	panic("ssd: a block was erased without a request")
 }
 
 // move starts the move of a page. last is the move started before it; if both sources lie in one page of flash, they

@@ -8,13 +8,13 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Config describes a drive. Every field is a plain value; a Config does not change once a Drive was made from it.
+// Config describes a drive in plain values. It does not change once a Drive was made from it.
 type Config struct {
 	Geometry nand.Geometry
 	Timing   nand.Timing
 
-	// OverProvisioning is the share of the physical pages that the host cannot address: 1 - logical/physical (the
-	// spare factor, not physical/logical - 1).
+	// OverProvisioning is the share of the physical pages that the host cannot address: 1 - logical/physical (the spare
+	// factor, not physical/logical - 1).
 	OverProvisioning units.Fraction
 
 	Host       Host
@@ -24,7 +24,7 @@ type Config struct {
 	Scheduling Scheduling
 	Collection Collection
 	Wear       Wear
-	// Initial is the content that reads find at addresses that were never written.
+	// Initial is what reads find at addresses that were never written.
 	Initial Initial
 	// Preconditioning is the state of the drive at time 0.
 	Preconditioning Preconditioning
@@ -32,33 +32,32 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
-	// FDP is data placement by reclaim unit handles. Without the section a namespace can have streams instead.
+	// FDP is data placement by reclaim unit handles. A namespace can have streams instead.
 	FDP *FDP
 
-	// Zones make namespaces zoned (ZNS); without the section they are conventional.
+	// Zones make namespaces zoned (ZNS). By default they are conventional.
 	Zones *Zones
 
-	// Energy is the energy that each operation uses. Without the section it is not computed.
+	// Energy is the energy of each operation. By default it is not computed.
 	Energy *Energy
 
-	// Controller is the time that the drive's processors spend on commands. Without the section they take no time.
+	// Controller is the time that the drive's processors spend on commands. The default is none.
 	Controller *Controller
 
-	// PowerStates are the power states that an idle drive enters, in this order. Without any, the drive is always
-	// awake.
+	// PowerStates are the power states that an idle drive enters, in this order. By default it is always awake.
 	PowerStates []PowerState
 
-	// PowerLimit is the limit on the drive's power. Without the section there is none.
+	// PowerLimit is the limit on the drive's power. The default is none.
 	PowerLimit *PowerLimit
 
-	// SLCCache is a cache of flash written with one bit a cell. Without the section there is none.
+	// SLCCache is a cache of flash written with one bit per cell. The default is none.
 	SLCCache *SLCCache
 
-	// Reliability is the model of flash errors by wear, age and reads. Without the section there are no errors.
+	// Reliability is the model of flash errors by wear, age and reads. By default there are no errors.
 	Reliability *Reliability
 
-	// Quirks are deviations from how a drive should work that a peer simulator has and a comparison needs. Only a
-	// compat file sets them.
+	// Quirks are a peer simulator's deviations from how a drive should work, for comparisons. Only a compat file sets
+	// them.
 	Quirks Quirks
 }
 
@@ -68,19 +67,19 @@ type Host struct {
 	LaneRate units.ByteRate
 	// Lanes is the number of PCIe lanes.
 	Lanes int
-	// PacketBytes is the overhead of a TLP beyond its payload: physical, data link and transaction layers.
+	// PacketBytes is a TLP's overhead in the physical, data link and transaction layers.
 	PacketBytes int
 	// MaxPayload is the largest payload of a TLP, in bytes.
 	MaxPayload int
 	// FetchSize is the number of commands of one queue that the controller can hold, unless the queue sets in_flight.
 	FetchSize int
-	// Commands is the number of commands that the controller can hold in total. 0 is no limit. When it is reached,
-	// queues are arbitrated.
+	// Commands is the number of commands that the controller can hold in total, beyond which queues are arbitrated. 0
+	// is no limit.
 	Commands int
 	// Burst is the number of commands fetched from one queue in a row (Arbitration Burst, NVMe Base Specification 2.0
 	// section 3.4.4).
 	Burst int
-	// Weights are the weights of the classes high, medium and low under weighted round robin. Equal weights give plain
+	// Weights are the weights of the classes high, medium and low under weighted round robin. Equal weights are plain
 	// round robin. Urgent always has strict priority.
 	Weights [3]int
 	// SubmissionDepth is the number of entries of each submission queue, unless the queue sets its own.
@@ -93,7 +92,7 @@ type DRAM struct {
 	RowSize units.Bytes
 	// DataRate is the rate of the data bus.
 	DataRate units.TransferRate
-	// BurstSize is the number of bytes of each transfer: the width of the bus.
+	// BurstSize is the number of bytes in a transfer, the bus's width.
 	BurstSize units.Bytes
 	// TRCD is the time from an activation to a read or write.
 	TRCD units.Duration
@@ -130,11 +129,11 @@ type Destage uint8
 
 // The destaging policies.
 const (
-	// DestageOldest programs the least recently written pages once more than DestageAt of the cache is dirty, at most
+	// DestageOldest: programs the least recently written pages once more than DestageAt of the cache is dirty, at most
 	// DestageDepth at a time.
 	DestageOldest Destage = iota
-	// DestageFirstTouch programs a page at once when it is written for the first time in a second, and after later
-	// writes only when it is evicted. Data in flight to flash are limited to one superpage.
+	// DestageFirstTouch: programs a page at once on its first write in a second, and after later writes only on
+	// eviction. Data in flight to flash are limited to one superpage.
 	DestageFirstTouch
 )
 
@@ -151,17 +150,17 @@ func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarsh
 
 // Cache is the data cache in DRAM.
 type Cache struct {
-	// Mode is the kind of requests that the cache serves.
+	// Mode is which requests the cache serves.
 	Mode CacheMode
 	// Capacity is the amount of data that the cache can hold.
 	Capacity units.Bytes
 	// Partitioned gives each namespace an equal share of the cache.
 	Partitioned bool
-	// Destage is the policy by which written data leave for flash.
+	// Destage is the policy for programming cached writes to flash.
 	Destage Destage
-	// DestageAt is the share of the cache that must be dirty for destaging to start.
+	// DestageAt is the dirty share of the cache at which destaging starts.
 	DestageAt units.Fraction
-	// DestageDepth is the largest number of pages in flight to flash. 0 is two a plane.
+	// DestageDepth is the largest number of pages in flight to flash. 0 is two per plane.
 	DestageDepth int
 }
 
@@ -198,7 +197,8 @@ type Allocation uint8
 
 // The kinds of allocation.
 const (
-	// AllocateDynamic writes to the next page of an open superblock, a block of every plane, regardless of the address.
+	// AllocateDynamic: writes to the next page of an open superblock, a block of every plane, regardless of the
+	// address.
 	AllocateDynamic Allocation = iota
 	// AllocateStatic writes to the plane that the scheme assigns to the address.
 	AllocateStatic
@@ -242,7 +242,7 @@ func (g *Grain) UnmarshalText(text []byte) error {
 	}
 	if size <= 0 {
 		return &units.TextError{Text: string(text), Is: "is not a grain of the map",
-			Use: "page, or a size such as 4KiB, more than nothing"}
+			Use: "page, or a positive size such as 4KiB"}
 	}
 	*g = Grain(size)
 	return nil
@@ -250,8 +250,8 @@ func (g *Grain) UnmarshalText(text []byte) error {
 
 // Mapping is the logical-to-physical map.
 type Mapping struct {
-	// Grain is the amount of data that an entry of the map covers: page, or a size that divides a page. Grains of
-	// different addresses share a page, which is programmed when it is full.
+	// Grain is the data covered by an entry of the map: page, or a size that divides a page. Grains of different
+	// addresses then share a page, which is programmed when it is full.
 	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and stored in mapping pages on flash (DFTL,
 	// Gupta et al., ASPLOS 2009).
@@ -263,13 +263,13 @@ type Mapping struct {
 	// Scheme is the order in which consecutive addresses are striped over the planes: those never written, and all of
 	// them under static allocation.
 	Scheme Scheme
-	// Allocation is how a page that is written is assigned to a plane.
+	// Allocation is how a written page is assigned to a plane.
 	Allocation Allocation
 }
 
 // Scheduling is how the drive chooses commands to flash.
 type Scheduling struct {
-	// Classes makes the flash scheduler observe the priority classes of the queues.
+	// Classes makes the flash scheduler observe the queues' priority classes.
 	Classes bool
 	// SuspendProgram lets a read interrupt a running program.
 	SuspendProgram bool
@@ -292,9 +292,9 @@ type Scheduling struct {
 type Collection struct {
 	// Victim is the policy that chooses the block to collect.
 	Victim ftl.Victim
-	// Choices is d of the d-choices policy; 0 is log2 of the blocks in a plane.
+	// Choices is d of the d-choices policy; 0 is log2 of a plane's blocks.
 	Choices int
-	// Window is the share of the blocks, oldest first, that windowed greedy considers.
+	// Window is the share of blocks, oldest first, that windowed greedy considers.
 	Window units.Fraction
 	// Start is the share of a plane's blocks that are free when collection starts.
 	Start units.Fraction
@@ -304,7 +304,7 @@ type Collection struct {
 	Preemptible bool
 	// Concurrent is the number of victims that a plane collects at once.
 	Concurrent int
-	// Reserve is the number of free blocks of a plane that only collection can use.
+	// Reserve is the number of a plane's free blocks that only collection can use.
 	Reserve int
 	// Copyback moves pages within a plane without using the channel.
 	Copyback bool
@@ -318,7 +318,7 @@ type Wear struct {
 	Dynamic bool
 	// Static is the difference in erase counts within a plane at which a cold block is moved. 0 turns it off.
 	Static int
-	// Cycles is the rated number of program/erase cycles of a block. It is only used to report the life used.
+	// Cycles is a block's rated number of program/erase cycles, only for the reported life used.
 	Cycles int
 }
 
@@ -327,8 +327,8 @@ type Initial uint8
 
 // The initial states.
 const (
-	// InitialFormula: the data are stored where the plane allocation scheme puts them when the drive is written in
-	// address order, and reading them reads flash. They take no space.
+	// InitialFormula: data are where the plane allocation scheme puts them when the drive is written in address order;
+	// reads go to flash. They take no space.
 	InitialFormula Initial = iota
 	// InitialEmpty: never written; the controller answers with zeros at once.
 	InitialEmpty
@@ -359,8 +359,8 @@ const (
 	// FillSteady: written at random until garbage collection is in steady state, computed from the mean-field
 	// distribution of valid pages.
 	FillSteady
-	// FillReplay: written at random Passes times over, with every write replayed through the translation layer without
-	// its timing.
+	// FillReplay: written at random Passes times over, with every write replayed through the translation layer, without
+	// timing.
 	FillReplay
 )
 
@@ -383,8 +383,8 @@ type Preconditioning struct {
 	Occupancy units.Fraction
 	// Passes is the number of drive writes after the first fill, with fill: replay.
 	Passes float64
-	// SmallWrites makes each random write of steady and replay one grain of the map; otherwise each is a page of flash,
-	// whose grains are then stored together.
+	// SmallWrites makes each random write of steady and replay one grain of the map, not a page whose grains are then
+	// stored together.
 	SmallWrites bool
 	// Free is the number of free blocks of a plane at time 0, with fill: steady.
 	Free Free
@@ -396,12 +396,12 @@ type Free uint8
 // The levels.
 const (
 	// FreeByLoad: hard if, by the mean times of programs and reads, the workload writes more than collection can keep
-	// up with behind the host's requests; otherwise start, also for a trace, whose rate is not known in advance.
+	// up with behind the host's requests; otherwise, and for a trace, whose rate is not known in advance, start.
 	FreeByLoad Free = iota
-	// FreeStart: the number at which collection starts, where a drive stays that collects faster than it is written to.
+	// FreeStart: the number at which collection starts, typical of a drive that collects faster than it is written to.
 	FreeStart
-	// FreeHard: the number at which collection is urgent, where a drive stays that is written to as fast as it can
-	// accept. Without collection.preemptible there is no such level, and it is the same as start.
+	// FreeHard: the number at which collection is urgent, typical of a drive that is written to as fast as it accepts.
+	// Without collection.preemptible, the same as start.
 	FreeHard
 )
 
@@ -417,10 +417,9 @@ func (f Free) MarshalText() ([]byte, error) { return freeNames.Marshal(f) }
 func (f *Free) UnmarshalText(text []byte) error { return freeNames.Unmarshal(text, f) }
 
 // Namespace is a part of the drive with its own addresses. The lists select the channels, chips of a channel, dies of a
-// chip and planes of a die that store it; an empty list selects all. Namespaces that use the same plane share it
-// equally.
+// chip and planes of a die that store it; an empty list is all. Namespaces share common planes equally.
 type Namespace struct {
-	// Channels are the numbers of the channels that store it; an empty list is all.
+	// Channels are the channels that store it; an empty list is all.
 	Channels []int
 	// Chips are the chips of each channel; an empty list is all.
 	Chips []int
@@ -428,21 +427,21 @@ type Namespace struct {
 	Dies []int
 	// Planes are the planes of each die; an empty list is all.
 	Planes []int
-	// Cache is the cache mode of the namespace; without the key, that of the drive.
+	// Cache is the namespace's cache mode. The default is the drive's.
 	Cache *CacheMode
 	// Streams is the number of placement hints (write streams, FDP placement handles) that the namespace distinguishes.
 	// Each has its own open block in each plane.
 	Streams int
-	// Handles are the reclaim unit handles that its placement handles refer to, from placement 0 on; an empty list is
-	// all, in order.
+	// Handles are the reclaim unit handles of its placement handles, from placement 0 on; an empty list is all, in
+	// order.
 	Handles []int
-	// Conventional makes the namespace conventional although the drive has zones.
+	// Conventional makes the namespace conventional on a drive with zones.
 	Conventional bool
 }
 
 // Energy is the energy of each operation and the power of the idle drive.
 type Energy struct {
-	// Read, Program and Erase are the energies of the array for a page read, a page program and a block erase.
+	// Read, Program and Erase are the array's energies for a page read, a page program and a block erase.
 	Read, Program, Erase units.Energy
 	// TransferPerByte is the energy of a byte over a flash channel.
 	TransferPerByte units.Energy
@@ -450,7 +449,7 @@ type Energy struct {
 	LinkPerByte units.Energy
 	// Idle is the power of the drive at rest, in watts.
 	Idle float64
-	// Source is where the figures come from.
+	// Source is the figures' source.
 	Source string
 }
 

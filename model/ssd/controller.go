@@ -5,10 +5,10 @@ import (
 	"farflash/sim"
 )
 
-// Controller is the time that the drive's own processors spend on commands. All commands share them, first come, first
-// served. Without it, a command takes only the time of its link, DRAM and flash.
+// Controller is the time that the drive's processors spend on commands, which share them first come, first served.
+// Without it, a command takes only the time of its link, DRAM and flash.
 type Controller struct {
-	// Processors is the number of commands that are processed at once.
+	// Processors is the number of commands processed at once.
 	Processors int
 	// Command is the processor time to start a command.
 	Command units.Duration
@@ -34,7 +34,7 @@ func (c *Controller) validate() error {
 			t.d)
 	}
 	bad.Hold(c.Command > 0 || c.Completion > 0, "command",
-		"no command takes a processor any time; give command or completion, such as 1us")
+		"the processors have no work; give command or completion, such as 1us")
 	return bad.Err()
 }
 

@@ -6,17 +6,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive
-// stores data of different handles in different reclaim units. A reclaim unit is a superblock. Each handle has one in
-// each reclaim group.
+// FDP is Flexible Data Placement (NVMe TP4146): each write names a reclaim unit handle, and data of different handles
+// go to different reclaim units, which are superblocks. Each handle has one in each reclaim group.
 type FDP struct {
-	// Handles is the number of reclaim unit handles of the drive, shared by all namespaces.
+	// Handles is the number of the drive's reclaim unit handles, shared by all namespaces.
 	Handles int
-	// Groups is the number of reclaim groups that the drive is divided into. Each has an equal number of dies, in order
-	// of channel, chip and die.
+	// Groups is the number of reclaim groups, each of an equal number of dies, in order of channel, chip and die.
 	Groups int
-	// Isolation is how collection treats data of different handles: with initially it writes the data it moves
-	// together, whatever their handles; with persistently it keeps those of each handle apart.
+	// Isolation is how collection treats data of different handles: initially writes all moved data together;
+	// persistently keeps those of each handle apart.
 	Isolation Isolation
 }
 
@@ -109,17 +107,17 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		f.Groups*f.Handles, mostPlacements)
 	bad.Hold(f.Isolation < isolations, "fdp.isolation", "%d is not possible; use initially or persistently",
 		f.Isolation)
-	bad.Hold(!c.Collection.Streams, "collection.streams", "fdp.isolation says what becomes of survivors; leave it out")
-	bad.Hold(c.Zones == nil, "fdp", "zones say themselves where data go; leave zones or fdp out")
+	bad.Hold(!c.Collection.Streams, "collection.streams", "fdp.isolation determines where survivors go; leave it out")
+	bad.Hold(c.Zones == nil, "fdp", "zones determine where data go; leave out zones or fdp")
 	for i := range c.Namespaces {
 		n := &c.Namespaces[i]
 		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
-			"the drive's handles are its streams; leave it out, or say handles")
+			"the drive's handles are its streams; leave it out, or use handles")
 		key := fmt.Sprintf("namespaces[%d].handles", i)
 		bad.Hold(len(n.Handles) <= MaxStreams, key, "%d are more than %d", len(n.Handles), MaxStreams)
 		seen := map[int]bool{}
 		for _, k := range n.Handles {
-			bad.Hold(k >= 0 && k < f.Handles, key, "there is no handle %d; the drive has 0 to %d", k, f.Handles-1)
+			bad.Hold(k >= 0 && k < f.Handles, key, "no handle %d; the drive has 0 to %d", k, f.Handles-1)
 			bad.Hold(!seen[k], key, "handle %d is listed twice", k)
 			seen[k] = true
 		}

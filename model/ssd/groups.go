@@ -32,12 +32,12 @@ func (c *Config) validateGroups(bad *units.Faults) {
 	}
 	const at = "fdp.groups"
 	bad.Hold(c.Geometry.Dies()%n == 0, at,
-		"%d do not divide %d dies, and each has as many of its own; use a number that does", n, c.Geometry.Dies())
-	bad.Hold(c.Quirks == Quirks{}, at, "the peer knows no reclaim groups; leave compat out, or use 1")
+		"%d do not divide %d dies, and groups have equal numbers of dies; use a divisor", n, c.Geometry.Dies())
+	bad.Hold(c.Quirks == Quirks{}, at, "the peer has no reclaim groups; leave compat out, or use 1")
 	for i := range c.Namespaces {
 		x := &c.Namespaces[i]
 		bad.Hold(len(x.Channels)+len(x.Chips)+len(x.Dies)+len(x.Planes) == 0, fmt.Sprintf("namespaces[%d]", i),
-			"a namespace with flash of its own cannot be divided into reclaim groups; leave out channels, chips, "+
+			"a namespace on selected dies cannot be divided into reclaim groups; leave out channels, chips, "+
 				"dies and planes, or use 1 group")
 	}
 }

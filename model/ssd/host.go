@@ -110,7 +110,7 @@ func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].cap
 // Close ends the drive's service: its queues accept no more requests. It implements block.Device.
 func (d *Drive) Close() error {
 	if n := d.InFlight(); n > 0 {
-		return fmt.Errorf("ssd: %d requests are under way", n)
+		return fmt.Errorf("ssd: %d requests are outstanding", n)
 	}
 	d.closed = true
 	for q := range d.queues {

@@ -6,12 +6,12 @@ import (
 )
 
 // PowerLimit is the limit on a drive's power while it works: the Maximum Power of an operational power state (NVMe Base
-// Specification 2.0, section 8.15), or the power that a slot allows. A die starts an operation only when enough energy
-// has accumulated, at the rate of the limit minus the idle power.
+// Specification 2.0, section 8.15), or a slot's. A die starts an operation only when enough energy has accumulated, at
+// the rate of the limit minus the idle power.
 type PowerLimit struct {
 	// Watts is the largest mean power over times much longer than the window.
 	Watts float64
-	// Window is the time over which the drive can accumulate unused energy for later use.
+	// Window is the time over which unused energy accumulates for later use.
 	Window units.Duration
 }
 
@@ -23,7 +23,7 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 	if p == nil {
 		return
 	}
-	bad.Hold(c.Energy != nil, "power_limit", "what the drive draws is not known; give ssd.energy, or leave it out")
+	bad.Hold(c.Energy != nil, "power_limit", "the drive's power is unknown; give ssd.energy, or leave it out")
 	bad.Hold(p.Window >= 0 && p.Window <= 100*units.Second, "power_limit.window",
 		"%v is not possible; use 0s to 100s", p.Window)
 	idle := 0.0
@@ -32,7 +32,7 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 	}
 	// With a milliwatt to spare, a program takes a second.
 	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts",
-		"%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
+		"%v W are not possible; use more than the idle power, %v W, and at most 1000000", p.Watts, idle)
 }
 
 // governor limits operations to a mean rate of energy (the virtual scheduling algorithm of ITU-T I.371, with energy in

@@ -125,7 +125,7 @@ func (m *Image) room(pool int, data int64) error {
 		return nil
 	}
 	return units.Wrong("preconditioning.occupancy",
-		"%v fills %d of a plane's %d blocks; beside %d that are open and %d that must be free for the host to write "+
+		"%v fills %d of a plane's %d blocks; with %d open blocks and %d that must be free for the host to write "+
 			"at most %d may hold data; lower it or raise blocks_per_plane",
 		m.cfg.Preconditioning.Occupancy, fills, t.BlocksPerPool, open, free, max(0, t.BlocksPerPool-open-free))
 }
@@ -197,7 +197,7 @@ func (m *Image) put(n *namespace, i uint32) error {
 	for !ok {
 		if !m.collectNow(int(plane)) {
 			return units.Wrong("preconditioning",
-				"plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning",
+				"plane %d has no free pages left; lower preconditioning.occupancy or raise over_provisioning",
 				plane)
 		}
 		dst, ok = m.ftl.Allocate(int(plane), n.stream, 0)
@@ -257,7 +257,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 		// Without spare pages there is no steady state.
 		if closed*g.PagesPerBlock <= data {
 			return units.Wrong("preconditioning.occupancy",
-				"%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise "+
+				"%v leaves plane %d no spare pages in addition to open blocks and the reserve; lower it or raise "+
 					"over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
@@ -355,7 +355,7 @@ func (m *Image) layOutMapping() error {
 			plane := n.pool(k)
 			dst, ok := m.ftl.Allocate(int(plane), n.mapping, 0)
 			if !ok {
-				return units.Wrong("mapping", "plane %d has no room for mapping pages", plane)
+				return units.Wrong("mapping", "plane %d has no space for mapping pages", plane)
 			}
 			rest := int(uint32(dst) - uint32(plane)*uint32(g.PagesPerPlane()))
 			m.install(int(plane), rest/g.PagesPerBlock, rest%g.PagesPerBlock, n.mapBase+k)

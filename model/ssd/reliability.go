@@ -14,8 +14,7 @@ import (
 // Reliability is the model of flash errors and of their correction by the controller. Without it, the first read always
 // succeeds.
 type Reliability struct {
-	// Curve is the raw bit error rate by wear, age and reads: that of a chip that was measured, or given, the one in
-	// fit.
+	// Curve is the raw bit error rate by wear, age and reads: that of a measured chip, or given, the one in fit.
 	Curve decay.Curve
 	// Fit is the curve's coefficients and exponents, with curve: given.
 	Fit *decay.Fit
@@ -25,13 +24,12 @@ type Reliability struct {
 	Cycles int
 	// Retention is the age of the drive's data at time 0.
 	Retention units.Days
-	// Reads is the number of reads of each page that holds data at time 0, since it was written and on average over its
-	// block.
+	// Reads is the mean number of reads of a page at time 0, since its data were written.
 	Reads float64
-	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to see
-	// months in a run of seconds.
+	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or months in a
+	// run of seconds.
 	Acceleration float64
-	// Codeword is the amount of user data that a codeword protects; a smaller read still reads a whole codeword.
+	// Codeword is the user data that a codeword protects; smaller reads read a whole codeword.
 	Codeword units.Bytes
 	// Correctable is the number of wrong bits that can be corrected in a codeword.
 	Correctable int
@@ -42,14 +40,14 @@ type Reliability struct {
 	RetryLatency units.Duration
 	// Gain is the share of wrong bits that remain after each retry.
 	Gain units.Fraction
-	// Refresh moves data before they become unreadable. Without the section there is no refresh.
+	// Refresh moves data before they become unreadable. The default is none.
 	Refresh *Refresh
 }
 
-// Refresh moves the data of deteriorating blocks, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD 2012). Each
-// read checks its own block.
+// Refresh moves the data of deteriorating blocks (Cai et al., "Flash Correct-and-Refresh", ICCD 2012). Each read checks
+// its own block.
 type Refresh struct {
-	// At is the share of the code's correctable bits that are wrong, on average, when a block's data are moved.
+	// At is the mean share of the code's correctable bits that are wrong when a block's data are moved.
 	At units.Fraction
 	// Patrol is the time between two checks of the patrol, which visits all blocks in turn, even those never read. 0 is
 	// never.
@@ -76,7 +74,7 @@ func (r *Reliability) validate(c *Config) error {
 	bad.Hold(r.Curve != decay.Given || r.Fit != nil, "fit",
 		"curve: given needs it; give base, wear, wear_power and so on")
 	bad.Hold(r.Curve == decay.Given || r.Fit == nil, "fit",
-		"the curve is %v, which has its own; set curve: given or leave it out", r.Curve)
+		"the curve is %v, which has its own fit; set curve: given or leave it out", r.Curve)
 	if r.Fit != nil {
 		bad.Within("fit", r.Fit.Validate())
 	}
@@ -97,7 +95,7 @@ func (r *Reliability) validate(c *Config) error {
 		"%v is not possible; use 0s to 1s", r.RetryLatency)
 	bad.Hold(r.Gain >= 0 && r.Gain <= 1, "gain", "%v is not possible; use 0%% to 100%%", r.Gain)
 	bad.Hold(!c.Collection.Copyback, "",
-		"with collection.copyback pages move without being read, so their errors would add up unseen; leave one of "+
+		"with collection.copyback pages move without being read, so their errors would accumulate; leave one of "+
 			"them out")
 	if f := r.Refresh; f != nil {
 		bad.Hold(f.At > 0 && f.At <= 1, "refresh.at", "%v is not possible; use more than 0%% and at most 100%%", f.At)

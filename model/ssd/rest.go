@@ -8,15 +8,15 @@ import (
 )
 
 // PowerState is a non-operational state that an idle drive enters autonomously (Autonomous Power State Transitions,
-// NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it. It fetches no command before it is awake.
+// NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it, and it fetches no command before it is awake.
 type PowerState struct {
-	// After is how long the drive must be idle before it enters the state.
+	// After is the idle time before the drive enters the state.
 	After units.Duration
-	// Entry is the time to enter the state (ENLAT). Commands that arrive during it wait for its end.
+	// Entry is the time to enter the state (ENLAT), for whose end commands wait.
 	Entry units.Duration
 	// Exit is the time to wake up (EXLAT).
 	Exit units.Duration
-	// Watts is the power drawn in the state, instead of energy.idle_watts.
+	// Watts is the power in the state, instead of energy.idle_watts.
 	Watts float64
 }
 
@@ -36,7 +36,7 @@ func (c *Config) validatePowerStates(bad *units.Faults) {
 		bad.Hold(p.After > 0 && p.After <= 100*units.Second, key("after"),
 			"%v is not possible; use more than 0s and at most 100s, the longest time in NVMe", p.After)
 		bad.Hold(p.After >= earliest, key("after"),
-			"after %v the drive is still entering the state before; use at least %v", p.After, earliest)
+			"after %v the drive is still entering the previous state; use at least %v", p.After, earliest)
 		for _, t := range []struct {
 			key string
 			d   units.Duration
@@ -45,7 +45,7 @@ func (c *Config) validatePowerStates(bad *units.Faults) {
 		}
 		bad.Hold(p.Watts >= 0 && p.Watts <= 1e6, key("watts"), "%v W are not possible; use 0 to 1000000", p.Watts)
 		bad.Hold(p.Watts == 0 || c.Energy != nil, key("watts"),
-			"what the drive draws otherwise is not known; give ssd.energy, or leave it out")
+			"the drive's other power is unknown; give ssd.energy, or leave it out")
 		if e := c.Energy; e != nil {
 			bad.Hold(p.Watts <= e.Idle, key("watts"), "%v W is more than the %v W of energy.idle_watts; use less",
 				p.Watts, e.Idle)

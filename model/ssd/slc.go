@@ -6,20 +6,20 @@ import (
 	"farflash/sim"
 )
 
-// SLCCache is flash written with one bit a cell, which is fast but takes several times the space. The host's data go
-// there first and are folded, that is, moved to blocks with all bits, when there is time for it or blocks are short.
-// Which blocks belong to the cache changes with each erase: the cache is as large as there are blocks to spare, up to
-// its capacity. Its blocks hold 1/bits of the pages of others.
+// SLCCache is flash written with one bit per cell, which is fast but takes several times the space. The host's data go
+// there first and are folded, that is, moved to blocks with all bits, when the drive has time or blocks are short. Any
+// block can belong to the cache, which grows up to its capacity as blocks are to spare. Its blocks hold 1/bits of the
+// pages of others.
 type SLCCache struct {
-	// Capacity is the largest amount of the host's data that the cache can hold.
+	// Capacity is the most host data that the cache can hold.
 	Capacity units.Bytes
 	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
 	Reserved units.Bytes
-	// ReadLatency is the time of the array to read a page of the cache.
+	// ReadLatency is the array time to read a page of the cache.
 	ReadLatency units.Duration
-	// ProgramLatency is the time to program one.
+	// ProgramLatency is the time to program a page of the cache.
 	ProgramLatency units.Duration
-	// Fold is when data are folded, as long as blocks are not short.
+	// Fold is when data are folded while blocks are not short.
 	Fold Folding
 	// IdleAfter is the time without commands after which the drive starts to fold.
 	IdleAfter units.Duration
@@ -32,7 +32,7 @@ type Folding uint8
 
 // The times of folding.
 const (
-	FoldIdle   Folding = iota // while there are no commands
+	FoldIdle   Folding = iota // while no commands are outstanding
 	FoldAlways                // as soon as a block is full
 	foldings
 )
@@ -98,11 +98,11 @@ func (c *Config) validateSLCCache(bad *units.Faults) {
 		return
 	}
 	const at = "slc_cache"
-	bad.Hold(c.Timing.Cell.Bits() > 1, at, "the flash has one bit a cell as it is; leave it out, or set timing.cell")
+	bad.Hold(c.Timing.Cell.Bits() > 1, at, "the flash already has one bit per cell; leave it out, or set timing.cell")
 	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at,
 		"a block of %d pages is too small for one bit per cell; use at least %d", c.Geometry.PagesPerBlock,
 		c.Timing.Cell.Bits())
-	bad.Hold(c.Reliability == nil, at, "how cells with one bit err is not known; leave reliability or slc_cache out")
+	bad.Hold(c.Reliability == nil, at, "the errors of cells with one bit are unknown; leave out reliability or slc_cache")
 	for _, t := range []struct {
 		key string
 		d   units.Duration
@@ -112,7 +112,7 @@ func (c *Config) validateSLCCache(bad *units.Faults) {
 	}
 	bad.Hold(s.IdleAfter >= 0 && s.IdleAfter <= 100*units.Second, at+".idle_after",
 		"%v is not possible; use 0s to 100s", s.IdleAfter)
-	bad.Hold(s.Fold < foldings && s.WhenFull < whenFulls, at, "there is no such fold or when_full")
+	bad.Hold(s.Fold < foldings && s.WhenFull < whenFulls, at, "invalid fold or when_full")
 	bad.Hold(s.Reserved >= 0 && s.Reserved <= max(s.Capacity, 0), at+".reserved",
 		"%v is not possible; use 0B to the capacity, %v", s.Reserved, s.Capacity)
 }
@@ -139,7 +139,7 @@ func (c *Config) validateSLCSpace(bad *units.Faults) {
 		_, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
 		free := t.BlocksPerPool - int((data+mapped)/int64(t.PagesPerBlock)) - 1 - c.openIn(ns, int32(pool), &t)
 		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved",
-			"%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection "+
+			"%v are %d blocks, but a full drive has only %d free blocks in addition to open ones, and collection "+
 				"starts at %d; lower it or raise over_provisioning",
 			s.Reserved, t.Fast.Least, max(0, free), t.GCStart)
 		if bad.Err() != nil {

@@ -378,19 +378,19 @@ func TestRequestsRefused(t *testing.T) {
 // TestConfigErrors verifies that the error for an invalid configuration names the field.
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*ssd.Config){
-		"geometry.channels":       func(c *ssd.Config) { c.Geometry.Channels = 0 },
-		"geometry.page_size":      func(c *ssd.Config) { c.Geometry.PageSize = 1000 },
-		"physical pages":          func(c *ssd.Config) { c.Geometry.BlocksPerPlane = 1 << 20 },
-		"timing.read_latency":     func(c *ssd.Config) { c.Timing.Read[1] = 0 },
-		"timing.channel_rate":     func(c *ssd.Config) { c.Timing.TransferRate = 0 },
-		"over_provisioning":       func(c *ssd.Config) { c.OverProvisioning = 1 },
-		"host.fetch_size":         func(c *ssd.Config) { c.Host.FetchSize = 0 },
-		"use 1 to 65536, the mos": func(c *ssd.Config) { c.Host.FetchSize = 1 << 32 },
-		"host.commands":           func(c *ssd.Config) { c.Host.Commands = 1 << 32 },
-		"cache.capacity":          func(c *ssd.Config) { c.Cache.Capacity = 100 },
-		"mapping.cmt_capacity":    func(c *ssd.Config) { c.Mapping.CMTCapacity = 10 },
-		"mapping.grain: 3KiB":     func(c *ssd.Config) { c.Mapping.Grain = 3072 },
-		"mapping.grain: 512B is":  func(c *ssd.Config) { c.Geometry.BlocksPerPlane, c.Mapping.Grain = 1<<14, 512 },
+		"geometry.channels":           func(c *ssd.Config) { c.Geometry.Channels = 0 },
+		"geometry.page_size":          func(c *ssd.Config) { c.Geometry.PageSize = 1000 },
+		"physical pages":              func(c *ssd.Config) { c.Geometry.BlocksPerPlane = 1 << 20 },
+		"timing.read_latency":         func(c *ssd.Config) { c.Timing.Read[1] = 0 },
+		"timing.channel_rate":         func(c *ssd.Config) { c.Timing.TransferRate = 0 },
+		"over_provisioning":           func(c *ssd.Config) { c.OverProvisioning = 1 },
+		"host.fetch_size":             func(c *ssd.Config) { c.Host.FetchSize = 0 },
+		"use 1 to 65536, the largest": func(c *ssd.Config) { c.Host.FetchSize = 1 << 32 },
+		"host.commands":               func(c *ssd.Config) { c.Host.Commands = 1 << 32 },
+		"cache.capacity":              func(c *ssd.Config) { c.Cache.Capacity = 100 },
+		"mapping.cmt_capacity":        func(c *ssd.Config) { c.Mapping.CMTCapacity = 10 },
+		"mapping.grain: 3KiB":         func(c *ssd.Config) { c.Mapping.Grain = 3072 },
+		"mapping.grain: 512B makes":   func(c *ssd.Config) { c.Geometry.BlocksPerPlane, c.Mapping.Grain = 1<<14, 512 },
 		"mapping.grain: page": func(c *ssd.Config) {
 			c.Collection.Copyback, c.Mapping.Allocation, c.Mapping.Grain = true, ssd.AllocateStatic, 4096
 		},

@@ -20,7 +20,7 @@ func (c *Config) Validate() error {
 	bad.Within("host", c.Host.validate())
 	d := &c.DRAM
 	bad.Hold(d.RowSize >= 1 && d.BurstSize >= 1 && d.TRCD >= 0 && d.TCL >= 0 && d.TRP >= 0,
-		"dram", "row_size and burst_size must be above zero and the delays not below")
+		"dram", "row_size and burst_size must be positive and the delays not negative")
 	bad.Hold(max(d.TRCD, d.TCL, d.TRP) <= nand.MaxTime, "dram", "a delay of %v is not possible; use at most %v",
 		max(d.TRCD, d.TCL, d.TRP), nand.MaxTime)
 	bad.Hold(d.DataRate >= units.MTPerSecond, "dram.data_rate",
@@ -50,9 +50,9 @@ func (c *Config) Validate() error {
 	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation",
 		"%d is not possible; use dynamic or static", c.Mapping.Allocation)
 	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
-		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
+		"collection.copyback", "copyback needs static allocation, which keeps pages in their plane; set mapping.allocation: static")
 	bad.Hold(!c.Collection.Copyback || c.grainsPerPage() == 1,
-		"collection.copyback", "a copy inside a plane is of a whole page; set mapping.grain: page")
+		"collection.copyback", "copyback moves whole pages; set mapping.grain: page")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	bad.Hold(p.Fill == FillNone && c.Collection.Victim != ftl.RandomYield || p.Occupancy > 0 && p.Occupancy <= 1,
@@ -70,7 +70,7 @@ func (c *Config) Validate() error {
 			return bad.Err()
 		}
 		bad.Hold(c.grains() < 1<<32-1, "mapping.grain",
-			"%v is 1 of %d grains, more than the 4294967294 that the map can number; use a larger grain, or page", g,
+			"%v makes %d grains, above the map's limit, 4294967294; use a larger grain, or page", g,
 			c.grains())
 	}
 	bad.Hold(c.Mapping.Ideal || c.cmtEntries() >= 16,
@@ -93,12 +93,12 @@ func (c *Config) Validate() error {
 
 func (h *Host) validate() error {
 	var bad units.Faults
-	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible",
+	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v are not possible",
 		h.Lanes, h.LaneRate)
 	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload",
 		"%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
 	bad.Hold(h.FetchSize >= 1 && h.FetchSize <= 65536, "fetch_size",
-		"%d is not possible; use 1 to 65536, the most that a submission queue holds", h.FetchSize)
+		"%d is not possible; use 1 to 65536, the largest submission queue", h.FetchSize)
 	bad.Hold(h.Commands >= 0 && h.Commands <= 1<<30, "commands",
 		"%d is not possible; use 1 to 1073741824, or 0 for no limit", h.Commands)
 	bad.Hold(h.Burst >= 1 && h.Burst <= 65536, "burst", "%d is not possible; use 1 to 65536", h.Burst)
@@ -123,7 +123,7 @@ func (k *Collection) validate(blocks int, loose bool) error {
 	var bad units.Faults
 	bad.Hold(k.Start > 0 && k.Start < 1, "start", "%v is not possible", k.Start)
 	bad.Hold(k.Hard >= 0 && k.Hard < 1 && (k.Hard <= k.Start || loose), "hard",
-		"%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
+		"%v must be between 0%% and collection.start, %v", k.Hard, k.Start)
 	bad.Hold(k.Concurrent >= 1 && k.Concurrent <= 64, "concurrent", "%d is not possible; use 1 to 64", k.Concurrent)
 	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve,
 		blocks)
@@ -144,7 +144,7 @@ func (n *Namespace) validate(g nand.Geometry) error {
 		seen := make([]bool, l.most)
 		for _, id := range l.ids {
 			if id < 0 || id >= l.most {
-				bad.Hold(false, l.name, "there is no number %d; the drive has 0 to %d", id, l.most-1)
+				bad.Hold(false, l.name, "no number %d; the drive has 0 to %d", id, l.most-1)
 				continue
 			}
 			bad.Hold(!seen[id], l.name, "number %d is listed twice", id)
@@ -179,7 +179,7 @@ func (c *Config) validateSpace(bad *units.Faults) {
 			continue
 		}
 		bad.Hold(false, "over_provisioning",
-			"%v of %d blocks leaves %.2f blocks a plane, but open blocks, the map's pages and the reserve need more "+
+			"%v of %d blocks leaves %.2f blocks per plane, but open blocks, the map's pages and the reserve need more "+
 				"than %.2f; raise over_provisioning or blocks_per_plane",
 			c.OverProvisioning, t.BlocksPerPool, float64(spare)/float64(per), float64(need)/float64(per))
 		return

@@ -10,16 +10,16 @@ import (
 )
 
 // Zones divide namespaces into zones, as in the NVMe Zoned Namespace Command Set: each zone is written in order from
-// its start, and reset as a whole. A zone's data fill separate superblocks, which only its reset erases, so a zoned
+// its start, and reset as a whole. Its data fill separate superblocks, which only its reset erases, so a zoned
 // namespace is never collected and its write amplification is 1.
 type Zones struct {
-	// Capacity is the amount of data that can be written to a zone: a number of whole superblocks; 0 is one.
+	// Capacity is the data that can be written to a zone: a whole number of superblocks; 0 is one.
 	Capacity units.Bytes
-	// Size is the distance between the starts of zones; 0 is their capacity. The gap is for hosts that need powers of
+	// Size is the distance between the starts of zones; 0 is their capacity. A gap is for hosts that need powers of
 	// two.
 	Size units.Bytes
-	// MaxOpen is the largest number of zones open at once; 0 is no limit. If a write would exceed it, the drive closes
-	// the zone that was implicitly opened first.
+	// MaxOpen is the largest number of zones open at once; 0 is no limit. For a write that would exceed it, the drive
+	// closes the zone that was implicitly opened first.
 	MaxOpen int
 	// MaxActive is the largest number of zones open or closed at once; 0 is no limit.
 	MaxActive int
@@ -114,7 +114,7 @@ func (c *Config) validateZones(bad *units.Faults) {
 	}
 	bad.Hold(z.MaxOpen >= 0 && z.MaxActive >= 0, at, "max_open and max_active must not be negative; 0 is no limit")
 	bad.Hold(z.MaxActive == 0 || z.MaxOpen > 0 && z.MaxOpen <= z.MaxActive, at+".max_open",
-		"%d is not possible: what is open is active, and %d may be; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
+		"%d is not possible: open zones are active, and %d may be active; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
 	bad.Hold(c.Mapping.Ideal, at, "the map of a zoned drive is in DRAM; set mapping.ideal: true")
 	bad.Hold(c.Mapping.Allocation == AllocateDynamic, at,
 		"zones consist of superblocks; set mapping.allocation: dynamic")
@@ -133,7 +133,7 @@ func (c *Config) validateZones(bad *units.Faults) {
 			mode, key = *n.Cache, fmt.Sprintf("namespaces[%d].cache", i)
 		}
 		bad.Hold(mode == CacheWrite || mode == CacheReadWrite, key,
-			"%v is not possible with zones: what does not fill a page of flash waits in the cache; use write or "+
+			"%v is not possible with zones: data that do not fill a page of flash wait in the cache; use write or "+
 				"read-write", mode)
 		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
 			"a zoned namespace has no streams, since each zone is one; leave it out")
@@ -159,7 +159,7 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 		"%v is not possible: zones have a capacity of %v; use 0B for the same, or a larger multiple of %v", z.Size,
 		capacity, c.grainSize())
 	bad.Hold(int64(z.Size/c.grainSize()) <= mostLogical, "zones.size",
-		"%v are more addresses than the map can number; use a smaller size", z.Size)
+		"%v exceed the addresses of the map; use a smaller size", z.Size)
 	bad.Hold(z.MaxAppend == 0 || z.MaxAppend >= c.grainSize(), "zones.max_append", "%v is less than a block of %v",
 		z.MaxAppend, c.grainSize())
 	if bad.Err() != nil {
@@ -173,13 +173,13 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 			continue
 		}
 		bad.Hold(n.zones.count > 0, "zones.capacity",
-			"namespace %d has room for none of %v; use smaller zones, or a larger drive", i, capacity)
+			"namespace %d is smaller than a zone of %v; use smaller zones, or a larger drive", i, capacity)
 		bad.Hold(int64(n.zones.count)*int64(n.zones.size) <= mostLogical, "zones.size",
-			"%d zones of %v have more addresses than the map can number; use a smaller size", n.zones.count,
+			"%d zones of %v exceed the addresses of the map; use a smaller size", n.zones.count,
 			max(z.Size, capacity))
 	}
 	bad.Hold(all <= mostLogical, "zones.size",
-		"%d grains are more addresses than the map can number; use a smaller size", all)
+		"%d grains exceed the addresses of the map; use a smaller size", all)
 	// Grains that wait for others to fill a page of flash must not take up the whole cache.
 	slots := int64(c.Cache.Capacity / c.grainSize())
 	if c.Cache.Partitioned {
@@ -196,7 +196,7 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 		}
 	}
 	bad.Hold(slots >= need, "cache.capacity",
-		"%v holds %d blocks of %v, but as many as %d may wait for others of their zones to fill a page of flash; "+
+		"%v holds %d blocks of %v, but up to %d may wait for others of their zones to fill a page of flash; "+
 			"raise it, or lower zones.max_active",
 		c.Cache.Capacity, slots, c.grainSize(), need)
 }

@@ -153,7 +153,7 @@ func TestImpossible(t *testing.T) {
 		{"zones: {switch: 9%}\n", "", "",
 			"plan.yaml:1:8: zones: optimal does not use it; leave it out, or choose mintco-offline"},
 		{"warm_up: true\n", "", "", "plan.yaml:1:10: warm_up: optimal does not use it; leave it out"},
-		{"name: caf\xe9\n", "", "", "plan.yaml:1:10: what stands here is not UTF-8; save the file as UTF-8"},
+		{"name: caf\xe9\n", "", "", "plan.yaml:1:10: invalid UTF-8; save the file as UTF-8"},
 		{"", ", afr: 300%", "", "plan.yaml:1:67: drives[0].afr: it is above 100%; write the share of drives that fail"},
 		{"", ", write_share: 130%", "",
 			"drives[0].write_share: 130% is above 100%; write the share of I/Os that write"},

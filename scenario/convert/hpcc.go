@@ -43,7 +43,7 @@ func (c *ns3Conversion) hpcc() error {
 	}
 	for _, f := range list {
 		if f.Port != 100 && !c.exact() {
-			c.note("%s:%d: destination ports other than 100 are not carried over; among equal ways such flows may "+
+			c.note("%s:%d: destination ports other than 100 are not carried over; among equally short paths such flows may "+
 				"take others than in the reference", path, f.Line)
 			break
 		}
@@ -61,7 +61,7 @@ func (c *ns3Conversion) hpcc() error {
 		c.own(hpccHeader, hpccAck, hpccFrame)
 		if h.CC_MODE == 1 {
 			x.CNP.Interval = h.RATE_DECREASE_INTERVAL
-			c.note("CNPs are packets, at most one each RATE_DECREASE_INTERVAL of a queue pair, where the reference " +
+			c.note("CNPs are packets, at most one per RATE_DECREASE_INTERVAL and queue pair; the reference " +
 				"marks ACKs")
 		}
 	} else {
@@ -97,10 +97,10 @@ func (c *ns3Conversion) hpccRecovery(h *peer.HPCCConfig) error {
 	switch {
 	case !h.RATE_BOUND:
 		return refuseKey(h.At("RATE_BOUND"), "RATE_BOUND", 0,
-			"sends at line rate whatever the rate is, which is not modelled; use 1, or CC_MODE 0 for line rate")
+			"sends at line rate regardless of the rate, which is not modelled; use 1, or CC_MODE 0 for line rate")
 	case h.L2_BACK_TO_ZERO:
 		return refuseKey(h.At("L2_BACK_TO_ZERO"), "L2_BACK_TO_ZERO", 1,
-			"goes back to the beginning of a chunk, which is not modelled; use 0, go-back-N")
+			"returns to the start of a chunk, which is not modelled; use 0, go-back-N")
 	case h.L2_ACK_INTERVAL > h.PACKET_PAYLOAD_SIZE:
 		return refuseKey(h.At("L2_ACK_INTERVAL"), "L2_ACK_INTERVAL", h.L2_ACK_INTERVAL,
 			fmt.Sprintf("leaves a flow's first packets without ACKs, which is not modelled; use up to the payload, %d", h.PACKET_PAYLOAD_SIZE))
@@ -117,7 +117,7 @@ func (c *ns3Conversion) hpccMarking(h *peer.HPCCConfig) error {
 	x.ECN.Enabled = h.ENABLE_QCN
 	if !h.ENABLE_QCN {
 		if h.CC_MODE == 1 || h.CC_MODE == 8 {
-			c.note("%s: ENABLE_QCN 0 marks nothing, so that congestion control hears of nothing and all send at line "+
+			c.note("%s: ENABLE_QCN 0 disables marking, so congestion control has no feedback and all hosts send at line "+
 				"rate", h.At("ENABLE_QCN"))
 		}
 		return nil
@@ -228,7 +228,7 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 func (c *ns3Conversion) telemetry(h *peer.HPCCConfig) error {
 	c.x.Telemetry = fabric.Telemetry{Size: 42, AckSize: 28}
 	if c.exact() {
-		c.note("telemetry is exact, where the reference keeps 80 B and 128 B times INT_MULTI")
+		c.note("telemetry is exact; the reference rounds it to 80 B and 128 B times INT_MULTI")
 		return nil
 	}
 	c.x.Telemetry.Multiple = int(h.INT_MULTI)
@@ -253,7 +253,7 @@ func (c *ns3Conversion) hpccLinkDown(h *peer.HPCCConfig, from units.Duration) er
 		func(l peer.NS3Link) bool { return l.A == d.A && l.B == d.B || l.A == d.B && l.B == d.A })
 	if !there {
 		return refuseKey(h.At("LINK_DOWN"), "LINK_DOWN", fmt.Sprintf("%d %d", d.A, d.B),
-			"there is no link between these nodes in "+h.TOPOLOGY_FILE)
+			"no link between these nodes in "+h.TOPOLOGY_FILE)
 	}
 	c.x.Failures = []scenario.Failure{{A: scenario.NodeName(c.topology, d.A), B: scenario.NodeName(c.topology, d.B),
 		At: hpccEpoch - from + d.Time}}

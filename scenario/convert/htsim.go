@@ -70,13 +70,13 @@ func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	if x.Buffer < 64*units.MiB {
 		x.Buffer = 64 * units.MiB // its queues do not share memory
 	}
-	c.note("a switch chooses a connection's way by another hash than htsim, which draws it by the time of day")
+	c.note("a switch selects a connection's path by another hash than htsim, which draws it by the time of day")
 	if err := c.flows(); err != nil {
 		return nil, err
 	}
 	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())},
 		nil); err != nil {
-		return nil, fmt.Errorf("%s makes no possible network:\n%w", matrix, err)
+		return nil, fmt.Errorf("%s describes an invalid network:\n%w", matrix, err)
 	}
 	return c.Conversion, nil
 }
@@ -93,8 +93,8 @@ func (c *htsimConversion) tree(rate units.BitRate) error {
 	for ; k*k*k/4 < c.m.Hosts; k += 2 {
 	}
 	if k*k*k/4 != c.m.Hosts {
-		return fmt.Errorf("%s:1: Nodes: a fat-tree of three tiers has 2, 16, 54, 128, 250, 432 hosts or more by its "+
-			"K, not %d; name a topology file", c.m.File, c.m.Hosts)
+		return fmt.Errorf("%s:1: Nodes: a fat-tree of three tiers has 2, 16, 54, 128, 250, 432 hosts or more, depending on "+
+			"K, not %d; give a topology file", c.m.File, c.m.Hosts)
 	}
 	c.x.Topology.FatTree = &topo.FatTree{K: k}
 	c.x.HostLink, c.x.UpLink, c.x.Delay = rate, rate, units.Microsecond
@@ -104,7 +104,7 @@ func (c *htsimConversion) tree(rate units.BitRate) error {
 // shape converts the network of a topology file.
 func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	if t.Hosts < c.m.Hosts {
-		return fmt.Errorf("%s:1: Nodes: the connections are among %d hosts, and %s has %d", c.m.File, c.m.Hosts,
+		return fmt.Errorf("%s:1: Nodes: the connections use %d hosts, and %s has %d", c.m.File, c.m.Hosts,
 			filepath.Base(t.File), t.Hosts)
 	}
 	s, err := htsimSwitches(t)
@@ -113,8 +113,8 @@ func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	}
 	for i, x := range t.Tiers {
 		if x.SwitchLatency != t.Tiers[0].SwitchLatency {
-			return fmt.Errorf("%s:%d: Switch_Latency_ns: switches of tier %d take %v and those of tier 0 %v; one "+
-				"figure is for all", t.File, x.Line, i, x.SwitchLatency, t.Tiers[0].SwitchLatency)
+			return fmt.Errorf("%s:%d: Switch_Latency_ns: switches of tier %d take %v and those of tier 0 %v; use one "+
+				"latency for all", t.File, x.Line, i, x.SwitchLatency, t.Tiers[0].SwitchLatency)
 		}
 		if x.QueueDown > 0 || x.QueueUp > 0 {
 			c.note("%s:%d: queue sizes of tier %d have no counterpart: a switch's ports share its buffer",
@@ -232,14 +232,14 @@ func (s *htsimTree) links(t *peer.HTSimTopology) (out []topo.LinkSpec) {
 func (c *htsimConversion) flows() error {
 	m := c.m
 	if len(m.Connections) > htsimFlows {
-		return fmt.Errorf("%s:%d: more than %d connections make a scenario that is too large to be read; divide the "+
+		return fmt.Errorf("%s:%d: more than %d connections make the scenario too large to read; divide the "+
 			"file", m.File, m.Connections[htsimFlows].Line, htsimFlows)
 	}
 	triggers := map[int64]*peer.HTSimTrigger{}
 	for i := range m.Triggers {
 		t := &m.Triggers[i]
 		if was := triggers[t.ID]; was != nil {
-			return fmt.Errorf("%s:%d: trigger %d is there twice; see line %d", m.File, t.Line, t.ID, was.Line)
+			return fmt.Errorf("%s:%d: trigger %d is defined twice; first on line %d", m.File, t.Line, t.ID, was.Line)
 		}
 		triggers[t.ID] = t
 	}
@@ -265,7 +265,7 @@ func (c *htsimConversion) flows() error {
 				continue
 			}
 			if triggers[of.id] == nil {
-				return fmt.Errorf("%s:%d: there is no trigger %d", m.File, x.Line, of.id)
+				return fmt.Errorf("%s:%d: no trigger %d", m.File, x.Line, of.id)
 			}
 			by[of.id] = append(by[of.id], activator{i, of.upon})
 		}
@@ -286,12 +286,12 @@ func (c *htsimConversion) flows() error {
 		}
 		switch {
 		case t == nil:
-			return fmt.Errorf("%s:%d: there is no trigger %d", m.File, x.Line, x.Trigger)
+			return fmt.Errorf("%s:%d: no trigger %d", m.File, x.Line, x.Trigger)
 		case t.Kind == peer.HTSimMultiShot && (len(from) != 1 || targets[t.ID] != 1):
-			return fmt.Errorf("%s:%d: trigger %d is a multishot of %d connections that %d activate; which begins "+
+			return fmt.Errorf("%s:%d: trigger %d is a multishot of %d connections, activated by %d; which one starts "+
 				"when depends on the run, which has no counterpart", m.File, t.Line, t.ID, targets[t.ID], len(from))
 		case len(from) != need:
-			return fmt.Errorf("%s:%d: trigger %d begins its connections when it has been activated %d times; %d "+
+			return fmt.Errorf("%s:%d: trigger %d starts its connections after %d activations, but %d "+
 				"connections activate it", m.File, t.Line, t.ID, need, len(from))
 		}
 		for _, a := range from {
@@ -310,7 +310,7 @@ func (c *htsimConversion) flows() error {
 		}
 	}
 	if priority > 0 {
-		c.note("prio of %d connections is left out: htsim_roce does not look at it", priority)
+		c.note("prio of %d connections is left out: htsim_roce ignores it", priority)
 	}
 	c.Scenario.Flows = []scenario.FlowLoad{{Config: flows.Config{List: list}}}
 	return nil

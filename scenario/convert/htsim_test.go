@@ -155,13 +155,13 @@ func TestHTSimTriggers(t *testing.T) {
 	}
 	for _, x := range []struct{ from, to, want string }{
 		{"count 2", "count 3",
-			"a.cm:7: trigger 2 begins its connections when it has been activated 3 times; 2 connections activate it"},
-		{"trigger id 1 oneshot", "", "a.cm:2: there is no trigger 1"},
+			"a.cm:7: trigger 2 starts its connections after 3 activations, but 2 connections activate it"},
+		{"trigger id 1 oneshot", "", "a.cm:2: no trigger 1"},
 		{"barrier count 2", "multishot", "a.cm:7: trigger 2 is a multishot"},
 		{"size 90000 recv_done_trigger 2\n3", "size 90000 send_done_trigger 2\n3",
 			"a.cm:7: trigger 2 is activated by senders and by receivers"},
 		{"trigger id 1 oneshot", "trigger id 1 oneshot\ntrigger id 1 oneshot",
-			"a.cm:7: trigger 1 is there twice; see line 6"},
+			"a.cm:7: trigger 1 is defined twice; first on line 6"},
 		{"Nodes 16", "Nodes 17", "a.cm:1: Nodes: a fat-tree of three tiers has 2, 16, 54"},
 	} {
 		dir := write(t, map[string]string{"a.cm": strings.Replace(text, x.from, x.to, 1)})

@@ -64,7 +64,7 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 		return nil, err
 	}
 	if number < 1 || number > len(all) {
-		return nil, fmt.Errorf("%s: there is no scenario %d; it has 1 to %d", workloads, number, len(all))
+		return nil, fmt.Errorf("%s: no scenario %d; the file has 1 to %d", workloads, number, len(all))
 	}
 	flows := all[number-1]
 	c := &Conversion{Scenario: &scenario.Scenario{}, Scenarios: len(all)}
@@ -109,7 +109,7 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	}
 	// The result must be a valid scenario: it is parsed back.
 	if _, err := scenario.Parse(shape.Source{File: s.Name + ".yaml", Text: []byte(s.Resolved())}, nil); err != nil {
-		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
+		return nil, fmt.Errorf("%s and %s describe an invalid drive:\n%w", device, workloads, err)
 	}
 	return c, nil
 }
@@ -129,8 +129,8 @@ func (c *Conversion) order(d *peer.MQSimDevice, flows []*peer.MQSimFlow) {
 	for k, i := range ssd.MQSimOrder(d.Flash_Channel_Count, d.Chip_No_Per_Channel, names) {
 		c.Scenario.Workload[len(was)-1-k] = was[i]
 	}
-	c.note("flows that start at the same time do so in MQSim's order, which is that of its unordered_map; of the " +
-		"workload's list the last one is the first")
+	c.note("flows that start at the same time do so in MQSim's order, that of its unordered_map: the last of the " +
+		"workload's list comes first")
 }
 
 // refuse is the error for a tag whose value is not modelled.
@@ -269,7 +269,7 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		sc.SuspendErase = strings.Contains(d.CMD_Suspension_Support, "ERASE")
 		sc.SuspendEraseForWrite = sc.SuspendErase
 		if compat && d.CMD_Suspension_Support != "NONE" {
-			c.note("<CMD_Suspension_Support> %s has no effect in MQSim, whose suspension never happens; --compat "+
+			c.note("<CMD_Suspension_Support> %s has no effect in MQSim, which never suspends; --compat "+
 				"none models it", d.CMD_Suspension_Support)
 		}
 	default:
@@ -423,7 +423,7 @@ func synthetic(l *scenario.Load, f *peer.MQSimFlow) error {
 		m.Stop = stop
 		if m.Bandwidth < 1 {
 			return refuse(f.At("Bandwidth"), "Bandwidth", fmt.Sprint(f.Bandwidth),
-				"makes no request; use a rate in bytes per second")
+				"issues no requests; use a rate in bytes per second")
 		}
 	default:
 		return refuse(f.At("Synthetic_Generator_Type"), "Synthetic_Generator_Type", f.Synthetic_Generator_Type,
@@ -443,11 +443,11 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 	}
 	if !exists(path) {
 		return refuse(f.At("File_Path"), "File_Path", f.File_Path,
-			"there is no such file, neither beside the workload file nor in the working directory")
+			"no such file next to the workload file or in the working directory")
 	}
 	part := units.Fraction(float64(f.Percentage_To_Be_Executed) / 100)
 	if compat := c.Scenario.SSD.Compat == scenario.CompatMQSim; compat && f.Relay_Count > 1 && part < 1 {
-		c.note("<Percentage_To_Be_Executed> %d has no effect in MQSim beside <Relay_Count> %d; --compat none follows it", f.Percentage_To_Be_Executed, f.Relay_Count)
+		c.note("<Percentage_To_Be_Executed> %d has no effect in MQSim with <Relay_Count> %d; --compat none applies it", f.Percentage_To_Be_Executed, f.Relay_Count)
 		part = 1
 	}
 	// MQSim ignores the trace's device column.
@@ -459,7 +459,7 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 		return refuse(f.At("Time_Unit"), "Time_Unit", f.Time_Unit,
 			"is unknown; use PICOSECOND, NANOSECOND or MICROSECOND")
 	} else if scale != 1 && compat {
-		c.note("<Time_Unit> %s has no effect in MQSim, which takes nanoseconds; --compat none follows it", f.Time_Unit)
+		c.note("<Time_Unit> %s has no effect in MQSim, which assumes nanoseconds; --compat none applies it", f.Time_Unit)
 	} else {
 		t.Scale = scale
 	}
@@ -522,7 +522,7 @@ func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 		Occupancy: units.Fraction(float64(at.Initial_Occupancy_Percentage) / 100)}
 	if k := &c.Scenario.SSD.Collection; k.Victim == ftl.RandomYield {
 		k.Victim = ftl.RandomFull
-		c.note("<GC_Block_Selection_Policy> RANDOM_PP is taken for RANDOM_P, because no steady state of it is known")
+		c.note("<GC_Block_Selection_Policy> RANDOM_PP is treated as RANDOM_P, because its steady state is unknown")
 	}
 	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs " +
 		"lose requests or abort")

@@ -313,7 +313,7 @@ func TestMQSimScenarios(t *testing.T) {
 	dir := filepath.Join(casesOf(t, "mqsim"), "A01_lat_read_ideal_qd1")
 	w := filepath.Join(dir, "workload.xml")
 	if _, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), w, 2, scenario.CompatMQSim); err == nil ||
-		!strings.Contains(err.Error(), "there is no scenario 2; it has 1 to 1") {
+		!strings.Contains(err.Error(), "no scenario 2; the file has 1 to 1") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -354,7 +354,7 @@ func TestMQSimReplays(t *testing.T) {
 			t.Errorf("%d replays, compat %v: %v of the trace %d times; want %v", c.replays, c.compat, got.Part,
 				got.Loop, c.part)
 		}
-		if said := strings.Contains(x.Text(), "has no effect in MQSim beside"); said != (c.part == 1) {
+		if said := strings.Contains(x.Text(), "has no effect in MQSim with"); said != (c.part == 1) {
 			t.Errorf("%d replays, compat %v: said so: %v", c.replays, c.compat, said)
 		}
 	}

@@ -32,7 +32,7 @@ func FromNS3(config, compat string) (*Conversion, error) {
 		}
 		if chosen != own && chosen != scenario.FabricCompatNone {
 			return nil, fmt.Errorf(
-				"%s: this is a configuration of %v, which compat: %s does not go with; use %s or none", config,
+				"%s: a configuration of %v does not match compat: %s; use %s or none", config,
 				layout, compat, own)
 		}
 	}
@@ -62,7 +62,7 @@ func FromNS3(config, compat string) (*Conversion, error) {
 	// The result must be a valid scenario: it is parsed back.
 	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())},
 		nil); err != nil {
-		return nil, fmt.Errorf("%s makes no possible network:\n%w", config, err)
+		return nil, fmt.Errorf("%s describes an invalid network:\n%w", config, err)
 	}
 	return c.Conversion, nil
 }
@@ -92,7 +92,7 @@ func (c *ns3Conversion) find(at, key, name string) (string, error) {
 		if exists(path) {
 			return path, nil
 		}
-		return "", refuseKey(at, key, name, "there is no such file")
+		return "", refuseKey(at, key, name, "no such file")
 	}
 	dir := filepath.Dir(c.file)
 	for _, p := range []string{filepath.Join(dir, path), filepath.Join(dir, "..", path), path} {
@@ -101,14 +101,14 @@ func (c *ns3Conversion) find(at, key, name string) (string, error) {
 		}
 	}
 	return "", refuseKey(at, key, name,
-		"there is no such file beside the configuration, in the folder above it, or in the working directory")
+		"no such file next to the configuration, in the folder above it, or in the working directory")
 }
 
 // surplus converts the error about records that the peer would not read to a note.
 func (c *ns3Conversion) surplus(err error) error {
 	var s *peer.NS3SurplusError
 	if errors.As(err, &s) {
-		c.note("%s: what is behind the %d %ss that the file says it has is left out, as the reference leaves it",
+		c.note("%s: lines after the %d %ss that the file declares are ignored, as by the reference",
 			s.At, s.Count, s.Noun)
 		return nil
 	}
@@ -128,7 +128,7 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	c.x.Topology.File = path
 	if loss >= 1 {
 		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss,
-			"loses everything on links whose own rate is 0; use less than 1")
+			"loses every packet on links whose own error rate is 0; use less than 1")
 	}
 	c.x.Loss = units.Fraction(loss)
 	if p := c.topology.Parallel(); len(p) > 0 {
@@ -136,12 +136,12 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 			return fmt.Errorf("%s: a second link between the same two nodes: the reference uses the last of them "+
 				"only; leave the others out, or convert with --compat none, which uses all", c.topology.At(p[0]))
 		}
-		c.note("%d links join nodes that another link joins; all are used, where the reference uses the last of such "+
+		c.note("%d links are parallel to others; all are used, where the reference uses the last of parallel "+
 			"links only", len(p))
 	}
 	for i, l := range c.topology.Links {
 		if !c.exact() && l.Delay%units.Nanosecond != 0 {
-			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference cuts it "+
+			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference truncates it "+
 				"to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *ns3Conversion) flowList(path string,
 	for _, f := range list {
 		if f.Priority == 0 {
 			return nil, fmt.Errorf(
-				"%s:%d: priority group 0 is the class of control traffic, which no pause stops and no buffer counts; "+
+				"%s:%d: priority group 0 is the class of control traffic, which is never paused and uses no buffer; "+
 					"use 1 to 7, such as 3", path, f.Line)
 		}
 	}
@@ -198,7 +198,7 @@ func begin(list []peer.NS3Flow, most units.Duration) units.Duration {
 func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
 	if stop <= from {
 		return refuseKey(at, "SIMULATOR_STOP_TIME", stop.Seconds(),
-			fmt.Sprintf("is not after %v, when the flows begin", from))
+			fmt.Sprintf("must be after %v, when the flows start", from))
 	}
 	c.Scenario.Measure.Until.Time = stop - from
 	return nil
@@ -209,8 +209,8 @@ func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
 func (c *ns3Conversion) own(header, answer, frame units.Bytes) {
 	c.x.Header, c.x.Acks.Size, c.x.CNP.Size, c.x.PFC.Frame = header, answer, answer, frame
 	c.x.QueuePairs.Life = fabric.PerMessage
-	c.note("compat none: payload, header (%v), ACK (%v) and pause frame (%v) are as large as the reference's and "+
-		"each flow has a queue pair of its own, so that results can be compared; "+
+	c.note("compat none: payload, header (%v), ACK (%v) and pause frame (%v) have the reference's sizes and "+
+		"each flow has its own queue pair, so that results can be compared; "+
 		"headroom is computed, ACKs and CNPs travel in class 0, lost packets time out, and times are exact", header,
 		answer, frame)
 }
@@ -224,8 +224,8 @@ func (c *ns3Conversion) traces(has func(string) bool, keys ...string) {
 		}
 	}
 	if len(there) > 0 {
-		c.note("%s not carried over: what was simulated goes to the run directory; with --set measure.flows=true "+
-			"--set measure.pauses=true, farflash export --format=ns3 writes fct.txt and pfc.txt of it",
+		c.note("%s not carried over: results go to the run directory; with --set measure.flows=true "+
+			"--set measure.pauses=true, farflash export --format=ns3 writes fct.txt and pfc.txt from it",
 			strings.Join(there, ", "))
 	}
 }

@@ -32,7 +32,7 @@ func NewNS3Terms(resolved string) (*NS3Terms, error) {
 	t := &NS3Terms{From: s.Flows[0].From, payload: s.Fabric.Payload, header: s.Fabric.Header}
 	for i := range s.Flows {
 		if s.Flows[i].From != t.From {
-			return nil, fmt.Errorf("flows[%d].from: %v, where flows[0] has %v: no file could have both on one clock",
+			return nil, fmt.Errorf("flows[%d].from: %v, where flows[0] has %v; a file has one clock",
 				i, s.Flows[i].From, t.From)
 		}
 	}

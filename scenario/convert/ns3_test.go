@@ -115,19 +115,19 @@ func TestNS3Refused(t *testing.T) {
 		{"pacing off", hpccText, "RATE_BOUND 1", "RATE_BOUND 0", "", "", "", "",
 			"config.txt:25:1: RATE_BOUND 0 sends at line rate"},
 		{"go-back-0", hpccText, "L2_BACK_TO_ZERO 0", "L2_BACK_TO_ZERO 1", "", "", "", "",
-			"config.txt:21:1: L2_BACK_TO_ZERO 1 goes back to the beginning of a chunk"},
+			"config.txt:21:1: L2_BACK_TO_ZERO 1 returns to the start of a chunk"},
 		{"rare ACKs", hpccText, "L2_ACK_INTERVAL 1\n", "L2_ACK_INTERVAL 2000\n", "", "", "", "",
 			"config.txt:20:1: L2_ACK_INTERVAL 2000 leaves a flow's first packets without ACKs"},
 		{"no pause time", hpccText, "HAS_WIN 0", "HAS_WIN 0\nPAUSE_TIME 0", "", "", "", "",
 			"config.txt:23:1: PAUSE_TIME: must be positive"},
 		{"loss of everything", hpccText, "LINK 0.0000", "LINK 1", "", "", "", "",
-			"config.txt:18:1: ERROR_RATE_PER_LINK 1 loses everything"},
+			"config.txt:18:1: ERROR_RATE_PER_LINK 1 loses every packet"},
 		{"no such file", hpccText, "FLOW_FILE flow.txt", "FLOW_FILE flows.txt", "", "", "", "",
-			"config.txt:5:1: FLOW_FILE flows.txt there is no such file beside the configuration"},
+			"config.txt:5:1: FLOW_FILE flows.txt no such file next to the configuration"},
 		{"too short", hpccText, "TIME 2.1", "TIME 2", "", "", "", "",
-			"config.txt:6:1: SIMULATOR_STOP_TIME 2 is not after 2s, when the flows begin"},
+			"config.txt:6:1: SIMULATOR_STOP_TIME 2 must be after 2s, when the flows start"},
 		{"no such link", hpccText, "LINK_DOWN 0 0 0", "LINK_DOWN 10 1 2", "", "", "", "",
-			"config.txt:28:1: LINK_DOWN 1 2 there is no link between these nodes"},
+			"config.txt:28:1: LINK_DOWN 1 2 no link between these nodes"},
 		{"no threshold", hpccText, "KMIN_MAP 1 40000000000", "KMIN_MAP 1 10000000000", "", "", "", "",
 			"config.txt:30:1: KMIN_MAP: no entry for links of 40Gbps"},
 		{"telemetry at 40G", hpccText, "CC_MODE 1", "CC_MODE 3", "", "", "", "",
@@ -141,16 +141,16 @@ func TestNS3Refused(t *testing.T) {
 		{"unknown key", hpccText, "VAR_WIN 0", "VAR_WINN 0", "", "", "", "",
 			`config.txt:24:1: unknown key "VAR_WINN"; did you mean VAR_WIN?`},
 		{"wrong compat", hpccText, "", "", "", "", "", "ns3-rdma",
-			"config.txt: this is a configuration of hpcc, which compat: ns3-rdma does not go with; use hpcc or none"},
+			"config.txt: a configuration of hpcc does not match compat: ns3-rdma; use hpcc or none"},
 
 		{"ways by packet", rdmaText, "LEVEL_ECMP 0\nFLOW_LEVEL_ECMP 1", "LEVEL_ECMP 1\nFLOW_LEVEL_ECMP 0", "", "", "",
-			"", "config.txt:3:1: PACKET_LEVEL_ECMP 1 sends each packet another way"},
+			"", "config.txt:3:1: PACKET_LEVEL_ECMP 1 sends each packet on another path"},
 		{"chunks", rdmaText, "SEND_IN_CHUNKS 0", "SEND_IN_CHUNKS 1", "", "", "", "",
 			"config.txt:10:1: SEND_IN_CHUNKS 1 is not modelled"},
 		{"waits for ACKs", rdmaText, "WAIT_FOR_ACK 0", "WAIT_FOR_ACK 1", "", "", "", "",
 			"config.txt:29:1: L2_WAIT_FOR_ACK 1 waits for an ACK"},
 		{"chunk's beginning", rdmaText, "BACK_TO_ZERO 0", "BACK_TO_ZERO 1", "", "", "", "",
-			"config.txt:31:1: L2_BACK_TO_ZERO 1 goes back"},
+			"config.txt:31:1: L2_BACK_TO_ZERO 1 returns"},
 		{"rare ACKs of packets", rdmaText, "L2_ACK_INTERVAL 256", "L2_ACK_INTERVAL 2000", "", "", "", "",
 			"config.txt:30:1: L2_ACK_INTERVAL 2000 is not possible"},
 		{"pause time", rdmaText, "PAUSE_TIME 5", "PAUSE_TIME 6", "", "", "", "",
@@ -158,11 +158,11 @@ func TestNS3Refused(t *testing.T) {
 		{"TCP", rdmaText, "", "", "", "", "1\n2 1 3 1000 2.0 9.5\n", "",
 			"config.txt:9:1: TCP_FLOW_FILE mix/tcp.txt has 1 flows, and TCP is not modelled"},
 		{"class of TCP", rdmaText, "", "", "", "1\n2 1 1 1000 2.0 9.5\n", "", "",
-			"flow.txt:2: priority group 1 is the reference's own"},
+			"flow.txt:2: priority group 1 is reserved by the reference"},
 		{"own stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 2.006\n", "", "",
 			"flow.txt:3: the flow stops at 2.006s, others at 2.005s"},
 		{"one stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 9\n", "", "",
-			"flow.txt:3: the flow goes on when others stop at 2.005s"},
+			"flow.txt:3: the flow continues when others stop at 2.005s"},
 		{"no receivers", rdmaText, "APP_START_TIME 1.0", "APP_START_TIME 2.5", "", "", "", "",
 			"config.txt:11:1: APP_START_TIME 2.5 is after the first flow, 2s"},
 		{"receivers end", rdmaText, "APP_STOP_TIME 10.0", "APP_STOP_TIME 2.005", "", "", "", "",
@@ -170,7 +170,7 @@ func TestNS3Refused(t *testing.T) {
 		{"fast hosts", rdmaText, "", "", strings.Replace(starText, "40Gbps", "100Gbps", 1), "", "", "",
 			"topology.txt:3:1: a host's link of 100Gbps"},
 		{"both layouts", hpccText + "KMAX 3\n", "", "", "", "", "", "",
-			"config.txt:7:1: CC_MODE is a key of HPCC's ns-3 alone"},
+			"config.txt:7:1: CC_MODE is a key only of HPCC's ns-3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config, topology, flows, tcp := strings.Replace(c.base, c.old, c.new, 1), c.topology, c.flows, c.tcp
@@ -246,7 +246,7 @@ func TestFromHPCC(t *testing.T) {
 		d.RateHAI != 80*units.Mbps || d.Window != cc.WindowNone {
 		t.Errorf("%+v", d)
 	}
-	noted(t, c, "ACK_HIGH_PRIO 1 changes hosts alone")
+	noted(t, c, "ACK_HIGH_PRIO 1 changes only hosts")
 	noted(t, c, "L2_CHUNK_SIZE has no effect")
 	noted(t, c, "without effect under CC_MODE 1: DCTCP_RATE_AI, PINT_LOG_BASE")
 
@@ -305,10 +305,10 @@ func TestFromHPCC(t *testing.T) {
 	// Rates that their telemetry cannot encode are valid without compat.
 	convertNS3(t, strings.Replace(hpccText, "CC_MODE 1", "CC_MODE 3", 1), starText, hpccFlows, "none")
 	c = convertNS3(t, strings.Replace(hpccText, "ENABLE_QCN 1", "ENABLE_QCN 0", 1), starText, hpccFlows, "")
-	noted(t, c, "ENABLE_QCN 0 marks nothing")
+	noted(t, c, "ENABLE_QCN 0 disables marking")
 	// More lines than the file's count.
 	c = convertNS3(t, hpccText, starText, hpccFlows+"3 1 3 100 20000 2.5\n", "")
-	noted(t, c, "what is behind the 2 flows")
+	noted(t, c, "lines after the 2 flows")
 }
 
 func TestFromNS3RDMA(t *testing.T) {

@@ -52,11 +52,11 @@ func (c *ns3Conversion) rdma() error {
 	x := c.x
 	x.Payload = units.Bytes(h.PACKET_PAYLOAD_SIZE) - rdmaShort
 	x.Acks.Every = int(h.L2_ACK_INTERVAL)
-	c.note("payload is that of IP, %v of PACKET_PAYLOAD_SIZE %d, as goodput is counted in the reference; a packet "+
+	c.note("payload is IP's, %v of PACKET_PAYLOAD_SIZE %d, as the reference counts goodput; a packet "+
 		"takes %v on the wire", x.Payload, h.PACKET_PAYLOAD_SIZE, x.Payload+rdmaHeader)
 	if c.exact() {
 		c.own(rdmaHeader, rdmaAnswer, rdmaFrame)
-		c.note("buffer and thresholds of pauses are this program's own: the reference's are cells of 1030 B in " +
+		c.note("buffer and pause thresholds are farflash's own: the reference's are cells of 1030 B in " +
 			"service pools")
 	} else if !h.USE_DYNAMIC_PFC_THRESHOLD {
 		x.PFC.Threshold = fabric.Threshold{Size: rdmaStatic}
@@ -72,19 +72,19 @@ func (c *ns3Conversion) rdmaRefused(h *peer.NS3RDMAConfig) error {
 	switch {
 	case h.PACKET_LEVEL_ECMP:
 		return refuseKey(h.At("PACKET_LEVEL_ECMP"), "PACKET_LEVEL_ECMP", 1,
-			"sends each packet another way, which is not modelled; use FLOW_LEVEL_ECMP 1")
+			"sends each packet on another path, which is not modelled; use FLOW_LEVEL_ECMP 1")
 	case !h.FLOW_LEVEL_ECMP && !tree:
 		return refuseKey(h.At("FLOW_LEVEL_ECMP"), "FLOW_LEVEL_ECMP", 0,
-			"takes the first of equal ways for all flows, which is not modelled; use 1")
+			"takes the first of equally short paths for all flows, which is not modelled; use 1")
 	case h.SEND_IN_CHUNKS:
 		return refuseKey(h.At("SEND_IN_CHUNKS"), "SEND_IN_CHUNKS", 1,
-			"is not modelled (the reference itself says that it is deprecated and not tested); write SEND_IN_CHUNKS 0")
+			"is not modelled (the reference calls it deprecated and not tested); write SEND_IN_CHUNKS 0")
 	case h.L2_WAIT_FOR_ACK:
 		return refuseKey(h.At("L2_WAIT_FOR_ACK"), "L2_WAIT_FOR_ACK", 1,
 			"waits for an ACK after each chunk, which is not modelled; use 0")
 	case h.L2_BACK_TO_ZERO:
 		return refuseKey(h.At("L2_BACK_TO_ZERO"), "L2_BACK_TO_ZERO", 1,
-			"goes back to the beginning of a chunk, which is not modelled; use 0, go-back-N")
+			"returns to the start of a chunk, which is not modelled; use 0, go-back-N")
 	case h.L2_ACK_INTERVAL > 1024:
 		return refuseKey(h.At("L2_ACK_INTERVAL"), "L2_ACK_INTERVAL", h.L2_ACK_INTERVAL,
 			"is not possible; use 1 to 1024 packets")
@@ -94,7 +94,7 @@ func (c *ns3Conversion) rdmaRefused(h *peer.NS3RDMAConfig) error {
 	}
 	if h.PACKET_PAYLOAD_SIZE > 1500 {
 		return refuseKey(h.At("PACKET_PAYLOAD_SIZE"), "PACKET_PAYLOAD_SIZE", h.PACKET_PAYLOAD_SIZE,
-			"is above 1500, what the reference takes")
+			"is above 1500, the reference's maximum")
 	}
 	if h.Has("L2_CHUNK_SIZE") {
 		c.note("%s: L2_CHUNK_SIZE adds an ACK at the end of each chunk in the reference, which is left out",
@@ -108,7 +108,7 @@ func (c *ns3Conversion) rdmaRefused(h *peer.NS3RDMAConfig) error {
 		c.note("%s: L2_TEST_READ has no effect with L2_BACK_TO_ZERO 0", h.At("L2_TEST_READ"))
 	}
 	if !tree {
-		c.note("source ports, which the reference draws at random, are 10000 and up: which of equal ways a flow " +
+		c.note("source ports, which the reference draws at random, are 10000 and up: which of equally short paths a flow " +
 			"takes differs from run to run of the reference")
 	}
 	if c.exact() {
@@ -120,8 +120,8 @@ func (c *ns3Conversion) rdmaRefused(h *peer.NS3RDMAConfig) error {
 		}
 		fastest := units.BitRate(int64(h.PACKET_PAYLOAD_SIZE) * 8 * int64(units.Second) / int64(rdmaGap))
 		if l.Rate > fastest {
-			return fmt.Errorf("%s: a host's link of %v: the reference's senders make a packet every %v at worst, so "+
-				"that a host of theirs sends %.3gGbps at most, which is not modelled; use a lower rate, or convert "+
+			return fmt.Errorf("%s: a host's link of %v: the reference's senders need up to %v per packet, so "+
+				"that a host sends %.3gGbps at most, which is not modelled; use a lower rate, or convert "+
 				"with --compat none",
 				c.topology.At(i), l.Rate, rdmaGap, float64(fastest)/1e9)
 		}
@@ -175,17 +175,17 @@ func (c *ns3Conversion) rdmaFlows(h *peer.NS3RDMAConfig) (units.Duration, error)
 		switch {
 		case f.Priority == 1 || f.Priority == 7:
 			return 0, fmt.Errorf(
-				"%s: priority group %d is the reference's own for TCP (1) or control (7); use 2 to 6, such as 3", at,
+				"%s: priority group %d is reserved by the reference for TCP (1) or control (7); use 2 to 6, such as 3", at,
 				f.Priority)
 		case f.Stop < end && f.Stop != earliest:
 			return 0, fmt.Errorf(
-				"%s: the flow stops at %v, others at %v: flows that are broken off at a time of their own are not "+
-					"modelled; let all stop at the same time, or not before SIMULATOR_STOP_TIME, %v", at, f.Stop,
+				"%s: the flow stops at %v, others at %v: individual stop times are not "+
+					"modelled; stop all at the same time, or not before SIMULATOR_STOP_TIME, %v", at, f.Stop,
 				earliest, end)
 		case f.Stop >= end && earliest < end:
 			return 0, fmt.Errorf(
-				"%s: the flow goes on when others stop at %v: flows that are broken off at a time of their own are "+
-					"not modelled; let all stop at the same time, or not before SIMULATOR_STOP_TIME, %v", at,
+				"%s: the flow continues when others stop at %v: individual stop times are "+
+					"not modelled; stop all at the same time, or not before SIMULATOR_STOP_TIME, %v", at,
 				earliest, end)
 		case f.Start >= end:
 			continue // never starts
@@ -193,7 +193,7 @@ func (c *ns3Conversion) rdmaFlows(h *peer.NS3RDMAConfig) (units.Duration, error)
 		size := per * units.Bytes(f.Packets)
 		if size > units.TiB {
 			size = units.TiB
-			c.note("%s: %d packets are more than the 1TiB that a message has at most, which stands for them", at,
+			c.note("%s: %d packets exceed the largest message, 1TiB, which replaces them", at,
 				f.Packets)
 		}
 		load.List = append(load.List,
@@ -202,7 +202,7 @@ func (c *ns3Conversion) rdmaFlows(h *peer.NS3RDMAConfig) (units.Duration, error)
 	}
 	if len(load.List) == 0 {
 		return 0, refuseKey(h.At("SIMULATOR_STOP_TIME"), "SIMULATOR_STOP_TIME", end.Seconds(),
-			"is before the first flow begins")
+			"is before the first flow starts")
 	}
 	if earliest < end {
 		c.note("the flows stop at %v, and the simulation with them, not at SIMULATOR_STOP_TIME, %v", earliest, end)
@@ -221,10 +221,10 @@ func (c *ns3Conversion) rdmaStops(h *peer.NS3RDMAConfig, from units.Duration) er
 	switch {
 	case h.APP_START_TIME > first:
 		return refuseKey(h.At("APP_START_TIME"), "APP_START_TIME", h.APP_START_TIME.Seconds(),
-			fmt.Sprintf("is after the first flow, %v: receivers that are not there are not modelled; use at most that", first))
+			fmt.Sprintf("is after the first flow, %v: absent receivers are not modelled; use at most that", first))
 	case h.APP_STOP_TIME < end:
 		return refuseKey(h.At("APP_STOP_TIME"), "APP_STOP_TIME", h.APP_STOP_TIME.Seconds(),
-			fmt.Sprintf("is before the end, %v: receivers that are not there are not modelled; use at least that", end))
+			fmt.Sprintf("is before the end, %v: absent receivers are not modelled; use at least that", end))
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (c *ns3Conversion) rdmaControl(h *peer.NS3RDMAConfig) {
 	x.ECN.Enabled = h.ENABLE_QCN
 	if !h.ENABLE_QCN {
 		x.CongestionControl.Algorithm = cc.SchemeNone
-		c.note("ENABLE_QCN 0: queue pairs of a host take turns, where the reference has one queue for each priority " +
+		c.note("ENABLE_QCN 0: a host's queue pairs take turns, where the reference has one queue per priority " +
 			"group")
 		return
 	}

@@ -94,7 +94,7 @@ func ReadHTSimTopology(name string, r io.Reader) (*HTSimTopology, error) {
 		}
 		if key != "tier" {
 			if set[key] {
-				return fmt.Errorf("%s: it is given twice", words[0])
+				return fmt.Errorf("%s: given twice", words[0])
 			}
 			set[key] = true
 		}
@@ -116,7 +116,7 @@ func ReadHTSimTopology(name string, r io.Reader) (*HTSimTopology, error) {
 				return err
 			}
 			if tiers[v] != nil {
-				return fmt.Errorf("tier %d is there twice; it began on line %d", v, tiers[v].Line)
+				return fmt.Errorf("tier %d is defined twice; first on line %d", v, tiers[v].Line)
 			}
 			tier = &HTSimTier{Line: line, Oversub: 1, Bundle: 1, given: map[string]bool{}}
 			tiers[v] = tier
@@ -252,7 +252,7 @@ func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 		switch head := words[0]; {
 		case head == "Nodes" || head == "Connections" || head == "Triggers" || head == "Failures":
 			if len(m.Connections)+len(m.Triggers) > 0 {
-				return fmt.Errorf("%s: it belongs before the connections", head)
+				return fmt.Errorf("%s: must precede the connections", head)
 			}
 			least, most := int64(0), int64(htsimMost)
 			if head == "Nodes" {
@@ -285,7 +285,7 @@ func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 			return nil
 		case head == "failure":
 			return errors.New("failure: a failed link of htsim runs at a tenth of its rate, which has no " +
-				"counterpart; take the line out")
+				"counterpart; remove the line")
 		default:
 			return fmt.Errorf("unknown word %q; a line is Nodes, Connections, Triggers, a connection such as 0->5, "+
 				"or a trigger", head)
@@ -298,10 +298,10 @@ func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 		return nil, fmt.Errorf("%s:1: Nodes is missing", name)
 	}
 	if n, ok := counts["Connections"]; ok && n != int64(len(m.Connections)) {
-		return nil, fmt.Errorf("%s:1: it says that it has %d connections and has %d", name, n, len(m.Connections))
+		return nil, fmt.Errorf("%s:1: the file declares %d connections and has %d", name, n, len(m.Connections))
 	}
 	if len(m.Connections) == 0 {
-		return nil, fmt.Errorf("%s:1: it has no connection, so there is nothing to simulate", name)
+		return nil, fmt.Errorf("%s:1: no connections, so there is nothing to simulate", name)
 	}
 	return m, nil
 }
@@ -370,9 +370,9 @@ func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 	case c.Size == 0:
 		return c, errors.New("size is missing")
 	case !started && c.Trigger == 0:
-		return c, errors.New("it has neither start nor trigger, so that it never begins")
+		return c, errors.New("neither start nor trigger, so that it never starts")
 	case started && c.Trigger != 0:
-		return c, errors.New("it has both start and trigger; leave one out")
+		return c, errors.New("both start and trigger; leave one out")
 	}
 	return c, nil
 }

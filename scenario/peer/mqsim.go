@@ -173,7 +173,7 @@ func (f *MQSimFlow) Ignored() []string {
 	var out []string
 	for _, tag := range ignored {
 		if at, ok := f.at[tag]; ok {
-			out = append(out, fmt.Sprintf("%v: <%s> means nothing to MQSim and is passed over; the tag it reads is "+
+			out = append(out, fmt.Sprintf("%v: <%s> is ignored by MQSim; the tag it reads is "+
 				"<Bandwidth>", at, tag))
 		}
 	}
@@ -252,7 +252,7 @@ func (d *MQSimDevice) Defaulted() []string {
 		for i := range section.NumField() {
 			if tag := section.Type().Field(i).Name; d.at[tag] == (position{}) && !strings.HasPrefix(tag, "SATA_") &&
 				!strings.Contains(tag, "ResponseTime_Logging") {
-				out = append(out, fmt.Sprintf("%s: there is no <%s>; MQSim takes %v", d.file, tag, section.Field(i)))
+				out = append(out, fmt.Sprintf("%s: no <%s>; MQSim uses %v", d.file, tag, section.Field(i)))
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 	var out [][]*MQSimFlow
 	for _, s := range root.children {
 		if s.name != "IO_Scenario" {
-			return nil, fmt.Errorf("%s:%d:%d: <%s> stands where <IO_Scenario> is expected", name, s.line, s.column,
+			return nil, fmt.Errorf("%s:%d:%d: <%s> where <IO_Scenario> is expected", name, s.line, s.column,
 				s.name)
 		}
 		var flows []*MQSimFlow
@@ -329,11 +329,11 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 		pos := position{file, c.line, c.column}
 		if i := slices.IndexFunc(sections, func(s section) bool { return s.name == c.name }); i >= 0 {
 			if sections[i].within != e.name {
-				return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
+				return fmt.Errorf("%v: <%s> is in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
 					sections[i].within)
 			}
 			if first, twice := at[c.name]; twice {
-				return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
+				return fmt.Errorf("%v: <%s> is given twice; first on line %d", pos, c.name, first.line)
 			}
 			at[c.name] = pos
 			if err := fill(file, sections, c, at, mayMiss); err != nil {
@@ -349,14 +349,14 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 		case owner < 0:
 			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, sections))
 		case owner != own:
-			return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
+			return fmt.Errorf("%v: <%s> is in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
 				sections[owner].name)
 		case twice:
-			return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
+			return fmt.Errorf("%v: <%s> is given twice; first on line %d", pos, c.name, first.line)
 		}
 		at[c.name] = pos
 		if len(c.children) > 0 {
-			return fmt.Errorf("%v: <%s> holds <%s>; it takes a value", pos, c.name, c.children[0].name)
+			return fmt.Errorf("%v: <%s> contains <%s>; it takes a value", pos, c.name, c.children[0].name)
 		}
 		if err := setValue(sections[owner].fields.FieldByName(c.name), strings.TrimSpace(c.text)); err != nil {
 			return fmt.Errorf("%v: <%s>: %w", pos, c.name, err)
@@ -405,13 +405,13 @@ func setValue(v reflect.Value, text string) error {
 	case int, int64:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is not a whole number from 0 on", text)
+			return fmt.Errorf("%q is not a whole number of at least 0", text)
 		}
 		v.SetInt(n)
 	case float64:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(x >= 0) || x > 1e18 {
-			return fmt.Errorf("%q is not a number from 0 on", text)
+			return fmt.Errorf("%q is not a number of at least 0", text)
 		}
 		v.SetFloat(x)
 	case []int:

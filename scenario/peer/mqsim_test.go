@@ -245,38 +245,38 @@ func TestDeviceErrors(t *testing.T) {
 				"<Data_Cache_DRAM_Data_Busrt_Size>?"},
 		{"a tag like no other", "<Seed>321</Seed>", "<Zoo>321</Zoo>", "ssdconfig.xml:11:3: unknown tag <Zoo>"},
 		{"tag twice", "<Seed>321</Seed>", "<Seed>321</Seed>\n<Seed>322</Seed>",
-			"ssdconfig.xml:12:1: <Seed> stands twice; first at line 11"},
+			"ssdconfig.xml:12:1: <Seed> is given twice; first on line 11"},
 		{"device tag in the host's section", "<PCIe_Lane_Count>4</PCIe_Lane_Count>", "<Seed>1</Seed>",
-			"ssdconfig.xml:5:3: <Seed> stands in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
+			"ssdconfig.xml:5:3: <Seed> is in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
 		{"flash tag in the device's section", "<Seed>321</Seed>", "<Page_Capacity>8192</Page_Capacity>",
-			"ssdconfig.xml:11:3: <Page_Capacity> stands in <Device_Parameter_Set>; MQSim reads it in " +
+			"ssdconfig.xml:11:3: <Page_Capacity> is in <Device_Parameter_Set>; MQSim reads it in " +
 				"<Flash_Parameter_Set>"},
 		{"tag outside of sections", "\t<Host_Parameter_Set>\n", "\t<Seed>1</Seed><Host_Parameter_Set>\n",
-			"ssdconfig.xml:3:2: <Seed> stands in <Execution_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
+			"ssdconfig.xml:3:2: <Seed> is in <Execution_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
 		{"section in the wrong section", "\t</Host_Parameter_Set>\n",
 			"\t<Flash_Parameter_Set/></Host_Parameter_Set>\n",
-			"ssdconfig.xml:9:2: <Flash_Parameter_Set> stands in <Host_Parameter_Set>; MQSim reads it in " +
+			"ssdconfig.xml:9:2: <Flash_Parameter_Set> is in <Host_Parameter_Set>; MQSim reads it in " +
 				"<Device_Parameter_Set>"},
 		{"section twice", "\t<Device_Parameter_Set>\n", "\t<Host_Parameter_Set/><Device_Parameter_Set>\n",
-			"ssdconfig.xml:10:2: <Host_Parameter_Set> stands twice; first at line 3"},
+			"ssdconfig.xml:10:2: <Host_Parameter_Set> is given twice; first on line 3"},
 		{"unknown section", "\t<Device_Parameter_Set>\n", "\t<Hostile_Parameters/><Device_Parameter_Set>\n",
 			"ssdconfig.xml:10:2: unknown tag <Hostile_Parameters>"},
 		{"element within a value", "<Seed>321</Seed>", "<Seed>3<b>2</b>1</Seed>",
-			"ssdconfig.xml:11:3: <Seed> holds <b>; it takes a value"},
+			"ssdconfig.xml:11:3: <Seed> contains <b>; it takes a value"},
 		{"words for a number", "<Seed>321</Seed>", "<Seed>many</Seed>",
-			`ssdconfig.xml:11:3: <Seed>: "many" is not a whole number from 0 on`},
+			`ssdconfig.xml:11:3: <Seed>: "many" is not a whole number of at least 0`},
 		{"negative number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>-4<",
-			`ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is not a whole number from 0 on`},
+			`ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is not a whole number of at least 0`},
 		{"fraction for a whole number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>4.5<",
 			`ssdconfig.xml:5:3: <PCIe_Lane_Count>: "4.5" is not a whole number`},
 		{"beyond 64 bits", "<Seed>321<", "<Seed>9223372036854775808<",
 			`ssdconfig.xml:11:3: <Seed>: "9223372036854775808" is not a whole number`},
 		{"no value", "<Seed>321<", "<Seed> <", `ssdconfig.xml:11:3: <Seed>: "" is not a whole number`},
 		{"not a number", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>NaN<",
-			`ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is not a number from 0 on`},
-		{"infinite", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>inf<", `"inf" is not a number from 0 on`},
+			`ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is not a number of at least 0`},
+		{"infinite", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>inf<", `"inf" is not a number of at least 0`},
 		{"negative ratio", "<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>-0.05<",
-			`ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is not a number from 0 on`},
+			`ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is not a number of at least 0`},
 		{"neither true nor false", "<Ideal_Mapping_Table>false<", "<Ideal_Mapping_Table>0<",
 			`ssdconfig.xml:27:3: <Ideal_Mapping_Table>: "0" is neither true nor false`},
 		{"empty word", "<Memory_Type>FLASH<", "<Memory_Type><", "ssdconfig.xml:13:3: <Memory_Type>: is empty"},
@@ -333,7 +333,7 @@ func TestWorkloadErrors(t *testing.T) {
 		{"a name of ours is not a tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>",
 			"workload.xml:22:4: unknown tag <Synthetic>"},
 		{"tag twice", "<Seed>798</Seed>", "<Seed>1</Seed><Seed>2</Seed>",
-			"workload.xml:22:18: <Seed> stands twice; first at line 22"},
+			"workload.xml:22:18: <Seed> is given twice; first on line 22"},
 		{"missing", "<Read_Percentage>100</Read_Percentage>", "",
 			"workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Read_Percentage>"},
 		{"missing where it counts", "<Average_No_of_Reqs_in_Queue>16</Average_No_of_Reqs_in_Queue>", "",
@@ -350,7 +350,7 @@ func TestWorkloadErrors(t *testing.T) {
 			`workload.xml:7:4: <Channel_IDs>: "0,,2" is not a list of numbers`},
 		{"negative in a list", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,-1<", `"0,-1" is not a list of numbers`},
 		{"bad number", "<Stop_Time>1000000000<", "<Stop_Time>1e9<",
-			`workload.xml:25:4: <Stop_Time>: "1e9" is not a whole number from 0 on`},
+			`workload.xml:25:4: <Stop_Time>: "1e9" is not a whole number of at least 0`},
 		{"no file", "<File_Path>b.trace<", "<File_Path><", "workload.xml:50:4: <File_Path>: is empty"},
 	} {
 		if strings.Count(workload, c.old) != 1 {
@@ -367,7 +367,7 @@ func TestWorkloadErrors(t *testing.T) {
 			"workload.xml:2:1: the scenario has no flow"},
 		{"a flow outside of scenarios",
 			"<MQSim_IO_Scenarios>\n<IO_Flow_Parameter_Set_Synthetic/></MQSim_IO_Scenarios>",
-			"workload.xml:2:1: <IO_Flow_Parameter_Set_Synthetic> stands where <IO_Scenario> is expected"},
+			"workload.xml:2:1: <IO_Flow_Parameter_Set_Synthetic> where <IO_Scenario> is expected"},
 		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>",
 			"workload.xml:3:3: <IO_Flow> is not a flow; use IO_Flow_Parameter_Set_Synthetic or " +
 				"IO_Flow_Parameter_Set_Trace_Based"},
@@ -383,10 +383,10 @@ func TestMissingDeviceTags(t *testing.T) {
 		say string
 	}{
 		"PCIe_Lane_Bandwidth": {func(d *peer.MQSimDevice) bool { return d.PCIe_Lane_Bandwidth == 0.4 },
-			"ssdconfig.xml: there is no <PCIe_Lane_Bandwidth>; MQSim takes 0.4"},
-		"Data_Cache_DRAM_Data_Busrt_Size": {func(d *peer.MQSimDevice) bool { return d.Data_Cache_DRAM_Data_Busrt_Size == 4 }, "ssdconfig.xml: there is no <Data_Cache_DRAM_Data_Busrt_Size>; MQSim takes 4"},
+			"ssdconfig.xml: no <PCIe_Lane_Bandwidth>; MQSim uses 0.4"},
+		"Data_Cache_DRAM_Data_Busrt_Size": {func(d *peer.MQSimDevice) bool { return d.Data_Cache_DRAM_Data_Busrt_Size == 4 }, "ssdconfig.xml: no <Data_Cache_DRAM_Data_Busrt_Size>; MQSim uses 4"},
 		"Page_Capacity": {func(d *peer.MQSimDevice) bool { return d.Page_Capacity == 8192 },
-			"ssdconfig.xml: there is no <Page_Capacity>; MQSim takes 8192"},
+			"ssdconfig.xml: no <Page_Capacity>; MQSim uses 8192"},
 		"SATA_Processing_Delay": {func(d *peer.MQSimDevice) bool { return true }, ""},
 	} {
 		d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(without(device, tag)))
@@ -535,6 +535,6 @@ func Example() {
 	f := scenarios[0][0]
 	fmt.Println(f.At("File_Path"), f.File_Path, f.Channel_IDs)
 	// Output:
-	// workload.xml:8:7: <Percentage_To_Be_Executed>: "all" is not a whole number from 0 on
+	// workload.xml:8:7: <Percentage_To_Be_Executed>: "all" is not a whole number of at least 0
 	// workload.xml:7:7 traces/tpcc-small.trace [0 1]
 }

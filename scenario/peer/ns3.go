@@ -98,7 +98,7 @@ func (w *words) fail(v word, format string, args ...any) error {
 func (w *words) field(what, layout string) (word, error) {
 	v, ok := w.peek()
 	if !ok || v.first {
-		return v, w.fail(w.last, "%s is missing behind %q; the line is %q", what, clip(w.last.text), layout)
+		return v, w.fail(w.last, "%s is missing after %q; the line is %q", what, clip(w.last.text), layout)
 	}
 	v, _ = w.next()
 	return v, nil
@@ -111,7 +111,7 @@ func (w *words) begin(noun string, done, count int, layout string) (word, error)
 	case !ok:
 		return v, w.fail(v, "the file ends after %d of %d %ss", done, count, noun)
 	case !v.first:
-		return v, w.fail(v, "%q stands behind the end of a line; the next line is %q", clip(v.text), layout)
+		return v, w.fail(v, "%q follows the end of a line; the next line is %q", clip(v.text), layout)
 	}
 	v, _ = w.next()
 	return v, nil
@@ -120,7 +120,7 @@ func (w *words) begin(noun string, done, count int, layout string) (word, error)
 // end verifies that the line of the word read last is complete.
 func (w *words) end(layout string) error {
 	if v, ok := w.peek(); ok && !v.first {
-		return w.fail(v, "%q is too much; the line is %q", clip(v.text), layout)
+		return w.fail(v, "unexpected %q; the line is %q", clip(v.text), layout)
 	}
 	return nil
 }
@@ -135,8 +135,8 @@ type NS3SurplusError struct {
 }
 
 func (e *NS3SurplusError) Error() string {
-	return fmt.Sprintf("%s: the file says that it has %d %ss, but here is one more; change the number or leave out "+
-		"what follows", e.At, e.Count, e.Noun)
+	return fmt.Sprintf("%s: the file declares %d %ss, but here is one more; change the number or remove "+
+		"the rest", e.At, e.Count, e.Noun)
 }
 
 // close verifies that no record follows the last one. The reference's own files end in prose, which it never reads; a
@@ -153,7 +153,7 @@ func (w *words) close(noun string, count int) error {
 func (w *words) count(noun string) (int, error) {
 	v, ok := w.next()
 	if !ok {
-		return 0, w.fail(v, "the file is empty; it begins with the number of %ss", noun)
+		return 0, w.fail(v, "the file is empty; it must start with the number of %ss", noun)
 	}
 	n, err := whole(v.text, 1<<32-1)
 	if err != nil {
@@ -204,7 +204,7 @@ func whole(text string, most uint64) (uint64, error) {
 	case err == nil && n <= most:
 		return n, nil
 	case err == nil || errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%s is beyond %d", clip(text), most)
+		return 0, fmt.Errorf("%s is above %d", clip(text), most)
 	case strings.HasPrefix(text, "-"):
 		return 0, fmt.Errorf("%s is negative", clip(text))
 	}
@@ -221,7 +221,7 @@ func decimal(text string, most float64) (float64, error) {
 	case strings.HasPrefix(text, "-"):
 		return 0, fmt.Errorf("%s is negative", clip(text))
 	case err != nil || x > most:
-		return 0, fmt.Errorf("%s is beyond %v", clip(text), most)
+		return 0, fmt.Errorf("%s is above %v", clip(text), most)
 	}
 	return x, nil
 }

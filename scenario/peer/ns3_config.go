@@ -137,7 +137,7 @@ func DetectNS3(name string, r io.Reader) (NS3Layout, error) {
 	switch {
 	case hpcc.text != "" && rdma.text != "":
 		return 0, fmt.Errorf(
-			"%v: %s is a key of HPCC's ns-3 alone, but %s in line %d is one of ns3-rdma alone; keep the keys of one "+
+			"%v: %s is a key only of HPCC's ns-3, but %s on line %d is one only of ns3-rdma; keep the keys of one "+
 				"of them",
 			w.at(hpcc), hpcc.text, rdma.text, rdma.line)
 	case hpcc.text != "":
@@ -146,7 +146,7 @@ func DetectNS3(name string, r io.Reader) (NS3Layout, error) {
 		return LayoutNS3RDMA, nil
 	}
 	return 0, fmt.Errorf(
-		"%s:1:1: this may be a configuration of HPCC's ns-3 or of ns3-rdma, or neither: it has no key that only one "+
+		"%s:1:1: unknown configuration, of HPCC's ns-3 or of ns3-rdma: it has no key that only one "+
 			"of them has, such as CC_MODE or KMAX_MAP of the former and CNP_INTERVAL or KMAX of the latter", name)
 }
 
@@ -173,11 +173,11 @@ func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type,
 		}
 		switch first, twice := s.at[k.text]; {
 		case hasKey(t, k.text) && twice:
-			return s, w.fail(k, "%s stands twice; first in line %d. %s would use the last one; leave one of them out",
+			return s, w.fail(k, "%s is given twice; first on line %d. %s would use the last one; leave one of them out",
 				k.text, first.line, peer)
 		case hasKey(t, k.text):
 		case !k.first:
-			return s, w.fail(k, "%q is too much behind the value of a key; begin a new line for each key", clip(k.text))
+			return s, w.fail(k, "unexpected %q after the value of a key; start a new line for each key", clip(k.text))
 		case hasKey(other, k.text):
 			return s, w.fail(k, "%s is a key of %s, not of %s", k.text, otherPeer, peer)
 		default:
@@ -232,7 +232,7 @@ func (w *words) setting(v reflect.Value, key, in string) error {
 		return err
 	}
 	if hasKey(hpccType, x.text) || hasKey(rdmaType, x.text) {
-		return w.fail(x, "%s has no value; the key %s stands where it is expected", key, x.text)
+		return w.fail(x, "%s has no value; the key %s is in its place", key, x.text)
 	}
 	switch p := v.Addr().Interface().(type) {
 	case *string:
@@ -255,10 +255,10 @@ func (w *words) setting(v reflect.Value, key, in string) error {
 	case *units.Duration:
 		*p, err = duration(x.text, scales[in])
 		if err == nil && in != "s" && *p%scales[in] != 0 {
-			err = fmt.Errorf("%s is cut off to whole %s by the reference; write a whole number", x.text, in)
+			err = fmt.Errorf("%s is truncated to whole %s by the reference; write a whole number", x.text, in)
 		}
 	default:
-		panic("peer: no way to read a " + v.Type().String())
+		panic("peer: cannot read a " + v.Type().String())
 	}
 	if err != nil {
 		return w.fail(x, "%s: %w", key, err)
@@ -292,7 +292,7 @@ func (w *words) rateMap(v reflect.Value, key string, take func(string) (word, er
 		}
 		rate := units.BitRate(bps)
 		if slices.Contains(seen, rate) {
-			return w.fail(r, "%s: %v stands twice", key, rate)
+			return w.fail(r, "%s: %v is given twice", key, rate)
 		}
 		seen = append(seen, rate)
 		y, err := take(fmt.Sprintf("value of pair %d of %d", i+1, n))
@@ -327,7 +327,7 @@ func (w *words) linkDown(d *NS3LinkDown, key string, take func(string) (word, er
 	}
 	d.Time = units.Duration(us) * units.Microsecond
 	for _, to := range []*int{&d.A, &d.B} {
-		x, err := take("two nodes behind its time")
+		x, err := take("two nodes after its time")
 		if err != nil {
 			return err
 		}

@@ -109,10 +109,10 @@ func ReadHPCCConfig(name string, r io.Reader) (*HPCCConfig, error) {
 func (c *HPCCConfig) uses(modes ...uint32) bool { return slices.Contains(modes, c.CC_MODE) }
 
 func (c *HPCCConfig) check() error {
-	const garbage = "HPCC's ns-3 would use what happens to be in memory; CC_MODE %d needs it"
+	const garbage = "HPCC's ns-3 would use uninitialised memory; CC_MODE %d needs it"
 	if !c.uses(0, 1, 3, 7, 8, 10) {
 		return c.wrong("CC_MODE",
-			"%d is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); HPCC's ns-3 would "+
+			"%d is not one of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); HPCC's ns-3 would "+
 				"run it as 0", c.CC_MODE)
 	}
 	needs := []struct {
@@ -123,14 +123,14 @@ func (c *HPCCConfig) check() error {
 		{"TOPOLOGY_FILE", []uint32{0, 1, 3, 7, 8, 10}, "without a topology there is nothing to simulate"},
 		{"FLOW_FILE", []uint32{0, 1, 3, 7, 8, 10}, "without flows there is nothing to simulate"},
 		{"L2_ACK_INTERVAL", []uint32{0, 1, 3, 7, 8, 10},
-			"HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; write L2_ACK_INTERVAL 1"},
+			"HPCC's ns-3 would use 0, with which senders ignore ACKs and no flow ends; write L2_ACK_INTERVAL 1"},
 		{"EWMA_GAIN", []uint32{1, 8},
 			"HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts never change; write " +
 				"EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{"RATE_AI", []uint32{1, 3, 7, 10}, fmt.Sprintf(garbage, c.CC_MODE)},
 		{"RATE_HAI", []uint32{1, 7}, fmt.Sprintf(garbage, c.CC_MODE)},
 		{"RP_TIMER", []uint32{1},
-			"HPCC's ns-3 would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 300"},
+			"HPCC's ns-3 would use 0, with which simulated time stops at the first rate cut; write for example RP_TIMER 300"},
 	}
 	for _, n := range needs {
 		if c.uses(n.modes...) {
@@ -148,15 +148,15 @@ func (c *HPCCConfig) check() error {
 		{"SIMULATOR_STOP_TIME", c.SIMULATOR_STOP_TIME == 0, "must be positive"},
 		{"PAUSE_TIME", c.PAUSE_TIME == 0, "must be positive; with 0, HPCC's ns-3 takes a pause for a resume"},
 		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0,
-			"must be positive; with 0, no sender of HPCC's ns-3 heeds an ACK and no flow ends"},
+			"must be positive; with 0, senders of HPCC's ns-3 ignore ACKs and no flow ends"},
 		{"L2_CHUNK_SIZE", c.L2_CHUNK_SIZE == 0 && (c.L2_BACK_TO_ZERO || c.L2_ACK_INTERVAL > c.PACKET_PAYLOAD_SIZE),
 			"must be positive with L2_BACK_TO_ZERO 1 or with an L2_ACK_INTERVAL above PACKET_PAYLOAD_SIZE; HPCC's " +
 				"ns-3 divides by it"},
 		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.uses(1),
-			"must be positive; with 0, time stands still"},
+			"must be positive; with 0, simulated time stops"},
 		{"RATE_DECREASE_INTERVAL", c.RATE_DECREASE_INTERVAL == 0 && c.uses(1),
-			"must be positive; with 0, time stands still"},
-		{"RP_TIMER", c.RP_TIMER == 0 && c.uses(1), "must be positive; with 0, time stands still"},
+			"must be positive; with 0, simulated time stops"},
+		{"RP_TIMER", c.RP_TIMER == 0 && c.uses(1), "must be positive; with 0, simulated time stops"},
 		{"EWMA_GAIN", c.EWMA_GAIN > 1, "must be from 0 to 1"},
 		{"ERROR_RATE_PER_LINK", c.ERROR_RATE_PER_LINK > 1, "must be from 0 to 1"},
 		{"PINT_PROB", c.PINT_PROB > 1, "must be from 0 to 1"},
@@ -164,7 +164,7 @@ func (c *HPCCConfig) check() error {
 		{"INT_MULTI", c.INT_MULTI == 0 && c.uses(3, 10), "must be positive; HPCC divides by it"},
 		{"PINT_LOG_BASE", c.PINT_LOG_BASE <= 1 && c.uses(10), "must be above 1, the base of a logarithm"},
 		{"MIN_RATE", c.MIN_RATE == 0 && !c.uses(0), "must be positive; at rate 0 a flow never ends"},
-		{"BUFFER_SIZE", c.BUFFER_SIZE == 0 || c.BUFFER_SIZE >= 4096, "must be from 1 to 4095 MiB, what 32 bits hold"},
+		{"BUFFER_SIZE", c.BUFFER_SIZE == 0 || c.BUFFER_SIZE >= 4096, "must be from 1 to 4095 MiB, to fit in 32 bits"},
 		{"QLEN_MON_END", c.QLEN_MON_END < c.QLEN_MON_START && c.Has("QLEN_MON_END"), "is before QLEN_MON_START"},
 		{"LINK_DOWN", c.LINK_DOWN.Time > 0 && c.LINK_DOWN.A == c.LINK_DOWN.B, "names a node twice"},
 	}
@@ -219,8 +219,8 @@ func (c *HPCCConfig) Ignored() []string {
 		{"DATA_RATE", true, "has no effect: each link of the topology has its own"},
 		{"LINK_DELAY", true, "has no effect: each link of the topology has its own"},
 		{"USE_DYNAMIC_PFC_THRESHOLD", !c.USE_DYNAMIC_PFC_THRESHOLD, "0 has no effect: the threshold stays dynamic"},
-		{"PAUSE_TIME", true, "has no effect: a pause lasts until it is taken back"},
-		{"ACK_HIGH_PRIO", c.ACK_HIGH_PRIO, "1 changes hosts alone: switches queue and account ACKs with the data"},
+		{"PAUSE_TIME", true, "has no effect: a pause lasts until it is resumed"},
+		{"ACK_HIGH_PRIO", c.ACK_HIGH_PRIO, "1 changes only hosts: switches queue and account ACKs with the data"},
 	}
 	for _, n := range notes {
 		if n.when && c.Has(n.key) {

@@ -36,13 +36,13 @@ func TestNS3Completions(t *testing.T) {
 		{"0b000102 0b000001 1 2 3 4 5 6\n",
 			`f:1:1: sip: "0b000102" is not an address of a host; that of host 1 is 0b000101`},
 		{"0b000101 1 1 2 3 4 5 6\n", `f:1:10: dip: "1" is not an address of a host; that of host 1 is 0b000101`},
-		{"0b000101 0b000001 65536 2 3 4 5 6\n", "f:1:19: sport: 65536 is beyond 65535"},
+		{"0b000101 0b000001 65536 2 3 4 5 6\n", "f:1:19: sport: 65536 is above 65535"},
 		{"0b000101 0b000001 1 2 3 4 5\n",
-			`f:1:27: ideal_ns is missing behind "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+			`f:1:27: ideal_ns is missing after "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
 		{"0b000101 0b000001 1 2 3 4 5 6 7\n",
-			`f:1:31: "7" is too much; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+			`f:1:31: unexpected "7"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
 		{"0b000101 0b000001 1 2 3 4 99999999999999999 6\n",
-			"f:1:27: fct_ns: 99999999999999999 is beyond 9223372036854775"},
+			"f:1:27: fct_ns: 99999999999999999 is above 9223372036854775"},
 	} {
 		_, err := peer.ReadNS3Completions("f", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.want)
@@ -71,10 +71,10 @@ func TestNS3Pauses(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"1 2 2 1 1\n", "p:1:5: node type: 2 is beyond 1"},
+		{"1 2 2 1 1\n", "p:1:5: node type: 2 is above 1"},
 		{"1 2 1 0 1\n", "p:1:1: port 0 of node 2; ports count from 1"},
-		{"1 2 1 1 1 1\n", `p:1:11: "1" is too much`},
-		{"1 2 1 1\n", `p:1:7: type is missing behind "1"; the line is "time_ns node node_type port type"`},
+		{"1 2 1 1 1 1\n", `p:1:11: unexpected "1"`},
+		{"1 2 1 1\n", `p:1:7: type is missing after "1"; the line is "time_ns node node_type port type"`},
 		{"-1 2 1 1 1\n", "p:1:1: time: -1 is negative"},
 	} {
 		_, err := peer.ReadNS3Pauses("p", strings.NewReader(c.text))

@@ -83,7 +83,7 @@ func ReadNS3RDMAConfig(name string, r io.Reader) (*NS3RDMAConfig, error) {
 }
 
 func (c *NS3RDMAConfig) check() error {
-	const garbage = "ns3-rdma would use what happens to be in memory; DCQCN (ENABLE_QCN 1) needs it"
+	const garbage = "ns3-rdma would use uninitialised memory; DCQCN (ENABLE_QCN 1) needs it"
 	needs := []struct {
 		key  string
 		when bool
@@ -93,14 +93,14 @@ func (c *NS3RDMAConfig) check() error {
 		{"FLOW_FILE", true, "without flows there is nothing to simulate"},
 		{"L2_CHUNK_SIZE", true, "ns3-rdma would use 0 and divide by it; write for example L2_CHUNK_SIZE 4000"},
 		{"L2_ACK_INTERVAL", true,
-			"ns3-rdma would use 0, with which no sender heeds an ACK; write for example L2_ACK_INTERVAL 256"},
+			"ns3-rdma would use 0, with which senders ignore ACKs; write for example L2_ACK_INTERVAL 256"},
 		{"DCTCP_GAIN", c.ENABLE_QCN,
 			"ns3-rdma would use 0, the integer quotient 1/16, with which the rate's cuts never change; write " +
 				"DCTCP_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{"RATE_AI", c.ENABLE_QCN, garbage},
 		{"RATE_HAI", c.ENABLE_QCN, garbage},
 		{"RP_TIMER", c.ENABLE_QCN,
-			"ns3-rdma would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 60"},
+			"ns3-rdma would use 0, with which simulated time stops at the first rate cut; write for example RP_TIMER 60"},
 		{"BYTE_COUNTER", c.ENABLE_QCN,
 			"ns3-rdma would use 0, with which every packet is an increase; write for example BYTE_COUNTER 300000000"},
 	}
@@ -118,24 +118,24 @@ func (c *NS3RDMAConfig) check() error {
 	}{
 		{"PACKET_LEVEL_ECMP", c.PACKET_LEVEL_ECMP && c.FLOW_LEVEL_ECMP,
 			"excludes FLOW_LEVEL_ECMP; set one of them to 0"},
-		{"PACKET_PAYLOAD_SIZE", c.PACKET_PAYLOAD_SIZE <= 24, "must be above 24, the headers that ns3-rdma counts in"},
+		{"PACKET_PAYLOAD_SIZE", c.PACKET_PAYLOAD_SIZE <= 24, "must be above 24, the size of the headers that ns3-rdma includes"},
 		{"PAUSE_TIME", c.PAUSE_TIME < 2*units.Microsecond,
 			"must be 2 or more; ns3-rdma renews a pause every half of it, in whole us"},
 		{"SIMULATOR_STOP_TIME", c.SIMULATOR_STOP_TIME == 0, "must be positive"},
 		{"APP_STOP_TIME", c.APP_STOP_TIME < c.APP_START_TIME, "is before APP_START_TIME"},
 		{"L2_CHUNK_SIZE", c.L2_CHUNK_SIZE == 0, "must be positive; ns3-rdma divides by it"},
-		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0, "must be positive; with 0, no sender heeds an ACK"},
-		{"CNP_INTERVAL", c.CNP_INTERVAL == 0 && c.ENABLE_QCN, "must be positive; with 0, time stands still"},
+		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0, "must be positive; with 0, senders ignore ACKs"},
+		{"CNP_INTERVAL", c.CNP_INTERVAL == 0 && c.ENABLE_QCN, "must be positive; with 0, simulated time stops"},
 		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.ENABLE_QCN,
-			"must be positive; with 0, time stands still"},
-		{"RP_TIMER", c.RP_TIMER == 0 && c.ENABLE_QCN, "must be positive; with 0, time stands still"},
+			"must be positive; with 0, simulated time stops"},
+		{"RP_TIMER", c.RP_TIMER == 0 && c.ENABLE_QCN, "must be positive; with 0, simulated time stops"},
 		{"BYTE_COUNTER", c.BYTE_COUNTER == 0 && c.ENABLE_QCN, "must be positive; with 0, every packet is an increase"},
 		{"DCTCP_GAIN", c.DCTCP_GAIN > 1, "must be from 0 to 1"},
 		{"ERROR_RATE_PER_LINK", c.ERROR_RATE_PER_LINK > 1, "must be from 0 to 1"},
 		{"PMAX", c.PMAX > 1, "must be from 0 to 1"},
 		{"KMIN", c.KMIN > c.KMAX, fmt.Sprintf("%d is above KMAX, %d", c.KMIN, c.KMAX)},
 		{"KMAX", uint64(c.KMAX)*ns3Cell > 1<<32-1,
-			fmt.Sprintf("must be at most %d, what 32 bits of bytes hold", (1<<32-1)/ns3Cell)},
+			fmt.Sprintf("must be at most %d, to fit in 32 bits of bytes", (1<<32-1)/ns3Cell)},
 	}
 	for _, l := range limits {
 		if l.bad {

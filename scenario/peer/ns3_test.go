@@ -95,45 +95,45 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		{hpcc, hpccSmall, ""},
 		{hpcc, "CC_MODE\n", "c:1:1: CC_MODE has no value"},
-		{hpcc, "CC_MODE\nEWMA_GAIN 1\n", "c:2:1: CC_MODE has no value; the key EWMA_GAIN stands where it is expected"},
+		{hpcc, "CC_MODE\nEWMA_GAIN 1\n", "c:2:1: CC_MODE has no value; the key EWMA_GAIN is in its place"},
 		{hpcc, hpccSmall + "HAS_WIN 2\n", `c:14:9: HAS_WIN: "2" is neither 0 (no) nor 1 (yes)`},
 		{hpcc, hpccSmall + "HAS_WIN 1 yes\n",
-			`c:14:11: "yes" is too much behind the value of a key; begin a new line for each key`},
+			`c:14:11: unexpected "yes" after the value of a key; start a new line for each key`},
 		{hpcc, hpccSmall + "HAS_WIN 1\n\nHAS_WIN 0\n",
-			"c:16:1: HAS_WIN stands twice; first in line 14. HPCC's ns-3 would use the last one; leave one of them out"},
+			"c:16:1: HAS_WIN is given twice; first on line 14. HPCC's ns-3 would use the last one; leave one of them out"},
 		{hpcc, hpccSmall + "KMAX 100\n", "c:14:1: KMAX is a key of ns3-rdma, not of HPCC's ns-3"},
 		{hpcc, hpccSmall + "# was HAS_WIN 1\n",
 			"c:14:7: HPCC's ns-3 has no comments and would read this HAS_WIN; write #HAS_WIN, or leave the line out"},
 		{hpcc, hpccSmall + "#HAS_WIN 1\n", ""},
 		{hpcc, hpccSmall + "BUFFER_SIZE 1.5\n", `c:14:13: BUFFER_SIZE: "1.5" is not a whole number`},
 		{hpcc, hpccSmall + "BUFFER_SIZE -1\n", "c:14:13: BUFFER_SIZE: -1 is negative"},
-		{hpcc, hpccSmall + "BUFFER_SIZE 4096\n", "c:14:1: BUFFER_SIZE: must be from 1 to 4095 MiB, what 32 bits hold"},
+		{hpcc, hpccSmall + "BUFFER_SIZE 4096\n", "c:14:1: BUFFER_SIZE: must be from 1 to 4095 MiB, to fit in 32 bits"},
 		{hpcc, hpccSmall + "MIN_RATE 1000\n", ""},
 		{hpcc, hpccSmall + "MIN_RATE 1Mbit\n",
 			`c:14:10: MIN_RATE: "1Mbit" is not a bit rate; write for example 40Gbps or 40Gb/s`},
 		{hpcc, hpccSmall + "ALPHA_RESUME_INTERVAL 0.5\n",
-			"c:14:23: ALPHA_RESUME_INTERVAL: 0.5 is cut off to whole us by the reference; write a whole number"},
+			"c:14:23: ALPHA_RESUME_INTERVAL: 0.5 is truncated to whole us by the reference; write a whole number"},
 		{hpcc, hpccSmall + "U_TARGET 0x1p-2\n", `c:14:10: U_TARGET: "0x1p-2" is not a number`},
 		{hpcc, hpccSmall + "U_TARGET nan\n", `c:14:10: U_TARGET: "nan" is not a number`},
 		{hpcc, strings.Replace(hpccSmall, "CC_MODE 1", "CC_MODE 2", 1),
-			"c:4:1: CC_MODE: 2 is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); " +
+			"c:4:1: CC_MODE: 2 is not one of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); " +
 				"HPCC's ns-3 would run it as 0"},
 		{hpcc, strings.Replace(hpccSmall, "EWMA_GAIN 0.00390625", "", 1),
 			"c:4:1: no EWMA_GAIN; HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts " +
 				"never change; write EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{hpcc, "FLOW_FILE f\n", "c:1:1: no TOPOLOGY_FILE; without a topology there is nothing to simulate"},
 		{hpcc, strings.Replace(hpccSmall, "L2_ACK_INTERVAL 1", "", 1),
-			"c:4:1: no L2_ACK_INTERVAL; HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; " +
+			"c:4:1: no L2_ACK_INTERVAL; HPCC's ns-3 would use 0, with which senders ignore ACKs and no flow ends; " +
 				"write L2_ACK_INTERVAL 1"},
 		{hpcc, strings.Replace(hpccSmall, " 160 ", " 660 ", 1),
 			"c:11:1: KMIN_MAP: 660 for 40Gbps is above its KMAX_MAP, 640"},
 		{hpcc, "KMAX_MAP 2 1 1\n2", "c:2:1: KMAX_MAP has no value of pair 2 of 2"},
-		{hpcc, "KMAX_MAP 2 1 1\n1 2", "c:2:1: KMAX_MAP: 1bps stands twice"},
-		{hpcc, "PMAX_MAP 1 1 1.5", "c:1:14: PMAX_MAP: value for 1bps: 1.5 is beyond 1"},
-		{hpcc, "KMAX_MAP 5000", "c:1:10: KMAX_MAP: number of pairs: 5000 is beyond 1024"},
-		{hpcc, "LINK_DOWN 5 1", "c:1:13: LINK_DOWN has no two nodes behind its time"},
+		{hpcc, "KMAX_MAP 2 1 1\n1 2", "c:2:1: KMAX_MAP: 1bps is given twice"},
+		{hpcc, "PMAX_MAP 1 1 1.5", "c:1:14: PMAX_MAP: value for 1bps: 1.5 is above 1"},
+		{hpcc, "KMAX_MAP 5000", "c:1:10: KMAX_MAP: number of pairs: 5000 is above 1024"},
+		{hpcc, "LINK_DOWN 5 1", "c:1:13: LINK_DOWN has no two nodes after its time"},
 		{hpcc, "LINK_DOWN x 1 2", `c:1:11: LINK_DOWN: time in us: "x" is not a whole number`},
-		{hpcc, "LINK_DOWN 1 1 65536", "c:1:15: LINK_DOWN: node: 65536 is beyond 65535"},
+		{hpcc, "LINK_DOWN 1 1 65536", "c:1:15: LINK_DOWN: node: 65536 is above 65535"},
 		{hpcc, "KMAX_MAP 1 40Gbps 5",
 			`c:1:12: KMAX_MAP: rate of pair 1 of 1, in bit/s: "40Gbps" is not a whole number`},
 		{hpcc, "SIMULATOR_STOP_TIME 1e500", "c:1:21: SIMULATOR_STOP_TIME: 1e500 has an exponent out of range"},
@@ -176,8 +176,8 @@ func TestIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"c:14:1: PAUSE_TIME has no effect: a pause lasts until it is taken back",
-		"c:15:1: ACK_HIGH_PRIO 1 changes hosts alone: switches queue and account ACKs with the data",
+		"c:14:1: PAUSE_TIME has no effect: a pause lasts until it is resumed",
+		"c:15:1: ACK_HIGH_PRIO 1 changes only hosts: switches queue and account ACKs with the data",
 	}
 	if got := c.Ignored(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
@@ -202,9 +202,9 @@ func TestDetectNS3(t *testing.T) {
 	}{
 		{hpccSmall, peer.LayoutHPCC, ""},
 		{rdmaSmall, peer.LayoutNS3RDMA, ""},
-		{"ENABLE_QCN 1\n", 0, "c:1:1: this may be a configuration of HPCC's ns-3 or of ns3-rdma, or neither"},
+		{"ENABLE_QCN 1\n", 0, "c:1:1: unknown configuration, of HPCC's ns-3 or of ns3-rdma"},
 		{"KMAX 1\nENABLE_QCN 1\nCC_MODE 1\n", 0,
-			"c:3:1: CC_MODE is a key of HPCC's ns-3 alone, but KMAX in line 1 is one of ns3-rdma alone; keep the " +
+			"c:3:1: CC_MODE is a key only of HPCC's ns-3, but KMAX on line 1 is one only of ns3-rdma; keep the " +
 				"keys of one of them"},
 	} {
 		got, err := peer.DetectNS3("c", strings.NewReader(c.text))
@@ -243,31 +243,31 @@ func TestNS3Topology(t *testing.T) {
 	}
 	for _, c := range []struct{ text, want string }{
 		{"", `t:1:1: the file is empty; its first line is "nodes switches links"`},
-		{"4 1\n", `t:1:3: number of links is missing behind "1"; the line is "nodes switches links"`},
-		{"4 5 1\n", "t:1:3: number of switches: 5 is beyond 4"},
+		{"4 1\n", `t:1:3: number of links is missing after "1"; the line is "nodes switches links"`},
+		{"4 5 1\n", "t:1:3: number of switches: 5 is above 4"},
 		{"0 0 0\n", "t:1:1: no nodes"},
-		{"65537 0 0\n", "t:1:1: number of nodes: 65537 is beyond 65536"},
-		{"4 1 3 1\n", `t:1:7: "1" is too much; the line is "nodes switches links"`},
+		{"65537 0 0\n", "t:1:1: number of nodes: 65537 is above 65536"},
+		{"4 1 3 1\n", `t:1:7: unexpected "1"; the line is "nodes switches links"`},
 		{"4 2 0\n3\n", "t:3:1: the file ends after 1 of 2 ids of switches"},
 		{"4 2 0\n3 3\n", "t:2:3: switch 3 is named twice"},
-		{"4 1 0\n4\n", "t:2:1: id of a switch: 4 is beyond 3"},
+		{"4 1 0\n4\n", "t:2:1: id of a switch: 4 is above 3"},
 		{"4 1 1\n3\n", "t:3:1: the file ends after 0 of 1 links"},
 		{"4 1 1\n3 0 1 1Gbps 1us 0\n",
-			`t:2:3: "0" stands behind the end of a line; the next line is "a b rate delay error_rate"`},
-		{"4 1 1\n3\n0 4 1Gbps 1us 0\n", "t:3:3: node b: 4 is beyond 3"},
+			`t:2:3: "0" follows the end of a line; the next line is "a b rate delay error_rate"`},
+		{"4 1 1\n3\n0 4 1Gbps 1us 0\n", "t:3:3: node b: 4 is above 3"},
 		{"4 1 1\n3\n-1 3 1Gbps 1us 0\n", "t:3:1: node a: -1 is negative"},
 		{"4 1 1\n3\n2 2 1Gbps 1us 0\n", "t:3:3: a link from node 2 to itself"},
 		{"4 1 1\n3\n2 3 1Gbps 1us\n",
-			`t:3:11: error rate is missing behind "1us"; the line is "a b rate delay error_rate"`},
-		{"4 1 1\n3\n2 3 1Gbps 1us 2\n", "t:3:15: error rate: 2 is beyond 1"},
+			`t:3:11: error rate is missing after "1us"; the line is "a b rate delay error_rate"`},
+		{"4 1 1\n3\n2 3 1Gbps 1us 2\n", "t:3:15: error rate: 2 is above 1"},
 		{"4 1 1\n3\n2 3 1Gbps -1us 0\n", "t:3:11: delay: -1 is negative"},
 		{"4 1 1\n3\n2 3 1Gbps 1m 0\n", `t:3:11: delay: "1m" is not a time; write for example 1us, 1000ns or 0.000001s`},
-		{"4 1 1\n3\n2 3 0Gbps 1us 0\n", "t:3:5: rate: 0Gbps is not a rate to send at"},
+		{"4 1 1\n3\n2 3 0Gbps 1us 0\n", "t:3:5: rate: 0Gbps is not a possible rate"},
 		{"4 1 1\n3\n2 3 0.3bps 1us 0\n", "t:3:5: rate: 0.3bps is not a whole number of bits per second"},
 		{"4 1 1\n3\n2 3 99999999999Gbps 1us 0\n", "t:3:5: rate: 99999999999 is out of range"},
-		{"4 1 1\n3\n2 3 1Gbps 1us 0 0\n", `t:3:17: "0" is too much; the line is "a b rate delay error_rate"`},
+		{"4 1 1\n3\n2 3 1Gbps 1us 0 0\n", `t:3:17: unexpected "0"; the line is "a b rate delay error_rate"`},
 		{"4 1 1\n3\n2 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n",
-			"t:4:1: the file says that it has 1 links, but here is one more"},
+			"t:4:1: the file declares 1 links, but here is one more"},
 	} {
 		_, err := peer.ReadNS3Topology("t", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.want)
@@ -308,27 +308,27 @@ func TestNS3Flows(t *testing.T) {
 		rdma       bool
 		text, want string
 	}{
-		{false, "", "f:1:1: the file is empty; it begins with the number of flows"},
+		{false, "", "f:1:1: the file is empty; it must start with the number of flows"},
 		{false, "x\n", `f:1:1: number of flows: "x" is not a whole number`},
 		{false, "0\n", ""},
 		{false, "1\n", "f:2:1: the file ends after 0 of 1 flows"},
 		{false, "1 0 1 3 100 1 2\n",
-			`f:1:3: "0" stands behind the end of a line; the next line is "src dst pg dport bytes start"`},
+			`f:1:3: "0" follows the end of a line; the next line is "src dst pg dport bytes start"`},
 		{false, "1\n0 3 3 100 1 2\n", "f:2:3: dst: node 3 is a switch; flows are between hosts"},
 		{false, "1\n0 0 3 100 1 2\n", "f:2:3: dst: a flow from host 0 to itself"},
-		{false, "1\n4 0 3 100 1 2\n", "f:2:1: src: 4 is beyond 3"},
-		{false, "1\n1 0 8 100 1 2\n", "f:2:5: priority group: 8 is beyond 7"},
+		{false, "1\n4 0 3 100 1 2\n", "f:2:1: src: 4 is above 3"},
+		{false, "1\n1 0 8 100 1 2\n", "f:2:5: priority group: 8 is above 7"},
 		{false, "1\n1 0 3 100 0 2\n", "f:2:11: size: a flow of 0 bytes never ends"},
-		{false, "1\n1 0 3 100 4294967296 2\n", "f:2:11: size: 4294967296 is beyond 4294967295"},
+		{false, "1\n1 0 3 100 4294967296 2\n", "f:2:11: size: 4294967296 is above 4294967295"},
 		{false, "1\n1 0 3 100 1 -2\n", "f:2:13: start: -2 is negative"},
 		{false, "1\n1 0 3 100 1 1e9\n", "f:2:13: start: 1e9 is out of range"},
-		{false, "1\n1 0 3 100 1\n", `f:2:11: start is missing behind "1"; the line is "src dst pg dport bytes start"`},
+		{false, "1\n1 0 3 100 1\n", `f:2:11: start is missing after "1"; the line is "src dst pg dport bytes start"`},
 		{false, "2\n1 0 3 100 1 2\n1 0 3 100 1 1.9\n",
 			"f:3:13: start: 1.9s is before the flow above, 2s; HPCC's ns-3 needs flows in order of their starts"},
-		{false, "1\n1 0 3 100 1 2\n1 0 3 100 1 2\n", "f:3:1: the file says that it has 1 flows, but here is one more"},
+		{false, "1\n1 0 3 100 1 2\n1 0 3 100 1 2\n", "f:3:1: the file declares 1 flows, but here is one more"},
 		{true, "1\n1 0 3 0 2 3\n", "f:2:7: packets: a flow of 0 packets sends nothing"},
 		{true, "1\n1 0 3 1 2 2\n", "f:2:11: stop: 2s is not after the start, 2s"},
-		{true, "1\n1 0 3 100 1 2 3\n", `f:2:15: "3" is too much; the line is "src dst pg packets start stop"`},
+		{true, "1\n1 0 3 100 1 2 3\n", `f:2:15: unexpected "3"; the line is "src dst pg packets start stop"`},
 	} {
 		read := peer.ReadHPCCFlows
 		if c.rdma {

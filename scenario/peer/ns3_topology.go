@@ -149,7 +149,7 @@ func (w *words) link(i, links int, nodes uint64, layout string) (NS3Link, error)
 		return l, err
 	}
 	if l.Rate, err = ns3Rate(v.text); err == nil && l.Rate == 0 {
-		err = fmt.Errorf("%s is not a rate to send at", clip(v.text))
+		err = fmt.Errorf("%s is not a possible rate", clip(v.text))
 	}
 	if err != nil {
 		return l, w.fail(v, "rate: %w", err)

@@ -35,7 +35,7 @@ func readAll(name string, r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(src) > maxBytes {
-		return nil, fmt.Errorf("%s: the file has more than the %d MiB that are read", name, maxBytes>>20)
+		return nil, fmt.Errorf("%s: the file is larger than %d MiB", name, maxBytes>>20)
 	}
 	return src, nil
 }

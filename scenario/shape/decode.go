@@ -86,7 +86,7 @@ func (d *Decoder) decode(n *Node, v reflect.Value, path string) {
 			} else if most, ok := largest[t]; ok && v.Int() > most {
 				top := reflect.New(t).Elem()
 				top.SetInt(most)
-				d.Fail(n.At, "%s: %v is not possible; the most is %v", path, v.Interface(), top.Interface())
+				d.Fail(n.At, "%s: %v is not possible; use at most %v", path, v.Interface(), top.Interface())
 			}
 			if !isText(t) {
 				// The short form sets the first key.
@@ -133,7 +133,7 @@ func (d *Decoder) decodeScalar(n *Node, v reflect.Value, path string) {
 		}
 		x, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, bits)
 		if errors.Is(err, strconv.ErrRange) {
-			d.Fail(n.At, "%s: %s is not possible; the most is %d", path, n.Text, int64(1)<<(bits-1)-1)
+			d.Fail(n.At, "%s: %s is not possible; use at most %d", path, n.Text, int64(1)<<(bits-1)-1)
 			return
 		}
 		if err != nil {
@@ -156,7 +156,7 @@ func (d *Decoder) decodeScalar(n *Node, v reflect.Value, path string) {
 		}
 		v.SetFloat(x)
 	default:
-		panic("shape: nothing reads a " + t.String())
+		panic("shape: cannot decode a " + t.String())
 	}
 }
 
@@ -165,7 +165,7 @@ func (d *Decoder) decodeStruct(n *Node, v reflect.Value, path string) {
 	if n.Kind == Scalar {
 		key, ok := d.lang.short(t)
 		if !ok {
-			d.Fail(n.At, "%s: %q stands where a mapping is expected; its keys are %s", d.lang.name(path), n.Text,
+			d.Fail(n.At, "%s: %q where a mapping is expected; its keys are %s", d.lang.name(path), n.Text,
 				d.lang.keyList(t))
 			return
 		}

@@ -191,7 +191,7 @@ func inline(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	panic("shape: nothing writes a " + v.Type().String())
+	panic("shape: cannot encode a " + v.Type().String())
 }
 
 func allEqual(v reflect.Value) bool {

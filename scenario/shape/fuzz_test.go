@@ -69,15 +69,15 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&anchors, "k%d: &x%d 1\n", i, i)
 	}
 	for _, x := range []struct{ name, text, want string }{
-		{"large", strings.Repeat("#\n", maxBytes/2+1), "more than the 16 MiB"},
-		{"keys", keys.String(), "99900 more mistakes"},
-		{"anchors", anchors.String(), "99900 more mistakes"},
+		{"large", strings.Repeat("#\n", maxBytes/2+1), "larger than 16 MiB"},
+		{"keys", keys.String(), "99900 more errors"},
+		{"anchors", anchors.String(), "99900 more errors"},
 		{"values", "a: [" + strings.Repeat("x,", 500_000) + "]", "some 500001 values"},
 		{"deep", strings.Repeat("[", 1_000_000), "exceeded max depth"},
 		{"key", strings.Repeat("x", 1_000_000) + ": 1", "xxx ... xxx"},
 		{"value", "a: " + strings.Repeat("x", 1_000_000), "xxx ... xxx"},
 		{"tag", strings.Repeat("!", 1_000_000), "!!! ... !!!"},
-		{"int", "a: 2147483648", "a: 2147483648 is not possible; the most is 2147483647"},
+		{"int", "a: 2147483648", "a: 2147483648 is not possible; use at most 2147483647"},
 		{"int64", "a: 99999999999999999999", "a: 99999999999999999999 is not possible"},
 	} {
 		err := decode(x.text)

@@ -51,7 +51,7 @@ func (es Errors) Error() string {
 	var lines []string
 	for i, e := range es {
 		if i == maxShown {
-			lines = append(lines, fmt.Sprintf("%d more mistakes", len(es)-i))
+			lines = append(lines, fmt.Sprintf("%d more errors", len(es)-i))
 			break
 		}
 		lines = append(lines, e.Error())
@@ -176,11 +176,11 @@ func pieces(src []byte) int {
 func Parse(file string, src []byte) (*Node, error) {
 	if len(src) > maxBytes {
 		return nil, Errors{{Position{File: file},
-			fmt.Sprintf("the file has more than the %d MiB that are read", maxBytes>>20)}}
+			fmt.Sprintf("the file is larger than %d MiB", maxBytes>>20)}}
 	}
 	if n := pieces(src); n > maxPieces {
 		return nil, Errors{{Position{File: file},
-			fmt.Sprintf("the file has some %d values; at most %d are read", n, maxNodes)}}
+			fmt.Sprintf("the file has some %d values; the limit is %d", n, maxNodes)}}
 	}
 	top := &Node{Kind: Mapping, At: Position{file, 1, 1}}
 	if blank(src) {
@@ -189,7 +189,7 @@ func Parse(file string, src []byte) (*Node, error) {
 	var doc yaml.Node
 	if err := yaml.Load(src, &doc); err != nil {
 		if !utf8.Valid(src) {
-			return nil, Errors{{firstForeign(file, src), "what stands here is not UTF-8; save the file as UTF-8"}}
+			return nil, Errors{{firstForeign(file, src), "invalid UTF-8; save the file as UTF-8"}}
 		}
 		return nil, yamlError(file, err)
 	}
@@ -225,14 +225,14 @@ func yamlError(file string, err error) error {
 	}
 	msg := one.Message
 	if strings.Contains(msg, "found multiple") {
-		return Errors{{Position{File: file}, "more than one YAML document; it must be a single one, without ---"}}
+		return Errors{{Position{File: file}, "more than one YAML document; write a single one, without ---"}}
 	}
 	at := Position{file, one.Mark.Line, max(one.Mark.Column, 1)}
 	switch {
 	case strings.Contains(msg, "cannot start any token"):
-		msg += "; indent with spaces, not tabs, and quote text that begins with a sign"
+		msg += "; indent with spaces, not tabs, and quote text that starts with a punctuation mark"
 	case strings.Contains(msg, "mapping values are not allowed"):
-		msg += "; quote text that holds a colon, and put nested keys on lines of their own"
+		msg += "; quote text that contains a colon, and put nested keys on lines of their own"
 	}
 	if one.ContextMsg != "" {
 		msg = one.ContextMsg + ": " + msg
@@ -266,7 +266,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *Node {
 	case yaml.AliasNode:
 		for _, o := range c.open {
 			if o == y.Alias {
-				c.fail(n.At, "the alias *%s stands inside what it names", y.Value)
+				c.fail(n.At, "the alias *%s refers to itself", y.Value)
 				return n
 			}
 		}
@@ -275,12 +275,12 @@ func (c *converter) convert(y *yaml.Node, depth int) *Node {
 		n.Text = y.Value
 		n.Quoted = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 		if y.Style&yaml.TaggedStyle != 0 {
-			c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
+			c.fail(n.At, "the tag %s is not supported; write the value alone", y.Tag)
 		}
 		return n
 	}
 	if y.Style&yaml.TaggedStyle != 0 {
-		c.fail(n.At, "the tag %s is not used here; write the value alone", y.Tag)
+		c.fail(n.At, "the tag %s is not supported; write the value alone", y.Tag)
 	}
 	if y.Anchor != "" {
 		c.open = append(c.open, y)
@@ -326,7 +326,7 @@ func (c *converter) mapping(n *Node, y *yaml.Node, depth int) {
 			continue
 		}
 		if first := have[k.Value]; first != nil {
-			c.fail(at, "key %q stands twice; first on line %d", k.Value, first.At.Line)
+			c.fail(at, "key %q is given twice; first on line %d", k.Value, first.At.Line)
 			continue
 		}
 		put(&Node{At: at, Text: k.Value}, c.convert(y.Content[i+1], depth+1))

@@ -48,24 +48,24 @@ func TestParseErrors(t *testing.T) {
 		bombs.WriteString(string(c) + ": &" + string(c) + " [" + strings.Repeat(before+", ", 9) + before + "]\n")
 	}
 	for text, want := range map[string]string{
-		"a: 1\n---\nb: 2": "a.yaml: more than one YAML document; it must be a single one, without ---",
+		"a: 1\n---\nb: 2": "a.yaml: more than one YAML document; write a single one, without ---",
 		"...\n":           "a.yaml: not valid YAML: no documents in stream",
 		"a: b: c": "a.yaml:1:5: not valid YAML: mapping values are not allowed in this context; quote " +
-			"text that holds a colon, and put nested keys on lines of their own",
+			"text that contains a colon, and put nested keys on lines of their own",
 		"a:\n\tb: 1":         "a.yaml:2:1: not valid YAML: ",
 		"a: @x":              "a.yaml:1:4: not valid YAML: ",
 		"a: [1":              "a.yaml:",
-		"a: !!str 1":         "a.yaml:1:4: the tag !!str is not used here; write the value alone",
-		"a: !x [1]":          "a.yaml:1:4: the tag !x is not used here; write the value alone",
-		"a: &x [*x]":         "a.yaml:1:8: the alias *x stands inside what it names",
-		"a: &x {b: {c: *x}}": "a.yaml:1:15: the alias *x stands inside what it names",
-		"a: 1\nb: 2\na: 3":   `a.yaml:3:1: key "a" stands twice; first on line 1`,
+		"a: !!str 1":         "a.yaml:1:4: the tag !!str is not supported; write the value alone",
+		"a: !x [1]":          "a.yaml:1:4: the tag !x is not supported; write the value alone",
+		"a: &x [*x]":         "a.yaml:1:8: the alias *x refers to itself",
+		"a: &x {b: {c: *x}}": "a.yaml:1:15: the alias *x refers to itself",
+		"a: 1\nb: 2\na: 3":   `a.yaml:3:1: key "a" is given twice; first on line 1`,
 		"[1, 2]: 3":          "a.yaml:1:1: a key must be a single word",
 		"<<: 3":              "a.yaml:1:1: << merges a mapping or a list of mappings, not a single value",
 		"<<: [{a: 1}, 3]":    "a.yaml:1:14: << merges a mapping or a list of mappings, not a single value",
-		"a: 1\nb: \xff":      "a.yaml:2:4: what stands here is not UTF-8; save the file as UTF-8",
-		"ä: \xff":            "a.yaml:1:4: what stands here is not UTF-8; save the file as UTF-8",
-		"a: \ufffd\nb: \xff": "a.yaml:2:4: what stands here is not UTF-8; save the file as UTF-8",
+		"a: 1\nb: \xff":      "a.yaml:2:4: invalid UTF-8; save the file as UTF-8",
+		"ä: \xff":            "a.yaml:1:4: invalid UTF-8; save the file as UTF-8",
+		"a: \ufffd\nb: \xff": "a.yaml:2:4: invalid UTF-8; save the file as UTF-8",
 		deep: "the file is nested too deep or too long once its aliases are resolved; at most 64 " +
 			"levels and 200000 values are read",
 		bombs.String(): "the file is nested too deep or too long once its aliases are resolved; at most 64 " +
@@ -82,7 +82,7 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 	if _, err := Parse("a.yaml", []byte("a:\n\tb: 1")); err == nil ||
-		!strings.HasSuffix(err.Error(), "; indent with spaces, not tabs, and quote text that begins with a sign") {
+		!strings.HasSuffix(err.Error(), "; indent with spaces, not tabs, and quote text that starts with a punctuation mark") {
 		t.Error(err)
 	}
 	// A file of the greatest permitted depth is accepted.
@@ -148,8 +148,8 @@ func TestErrors(t *testing.T) {
 		}
 		return es
 	}
-	for n, want := range map[int]string{1: "a:1:1: a", maxShown: "a:1:1: a", maxShown + 1: "1 more mistakes",
-		maxShown + 7: "7 more mistakes"} {
+	for n, want := range map[int]string{1: "a:1:1: a", maxShown: "a:1:1: a", maxShown + 1: "1 more errors",
+		maxShown + 7: "7 more errors"} {
 		lines := strings.Split(many(n).Error(), "\n")
 		if len(lines) != min(n, maxShown+1) || lines[len(lines)-1] != want {
 			t.Errorf("of %d there are %d lines, the last %q", n, len(lines), lines[len(lines)-1])
@@ -182,7 +182,7 @@ func TestReadFile(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if _, err := Parse("a.yaml", text); err == nil ||
-		err.Error() != "a.yaml: the file has more than the 16 MiB that are read" {
+		err.Error() != "a.yaml: the file is larger than 16 MiB" {
 		t.Error(err)
 	}
 	for text, want := range map[string]int{"": 0, "a\n": 1, "a\n\n  \n# b, c\n": 2, "a, b\n  #\nc": 3} {

@@ -172,7 +172,7 @@ func TestMistakes(t *testing.T) {
 		"tiny, how_many, most, short, words, file"
 	for text, want := range map[string]string{
 		"[a]":                   "p.yaml:1:1: the plan is a list; a mapping is expected, with the keys " + keys,
-		"a":                     `p.yaml:1:1: the plan: "a" stands where a mapping is expected; its keys are ` + keys,
+		"a":                     `p.yaml:1:1: the plan: "a" where a mapping is expected; its keys are ` + keys,
 		"naem: a":               `p.yaml:1:1: unknown key "naem" in the plan; did you mean "name"?`,
 		"main: {cuont: 1}":      `p.yaml:1:8: unknown key "cuont" in main; did you mean "count"?`,
 		"mean: 1":               `p.yaml:1:1: unknown key "mean" in the plan; did you mean "spread.mean"?`,
@@ -193,12 +193,12 @@ func TestMistakes(t *testing.T) {
 		"rate: {a: 1}":          "p.yaml:1:7: rate is a mapping; write a rate such as 40Gbps",
 		"live: [true]":          "p.yaml:1:7: live is a list; write true or false",
 		"size: large":           `p.yaml:1:7: size: "large" is not`,
-		"size: 129PiB":          "p.yaml:1:7: size: 129PiB is not possible; the most is 128PiB",
-		"rate: 1000000001Gbps":  "p.yaml:1:7: rate: 1000000.001Tbps is not possible; the most is 1000000Tbps",
+		"size: 129PiB":          "p.yaml:1:7: size: 129PiB is not possible; use at most 128PiB",
+		"rate: 1000000001Gbps":  "p.yaml:1:7: rate: 1000000.001Tbps is not possible; use at most 1000000Tbps",
 		"paint: gren":           `p.yaml:1:8: paint: "gren" is not possible; use red, green or dark-blue (did you mean green?)`,
 		"live: yes":             `p.yaml:1:7: live: "yes" is neither true nor false`,
-		"tiny: 128":             "p.yaml:1:7: tiny: 128 is not possible; the most is 127",
-		"how_many: 2147483648":  "p.yaml:1:11: how_many: 2147483648 is not possible; the most is 2147483647",
+		"tiny: 128":             "p.yaml:1:7: tiny: 128 is not possible; use at most 127",
+		"how_many: 2147483648":  "p.yaml:1:11: how_many: 2147483648 is not possible; use at most 2147483647",
 		"how_many: 1.5":         `p.yaml:1:11: how_many: "1.5" is not a whole number; write a whole number such as 4`,
 		"short: 65536":          `p.yaml:1:8: short: "65536" is not a whole number from 0 to 65535`,
 		"short: -1":             `p.yaml:1:8: short: "-1" is not a whole number from 0 to 65535`,
@@ -209,7 +209,7 @@ func TestMistakes(t *testing.T) {
 		"bolts: a": "p.yaml:1:8: bolts is a single value; a list is expected: write [...] or a " +
 			"line with a dash for each item",
 		"bolts: [a, {count: x}]":    `p.yaml:1:20: bolts[1].count: "x" is not a whole number; write a whole number such as 4`,
-		"depth: 3":                  `p.yaml:1:8: depth: "3" stands where a mapping is expected; its keys are top, low`,
+		"depth: 3":                  `p.yaml:1:8: depth: "3" where a mapping is expected; its keys are top, low`,
 		"depth: [3]":                "p.yaml:1:8: depth is a list; a mapping is expected, with the keys top, low",
 		"spread: [4KiB]":            "p.yaml:1:9: spread is a list; a mapping is expected, with the keys mean, mix",
 		"spread: x":                 `p.yaml:1:9: spread: "x" is not`,
@@ -402,7 +402,7 @@ func TestMostOfQuantities(t *testing.T) {
 		}
 		d := l.Decoder()
 		d.Decode(top, new(rates), "")
-		if (len(d.Errs) > 0) != wrong || wrong && !strings.Contains(d.Errs.Error(), " is not possible; the most is ") {
+		if (len(d.Errs) > 0) != wrong || wrong && !strings.Contains(d.Errs.Error(), " is not possible; use at most ") {
 			t.Errorf("%s: %v", text, d.Errs)
 		}
 	}

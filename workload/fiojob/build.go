@@ -121,9 +121,9 @@ func build(s section, file string) (Job, []error) {
 			b.values[name] = set
 		case !ignored[name]:
 			if near := nearest(set.name); near != "" {
-				b.fail(set, "option %s is not known; did you mean %s?", set.name, near)
+				b.fail(set, "unknown option %s; did you mean %s?", set.name, near)
 			} else {
-				b.fail(set, "option %s is not supported; those that are: %s", set.name, strings.Join(understood, ", "))
+				b.fail(set, "option %s is not supported; use one of: %s", set.name, strings.Join(understood, ", "))
 			}
 		default:
 			b.values[name] = set
@@ -292,7 +292,7 @@ func (b *builder) pace(job *Job) {
 				name = "engine " + engine.value
 			}
 			job.Notes = append(job.Notes,
-				fmt.Sprintf("%s keeps one request under way, so iodepth=%d has no effect, as in fio", name, depth))
+				fmt.Sprintf("%s keeps one request outstanding, so iodepth=%d has no effect, as in fio", name, depth))
 			depth = 1
 		}
 	} else if !asynchronous[engine.value] {
@@ -311,7 +311,7 @@ func (b *builder) pace(job *Job) {
 	rate, ok := b.values["rate_iops"]
 	if bandwidth, both := b.values["rate"]; both {
 		if ok {
-			b.fail(bandwidth, "rate and rate_iops exclude each other; leave one of them out")
+			b.fail(bandwidth, "rate and rate_iops exclude each other; leave out one of them")
 			return
 		}
 		rate, ok = bandwidth, true
@@ -334,14 +334,14 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 			v, err := size(text, b.kbBase)
 			gap := float64(units.Second) * of.Size.Average() / float64(max(v, 1))
 			if err != nil || v <= 0 || !(gap >= 1 && gap < float64(units.Forever)) {
-				b.fail(s, "rate=%s: %q is not a number of bytes a second", s.value, text)
+				b.fail(s, "rate=%s: %q is not a number of bytes per second", s.value, text)
 				gap = 1
 			}
 			return synth.Interarrival{Mean: units.Duration(gap + 0.5), Shape: synth.Shape{Kind: kind}}
 		}
 		v, err := size(text, 1000)
 		if err != nil || v <= 0 || v > 1e12 {
-			b.fail(s, "rate_iops=%s: %q is not a number of requests a second", s.value, text)
+			b.fail(s, "rate_iops=%s: %q is not a number of requests per second", s.value, text)
 			v = 1
 		}
 		return synth.Interarrival{Mean: units.Duration((int64(units.Second) + v/2) / v), Shape: synth.Shape{Kind: kind}}

@@ -197,7 +197,7 @@ func split(r io.Reader, name string) ([]section, error) {
 		s := setting{strings.TrimSpace(key), strings.TrimSpace(value), line}
 		switch {
 		case strings.HasPrefix(s.name, "include "):
-			return nil, fmt.Errorf("%s:%d: include is not supported; put both files into one", name, line)
+			return nil, fmt.Errorf("%s:%d: include is not supported; merge both files", name, line)
 		case strings.Contains(s.value, "${"):
 			return nil, fmt.Errorf("%s:%d: environment variables are not supported; write the value of %s", name,
 				line, s.value)
@@ -205,7 +205,7 @@ func split(r io.Reader, name string) ([]section, error) {
 			global = append(global, s)
 		case len(sections) == 0:
 			return nil, fmt.Errorf(
-				"%s:%d: option %s stands before the first section; write [global] or [name] above it", name, line,
+				"%s:%d: option %s is before the first section; write [global] or [name] above it", name, line,
 				s.name)
 		default:
 			last := &sections[len(sections)-1]

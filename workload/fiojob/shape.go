@@ -69,7 +69,7 @@ func (b *builder) sizeRange(s setting, text string) blockSize {
 	case x > most:
 		b.fail(s, "%s=%s: %s is more than %s; write the smaller one first", s.name, s.value, low, high)
 	case most/x > 1<<14:
-		b.fail(s, "%s=%s has %d sizes; the most are %d", s.name, s.value, most/x, 1<<14)
+		b.fail(s, "%s=%s has %d sizes; use at most %d", s.name, s.value, most/x, 1<<14)
 	case x == most:
 	default:
 		return blockSize{x, synth.Mix(units.Bytes(x).String() + "-" + units.Bytes(most-most%x).String())}
@@ -108,7 +108,7 @@ func (b *builder) order(job *Job) {
 	for _, name := range []string{"fsync", "fdatasync"} {
 		if n := b.integer(name, 0, 0, 1<<62); n > 0 {
 			if job.FlushEvery > 0 {
-				b.fail(b.values[name], "fsync and fdatasync are the same here; leave one of them out")
+				b.fail(b.values[name], "fsync and fdatasync are the same here; leave out one of them")
 			}
 			job.FlushEvery = n
 		}
@@ -132,11 +132,11 @@ func (b *builder) think(job *Job) {
 		return
 	}
 	if _, paced := b.values["rate_iops"]; v > 0 && paced {
-		b.fail(s, "thinktime has no effect beside rate_iops, which makes an open loop; leave one of them out")
+		b.fail(s, "thinktime has no effect with rate_iops, which makes an open loop; leave out one of them")
 		return
 	}
 	if _, paced := b.values["rate"]; v > 0 && paced {
-		b.fail(s, "thinktime has no effect beside rate, which makes an open loop; leave one of them out")
+		b.fail(s, "thinktime has no effect with rate, which makes an open loop; leave out one of them")
 		return
 	}
 	if v > 0 {
@@ -158,14 +158,14 @@ func (b *builder) files(job *Job) int {
 	}
 	switch {
 	case n > 1024:
-		b.fail(s, "filename has %d files; the most are 1024", n)
+		b.fail(s, "filename has %d files; use at most 1024", n)
 		return 1
 	case n > 1 && b.random():
 		job.Notes = append(job.Notes,
 			fmt.Sprintf("its %d files are one range of the volume, over which addresses are drawn", n))
 	case n > 1:
 		job.Notes = append(job.Notes,
-			fmt.Sprintf("its %d files lie behind each other, each with a part of the size; requests go to them in turn", n))
+			fmt.Sprintf("its %d files lie one after the other, each with a part of the size; requests go to them in turn", n))
 	}
 	return n
 }

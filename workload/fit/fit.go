@@ -98,7 +98,7 @@ func (f *fitter) flow(op block.Op, side *characterise.Side, space units.Bytes) *
 	flow := &synth.Flow{Size: f.size(name, side), Addresses: f.addresses(name, side, space)}
 	switch mean := float64(side.Interarrival.Mean); {
 	case side.Count == 1:
-		f.note("%s: one request has no inter-arrival time; 1 s is taken", name)
+		f.note("%s: one request has no inter-arrival time; 1 s is used", name)
 		flow.Interarrival = synth.Interarrival{Mean: units.Second}
 	default:
 		flow.Interarrival.Mean = max(units.Microseconds(mean), units.Picosecond)
@@ -121,7 +121,7 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 	}
 	if scv <= 1 {
 		if math.Abs(acf1) > noise {
-			f.note("%s: a lag-1 autocorrelation of %.3g is given up; with an SCV of %.4g the fit has none", what,
+			f.note("%s: a lag-1 autocorrelation of %.3g is not matched; with an SCV of %.4g the fit has none", what,
 				acf1, scv)
 		}
 		if own := 2 * math.Sqrt(scv); math.Abs(skewness-own) > 0.1*own {
@@ -133,19 +133,19 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 	if bound := synth.SkewnessBound(scv); skewness > bound*(1+1e-9) {
 		shape.Skewness = skewness
 	} else {
-		f.note("%s: skewness %.3g is out of reach at an SCV of %.4g (it must exceed %.4g); balanced means are taken",
+		f.note("%s: skewness %.3g is out of reach at an SCV of %.4g (it must exceed %.4g); balanced means are used",
 			what, skewness, scv, bound)
 	}
 	if _, err := shape.Process(1); err != nil {
-		f.note("%s: %v; balanced means are taken", what, err)
+		f.note("%s: %v; balanced means are used", what, err)
 		shape.Skewness = 0
 	}
 	switch most := (1 - 1/scv) / 2; {
 	case acf1 < -noise:
-		f.note("%s: a negative lag-1 autocorrelation of %.3g is given up", what, acf1)
+		f.note("%s: a negative lag-1 autocorrelation of %.3g is not matched", what, acf1)
 	case acf1 <= noise:
 	case acf1 >= 0.99*most:
-		f.note("%s: a lag-1 autocorrelation of %.3g is lowered to %.3g, near the most that an SCV of %.4g allows",
+		f.note("%s: a lag-1 autocorrelation of %.3g is lowered to %.3g, near the maximum at an SCV of %.4g",
 			what, acf1, 0.99*most, scv)
 		shape.Kind, shape.ACF1 = synth.Modulated, 0.99*most
 	default:
@@ -180,7 +180,7 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 		own := slices.DeleteFunc(slices.Clone(f.notes[noted:]),
 			func(n string) bool { return !strings.Contains(n, "autocorrelation") })
 		f.notes = append(f.notes[:noted], own...)
-		f.note("%s' sizes: an SCV of %.4g is asked for, of which %.4g is left once they are within %v..%v; skewness "+
+		f.note("%s' sizes: an SCV of %.4g becomes %.4g within %v..%v; skewness "+
 			"is not matched", name, fitted.SCV, scv, size.Min, size.Max)
 	}
 	if want := float64(side.Size.SCV); math.Abs(scv-want) > 0.05*want {

@@ -229,7 +229,7 @@ func TestOddMeasurements(t *testing.T) {
 			r.Reads.Interarrival = figure(1000, 3,
 				5, 0.6)
 		},
-		"0.4 is given up; with an SCV of 0.5": func(r *characterise.Result) {
+		"0.4 is not matched; with an SCV of 0.5": func(r *characterise.Result) {
 			r.Reads.Interarrival = figure(1000, 0.5,
 				1.4, 0.4)
 		},
@@ -245,8 +245,8 @@ func TestOddMeasurements(t *testing.T) {
 		"5 volumes become one":                  func(r *characterise.Result) { r.Volumes = 5 },
 		"one request has no inter-arrival time": func(r *characterise.Result) { r.Writes = r.Reads; r.Writes.Count = 1 },
 		// Sizes from 4 KiB to 1 MiB with a mean of 64 KiB have an SCV of at most (mean-least)(most-mean)/mean² = 14.06.
-		"reads: sizes have an SCV of 10.88 instead of 40":                             func(r *characterise.Result) { r.Reads.Size = figure(65536, 40, 9, 0) },
-		"of which 3 is left once they are within 4KiB..1MiB; skewness is not matched": func(r *characterise.Result) { r.Reads.Size = figure(65536, 3, 3, 0) },
+		"reads: sizes have an SCV of 10.88 instead of 40":      func(r *characterise.Result) { r.Reads.Size = figure(65536, 40, 9, 0) },
+		"becomes 3 within 4KiB..1MiB; skewness is not matched": func(r *characterise.Result) { r.Reads.Size = figure(65536, 3, 3, 0) },
 		"reads: runs of 3.16 requests, 4 at once": func(r *characterise.Result) {
 			r.Reads.SequentialRatio = characterise.Sequential{One: 0.1, Eight: 0.9, ThirtyTwo: 0.9}
 		},

@@ -59,7 +59,7 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 			continue
 		}
 		if k, ok := number[e.Name]; ok {
-			return nil, units.Wrong(fmt.Sprintf("[%d].name", i), "%q is what [%d] is called; give it another", e.Name,
+			return nil, units.Wrong(fmt.Sprintf("[%d].name", i), "%q is already the name of [%d]; use another", e.Name,
 				k)
 		}
 		number[e.Name] = int32(i)
@@ -74,7 +74,7 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 			of, ok := number[name]
 			switch {
 			case !ok:
-				return nil, units.Wrong(key, "there is no flow called %q in the list", name)
+				return nil, units.Wrong(key, "no flow in the list is named %q", name)
 			case int(of) == i:
 				return nil, units.Wrong(key, "%q waits for itself", name)
 			case slices.Contains(before[i], of):
@@ -102,7 +102,7 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 	}
 	if i := s.circle(); i >= 0 {
 		return nil, units.Wrong(fmt.Sprintf("[%d].after", i),
-			"flows wait for each other in a circle, so that none of them begins")
+			"flows wait for each other in a cycle, so none of them starts")
 	}
 	Sort(s.flows)
 	return s, nil

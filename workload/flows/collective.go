@@ -9,19 +9,18 @@ import (
 )
 
 // Collective is an operation of many hosts in steps. A host starts a step when it has received all data of the
-// preceding steps. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective
-// Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms",
-// 2009). Computation takes the time delay.
+// preceding ones. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication
+// Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms", 2009).
 type Collective struct {
 	// Operation is the collective operation.
 	Operation Operation `yaml:"operation"`
 	// Algorithm is the algorithm that performs it.
 	Algorithm Algorithm `yaml:"algorithm,omitempty"`
-	// Size is the amount of data at each host; for an all-gather, the amount that each host has at the end.
+	// Size is the amount of data at each host; for an all-gather, at the end.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants, in this order. Without them, all hosts participate.
+	// Hosts are the participants, in this order; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Delay is the time between a host's receipt of a step and its start of the next.
+	// Delay is the time from a host's receipt of a step to its start of the next, for computation.
 	Delay units.Duration `yaml:"delay,omitempty"`
 	// Rounds is the number of rounds. 0 is one.
 	Rounds int `yaml:"rounds,omitempty"`
@@ -57,8 +56,8 @@ type Algorithm uint8
 
 // The algorithms.
 const (
-	// Ring passes parts from host to host around a ring; an all-to-all proceeds by shifts: each host sends to the next
-	// host, then to the one after that, and so on.
+	// Ring: passes parts from host to host around a ring; in an all-to-all each host sends to the next host, then to
+	// the one after that, and so on.
 	Ring Algorithm = iota
 	// HalvingDoubling halves the distance between partners, and the data they exchange, at every step. The number of
 	// hosts must be a power of two.
@@ -117,7 +116,7 @@ func newCollective(cfg Config, network Network) (Source, error) {
 		return nil, units.Wrong("algorithm", "%v is not possible; use ring, halving-doubling or direct", c.Algorithm)
 	case c.Operation == AllToAllOf && c.Algorithm == HalvingDoubling:
 		return nil, units.Wrong("algorithm",
-			"halving-doubling is no way to do an all-to-all; use ring (shifts) or direct")
+			"halving-doubling cannot do an all-to-all; use ring (shifts) or direct")
 	case c.Delay < 0:
 		return nil, units.Wrong("delay", "%v is negative", c.Delay)
 	case c.Pause < 0:
@@ -155,7 +154,7 @@ func newCollective(cfg Config, network Network) (Source, error) {
 	}
 	if int64(k.steps)*int64(n) > mostMessages {
 		return nil, units.Wrong("algorithm",
-			"%v among %d hosts takes %d steps, more than are kept account of; use halving-doubling or direct",
+			"%v among %d hosts takes %d steps, above the limit; use halving-doubling or direct",
 			c.Algorithm, n, k.steps)
 	}
 	k.got, k.done = make([]uint32, n*k.steps), make([]int32, n)

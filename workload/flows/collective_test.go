@@ -223,7 +223,7 @@ func TestSequels(t *testing.T) {
 	circle := slices.Clone(list)
 	circle[0].After = []string{"c"}
 	if _, err := New(Config{List: circle}, Network{Hosts: 3}); err == nil ||
-		!strings.Contains(fmt.Sprint(err), "in a circle") {
+		!strings.Contains(fmt.Sprint(err), "in a cycle") {
 		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ type Network struct {
 	Seed  uint64
 }
 
-// Config is the traffic of a network. Exactly one of the kinds is set.
+// Config is the traffic of a network, of exactly one kind.
 type Config struct {
 	// Name begins the names of the random streams. Sources with different names are independent.
 	Name string `yaml:"name,omitempty"`
@@ -84,11 +84,11 @@ type Entry struct {
 	Class uint8 `yaml:"class,omitempty"`
 	// Size is the length of the message.
 	Size units.Bytes `yaml:"size"`
-	// Start is when the flow begins. With after, it is relative to the end of those flows.
+	// Start is when the flow starts. With after, it is relative to the end of those flows.
 	Start units.Duration `yaml:"start,omitempty"`
 	// Name is the name by which other flows refer to it in after.
 	Name string `yaml:"name,omitempty"`
-	// After names flows of the list. This flow begins when all of them have ended.
+	// After names flows of the list that must end before this flow starts.
 	After []string `yaml:"after,omitempty"`
 	// Upon selects which end of those flows counts.
 	Upon Upon `yaml:"upon,omitempty"`

@@ -421,21 +421,21 @@ func TestErrors(t *testing.T) {
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: flows.Sizes{Fixed: -1}}},
 			"poisson.sizes.fixed: -1 bytes are not possible"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 16}}},
-			"poisson.hosts[1]: there is no host 16; the network has 0 to 15"},
+			"poisson.hosts[1]: no host 16; the network has 0 to 15"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 1}}},
 			"poisson.hosts[1]: host 1 is named twice"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1}}},
 			"poisson.hosts: only host 1 takes part; flows need two"},
 		{points(flows.Point{Size: 1, Share: 0}), "poisson.sizes.points: 1 points; a distribution has two or more"},
 		{points(flows.Point{Size: 1, Share: 0.1}, flows.Point{Size: 2, Share: 1}),
-			"poisson.sizes.points[0].share: 10% is not where a distribution begins; write 0% for the smallest size"},
+			"poisson.sizes.points[0].share: a distribution cannot start at 10%; write 0% for the smallest size"},
 		{points(flows.Point{Size: 1, Share: 0}, flows.Point{Size: 2, Share: 0.9}),
-			"poisson.sizes.points[1].share: 90% is not where a distribution ends; write 100% for the largest size"},
+			"poisson.sizes.points[1].share: a distribution cannot end at 90%; write 100% for the largest size"},
 		{points(flows.Point{Size: 3, Share: 0}, flows.Point{Size: 2, Share: 1}),
-			"poisson.sizes.points[1].size: 2B is below the point before it, 3B; sizes go up"},
+			"poisson.sizes.points[1].size: 2B is below the previous point, 3B; sizes must ascend"},
 		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: 0.5}, flows.Point{Size: 2, Share: 0.4},
 			flows.Point{Size: 3, Share: 1}),
-			"poisson.sizes.points[2].share: 40% is below the point before it, 50%; shares go up"},
+			"poisson.sizes.points[2].share: 40% is below the previous point, 50%; shares must ascend"},
 		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: units.Fraction(math.NaN())}),
 			"poisson.sizes.points[1].share: NaN is not possible"},
 		{points(flows.Point{Size: -1}, flows.Point{Size: 2, Share: 1}),
@@ -452,16 +452,16 @@ func TestErrors(t *testing.T) {
 			"incast.every: 2 rounds of"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Every: -1}}, "incast.every: -1ps is negative"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Target: 16}},
-			"incast.target: there is no host 16; the network has 0 to 15"},
+			"incast.target: no host 16; the network has 0 to 15"},
 		{flows.Config{AllToAll: &flows.AllToAll{}}, "all_to_all.size: 0 bytes are not possible"},
 		{flows.Config{AllToAll: &flows.AllToAll{Size: 1, Hosts: []int{-1}}},
-			"all_to_all.hosts[0]: there is no host -1"},
+			"all_to_all.hosts[0]: no host -1"},
 		{flows.Config{Permutation: &flows.Permutation{}}, "permutation.size: 0 bytes are not possible"},
 		{flows.Config{Permutation: &flows.Permutation{Size: 1, Hosts: []int{0}}},
 			"permutation.hosts: only host 0 takes part; flows need two"},
 		{flows.Config{List: []flows.Entry{}}, "list: it has no flow"},
-		{flows.Config{List: []flows.Entry{{Src: 16}}}, "list[0].src: there is no host 16"},
-		{flows.Config{List: []flows.Entry{{Dst: -1}}}, "list[0].dst: there is no host -1"},
+		{flows.Config{List: []flows.Entry{{Src: 16}}}, "list[0].src: no host 16"},
+		{flows.Config{List: []flows.Entry{{Dst: -1}}}, "list[0].dst: no host -1"},
 		{flows.Config{List: []flows.Entry{{}}}, "list[0].dst: host 0 sends to itself"},
 		{flows.Config{List: []flows.Entry{{Dst: 1, Class: 8}}}, "list[0].class: 8 is not possible"},
 		{flows.Config{List: []flows.Entry{{Dst: 1, Size: 1}, {Dst: 1}}}, "list[1].size: 0 bytes are not possible"},
@@ -477,7 +477,7 @@ func TestErrors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := flows.New(flows.DefaultConfig(), flows.Network{Hosts: 2}); err == nil ||
-		err.Error() != "poisson: the hosts' links have no rate that a load could be a share of" {
+		err.Error() != "poisson: the hosts' links have no rate, so load has no meaning" {
 		t.Error(err)
 	}
 	if all := collect(t, flows.DefaultConfig(), network); len(all) == 0 {

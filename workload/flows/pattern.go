@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Incast is many hosts sending to one at the same time, in one or several rounds. Each round draws the senders at
-// random.
+// Incast is many hosts sending to one at the same time, in one or several rounds. The senders of each round are drawn
+// at random.
 type Incast struct {
 	// Fan is the number of senders in a round.
 	Fan int `yaml:"fan"`
@@ -26,20 +26,19 @@ type Incast struct {
 	Rotating bool `yaml:"rotating,omitempty"`
 }
 
-// AllToAll is every host sending to every other, all at the same time.
+// AllToAll is every host sending to every other at the same time.
 type AllToAll struct {
 	// Size is the amount of data from each host to each other.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants. Without them, all hosts participate.
+	// Hosts are the participants; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// Permutation is every host sending to one host and receiving from another, all at the same time. The order is drawn at
-// random and forms one ring.
+// Permutation is every host sending to one host and receiving from another at the same time, in a ring of random order.
 type Permutation struct {
 	// Size is the amount of data that each host sends.
 	Size units.Bytes `yaml:"size"`
-	// Hosts are the participants; without them, all hosts participate.
+	// Hosts are the participants; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
@@ -58,7 +57,7 @@ func hostsOf(named []int, network Network) ([]int32, error) {
 		key := fmt.Sprintf("hosts[%d]", i)
 		switch {
 		case h < 0 || h >= network.Hosts:
-			return nil, units.Wrong(key, "there is no host %d; the network has 0 to %d", h, network.Hosts-1)
+			return nil, units.Wrong(key, "no host %d; the network has 0 to %d", h, network.Hosts-1)
 		case seen[h]:
 			return nil, units.Wrong(key, "host %d is named twice", h)
 		}
@@ -87,9 +86,9 @@ func newList(cfg Config, network Network) (Source, error) {
 		at := fmt.Sprintf("[%d]", i)
 		switch {
 		case e.Src < 0 || e.Src >= network.Hosts:
-			return nil, units.Wrong(at+".src", "there is no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
+			return nil, units.Wrong(at+".src", "no host %d; the network has 0 to %d", e.Src, network.Hosts-1)
 		case e.Dst < 0 || e.Dst >= network.Hosts:
-			return nil, units.Wrong(at+".dst", "there is no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
+			return nil, units.Wrong(at+".dst", "no host %d; the network has 0 to %d", e.Dst, network.Hosts-1)
 		case e.Src == e.Dst:
 			return nil, units.Wrong(at+".dst", "host %d sends to itself", e.Dst)
 		case e.Class >= classes:
@@ -136,9 +135,9 @@ func newIncast(cfg Config, network Network) (Source, error) {
 		return nil, units.Wrong("every", "%d rounds would be at the same time; set every, the time between them",
 			c.Rounds)
 	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
-		return nil, units.Wrong("every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
+		return nil, units.Wrong("every", "%d rounds of %v end past the end of the clock", c.Rounds, c.Every)
 	case c.Target < 0 || c.Target >= network.Hosts:
-		return nil, units.Wrong("target", "there is no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
+		return nil, units.Wrong("target", "no host %d; the network has 0 to %d", c.Target, network.Hosts-1)
 	}
 	if err := checkSize(c.Size); err != nil {
 		return nil, err

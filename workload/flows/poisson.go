@@ -9,23 +9,22 @@ import (
 	"farflash/numeric/units"
 )
 
-// Poisson is flows that begin at random times, independently of each other, between random hosts: one Poisson process
-// for the whole network.
+// Poisson is flows between random hosts that start independently: one Poisson process for the whole network.
 type Poisson struct {
-	// Load is the share of the total capacity of all hosts' links that the flows take, without headers. Hosts are drawn
-	// uniformly, whatever their links.
+	// Load is the share of the total capacity of all hosts' links that the flows use, without headers. Hosts are drawn
+	// uniformly, regardless of their links.
 	Load units.Fraction `yaml:"load"`
 	// Sizes is the distribution of flow sizes: a published one such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
-	// Hosts are the senders and receivers. Without them, all hosts participate.
+	// Hosts are the senders and receivers; all hosts by default.
 	Hosts []int `yaml:"hosts,omitempty"`
-	// Duration is the time until which flows may begin. 0 is no limit.
+	// Duration is the time until which flows may start. 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
 	// Flows is the maximum number of flows. 0 is no limit.
 	Flows int64 `yaml:"flows,omitempty"`
 }
 
-var errNoLinks = errors.New("the hosts' links have no rate that a load could be a share of")
+var errNoLinks = errors.New("the hosts' links have no rate, so load has no meaning")
 
 // poisson draws the flows. Every quantity has its own random stream.
 type poisson struct {
@@ -101,7 +100,7 @@ func (p *poisson) Next(f *Flow) error {
 	}
 	if gap >= float64(units.Forever-p.begin-p.now) {
 		if p.err = io.EOF; p.duration == 0 {
-			p.err = fmt.Errorf("%s: a flow begins after 106 days, where the clock ends; use fewer flows, a larger "+
+			p.err = fmt.Errorf("%s: a flow starts after 106 days, where the clock ends; use fewer flows, a larger "+
 				"load, or a duration", p.name)
 		}
 		return p.err

@@ -129,15 +129,15 @@ func fromPoints(points []Point) (*Distribution, error) {
 			return nil, units.Wrong(key+".share", "%v is not possible; shares are from 0%% to 100%%", p.Share)
 		case i == 0 && p.Share != 0:
 			return nil, units.Wrong(key+".share",
-				"%v is not where a distribution begins; write 0%% for the smallest size", p.Share)
+				"a distribution cannot start at %v; write 0%% for the smallest size", p.Share)
 		case i == len(points)-1 && p.Share != 1:
 			return nil, units.Wrong(key+".share",
-				"%v is not where a distribution ends; write 100%% for the largest size", p.Share)
+				"a distribution cannot end at %v; write 100%% for the largest size", p.Share)
 		case i > 0 && p.Size < points[i-1].Size:
-			return nil, units.Wrong(key+".size", "%v is below the point before it, %v; sizes go up", p.Size,
+			return nil, units.Wrong(key+".size", "%v is below the previous point, %v; sizes must ascend", p.Size,
 				points[i-1].Size)
 		case i > 0 && p.Share < points[i-1].Share:
-			return nil, units.Wrong(key+".share", "%v is below the point before it, %v; shares go up", p.Share,
+			return nil, units.Wrong(key+".share", "%v is below the previous point, %v; shares must ascend", p.Share,
 				points[i-1].Share)
 		}
 		sizes, shares = append(sizes, float64(p.Size)), append(shares, float64(p.Share))
@@ -204,7 +204,7 @@ var published = sync.OnceValue(func() map[string]*Distribution {
 			}
 		}
 		if n := len(sizes); n < 2 || shares[0] != 0 || shares[n-1] != 1 || math.IsNaN(sizes[0]) {
-			panic("flows: the points of " + name + " are no distribution")
+			panic("flows: the points of " + name + " are not a distribution")
 		}
 		out[name] = newDistribution(sizes, shares)
 	}

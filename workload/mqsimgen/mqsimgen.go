@@ -170,10 +170,10 @@ func (c *Config) validate() error {
 	case c.SizeDeviation < 0 || c.SizeDeviation > 65535:
 		return fmt.Errorf("size deviation of %d sectors; it must be from 0 to 65535", c.SizeDeviation)
 	case c.Seed < 0 || c.Seed > lastSeed:
-		return fmt.Errorf("seed %d; it must be from 0 to %d, for a flow's streams have this seed and up to five "+
-			"behind it", c.Seed, lastSeed)
+		return fmt.Errorf("seed %d; it must be from 0 to %d, since a flow's streams use this seed and the five "+
+			"after it", c.Seed, lastSeed)
 	case c.Range.First < 0 || c.Range.Last < c.Range.First || c.Range.Last >= 1<<53:
-		return fmt.Errorf("range of sectors %d to %d is none", c.Range.First, c.Range.Last)
+		return fmt.Errorf("range of sectors %d to %d is empty", c.Range.First, c.Range.Last)
 	case c.StopTime < 0:
 		return fmt.Errorf("stop time of %d ns; it must not be negative", c.StopTime)
 	case c.StopTime == 0 && c.Requests <= 0:
@@ -181,7 +181,7 @@ func (c *Config) validate() error {
 	case c.Mode > Bandwidth:
 		return fmt.Errorf("unknown mode %d", c.Mode)
 	case c.Mode == Bandwidth && c.BytesPerSecond/int64(units.Sector)/c.MeanSize <= 0:
-		return fmt.Errorf("bandwidth of %d B/s makes less than one request of %d sectors a second, for which MQSim "+
+		return fmt.Errorf("bandwidth of %d B/s makes less than one request of %d sectors per second, for which MQSim "+
 			"divides by zero", c.BytesPerSecond, c.MeanSize)
 	}
 	return nil
@@ -294,7 +294,7 @@ func (g *Generator) size() (uint64, error) {
 		return uint64(uint32(int64(v))), nil
 	case v < 0:
 		return 0, fmt.Errorf(
-			"request %d has a normal size of %v sectors, which MQSim takes as %d; use a smaller deviation than %d",
+			"request %d has a normal size of %v sectors, which MQSim reads as %d; use a smaller deviation than %d",
 			g.made+1, v, uint32(int64(v)), g.cfg.SizeDeviation)
 	case v < 1:
 		return 1, nil

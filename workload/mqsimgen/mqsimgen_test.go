@@ -272,7 +272,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := workload.Collect(g); err == nil || !strings.Contains(err.Error(), "MQSim takes as 42949") {
+	if _, err := workload.Collect(g); err == nil || !strings.Contains(err.Error(), "MQSim reads as 42949") {
 		t.Errorf("negative size: %v", err)
 	}
 	if _, err := rangesOf(drive{1, 1, 1, 1, 1, 1, 1, 0},

@@ -70,7 +70,7 @@ func (r *Runs) Layout(most int) (blocks, pages int, err error) {
 	blocks = (int(r.Pages) + pages - 1) / pages
 	if blocks < leastBlocks {
 		return 0, 0, fmt.Errorf(
-			"the trace writes %d pages of %v, which fill no drive of %d blocks of %d pages; take a longer trace",
+			"the trace writes %d pages of %v, too few to fill a drive of %d blocks of %d pages; use a longer trace",
 			r.Pages, r.Page, leastBlocks, pages)
 	}
 	return blocks, pages, nil

@@ -63,7 +63,7 @@ func (g *Gatherer) Add(r *workload.Record) error {
 	volume, known := g.volumes[r.Volume]
 	if !known {
 		if volume = int64(len(g.volumes)); volume == mostVolumes {
-			return fmt.Errorf("writes to more than %d volumes; take a part of the trace", mostVolumes)
+			return fmt.Errorf("writes to more than %d volumes; use a part of the trace", mostVolumes)
 		}
 		g.volumes[r.Volume] = volume
 	}
@@ -81,7 +81,7 @@ func (g *Gatherer) Add(r *workload.Record) error {
 		}
 	}
 	if len(g.runs) == mostRuns {
-		return fmt.Errorf("more than %d runs of writes; take a part of the trace", mostRuns)
+		return fmt.Errorf("more than %d runs of writes; use a part of the trace", mostRuns)
 	}
 	g.runs = append(g.runs, x)
 	copy(g.latest[1:], g.latest[:followed-1])
@@ -101,7 +101,7 @@ type Runs struct {
 // Gathered returns the writes so far. Pages are numbered by volume and address, skipping those never written.
 func (g *Gatherer) Gathered() (*Runs, error) {
 	if len(g.runs) == 0 {
-		return nil, errors.New("the trace writes nothing")
+		return nil, errors.New("the trace has no writes")
 	}
 	out := &Runs{Page: Page}
 	for shift := 0; ; shift++ {

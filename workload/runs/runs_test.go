@@ -120,7 +120,7 @@ func TestLayout(t *testing.T) {
 
 // TestRefused verifies the errors for no writes, too many volumes, and an invalid trace.
 func TestRefused(t *testing.T) {
-	if _, err := runs.New().Gathered(); err == nil || err.Error() != "the trace writes nothing" {
+	if _, err := runs.New().Gathered(); err == nil || err.Error() != "the trace has no writes" {
 		t.Error(err)
 	}
 	g := runs.New()
@@ -136,7 +136,7 @@ func TestRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("128166372003061629,hm,0,Read,383496192,32768,413\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runs.Open(file); err == nil || !strings.Contains(err.Error(), "t.csv: the trace writes nothing") {
+	if _, err := runs.Open(file); err == nil || !strings.Contains(err.Error(), "t.csv: the trace has no writes") {
 		t.Error(err)
 	}
 }

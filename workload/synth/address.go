@@ -15,12 +15,12 @@ type Pattern uint8
 const (
 	Uniform Pattern = iota // all places are equally likely
 	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
-	// Pareto is self-similar: a fraction 1-h of the requests goes to a fraction h of the places, and so on within it;
+	// Pareto: self-similar: a fraction 1-h of the requests goes to a fraction h of the places, and so on within it;
 	// popular places are scattered.
 	Pareto
 	HotCold // hot_requests of the requests go to hot_space of the space, at its start
-	// Sequential proceeds from the start of the space to its end, then again; with streams, each stream has a part of
-	// the space, and they take turns.
+	// Sequential: proceeds from the start of the space to its end, again and again; streams have a part of the space
+	// each and take turns.
 	Sequential
 )
 
@@ -96,7 +96,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	case cfg.Space < cfg.Align:
 		return a, fmt.Errorf("space is %v; it must hold at least one aligned place of %v", cfg.Space, cfg.Align)
 	case cfg.Space > math.MaxInt64-cfg.Start:
-		return a, fmt.Errorf("a space of %v from %v on is beyond any volume", cfg.Space, cfg.Start)
+		return a, fmt.Errorf("a space of %v from %v on exceeds any volume", cfg.Space, cfg.Start)
 	case int(cfg.Pattern) >= len(patternNames):
 		return a, fmt.Errorf("%v is not an address pattern", cfg.Pattern)
 	case !(cfg.RunLength >= 1 && cfg.RunLength <= 1e12):
@@ -127,7 +127,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Sequential:
 		if cfg.RunLength != 1 {
-			return a, fmt.Errorf("sequential addresses are runs without end; leave run_length out")
+			return a, fmt.Errorf("sequential addresses are endless runs; leave run_length out")
 		}
 		a.part = int64(cfg.Space) / int64(cfg.Streams)
 		a.part -= a.part % int64(cfg.Align)

@@ -41,7 +41,7 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 			return nil, nil, fmt.Errorf("%q is not a range of sizes; write the smaller one first, as in 4KiB-64KiB",
 				string(m))
 		case b/a > mostSizes:
-			return nil, nil, fmt.Errorf("%q has %d sizes; the most are %d", string(m), b/a, mostSizes)
+			return nil, nil, fmt.Errorf("%q has %d sizes; use at most %d", string(m), b/a, mostSizes)
 		}
 		for n := a; n <= b; n += a {
 			sizes = append(sizes, n)
@@ -71,7 +71,7 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 	}
 	switch {
 	case len(sizes) > mostSizes:
-		return nil, nil, fmt.Errorf("%d sizes; the most are %d", len(sizes), mostSizes)
+		return nil, nil, fmt.Errorf("%d sizes; use at most %d", len(sizes), mostSizes)
 	case rest < -1e-9:
 		return nil, nil, fmt.Errorf("the shares of %q are %g %% in all; they must not be more than 100", string(m),
 			100-rest)
@@ -134,7 +134,7 @@ func (x *mixture) draw(u float64) int64 {
 func mixedSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	if cfg.Shape != (Shape{}) || cfg.Granule != 0 || cfg.Min != 0 || cfg.Max != 0 {
 		return sizes{}, units.Wrong("mix",
-			"it says all of the sizes; leave kind, scv, skewness, acf1, granule, min and max out")
+			"mix defines all sizes; leave out kind, scv, skewness, acf1, granule, min and max")
 	}
 	x, err := newMixture(cfg.Mix)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestMix(t *testing.T) {
 	for mix, want := range map[Mix]string{
 		"4KiB/60:8KiB/30": "are 90 % in all", "4KiB/60:8KiB/50": "must not be more than 100",
 		"4KiB/x": "is not a share", "64KiB-4KiB": "is not a range", "100B": "multiples of 512B",
-		"512B-1GiB": "the most are 16384", "q": "q", "8KiB/-3": "is not a share",
+		"512B-1GiB": "use at most 16384", "q": "q", "8KiB/-3": "is not a share",
 	} {
 		_, err := New(Config{Reads: &Flow{Size: Size{Mix: mix}, Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -62,7 +62,7 @@ func TestMix(t *testing.T) {
 	}
 	_, err := New(Config{Reads: &Flow{Size: Size{Mix: "4KiB", Shape: Shape{SCV: 2}},
 		Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1})
-	if err == nil || !strings.Contains(err.Error(), "reads.size.mix: it says all of the sizes") {
+	if err == nil || !strings.Contains(err.Error(), "reads.size.mix: mix defines all sizes") {
 		t.Errorf("%v", err)
 	}
 }

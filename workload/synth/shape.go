@@ -31,7 +31,7 @@ func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 // UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
-// Shape describes a sequence apart from its mean. The zero value is a constant.
+// Shape describes a sequence apart from its mean. The default is a constant.
 type Shape struct {
 	// Kind is the distribution.
 	Kind Kind `yaml:"kind,omitempty"`
@@ -86,7 +86,7 @@ func (s *Shape) fit() (phases, error) {
 	}
 	const most = 1e6 // beyond it no sequence of feasible length shows its moments
 	if s.SCV > most {
-		return none, fmt.Errorf("scv is %v; the most is %g", s.SCV, most)
+		return none, fmt.Errorf("scv is %v; use at most %g", s.SCV, most)
 	}
 	kind := s.resolve()
 	if kind != Modulated && s.ACF1 != 0 {
@@ -176,7 +176,7 @@ func (s *Shape) hyper() (phases, error) {
 	p := (r1 - m2) / (m1 - m2)
 	if !(p > 0 && p < 1 && m2 > 0 && m1 < math.Inf(1)) {
 		return phases{}, fmt.Errorf(
-			"an scv of %v and a skewness of %v are too extreme to be told apart in 64-bit arithmetic", c, s.Skewness)
+			"an scv of %v and a skewness of %v are too extreme for 64-bit arithmetic", c, s.Skewness)
 	}
 	return phases{p: p, m1: m1, m2: m2}, nil
 }

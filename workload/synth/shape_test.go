@@ -120,7 +120,7 @@ func TestInfeasibleShapes(t *testing.T) {
 		{Shape{Kind: Gamma, SCV: 2}, "at most 1 here"},
 		{Shape{Kind: Constant, SCV: 2}, "a constant has 0"},
 		{Shape{Kind: 77}, "(77) is not a distribution"},
-		{Shape{SCV: 1e300}, "the most is 1e+06"},
+		{Shape{SCV: 1e300}, "use at most 1e+06"},
 	} {
 		if _, err := c.shape.fit(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one with %q", c.shape, err, c.want)

@@ -8,20 +8,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Size is the distribution of request sizes. A single quantity in text, such as "44KB", is a constant size.
+// Size is the distribution of request sizes. A quantity alone, such as "44KB", is a constant size.
 type Size struct {
 	// Mean is the mean size of a request.
 	Mean  units.Bytes `yaml:"mean"`
 	Shape `yaml:",inline"`
-	// Granule is the unit of sizes: every size is a multiple of it; 0 is 512 B.
+	// Granule is the unit of which every size is a multiple; 0 is 512 B.
 	Granule units.Bytes `yaml:"granule,omitempty"`
 	// Min is the smallest size; 0 is a granule.
 	Min units.Bytes `yaml:"min,omitempty"`
 	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
 	Max units.Bytes `yaml:"max,omitempty"`
 	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", in which all
-	// multiples of its lower end are equally likely. The mean then follows from it, so leave out mean, shape and
-	// bounds.
+	// multiples of its lower end are equally likely. It replaces mean, shape and bounds.
 	Mix Mix `yaml:"mix,omitempty"`
 }
 
@@ -99,10 +98,10 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	case cfg.Granule <= 0 || cfg.Granule%units.Sector != 0:
 		return sizes{}, fmt.Errorf("granule is %v; it must be a multiple of 512B", cfg.Granule)
 	case cfg.Min < 0 || cfg.Min%cfg.Granule != 0 || cfg.Max%cfg.Granule != 0 || cfg.Min == 0:
-		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max,
+		return sizes{}, fmt.Errorf("sizes from %v to %v are not multiples of the granule %v", cfg.Min, cfg.Max,
 			cfg.Granule)
 	case cfg.Mean < cfg.Min || cfg.Mean > cfg.Max:
-		return sizes{}, fmt.Errorf("a mean of %v cannot be had of sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
+		return sizes{}, fmt.Errorf("a mean of %v is not possible with sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 	low, high := 0.0, mean
 	for at(high) < mean {
 		if high > mean*1e9 {
-			return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes clamped to %v..%v B", mean,
+			return fmt.Errorf("a mean of %v B with an scv of %v is not possible with sizes clamped to %v..%v B", mean,
 				shape.SCV, s.min, s.max)
 		}
 		high *= 2
@@ -151,7 +150,7 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 		}
 	}
 	if high <= s.min*1e-6 {
-		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV,
+		return fmt.Errorf("a mean of %v B with an scv of %v is not possible with sizes of at least %v B", mean, shape.SCV,
 			s.min)
 	}
 	s.scale = high

@@ -27,8 +27,7 @@ import (
 	"farflash/workload"
 )
 
-// Interarrival is the distribution of inter-arrival times. A single quantity in text, such as "10us", is a constant
-// time.
+// Interarrival is the distribution of inter-arrival times. A quantity alone, such as "10us", is a constant time.
 type Interarrival struct {
 	// Mean is the mean time from one arrival to the next.
 	Mean  units.Duration `yaml:"mean"`
@@ -48,8 +47,8 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 type Flow struct {
 	// Size is how large requests are.
 	Size Size `yaml:"size"`
-	// Interarrival is the time between requests of this kind. Leave it out in a closed loop, and where reads and writes
-	// come in one stream.
+	// Interarrival is the time between requests of this kind. Leave it out in a closed loop, and for a single stream of
+	// reads and writes.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
 	// Addresses is where requests go.
 	Addresses Addresses `yaml:"addresses"`
@@ -57,15 +56,14 @@ type Flow struct {
 
 // Config is a synthetic workload.
 type Config struct {
-	// Reads are the requests that read; without the section there are none.
+	// Reads are the read requests; the default is none.
 	Reads *Flow `yaml:"reads,omitempty"`
-	// Writes are the requests that write; without the section there are none.
+	// Writes are the write requests; the default is none.
 	Writes *Flow `yaml:"writes,omitempty"`
 
-	// Interarrival is the time between requests of a single stream of reads and writes. Each kind must then have none
-	// of its own.
+	// Interarrival is the time between requests of a single stream of reads and writes, instead of one of each kind.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
-	// ReadFraction is the share of reads among the requests of a single stream or of a closed loop.
+	// ReadFraction is the share of reads in a single stream or a closed loop.
 	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"`
 	// QueueDepth is the number of requests that a closed loop keeps outstanding; 0 is an open loop.
 	QueueDepth int `yaml:"queue_depth,omitempty"`
@@ -188,8 +186,8 @@ func (s *sizes) largest() int64 {
 func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 	if cfg.Mean <= 0 {
 		return arrivals{}, fmt.Errorf(
-			"its mean is %v, so nothing says when requests come; give one, such as 10us, or a number of requests "+
-				"under way, such as closed: 16", cfg.Mean)
+			"its mean is %v, so arrivals are undefined; give one, such as 10us, or a number of requests "+
+				"outstanding, such as closed: 16", cfg.Mean)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {
@@ -230,7 +228,7 @@ func (c *Config) validate() error {
 		return units.Wrong("read_fraction", "it needs both reads and writes")
 	case c.ReadFraction != 0 && !c.shared():
 		return units.Wrong("read_fraction",
-			"it needs one stream of both: an interarrival beside reads and writes, or a queue depth")
+			"it needs one stream of both: a common interarrival, or a queue depth")
 	}
 	if !c.shared() {
 		return nil
@@ -238,7 +236,7 @@ func (c *Config) validate() error {
 	for i, f := range []*Flow{c.Reads, c.Writes} {
 		if f != nil && f.Interarrival != (Interarrival{}) {
 			return units.Wrong(block.Op(i).String()+"s.interarrival",
-				"there is a common one or a queue depth as well; leave one of them out")
+				"a common one or a queue depth is set as well; leave out one of them")
 		}
 	}
 	return nil
@@ -268,7 +266,7 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.err
 	}
 	if g.now == units.Forever {
-		g.err = fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use fewer "+
+		g.err = fmt.Errorf("request %d arrives more than 106 days after the start, where the clock ends; use fewer "+
 			"requests, or a duration", g.made+1)
 		return g.err
 	}

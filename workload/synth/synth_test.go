@@ -369,12 +369,12 @@ func TestModes(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"neither reads nor writes":        func(c *Config) { c.Reads, c.Writes = nil, nil },
-		"reads.size: mean size is 0B":     func(c *Config) { c.Reads.Size = Size{} },
-		"size: granule is 100B":           func(c *Config) { c.Reads.Size.Granule = 100 },
-		"are no multiples of the granule": func(c *Config) { c.Reads.Size.Min = 513 },
-		"a mean of 4KiB cannot be had":    func(c *Config) { c.Reads.Size.Min = 8 * units.KiB },
-		"cannot be had of sizes of at least": func(c *Config) {
+		"neither reads nor writes":         func(c *Config) { c.Reads, c.Writes = nil, nil },
+		"reads.size: mean size is 0B":      func(c *Config) { c.Reads.Size = Size{} },
+		"size: granule is 100B":            func(c *Config) { c.Reads.Size.Granule = 100 },
+		"are not multiples of the granule": func(c *Config) { c.Reads.Size.Min = 513 },
+		"a mean of 4KiB is not possible":   func(c *Config) { c.Reads.Size.Min = 8 * units.KiB },
+		"is not possible with sizes of at least": func(c *Config) {
 			c.Reads.Size.Min = 4 *
 				units.KiB
 			c.Reads.Size.SCV = 2
@@ -394,17 +394,17 @@ func TestRefused(t *testing.T) {
 			c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1-1e-16
 		},
 		"pareto's h is 0": func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
-		"runs without end": func(c *Config) {
+		"endless runs": func(c *Config) {
 			c.Writes.Addresses.Pattern, c.Writes.Addresses.RunLength = Sequential, 2
 		},
-		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
-		"interarrival: its mean is 0s":               func(c *Config) { c.Reads.Interarrival.Mean = 0 },
-		"reads.interarrival: acf1 is 0.2":            func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },
-		"reads.interarrival: there is a common one":  func(c *Config) { c.QueueDepth = 4 },
-		"read_fraction: it needs one stream of both": func(c *Config) { c.ReadFraction = 0.5 },
-		"read_fraction: it needs both":               func(c *Config) { c.ReadFraction, c.Writes = 0.5, nil },
-		"queue_depth: -1 is not possible":            func(c *Config) { c.QueueDepth = -1 },
-		"interarrival: a closed loop":                func(c *Config) { c.QueueDepth = 1; c.Interarrival.Mean = 5 },
+		"mean run length is 0.5":                                   func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
+		"interarrival: its mean is 0s":                             func(c *Config) { c.Reads.Interarrival.Mean = 0 },
+		"reads.interarrival: acf1 is 0.2":                          func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },
+		"reads.interarrival: a common one or a queue depth is set": func(c *Config) { c.QueueDepth = 4 },
+		"read_fraction: it needs one stream of both":               func(c *Config) { c.ReadFraction = 0.5 },
+		"read_fraction: it needs both":                             func(c *Config) { c.ReadFraction, c.Writes = 0.5, nil },
+		"queue_depth: -1 is not possible":                          func(c *Config) { c.QueueDepth = -1 },
+		"interarrival: a closed loop":                              func(c *Config) { c.QueueDepth = 1; c.Interarrival.Mean = 5 },
 	} {
 		cfg := DefaultConfig()
 		change(&cfg)

@@ -66,7 +66,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 		return false, columns(n, "at least 10 (a sector, + and a number of sectors)")
 	}
 	if len(f[8]) != 1 || f[8][0] != '+' {
-		return false, fieldError("the word behind the sector", f[8], "+")
+		return false, fieldError("the word after the sector", f[8], "+")
 	}
 	if e.offset, e.size, ok = sectorRange(f[7], f[9]); !ok {
 		return false, sectorError("sector", f[7], "sectors", f[9])

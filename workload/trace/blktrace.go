@@ -96,11 +96,11 @@ func (d *blktraceDecoder) decode(b []byte, e *event) (bool, error) {
 		first = 0
 	}
 	if first > math.MaxInt64/uint64(sector) {
-		return false, fmt.Errorf("sector %d lies beyond any drive", first)
+		return false, fmt.Errorf("sector %d exceeds any drive", first)
 	}
 	stamp := d.order.Uint64(b[8:])
 	if stamp > math.MaxInt64 {
-		return false, fmt.Errorf("time of %d ns is absurd", stamp)
+		return false, fmt.Errorf("time of %d ns is out of range", stamp)
 	}
 	e.at = ticks(stamp, 1e9)
 	e.offset, e.size = int64(first)*sector, size

@@ -26,18 +26,18 @@ type CSV struct {
 type Columns struct {
 	// Time is the request's arrival.
 	Time string `yaml:"time"`
-	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are
-	// accepted too.
+	// Op is read, write, trim or flush, or its first letter, in either case; rd, wr, discard and unmap are accepted
+	// too.
 	Op string `yaml:"op"`
 	// Offset is where the request begins.
 	Offset string `yaml:"offset"`
 	// Size is its length.
 	Size string `yaml:"size"`
-	// Volume is the volume, disk or file. Without the column there is one volume.
+	// Volume is the volume, disk or file. By default there is one volume.
 	Volume string `yaml:"volume,omitempty"`
 	// Response is the response time, in the unit of time. It may be empty.
 	Response string `yaml:"response,omitempty"`
-	// Reads is the value of op that means a read, if it is not one of those words: 0 in many tables.
+	// Reads is the value of op that means a read, if it is another: 0 in many tables.
 	Reads string `yaml:"reads,omitempty"`
 	// Writes is the value of op that means a write.
 	Writes string `yaml:"writes,omitempty"`
@@ -59,11 +59,11 @@ func (c *CSV) Validate() error {
 		{"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
 		if strings.TrimSpace(x.value) == "" {
 			return units.Wrong("columns."+x.key,
-				"which column is it? give its name in the first line, or its number from 1")
+				"no column; give its name in the first line, or its number from 1")
 		}
 	}
 	if c.Columns.Reads != "" && c.Columns.Reads == c.Columns.Writes {
-		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out",
+		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave out one of them",
 			c.Columns.Writes)
 	}
 	if _, ok := c.Unit.exponent(); !ok {
@@ -183,7 +183,7 @@ func (d *csvDecoder) find(what, want string, header []string) (int, error) {
 	case err == nil && n >= 1 && n <= len(header):
 		return n - 1, nil
 	case err == nil:
-		return 0, units.Wrong("columns."+what, "there is no column %d; the first line has %d", n, len(header))
+		return 0, units.Wrong("columns."+what, "no column %d; the first line has %d", n, len(header))
 	}
 	near := ""
 	if x := spelling.Nearest(want, header); x != "" {

@@ -57,11 +57,11 @@ func TestTablesRefused(t *testing.T) {
 		opts Options
 		want string
 	}{
-		{"ts,op,lba,len\n", Options{CSV: CSV{Columns: Columns{Time: "ts"}}}, "columns.op: which column is it?"},
+		{"ts,op,lba,len\n", Options{CSV: CSV{Columns: Columns{Time: "ts"}}}, "columns.op: no column; give its name"},
 		{"ts,op,lba,length\n1,r,0,1\n", Options{CSV: CSV{Columns: full}},
 			`columns.size: the first line has no column "len"; did you mean "length"?`},
 		{"1,r,0,1\n", Options{CSV: CSV{Columns: Columns{"1", "2", "3", "9", "", "", "", ""}}},
-			"columns.size: there is no column 9; the first line has 4"},
+			"columns.size: no column 9; the first line has 4"},
 		{"ts,op,lba,len\n1,r,0,512\n2,x,0,512\n", Options{CSV: CSV{Columns: full}},
 			`t.csv:3: op is "x"; it must be read, write`},
 		{"ts,op,lba,len\n1,r,0\n", Options{CSV: CSV{Columns: full}}, "t.csv:2: 3 columns, and size is number 4"},
@@ -72,8 +72,8 @@ func TestTablesRefused(t *testing.T) {
 		{"ts,op,lba,len\n\"2,r,0,512\n", Options{CSV: CSV{Columns: full}}, "a quote is not closed"},
 		{"ts,op,lba,len\n", Options{CSV: CSV{full, Unit{Time: 7}}}, "unit.time: 7ps is not a power of ten of a second"},
 		{"ts,op,lba,len\n", Options{Format: MSR, CSV: CSV{Columns: full}},
-			"columns are for tables (format csv); msr has columns of its own"},
-		{"ts,op,lba,len\n", Options{Format: CSVTable}, "columns.time: which column is it?"},
+			"columns are for tables (format csv); msr has its own columns"},
+		{"ts,op,lba,len\n", Options{Format: CSVTable}, "columns.time: no column; give its name"},
 		{"ts,op,lba,len\n", Options{CSV: CSV{Columns: Columns{"1", "2", "3", "4", "", "", "0", "0"}}},
 			"cannot mean a write and a read"},
 	} {

@@ -104,7 +104,7 @@ func (x xzContent) Read(p []byte) (int, error) {
 }
 
 // errTrailing reports a gzip file followed by other data.
-var errTrailing = errors.New("what follows the gzip data is none; cut it off, or compress the trace again")
+var errTrailing = errors.New("invalid data follow the gzip data; remove them, or compress the trace again")
 
 // gzipMembers reads gzip data, possibly several members in sequence, and distinguishes other trailing data from
 // truncation. Zeros at the end are padding, as gzip permits.
@@ -208,7 +208,7 @@ func decompress(src io.Reader, name string) (*headReader, io.Closer, error) {
 		return nil, closer, fmt.Errorf("%s is empty", name)
 	}
 	if len(h.head) > 262 && string(h.head[257:262]) == "ustar" {
-		return nil, closer, fmt.Errorf("%s is a tar archive; unpack it and name a trace file", name)
+		return nil, closer, fmt.Errorf("%s is a tar archive; unpack it and give a trace file", name)
 	}
 	return h, closer, nil
 }

@@ -53,11 +53,11 @@ func detect(head *headReader, name string) (Format, string, error) {
 		for i, f := range fits {
 			options[i] = "--format " + f.String()
 		}
-		return Auto, "", fmt.Errorf("%s: ambiguous: it reads as any of several formats; say which with %s", name,
+		return Auto, "", fmt.Errorf("%s: ambiguous: it is valid in several formats; choose one with %s", name,
 			strings.Join(options, " or "))
 	}
 	return Auto, "", fmt.Errorf(
-		"%s: no known trace format; say which with --format (%s), or name the columns of a table with --columns%s",
+		"%s: unknown trace format; choose one with --format (%s), or name the columns of a table with --columns%s",
 		name, strings.Join(names(), ", "), closest.hint(name))
 }
 
@@ -183,7 +183,7 @@ func reversed(lines [][]byte, name string) error {
 	}
 	const reversal = "mqsim (fifth column, 0 is a write) and tencent (fourth column, 0 is a read) give 0 and 1 " +
 		"reversed meanings;" +
-		" say which with --format mqsim or --format tencent"
+		" choose one with --format mqsim or --format tencent"
 	switch {
 	case fourth == rows && fifth == rows:
 		return fmt.Errorf("%s: ambiguous: the fourth and the fifth of five columns are both 0 or 1 in all of the "+

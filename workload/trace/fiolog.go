@@ -96,10 +96,10 @@ func (d *fioLogDecoder) header(line []byte) error {
 
 func (d *fioLogDecoder) wait(f [][]byte, n int) error {
 	if d.version == 3 {
-		return errors.New("version 3 has no wait action: its stamps say when")
+		return errors.New("version 3 has no wait action: it has timestamps")
 	}
 	if n != 4 {
-		return errors.New("action wait needs its microseconds in the place of the offset, and a length")
+		return errors.New("action wait needs its microseconds in place of the offset, and a length")
 	}
 	us, ok := parseInt63(f[2])
 	if !ok || us > math.MaxInt64/int64(units.Microsecond)-d.waited {

@@ -44,8 +44,8 @@ func (s *sorter) next(r *Reader, e *event) error {
 		if s.begun && q.event.at.before(s.last) {
 			back, _ := s.last.since(q.event.at)
 			err := r.locate(q.event.place,
-				fmt.Errorf("its time is %v before that of a request already passed on: the window of %d"+
-					" records is too small to sort it in; make it larger (--window)", back, s.window))
+				fmt.Errorf("its time is %v before that of a request already returned: the window of %d"+
+					" records is too small to sort it; make it larger (--window)", back, s.window))
 			s.err = r.skip(err)
 			continue
 		}

@@ -42,7 +42,7 @@ func Parts(path string) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s: no file has such a name", path)
+		return nil, fmt.Errorf("%s: no file matches", path)
 	case len(list) == 1:
 		return list, nil
 	}
@@ -50,7 +50,7 @@ func Parts(path string) ([]string, error) {
 	for _, name := range list {
 		if d, _, ok := processor(name); !ok || d != device {
 			return nil, fmt.Errorf(
-				"%s: %s and %s are no parts of one trace; only the files that blktrace writes for each processor of "+
+				"%s: %s and %s are not parts of one trace; only the files that blktrace writes for each processor of "+
 					"a machine, such as nvme0n1.blktrace.0, are joined",
 				path, list[0], name)
 		}
@@ -121,7 +121,7 @@ func (r *Reader) missing(parts []string) {
 		last = n
 	}
 	if len(lost) > 0 {
-		r.note("missing: %s; blktrace writes a file for each processor, and what such a one issued is not in the trace", strings.Join(lost, ", "))
+		r.note("missing: %s; blktrace writes a file for each processor, and the requests of the missing ones are not in the trace", strings.Join(lost, ", "))
 	}
 }
 
@@ -135,8 +135,8 @@ func openParts(name string, parts []string, opts Options) (*Reader, error) {
 	}
 	if opts.Format != Blktrace {
 		return nil, fmt.Errorf(
-			"%s: files of several processors are read as blktrace, not as %v; name one that is in that format by "+
-				"another name", name, opts.Format)
+			"%s: files of several processors are read as blktrace, not as %v; rename a file that is in "+
+				"that format", name, opts.Format)
 	}
 	r := &Reader{name: name, opts: opts, format: Blktrace}
 	r.match.want = opts.Volume

@@ -62,8 +62,8 @@ func TestParts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for name, want := range map[string]string{"*.blktrace.0": "are no parts of one trace",
-		"x*": "no file has such a name", "[": "no file has such a name"} {
+	for name, want := range map[string]string{"*.blktrace.0": "are not parts of one trace",
+		"x*": "no file matches", "[": "no file matches"} {
 		if _, err := Parts(filepath.Join(dir, name)); err == nil ||
 			!strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "syntax error") {
 			t.Errorf("%s: %v", name, err)

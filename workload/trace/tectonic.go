@@ -47,7 +47,7 @@ func (d *tectonicDecoder) decode(line []byte, e *event) (bool, error) {
 		return false, fieldError("block_id", f[0], "a whole number")
 	}
 	if blockID > math.MaxInt64/tectonicBlock-1 {
-		return false, fmt.Errorf("block_id %d lies beyond the address space: at 8 MiB a block the most is %d",
+		return false, fmt.Errorf("block_id %d is outside the address space: with blocks of 8 MiB the maximum is %d",
 			blockID, int64(math.MaxInt64/tectonicBlock-1))
 	}
 	offset, ok := parseInt63(f[1])

@@ -132,7 +132,7 @@ func Open(path string, opts Options) (*Reader, error) {
 	}
 	if stat, err := file.Stat(); err == nil && stat.IsDir() {
 		file.Close()
-		return nil, fmt.Errorf("%s is a directory; name a trace file in it", path)
+		return nil, fmt.Errorf("%s is a directory; give a trace file in it", path)
 	}
 	r, err := NewReader(file, path, opts)
 	if err != nil {
@@ -193,7 +193,7 @@ func (o *Options) check() error {
 	}
 	if o.Format == CSVTable || o.CSV != (CSV{}) {
 		if o.Format != CSVTable && o.Format != Auto {
-			return fmt.Errorf("columns are for tables (format csv); %v has columns of its own", o.Format)
+			return fmt.Errorf("columns are for tables (format csv); %v has its own columns", o.Format)
 		}
 		return o.CSV.Validate()
 	}
@@ -287,7 +287,7 @@ func (r *Reader) Next(rec *workload.Record) error {
 	at, ok := e.at.since(r.start)
 	if !ok {
 		r.err = r.locate(e.place,
-			fmt.Errorf("its time is %d s from the first record's; the most is 106 days", e.at.sec-r.start.sec))
+			fmt.Errorf("its time is %d s from the first record's; the maximum is 106 days", e.at.sec-r.start.sec))
 		return r.err
 	}
 	r.yielded++
@@ -375,7 +375,7 @@ func (r *Reader) Locate(err error) error { return r.locate(r.current.place, err)
 func (r *Reader) skip(err error) error {
 	if r.opts.SkipBad >= 0 && r.skipped >= r.opts.SkipBad {
 		if r.opts.SkipBad > 0 {
-			return fmt.Errorf("%w (%d bad records before it were skipped, and no more may be)", err, r.skipped)
+			return fmt.Errorf("%w (%d bad records before it were skipped, the maximum)", err, r.skipped)
 		}
 		return err
 	}
@@ -399,9 +399,9 @@ func (r *Reader) check(e *event) error {
 	case e.size == 0 && e.op != block.Flush && !e.op.OfZone():
 		return &badRecord{fmt.Errorf("a %s of 0 bytes; sizes must be positive", e.op)}
 	case e.offset < 0 || e.size < 0 || e.offset > maxAddress || e.size > maxAddress-e.offset:
-		return &badRecord{fmt.Errorf("a %s of %d bytes at byte %d reaches beyond 64 PiB", e.op, e.size, e.offset)}
+		return &badRecord{fmt.Errorf("a %s of %d bytes at byte %d extends past 64 PiB", e.op, e.size, e.offset)}
 	case e.size > maxMoved && e.op != block.Trim:
-		return &badRecord{fmt.Errorf("a %s of %d bytes; the most is 4 GiB", e.op, e.size)}
+		return &badRecord{fmt.Errorf("a %s of %d bytes; the maximum is 4 GiB", e.op, e.size)}
 	case aligned && e.offset%sector != 0:
 		return &badRecord{fmt.Errorf("offset %d is not a multiple of 512", e.offset)}
 	case aligned && e.size%sector != 0:
@@ -438,7 +438,7 @@ func (r *Reader) atEnd(err error) error {
 		return fmt.Errorf("%s: none of its %d requests goes to volume %q; it has %s", r.name, r.read, r.opts.Volume,
 			r.match.seen())
 	case r.skipped > 0:
-		return fmt.Errorf("%s: no record is good; all %d were skipped, the first: %w", r.name, r.skipped, r.firstBad[0])
+		return fmt.Errorf("%s: no valid records; all %d were skipped, the first: %w", r.name, r.skipped, r.firstBad[0])
 	}
 	return fmt.Errorf("%s: no requests; a record of format %s reads %s", r.name, r.format, r.format.Layout())
 }
@@ -466,20 +466,20 @@ func (r *Reader) Notes() []string {
 	notes := append([]string(nil), r.notes...)
 	if r.sorter != nil && descriptions[r.format].ordering == completion {
 		notes = append(notes,
-			fmt.Sprintf("%s files requests when they complete: sorted by arrival within a window of %d records; %d "+
-				"stood behind a later one",
+			fmt.Sprintf("%s records requests when they complete: sorted by arrival within a window of %d records; %d "+
+				"followed a later one",
 				r.format, r.sorter.window, r.outOfOrder))
 	} else if r.sorter != nil && r.spread == nil {
 		notes = append(notes,
-			fmt.Sprintf("sorted by arrival within a window of %d records; %d stood behind a later one",
+			fmt.Sprintf("sorted by arrival within a window of %d records; %d followed a later one",
 				r.sorter.window, r.outOfOrder))
 	}
 	if r.spread != nil {
 		notes = append(notes,
-			fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d stood behind a later "+
+			fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d followed a later "+
 				"one), then"+
-				" the requests of a second are spread uniformly over it by seed %d, their order kept; what is finer "+
-				"than a second is synthetic",
+				" the requests of a second are spread uniformly over it in order, by seed %d; times finer "+
+				"than a second are synthetic",
 				r.format, r.sorter.window, r.outOfOrder, r.spread.seed))
 	}
 	if r.pairs != nil && r.pairs.completed > 0 {

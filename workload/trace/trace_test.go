@@ -166,10 +166,10 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{MSR, msr + "128166372003061630,web,0,Read,4096,513,1\n", "t:2: size 513 is not a multiple of 512"},
 		{MSR, msr + "128166372003061630,web,0,Read,-4096,512,1\n", `t:2: Offset is "-4096"`},
 		{MSR, msr + "128166372003061630,web,0,Read,9223372036854775296,512,1\n",
-			"t:2: a read of 512 bytes at byte 9223372036854775296 reaches beyond 64 PiB"},
+			"t:2: a read of 512 bytes at byte 9223372036854775296 extends past 64 PiB"},
 		{MSR, msr + "128166372003061630,web,0,Read,99999999999999999999,512,1\n",
 			`t:2: Offset is "99999999999999999999"`},
-		{MSR, msr + "128166372003061630,web,0,Write,0,8589934592,1\n", "the most is 4 GiB"},
+		{MSR, msr + "128166372003061630,web,0,Write,0,8589934592,1\n", "the maximum is 4 GiB"},
 		{MSR, msr + "128166372003061628,web,0,Read,4096,512,1\n",
 			"t:2: its time is 100ns before the previous record's; times must not run backwards in msr traces"},
 		{MSR, msr + "1,web,0,Read,4096,512,1\n", "t:2: its time is more than 106 days before the previous record's"},
@@ -177,7 +177,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			"t:2: 5 columns instead of 7; the file ends within this line; a line of format msr reads " +
 				"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"},
 		{MSR, msr + "228166372003061630,web,0,Read,4096,512,1\n",
-			"t:2: its time is 10000000000 s from the first record's; the most is 106 days"},
+			"t:2: its time is 10000000000 s from the first record's; the maximum is 106 days"},
 		{MSR, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n",
 			"t: no requests; a record of format msr reads"},
 		{Systor, "1.0,-1,R,0,0,512\n", `t:1: Response is "-1"`},
@@ -198,7 +198,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Tectonic, "3 100 5000 16.5 1 p 4 5\n3 100 5000 16.5 1 p 4 5 6\n",
 			"t:2: 9 columns instead of 8 as in the lines above"},
 		{Tectonic, "9999999999999 100 5000 16.5 1 p 4 5\n",
-			"t:1: block_id 9999999999999 lies beyond the address space"},
+			"t:1: block_id 9999999999999 is outside the address space"},
 		{Thesios, "f1,100\n", "t:1: no header"},
 		{Thesios, "filename,file_offset\n", "t:1: the header has no column op_type"},
 		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28})[:30], "t: record at byte 0: no vscsi record"},
@@ -209,7 +209,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 512, 4e6, 0x28}),
 			"t: record at byte 32: its time is 1s before"},
 		{VSCSI, vscsiBytes(2, [4]uint64{1 << 60, 4096, 5e6, 0x28}),
-			"t: record at byte 0: block 1152921504606846976 lies beyond any drive"},
+			"t: record at byte 0: block 1152921504606846976 exceeds any drive"},
 		{MQSim, "1000 0 8 16 2\n", `t:1: type is "2"; it must be 0 (write) or 1 (read)`},
 		{MQSim, "1000,0,8,16,1\n", "t:1: 1 columns instead of 5"},
 		{DiskSim, "x 0 8 16 1\n", `t:1: time is "x"`},
@@ -233,7 +233,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
 			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
-		{Auto, "hello\nworld\n", "t: no known trace format; say which with --format (msr, systor,"},
+		{Auto, "hello\nworld\n", "t: unknown trace format; choose one with --format (msr, systor,"},
 		{Auto, "0,R,0,512,5\n0,R\n0,R\n0,R\n", "the closest is alibaba, but t:2: 2 columns instead of 5"},
 		{Auto, "abc\x00def\n", "t: binary data"},
 		{Auto, "100 0 8 1 1\n200 0 9 1 0\n", "t: ambiguous: the fourth and the fifth"},
@@ -284,7 +284,7 @@ func TestSkipBad(t *testing.T) {
 		}
 	}
 	if _, _, err := read("junk\n", Options{Format: Alibaba, SkipBad: 5}); err == nil ||
-		!strings.Contains(err.Error(), "no record is good") {
+		!strings.Contains(err.Error(), "no valid records") {
 		t.Errorf("all bad: %v", err)
 	}
 	// blktrace finds the next header after garbage.
@@ -509,9 +509,9 @@ func TestWhatFollowsGzip(t *testing.T) {
 		{"nothing", one, 1, ""},
 		{"another member", one + two, 2, ""},
 		{"padding", one + two + strings.Repeat("\x00", 700), 2, ""},
-		{"junk", one + "junk", 1, "t: what follows the gzip data is none; cut it off, or compress the trace again"},
-		{"much junk", one + strings.Repeat("junk", 1000), 1, "t: what follows the gzip data is none"},
-		{"junk behind padding", one + "\x00\x00x", 1, "t: what follows the gzip data is none"},
+		{"junk", one + "junk", 1, "t: invalid data follow the gzip data; remove them, or compress the trace again"},
+		{"much junk", one + strings.Repeat("junk", 1000), 1, "t: invalid data follow the gzip data"},
+		{"junk behind padding", one + "\x00\x00x", 1, "t: invalid data follow the gzip data"},
 		{"half a member", one + two[:len(two)/2], 1, "t: the gzip data is cut off; the file is truncated"},
 		{"a part of a header", one + two[:5], 1, "t: the gzip data is cut off; the file is truncated"},
 	} {

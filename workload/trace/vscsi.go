@@ -55,7 +55,7 @@ func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 		cmd, version, length = le.Uint16(b), le.Uint16(b[2:]), le.Uint32(b[8:])
 		response := le.Uint64(b[32:])
 		if response > math.MaxInt64/uint64(units.Microsecond) {
-			return false, fmt.Errorf("response time of %d us is absurd", response)
+			return false, fmt.Errorf("response time of %d us is out of range", response)
 		}
 		e.response = units.Duration(response) * units.Microsecond
 	}
@@ -78,14 +78,14 @@ func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 		return false, nil
 	}
 	if lbn > math.MaxInt64/uint64(sector) {
-		return false, fmt.Errorf("block %d lies beyond any drive", lbn)
+		return false, fmt.Errorf("block %d exceeds any drive", lbn)
 	}
 	e.offset, e.size = int64(lbn)*sector, int64(length)
 	if e.op == block.Flush {
 		e.offset, e.size = 0, 0
 	}
 	if stamp > math.MaxInt64 {
-		return false, fmt.Errorf("time of %d us is absurd", stamp)
+		return false, fmt.Errorf("time of %d us is out of range", stamp)
 	}
 	e.at = ticks(stamp, 1e6)
 	e.volume = 0

@@ -99,11 +99,11 @@ func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) 
 // Write writes one record. Records must be in order of time.
 func (w *Writer) Write(r *workload.Record) error {
 	if r.Time < w.last {
-		return fmt.Errorf("record %d arrives at %v, before the one written ahead of it at %v; traces are written in "+
+		return fmt.Errorf("record %d arrives at %v, before the previous record, at %v; traces are written in "+
 			"order of time", w.written+1, r.Time, w.last)
 	}
 	if r.Append || r.Op.OfZone() {
-		return fmt.Errorf("record %d is an append, or about a zone, which no format has that is written", w.written+1)
+		return fmt.Errorf("record %d is an append or a zone command, which no writable format supports", w.written+1)
 	}
 	line, err := w.encoder.encode(w.line[:0], r)
 	w.line = line
@@ -213,7 +213,7 @@ func (w *Writer) readWrite(op block.Op) byte {
 // sectors returns a record's range in 512-byte sectors.
 func (w *Writer) sectors(r *workload.Record) (first, count int64, err error) {
 	if r.Offset%sector != 0 || r.Size%sector != 0 {
-		return 0, 0, &unsupported{fmt.Sprintf("%d bytes at byte %d are no whole 512-byte sectors", r.Size, r.Offset)}
+		return 0, 0, &unsupported{fmt.Sprintf("%d bytes at byte %d are not whole 512-byte sectors", r.Size, r.Offset)}
 	}
 	return r.Offset / sector, r.Size / sector, nil
 }

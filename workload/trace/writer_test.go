@@ -154,7 +154,7 @@ func TestWriterLosesNothingSilently(t *testing.T) {
 		{MSR, WriterOptions{}, []workload.Record{{Op: block.Trim, Size: 512}}, "it has no trim", true},
 		{MSR, WriterOptions{LeaveOut: true}, []workload.Record{{Op: block.Trim, Size: 512}},
 			"1 of 1 records were left out", false},
-		{MQSim, WriterOptions{}, []workload.Record{{Offset: 100, Size: 512}}, "no whole 512-byte sectors", true},
+		{MQSim, WriterOptions{}, []workload.Record{{Offset: 100, Size: 512}}, "not whole 512-byte sectors", true},
 		{SPC, WriterOptions{}, []workload.Record{{Offset: 100, Size: 512}}, "not a multiple of 512", true},
 		{MSR, WriterOptions{}, []workload.Record{{Time: 5, Size: 512}, {Time: 4, Size: 512}}, "in order of time", true},
 		{VSCSI, WriterOptions{}, nil, "cannot be written; use one of msr", true},

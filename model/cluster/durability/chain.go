@@ -35,9 +35,9 @@ func (c Config) check() error {
 	}
 	switch {
 	case !(c.MTTF > 0) || math.IsInf(float64(c.MTTF), 0):
-		return fmt.Errorf("a mean time to failure of %v h; it must be more than 0 and finite", c.MTTF)
+		return fmt.Errorf("invalid mean time to failure, %v h; it must be positive and finite", c.MTTF)
 	case !(c.Rebuild > 0):
-		return fmt.Errorf("a mean rebuild time of %v h; it must be more than 0", c.Rebuild)
+		return fmt.Errorf("invalid mean rebuild time, %v h; it must be positive", c.Rebuild)
 	case c.Repair > Serial:
 		return fmt.Errorf("repair %d is neither parallel nor serial", c.Repair)
 	}

@@ -39,7 +39,7 @@ func hoursOf(d units.Duration) Hours { return Hours(d.Seconds() / 3600) }
 // - exp(-Year/MTTF).
 func mttf(afr units.Fraction) (Hours, error) {
 	if !(afr > 0 && afr < 1) {
-		return 0, fmt.Errorf("an annual failure rate of %v; it must be more than 0 and less than 100%%", afr)
+		return 0, fmt.Errorf("invalid annual failure rate, %v; it must be more than 0 and less than 100%%", afr)
 	}
 	return Year / Hours(-logOneMinus(float64(afr))), nil
 }
@@ -58,10 +58,10 @@ func (s Scheme) Width() int { return s.Data + s.Parity }
 
 func (s Scheme) check() error {
 	if s.Data < 1 || s.Parity < 0 {
-		return fmt.Errorf("%d data and %d parity shards; it takes at least 1 and 0", s.Data, s.Parity)
+		return fmt.Errorf("%d data and %d parity shards; at least 1 and 0 are needed", s.Data, s.Parity)
 	}
 	if s.Width() > 256 {
-		return fmt.Errorf("%d data and %d parity shards are more than the 256 that codes over bytes have", s.Data,
+		return fmt.Errorf("%d data and %d parity shards exceed 256, the limit of codes over bytes", s.Data,
 			s.Parity)
 	}
 	return nil

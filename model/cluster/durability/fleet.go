@@ -60,11 +60,11 @@ func Assess(f Fleet) (Assessment, error) {
 	case f.Nodes < w:
 		return a, fmt.Errorf("%d nodes cannot hold %d shards on different ones", f.Nodes, w)
 	case !(f.Chunks >= 1):
-		return a, fmt.Errorf("%v chunks; a fleet without content loses none", f.Chunks)
+		return a, fmt.Errorf("%v chunks; a fleet needs at least one", f.Chunks)
 	case f.Spread > Copysets:
 		return a, fmt.Errorf("spread %d is unknown", f.Spread)
 	case f.Spread != Everywhere && (f.Scatter < w-1 || f.Scatter >= f.Nodes):
-		return a, fmt.Errorf("a scatter width of %d; with %d shards on %d nodes it is %d to %d", f.Scatter, w,
+		return a, fmt.Errorf("invalid scatter width, %d; with %d shards on %d nodes it must be %d to %d", f.Scatter, w,
 			f.Nodes, w-1, f.Nodes-1)
 	}
 	r := f.Rebuild

@@ -39,9 +39,9 @@ func (r Rebuild) time() (Hours, error) {
 	case r.Helpers < r.Data:
 		return 0, fmt.Errorf("%d helpers cannot supply the %d shards that a rebuild reads", r.Helpers, r.Data)
 	case r.Bandwidth <= 0:
-		return 0, fmt.Errorf("a rebuild bandwidth of %v never ends", r.Bandwidth)
+		return 0, fmt.Errorf("a rebuild with a bandwidth of %v never ends", r.Bandwidth)
 	case r.Network < 0 || r.Detection < 0:
-		return 0, fmt.Errorf("a network of %v and a detection time of %v; neither can be negative", r.Network,
+		return 0, fmt.Errorf("a network bandwidth of %v and a detection time of %v; neither can be negative", r.Network,
 			r.Detection)
 	}
 	c, k, b := float64(r.Capacity), float64(r.Data), float64(r.Bandwidth)

@@ -77,7 +77,7 @@ func Simulate(s Simulation, stream *rng.Stream, level float64) (Outcome, error) 
 		out.Events += events
 		if math.IsNaN(t) {
 			return out, fmt.Errorf(
-				"%d events brought %d losses of %d; they are too rare to be simulated, the chain still has their mean", out.Events, len(times), s.Runs)
+				"%d events led to %d losses of %d; losses are too rare to simulate; use the chain's mean", out.Events, len(times), s.Runs)
 		}
 		times = append(times, t)
 		out.Times = append(out.Times, Hours(t))
@@ -103,9 +103,9 @@ func newPlayer(s Simulation, stream *rng.Stream) (*player, error) {
 	}
 	switch {
 	case !(s.Shape >= 0.1 && s.Shape <= 100):
-		return nil, fmt.Errorf("a Weibull shape of %v; it must be from 0.1 to 100", s.Shape)
+		return nil, fmt.Errorf("invalid Weibull shape, %v; it must be 0.1 to 100", s.Shape)
 	case s.Runs < 2:
-		return nil, fmt.Errorf("%d runs have no interval; it takes at least 2", s.Runs)
+		return nil, fmt.Errorf("%d runs have no interval; use at least 2", s.Runs)
 	case s.Drives < w:
 		return nil, fmt.Errorf("%d drives cannot hold %d shards", s.Drives, w)
 	}

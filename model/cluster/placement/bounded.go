@@ -26,7 +26,7 @@ type BoundedLoad struct {
 // above; it must be positive.
 func NewBoundedLoad(m Map, virtualNodes int, slack units.Fraction) (*BoundedLoad, error) {
 	if !(slack > 0) || math.IsInf(float64(slack), 1) {
-		return nil, fmt.Errorf("a slack of %v leaves no target to go to; it must be more than 0", slack)
+		return nil, fmt.Errorf("invalid slack, %v; it must be positive", slack)
 	}
 	r, err := NewRing(m, virtualNodes)
 	if err != nil {

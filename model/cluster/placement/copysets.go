@@ -29,13 +29,13 @@ func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	case err != nil:
 		return nil, err
 	case !v.equal:
-		return nil, fmt.Errorf("copysets know no weights, and the targets' differ")
+		return nil, fmt.Errorf("copysets support no weights, and the targets' differ")
 	case copies < 2 || copies > v.most:
 		return nil, fmt.Errorf(
-			"copysets of %d targets in %d failure domains; it takes at least 2 targets and as many domains", copies,
+			"copysets of %d targets in %d failure domains; use at least 2 targets and as many domains", copies,
 			v.most)
 	case scatter < copies-1 || scatter >= len(v.live):
-		return nil, fmt.Errorf("a scatter width of %d; with %d copies on %d targets it is %d to %d", scatter, copies,
+		return nil, fmt.Errorf("invalid scatter width, %d; with %d copies on %d targets it must be %d to %d", scatter, copies,
 			len(v.live), copies-1, len(v.live)-1)
 	}
 	p := &Copysets{view: v, copies: copies, of: make([][]int32, len(v.weight))}
@@ -45,7 +45,7 @@ func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	for _, t := range v.live {
 		if len(p.of[t]) == 0 {
 			return nil, fmt.Errorf(
-				"target %d is in no copyset: %d targets do not divide into sets of %d; take more orders, that is a "+
+				"target %d is in no copyset: %d targets do not divide into sets of %d; use more permutations, that is, a "+
 					"larger scatter width", t, len(v.live), copies)
 		}
 	}

@@ -38,9 +38,9 @@ func NewGroup(m Map, size int) (*Group, error) {
 	all := len(v.weight)
 	switch {
 	case size < 1:
-		return nil, fmt.Errorf("a negotiating group of %d targets is none; it takes at least 1", size)
+		return nil, fmt.Errorf("a negotiating group of %d targets is not possible; use at least 1", size)
 	case all%size != 0:
-		return nil, fmt.Errorf("%d targets do not divide into negotiating groups of %d; take %d targets or %d", all,
+		return nil, fmt.Errorf("%d targets do not divide into negotiating groups of %d; use %d targets or %d", all,
 			size, all-all%size, all-all%size+size)
 	}
 	order, rank, seen := make([]int32, all), make([]int32, all), map[int32]int32{}

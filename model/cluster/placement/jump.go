@@ -29,7 +29,7 @@ func NewJump(m Map) (*Jump, error) {
 		return nil, err
 	}
 	if !v.equal {
-		return nil, fmt.Errorf("jump hash knows no weights, and the targets' differ; use HRW, a ring, Maglev or straw2")
+		return nil, fmt.Errorf("jump hash supports no weights, and the targets' differ; use HRW, a ring, Maglev or straw2")
 	}
 	return &Jump{v}, nil
 }

@@ -20,7 +20,7 @@ type LeastLoaded struct {
 // queued bytes, copies, or time in any unit.
 func NewLeastLoaded(among Placer, d int, load func(target int32) int64) (*LeastLoaded, error) {
 	if d < 1 {
-		return nil, fmt.Errorf("the best of %d candidates is none; it takes at least 1", d)
+		return nil, fmt.Errorf("%d candidates are not possible; use at least 1", d)
 	}
 	return &LeastLoaded{among: among, d: d, load: load}, nil
 }

@@ -44,13 +44,13 @@ func NewMaglev(m Map, table int) (*Maglev, error) {
 	}
 	switch {
 	case table < len(v.live):
-		return nil, fmt.Errorf("a Maglev table of %d entries is too small for %d targets; %d suits", table,
+		return nil, fmt.Errorf("a Maglev table of %d entries is too small for %d targets; use %d", table,
 			len(v.live), MaglevTable(len(v.live)))
 	case table > 1<<30:
-		return nil, fmt.Errorf("a Maglev table of %d entries is too large; %d suits", table, MaglevTable(len(v.live)))
+		return nil, fmt.Errorf("a Maglev table of %d entries is too large; use %d", table, MaglevTable(len(v.live)))
 	case !prime(table):
 		return nil, fmt.Errorf(
-			"a Maglev table of %d entries: the size must be a prime, or not every step reaches every entry", table)
+			"a Maglev table of %d entries; the size must be prime, so that every step reaches every entry", table)
 	}
 	offset, skip := make([]int, len(v.live)), make([]int, len(v.live))
 	for i, s := range v.seed {

@@ -19,7 +19,7 @@ func choose(n, k int) uint64 {
 	for i := 1; i <= min(k, n-k); i++ {
 		hi, lo := bits.Mul64(c, uint64(n-i+1))
 		if hi >= uint64(i) {
-			panic(fmt.Sprintf("placement: %d over %d is beyond 64 bits", n, k))
+			panic(fmt.Sprintf("placement: %d over %d exceeds 64 bits", n, k))
 		}
 		c, _ = bits.Div64(hi, lo, uint64(i))
 	}

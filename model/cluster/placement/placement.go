@@ -36,9 +36,9 @@ type Placer interface {
 func Check(p Placer, n int) error {
 	switch most := p.Most(); {
 	case n < 1:
-		return fmt.Errorf("%d copies of a chunk are none; it takes at least 1", n)
+		return fmt.Errorf("%d copies of a chunk are not possible; use at least 1", n)
 	case n > most:
-		return fmt.Errorf("%d copies of a chunk do not fit: there is room for %d in different failure domains; ask "+
+		return fmt.Errorf("%d copies of a chunk do not fit: different failure domains hold %d; ask "+
 			"for fewer or add targets or domains", n, most)
 	}
 	return nil
@@ -114,7 +114,7 @@ func newView(m Map) (view, error) {
 	m = m.clone()
 	v := view{weight: m.Weights, domain: m.Domains, flat: m.Domains == nil, equal: true}
 	if len(m.Weights) > math.MaxInt32 {
-		return v, fmt.Errorf("%d targets are more than placement can number", len(m.Weights))
+		return v, fmt.Errorf("%d targets exceed the numbers of placement", len(m.Weights))
 	}
 	if v.flat {
 		v.domain = make([]int32, len(m.Weights))
@@ -122,7 +122,7 @@ func newView(m Map) (view, error) {
 			v.domain[i] = int32(i)
 		}
 	} else if len(m.Domains) != len(m.Weights) {
-		return v, fmt.Errorf("%d targets have %d failure domains; name one for each target or none at all",
+		return v, fmt.Errorf("%d targets have %d failure domains; give one for each target or none",
 			len(m.Weights), len(m.Domains))
 	}
 	used := map[int32]bool{}
@@ -165,7 +165,7 @@ func (v *view) taken(chosen []int32, t int32) bool {
 
 func demand(n, most int) {
 	if n < 0 || n > most {
-		panic(fmt.Sprintf("placement: %d copies of a chunk asked for, where there is room for %d", n, most))
+		panic(fmt.Sprintf("placement: %d copies of a chunk requested, but only %d fit", n, most))
 	}
 }
 

@@ -36,7 +36,7 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 		return nil, err
 	}
 	if virtualNodes < 1 {
-		return nil, fmt.Errorf("%d virtual nodes a target; a ring needs at least 1", virtualNodes)
+		return nil, fmt.Errorf("%d virtual nodes per target; a ring needs at least 1", virtualNodes)
 	}
 	r := &Ring{view: v}
 	for i, t := range v.live {

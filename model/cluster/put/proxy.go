@@ -12,7 +12,7 @@ const ReplicastProxy Scheme = 10
 
 var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders,
 	Chosen:     byProxy,
-	Stuck:      "what a group has promised only its proxy knows",
+	Stuck:      "only a group's proxy knows what the group has promised",
 	Multicasts: true, Reserves: true, Times: reserve.ProxyConfig,
 	Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack",
 		memberDone: "done"},

@@ -119,7 +119,7 @@ func (c *Config) validate() error {
 	case c.DiskQueue < 0:
 		return fmt.Errorf("disk queue is %v; it must not be negative", c.DiskQueue)
 	case c.Accept > AcceptAll || c.Rules > RulesHead:
-		return fmt.Errorf("there is no accept rule %d under rules %d", c.Accept, c.Rules)
+		return fmt.Errorf("no accept rule %d under rules %d", c.Accept, c.Rules)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ type Acknowledge uint8
 
 // The choices.
 const (
-	// WriteThrough waits until the replica is on the disk: the Replicast paper's rule (section IV-A).
+	// WriteThrough: waits until the replica is on the disk: the Replicast paper's rule (section IV-A).
 	WriteThrough Acknowledge = iota
-	// WriteBack acknowledges a replica on arrival, unless the disk's queue is full: then it waits as WriteThrough does.
-	// It is the rule of SURGE's last build.
+	// WriteBack: acknowledges a replica on arrival, or as write-through does if the disk's queue is full: the rule of
+	// SURGE's last build.
 	WriteBack
 )
 
@@ -37,7 +37,7 @@ type DiskLatency uint8
 const (
 	// LatencyConstant is no effect.
 	LatencyConstant DiskLatency = iota
-	// LatencyGrows delays them by 1, 2, 3, 4 and 8 chunk write times when 4, 8, 12, 16 and 20 chunks wait, as in
+	// LatencyGrows: delays them by 1, 2, 3, 4 and 8 chunk write times when 4, 8, 12, 16 and 20 chunks wait, as in
 	// SURGE's models b and c.
 	LatencyGrows
 )
@@ -102,20 +102,20 @@ type Reading uint8
 
 // The choices.
 const (
-	// ReadBids asks the chunk's groups by multicast; each target answers when its disk could begin, or that it does not
-	// have the chunk, and the gateway chooses the earliest (the Replicast paper, section II-C). For chunks without
-	// groups, it asks the targets that store it.
+	// ReadBids: asks the chunk's groups by multicast; each target answers when its disk could start, or that it lacks
+	// the chunk, and the gateway chooses the earliest (the Replicast paper, section II-C). For chunks without groups,
+	// it asks the targets that store it.
 	ReadBids Reading = iota
 	// ReadRandom chooses at random.
 	ReadRandom
-	// ReadLeastLoaded asks each target that stores the chunk, by unicast, how long its disk will be busy, and chooses
-	// the least busy.
+	// ReadLeastLoaded: asks each target that stores the chunk, by unicast, for how long its disk will be busy, and
+	// chooses the least busy.
 	ReadLeastLoaded
 	// ReadHedged chooses at random, and asks another target if no data has arrived after a delay (Dean and Barroso, The
 	// Tail at Scale, CACM 2013).
 	ReadHedged
-	// ReadTied asks one target more than needed. Each target whose disk begins notifies the others, and one that has
-	// not begun drops the request when enough others have (Dean and Barroso).
+	// ReadTied: asks one target more than needed. Each target whose disk starts notifies the others, and one that has
+	// not started drops the request when enough others have (Dean and Barroso).
 	ReadTied
 )
 

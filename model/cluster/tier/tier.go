@@ -47,7 +47,7 @@ type Policy struct {
 	HDD Slow
 	// Low is the share of the SSD below which it only accepts writes.
 	Low units.Fraction
-	// Resume is the share below which an SSD that has reached high resumes accepting writes once it is at low.
+	// Resume is the share at which an SSD that was at high accepts writes again.
 	Resume units.Fraction
 	// High is the share from which on the SSD only moves chunks.
 	High units.Fraction
@@ -63,7 +63,7 @@ type Fast struct {
 	Rate units.ByteRate
 	// Capacity is the amount of data it holds.
 	Capacity units.Bytes
-	// Window is the number of writes that an initiator has outstanding at it.
+	// Window is an initiator's number of outstanding writes at it.
 	Window int
 }
 
@@ -71,8 +71,7 @@ type Fast struct {
 type Slow struct {
 	// Rate is its write rate.
 	Rate units.ByteRate
-	// Window is the number of writes that an initiator has outstanding at it; with 0 the initiator writes only to the
-	// SSD.
+	// Window is an initiator's number of outstanding writes at it; with 0 initiators write only to the SSD.
 	Window int
 	// Sequential is the factor by which chunks from the SSD, which arrive sequentially, are written faster.
 	Sequential int

@@ -68,29 +68,29 @@ type Config struct {
 
 // Pattern describes who sends how much to whom.
 type Pattern struct {
-	// Both makes targets begin exchanges as well as gateways.
+	// Both makes targets start exchanges as well as gateways.
 	Both bool
-	// Interval is the mean time between the exchanges that a node begins, in an open loop; the times are exponential.
+	// Interval is the mean time between the exchanges that a node starts, in an open loop; the times are exponential.
 	Interval units.Duration
-	// Choices is the number of peers that are drawn; the one with the fewest events pending is chosen.
+	// Choices is the number of peers drawn, of which the one with the fewest pending events is chosen.
 	Choices int
-	// Load is the number of events pending at a peer above which the next peer is considered instead; 0 is no limit.
+	// Load is the number of pending events above which a peer is passed over for the next; 0 is no limit.
 	Load int
-	// Burst is the number of exchanges that a node may begin at once, after which it may begin one in each Refill; 0 is
-	// no limit.
+	// Burst is the number of exchanges that a node may start at once, after which it may start one per Refill; 0 is no
+	// limit.
 	Burst int
 	// Refill is the time in which a leaky bucket gains one exchange.
 	Refill units.Duration
 	// Hops is the number of events in an exchange.
 	Hops int
-	// Outstanding is the number of exchanges that each gateway keeps outstanding, in a closed loop; 0 is an open loop.
+	// Outstanding is each gateway's number of outstanding exchanges, in a closed loop; 0 is an open loop.
 	Outstanding int
 	// Apart limits each pair of gateway and target to one exchange at a time.
 	Apart bool
 	// Jitter is the largest delay of an event beyond the trip; delays are uniform up to it.
 	Jitter units.Duration
 	// Service is the mean time in which a node handles an event, one after the other; the times are exponential. 0 is
-	// no time.
+	// none.
 	Service units.Duration
 }
 
@@ -155,7 +155,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
 	f.Hold(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
 	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service",
-		"events without any time would run forever; use a trip, a jitter or a service time above 0s")
+		"events that take no time would run forever; use a trip, a jitter or a service time above 0s")
 	f.Hold(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
 	f.Hold(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
 	f.Hold(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)
@@ -168,13 +168,13 @@ func (c *Config) Validate() error {
 	if c.Outstanding == 0 {
 		f.Hold(c.Interval > 0, "interval",
 			"%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
-		f.Hold(!c.Apart, "apart", "exchanges that are apart are a closed loop; use outstanding: 1 or more")
+		f.Hold(!c.Apart, "apart", "apart needs a closed loop; use outstanding: 1 or more")
 	} else {
-		f.Hold(c.Load == 0, "load", "a closed loop goes on whatever is pending; use 0")
-		f.Hold(!c.Both, "both", "in a closed loop gateways begin exchanges; use false")
+		f.Hold(c.Load == 0, "load", "a closed loop ignores pending events; use 0")
+		f.Hold(!c.Both, "both", "in a closed loop only gateways start exchanges; use false")
 		f.Hold(c.Burst == 0, "burst", "a closed loop has no bucket; use 0")
 		f.Hold(!c.Apart || c.Outstanding <= c.Targets, "outstanding",
-			"%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d",
+			"%d exchanges of a gateway, one at a time with each target, need as many targets, not %d",
 			c.Outstanding, c.Targets)
 		f.Hold(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes",
 			c.Gateways*c.Targets)

@@ -186,11 +186,11 @@ func TestMistakes(t *testing.T) {
 		{func(c *traffic.Config) { c.Interval = 0 },
 			"interval: 0s is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop"},
 		{func(c *traffic.Config) { c.Trip, c.Jitter = 0, 0 },
-			"service: events without any time would run forever; use a trip, a jitter or a service time above 0s"},
-		{func(c *traffic.Config) { c.Outstanding = 1 }, "load: a closed loop goes on whatever is pending; use 0"},
+			"service: events that take no time would run forever; use a trip, a jitter or a service time above 0s"},
+		{func(c *traffic.Config) { c.Outstanding = 1 }, "load: a closed loop ignores pending events; use 0"},
 		{func(c *traffic.Config) { c.Pattern = traffic.PatternOf(traffic.PingPong, 20) },
-			"outstanding: 20 exchanges of a gateway, one at a time with each target, need as many targets, and there " +
-				"are 10"},
+			"outstanding: 20 exchanges of a gateway, one at a time with each target, need as many targets, " +
+				"not 10"},
 	} {
 		cfg := traffic.DefaultConfig()
 		x.change(&cfg)

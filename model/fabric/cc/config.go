@@ -10,11 +10,11 @@ const (
 	SchemeNone     Scheme = iota // queue pairs send at line rate
 	SchemeDCQCN                  // rate, by marks that receivers report (RoCE NICs)
 	SchemeDCTCP                  // rate, by the share of marked packets
-	SchemeTimely                 // rate, by the gradient of the round trip
+	SchemeTimely                 // rate, by the gradient of the round-trip time
 	SchemeHPCC                   // rate and window, by telemetry of every hop
 	SchemeHPCCPINT               // like hpcc, with telemetry of one or two bytes
-	SchemeSwift                  // window, by the delay against a target
-	SchemeTCP                    // a window, by the rules of cubic, newreno or dctcp
+	SchemeSwift                  // window, by the delay relative to a target
+	SchemeTCP                    // window, by the rules of cubic, newreno or dctcp
 	SchemeNSCC                   // window of Ultra Ethernet, by marks and delay
 	SchemeNDP                    // receivers pull packets, with trimming
 	schemes
@@ -32,11 +32,11 @@ func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 // UnmarshalText reads an algorithm's name.
 func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
-// Config selects an algorithm. Only the settings of the selected one apply.
+// Config selects an algorithm. Only its settings apply.
 type Config struct {
-	// Algorithm is the algorithm. Its settings are in the section of its name.
+	// Algorithm is the algorithm. The section of its name has its settings.
 	Algorithm Scheme
-	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps
+	// MinRate is the lowest rate of a queue pair; algorithms with a window have a smallest window instead. 100Mbps
 	// (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate
 

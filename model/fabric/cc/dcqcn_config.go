@@ -11,8 +11,8 @@ type Clamp uint8
 // The rules.
 const (
 	ClampAlways Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
-	// a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's ns-3,
-	// CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
+	// ClampAfterIncrease: a cut after an increase, so that a series of cuts recovers to its first rate
+	// (CLAMP_TARGET_RATE 0 in HPCC's ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma).
 	ClampAfterIncrease
 	ClampAfterBytes // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
 	clamps
@@ -29,66 +29,63 @@ func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 // UnmarshalText reads a rule's name.
 func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
-// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two
-// published variants differ in more than numbers; each difference is an option. Three sets of values belong together:
-// the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by the timer since the last cut
-// and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once
-// min(T, B) > FastRecovery, and additive increase in between. Without a byte counter B equals T.
+// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Each
+// difference between the published variants is an option: the defaults are the paper's, and the values of Mellanox and
+// ns3-rdma are named. T counts the timer's increases since the last cut and B the byte counter's; without a byte
+// counter B equals T. Fast recovery lasts while max(T, B) < FastRecovery, hyper increase starts once min(T, B) >
+// FastRecovery, and increases between them are additive.
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
 	Gain units.Fraction
 	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	AlphaInitial units.Fraction
-	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval
-	// between CNPs).
+	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the CNP
+	// interval).
 	AlphaInterval sim.Time
-	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP arrived in
-	// the interval, otherwise down (Mellanox). The first CNP does not count. Otherwise each CNP raises alpha and
-	// restarts the interval.
+	// AlphaPerEpoch updates alpha only at the ends of intervals after the first CNP: up if a further CNP arrived in the
+	// interval, otherwise down (Mellanox). Without it, each CNP raises alpha and restarts the interval.
 	AlphaPerEpoch bool
-	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). It has no effect with
-	// AlphaPerEpoch.
+	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). No effect with AlphaPerEpoch.
 	RaiseFirst bool
 
-	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease interval
-	// in which a CNP arrived (Mellanox).
+	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015), not at the end of a decrease interval in which a CNP arrived
+	// (Mellanox).
 	CutAtOnce bool
-	// RateDecreaseInterval is how often the sender checks whether a CNP has arrived. The first check is one interval
-	// and 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period of Mellanox firmware). It has no
-	// effect with CutAtOnce.
+	// RateDecreaseInterval is the time between the sender's checks for a CNP; the first is one interval and 1 ns after
+	// the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period of Mellanox firmware). No effect with CutAtOnce.
 	RateDecreaseInterval sim.Time
-	// RateOnFirstCNP is the factor applied to the rate at the first CNP. 1 (HPCC's ns-3; rate_to_set_on_first_cnp of
-	// Mellanox firmware).
+	// RateOnFirstCNP multiplies the rate at the first CNP. 1 (HPCC's ns-3; rate_to_set_on_first_cnp of Mellanox
+	// firmware).
 	RateOnFirstCNP units.Fraction
 	// ClampTarget sets which cuts lower the target rate.
 	ClampTarget Clamp
 	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
 	KeepByteCount bool
 
-	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
-	// HPCC's experiments, 1500us in both simulators' code.
+	// RateIncreaseTimer is the timer's period. 55us (SIGCOMM 2015); 300us in HPCC's experiments, 1500us in both
+	// simulators' code.
 	RateIncreaseTimer sim.Time
-	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase, and
-	// the excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
+	// ByteCounter is the number of bytes between two increases. The packet that exceeds it makes the increase, and the
+	// excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes
 	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	FastRecovery int
-	// StageFromZero counts an increase after it is made, so that fast recovery has F increases, not F-1 (Mellanox).
+	// StageFromZero counts an increase after making it, so that fast recovery has F increases, not F-1 (Mellanox).
 	StageFromZero bool
-	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for 40G links).
+	// RateAI is added to the target by an additive increase. 40Mbps (SIGCOMM 2015, for 40G links).
 	RateAI units.BitRate
-	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps (the configuration shipped with
+	// RateHAI, times min(T, B)-F, is added to the target by a hyper increase. 200Mbps (the configuration shipped with
 	// ns3-rdma; the paper gives no number).
 	RateHAI units.BitRate
-	// HyperFlat adds RateHAI once, however many hyper increases preceded (Mellanox).
+	// HyperFlat adds RateHAI once, regardless of earlier hyper increases (Mellanox).
 	HyperFlat bool
-	// HyperAtF begins hyper increase when min(T, B) reaches F, and adds RateHAI once more (ns3-rdma).
+	// HyperAtF starts hyper increase when min(T, B) reaches F, and adds RateHAI once more (ns3-rdma).
 	HyperAtF bool
-	// HyperByTimer begins hyper increase by the timer alone; the byte counter joins later (ns3-rdma).
+	// HyperByTimer starts hyper increase by the timer alone; the byte counter joins later (ns3-rdma).
 	HyperByTimer bool
-	// HyperHalves halves the timer and the byte counter from the second hyper increase on (ns3-rdma, as in 802.1Qau).
-	// ns3-rdma truncates the half to whole microseconds.
+	// HyperHalves halves the timer and the byte counter from the second hyper increase on (ns3-rdma, as in 802.1Qau;
+	// ns3-rdma truncates to whole microseconds).
 	HyperHalves bool
 	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1
 	// (ns3-rdma, as in 802.1Qau).

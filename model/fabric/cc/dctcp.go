@@ -7,7 +7,7 @@ type DCTCP struct {
 	// Gain is g, the weight of the newest round trip in alpha. 1/16 (SIGCOMM 2010; HPCC's run.py).
 	Gain units.Fraction
 	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a packet of 1 KB per round trip of
-	// 13us); 1Gbps in its code.
+	// 13us); 1Gbps in HPCC's code.
 	RateAI units.BitRate
 	// Window bounds the data in flight; scaled in HPCC's experiments.
 	Window Window

@@ -75,7 +75,7 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	f.interval("cnp_interval", tau)
 	f.share("pmax", n.PMax)
 	f.Hold(c.RateAI != 0, "dcqcn.rate_ai", "%v is not possible; it must be above zero", c.RateAI)
-	f.Hold(n.KMin >= 0 && n.KMax >= n.KMin, "kmax", "marking cannot begin at %v and end at %v", n.KMin, n.KMax)
+	f.Hold(n.KMin >= 0 && n.KMax >= n.KMin, "kmax", "marking cannot start at %v and end at %v", n.KMin, n.KMax)
 	if err := f.Err(); err != nil {
 		return Equilibrium{}, err
 	}

@@ -6,21 +6,20 @@ import (
 )
 
 // HPCC configures HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1) as in the
-// authors' ns-3 (CC_MODE 3): it adjusts the rate in place of a window, and the window follows the rate.
+// authors' ns-3 (CC_MODE 3): it adjusts the rate, and the window follows.
 type HPCC struct {
-	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (SIGCOMM 2019).
+	// TargetUtilisation is the target utilisation of links (eta). 0.95 (SIGCOMM 2019).
 	TargetUtilisation units.Fraction
-	// MaxStage is how many consecutive additive increases precede a multiplicative one. 5 (SIGCOMM 2019); 0 in the
+	// MaxStage is the number of consecutive additive increases before a multiplicative one. 5 (SIGCOMM 2019); 0 in the
 	// experiments of run.py.
 	MaxStage int
 	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019;
 	// run.py uses 10Mbps for each 25G of line rate).
 	RateAI units.BitRate
-	// FastReact makes every acknowledgement change the rate, relative to a reference rate that changes once per round
-	// trip. Otherwise the rate changes once per round trip.
+	// FastReact lets every acknowledgement change the rate, relative to a reference rate that changes once per round
+	// trip. Otherwise the rate itself changes once per round trip.
 	FastReact bool
-	// MultiRate keeps a reference rate for every hop and sends at the lowest. Otherwise there is one, set by the
-	// busiest hop.
+	// MultiRate keeps a reference rate per hop and sends at the lowest. Otherwise the busiest hop sets the only one.
 	MultiRate bool
 	// SampleFeedback ignores hops without a queue within a round trip.
 	SampleFeedback bool

@@ -100,7 +100,7 @@ func over(r units.BitRate, f float64) units.BitRate {
 func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
 	var f units.Faults
 	f.Hold(minRate > 0 && minRate <= top, "min_rate",
-		"%v is not possible; a queue pair must go on sending, so write for example 100Mbps", minRate)
+		"%v is not possible; a queue pair must continue to send, so use a rate such as 100Mbps", minRate)
 	f.Within(key, settings.Validate())
 	return f.Err()
 }

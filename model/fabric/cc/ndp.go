@@ -5,16 +5,16 @@ import (
 	"farflash/sim"
 )
 
-// NDP configures receivers that pull, as in NDP (Handley et al., "Re-architecting datacenter networks and stacks for
-// low latency and high performance", SIGCOMM 2017, section 3). A sender sends its first window at line rate, then one
-// packet for each pull. A receiver sends a pull for each packet that arrives, whole or trimmed. It serves its senders
-// in turn, at the pace of full packets on its own link, so that the link is busy and no queue grows. Use it with
-// trimming, since a packet that a switch drops is never pulled again, and with packets sprayed over all paths. Left
-// out: headers that return to the sender, priorities among senders, and the credit of EQDS for idle queue pairs.
+// NDP configures receivers that pull (Handley et al., "Re-architecting datacenter networks and stacks for low latency
+// and high performance", SIGCOMM 2017, section 3). A sender sends its first window at line rate, then one packet per
+// pull. A receiver pulls once for each packet that arrives, whole or trimmed, serving its senders in turn at the pace
+// of full packets on its own link. Use it with trimming, since a dropped packet is never pulled again, and with packets
+// sprayed over all paths. Left out: headers that return to the sender, priorities among senders, and the credit of EQDS
+// for idle queue pairs.
 type NDP struct {
-	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the paper's
-	// section 3.2). Fewer leave the first round trip partly unused. More are trimmed more often when many senders start
-	// at once.
+	// Window is the number of packets that a queue pair sends before the first pull. 0 is the bandwidth-delay product
+	// (the paper's section 3.2). Fewer leave part of the first round trip unused; with more, trimming increases when
+	// many senders start at once.
 	Window int
 }
 
@@ -25,7 +25,7 @@ func DefaultNDP() NDP { return NDP{} }
 func (c NDP) Validate() error {
 	var f faults
 	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window",
-		"%d is not possible; it must be 1 to 1000000 packets, or 0 for as many as fill the way", c.Window)
+		"%d is not possible; it must be 1 to 1000000 packets, or 0 for the bandwidth-delay product", c.Window)
 	return f.Err()
 }
 

@@ -2,7 +2,7 @@ package cc
 
 import "farflash/numeric/units"
 
-// LineRate configures no congestion control: a lossless fabric with flow control only.
+// LineRate configures no congestion control: flow control only.
 type LineRate struct {
 	// Window bounds the data in flight.
 	Window Window

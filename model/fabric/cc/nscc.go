@@ -6,38 +6,29 @@ import (
 )
 
 // NSCC configures the network-signalled congestion control of Ultra Ethernet (UE Specification 1.0, section 3.6.13,
-// with the values that the UEC's simulator uet-htsim computes in uec.cpp). It controls a window by two signals of each
-// acknowledged packet, a mark and its delay over the base round trip:
-//
-//	no mark, delay below target    growth in proportion to the gap to the target; fast while there is hardly any delay
-//	no mark, delay above target    growth by a fair share, because the queue is about to empty
-//	mark, delay above target       decrease by how far the mean delay exceeds the target, once a round trip
-//	mark, delay below target       no change: another path is congested
-//
-// and by quick adaptation: where few bytes have arrived in a round trip and a packet was lost, trimmed, or late by four
-// targets, the window becomes the bytes that have arrived. Steps are in full packets, times the bandwidth-delay product
-// over that of 100 Gbit/s and 12 us.
-//
-// It leaves out penalties that a receiver asks for, probes, and the choice of paths (package fabric's).
+// with the values that the UEC's simulator uet-htsim computes in uec.cpp). The mark and the delay of each acknowledged
+// packet set a window, in full packets, with steps scaled by the bandwidth-delay product over that of 100 Gbit/s and 12
+// us. Quick adaptation sets the window to the bytes that arrived in a round trip, if these are few and a packet was
+// lost, trimmed, or late by four targets. Left out: penalties that a receiver requests, and probes.
 type NSCC struct {
-	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification uses
-	// three quarters of it.
+	// TargetDelay is the target queueing delay. 0 is the base round trip; with trimming the specification uses three
+	// quarters of it.
 	TargetDelay sim.Time
-	// Proportional is what an acknowledged window adds at no delay, in packets, for each 12 us of the target. 4
+	// Proportional is added per acknowledged window without delay, in packets, for each 12 us of the target. 4
 	// (uet-htsim).
 	Proportional float64
-	// Fair is what an acknowledged window adds above the target, in packets. 5 (uet-htsim).
+	// Fair is added per acknowledged window above the target, in packets. 5 (uet-htsim).
 	Fair float64
 	// Fast is the share of the acknowledged bytes that is added while the delay stays below FastBelow for a window. 25%
 	// (uet-htsim).
 	Fast units.Fraction
 	// FastBelow is the delay below which fast applies. 1us (uet-htsim).
 	FastBelow sim.Time
-	// Constant is what each base round trip adds, in packets. 0.15 (uet-htsim).
+	// Constant is added each base round trip, in packets. 0.15 (uet-htsim).
 	Constant float64
 	// Gamma is the strength of a decrease. 0.8 (uet-htsim).
 	Gamma units.Fraction
-	// MaxDecrease is the largest share of the window that one decrease takes. 50% (uet-htsim).
+	// MaxDecrease is the largest share of the window that one decrease removes. 50% (uet-htsim).
 	MaxDecrease units.Fraction
 	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	Gain units.Fraction
@@ -68,7 +59,7 @@ func (c NSCC) Validate() error {
 	f.Hold(c.Fast >= 0 && c.Fast <= 1, "fast", "%v is not possible; it must be 0 to 1", float64(c.Fast))
 	f.share("gamma", c.Gamma)
 	f.share("max_decrease", c.MaxDecrease)
-	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
+	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a decrease must leave part of the window", float64(c.MaxDecrease))
 	f.share("gain", c.Gain)
 	f.Hold(c.QuickBelow >= 0 && c.QuickBelow <= 1, "quick_below", "%v is not possible; it must be 0 to 1",
 		float64(c.QuickBelow))
@@ -83,7 +74,14 @@ const (
 	nsccBDP = 150_000 // bytes: 100 Gbit/s
 )
 
-// nscc is NSCC's sender.
+// nscc is NSCC's sender. An acknowledged packet's mark and its delay over the base round trip change the window:
+//
+//	no mark, delay below target    growth in proportion to the gap to the target; fast while there is hardly any delay
+//	no mark, delay above target    growth by a fair share, because the queue is about to empty
+//	mark, delay above target       decrease by how far the mean delay exceeds the target, once a round trip
+//	mark, delay below target       no change: another path is congested
+//
+// Paths are chosen by package fabric.
 type nscc struct {
 	c   NSCC
 	qps []nsccState

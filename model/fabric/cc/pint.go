@@ -9,13 +9,13 @@ import (
 )
 
 // PINT configures HPCC on probabilistic telemetry (Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry",
-// SIGCOMM 2020) as in HPCC's ns-3 (CC_MODE 10): switches average the utilisation themselves, and a packet carries the
-// maximum along its path, logarithmically, in one or two bytes.
+// SIGCOMM 2020) as in HPCC's ns-3 (CC_MODE 10): a packet carries the maximum utilisation along its path, averaged by
+// switches and encoded logarithmically in one or two bytes.
 type PINT struct {
-	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (HPCC, SIGCOMM 2019).
+	// TargetUtilisation is the target utilisation of links (eta). 0.95 (HPCC, SIGCOMM 2019).
 	TargetUtilisation units.Fraction
-	// MaxStage is how many consecutive additive increases precede a multiplicative one. 5 (HPCC, SIGCOMM 2019); 0 in
-	// the experiments of run.py.
+	// MaxStage is the number of consecutive additive increases before a multiplicative one. 5 (HPCC, SIGCOMM 2019); 0
+	// in the experiments of run.py.
 	MaxStage int
 	// RateAI is added at every update. 80Mbps for 100G hosts (HPCC, SIGCOMM 2019).
 	RateAI units.BitRate

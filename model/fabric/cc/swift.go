@@ -8,8 +8,8 @@ import (
 )
 
 // Swift configures Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
-// Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts of
-// this model add no delay of their own, so there is a single window and no second one for the endpoint.
+// Datacenter", SIGCOMM 2020). Windows are in full packets. Delay is the round trip; since the model's hosts add none,
+// there is no endpoint window.
 type Swift struct {
 	// TargetDelay is the target round trip before scaling. It must exceed the round trip of an empty path; otherwise
 	// the window never grows. 25us; csg-htsim has 20us.
@@ -17,25 +17,25 @@ type Swift struct {
 	// TargetPerHop is added to the target for every switch on the path (topology-based scaling). 1us; csg-htsim has
 	// 3us.
 	TargetPerHop sim.Time
-	// FlowScaling is the largest amount added to the target for small windows (fs_range, flow-based scaling). 100us
+	// FlowScaling is the most that is added to the target for small windows (fs_range, flow-based scaling). 100us
 	// (csg-htsim: five times its target). 0 is none.
 	FlowScaling sim.Time
-	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow scaling falls from its maximum to
-	// zero. 0.1 and 100 packets (csg-htsim).
+	// ScalingMin and ScalingMax are the windows between which flow scaling falls from its maximum to zero (fs_min_cwnd
+	// and fs_max_cwnd). 0.1 and 100 packets (csg-htsim).
 	ScalingMin, ScalingMax float64
-	// Increase is what a round trip below the target adds, in packets (ai). 1 (csg-htsim).
+	// Increase is added per round trip below the target, in packets (ai). 1 (csg-htsim).
 	Increase float64
 	// Beta is the strength of a decrease. 0.8 (csg-htsim).
 	Beta units.Fraction
-	// MaxDecrease is the largest share of the window that one decrease takes (max_mdf). 0.5 (csg-htsim).
+	// MaxDecrease is the largest share of the window that one decrease removes (max_mdf). 0.5 (csg-htsim).
 	MaxDecrease units.Fraction
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
 	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
-	// InitialWindow is the initial window of a queue pair, in packets; 0 is the bandwidth-delay product.
+	// InitialWindow is a queue pair's initial window, in packets; 0 is the bandwidth-delay product.
 	InitialWindow float64
-	// ResetAfter is how many consecutive retransmission timeouts set the window to the smallest (RETX_RESET_THRESHOLD
-	// in algorithm 1). 5.
+	// ResetAfter is the number of consecutive retransmission timeouts after which the window falls to the smallest
+	// (RETX_RESET_THRESHOLD in algorithm 1). 5.
 	ResetAfter int
 }
 
@@ -61,7 +61,7 @@ func (c Swift) Validate() error {
 	positive(&f, "reset_after", c.ResetAfter)
 	f.short("target_per_hop", c.TargetPerHop)
 	f.short("flow_scaling", c.FlowScaling)
-	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
+	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a decrease must leave part of the window", float64(c.MaxDecrease))
 	f.Hold(c.ScalingMax > c.ScalingMin && c.ScalingMax <= mostPackets, "scaling_max",
 		"%v is not possible; it must be above scaling_min, %v", c.ScalingMax, c.ScalingMin)
 	f.Hold(c.MaxWindow >= max(1, c.MinWindow) && c.MaxWindow <= mostPackets, "max_window",

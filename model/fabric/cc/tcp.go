@@ -6,15 +6,14 @@ import (
 	"farflash/sim"
 )
 
-// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each
-// round of losses, and one of three laws of growth. Only dctcp reacts to marks; the others react to losses. Left out:
-// proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux' exit from slow start with cubic),
-// pacing, and the restart after idling.
+// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction per round
+// of losses, and one of three laws of growth. Only dctcp reacts to marks. Left out: proportional rate reduction (RFC
+// 6937), HyStart, pacing, and the restart after idling.
 type TCP struct {
 	// Growth is the law of growth and reduction: cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or
 	// dctcp (RFC 8257), which grows like newreno and shrinks in proportion to the share of marks.
 	Growth Growth
-	// InitialWindow is the initial window of a connection, in packets. 10 (RFC 6928; Linux).
+	// InitialWindow is a connection's initial window, in packets. 10 (RFC 6928; Linux).
 	InitialWindow float64
 	// MaxWindow is the receiver's window, the upper bound of the data in flight. 3MiB (Linux: half of the largest
 	// receive buffer, the 6 MiB of tcp_rmem).
@@ -64,7 +63,7 @@ func (c TCP) Validate() error {
 	f.Hold(c.MaxWindow >= units.KiB && c.MaxWindow <= units.GiB, "max_window",
 		"%v is not possible; it must be 1KiB to 1GiB", c.MaxWindow)
 	f.share("beta", c.Beta)
-	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would change nothing",
+	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would have no effect",
 		float64(c.Beta))
 	f.Hold(c.Scale > 0 && c.Scale <= mostPackets, "scale",
 		"%v is not possible; it must be above 0 and at most 1000000", c.Scale)

@@ -6,7 +6,7 @@ import (
 )
 
 // Timely configures TIMELY (Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
-// algorithm 1) as in HPCC's ns-3 (CC_MODE 7): it uses one measurement per round trip.
+// algorithm 1) as in HPCC's ns-3 (CC_MODE 7), with one measurement per round trip.
 type Timely struct {
 	// Alpha is the weight of the newest difference of round trips. 0.875 (SIGCOMM 2015).
 	Alpha units.Fraction
@@ -16,13 +16,13 @@ type Timely struct {
 	TLow sim.Time
 	// THigh is the round trip above which the rate always falls. 500us (SIGCOMM 2015).
 	THigh sim.Time
-	// MinRTT is the round trip that the gradient is divided by. 20us (SIGCOMM 2015).
+	// MinRTT is the round trip by which the gradient is divided. 20us (SIGCOMM 2015).
 	MinRTT sim.Time
-	// RateAI is what an increase adds. 10Mbps (SIGCOMM 2015, at 10G; HPCC's run.py multiplies it by line rate/10G).
+	// RateAI is added by an increase. 10Mbps (SIGCOMM 2015, at 10G; HPCC's run.py multiplies it by line rate/10G).
 	RateAI units.BitRate
-	// RateHAI is what an increase adds after HyperAfter consecutive increases. 50Mbps (five times RateAI in the paper).
+	// RateHAI is added by an increase after HyperAfter consecutive ones. 50Mbps (five times RateAI in the paper).
 	RateHAI units.BitRate
-	// HyperAfter is how many consecutive increases add RateAI before RateHAI is used. 5 (SIGCOMM 2015).
+	// HyperAfter is the number of consecutive increases by RateAI before RateHAI is used. 5 (SIGCOMM 2015).
 	HyperAfter int
 	// Window bounds the data in flight; none in the paper.
 	Window Window

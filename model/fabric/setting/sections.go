@@ -6,8 +6,7 @@ import "farflash/numeric/units"
 type QueuePairs struct {
 	// Life sets how long a queue pair lives.
 	Life Life
-	// PerPeer is the number of persistent queue pairs from a host to each other host and class. Messages use them in
-	// turn.
+	// PerPeer is the number of persistent queue pairs from a host to each other host and class, used in turn.
 	PerPeer int
 }
 
@@ -15,20 +14,20 @@ type QueuePairs struct {
 type RoundTrip struct {
 	// Longest uses the longest round trip in the network instead of the pair's own.
 	Longest bool
-	// PayloadOnly computes a round trip without headers and without the ACK's time on the wire.
+	// PayloadOnly excludes headers and the ACK's time on the wire from round trips.
 	PayloadOnly bool
 }
 
 // Acks are the receivers' acknowledgements.
 type Acks struct {
-	// Every is the number of packets that one ACK acknowledges. The last packet of a message is acknowledged at once.
+	// Every is the number of packets per ACK. A message's last packet is acknowledged at once.
 	Every int
 	// Size is the size of an ACK on the wire.
 	Size units.Bytes
-	// Class is the traffic class of ACKs in switches. Class 0 is served first, cannot be paused, and does not use the
+	// Class is the traffic class of ACKs in switches. Class 0 is served first, is never paused, and does not use the
 	// shared buffer.
 	Class int
-	// Follow sends ACKs in the traffic class of the data that they acknowledge, instead of class.
+	// Follow sends ACKs in the traffic class of the acknowledged data, instead of class.
 	Follow bool
 	// HostClass is the class whose pause stops ACKs in the NIC.
 	HostClass int
@@ -45,27 +44,27 @@ type CNP struct {
 	// Ticking sends CNPs only at multiples of the interval after the first packet, as ns3-rdma does, instead of at the
 	// first mark.
 	Ticking bool
-	// Echo copies each mark to the packet's ACK. No CNP is sent.
+	// Echo copies each mark to the packet's ACK instead of sending CNPs.
 	Echo bool
 }
 
 // Recovery sets how lost packets are recovered.
 type Recovery struct {
-	// Kind sets which packets are sent again after a loss.
+	// Kind sets which packets are retransmitted after a loss.
 	Kind RecoveryKind
-	// Timeout is how long a queue pair waits for progress before it retransmits unacknowledged packets: a time, none,
+	// Timeout is the time without progress after which a queue pair retransmits unacknowledged packets: a time, none,
 	// or auto. It doubles with each failure, up to 64 times. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout
 	// 14), 4 ms without PFC or with a watchdog that ends pauses, and 320 us for selective repeat.
 	Timeout Timeout
-	// ShortTimeout is the timeout of selective repeat while at most short_count packets are in flight (RTO_low and N in
+	// ShortTimeout is the timeout of selective repeat with at most short_count packets in flight (RTO_low and N in
 	// IRN).
 	ShortTimeout units.Duration
-	// ShortCount is the number of packets in flight up to which short_timeout applies.
+	// ShortCount is the largest number of packets in flight for short_timeout.
 	ShortCount int
 	// NackInterval is the shortest time between two NACKs for the same packet.
 	NackInterval units.Duration
 	// Reordering is how many packets may overtake one before it counts as lost, where receivers keep packets out of
-	// order. 0 is none. With trimming it has no effect, because switches then report losses.
+	// order. 0 is none. No effect with trimming, where switches report losses.
 	Reordering int
 	// Window is how far a sender may run ahead of the first unacknowledged packet, in packets: the size of the
 	// receiver's bitmap. 0 is no limit.
@@ -76,24 +75,24 @@ type Recovery struct {
 type PFC struct {
 	// Enabled makes switches lossless: they pause senders before their buffers overflow.
 	Enabled bool
-	// Threshold is how much of the shared buffer one port and class may occupy before it pauses the sender: dynamic
-	// (alpha times the free space), or a size.
+	// Threshold is the shared buffer that one port and class may occupy before it pauses the sender: dynamic (alpha
+	// times the free space), or a size.
 	Threshold Threshold
 	// Alpha is the share of the free space that the dynamic threshold allows.
 	Alpha units.Fraction
 	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to 1.
 	AlphaByRate bool
-	// Headroom is reserved for each lossless port and class, for packets that arrive after a pause: auto (computed from
-	// rate, delay and packet size, so that none is lost), a size, or hpcc (three bandwidth-delay products, which is too
+	// Headroom is reserved for each lossless port and class, for packets that arrive after a pause: auto (from rate,
+	// delay and packet size, so that none is lost), a size, or hpcc (three bandwidth-delay products, which is too
 	// little).
 	Headroom Headroom
-	// Reserve is the part of the buffer that each port and class has to itself.
+	// Reserve is the buffer of each port and class alone.
 	Reserve units.Bytes
 	// ResumeOffset is how far below the threshold a class must fall before the sender is resumed.
 	ResumeOffset units.Bytes
 	// Frame is the size of a pause frame on the wire.
 	Frame units.Bytes
-	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times, at most 65535. With 0 it
+	// Quanta is the duration of a pause that is not refreshed, in units of 512 bit times, at most 65535. With 0 it
 	// lasts until resumed.
 	Quanta int
 }
@@ -105,7 +104,7 @@ type ECN struct {
 	// Kmin is the queue length below which no packet is marked, at a port of the rate in key rate. For other ports it
 	// scales with their rate.
 	Kmin units.Bytes
-	// Kmax is the queue length above which every packet is marked, at a port of that rate.
+	// Kmax is the queue length above which every packet is marked, at a port of the rate in key rate.
 	Kmax units.Bytes
 	// Pmax is the share of packets marked at kmax.
 	Pmax units.Fraction
@@ -137,11 +136,11 @@ type Watchdog struct {
 
 // Telemetry is the data that switches write into packets.
 type Telemetry struct {
-	// Size is the size that telemetry adds to each data packet.
+	// Size is added to each data packet for telemetry.
 	Size units.Bytes
-	// AckSize is the size that telemetry adds to each ACK.
+	// AckSize is added to each ACK for telemetry.
 	AckSize units.Bytes
-	// Multiple is INT_MULTI of HPCC's ns-3: values are kept in multiples of 128 B and of 80 B times this number. 0
-	// keeps exact values.
+	// Multiple is INT_MULTI of HPCC's ns-3: values are multiples of 128 B and of 80 B times this number. 0 is exact
+	// values.
 	Multiple int
 }

@@ -20,7 +20,7 @@ type Life uint8
 
 // The lifetimes.
 const (
-	// messages of a pair of hosts share queue pairs, whose rates carry over from one message to the next
+	// Persistent: messages between two hosts share queue pairs, whose rates carry over from message to message.
 	Persistent Life = iota
 	PerMessage      // each message has a new queue pair, which starts at line rate
 )
@@ -43,8 +43,8 @@ type RecoveryKind uint8
 const (
 	GoBackN         RecoveryKind = iota // everything from the first lost packet on, as RoCE NICs do
 	SelectiveRepeat                     // only lost packets, as in IRN (Mittal et al., SIGCOMM 2018)
-	// only lost packets, as TCP does: packets known to have arrived or to be lost take no space in the window (RFC
-	// 6675); a retransmission counts as lost when a packet sent after it arrives first (RFC 8985)
+	// Sack: only lost packets, as TCP does: packets known to have arrived or to be lost take no space in the window
+	// (RFC 6675); a retransmission counts as lost when a packet sent after it arrives first (RFC 8985).
 	Sack
 )
 
@@ -88,7 +88,7 @@ type PathOrder uint8
 // The orders.
 const (
 	Ascending PathOrder = iota // by ascending number of the next switch
-	// by descending number, as HPCC's ns-3 does in effect: it orders switches by memory address
+	// Descending: by descending number, the effect of HPCC's ns-3, which orders switches by memory address.
 	Descending
 )
 
@@ -109,7 +109,7 @@ type Random uint8
 // The sources.
 const (
 	OwnRandom Random = iota // an independent stream for each port
-	// one sequence for the network: the numbers that HPCC's ns-3 draws in the run whose number is the seed
+	// NS3Random: one sequence for the network: the numbers of HPCC's ns-3 in the run whose number is the seed.
 	NS3Random
 )
 
@@ -150,8 +150,8 @@ type WatchdogAction uint8
 // The actions.
 const (
 	WatchdogReport WatchdogAction = iota // the pause is reported
-	// the pause is also ended, and further pauses of its class are ignored for the same time again, as switches'
-	// watchdogs do; packets that then find no space are lost
+	// WatchdogIgnore: the pause is also ended, and further pauses of its class are ignored for the same time again, as
+	// switches' watchdogs do; packets that then find no space are lost.
 	WatchdogIgnore
 )
 

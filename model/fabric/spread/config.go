@@ -12,7 +12,7 @@ type Config struct {
 	Per Unit
 	// Gap is the idle time between two packets that starts a new flowlet.
 	Gap units.Duration
-	// Table is the number of flowlets that a switch distinguishes. Flowlets whose hashes collide share an entry.
+	// Table is the number of flowlets that a switch distinguishes; those whose hashes collide share an entry.
 	Table int
 }
 
@@ -65,8 +65,8 @@ type Unit uint8
 // The units.
 const (
 	Packet Unit = iota // for each packet
-	// for each flowlet, a burst of a queue pair's packets without a gap; packets stay in order if the gap exceeds the
-	// difference between the delays of the paths
+	// Flowlet: for each flowlet, a burst of a queue pair's packets without a gap; packets stay in order if the gap
+	// exceeds the difference between the paths' delays.
 	Flowlet
 	unitsOf
 )

@@ -235,7 +235,7 @@ func TestCheck(t *testing.T) {
 		want  string
 	}{
 		{func(g *Graph) { g.Links[1].B = 9 }, "link 1 ends at node 9; nodes are numbered from 0 to 6"},
-		{func(g *Graph) { g.Links[1].A = g.Links[1].B }, "the link from leaf0 to leaf0 ends where it begins"},
+		{func(g *Graph) { g.Links[1].A = g.Links[1].B }, "the link from leaf0 to leaf0 ends at the same node"},
 		{func(g *Graph) { g.Links[0].Rate = 0 }, "the link from h0 to leaf0 has no rate"},
 		{func(g *Graph) { g.Links[0].Delay = -1 }, "the link from h0 to leaf0 has a negative delay"},
 		{func(g *Graph) { g.Links[0].Loss = 1 }, "the link from h0 to leaf0 loses 1 of its packets"},

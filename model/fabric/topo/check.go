@@ -62,7 +62,7 @@ func (g *Graph) checkLink(i int) error {
 	between := g.name(l.A) + " to " + g.name(l.B)
 	switch {
 	case l.A == l.B:
-		return fmt.Errorf("the link from %s ends where it begins", between)
+		return fmt.Errorf("the link from %s ends at the same node", between)
 	case l.Rate <= 0:
 		return fmt.Errorf("the link from %s has no rate", between)
 	case l.Delay < 0:

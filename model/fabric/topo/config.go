@@ -4,7 +4,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Config is a network's shape. Exactly one shape must be given.
+// Config is a network's shape, exactly one of the following.
 type Config struct {
 	// Star is one switch with all hosts.
 	Star *Star
@@ -18,11 +18,11 @@ type Config struct {
 	FatTree *FatTree
 	// Dragonfly is fully linked groups of routers, every group linked to every other (Kim et al., ISCA 2008).
 	Dragonfly *Dragonfly
-	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name
-	// is a switch.
+	// Links lists every link by the names of its ends. Hosts are h0, h1 and so on without gaps; every other name is a
+	// switch.
 	Links []LinkSpec
-	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair keeps
-	// to one, chosen by its hash. 0 means one.
+	// Planes is the number of parallel networks of this shape. Each host has a link to each; a queue pair keeps to one,
+	// chosen by its hash. 0 means one.
 	Planes int
 }
 
@@ -50,8 +50,8 @@ type LeafSpine struct {
 	HostsPerLeaf int
 }
 
-// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf
-// to every spine.
+// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf to
+// every spine.
 type Clos struct {
 	// Pods is the number of pods.
 	Pods int
@@ -72,9 +72,9 @@ type FatTree struct {
 	K int
 }
 
-// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are spread
-// evenly over the other groups; any remainder stays unused. With groups = routers*global_links + 1 all are used. Global
-// links have the rate of links between switches.
+// Dragonfly is groups of routers that are linked to each other. A group's global links are spread evenly over the other
+// groups; any remainder stays unused (none with groups = routers*global_links + 1). Global links have the rate of links
+// between switches.
 type Dragonfly struct {
 	// Groups is the number of groups, at most routers*global_links + 1.
 	Groups int
@@ -82,7 +82,7 @@ type Dragonfly struct {
 	Routers int
 	// HostsPerRouter is the number of hosts of each router (p of Kim et al.).
 	HostsPerRouter int
-	// GlobalLinks is the number of links of each router to other groups (h of Kim et al.).
+	// GlobalLinks is each router's number of links to other groups (h of Kim et al.).
 	GlobalLinks int
 }
 

@@ -52,7 +52,7 @@ func drawLinks(d *drawing, links []LinkSpec) error {
 	for n := range len(hosts) {
 		if !hosts[n] {
 			return units.Wrong("links",
-				"host h%d has no link, but one with a greater number has; hosts are numbered from h0 without gaps", n)
+				"host h%d has no link, but a later one has; hosts are numbered from h0 without gaps", n)
 		}
 	}
 	if err := fits("links", int64(len(hosts)), int64(len(switches)), int64(len(links))); err != nil {

@@ -87,7 +87,7 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 		return 0, fmt.Errorf("a message of %v is not possible", size)
 	}
 	if q < 0 || int(q) >= len(n.pairs) {
-		return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.pairs))
+		return 0, fmt.Errorf("no queue pair %d; there are %d", q, len(n.pairs))
 	}
 	p := &n.pairs[q]
 	begun := max(n.eng.Now(), p.busy)

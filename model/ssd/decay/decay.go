@@ -18,15 +18,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Fit is a raw bit error rate
-//
-//	base + wear cycles^wear_power
-//	     + retention cycles^retention_cycles days^retention_days
-//	     + disturb cycles^disturb_cycles reads^disturb_reads
-//
-// of a block with the given number of erases, whose data were programmed the given number of days ago and each of whose
-// pages has been read the given number of times on average since. Kim et al. call the coefficients epsilon, alpha, beta
-// and gamma, the exponents k, m, n, p and q.
+// Fit is a raw bit error rate base + wear cycles^wear_power + retention cycles^retention_cycles days^retention_days +
+// disturb cycles^disturb_cycles reads^disturb_reads by the erases of a block, the days since it was programmed, and the
+// mean reads of its pages since. Kim et al. call the coefficients epsilon, alpha, beta and gamma, the exponents k, m,
+// n, p and q.
 type Fit struct {
 	// Base is the constant part.
 	Base float64
@@ -91,9 +86,8 @@ type Curve uint8
 
 // The curves.
 const (
-	// TLC72 is a chip of 72 layers of TLC, as Kim, Choi and Min fitted it (FAST 2019); each of its figures was compared
-	// with two programs that use it. Time is assumed to be in days, and reads to be those of a page: a block's reads
-	// divided by its pages.
+	// TLC72: a chip of 72 layers of TLC, fitted by Kim, Choi and Min (FAST 2019). Time is assumed to be in days, and
+	// reads to be those of a page: a block's reads divided by its pages.
 	TLC72 Curve = iota
 	// Given is the fit given in the scenario.
 	Given

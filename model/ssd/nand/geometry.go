@@ -7,8 +7,8 @@ package nand
 
 import "farflash/numeric/units"
 
-// Geometry is the organisation of a drive's flash. A channel is a bus shared by its chips; a chip has dies that work
-// independently; a die has planes that work together on multi-plane commands.
+// Geometry is the organisation of a drive's flash. A channel is a bus shared by its chips, a chip has independent dies,
+// and a die has planes that multi-plane commands use together.
 type Geometry struct {
 	// Channels is the number of buses between the controller and the flash; each carries one transfer at a time.
 	Channels int
@@ -16,7 +16,7 @@ type Geometry struct {
 	ChipsPerChannel int
 	// DiesPerChip is the number of dies in a package; each executes one command at a time.
 	DiesPerChip int
-	// PlanesPerDie is the number of planes of a die, which one multi-plane command can use together.
+	// PlanesPerDie is the number of planes of a die.
 	PlanesPerDie int
 	// BlocksPerPlane is the number of blocks in a plane; a block is the unit of an erase.
 	BlocksPerPlane int
@@ -82,7 +82,7 @@ func (g Geometry) Validate() error {
 		"page_size", "%v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
 	if bad.Err() == nil {
 		bad.Hold(g.Pages() < 1<<32-1, "",
-			"%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a "+
+			"%d physical pages exceed the map's limit, 4294967294; use fewer blocks_per_plane or a "+
 				"larger page_size", g.Pages())
 	}
 	return bad.Err()

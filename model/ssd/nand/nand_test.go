@@ -205,7 +205,7 @@ func TestGeometryLimits(t *testing.T) {
 		{"odd page", func(g *nand.Geometry) { g.PageSize = 1000 }, "page_size: 1KB is not possible"},
 		{"no page", func(g *nand.Geometry) { g.PageSize = 0 }, "page_size: 0B"},
 		{"more pages than numbers", func(g *nand.Geometry) { g.BlocksPerPlane = 1 << 17 },
-			"4294967296 physical pages are more than the 4294967294 that the map can number"},
+			"4294967296 physical pages exceed the map's limit, 4294967294"},
 		{"all at their limits", func(g *nand.Geometry) {
 			*g = nand.Geometry{Channels: 256, ChipsPerChannel: 256, DiesPerChip: 64, PlanesPerDie: 4,
 				BlocksPerPlane: 1 << 20, PagesPerBlock: 1 << 14, PageSize: nand.MaxPageSize}
@@ -227,7 +227,7 @@ func TestTimingLimits(t *testing.T) {
 		{"no cell", func(t *nand.Timing) { t.Cell = 0 }, "cell: use SLC, MLC, TLC or QLC"},
 		{"unknown cell", func(t *nand.Timing) { t.Cell = nand.QLC + 1 }, "cell: use"},
 		{"two reads of three", func(t *nand.Timing) { t.Read[2] = 0 },
-			"read_latency: TLC needs 3 latencies above zero, one a page type"},
+			"read_latency: TLC needs 3 latencies above zero, one per page type"},
 		{"three programs of four", func(t *nand.Timing) { t.Cell, t.Read[3] = nand.QLC, us },
 			"program_latency: QLC needs 4"},
 		{"one of each is enough for SLC", func(t *nand.Timing) {

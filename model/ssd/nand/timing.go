@@ -55,9 +55,9 @@ func (c Cell) PageType(page int) int {
 // Timing is the time of operations on the bus and in the array. The ONFI parameters are the typical NV-DDR2 values of
 // ONFI 4.0, table 4-10.
 type Timing struct {
-	// Cell is the number of bits that a cell stores, and therefore of page types.
+	// Cell is the number of bits per cell, and therefore of page types.
 	Cell Cell
-	// Read is the time of the array to read a page (tR), by page type.
+	// Read is the array time to read a page (tR), by page type.
 	Read [4]units.Duration
 	// Program is the time to program a page (tPROG), by page type.
 	Program [4]units.Duration
@@ -68,7 +68,7 @@ type Timing struct {
 	SuspendProgram units.Duration
 	SuspendErase   units.Duration
 
-	// TransferRate is the number of transfers that the channel makes in a second.
+	// TransferRate is the rate of transfers on the channel.
 	TransferRate units.TransferRate
 	// Width is the number of bytes in a transfer.
 	Width int
@@ -132,10 +132,10 @@ func (t *Timing) Validate() error {
 		bad.Hold(false, "cell", "use SLC, MLC, TLC or QLC")
 	} else {
 		n := t.Cell.Bits()
-		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type",
+		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one per page type",
 			t.Cell, n)
 		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency",
-			"%s needs %d latencies above zero, one a page type", t.Cell, n)
+			"%s needs %d latencies above zero, one per page type", t.Cell, n)
 	}
 	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
 	for _, x := range []struct {
