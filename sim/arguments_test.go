@@ -19,7 +19,8 @@ func TestArguments(t *testing.T) {
 		{"component", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c+1, to, 0, 0, 0) },
 			"no component 1 of 1"},
 		{"target 0", func(e *Engine, c Component, _ Target, _ Timer) { e.Schedule(c, 0, 0, 0, 0) }, "no handler 0"},
-		{"target", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to+1, 0, 0, 0) }, "no handler 2 of 2"},
+		{"target", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to+1, 0, 0, 0) },
+			"no handler 2 of 2"},
 		{"negative time", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to, -1, 0, 0) },
 			"where the clock ends"},
 		{"the past", func(e *Engine, c Component, to Target, _ Timer) { e.Wait(5); e.Schedule(c, to, 4, 0, 0) },
@@ -74,7 +75,8 @@ func TestArguments(t *testing.T) {
 // order of time, and refuses what it cannot schedule without running anything else.
 func FuzzEngine(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 5, 1, 0, 3, 2, 0, 9, 3, 0, 4, 0, 5, 0, 6, 200, 7, 7, 7, 7, 7, 7})
-	f.Add([]byte{1, 1, 1, 200, 1, 2, 2, 200, 2, 3, 3, 200, 3, 240, 1, 2, 3, 4, 5, 6, 7, 8, 4, 4, 4, 4, 5, 5, 5, 6, 6, 6})
+	f.Add([]byte{1, 1, 1, 200, 1, 2, 2, 200, 2, 3, 3, 200, 3, 240, 1, 2, 3, 4, 5, 6, 7, 8, 4, 4, 4, 4, 5, 5, 5, 6, 6,
+		6})
 	f.Add([]byte("timers are armed, moved, released and armed again, at times that never were"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		defer patience.Limit()()

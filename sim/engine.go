@@ -250,7 +250,8 @@ func (e *Engine) fire(x entry) {
 // arrived: the order of all events stays the same, and a round trip through the queue is saved. It counts as an event.
 // The caller must do no further work of the previous time afterwards.
 func (e *Engine) Advance(to Time) bool {
-	if to < e.now || uint64(to) >= e.bound || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
+	if to < e.now || uint64(to) >= e.bound || e.queue.first() <= uint64(to) ||
+		e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
 	}
 	e.now = to

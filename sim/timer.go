@@ -27,8 +27,8 @@ func (e *Engine) unknownTimer(t Timer) string {
 	return fmt.Sprintf("sim: no timer %d among %d, or Release has freed it", t, len(e.timers))
 }
 
-// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to, on behalf of component from. Both must
-// be the engine's.
+// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to, on behalf of component from. Both
+// must be the engine's.
 func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Timer {
 	if uint(from) >= uint(len(e.counters)) || to == 0 || int(to) >= len(e.handlers) {
 		panic(e.unknown(from, to))

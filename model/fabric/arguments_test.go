@@ -167,14 +167,16 @@ func FuzzNetwork(f *testing.F) {
 							return
 						}
 					}
-					if _, err := n.Send(int32(code.Below(5)), int32(code.Below(5)), uint8(code.Below(10)), size); err == nil {
+					if _, err := n.Send(int32(code.Below(5)), int32(code.Below(5)), uint8(code.Below(10)),
+						size); err == nil {
 						sent++
 					}
 				case 3:
 					eng.Run(eng.Now() + units.Duration(code.Byte())*units.Microsecond)
 				case 4:
 					at := eng.Now() + units.Duration(code.Byte())
-					fails = n.Fail(int32(code.Int()), at, at+units.Duration(code.Byte())*units.Microsecond) == nil || fails
+					fails = n.Fail(int32(code.Int()), at, at+units.Duration(code.Byte())*units.Microsecond) == nil ||
+						fails
 				default:
 					i := int32(code.Int())
 					n.Known(i)

@@ -141,7 +141,8 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	early.AddInitiator(0)
-	refused("before Connect", func() error { early.Submit(0, 0, block.Request{}); return early.Err() }, "before Connect")
+	refused("before Connect", func() error { early.Submit(0, 0, block.Request{}); return early.Err() },
+		"before Connect")
 }
 
 // FuzzSystem submits what the input says to a system that the input configures: every command ends once, or the system
@@ -163,7 +164,8 @@ func FuzzSystem(f *testing.F) {
 		}
 		if code.Below(2) == 1 {
 			ctl := []ratecontrol.Controller{ratecontrol.NewStatic(1 + code.Below(9)), ratecontrol.NewReserve(2, 1),
-				ratecontrol.NewPaced(2, 0.5), ratecontrol.NewAIMD(8, units.Millisecond, units.Millisecond)}[code.Below(4)]
+				ratecontrol.NewPaced(2, 0.5),
+				ratecontrol.NewAIMD(8, units.Millisecond, units.Millisecond)}[code.Below(4)]
 			_ = s.Steer(0, ctl, 1+code.Below(40), nvmf.Link{Rate: units.Gbps, Share: 1}, false)
 		}
 		for range 60 {
@@ -179,7 +181,8 @@ func FuzzSystem(f *testing.F) {
 				r := block.Request{Op: block.Op(code.Below(4)), Offset: code.Int() * 4096,
 					Length: int64(code.Byte()) * 512}
 				if code.Below(16) == 15 {
-					initiator, drive, r.Length, r.Op = int32(code.Int()), int32(code.Int()), code.Int(), block.Op(code.Byte())
+					initiator, drive, r.Length, r.Op = int32(code.Int()), int32(code.Int()), code.Int(),
+						block.Op(code.Byte())
 				}
 				e.inner = true
 				s.Submit(initiator, drive, r)

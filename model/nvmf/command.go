@@ -167,7 +167,8 @@ func (s *System) Visited(drive int32) [2]units.Total {
 	return s.drives[drive].visited
 }
 
-// Carried returns a message's content and the index of its command, 0 if it is none of the system's. Indexes are reused.
+// Carried returns a message's content and the index of its command, 0 if it is none of the system's. Indexes are
+// reused.
 func (s *System) Carried(m int32) (Kind, int32) {
 	if !s.Carries(m) {
 		return 0, 0

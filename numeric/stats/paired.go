@@ -305,9 +305,10 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 //
 //	deviation sqrt((n-1) / chi2(1-level, n-1))
 //
-// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed from
-// the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine 14(17),
-// 1995). Like TQuantile it is rounded to 9 significant digits. It is NaN unless n is at least 2 and level between 0 and 1.
+// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
+// from the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine
+// 14(17), 1995). Like TQuantile it is rounded to 9 significant digits. It is NaN unless n is at least 2 and level
+// between 0 and 1.
 func DeviationBound(deviation float64, n int, level float64) float64 {
 	if n < 2 || !(level > 0 && level < 1) {
 		return math.NaN()

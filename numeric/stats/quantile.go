@@ -9,11 +9,11 @@ import (
 	"farflash/numeric/rng"
 )
 
-// QuantileRanks returns the ranks, counting from 1, of the values among n independent ones between which the quantile q
-// of their distribution lies with at least the given probability, whatever the distribution (order statistics: the
+// QuantileRanks returns the ranks, counting from 1, of the values among n independent ones between which the quantile
+// q of their distribution lies with at least the given probability, whatever the distribution (order statistics: the
 // number of values below it is binomial; David and Nagaraja, Order Statistics, 3rd ed., 7.1). low is 0 if there is no
-// lower bound at that level, and high is n+1 if there is no upper bound; so it is for a q or a level that is not between
-// 0 and 1. n is at least 0.
+// lower bound at that level, and high is n+1 if there is no upper bound; so it is for a q or a level that is not
+// between 0 and 1. n is at least 0.
 func QuantileRanks(n int64, q, level float64) (low, high int64) {
 	if n < 0 || n == math.MaxInt64 {
 		panic("stats: QuantileRanks of fewer than 0 values, or more than 2^63-2")

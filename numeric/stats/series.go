@@ -132,8 +132,8 @@ type Series struct {
 	bins []Slot
 }
 
-// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive, even and at
-// most 1048576.
+// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive, even and
+// at most 1048576.
 func NewSeries(c SeriesConfig) *Series {
 	return &Series{slots: newSlots(c), bins: make([]Slot, c.Bins)}
 }

@@ -2,8 +2,8 @@ package ftl
 
 import "farflash/numeric/rng"
 
-// Refusals of numbers that the flash does not have. They are constants, so that the checks cost what the bounds checks of
-// the compiler do, which they replace.
+// Refusals of numbers that the flash does not have. They are constants, so that the checks cost what the bounds
+// checks of the compiler do, which they replace.
 const (
 	noPool   = "ftl: no such pool, page or block; use pools from 0 to Config.Pools-1, and pages and blocks within them"
 	noBlock  = "ftl: no such block in its pool, or one that was never opened"

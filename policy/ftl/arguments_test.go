@@ -153,8 +153,10 @@ func FuzzFTL(f *testing.F) {
 			a, b, c := int(code.Int()), int(code.Int()), int(code.Int())
 			calls := []func(){
 				func() { d.Allocate(a, b, 0) }, func() { d.AllocateRegardless(a, b, 0) }, func() { d.Align(a, b, 0) },
-				func() { d.Programmed(ftl.PPA(a)) }, func() { d.ProgrammedIn(a, b) }, func() { d.Invalidate(ftl.PPA(a), 0) },
-				func() { d.ReadStarted(ftl.PPA(a)) }, func() { d.ReadDone(ftl.PPA(a)) }, func() { d.ReadStartedIn(a, b) },
+				func() { d.Programmed(ftl.PPA(a)) }, func() { d.ProgrammedIn(a, b) },
+				func() { d.Invalidate(ftl.PPA(a), 0) },
+				func() { d.ReadStarted(ftl.PPA(a)) }, func() { d.ReadDone(ftl.PPA(a)) },
+				func() { d.ReadStartedIn(a, b) },
 				func() { d.ReadDoneIn(a, b) }, func() { d.Free(a) }, func() { d.Urgent(a) }, func() { d.Collecting(a) },
 				func() { d.Wear(ftl.Block(a)) }, func() { d.Capacity(a) }, func() { d.Spare(a) },
 				func() { d.StreamOf(ftl.Block(a)) }, func() { d.Yield(ftl.Block(a)) }, func() { d.Retired(a) },
@@ -169,8 +171,10 @@ func FuzzFTL(f *testing.F) {
 				func() { d.Holds(a, b, c) }, func() { d.Look(a) }, func() { d.Rescue(a) }, func() { d.Exhausted(a) },
 				func() { d.Erases(ftl.Block(a)) }, func() { d.IsFast(ftl.PPA(a)) }, func() { d.FastBlocks(a) },
 				func() { d.Fold(a, b > 0) }, func() { d.Untouched(a) }, func() { d.Valid(a) },
-				func() { d.ValidBelow(ftl.Block(a), b) }, func() { d.IsValid(ftl.PPA(a)) }, func() { d.Expect(a, b&15) },
-				func() { d.EachHeld(a, func(int, int, uint64) {}) }, func() { d.Stats() }, func() { d.EraseHistogram() },
+				func() { d.ValidBelow(ftl.Block(a), b) }, func() { d.IsValid(ftl.PPA(a)) },
+				func() { d.Expect(a, b&15) },
+				func() { d.EachHeld(a, func(int, int, uint64) {}) }, func() { d.Stats() },
+				func() { d.EraseHistogram() },
 				func() { d.Blocks(a, func(ftl.Block, ftl.Restored) bool { return true }) },
 			}
 			stop := false

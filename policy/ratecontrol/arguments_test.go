@@ -101,7 +101,8 @@ func FuzzAPI(f *testing.F) {
 		cfg := ratecontrol.DefaultConfig()
 		code.Change(&cfg, 4)
 		ctl, err := ratecontrol.New(cfg, nil)
-		steering := ratecontrol.Steering{Weights: make([]ratecontrol.Weights, 2), Depth: 4, Line: 1e9, Wake: units.Forever}
+		steering := ratecontrol.Steering{Weights: make([]ratecontrol.Weights, 2), Depth: 4, Line: 1e9,
+			Wake: units.Forever}
 		if err == nil && ctl != nil {
 			ctl.Start(&steering)
 		} else {
@@ -164,8 +165,10 @@ func FuzzAPI(f *testing.F) {
 				default:
 					if ctl != nil {
 						ctl.React(&steering, &ratecontrol.Signal{Event: ratecontrol.Event(code.Below(6)),
-							Op: block.Op(code.Below(2)), Drive: int32(code.Below(2)), Now: now, Bytes: int64(code.Byte()) * 512,
-							Took: units.Duration(code.Byte()), Rate: float64(code.Byte()) * 1e6, Cut: code.Below(2) == 1})
+							Op: block.Op(code.Below(2)), Drive: int32(code.Below(2)), Now: now,
+							Bytes: int64(code.Byte()) * 512,
+							Took:  units.Duration(code.Byte()), Rate: float64(code.Byte()) * 1e6,
+							Cut: code.Below(2) == 1})
 					}
 				}
 				if err := q.Check(); err != nil {

@@ -25,8 +25,8 @@ func NewPace(slack units.Duration) Pace {
 	return Pace{slack: slack}
 }
 
-// SetRate changes the rate, in bytes per second; 0 or less, infinity and NaN mean no limit. Bytes that have gone but are
-// not yet paid for are rescaled to the new rate.
+// SetRate changes the rate, in bytes per second; 0 or less, infinity and NaN mean no limit. Bytes that have gone but
+// are not yet paid for are rescaled to the new rate.
 func (p *Pace) SetRate(now units.Duration, rate float64) {
 	if !(rate > 0 && rate <= math.MaxFloat64) {
 		rate = 0

@@ -70,10 +70,11 @@ type fifo struct{ head, tail, n int32 }
 // beyond is the exclusive upper limit of addresses within a space.
 const beyond = int64(1) << 54
 
-// NewQueues returns the queues of a drive of the given depth, with weights of 1. A depth outside 1 to 2^31-1 is taken as
-// the nearer of them.
+// NewQueues returns the queues of a drive of the given depth, with weights of 1. A depth outside 1 to 2^31-1 is taken
+// as the nearer of them.
 func NewQueues(depth int) *Queues {
-	q := &Queues{depth: int32(min(max(depth, 1), math.MaxInt32)), slots: make([]slot, 1), edges: make([]edge, 1), seed: 1}
+	q := &Queues{depth: int32(min(max(depth, 1), math.MaxInt32)), slots: make([]slot, 1), edges: make([]edge, 1),
+		seed: 1}
 	q.SetWeights(1, 1)
 	return q
 }
@@ -86,8 +87,8 @@ func kindOf(op block.Op) uint8 {
 	return WriteQueue
 }
 
-// SetWeights sets the queues' weights. A weight outside 1 to 2^31-1 is taken as the nearer of them. If they change, a new
-// round starts.
+// SetWeights sets the queues' weights. A weight outside 1 to 2^31-1 is taken as the nearer of them. If they change, a
+// new round starts.
 func (q *Queues) SetWeights(read, write int) {
 	w := [2]int32{int32(min(max(read, 1), math.MaxInt32)), int32(min(max(write, 1), math.MaxInt32))}
 	if w == q.weight {

@@ -46,8 +46,8 @@ func NewReserve(headroom, yield float64) Controller {
 	return newReserve(headroom, yield)
 }
 
-// NewPaced returns the controller that also hands reads to the network no faster than demanded. Its arguments are those of
-// NewReserve.
+// NewPaced returns the controller that also hands reads to the network no faster than demanded. Its arguments are
+// those of NewReserve.
 func NewPaced(headroom, yield float64) Controller {
 	c := newReserve(headroom, yield)
 	c.paced = true

@@ -26,7 +26,8 @@ func (p *Plan) Validate() error {
 	within("candidates", p.Candidates, 0, MaxGroups)
 	within("choices", p.Choices, 0, MaxCandidates)
 	within("overcommit", p.Overcommit, 0, mostNodes)
-	bad.Hold(p.Copies*p.Choices <= MaxCandidates, "choices", "%d for each of %d copies are not possible; use %d together",
+	bad.Hold(p.Copies*p.Choices <= MaxCandidates, "choices",
+		"%d for each of %d copies are not possible; use %d together",
 		p.Choices, p.Copies, MaxCandidates)
 	if p.Traits.Finds == FindsBidders {
 		within("group_size", p.GroupSize, 1, min(max(p.Targets, 1), MaxHeard))

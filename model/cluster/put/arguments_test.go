@@ -86,8 +86,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// FuzzBus makes the bus and the machine of every protocol for a plan that the input changes, and calls them: the plan is
-// refused, or whatever it is asked for returns or is refused by name.
+// FuzzBus makes the bus and the machine of every protocol for a plan that the input changes, and calls them: the plan
+// is refused, or whatever it is asked for returns or is refused by name.
 func FuzzBus(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 	f.Add([]byte{1, 2, 0, 5, 3, 0, 6, 200, 1, 200, 2, 200, 3, 200, 4, 240, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -122,7 +122,8 @@ func FuzzBus(f *testing.F) {
 			}
 			for _, f := range []func(){
 				func() { b.GroupOf(k, nil) }, func() { b.Pick(&b.Rand, int(n), among) }, func() { b.Holders() },
-				func() { DrawGroups(&b.Rand, int(n), make([]int32, code.Below(9))) }, func() { Nearest(int(n), int(k)) },
+				func() { DrawGroups(&b.Rand, int(n), make([]int32, code.Below(9))) },
+				func() { Nearest(int(n), int(k)) },
 				func() { b.KeepTime(sim.Time(n)) }, func() { b.FrameTime(units.Bytes(n)) }, func() { b.Listens() },
 				func() { b.SameRack(k, int32(n)) }, func() { b.Shares(among, k) }, func() { b.Node(k) },
 				func() { p.Traits.Says(uint8(n)) }, func() { m.(Forecast).Floor(&b.Plan) },
