@@ -19,14 +19,18 @@ func TestArguments(t *testing.T) {
 		{"component", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c+1, to, 0, 0, 0) },
 			"no component 1 of 1"},
 		{"target 0", func(e *Engine, c Component, _ Target, _ Timer) { e.Schedule(c, 0, 0, 0, 0) }, "no handler 0"},
-		{"target", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to+1, 0, 0, 0) },
+		{"target", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to+1, 0, 0, 0); e.Run(Forever) },
 			"no handler 2 of 2"},
 		{"negative time", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to, -1, 0, 0) },
 			"where the clock ends"},
 		{"the past", func(e *Engine, c Component, to Target, _ Timer) { e.Wait(5); e.Schedule(c, to, 4, 0, 0) },
 			"in the past"},
-		{"claim", func(e *Engine, c Component, _ Target, _ Timer) { e.Claim(c + 1) }, "no component 1"},
-		{"claimed target", func(e *Engine, c Component, _ Target, _ Timer) { e.ScheduleAs(e.Claim(c), 9, 0, 0, 0) },
+		{"claim", func(e *Engine, c Component, _ Target, _ Timer) { e.Claim(c + 1) }, "Claim of a component"},
+		{"claimed target", func(e *Engine, c Component, _ Target,
+			_ Timer) {
+			e.ScheduleAs(e.Claim(c), 9, 0, 0, 0)
+			e.Run(Forever)
+		},
 			"no handler 9"},
 		{"timer of no component", func(e *Engine, c Component, to Target, _ Timer) { e.NewTimer(c+1, to, 0, 0) },
 			"no component 1"},
@@ -129,10 +133,10 @@ func FuzzEngine(f *testing.F) {
 		}
 		for code.More() && calls < 300 {
 			call()
-			e.Run(e.Now() + Time(code.Byte()))
+			hostile.Refused(t, "sim", func() { e.Run(e.Now() + Time(code.Byte())) })
 		}
 		for range 400 { // each Stop ends one Run
-			e.Run(Forever)
+			hostile.Refused(t, "sim", func() { e.Run(Forever) })
 		}
 		if e.Next() != Forever {
 			t.Errorf("events are left: the next is at %v", e.Next())

@@ -126,12 +126,12 @@ func (e *Engine) Events() uint64 { return e.events }
 func (e *Engine) Pending() int { return e.queue.len() }
 
 // Schedule queues an event for handler to at time at, on behalf of component from. Both must be the engine's, and at
-// must not be in the past.
+// must not be in the past. A handler that does not exist is refused by Run, when the event is due.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
 	}
-	if uint(from) >= uint(len(e.counters)) || to == 0 || int(to) >= len(e.handlers) {
+	if uint(from) >= uint(len(e.counters)) || to == 0 {
 		panic(e.unknown(from, to))
 	}
 	order := &e.counters[from]
@@ -144,7 +144,7 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 // ScheduleAs.
 func (e *Engine) Claim(from Component) uint64 {
 	if uint(from) >= uint(len(e.counters)) {
-		panic(e.unknown(from, 0))
+		panic(noComponent)
 	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
@@ -156,7 +156,7 @@ func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg u
 	if at < e.now {
 		e.refuse(at, "event scheduled")
 	}
-	if to == 0 || int(to) >= len(e.handlers) {
+	if to == 0 {
 		panic(e.unknown(0, to))
 	}
 	e.queue.push(newEntry(at, order, arg, kind, to))
@@ -182,6 +182,9 @@ func (e *Engine) refuse(at Time, what string) {
 	}
 	panic("sim: " + what + " in the past")
 }
+
+// noComponent is the refusal of a component where Claim must remain small enough to be inlined.
+const noComponent = "sim: Claim of a component that NewComponent has not returned"
 
 // unknown is the refusal of a component or a target that is not the engine's.
 //
@@ -234,7 +237,11 @@ func (e *Engine) Run(until Time) uint64 {
 func (e *Engine) dispatch(x entry) {
 	e.now = Time(x.at)
 	e.events++
-	e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
+	to := x.to()
+	if int(to) >= len(e.handlers) { // checked here rather than in Schedule, where it would cost a load
+		panic(e.unknown(0, to))
+	}
+	e.handlers[to].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 }
 
 // fire dispatches the event that a timer's queued entry stands for, unless the timer was disarmed or moved.
