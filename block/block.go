@@ -91,7 +91,7 @@ type Status uint8
 const (
 	OK               Status = iota
 	OutOfRange              // beyond the namespace
-	Invalid                 // zero or unaligned length or offset
+	Invalid                 // zero or unaligned length or offset; no such namespace, operation or open queue
 	WriteFault              // the medium has no page left to write to
 	ReadFault               // the data cannot be read any more: NVMe's unrecovered read error
 	ZoneBoundary            // a write beyond the capacity of its zone
@@ -134,7 +134,7 @@ type QueueID int32
 type QueueConfig struct {
 	Depth    int   // entries in the submission queue; at least 2
 	Class    Class // priority class
-	Weight   int   // share within weighted round robin; at least 1
+	Weight   int   // share within weighted round robin; 0 is 1
 	InFlight int   // commands that the device may hold from this queue at once; 0 is the device's own limit
 }
 
@@ -143,7 +143,9 @@ type QueueConfig struct {
 // Open must be called before the first request. Submit may be called at any time of the device's clock and never
 // blocks: it returns false if the submission queue is full, and the caller retries after a completion on that queue.
 // Every submitted request completes exactly once, through the Sink with which the device was made, never from inside
-// Submit.
+// Submit. A request that the device cannot serve completes with the status that names the reason, Invalid or
+// OutOfRange. One that names no open queue completes as Invalid on that queue, or Submit returns false. The capacity of
+// a namespace that does not exist is 0.
 //
 // Close releases the device's resources. It fails without effect while requests are outstanding. After Close, Open
 // returns an error, Submit returns false, and further calls of Close have no effect.

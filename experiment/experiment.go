@@ -161,8 +161,19 @@ func clockEnds(err *error) {
 	*err = end
 }
 
+// complete reports what a run cannot do without.
+func complete(ctx context.Context, k Kind, s *scenario.Scenario) error {
+	if ctx == nil || k == nil || s == nil {
+		return errors.New("experiment: the context, the kind or the scenario is nil")
+	}
+	return nil
+}
+
 // Check builds the models of a scenario without running them: Run does not refuse a scenario that Check accepts.
 func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
+	if err := complete(ctx, k, s); err != nil {
+		return err
+	}
 	o.ctx = ctx
 	x, err := build(k, s, &o)
 	if err != nil {
@@ -176,6 +187,12 @@ func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 // byte for byte.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome,
 	err error) {
+	if err := complete(ctx, k, s); err != nil {
+		return nil, err
+	}
+	if words == nil {
+		return nil, errors.New("experiment: the vocabulary is nil; use result.NewVocabulary")
+	}
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"farflash/experiment/trial/trialtest"
 	"farflash/model/ssd"
 	"farflash/numeric/units"
-	"farflash/sim"
 )
 
 // TestAddressable compares the capacity that scenarios are checked against with that of their drives, for each
@@ -27,9 +26,8 @@ func TestAddressable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := ssd.NewOnly(m, sim.New(), nil, 1, "ssd[0]")
 		for i := range max(1, len(s.SSD.Namespaces)) {
-			if got, want := s.Addressable(i), units.Bytes(d.Capacity(i)); got != want || got == 0 {
+			if got, want := s.Addressable(i), units.Bytes(m.Capacity(i)); got != want || got == 0 {
 				t.Errorf("%s: namespace %d is said to have %v, and has %v", drive, i, got, want)
 			}
 		}

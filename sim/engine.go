@@ -104,8 +104,11 @@ func (e *Engine) NewComponent() Component {
 	return id
 }
 
-// AddHandler registers h and returns its Target.
+// AddHandler registers h, which is not nil, and returns its Target.
 func (e *Engine) AddHandler(h Handler) Target {
+	if h == nil {
+		panic("sim: AddHandler of nil")
+	}
 	if len(e.handlers) == MaxTargets {
 		panic("sim: too many handlers")
 	}
@@ -122,10 +125,14 @@ func (e *Engine) Events() uint64 { return e.events }
 // Pending returns the number of queued events, including those of disarmed timers.
 func (e *Engine) Pending() int { return e.queue.len() }
 
-// Schedule queues an event for handler to at time at, on behalf of component from. at must not be in the past.
+// Schedule queues an event for handler to at time at, on behalf of component from. Both must be the engine's, and at
+// must not be in the past. A handler that does not exist is refused by Run, when the event is due.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
+	}
+	if uint(from) >= uint(len(e.counters)) || to == 0 {
+		panic(e.unknown(from, to))
 	}
 	order := &e.counters[from]
 	x := newEntry(at, *order, arg, kind, to)
@@ -136,6 +143,9 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 // Claim reserves the next order key of a component, for an event that is either reached by Advance or scheduled with
 // ScheduleAs.
 func (e *Engine) Claim(from Component) uint64 {
+	if uint(from) >= uint(len(e.counters)) {
+		panic(noComponent)
+	}
 	order := e.counters[from]
 	e.counters[from] = order + 1
 	return order
@@ -145,6 +155,9 @@ func (e *Engine) Claim(from Component) uint64 {
 func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
+	}
+	if to == 0 {
+		panic(e.unknown(0, to))
 	}
 	e.queue.push(newEntry(at, order, arg, kind, to))
 }
@@ -168,6 +181,17 @@ func (e *Engine) refuse(at Time, what string) {
 		panic(&ClockError{e.now})
 	}
 	panic("sim: " + what + " in the past")
+}
+
+// noComponent is the refusal of a component where Claim must remain small enough to be inlined.
+const noComponent = "sim: Claim of a component that NewComponent has not returned"
+
+// unknown is the refusal of a component or a target that is not the engine's.
+//
+//go:noinline
+func (e *Engine) unknown(from Component, to Target) string {
+	return fmt.Sprintf("sim: no component %d of %d, or no handler %d of %d; use the numbers that NewComponent and "+
+		"AddHandler return, 0 is no handler", from, len(e.counters), to, len(e.handlers))
 }
 
 // Components returns the number of component ids.
@@ -213,7 +237,11 @@ func (e *Engine) Run(until Time) uint64 {
 func (e *Engine) dispatch(x entry) {
 	e.now = Time(x.at)
 	e.events++
-	e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
+	to := x.to()
+	if int(to) >= len(e.handlers) { // checked here rather than in Schedule, where it would cost a load
+		panic(e.unknown(0, to))
+	}
+	e.handlers[to].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 }
 
 // fire dispatches the event that a timer's queued entry stands for, unless the timer was disarmed or moved.
@@ -229,7 +257,8 @@ func (e *Engine) fire(x entry) {
 // arrived: the order of all events stays the same, and a round trip through the queue is saved. It counts as an event.
 // The caller must do no further work of the previous time afterwards.
 func (e *Engine) Advance(to Time) bool {
-	if uint64(to) >= e.bound || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
+	if to < e.now || uint64(to) >= e.bound || e.queue.first() <= uint64(to) ||
+		e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
 	}
 	e.now = to
@@ -241,8 +270,13 @@ func (e *Engine) Advance(to Time) bool {
 const pulseEvery = 1 << 14
 
 // OnPulse registers f to be called every few thousand events on the goroutine that runs the engine. f may call Stop,
-// for example after the run was cancelled, whatever state the models are in. It must not change any other state.
+// for example after the run was cancelled, whatever state the models are in. It must not change any other state. nil
+// ends the calls.
 func (e *Engine) OnPulse(f func()) {
+	if f == nil {
+		e.pulse, e.due = nil, math.MaxUint64
+		return
+	}
 	e.pulse, e.due = f, e.events+pulseEvery
 }
 
@@ -255,6 +289,9 @@ func (e *Engine) beat() {
 // events, but not all, are announced. f should read the memory that their handling will read: a model larger than the
 // processor's cache then overlaps its cache misses instead of taking them one by one. f must not change any state.
 func (e *Engine) Foresee(to Target, f func([]Event)) {
+	if f == nil || to == 0 || int(to) >= len(e.handlers) {
+		panic("sim: Foresee of a handler that AddHandler has not returned, or with a nil function")
+	}
 	var list [frontLen]Event
 	e.queue.opened = func() {
 		q, n := &e.queue, 0

@@ -1,5 +1,7 @@
 package sim
 
+import "fmt"
+
 // Timer identifies a timer of an engine: an event that can be moved or cancelled.
 type Timer uint32
 
@@ -15,8 +17,22 @@ type timer struct {
 	inside bool // queued is valid
 }
 
-// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to.
+// released is the component of a timer that Release has freed. No engine has so many.
+const released = 1<<32 - 1
+
+// unknownTimer is the refusal of a timer.
+//
+//go:noinline
+func (e *Engine) unknownTimer(t Timer) string {
+	return fmt.Sprintf("sim: no timer %d among %d, or Release has freed it", t, len(e.timers))
+}
+
+// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to, on behalf of component from. Both
+// must be the engine's.
 func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Timer {
+	if uint(from) >= uint(len(e.counters)) || to == 0 || int(to) >= len(e.handlers) {
+		panic(e.unknown(from, to))
+	}
 	if k := len(e.released) - 1; k >= 0 {
 		t := e.released[k]
 		e.released = e.released[:k]
@@ -33,7 +49,13 @@ func (e *Engine) Arm(t Timer, at Time) {
 	if at < e.now {
 		e.refuse(at, "timer armed")
 	}
+	if uint(t) >= uint(len(e.timers)) {
+		panic(e.unknownTimer(t))
+	}
 	tm := &e.timers[t]
+	if uint(tm.from) >= uint(len(e.counters)) {
+		panic(e.unknownTimer(t))
+	}
 	tm.due = key{uint64(at), e.counters[tm.from]}
 	tm.armed = true
 	e.counters[tm.from]++
@@ -50,16 +72,29 @@ func (e *Engine) queueTimer(t Timer) {
 }
 
 // Disarm cancels the timer. Disarming a timer that is not armed has no effect.
-func (e *Engine) Disarm(t Timer) { e.timers[t].armed = false }
-
-// Release frees a timer: a later NewTimer can return it.
-func (e *Engine) Release(t Timer) {
+func (e *Engine) Disarm(t Timer) {
+	if uint(t) >= uint(len(e.timers)) {
+		panic(e.unknownTimer(t))
+	}
 	e.timers[t].armed = false
+}
+
+// Release frees a timer: a later NewTimer can return it. The caller must not use it afterwards.
+func (e *Engine) Release(t Timer) {
+	if uint(t) >= uint(len(e.timers)) || e.timers[t].from == released {
+		panic(e.unknownTimer(t))
+	}
+	e.timers[t].armed, e.timers[t].from = false, released
 	e.released = append(e.released, t)
 }
 
 // Armed reports whether the timer will fire.
-func (e *Engine) Armed(t Timer) bool { return e.timers[t].armed }
+func (e *Engine) Armed(t Timer) bool {
+	if uint(t) >= uint(len(e.timers)) {
+		panic(e.unknownTimer(t))
+	}
+	return e.timers[t].armed
+}
 
 // expire returns the event that a timer's queued entry stands for, or reports false if the timer was disarmed or moved
 // since.

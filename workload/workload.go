@@ -9,6 +9,8 @@
 package workload
 
 import (
+	"errors"
+	"fmt"
 	"io"
 
 	"farflash/block"
@@ -40,6 +42,14 @@ type Source interface {
 	Next(*Record) error
 }
 
+// failed is a source of nothing but an error: that of the arguments it was to be made with.
+type failed struct{ err error }
+
+func (f failed) Next(*Record) error { return f.err }
+
+// errNil is the error of a source made of a nil one.
+var errNil = errors.New("workload: the source is nil")
+
 // sliceSource yields the records of a slice.
 type sliceSource struct {
 	records []Record
@@ -59,6 +69,9 @@ func (s *sliceSource) Next(r *Record) error {
 
 // Collect reads src to its end. It is for tests and short workloads: the whole of it is held in memory.
 func Collect(src Source) ([]Record, error) {
+	if src == nil {
+		return nil, errNil
+	}
 	var records []Record
 	var r Record
 	for {
@@ -83,6 +96,9 @@ type limited struct {
 // Limit returns a Source that ends after n records of src (0: no limit), or before the first one at or after until (0:
 // no limit), whichever comes first.
 func Limit(src Source, n int64, until units.Duration) Source {
+	if src == nil {
+		return failed{errNil}
+	}
 	if n <= 0 {
 		n = -1
 	}
@@ -116,7 +132,15 @@ type flushed struct {
 }
 
 // Flushed returns a Source that inserts a flush of the volume after every n-th write of src, at the write's time.
-func Flushed(src Source, n int64) Source { return &flushed{src: src, every: n} }
+func Flushed(src Source, n int64) Source {
+	switch {
+	case src == nil:
+		return failed{errNil}
+	case n < 1:
+		return failed{fmt.Errorf("workload: a flush after every %d writes is not possible; use 1 or more", n)}
+	}
+	return &flushed{src: src, every: n}
+}
 
 func (f *flushed) Next(r *Record) error {
 	if f.due {

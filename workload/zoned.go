@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"farflash/block"
@@ -38,6 +39,18 @@ type lane struct {
 // so that no write waits for an erase, provided that count exceeds atOnce. With appends, the device chooses the
 // position in the zone. Reads and flushes are passed through.
 func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) Source {
+	switch {
+	case src == nil:
+		return failed{errNil}
+	case z.Size <= 0 || z.Capacity <= 0 || z.Capacity > z.Size || z.Count <= 0 || int64(z.Count) > math.MaxInt64/z.Size:
+		return failed{fmt.Errorf("workload: %d zones of %d bytes every %d bytes are not possible", z.Count, z.Capacity,
+			z.Size)}
+	case first < 0 || count < 1 || count > z.Count || first > z.Count-count:
+		return failed{fmt.Errorf("workload: zones %d to %d are not possible; there are %d", first, first+count-1,
+			z.Count)}
+	case atOnce < 1 || atOnce > count:
+		return failed{fmt.Errorf("workload: %d zones written at once are not possible; use 1 to %d", atOnce, count)}
+	}
 	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends,
 		lanes: make([]lane, atOnce)}
 }
@@ -80,6 +93,9 @@ func (s *zoned) oldest() int64 {
 // lay assigns the write its position and queues the records that must precede it.
 func (s *zoned) lay() error {
 	w := &s.write
+	if w.Size < 0 {
+		return fmt.Errorf("a write of %d bytes is not possible", w.Size)
+	}
 	if w.Size > s.z.Capacity {
 		return fmt.Errorf("a write of %v exceeds the capacity of a zone, %v", units.Bytes(w.Size), units.Bytes(s.z.Capacity))
 	}

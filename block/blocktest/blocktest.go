@@ -46,6 +46,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
 		{"a full queue does not block others", (*session).otherQueue},
 		{"submitting from a completion", (*session).chain},
 		{"invalid requests", (*session).badRequests},
+		{"unopened queues", (*session).closedQueues},
 		{"submitting to another queue from a completion", (*session).across},
 		{"in-flight limit", (*session).limit},
 		{"close", (*session).close},
@@ -295,6 +296,8 @@ func (s *session) badRequests() {
 		{"zone reset without zones", block.Request{Op: block.Reset}, block.Invalid},
 		{"append without zones", block.Request{Op: block.Write, Append: true, Length: 4096}, block.Invalid},
 		{"no such namespace", block.Request{Op: block.Read, Length: 512, Namespace: 255}, block.Invalid},
+		{"unknown operation", block.Request{Op: block.Ops, Length: 512}, block.Invalid},
+		{"highest operation code", block.Request{Op: 255, Length: 512}, block.Invalid},
 		{"valid request", block.Request{Op: block.Read, Length: 512}, block.OK},
 	} {
 		n := len(s.done)
@@ -308,6 +311,29 @@ func (s *session) badRequests() {
 		if got := s.done[n].Status; got != c.want {
 			s.t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
+	}
+}
+
+// closedQueues submits to queues that were never opened: each request completes as Invalid, or is refused.
+func (s *session) closedQueues() {
+	q := s.open(block.QueueConfig{Depth: 4, Weight: 1})
+	for _, c := range []block.QueueID{q + 1, -1, math.MaxInt32, math.MinInt32} {
+		n := len(s.done)
+		if s.submit(c, block.Request{Op: block.Read, Length: 512}) {
+			s.drain()
+			if len(s.done) != n+1 || s.done[n].Status != block.Invalid {
+				s.t.Errorf("a request on queue %d, which is not open: %+v", c, s.done[n:])
+			}
+		}
+	}
+	if size := s.Device.Capacity(255) | s.Device.Capacity(-1); size != 0 {
+		s.t.Errorf("namespaces that do not exist have %d bytes", size)
+	}
+	n := len(s.done)
+	s.submit(q, block.Request{Op: block.Read, Length: 512})
+	s.drain()
+	if len(s.done) != n+1 || s.done[n].Status != block.OK {
+		s.t.Errorf("a request afterwards: %+v", s.done[n:])
 	}
 }
 

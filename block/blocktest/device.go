@@ -77,6 +77,7 @@ type command struct {
 const (
 	evSubmitted uint16 = iota // on queue Arg
 	evDone                    // command Arg
+	evRefused                 // command Arg, which names no open queue
 )
 
 // New returns a device on an engine. Completions go to sink.
@@ -114,14 +115,22 @@ func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(len(d.queues) - 1), nil
 }
 
-// Tune implements block.Tuner. Weights have no effect here.
+// Tune implements block.Tuner. Weights have no effect here. The queue must be open.
 func (d *Device) Tune(q block.QueueID, _, inFlight int) {
+	if uint(q) >= uint(len(d.queues)) {
+		panic(fmt.Sprintf("blocktest: Tune of queue %d, which Open has not returned", q))
+	}
 	d.queues[q].limit = inFlight
 	d.eng.Schedule(d.self, d.target, d.eng.Now(), evSubmitted, uint32(q))
 }
 
 // Capacity implements block.Device.
-func (d *Device) Capacity(namespace int) int64 { return d.cfg.Capacity[namespace] }
+func (d *Device) Capacity(namespace int) int64 {
+	if uint(namespace) >= uint(len(d.cfg.Capacity)) {
+		return 0
+	}
+	return d.cfg.Capacity[namespace]
+}
 
 // Close implements block.Device.
 func (d *Device) Close() error {
@@ -132,8 +141,11 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Submit implements block.Device.
+// Submit implements block.Device. A request that names no open queue completes as Invalid.
 func (d *Device) Submit(q block.QueueID, r block.Request) bool {
+	if uint(q) >= uint(len(d.queues)) {
+		return d.refuse(q, r)
+	}
 	p := &d.queues[q]
 	if p.entries == p.depth-1 || d.closed {
 		return false
@@ -157,8 +169,24 @@ func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
+// refuse completes a request that names no open queue.
+func (d *Device) refuse(q block.QueueID, r block.Request) bool {
+	if d.closed {
+		return false
+	}
+	d.inside++
+	n := d.live.Take()
+	now := d.eng.Now()
+	*d.live.At(n) = command{done: block.Completion{Tag: r.Tag, Submitted: now, Fetched: now, Finished: now,
+		Length: r.Length, Queue: q, Op: r.Op, Status: block.Invalid}}
+	d.eng.Schedule(d.self, d.target, now, evRefused, uint32(n))
+	return true
+}
+
 func (d *Device) check(r block.Request) block.Status {
 	switch {
+	case r.Op >= block.Ops:
+		return block.Invalid
 	case int(r.Namespace) >= len(d.cfg.Capacity):
 		return block.Invalid
 	case r.Op == block.Flush:
@@ -187,8 +215,17 @@ func (d *Device) Handle(ev sim.Event) {
 	n := int32(ev.Arg)
 	x := d.live.At(n)
 	done := x.done
+	if ev.Kind == evRefused {
+		d.live.Give(n)
+		d.inside--
+		d.sink(done)
+		return
+	}
 	done.Status = x.status
-	done.Finished, done.Waited = ev.At, d.cfg.Waited[done.Op]
+	done.Finished = ev.At
+	if done.Op < block.Ops {
+		done.Waited = d.cfg.Waited[done.Op]
+	}
 	if done.Status == block.OK {
 		took := x.req.Length
 		if d.cfg.Torn != nil && done.Op == block.Write {
@@ -219,7 +256,11 @@ func (d *Device) fetch(p *queue) {
 		x.next = 0
 		p.inFlight++
 		x.done.Fetched = d.eng.Now()
-		d.eng.Schedule(d.self, d.target, d.eng.Now()+d.cfg.Latency[x.done.Op], evDone, uint32(n))
+		took := sim.Time(0)
+		if x.done.Op < block.Ops {
+			took = d.cfg.Latency[x.done.Op]
+		}
+		d.eng.Schedule(d.self, d.target, d.eng.Now()+took, evDone, uint32(n))
 	}
 }
 

@@ -124,6 +124,9 @@ func (d *Device) Close() error {
 
 // Submit implements block.Device.
 func (d *Device) Submit(q block.QueueID, r block.Request) bool {
+	if uint(q) >= uint(len(d.queues)) {
+		return false // only members have a clock, and they have no queue for it
+	}
 	x := &d.queues[q]
 	if d.closed || x.used >= x.depth-1 {
 		return false

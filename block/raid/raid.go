@@ -259,6 +259,8 @@ func (x *Raid) Begin(r block.Request) {
 	r.Data = nil // content is not modelled
 	size := x.Capacity()
 	switch {
+	case r.Op >= block.Ops:
+		x.single(p, block.Request{Op: block.Read}) // of no length, which a member rejects as Invalid too
 	case r.Namespace != 0 || r.Append || r.Op.OfZone() ||
 		r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
 		// a member rejects it for the same reason

@@ -80,7 +80,11 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 		sink = x.divided
 	}
 	if s.HostRAID == nil {
-		x.drives = []*ssd.Drive{ssd.NewOnly(m, x.eng, sink, o.Seed, "ssd[0]")}
+		d, err := ssd.NewOnly(m, x.eng, sink, o.Seed, "ssd[0]")
+		if err != nil {
+			return nil, units.Within("ssd", err)
+		}
+		x.drives = []*ssd.Drive{d}
 	} else if err := x.stripe(m, sink); err != nil {
 		return nil, units.Within("host_raid", err)
 	}
@@ -93,7 +97,10 @@ func (x *alone) stripe(m *ssd.Image, sink block.Sink) error {
 	x.volume = raid.NewDevice(sink)
 	var members []block.Device
 	for i := range x.s.HostRAID.Drives {
-		d := New(m, x.eng, x.volume.Member(i), x.o.Seed, i)
+		d, err := New(m, x.eng, x.volume.Member(i), x.o.Seed, i)
+		if err != nil {
+			return err
+		}
 		x.drives, members = append(x.drives, d), append(members, d)
 	}
 	return x.volume.Attach(x.s.RAID(), members)

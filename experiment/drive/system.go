@@ -41,7 +41,7 @@ func (m *Meter) Anatomy(op block.Op) *cosim.Anatomy {
 }
 
 // New returns one of several drives of a system, from an image.
-func New(m *ssd.Image, eng *sim.Engine, sink ssd.Sink, seed uint64, number int) *ssd.Drive {
+func New(m *ssd.Image, eng *sim.Engine, sink ssd.Sink, seed uint64, number int) (*ssd.Drive, error) {
 	return ssd.NewFrom(m, eng, sink, seed, fmt.Sprintf("ssd[%d]", number))
 }
 

@@ -25,7 +25,9 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 	most := flashCeiling(&s.SSD.Config)
 	drives := make([]*ssd.Drive, s.ObjectCluster.Targets*s.ObjectCluster.Disk.Count)
 	for t := range drives {
-		drives[t] = drive.New(image, eng, c.Sink(t), seed, t)
+		if drives[t], err = drive.New(image, eng, c.Sink(t), seed, t); err != nil {
+			return nil, units.Within("ssd", err)
+		}
 		if err := c.Attach(t, drives[t], most); err != nil {
 			return nil, fmt.Errorf("ssd: %w", err)
 		}

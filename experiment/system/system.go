@@ -121,7 +121,10 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	group, target := groupOf(s)
 	for i := range group {
-		d := drive.New(images[group[i]], y.eng, y.tap, seed, i)
+		d, err := drive.New(images[group[i]], y.eng, y.tap, seed, i)
+		if err != nil {
+			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
+		}
 		if _, err := y.sys.AddDrive(int32(target[i]), door{d, y.tap, y.eng}); err != nil {
 			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
 		}
@@ -168,7 +171,9 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	if y.flows, err = requests.Open(s, seed, drive.Capacities(s, y.array.Capacity), y.copies); err != nil {
 		return nil, err
 	}
-	y.array.SetOwners(y.flows.Owners)
+	if err := y.array.SetOwners(y.flows.Owners); err != nil {
+		return nil, err
+	}
 	return y, nil
 }
 

@@ -185,7 +185,7 @@ func (t *turns) prepare() (err error) {
 	for i, k := range t.target {
 		byTarget[k] = append(byTarget[k], int32(i))
 		if i == 0 || t.group[i] != t.group[i-1] { // the drives of a group are equal
-			capacity = min(capacity, drive.New(t.images[t.group[i]], sim.New(), nil, t.seed, i).Capacity(0))
+			capacity = min(capacity, t.images[t.group[i]].Capacity(0))
 		}
 	}
 	route := routing(s)
@@ -194,13 +194,17 @@ func (t *turns) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	t.rec = cosim.NewRecorder(eng, router)
+	if t.rec, err = cosim.NewRecorder(eng, router); err != nil {
+		return err
+	}
 	list, err := requests.Open(s, t.seed, drive.Capacities(s, t.rec.Capacity), copies)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
-	t.rec.SetOwners(list.Owners)
+	if err := t.rec.SetOwners(list.Owners); err != nil {
+		return err
+	}
 	if err := host.Attach(t.rec, list.List); err != nil {
 		return err
 	}
@@ -216,6 +220,9 @@ func (t *turns) prepare() (err error) {
 	eng.Run(sim.Forever)
 	if err := host.Err(); ended != nil || err != nil {
 		return cmp.Or(ended, list.Located(err))
+	}
+	if err := t.rec.Err(); err != nil {
+		return err
 	}
 	if len(t.rec.Jobs) == 0 {
 		return fmt.Errorf("the workload has no request")
@@ -297,7 +304,10 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 				errs[i] = t.it.Storage(i, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 					eng = e
 					new(experiment.Watch).Attend(ctx, e)
-					drives[i] = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
+					var err error
+					if drives[i], err = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i); err != nil {
+						return nil, err
+					}
 					return drives[i], nil
 				})
 				t.events.Add(eng.Events())

@@ -39,6 +39,9 @@ func (s *Slab[T]) grow() int32 {
 	return int32(len(s.all) - 1)
 }
 
+// Bound returns a number above all that were ever allocated.
+func (s *Slab[T]) Bound() int { return len(s.all) }
+
 // At returns the value of a number.
 func (s *Slab[T]) At(i int32) *T { return &s.all[i] }
 

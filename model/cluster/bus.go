@@ -9,13 +9,16 @@ import (
 )
 
 // newBus builds the protocol's view of the cluster.
-func (c *Cluster) newBus(p put.Plan) *put.Bus {
-	b := put.NewBus(p)
+func (c *Cluster) newBus(p put.Plan) (*put.Bus, error) {
+	b, err := put.NewBus(p)
+	if err != nil {
+		return nil, err
+	}
 	b.Clock = put.Clock{Engine: c.eng, Self: c.self, Handler: c.here, Kind: evTimer}
 	b.Messages, b.Frames, b.Disks, b.Outcomes = messages{c}, frames{c}, disks{c}, outcomes{c}
 	b.Rand = rng.NewStream(p.Seed, "cluster")
 	b.Tally, b.OnBid = &c.Counters.Tally, &c.OnBid
-	return b
+	return b, nil
 }
 
 // messages implements put.Messages.

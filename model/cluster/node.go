@@ -198,7 +198,9 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		slots: rng.NewStream(seed, "cluster/slots"), sizes: rng.NewStream(seed, "cluster/sizes"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
-	c.bus = c.newBus(plan)
+	if c.bus, err = c.newBus(plan); err != nil {
+		return nil, err
+	}
 	c.get, c.renew = getter{c: c}, updater{c: c}
 	c.updates = rng.NewStream(seed, "cluster/updates")
 	c.gateways, c.targets = make([]gateway, cfg.Gateways), make([]target, cfg.Targets)

@@ -38,8 +38,12 @@ func (r *row) merge(o *row) {
 	}
 }
 
-// Add records a request and its time in each of at most 17 stages. All requests must have the same number of stages.
+// Add records a request and its time in each of at most 17 stages. All requests must have the same number of stages,
+// and no latency is negative.
 func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
+	if latency < 0 || len(stage) > mostStages {
+		panic("cosim: Anatomy.Add of a negative latency, or of more than 17 stages")
+	}
 	a.row(int32(stats.Bucket(latency))).add(stage)
 	a.total.add(stage)
 }

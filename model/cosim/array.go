@@ -1,6 +1,7 @@
 package cosim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -22,14 +23,15 @@ import (
 // larger than Route.MaxTransfer, and go to a volume that shares its zones with no other.
 type Array struct {
 	Router
-	zones   block.Zones // zones of all drives, in the array's addresses; none if they are not zoned
-	eng     *sim.Engine
-	sys     *nvmf.System
-	sink    func(block.Completion)
-	pending slab.Slab[pending]
-	volume  *volume // nil if requests follow the route
-	inside  uint64
-	trip    Trip
+	zones    block.Zones // zones of all drives, in the array's addresses; none if they are not zoned
+	eng      *sim.Engine
+	sys      *nvmf.System
+	sink     func(block.Completion)
+	pending  slab.Slab[pending]
+	volume   *volume // nil if requests follow the route
+	inside   uint64
+	trip     Trip
+	refusals refusals
 }
 
 // Trip is a request's path: the timing of its last command.
@@ -57,6 +59,9 @@ type pending struct {
 
 // NewArray returns an array of a system's drives, which reports completed requests to sink.
 func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Completion)) (*Array, error) {
+	if eng == nil || sys == nil || sink == nil {
+		return nil, errors.New("cosim: an array needs an engine, a system and a sink; one of them is nil")
+	}
 	targets := make([][]int32, sys.Targets())
 	for t := range targets {
 		targets[t] = sys.DrivesOf(int32(t))
@@ -69,8 +74,11 @@ func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Co
 	if err != nil {
 		return nil, err
 	}
-	a := &Array{Router: r, eng: eng, sys: sys, sink: sink}
-	return a, a.findZones()
+	a := &Array{Router: r, eng: eng, sys: sys, sink: sink, refusals: refusals{eng: eng, sink: sink}}
+	if err := a.findZones(); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // findZones determines how the array is divided into zones.
@@ -100,8 +108,15 @@ func (a *Array) findZones() error {
 // Zones implements block.Zoned. The limits are those of each drive.
 func (a *Array) Zones(int) block.Zones { return a.zones }
 
-// Submit implements block.Device. It never refuses: requests wait at their initiators.
+// Submit implements block.Device. Queues are never full: requests wait at their initiators.
 func (a *Array) Submit(q block.QueueID, r block.Request) bool {
+	if s := a.status(q, &r); s != block.OK {
+		if a.closed {
+			return false
+		}
+		a.refusals.refuse(q, &r, s)
+		return true
+	}
 	p := a.pending.Take()
 	*a.pending.At(p) = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
 	a.inside++
@@ -137,6 +152,14 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
+// Close implements block.Device.
+func (a *Array) Close() error {
+	if n := a.Inside(); n > 0 {
+		return fmt.Errorf("cosim: %d requests are in flight", n)
+	}
+	return a.Router.Close()
+}
+
 // Ended implements nvmf.Sink.
 func (a *Array) Ended(d *nvmf.Done) {
 	if a.volume != nil {
@@ -167,15 +190,21 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 }
 
 // Inside returns the number of outstanding requests.
-func (a *Array) Inside() uint64 { return a.inside }
+func (a *Array) Inside() uint64 { return a.inside + uint64(a.refusals.list.N) }
 
 // Tag returns the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume
 // belong to none.
 func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	if a.volume != nil {
+		if command >= uint64(a.volume.commands.Bound()) {
+			return 0, false
+		}
 		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {
 			return 0, false
 		}
+	}
+	if command >= uint64(a.pending.Bound()) {
+		return 0, false
 	}
 	return a.pending.At(int32(command)).tag, true
 }

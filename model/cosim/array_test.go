@@ -71,6 +71,8 @@ func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Reques
 			MaxTransfer: units.MiB}, func(c block.Completion) { a.done = append(a.done, c) })
 	must(err)
 	a.sys.Connect(nvmftest.New(nvmftest.DefaultConfig(), a.eng, a.sys), a.Array)
+	_, err = a.Open(block.QueueConfig{})
+	must(err)
 	return a
 }
 

@@ -1,6 +1,9 @@
 package cosim
 
 import (
+	"errors"
+	"fmt"
+
 	"farflash/block"
 	"farflash/internal/slab"
 	"farflash/policy/ratecontrol"
@@ -11,14 +14,16 @@ import (
 // block.Device that a host cannot tell from the drive. Whatever queues the host opens, commands wait in these two,
 // which are unbounded, and move to the drive's single queue when they are fetched. Submit never refuses.
 type Divided struct {
-	eng    *sim.Engine
-	sink   block.Sink
-	queues *ratecontrol.Queues
-	dev    block.Device
-	inner  block.QueueID
-	depth  int
-	opened block.QueueID
-	wait   slab.Slab[divided]
+	eng      *sim.Engine
+	sink     block.Sink
+	queues   *ratecontrol.Queues
+	dev      block.Device
+	inner    block.QueueID
+	depth    int
+	closed   bool
+	opened   block.QueueID
+	wait     slab.Slab[divided]
+	refusals refusals
 }
 
 // divided is an outstanding request.
@@ -31,37 +36,81 @@ type divided struct {
 }
 
 // NewDivided returns a Divided that keeps at most depth commands in the drive that Behind gives it, and reports
-// completions to sink.
+// completions to sink. Behind reports a nil engine or sink, and a depth that is not possible.
 func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
-	return &Divided{eng: eng, sink: sink, queues: ratecontrol.NewQueues(depth), depth: depth}
+	d := &Divided{eng: eng, sink: sink, queues: ratecontrol.NewQueues(depth), depth: depth}
+	d.refusals = refusals{eng: eng, sink: func(c block.Completion) { d.sink.Complete(c) }}
+	return d
 }
 
-// Behind sets the drive, which must have been created with d as its sink.
+// Behind sets the drive, which must have been created with d as its sink. It is called once, before Open.
 func (d *Divided) Behind(dev block.Device) error {
-	d.dev = dev
-	var err error
-	d.inner, err = dev.Open(block.QueueConfig{Depth: min(d.depth+1, 65536), Class: block.Medium, Weight: 1,
+	switch {
+	case d.eng == nil || d.sink == nil || dev == nil:
+		return errors.New("cosim: divided queues need an engine, a sink and a drive; one of them is nil")
+	case d.dev != nil:
+		return errors.New("cosim: the divided queues have a drive")
+	case d.depth < 1 || d.depth > mostDepth:
+		return fmt.Errorf("cosim: a drive of %d commands at once is not possible; use 1 to %d", d.depth, mostDepth)
+	}
+	q, err := dev.Open(block.QueueConfig{Depth: min(d.depth+1, 65536), Class: block.Medium, Weight: 1,
 		InFlight: d.depth})
-	return err
+	if err != nil {
+		return err
+	}
+	d.dev, d.inner = dev, q
+	return nil
 }
+
+// mostDepth bounds the commands in a drive, as the largest submission queue does.
+const mostDepth = 65536
 
 // Queues returns the queues that commands wait in.
 func (d *Divided) Queues() *ratecontrol.Queues { return d.queues }
 
 // Open implements block.Device. A queue's depth, class, weight and limit are ignored.
 func (d *Divided) Open(block.QueueConfig) (block.QueueID, error) {
+	switch {
+	case d.dev == nil:
+		return 0, errors.New("cosim: the divided queues have no drive; use Behind")
+	case d.closed:
+		return 0, errors.New("cosim: the divided queues are closed")
+	}
 	d.opened++
 	return d.opened - 1, nil
 }
 
-// Capacity implements block.Device.
-func (d *Divided) Capacity(namespace int) int64 { return d.dev.Capacity(namespace) }
+// Capacity implements block.Device. Without a drive it is 0.
+func (d *Divided) Capacity(namespace int) int64 {
+	if d.dev == nil {
+		return 0
+	}
+	return d.dev.Capacity(namespace)
+}
 
 // Close implements block.Device.
-func (d *Divided) Close() error { return d.dev.Close() }
+func (d *Divided) Close() error {
+	switch n := d.wait.Len() + int(d.refusals.list.N); {
+	case n > 0:
+		return fmt.Errorf("cosim: %d requests are in flight", n)
+	case d.dev == nil:
+		d.closed = true
+		return nil
+	}
+	err := d.dev.Close()
+	d.closed = err == nil
+	return err
+}
 
 // Submit implements block.Device.
 func (d *Divided) Submit(q block.QueueID, r block.Request) bool {
+	switch {
+	case d.closed || d.eng == nil:
+		return false
+	case q < 0 || q >= d.opened:
+		d.refusals.refuse(q, &r, block.Invalid)
+		return true
+	}
 	n := d.wait.Take()
 	x := d.wait.At(n)
 	*x = divided{req: r, tag: r.Tag, at: d.eng.Now(), queue: q}
@@ -87,6 +136,9 @@ func (d *Divided) fetch() {
 // Complete implements the drive's sink.
 func (d *Divided) Complete(c block.Completion) {
 	n := int32(c.Tag)
+	if c.Tag >= uint64(d.wait.Bound()) {
+		panic(fmt.Sprintf("cosim: Complete of the command with tag %d, which the divided queues did not submit", c.Tag))
+	}
 	x := d.wait.At(n)
 	c.Tag, c.Queue, c.Submitted = x.tag, x.queue, x.at
 	d.queues.Done(x.ticket)

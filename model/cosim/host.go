@@ -8,6 +8,7 @@
 package cosim
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -101,20 +102,21 @@ type Sample struct {
 // Host issues flows to one device and measures them. It is the sim.Handler of its own arrivals and the sink of the
 // device's completions.
 type Host struct {
-	eng    *sim.Engine
-	self   sim.Component
-	target sim.Target
-	dev    block.Device
-	expect block.Expecter // the device, if it implements this
-	bell   inOrder        // likewise, if a flow requires it
-	flows  []flow
-	live   slab.Slab[issued]
-	err    error
-	issued uint64
-	ended  uint64
-	most   uint64 // limit of outstanding requests
-	wave   int    // the wave whose flows run
-	waves  int    // the last wave
+	eng     *sim.Engine
+	self    sim.Component
+	target  sim.Target
+	dev     block.Device
+	expect  block.Expecter // the device, if it implements this
+	bell    inOrder        // likewise, if a flow requires it
+	flows   []flow
+	live    slab.Slab[issued]
+	err     error
+	issued  uint64
+	ended   uint64
+	most    uint64 // limit of outstanding requests
+	wave    int    // the wave whose flows run
+	waves   int    // the last wave
+	started bool
 
 	total  measures
 	zones  []plugs // by namespace; nil if no flow writes to a zoned one
@@ -161,15 +163,42 @@ type issued struct {
 
 type list struct{ head, tail int32 }
 
-// NewHost returns a host on an engine. Attach sets its device, because the device needs the host as its sink.
+// NewHost returns a host on an engine. Attach sets its device, because the device needs the host as its sink. Attach
+// and Start report a nil engine.
 func NewHost(eng *sim.Engine) *Host {
-	h := &Host{eng: eng, self: eng.NewComponent(), most: mostOutstanding}
-	h.target = eng.AddHandler(h)
+	h := &Host{eng: eng, most: mostOutstanding}
+	if eng == nil {
+		h.err = errors.New("cosim: the host's engine is nil; use sim.New")
+		return h
+	}
+	h.self, h.target = eng.NewComponent(), eng.AddHandler(h)
 	return h
 }
 
-// Attach opens a queue on the device for each flow.
+// Attach opens a queue on the device for each flow. A host has one device.
 func (h *Host) Attach(dev block.Device, flows []Flow) error {
+	switch {
+	case h.err != nil:
+		return h.err
+	case h.dev != nil:
+		return errors.New("cosim: the host has a device; use another host")
+	case dev == nil:
+		return errors.New("cosim: the host's device is nil")
+	}
+	for i := range flows {
+		if err := flows[i].check(dev); err != nil {
+			return &FlowError{i, flows[i].Name, err}
+		}
+	}
+	if err := h.open(dev, flows); err != nil {
+		h.dev, h.expect, h.bell, h.flows, h.zones = nil, nil, nil, nil, nil
+		return err
+	}
+	return nil
+}
+
+// open opens the queues of checked flows.
+func (h *Host) open(dev block.Device, flows []Flow) error {
 	h.dev = dev
 	h.expect, _ = dev.(block.Expecter)
 	h.flows = make([]flow, len(flows))
@@ -204,8 +233,17 @@ type inOrder interface {
 // Device returns the device that the flows go to.
 func (h *Host) Device() block.Device { return h.dev }
 
-// Start schedules each flow's first arrival.
+// Start schedules each flow's first arrival. It needs a device, and is called once.
 func (h *Host) Start() error {
+	switch {
+	case h.err != nil:
+		return h.err
+	case h.dev == nil:
+		return errors.New("cosim: the host has no device; use Attach")
+	case h.started:
+		return errors.New("cosim: the host has started")
+	}
+	h.started = true
 	for i := range h.flows {
 		if f := &h.flows[i]; h.read(f) && f.Wave == 0 {
 			h.begin(i)
@@ -268,8 +306,11 @@ func (h *Host) Ended() uint64 { return h.ended }
 // Measured returns the measurement of an operation over all flows.
 func (h *Host) Measured(op block.Op) *Measure { return h.total.of(op) }
 
-// FlowMeasured returns the measurement of an operation in one flow.
+// FlowMeasured returns the measurement of an operation in one flow; an empty one if there is no such flow.
 func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
+	if uint(i) >= uint(len(h.flows)) {
+		return new(Measure)
+	}
 	if len(h.flows) == 1 {
 		return h.total.of(op) // a lone flow is measured once, in total
 	}
@@ -350,7 +391,8 @@ func (h *Host) Handle(ev sim.Event) {
 		}
 	}
 	if f.have {
-		h.eng.Schedule(h.self, h.target, f.Start+f.next.Time, 0, ev.Arg)
+		// Source times that go back are the present.
+		h.eng.Schedule(h.self, h.target, max(f.Start+f.next.Time, now), 0, ev.Arg)
 	}
 }
 
@@ -479,7 +521,8 @@ func (e *RangeError) Error() string {
 
 // fit moves a request into its namespace if necessary, or stops the host.
 func (h *Host) fit(f *flow, x *issued) bool {
-	if x.offset <= f.size-x.length && x.offset >= 0 && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
+	if x.op < block.Ops && (x.offset <= f.size-x.length && x.offset >= 0 && (x.length > 0 || x.offset < f.size) ||
+		x.op == block.Flush) {
 		return true
 	}
 	return h.fold(f, x)
@@ -490,6 +533,10 @@ func (h *Host) fit(f *flow, x *issued) bool {
 //go:noinline
 func (h *Host) fold(f *flow, x *issued) bool {
 	size := f.size
+	if x.op >= block.Ops {
+		h.failOf(f, fmt.Errorf("request %d has the operation %v, which does not exist", h.issued+1, x.op))
+		return false
+	}
 	if f.Loose {
 		if f.Fold && x.offset >= size {
 			x.offset %= max(size-512, 512)
@@ -522,11 +569,17 @@ func (h *Host) submit(f *flow, n int32, x *issued) bool {
 	})
 }
 
-// Complete implements the device's sink.
+// Complete implements the device's sink. The completion is of an outstanding request.
 func (h *Host) Complete(c block.Completion) {
 	n := int32(c.Tag)
+	if c.Tag == 0 || c.Tag >= uint64(h.live.Bound()) {
+		panic(h.unknown(c.Tag))
+	}
 	x := h.live.At(n)
 	i := x.flow
+	if uint(i) >= uint(len(h.flows)) {
+		panic(h.unknown(c.Tag))
+	}
 	f := &h.flows[i]
 	now := h.eng.Now()
 	from := x.arrival
@@ -556,6 +609,7 @@ func (h *Host) Complete(c block.Completion) {
 		}
 		h.OnSample(s)
 	}
+	x.flow = none
 	h.live.Give(n)
 	h.ended++
 	h.OnProgress.Fire(h.ended)
@@ -574,6 +628,17 @@ func (h *Host) Complete(c block.Completion) {
 	if h.ended == h.issued {
 		h.drained(now)
 	}
+}
+
+// none is the flow of a request that is not outstanding.
+const none = -1
+
+// unknown is the refusal of a completion.
+//
+//go:noinline
+func (h *Host) unknown(tag uint64) string {
+	return fmt.Sprintf("cosim: Complete of the request with tag %d, which is not outstanding; a device completes each "+
+		"request once", tag)
 }
 
 // measure records a request of one of several flows.
@@ -624,8 +689,13 @@ func (h *Host) allEnded() bool {
 	return true
 }
 
-// ID returns the number of the outstanding request with the given tag.
-func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
+// ID returns the number of the outstanding request with the given tag; 0 if the host never used the tag.
+func (h *Host) ID(tag uint64) uint64 {
+	if tag >= uint64(h.live.Bound()) {
+		return 0
+	}
+	return h.live.At(int32(tag)).id
+}
 
 // Expects reports whether requests are due that do not depend on the completion of others.
 func (h *Host) Expects() bool {

@@ -2,6 +2,7 @@ package cosim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -124,6 +125,12 @@ func (s *simulated) each(f func(*[]sim.Time)) {
 // NewIterative prepares the iterations. first returns the time at which a write arrives at its drive in the first
 // iteration; nil stands for its arrival.
 func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job int) sim.Time) (*Iterative, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 || drives < 1 || drives > math.MaxInt32 {
+		return nil, fmt.Errorf("cosim: %d jobs on %d drives; use at least one of both", len(jobs), drives)
+	}
 	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1,
 		omega: cfg.Relaxation}
 	n := len(jobs)
@@ -135,10 +142,15 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 			return nil, fmt.Errorf("request %d is a %v: drives and network in turns support only reads and writes",
 				j.Request+1, j.Command.Op)
 		}
+		if err := j.check(len(jobs), drives); err != nil {
+			return nil, fmt.Errorf("cosim: jobs[%d]: %w", i, err)
+		}
 		it.byDrive[j.Drive] = append(it.byDrive[j.Drive], int32(i))
 		it.sa[i], it.na[i] = j.Arrival, j.Arrival
 		if j.Command.Op == block.Write && first != nil {
-			it.sa[i] = first(i)
+			if it.sa[i] = first(i); it.sa[i] < 0 {
+				return nil, fmt.Errorf("cosim: jobs[%d] first arrives at %v; use 0s or more", i, it.sa[i])
+			}
 		}
 		it.requests = max(it.requests, int(j.Request)+1)
 	}
@@ -170,6 +182,9 @@ func (it *Iterative) Undo() {
 
 // Storage simulates a drive, which make creates on an engine. Different drives may be simulated concurrently.
 func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Completion)) (block.Device, error)) error {
+	if drive < 0 || drive >= len(it.byDrive) || make == nil {
+		return fmt.Errorf("cosim: there is no drive %d among %d, or nothing that makes it", drive, len(it.byDrive))
+	}
 	list := it.byDrive[drive]
 	if it.withoutWrites() {
 		list = it.readsOf(list)
@@ -181,6 +196,9 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 	var err error
 	if r.dev, err = make(eng, r.completed); err != nil {
 		return err
+	}
+	if r.dev == nil {
+		return fmt.Errorf("cosim: drive %d is nil", drive)
 	}
 	if r.queue, err = r.dev.Open(block.QueueConfig{Depth: min(it.cfg.DriveDepth+1, 65536), Class: block.Medium,
 		Weight: 1}); err != nil {
@@ -277,6 +295,12 @@ func (r *replay) completed(c block.Completion) {
 // packet of each was sent and its last byte delivered, and how many pauses switches sent.
 func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
+	if ends == nil || run == nil {
+		return errors.New("cosim: the network's nodes, or its run, are nil")
+	}
+	if len(it.Turns) != it.ended {
+		return errors.New("cosim: the network of this iteration has been simulated; use Finish, or Undo")
+	}
 	order := make([]int32, len(it.jobs))
 	for i := range it.jobs {
 		order[i] = int32(i)
@@ -295,6 +319,9 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	if err != nil {
 		return err
 	}
+	if times == nil {
+		return errors.New("cosim: the network's run returns no times")
+	}
 	for k, i := range order {
 		begun, t := times(k)
 		if t == sim.Forever {
@@ -311,14 +338,28 @@ func (it *Iterative) Delays() []sim.Time { return it.delay }
 
 // Times returns a job's arrival at and departure from its drive, and then the network, in the last simulated iteration.
 func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
+	if uint(job) >= uint(len(it.jobs)) {
+		panic(fmt.Sprintf("cosim: Times of job %d; there are %d", job, len(it.jobs)))
+	}
 	return it.stored[job], it.sd[job], it.na[job], it.nd[job]
 }
 
 // Part returns the job of a request with the longest delay in the last simulated iteration.
-func (it *Iterative) Part(request int) int { return int(it.slowest[request]) }
+func (it *Iterative) Part(request int) int {
+	it.known(request)
+	return int(it.slowest[request])
+}
+
+// known refuses a request that no job belongs to.
+func (it *Iterative) known(request int) {
+	if uint(request) >= uint(it.requests) {
+		panic(fmt.Sprintf("cosim: there is no request %d; the last is %d", request, it.requests-1))
+	}
+}
 
 // Stages returns where the delay of a request went in the last simulated iteration: the stages of its Part.
 func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
+	it.known(request)
 	i := it.slowest[request]
 	s[nvmf.AtTarget] = it.held[i]
 	s[nvmf.DriveWait] = it.waited[i]
@@ -332,8 +373,11 @@ func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	return s
 }
 
-// Finish completes an iteration and reports whether another should follow.
+// Finish completes an iteration, whose network has been simulated, and reports whether another should follow.
 func (it *Iterative) Finish() bool {
+	if len(it.Turns) != it.ended+1 {
+		panic("cosim: Finish of an iteration without its Network")
+	}
 	size := make([]int64, it.requests)
 	clear(it.delay)
 	for i := range it.jobs {

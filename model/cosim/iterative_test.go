@@ -181,7 +181,13 @@ func TestWhereThingsLie(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec := cosim.NewRecorder(sim.New(), r)
+		rec, err := cosim.NewRecorder(sim.New(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rec.Open(block.QueueConfig{}); err != nil {
+			t.Fatal(err)
+		}
 		rec.Submit(0, block.Request{Op: block.Read, Volume: c.volume, Offset: c.offset, Length: c.length})
 		var got []part
 		for _, j := range rec.Jobs {

@@ -1,7 +1,9 @@
 package cosim
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"farflash/block"
 	"farflash/numeric/rng"
@@ -32,11 +34,11 @@ const (
 type Route struct {
 	// Initiator is ByTurn, ByVolume, ByHash or ByFlow.
 	Initiator Spread
-	// Drive is ByVolume, ByTarget, ByHash or ByStripe.
+	// Drive is ByVolume, ByTarget, ByHash or ByStripe; ByTurn, the zero value, is ByVolume.
 	Drive Spread
 	// Unit is the length of stripes, or of hashed extents.
 	Unit units.Bytes
-	// MaxTransfer is the largest command.
+	// MaxTransfer is the largest command; 0 is no limit.
 	MaxTransfer units.Bytes
 	// Owners has the initiator of each flow, for ByFlow.
 	Owners []int32
@@ -50,6 +52,7 @@ type Router struct {
 	targets    [][]int32 // their drives
 	drives     int64
 	flows      int32
+	closed     bool
 	turn       uint32
 	capacity   int64
 	zone       int64 // distance between zone starts, 0 if the drives have no zones
@@ -62,12 +65,18 @@ func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (
 	for _, t := range targets {
 		r.drives += int64(len(t))
 	}
-	if r.drives == 0 || initiators == 0 {
+	if r.drives == 0 || initiators <= 0 || initiators > math.MaxInt32 {
 		return r, fmt.Errorf("an array of %d drives for %d initiators", r.drives, initiators)
+	}
+	if err := r.check(); err != nil {
+		return r, err
+	}
+	if route.MaxTransfer == 0 {
+		r.route.MaxTransfer = units.Bytes(whole)
 	}
 	if route.Drive == ByStripe {
 		unit := int64(route.Unit)
-		if r.capacity = capacity / unit * unit * r.drives; r.capacity == 0 {
+		if r.capacity = times(capacity/unit*unit, r.drives); r.capacity == 0 {
 			return r, fmt.Errorf("drives of %v are smaller than a stripe of %v", units.Bytes(capacity), route.Unit)
 		}
 	}
@@ -75,19 +84,33 @@ func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (
 }
 
 // SetOwners sets the initiator of each flow, for ByFlow.
-func (t *Router) SetOwners(owners []int32) { t.route.Owners = owners }
+func (t *Router) SetOwners(owners []int32) error {
+	if t.route.Initiator == ByFlow {
+		if err := t.checkOwners(owners); err != nil {
+			return err
+		}
+	}
+	t.route.Owners = owners
+	return nil
+}
 
 // Open implements block.Device. Flows share the initiators' queues.
 func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
+	if t.closed {
+		return 0, errors.New("cosim: the array is closed")
+	}
 	t.flows++
 	return block.QueueID(t.flows - 1), nil
 }
 
-// Capacity implements block.Device: the size of each volume.
+// Capacity implements block.Device: the size of each volume, which has one namespace.
 func (t *Router) Capacity(int) int64 { return t.capacity }
 
 // Close implements block.Device. The router owns no resources.
-func (t *Router) Close() error { return nil }
+func (t *Router) Close() error {
+	t.closed, t.flows = true, 0 // so that status finds no open queue
+	return nil
+}
 
 // initiator returns the initiator that issues a request.
 func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
@@ -156,15 +179,33 @@ type Recorder struct {
 	// Requests are the requests that the jobs belong to, in order; Initiators has the initiator of each.
 	Requests   []block.Request
 	Initiators []int32
+	err        error
 }
 
-// NewRecorder returns a recorder.
-func NewRecorder(eng *sim.Engine, router Router) *Recorder {
-	return &Recorder{Router: router, eng: eng}
+// NewRecorder returns a recorder of what a router from NewRouter divides.
+func NewRecorder(eng *sim.Engine, router Router) (*Recorder, error) {
+	if eng == nil || router.drives == 0 {
+		return nil, errors.New("cosim: a recorder needs an engine and a router from NewRouter")
+	}
+	return &Recorder{Router: router, eng: eng}, nil
 }
 
-// Submit implements block.Device.
+// Err returns the error of the first request that could not be recorded, if any.
+func (c *Recorder) Err() error { return c.err }
+
+// Submit implements block.Device. It refuses a request that no drive could be given, which Err then reports.
 func (c *Recorder) Submit(q block.QueueID, r block.Request) bool {
+	s := c.status(q, &r)
+	if s == block.OK && r.Length/int64(c.route.MaxTransfer) > mostOutstanding {
+		s = block.Invalid
+	}
+	if s != block.OK {
+		if c.err == nil {
+			c.err = fmt.Errorf("cosim: request %d (%v of %v at %d): %v", len(c.Requests)+1, r.Op,
+				units.Bytes(r.Length), r.Offset, s)
+		}
+		return false
+	}
 	n := int32(len(c.Requests))
 	c.Requests = append(c.Requests, r)
 	c.Initiators = append(c.Initiators, c.initiator(q, &r))

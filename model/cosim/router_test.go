@@ -21,7 +21,10 @@ func recorded(t *testing.T, route cosim.Route, initiators int, targets [][]int32
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cosim.NewRecorder(sim.New(), r)
+	c, err := cosim.NewRecorder(sim.New(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var queues []block.QueueID
 	for k := range flows {
 		q, err := c.Open(block.QueueConfig{})

@@ -23,6 +23,7 @@ type Traffic struct {
 	err    error
 	ended  bool // the source is exhausted
 	posted uint64
+	begun  bool
 
 	reactive []flows.Reactive // by group; nil if no flow waits for others
 	of       []flows.Flow     // the flow of each outstanding message, if any flow waits for others
@@ -40,10 +41,15 @@ type Traffic struct {
 // EnoughEvery is the number of consecutively posted flows between two polls of Enough.
 const EnoughEvery = 1024
 
-// NewTraffic returns traffic from a source. hosts has the network node of each of the source's hosts.
+// NewTraffic returns traffic from a source. hosts has the network node of each of the source's hosts. Start reports a
+// nil engine, network or source.
 func NewTraffic(eng *sim.Engine, net *fabric.Network, src flows.Source, hosts []int32) *Traffic {
-	t := &Traffic{eng: eng, net: net, src: src, hosts: hosts, self: eng.NewComponent()}
-	t.target = eng.AddHandler(t)
+	t := &Traffic{eng: eng, net: net, src: src, hosts: hosts}
+	if eng == nil || net == nil || src == nil {
+		t.err, t.ended = errors.New("cosim: traffic needs an engine, a network and a source; one of them is nil"), true
+		return t
+	}
+	t.self, t.target = eng.NewComponent(), eng.AddHandler(t)
 	return t
 }
 
@@ -62,14 +68,18 @@ func (a *due) Before(b *due) bool {
 // whose follow-up flows are then posted. It must be called before Start.
 func (t *Traffic) React(sources []flows.Reactive) { t.reactive = sources }
 
-// Delivered reports that a message has fully arrived.
+// Delivered reports that a message has fully arrived. Messages that are not the traffic's are ignored.
 func (t *Traffic) Delivered(m int32) { t.tell(m, false) }
 
 // Acked reports that a message's sender has received its acknowledgement. The message's index may be reused afterwards.
+// Messages that are not the traffic's are ignored.
 func (t *Traffic) Acked(m int32) { t.tell(m, true) }
 
 // tell notifies a flow's source of its completion, and schedules the flows that it starts.
 func (t *Traffic) tell(m int32, acked bool) {
+	if uint(m) >= uint(len(t.of)) {
+		return
+	}
 	f := t.of[m]
 	r := t.reactive[f.Group]
 	if r == nil {
@@ -79,6 +89,10 @@ func (t *Traffic) tell(m int32, acked bool) {
 	for _, g := range t.started {
 		if g.Start == sim.Forever {
 			t.fail(errors.New("a flow starts past the end of the clock"))
+			return
+		}
+		if err := CheckFlow(&g, t.posted+uint64(t.due.Len()), t.eng.Now(), len(t.hosts)); err != nil {
+			t.fail(err)
 			return
 		}
 		g.Group = f.Group
@@ -108,6 +122,10 @@ func (t *Traffic) postDue() {
 
 // post posts a flow, and reports success.
 func (t *Traffic) post(f *flows.Flow) bool {
+	if t.reactive != nil && uint(f.Group) >= uint(len(t.reactive)) {
+		t.fail(fmt.Errorf("flow %d is of group %d; there are %d", t.posted, f.Group, len(t.reactive)))
+		return false
+	}
 	m, err := t.net.Send(t.hosts[f.Src], t.hosts[f.Dst], f.Class, f.Size)
 	if err != nil {
 		t.fail(fmt.Errorf("flow %d: %w", t.posted, err))
@@ -126,8 +144,14 @@ func (t *Traffic) post(f *flows.Flow) bool {
 	return true
 }
 
-// Start schedules the first flow.
+// Start schedules the first flow. It is called once.
 func (t *Traffic) Start() error {
+	if t.begun && t.err == nil {
+		return errors.New("cosim: the traffic has started")
+	}
+	if t.begun = true; t.err != nil {
+		return t.err
+	}
 	t.advance()
 	return t.err
 }

@@ -1,6 +1,8 @@
 package cosim
 
 import (
+	"errors"
+
 	"farflash/block"
 	"farflash/block/raid"
 	"farflash/internal/slab"
@@ -17,8 +19,12 @@ type volume struct {
 	last     nvmf.Done         // the last completed command
 }
 
-// Stripe combines all drives into one volume, which replaces the route. The first initiator is its host.
+// Stripe combines all drives into one volume, which replaces the route. The first initiator is its host. It is called
+// once, before the first request.
 func (a *Array) Stripe(cfg raid.Config, each int64) error {
+	if a.volume != nil || a.Inside() > 0 {
+		return errors.New("cosim: the array is a volume, or has requests in flight; use Stripe once, before any request")
+	}
 	v := &volume{array: a}
 	var err error
 	if v.raid, err = raid.New(cfg, a.sys.Drives(), each, v.issue, v.end); err != nil {
@@ -66,8 +72,11 @@ func (v *volume) end(tag uint64, status block.Status) {
 	v.array.end(int32(tag), &v.last)
 }
 
-// Rebuild runs a volume's rebuild: it calls step at the times that step requests.
+// Rebuild runs a volume's rebuild: it calls step at the times that step requests. Neither argument is nil.
 func Rebuild(eng *sim.Engine, step func(since units.Duration) (next units.Duration, more bool)) {
+	if eng == nil || step == nil {
+		panic("cosim: Rebuild with a nil engine or step")
+	}
 	if _, more := step(-1); !more {
 		return
 	}
@@ -87,6 +96,9 @@ type rebuilder struct {
 // Handle implements sim.Handler.
 func (r *rebuilder) Handle(sim.Event) {
 	if next, more := r.step(r.eng.Now()); more {
+		if next < r.eng.Now() {
+			panic("cosim: the step of a rebuild requests a time in the past")
+		}
 		r.eng.Schedule(r.self, r.target, next, 0, 0)
 	}
 }

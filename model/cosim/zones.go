@@ -180,19 +180,19 @@ func (m *measures) in(op block.Op) *Measure {
 
 //go:noinline
 func (m *measures) ofZone(op block.Op) *Measure {
+	if op >= block.Ops {
+		panic(fmt.Sprintf("cosim: Complete of a request of operation %v, which does not exist", op))
+	}
 	if m.zoned == nil {
 		m.zoned = new([block.Ops - block.Flush - 1]Measure)
 	}
 	return &m.zoned[op-block.Flush-1]
 }
 
-// of returns the Measure of an operation for reading.
+// of returns the Measure of an operation for reading: an empty one if the operation did not occur or does not exist.
 func (m *measures) of(op block.Op) *Measure {
-	if op > block.Flush && m.zoned == nil {
-		return &nothing
+	if op > block.Flush && (m.zoned == nil || op >= block.Ops) {
+		return new(Measure)
 	}
 	return m.in(op)
 }
-
-// nothing is the Measure of operations that did not occur.
-var nothing Measure

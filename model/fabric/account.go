@@ -152,6 +152,7 @@ func (n *Network) Ports() int { return len(n.ports) }
 
 // Port reports on a port.
 func (n *Network) Port(pi int32) PortReport {
+	exists("port", pi, len(n.ports))
 	p := &n.ports[pi]
 	r := PortReport{Node: p.node, Peer: n.ports[p.peer].node, Rate: p.rate, Packets: p.packets, Bytes: p.bytes,
 		Taken:  p.taken,
@@ -172,6 +173,7 @@ func (n *Network) Port(pi int32) PortReport {
 // Busy returns how long a port has been sending up to at, a time that the network has been run to. The part of a packet
 // that is sent after at does not count.
 func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
+	exists("port", pi, len(n.ports))
 	p := &n.ports[pi]
 	return max(0, p.busy-max(0, p.free-at))
 }
@@ -204,6 +206,7 @@ func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
 	up, down := sim.Forever/2, sim.Forever/2
 	for _, host := range hosts {
+		exists("node", host, len(n.nodes))
 		for pi := n.nodes[host].first; pi < n.nodes[host].first+n.nodes[host].ports; pi++ {
 			p, q := &n.ports[pi], &n.ports[n.ports[pi].peer]
 			up, down = min(up, p.delay), min(down, q.delay+n.onTheWire(last, q.rate))
@@ -217,6 +220,7 @@ func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 
 // PortOf returns the port of a link at its A or its B.
 func (n *Network) PortOf(link int32, atA bool) int32 {
+	exists("link", link, len(n.graph.Links))
 	l := n.graph.Links[link]
 	node := l.B
 	if atA {
@@ -309,6 +313,7 @@ func (n *Network) Pairs() int { return len(n.senders) }
 
 // Rate returns the rate that a queue pair may send at, 0 before its first message.
 func (n *Network) Rate(q QP) units.BitRate {
+	exists("queue pair", int32(q), len(n.senders))
 	if n.senders[q].last < 0 {
 		return 0
 	}
@@ -319,6 +324,7 @@ func (n *Network) Rate(q QP) units.BitRate {
 // Progress returns how much payload of a queue pair has been acknowledged in order since it was opened, and how much is
 // in flight.
 func (n *Network) Progress(q QP) (acked, flight uint64) {
+	exists("queue pair", int32(q), len(n.senders))
 	_, s := n.lead(int32(q), &n.senders[q])
 	acked, next := n.progress(s)
 	return acked, next - acked
@@ -329,15 +335,22 @@ func (n *Network) Progress(q QP) (acked, flight uint64) {
 func (n *Network) Look(at sim.Time) { n.at = at }
 
 // Node returns the node of a port.
-func (n *Network) Node(pi int32) int32 { return n.ports[pi].node }
+func (n *Network) Node(pi int32) int32 {
+	exists("port", pi, len(n.ports))
+	return n.ports[pi].node
+}
 
 // PortsOf returns a node's first port and the number of its ports, which are consecutive.
 func (n *Network) PortsOf(node int32) (first, count int32) {
+	exists("node", node, len(n.nodes))
 	return n.nodes[node].first, n.nodes[node].ports
 }
 
 // PortNumber returns a port's number at its node, from 0.
-func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
+func (n *Network) PortNumber(pi int32) int {
+	exists("port", pi, len(n.ports))
+	return int(pi - n.nodes[n.ports[pi].node].first)
+}
 
 // PausedNow returns the number of current pauses, over all ports and classes.
 func (n *Network) PausedNow() uint64 {

@@ -156,6 +156,13 @@ func (c *Config) Validate() error {
 		"%v is not possible; use a packet's size, %v, or more, such as 16MiB", c.Buffer, c.packet())
 	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v",
 		c.SwitchLatency, maxDelay)
+	if b := c.Pools; b != nil {
+		f.Hold(min(b.Limit, b.Minimum, b.ClassLimit) >= 0 && max(b.Limit, b.Minimum, b.ClassLimit) <= units.TiB &&
+			b.Alpha >= 0 && b.Alpha <= 1<<16, "pools", "%+v is not possible; use 0B to %v, and an alpha of 0 to 65536",
+			*b, units.TiB)
+		f.Hold(b.Recheck > 0 && b.Lasts > 0, "pools", "a pause of %v that is looked at after %v is not possible; use "+
+			"times above zero", b.Lasts, b.Recheck)
+	}
 	p := &c.PFC
 	if p.Threshold.Dynamic {
 		f.Hold(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8",

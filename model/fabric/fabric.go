@@ -23,6 +23,7 @@
 package fabric
 
 import (
+	"errors"
 	"math/bits"
 
 	"farflash/model/fabric/cc"
@@ -202,6 +203,9 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 // NewUnder is New with alg, which the network then owns, in place of the configured congestion control.
 func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64,
 	name string) (*Network, error) {
+	if alg == nil || g == nil || eng == nil {
+		return nil, errors.New("fabric: the congestion control, the graph or the engine is nil")
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

@@ -138,6 +138,9 @@ func (n *Network) introduce(q int32, s *sender) {
 // Use declares that a class will carry packets, and reserves its headroom from then on. Open does so too, but by then
 // the space may be occupied.
 func (n *Network) Use(class uint8) error {
+	if int(class)+n.channels() > MaxClasses {
+		return fmt.Errorf("traffic class %d is not possible; use 0 to %d", class, MaxClasses-n.channels())
+	}
 	if was := n.used; n.use(class) {
 		if err := n.setPools(); err != nil {
 			n.used = was
@@ -244,7 +247,7 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 // Reserve preallocates for messages to come, where that is cheaper than growing step by step.
 func (n *Network) Reserve(messages int) {
 	const most = 1 << 22
-	messages = min(messages, most)
+	messages = min(max(messages, 0), most)
 	n.messages = slices.Grow(n.messages, messages)
 	if n.cfg.QueuePairs.Life == PerMessage {
 		return // which reuses indexes
@@ -349,11 +352,18 @@ func (n *Network) begin(m int32) error {
 }
 
 // Forget reports that the owner of a message, which knows that it was acknowledged, will not look it up again. Its
-// index is reused some time later. Messages that are never forgotten are kept for ever.
-func (n *Network) Forget(m int32) { n.note(m, forgotten) }
+// index is reused some time later. Messages that are never forgotten are kept for ever. A message is forgotten once.
+func (n *Network) Forget(m int32) {
+	if uint(m) >= uint(len(n.messages)) || n.messages[m].over&forgotten != 0 {
+		panic(noSuch("message that is not forgotten,", m, len(n.messages)))
+	}
+	n.note(m, forgotten)
+}
 
 // Known reports whether an index belongs to a message that was not forgotten.
-func (n *Network) Known(m int32) bool { return n.messages[m].over&forgotten == 0 }
+func (n *Network) Known(m int32) bool {
+	return uint(m) < uint(len(n.messages)) && n.messages[m].over&forgotten == 0
+}
 
 // note adds to the ending of a message, and frees its index once that is complete.
 func (n *Network) note(m int32, what ending) {
@@ -368,13 +378,21 @@ func (n *Network) note(m int32, what ending) {
 // slice is the network's; the caller must not change it.
 func (n *Network) Messages() []Message { return n.messages }
 
-// Begun returns when a message's first packet was sent, sim.Forever if it was not.
-func (n *Network) Begun(m int32) sim.Time { return n.messages[m].Begun }
+// Begun returns when a message's first packet was sent, sim.Forever if it was not. The message must exist.
+func (n *Network) Begun(m int32) sim.Time {
+	if uint(m) >= uint(len(n.messages)) {
+		panic(noSuch("message", m, len(n.messages)))
+	}
+	return n.messages[m].Begun
+}
 
 // Ideal returns how long a message would take from its posting to its ACK if it had the network to itself and only the
 // links' rates limited it. It is exact for a message on a single path. Where switches choose for each packet, it can be
 // too low by the time of a packet or two, provided that equally short paths are alike.
 func (n *Network) Ideal(m int32) sim.Time {
+	if uint(m) >= uint(len(n.messages)) || n.messages[m].QP < 0 {
+		panic(noSuch("message", m, len(n.messages)))
+	}
 	msg := &n.messages[m]
 	if msg.ideal > 0 {
 		return msg.ideal

@@ -76,6 +76,10 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	switch {
 	case len(of) != len(n.nodes):
 		return nil, fmt.Errorf("parts of %d nodes; the network has %d", len(of), len(n.nodes))
+	case slices.ContainsFunc(of, func(i int32) bool { return i < 0 || int(i) >= len(sinks) }):
+		return nil, fmt.Errorf("a node is in none of the parts 0 to %d", len(sinks)-1)
+	case n.split != nil:
+		return nil, errors.New("the network is in parts already")
 	case n.draws != nil:
 		return nil, errors.New("ns-3's random numbers are one sequence for the whole network")
 	case len(n.messages) > 0:
@@ -138,20 +142,34 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 }
 
 // Engine returns the engine of a part.
-func (p *Parts) Engine(i int) *sim.Engine { return p.list[i].eng }
+func (p *Parts) Engine(i int) *sim.Engine { return p.part(i).eng }
+
+// part returns part i, which must exist.
+func (p *Parts) part(i int) *Network {
+	if uint(i) >= uint(len(p.list)) {
+		panic(noSuch("part", int32(i), len(p.list)))
+	}
+	return p.list[i]
+}
 
 // Forget is Network.Forget for a message that part i has sent.
-func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
+func (p *Parts) Forget(i int, m int32) { p.part(i).Forget(m) }
 
 // OnPause registers f for the pauses of a part's ports.
-func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
+func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.part(i).OnPause = f }
 
 // Plan creates the message of a flow, and a queue pair if it needs one, and schedules its posting. The flow must start
 // later than all past events. Flows must be planned in order of their starts, and no further ahead than Horizon.
 func (p *Parts) Plan(f Flow) (int32, error) {
 	n := p.base
 	var q QP
-	var err error
+	err := n.checkHosts(f.Src, f.Dst)
+	if err == nil {
+		err = p.list[p.split.of[f.Src]].plannable(f.Start)
+	}
+	if err != nil {
+		return 0, err
+	}
 	if n.cfg.QueuePairs.Life == PerMessage {
 		q, err = n.open(f.Src, f.Dst, f.Class, f.Start)
 	} else {
@@ -176,6 +194,14 @@ func (p *Parts) Plan(f Flow) (int32, error) {
 		x.eng.Schedule(x.poster, x.target, f.Start, postPlanned, 0)
 	}
 	return m, nil
+}
+
+// plannable reports whether a message cannot be planned for a time: it is past, or before that of a planned one.
+func (n *Network) plannable(at sim.Time) error {
+	if last := n.planned.N; at < n.eng.Now() || last > 0 && at < n.planned.At(last-1).at {
+		return fmt.Errorf("a flow cannot start at %v, in the past or before an earlier flow", at)
+	}
+	return nil
 }
 
 // planned is a message to be posted.
@@ -317,7 +343,7 @@ func (p *Parts) heard(i int) sim.Time {
 
 // Run runs a part to the end of its window. Parts that are apart may run concurrently.
 func (p *Parts) Run(i int) {
-	n := p.list[i]
+	n := p.part(i)
 	if p.split.apart {
 		n.takeIn(p.list, p.round+1)
 		n.round = p.round % 2

@@ -94,6 +94,9 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 // Answer posts the data of an RDMA Read on the responder's stream of its queue pair. It must be called once for each
 // request, in the order of their delivery, and before the request is acknowledged: that is, from inside Delivered.
 func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
+	if request < 0 || int(request) >= len(n.messages) {
+		return 0, fmt.Errorf("there is no request %d; there are %d messages", request, len(n.messages))
+	}
 	m, err := n.plan(q, size)
 	if err != nil {
 		return m, err

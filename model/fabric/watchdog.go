@@ -158,12 +158,16 @@ func (n *Network) holds(at int32, account uint16) bool {
 
 // PortName returns a port in words, such as tor0->leaf1.
 func (n *Network) PortName(pi int32) string {
+	exists("port", pi, len(n.ports))
 	p := &n.ports[pi]
 	return n.nodeName(p.node) + "->" + n.nodeName(n.ports[p.peer].node)
 }
 
 // NodeName returns a node's name, or its number in words if it has none.
-func (n *Network) NodeName(node int32) string { return n.nodeName(node) }
+func (n *Network) NodeName(node int32) string {
+	exists("node", node, len(n.nodes))
+	return n.nodeName(node)
+}
 
 func (n *Network) nodeName(node int32) string {
 	if name := n.graph.Nodes[node].Name; name != "" {

@@ -40,6 +40,11 @@ func (n *silent) Answer(q fabric.QP, size units.Bytes, _ int32) (int32, error) {
 	return n.Post(q, size)
 }
 
+// discard is a sink that keeps nothing.
+type discard struct{}
+
+func (discard) Ended(*Done) {}
+
 // TestCheckNotices verifies that Check reports each broken law, and no intact one.
 func TestCheckNotices(t *testing.T) {
 	for name, x := range map[string]struct {
@@ -107,7 +112,7 @@ func TestCheckNotices(t *testing.T) {
 		if _, err := s.AddDrive(s.AddTarget(1), d); err != nil {
 			t.Fatal(err)
 		}
-		s.Connect(&silent{left: 3}, nil)
+		s.Connect(&silent{left: 3}, discard{})
 		s.Submit(0, 0, block.Request{Op: block.Read, Length: 512})
 		eng.Run(sim.Forever)
 		x.change(s)
@@ -134,7 +139,7 @@ func TestOpening(t *testing.T) {
 		if _, err := s.AddDrive(s.AddTarget(1), d); err != nil {
 			t.Fatal(err)
 		}
-		s.Connect(&silent{left: left}, nil)
+		s.Connect(&silent{left: left}, discard{})
 		s.Submit(0, 0, block.Request{Op: block.Read, Length: 512})
 		if (s.Err() == nil) != (left == 3) {
 			t.Errorf("with %d opened: %v", left, s.Err())

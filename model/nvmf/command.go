@@ -162,10 +162,19 @@ func (s *System) Outstanding() []Between {
 }
 
 // Visited returns the total time of successful reads, and of writes, in a drive, from submission to completion.
-func (s *System) Visited(drive int32) [2]units.Total { return s.drives[drive].visited }
+func (s *System) Visited(drive int32) [2]units.Total {
+	exists("drive", drive, len(s.drives))
+	return s.drives[drive].visited
+}
 
-// Carried returns a message's content and the index of its command. Indexes are reused.
-func (s *System) Carried(m int32) (Kind, int32) { return s.posted[m].kind, s.posted[m].command }
+// Carried returns a message's content and the index of its command, 0 if it is none of the system's. Indexes are
+// reused.
+func (s *System) Carried(m int32) (Kind, int32) {
+	if !s.Carries(m) {
+		return 0, 0
+	}
+	return s.posted[m].kind, s.posted[m].command
+}
 
 // Check verifies the system's invariants and conservation laws and reports the first violation.
 func (s *System) Check() error {

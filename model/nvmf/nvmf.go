@@ -294,14 +294,22 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if eng == nil || protocol > NVMeTCP {
+		return nil, fmt.Errorf("nvmf: the engine is nil, or protocol %d does not exist", protocol)
+	}
 	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent()}
 	s.target = eng.AddHandler(s)
 	return s, nil
 }
 
 // Connect sets the network, which needs the system as its sink and is therefore created after it, and the sink of
-// completed commands. Unless connections have queue pairs of their own, the network must be a Chooser.
+// completed commands. Unless connections have queue pairs of their own, the network must be a Chooser. Err reports a
+// network or a sink that cannot be used.
 func (s *System) Connect(net Fabric, sink Sink) {
+	if net == nil || sink == nil || s.net != nil {
+		s.fail(errors.New("nvmf: the network or the sink is nil, or the system is connected already"))
+		return
+	}
 	s.net, s.sink = net, sink
 	var ok bool
 	if s.protocol == NVMeTCP && !s.own {
@@ -322,14 +330,20 @@ func (s *System) Connect(net Fabric, sink Sink) {
 }
 
 // AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets must be
-// added before the first command.
+// added before the first command; a later one is not added, its number is -1, and Err reports it.
 func (s *System) AddInitiator(node int32) int32 {
+	if s.late() {
+		return -1
+	}
 	s.initiators = append(s.initiators, machine{node: node})
 	return int32(len(s.initiators) - 1)
 }
 
-// AddTarget adds a target at a node and returns its number.
+// AddTarget adds a target at a node and returns its number, as AddInitiator does.
 func (s *System) AddTarget(node int32) int32 {
+	if s.late() {
+		return -1
+	}
 	s.targets = append(s.targets, transmitter{machine: machine{node: node}})
 	return int32(len(s.targets) - 1)
 }
@@ -343,17 +357,29 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets returns the number of targets.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode returns an initiator's node in the network.
-func (s *System) InitiatorNode(i int32) int32 { return s.initiators[i].node }
+// InitiatorNode returns an initiator's node in the network. The initiator must exist.
+func (s *System) InitiatorNode(i int32) int32 {
+	exists("initiator", i, len(s.initiators))
+	return s.initiators[i].node
+}
 
-// TargetNode returns a target's node.
-func (s *System) TargetNode(i int32) int32 { return s.targets[i].node }
+// TargetNode returns a target's node. The target must exist.
+func (s *System) TargetNode(i int32) int32 {
+	exists("target", i, len(s.targets))
+	return s.targets[i].node
+}
 
-// Device returns a drive's device.
-func (s *System) Device(drive int32) block.Device { return s.drives[drive].dev }
+// Device returns a drive's device. The drive must exist.
+func (s *System) Device(drive int32) block.Device {
+	exists("drive", drive, len(s.drives))
+	return s.drives[drive].dev
+}
 
-// DrivesOf returns a target's drives.
-func (s *System) DrivesOf(target int32) []int32 { return s.targets[target].drives }
+// DrivesOf returns a target's drives. The target must exist.
+func (s *System) DrivesOf(target int32) []int32 {
+	exists("target", target, len(s.targets))
+	return s.targets[target].drives
+}
 
 // Err returns the error that stopped the system, if any.
 func (s *System) Err() error { return s.err }
@@ -401,7 +427,7 @@ func (s *System) work(core *sim.Time, cost sim.Time, kind uint16, c int32) {
 
 // Delivered implements fabric.Sink: a message has fully arrived.
 func (s *System) Delivered(m int32) {
-	if int(m) >= len(s.posted) || s.posted[m].command == 0 {
+	if uint(m) >= uint(len(s.posted)) || s.posted[m].command == 0 {
 		return
 	}
 	p := &s.posted[m]
@@ -440,10 +466,12 @@ func (s *System) Acked(m int32) {
 }
 
 // Carries reports whether a message belongs to the system.
-func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
+func (s *System) Carries(m int32) bool {
+	return uint(m) < uint(len(s.posted)) && s.posted[m].command != 0
+}
 
 // post sends a message for a command and returns its number. request is the number of the request that an answer to an
-// RDMA Read belongs to.
+// RDMA Read belongs to; -1 for other messages.
 func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 	x := s.commands.At(c)
 	n := &s.conns[x.conn]
@@ -456,7 +484,7 @@ func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 		m, err = s.chooser.Send(s.targets[x.target].node, s.initiators[x.initiator].node, s.cfg.Class, size)
 	case k == Pull && s.reader != nil:
 		m, err = s.reader.Ask(n.back, size)
-	case k == Pulled && s.reader != nil:
+	case k == Pulled && s.reader != nil && request >= 0:
 		m, err = s.reader.Answer(n.answers, size, request)
 	case k.toTarget():
 		m, err = s.net.Post(n.out, size)

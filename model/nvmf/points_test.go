@@ -329,7 +329,7 @@ func TestWrongNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Connect(bare{}, nil)
+		s.Connect(bare{}, &ender{})
 		if err := s.Err(); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.protocol, err, c.want)
 		}

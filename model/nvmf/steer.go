@@ -3,6 +3,7 @@ package nvmf
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"farflash/block"
 	"farflash/model/fabric"
@@ -48,6 +49,15 @@ type Link struct {
 // its drives holds at once. Unless demands are given (Demands), the network's OnRate must be connected to Paced. A
 // queue pair counts with the line rate until its first change.
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
+	switch {
+	case target < 0 || int(target) >= len(s.targets):
+		return fmt.Errorf("nvmf: there is no target %d; there are %d", target, len(s.targets))
+	case ctl == nil || depth < 1:
+		return fmt.Errorf("nvmf: the controller is nil, or its depth of %d is below 1", depth)
+	case link.Rate <= 0 || !(link.Share > 0 && link.Share <= 1) || !(link.Ack >= 0 && link.Ack <= math.MaxFloat64):
+		return fmt.Errorf("nvmf: a link of %v, of which %v is data and %v times as much acknowledgements, is not "+
+			"possible", link.Rate, link.Share, link.Ack)
+	}
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
 		return errors.New("a controller needs persistent queue pairs")
@@ -87,6 +97,7 @@ func (x *steered) data(r units.BitRate) float64 { return float64(r) / 8 * x.payl
 
 // Steering returns the settings of a target's controller, and the queues of its drives; nil if it has none.
 func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Queues) {
+	exists("target", target, len(s.targets))
 	x := s.targets[target].steered
 	if x == nil {
 		return nil, nil
@@ -96,16 +107,35 @@ func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Q
 
 // Demanded returns the bytes of data per second that the network, or the given demands, ask of a target that has a
 // controller.
-func (s *System) Demanded(target int32) float64 { return s.targets[target].steered.told }
+func (s *System) Demanded(target int32) float64 { return s.controlled(target).told }
+
+// controlled returns the state of a target that must have a controller.
+func (s *System) controlled(target int32) *steered {
+	exists("target", target, len(s.targets))
+	x := s.targets[target].steered
+	if x == nil {
+		panic(fmt.Sprintf("nvmf: target %d has no controller", target))
+	}
+	return x
+}
 
 // Received returns how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
-func (s *System) Received(target int32) int64 { return s.targets[target].steered.sent }
+func (s *System) Received(target int32) int64 { return s.controlled(target).sent }
 
 // InTXQ returns the fill level of a target's transmit queue.
-func (s *System) InTXQ(target int32) units.Bytes { return s.targets[target].used }
+func (s *System) InTXQ(target int32) units.Bytes {
+	exists("target", target, len(s.targets))
+	return s.targets[target].used
+}
 
 // Demands gives demands, in place of the network's, to all controllers for which Steer was called with given.
 func (s *System) Demands(list []ratecontrol.Demanded) {
+	for i := range list {
+		if d := &list[i]; d.At < s.eng.Now() || i > 0 && d.At < list[i-1].At || d.Rate < 0 {
+			s.fail(fmt.Errorf("nvmf: demand %d, %v at %v, is negative or before an earlier time", i, d.Rate, d.At))
+			return
+		}
+	}
 	s.demands = list
 	if len(list) > 0 {
 		s.eng.Schedule(s.self, s.target, list[0].At, evDemand, 0)
@@ -146,7 +176,7 @@ type pace struct {
 
 // Paced must be called by the network's OnRate: a queue pair's rate has changed.
 func (s *System) Paced(c fabric.RateChange) {
-	if int(c.QP) >= len(s.pace) || s.pace[c.QP].target < 0 {
+	if uint(c.QP) >= uint(len(s.pace)) || s.pace[c.QP].target < 0 {
 		return
 	}
 	p := &s.pace[c.QP]

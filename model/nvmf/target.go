@@ -1,6 +1,7 @@
 package nvmf
 
 import (
+	"errors"
 	"fmt"
 
 	"farflash/block"
@@ -56,6 +57,14 @@ func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
 
 // AddDriveQueues is AddDrive with the given queues.
 func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (int32, error) {
+	switch {
+	case target < 0 || int(target) >= len(s.targets):
+		return 0, fmt.Errorf("nvmf: there is no target %d; there are %d", target, len(s.targets))
+	case dev == nil:
+		return 0, errors.New("nvmf: the drive is nil")
+	case s.targets[target].steered != nil:
+		return 0, fmt.Errorf("nvmf: target %d has a controller of its drives; add them before Steer", target)
+	}
 	d := drive{dev: dev, of: queues.Of, target: target}
 	for _, c := range queues.Open {
 		q, err := dev.Open(c)
@@ -78,7 +87,9 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 // Tune changes the weight and limit of a drive's queue, by its index in Queues.Open. It reports false if the drive
 // cannot be tuned.
 func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
+	exists("drive", drive, len(s.drives))
 	d := &s.drives[drive]
+	exists("queue", int32(min(max(queue, -1), 1<<30)), len(d.queues))
 	t, ok := d.dev.(block.Tuner)
 	if ok {
 		t.Tune(d.queues[queue].id, weight, inFlight)
@@ -168,6 +179,9 @@ func (s *System) quit(x *command) *driveQueue {
 // Complete implements the drives' sink: a drive has completed a command.
 func (s *System) Complete(done block.Completion) {
 	c := int32(done.Tag)
+	if done.Tag == 0 || done.Tag >= uint64(s.commands.Bound()) {
+		panic(fmt.Sprintf("nvmf: Complete of the command with tag %d, which the system did not submit", done.Tag))
+	}
 	x := s.commands.At(c)
 	now := s.eng.Now()
 	x.driveOut, x.status, x.placed = now, done.Status, done.Offset

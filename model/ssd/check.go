@@ -17,7 +17,7 @@ type Check struct {
 
 // InFlight returns the number of requests that were submitted and have not completed.
 func (d *Drive) InFlight() uint64 {
-	n := uint64(0)
+	n := uint64(d.refused.N)
 	for op := range d.submitted {
 		n += d.submitted[op] - d.finished[op]
 	}

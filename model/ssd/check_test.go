@@ -22,7 +22,9 @@ func filled(t *testing.T, fill Fill) *Drive {
 		t.Fatal(err)
 	}
 	a := &asker{eng: sim.New()}
-	a.d = NewFrom(m, a.eng, a, 1, "ssd")
+	if a.d, err = NewFrom(m, a.eng, a, 1, "ssd"); err != nil {
+		t.Fatal(err)
+	}
 	q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
 	for i := range int64(60) {
 		a.d.Submit(q, block.Request{Op: block.Write, Offset: i * 7919 % 2000 * 8192, Length: 8192})
@@ -108,7 +110,9 @@ func TestReplayOfSomePlanes(t *testing.T) {
 	}
 	for writes := range int64(3) {
 		a := &asker{eng: sim.New()}
-		a.d = NewFrom(m, a.eng, a, 1, "ssd")
+		if a.d, err = NewFrom(m, a.eng, a, 1, "ssd"); err != nil {
+			t.Fatal(err)
+		}
 		q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
 		for i := range writes {
 			a.d.Submit(q, block.Request{Op: block.Write, Offset: i * 8192, Length: 8192})

@@ -78,8 +78,12 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 	return out
 }
 
-// Placements returns the number of placement hints that a namespace distinguishes in each reclaim group.
+// Placements returns the number of placement hints that a namespace distinguishes in each reclaim group; 0 if there is
+// no such namespace. The configuration must be valid.
 func (c *Config) Placements(namespace int) int {
+	if uint(namespace) >= uint(len(c.namespaces())) {
+		return 0
+	}
 	return len(c.placements(&c.namespaces()[namespace], 0)) / c.Groups()
 }
 

@@ -265,7 +265,10 @@ func TestGrainsWriteAmplification(t *testing.T) {
 		}
 		eng := sim.New()
 		h := cosim.NewHost(eng)
-		d := ssd.NewOnly(m, eng, h, 1, "ssd")
+		d, err := ssd.NewOnly(m, eng, h, 1, "ssd")
+		if err != nil {
+			t.Fatal(err)
+		}
 		n := int(d.Capacity(0) / 4096)
 		if grain == 0 {
 			n /= 4

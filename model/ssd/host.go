@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"fmt"
+	"math"
 
 	"farflash/block"
 	rings "farflash/internal/fifo"
@@ -85,6 +86,10 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
+	if c.Weight < 0 || c.Weight > maxWeight || c.InFlight < 0 || c.InFlight > math.MaxInt32 {
+		return 0, fmt.Errorf("ssd: a queue of weight %d with %d commands in flight; use weights up to %d, 0 for 1, "+
+			"and up to %d in flight, 0 for the drive's own limit", c.Weight, c.InFlight, maxWeight, math.MaxInt32)
+	}
 	d.rotates = d.rotates || d.cfg.Quirks.RotatesClasses && d.cfg.Scheduling.Classes && c.Class > block.High
 	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
 	q := block.QueueID(len(d.queues) - 1)
@@ -93,19 +98,31 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 }
 
 // Tune sets a queue's weight within its class and the number of its commands that the controller may hold (0: the
-// drive's own limit). It implements block.Tuner.
+// drive's own limit). The queue must be open. It implements block.Tuner.
 func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
+	if uint(q) >= uint(len(d.queues)) {
+		panic(fmt.Sprintf("ssd: Tune of queue %d, which Open has not returned", q))
+	}
 	p := &d.queues[q]
-	p.weight = int32(max(weight, 1))
-	p.limit = int32(inFlight)
+	p.weight = int32(min(max(weight, 1), maxWeight))
+	p.limit = int32(min(inFlight, math.MaxInt32))
 	if inFlight <= 0 {
 		p.limit = int32(d.cfg.Host.FetchSize)
 	}
 	p.credit = min(p.credit, p.weight)
 }
 
-// Capacity returns the size in bytes that the host can address of a namespace. It implements block.Device.
-func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].capacity()) }
+// maxWeight bounds the weight of a queue, whose turns in a round are counted in 32 bits.
+const maxWeight = 1 << 14
+
+// Capacity returns the size in bytes that the host can address of a namespace, 0 if there is no such namespace. It
+// implements block.Device.
+func (d *Drive) Capacity(namespace int) int64 {
+	if uint(namespace) >= uint(len(d.ns)) {
+		return 0
+	}
+	return int64(d.ns[namespace].capacity())
+}
 
 // Close ends the drive's service: its queues accept no more requests. It implements block.Device.
 func (d *Drive) Close() error {
@@ -122,6 +139,9 @@ func (d *Drive) Close() error {
 // Submit puts a request into a submission queue and rings the doorbell. It reports false if the queue is full. It
 // implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
+	if uint(q) >= uint(len(d.queues)) || r.Op >= block.Ops {
+		return d.refuse(q, &r)
+	}
 	p := &d.queues[q]
 	// One slot stays free to tell a full ring from an empty one. reported is the head as the host knows it.
 	if p.tail-p.reported >= p.depth-1 {
@@ -156,6 +176,24 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
 }
+
+// refuse completes a request as Invalid, at the present time but not inside Submit: it names no open queue, or an
+// operation that does not exist. The drive's statistics leave it out.
+//
+//go:noinline
+func (d *Drive) refuse(q block.QueueID, r *block.Request) bool {
+	if d.closed {
+		return false
+	}
+	now := d.eng.Now()
+	d.refused.Push(block.Completion{Tag: r.Tag, Submitted: now, Fetched: now, Finished: now, Length: r.Length,
+		Queue: q, Op: r.Op, Status: block.Invalid})
+	d.schedule(now, evRefused, 0)
+	return true
+}
+
+// completeRefused reports the first of the refused requests.
+func (d *Drive) completeRefused() { d.sink.Complete(d.refused.Pop()) }
 
 // Expect implements block.Expecter.
 func (d *Drive) Expect(namespace uint8, offset int64) {

@@ -67,6 +67,10 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	return m, nil
 }
 
+// Capacity returns the size in bytes that a host can address of a namespace of the image's drives, 0 if there is no
+// such namespace.
+func (m *Image) Capacity(namespace int) int64 { return int64(m.cfg.CapacityOf(namespace)) }
+
 // The image is the ftl.Map of its translation layer.
 
 // Lookup implements ftl.Map.

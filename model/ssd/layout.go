@@ -256,5 +256,11 @@ func (n *namespace) shareOf(pages uint32, k int) uint32 {
 // capacity returns the size that the host can address.
 func (n *namespace) capacity() units.Bytes { return units.Bytes(n.sectors) * nand.SectorSize }
 
-// CapacityOf returns the size that a host can address of a namespace of a drive with this configuration.
-func (c *Config) CapacityOf(namespace int) units.Bytes { return c.layOut()[namespace].capacity() }
+// CapacityOf returns the size that a host can address of a namespace of a drive with this configuration, which must be
+// valid; 0 if there is no such namespace.
+func (c *Config) CapacityOf(namespace int) units.Bytes {
+	if uint(namespace) >= uint(len(c.namespaces())) {
+		return 0
+	}
+	return c.layOut()[namespace].capacity()
+}

@@ -43,8 +43,11 @@ func TestMap(t *testing.T) {
 				}
 			}
 			t.Run("drive", func(t *testing.T) {
-				ftltest.Conform(t, func(*testing.T) ftltest.Subject {
-					d := NewFrom(m, sim.New(), nil, 1, "ssd")
+				ftltest.Conform(t, func(t *testing.T) ftltest.Subject {
+					d, err := NewFrom(m, sim.New(), &asker{}, 1, "ssd")
+					if err != nil {
+						t.Fatal(err)
+					}
 					return subject(d, &d.l2p, &d.owners)
 				})
 			})

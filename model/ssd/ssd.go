@@ -20,6 +20,8 @@
 package ssd
 
 import (
+	"errors"
+
 	"farflash/block"
 	"farflash/internal/divide"
 	rings "farflash/internal/fifo"
@@ -147,7 +149,8 @@ type Drive struct {
 
 	errs *errs // nil: flash does not err
 
-	before    ftl.Stats // the counters at the end of preconditioning
+	refused   rings.Ring[block.Completion] // of requests that no queue could take
+	before    ftl.Stats                    // the counters at the end of preconditioning
 	zoneStats ZoneStats
 
 	counters
@@ -187,30 +190,59 @@ const (
 	evPassed
 	evLookAgain
 	evAcknowledged
+	evRefused
 )
 
 // New returns a drive on an engine, in the state given by its configuration. The name separates its random streams from
 // those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
+	if err := checkMaking(eng, sink); err != nil { // before the work of preconditioning
+		return nil, err
+	}
 	m, err := Prepare(cfg, seed, name, nil)
 	if err != nil {
 		return nil, err
 	}
-	return NewOnly(m, eng, sink, seed, name), nil
+	return NewOnly(m, eng, sink, seed, name)
 }
 
-// NewOnly returns the only drive made from an image. The image must not be used afterwards.
-func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
+// NewOnly returns the only drive made from an image. The image cannot be used afterwards.
+func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
+	if err := m.usable(eng, sink); err != nil {
+		return nil, err
+	}
 	d := newDrive(m, eng, sink, seed, name)
 	m.give(d)
-	return d
+	return d, nil
 }
 
 // NewFrom returns a drive whose flash is in the state of an image, which it shares copy-on-write.
-func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
+func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
+	if err := m.usable(eng, sink); err != nil {
+		return nil, err
+	}
 	d := newDrive(m, eng, sink, seed, name)
 	m.clone(d)
-	return d
+	return d, nil
+}
+
+// checkMaking reports what a drive cannot be made with.
+func checkMaking(eng *sim.Engine, sink Sink) error {
+	switch {
+	case eng == nil:
+		return errors.New("ssd: the engine is nil; use sim.New")
+	case sink == nil:
+		return errors.New("ssd: the sink is nil; a drive reports its completions to one")
+	}
+	return nil
+}
+
+// usable reports why no drive can be made from an image.
+func (m *Image) usable(eng *sim.Engine, sink Sink) error {
+	if m == nil || m.ftl == nil {
+		return errors.New("ssd: the image is nil, or NewOnly has used it; use Prepare")
+	}
+	return checkMaking(eng, sink)
 }
 
 // newDrive makes a drive that lacks only the state of its flash.
@@ -503,6 +535,8 @@ func (d *Drive) Handle(ev sim.Event) {
 			d.passed(ev.Arg)
 		case evLookAgain:
 			d.lookAgain()
+		case evRefused:
+			d.completeRefused()
 		}
 		if d.next.Kind == evNone {
 			break

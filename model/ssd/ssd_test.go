@@ -263,14 +263,19 @@ func TestMemory(t *testing.T) {
 	drives := make([]*ssd.Drive, 4)
 	for i := range drives {
 		eng := sim.New()
-		drives[i] = ssd.NewFrom(img, eng, cosim.NewHost(eng), 1, fmt.Sprint("ssd", i))
+		if drives[i], err = ssd.NewFrom(img, eng, cosim.NewHost(eng), 1, fmt.Sprint("ssd", i)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if b := (heap() - before) / pages / 4; b > .05 {
 		t.Errorf("%.3f bytes a physical page for a drive from an image", b)
 	}
 	eng := sim.New()
 	h := cosim.NewHost(eng)
-	d := ssd.NewFrom(img, eng, h, 1, "busy")
+	d, err := ssd.NewFrom(img, eng, h, 1, "busy")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const n = 4000
 	if err := h.Attach(d,
 		[]cosim.Flow{{Name: "writes", Source: workload.Slice(random(n, block.Write, 8192, d.Capacity(0))),

@@ -77,7 +77,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	cfg.Collection.Preemptible = !td.HasArg("gc-first")
 	b := &bench{t: t, eng: sim.New(), names: map[int32]string{}, byName: map[string]int32{}}
 	var err error
-	if b.d, err = New(cfg, b.eng, nil, 1, "ssd"); err != nil {
+	if b.d, err = New(cfg, b.eng, &asker{}, 1, "ssd"); err != nil {
 		t.Fatal(err)
 	}
 	if td.HasArg("gc-first") {

@@ -13,7 +13,7 @@ func TestArrivingTurns(t *testing.T) {
 	cfg := round()
 	cfg.Geometry.PagesPerBlock = 128 // otherwise the only mapping page is partial and not on flash
 	cfg.Mapping.Ideal, cfg.Mapping.CMTCapacity = false, 1<<20
-	d, err := New(MQSim(cfg), sim.New(), nil, 1, "ssd")
+	d, err := New(MQSim(cfg), sim.New(), &asker{}, 1, "ssd")
 	if err != nil {
 		t.Fatal(err)
 	}

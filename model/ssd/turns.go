@@ -1,6 +1,8 @@
 package ssd
 
 import (
+	"fmt"
+
 	"farflash/block"
 	rings "farflash/internal/fifo"
 	"farflash/sim"
@@ -75,11 +77,19 @@ func (d *Drive) Join() sim.Component {
 	return d.self
 }
 
-// Bound sets the last sector of a namespace that a host uses; requests beyond it are folded.
-func (d *Drive) Bound(namespace uint8, last int64) { d.ns[namespace].last = last }
+// Bound sets the last sector of a namespace that a host uses; requests beyond it are folded. The namespace must exist.
+func (d *Drive) Bound(namespace uint8, last int64) {
+	if int(namespace) >= len(d.ns) {
+		panic(fmt.Sprintf("ssd: Bound of namespace %d; there are %d", namespace, len(d.ns)))
+	}
+	d.ns[namespace].last = last
+}
 
-// Acknowledge is the host's doorbell for a completion.
+// Acknowledge is the host's doorbell for a completion on an open queue.
 func (d *Drive) Acknowledge(q block.QueueID) {
+	if uint(q) >= uint(len(d.queues)) {
+		panic(fmt.Sprintf("ssd: Acknowledge on queue %d, which Open has not returned", q))
+	}
 	if d.turns != nil && d.turns.joined {
 		d.pass(downward, d.bellTime, evAcknowledged, uint32(q))
 	}

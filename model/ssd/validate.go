@@ -55,7 +55,8 @@ func (c *Config) Validate() error {
 		"collection.copyback", "copyback moves whole pages; set mapping.grain: page")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
-	bad.Hold(p.Fill == FillNone && c.Collection.Victim != ftl.RandomYield || p.Occupancy > 0 && p.Occupancy <= 1,
+	unused := p.Fill == FillNone && c.Collection.Victim != ftl.RandomYield
+	bad.Hold(p.Occupancy <= 1 && (p.Occupancy > 0 || unused && p.Occupancy >= 0),
 		"preconditioning.occupancy", "%v is not possible", p.Occupancy)
 	bad.Hold(p.Passes >= 0 && p.Passes <= 1000, "preconditioning.passes", "%v is not possible; use 0 to 1000", p.Passes)
 	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)

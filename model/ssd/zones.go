@@ -204,12 +204,18 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 // mostLogical is the largest number of logical pages that the map can number.
 const mostLogical = 1<<32 - 4
 
-// Zones returns the division of a namespace into zones. It implements block.Zoned.
-func (d *Drive) Zones(namespace int) block.Zones { return d.ns[namespace].blockZones() }
+// Zones returns the division of a namespace into zones; none if there is no such namespace. It implements block.Zoned.
+func (d *Drive) Zones(namespace int) block.Zones {
+	if uint(namespace) >= uint(len(d.ns)) {
+		return block.Zones{}
+	}
+	return d.ns[namespace].blockZones()
+}
 
-// ZonesOf returns the division of a namespace of a drive with this configuration.
+// ZonesOf returns the division of a namespace of a drive with this configuration, which must be valid; none if there is
+// no such namespace.
 func (c *Config) ZonesOf(namespace int) block.Zones {
-	if !c.isZoned(namespace) {
+	if uint(namespace) >= uint(len(c.namespaces())) || !c.isZoned(namespace) {
 		return block.Zones{}
 	}
 	return c.layOut()[namespace].blockZones()

@@ -98,7 +98,11 @@ func reduceRounded(x, m float64) int64 {
 	return int64(x)
 }
 
-// Between returns an integer from a to b, inclusive. The range must contain fewer than 2^63 integers.
+// Between returns an integer from a to b, inclusive. b is not less than a, and the range contains fewer than 2^63
+// integers.
 func (g *MQSim) Between(a, b uint64) uint64 {
+	if b < a || b-a >= 1<<63-1 {
+		panic("rng: Between two numbers of which the second is less, or that are 2^63 apart")
+	}
 	return a + uint64(int64(float64(int64(b-a+1))*g.Next()))
 }

@@ -5,6 +5,9 @@ import "math"
 // QuantileOf returns the smallest of the sorted values that is not exceeded by at least the given share of them. sorted
 // must not be empty.
 func QuantileOf(sorted []float64, share float64) float64 {
+	if len(sorted) == 0 {
+		panic("stats: QuantileOf no values; use at least one")
+	}
 	i := int(math.Ceil(rankOf(share, uint64(len(sorted))))) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }

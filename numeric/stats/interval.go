@@ -93,9 +93,13 @@ func longEnough(means []float64) bool {
 	return m.ACF1() <= math.Max(uncorrelated, 1.28/math.Sqrt(n)-1/n)
 }
 
-// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits, because the library's
-// last bits can differ between processors, and a result must be byte-identical everywhere.
+// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits, because the
+// library's last bits can differ between processors, and a result must be byte-identical everywhere. It is NaN unless
+// p is between 0 and 1 and degrees at least 1.
 func TQuantile(p float64, degrees int) float64 {
+	if !(p > 0 && p < 1) || degrees < 1 {
+		return math.NaN()
+	}
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
 	return rounded(t, 9)
 }

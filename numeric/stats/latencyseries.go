@@ -34,8 +34,11 @@ func NewLatencySeries(c SeriesConfig) *LatencySeries {
 	return &LatencySeries{series: *NewSeries(c), shapes: make([]*[coarseBuckets]uint32, c.Bins)}
 }
 
-// Add counts the duration d at time t.
+// Add counts the duration d, which must not be negative, at time t.
 func (s *LatencySeries) Add(t, d units.Duration) {
+	if d < 0 {
+		panic("stats: a negative duration was added to a series")
+	}
 	if t < s.low || t >= s.high {
 		s.open(t)
 	}

@@ -9,7 +9,7 @@ const firstLook = 5
 // (Slud and Wei, JASA 77(380), 1982).
 func Looks(most int) []int {
 	var out []int
-	for n, next := firstLook, 7; n < most; n, next = next, 2*n {
+	for n, next := firstLook, 7; n > 0 && n < most; n, next = next, 2*n {
 		out = append(out, n)
 	}
 	return append(out, most)

@@ -234,8 +234,11 @@ func SignFlips(d []float64) float64 {
 
 // TwoSidedT returns the probability that Student's t with the given degrees of freedom is at least as far from 0 as t:
 // I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. Like TQuantile it is rounded, to 6
-// significant digits.
+// significant digits. It is NaN if t is, or degrees is below 1.
 func TwoSidedT(t float64, degrees int) float64 {
+	if math.IsNaN(t) || degrees < 1 {
+		return math.NaN()
+	}
 	v := float64(degrees)
 	square := float64(t * t)
 	if math.IsInf(square, 1) {
@@ -302,10 +305,14 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 //
 //	deviation sqrt((n-1) / chi2(1-level, n-1))
 //
-// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed from
-// the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine 14(17),
-// 1995). Like TQuantile it is rounded to 9 significant digits.
+// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
+// from the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine
+// 14(17), 1995). Like TQuantile it is rounded to 9 significant digits. It is NaN unless n is at least 2 and level
+// between 0 and 1.
 func DeviationBound(deviation float64, n int, level float64) float64 {
+	if n < 2 || !(level > 0 && level < 1) {
+		return math.NaN()
+	}
 	v := float64(n - 1)
 	return rounded(deviation*math.Sqrt(v/distuv.ChiSquared{K: v}.Quantile(1-level)), 9)
 }

@@ -19,10 +19,13 @@ func DefaultSeriesConfig() SeriesConfig {
 	return SeriesConfig{Width: 100 * units.Microsecond, Bins: 256}
 }
 
+// maxBins bounds the memory of a series.
+const maxBins = 1 << 20
+
 // valid panics if the configuration is invalid.
 func (c SeriesConfig) valid() {
-	if c.Width <= 0 || c.Bins < 2 || c.Bins%2 != 0 {
-		panic("stats: a series needs a positive bin width and an even number of bins")
+	if c.Width <= 0 || c.Bins < 2 || c.Bins%2 != 0 || c.Bins > maxBins {
+		panic("stats: a series needs a positive bin width and an even number of bins, up to 1048576")
 	}
 }
 
@@ -129,7 +132,8 @@ type Series struct {
 	bins []Slot
 }
 
-// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive and even.
+// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive, even and
+// at most 1048576.
 func NewSeries(c SeriesConfig) *Series {
 	return &Series{slots: newSlots(c), bins: make([]Slot, c.Bins)}
 }

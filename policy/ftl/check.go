@@ -8,7 +8,7 @@ import (
 // Valid returns the number of valid pages that the pool has handed out. While moves are in flight, a page being moved
 // counts at both its source and its destination.
 func (f *FTL) Valid(pool int) int64 {
-	p := f.pools[pool]
+	p := f.at(pool)
 	n := int64(0)
 	for i := range p.blocks {
 		n += int64(p.blocks[i].valid)
@@ -35,7 +35,7 @@ func (f *FTL) ValidPages() int64 {
 // valid, or there is no space to move its pages to. Only Invalidate, or the completion of programs in flight, can
 // change that.
 func (f *FTL) Exhausted(pool int) bool {
-	p := f.pools[pool]
+	p := f.at(pool)
 	if int(p.free) > f.cfg.HostReserve || len(p.victims) > 0 {
 		return false
 	}
@@ -56,12 +56,16 @@ func (f *FTL) CheckBlocks() error { return f.check(false, false) }
 func (f *FTL) CheckTouched() error { return f.check(false, true) }
 
 // Untouched reports whether a pool is unchanged since it was restored or cloned.
-func (f *FTL) Untouched(pool int) bool { return f.pools[pool].owner != f.owner }
+func (f *FTL) Untouched(pool int) bool { return f.at(pool).owner != f.owner }
 
 // ValidBelow returns the number of valid pages among the first pages of a block that has been used.
 func (f *FTL) ValidBelow(b Block, pages int) int {
 	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
-	return f.countValid(f.pools[pool], i, int32(max(0, pages)))
+	p := f.at(pool)
+	if int(i) >= len(p.blocks) {
+		return 0
+	}
+	return f.countValid(p, i, int32(min(max(0, pages), int(f.pages))))
 }
 
 // IsValid reports whether a page that was handed out holds data.
@@ -72,14 +76,14 @@ func (f *FTL) IsValid(ppa PPA) bool {
 
 // Holds is IsValid by pool, block and page.
 func (f *FTL) Holds(pool, block, page int) bool {
-	p := f.pools[pool]
-	return block < len(p.blocks) && f.has(p, int32(block), int32(page))
+	p := f.at(pool)
+	return uint(block) < uint(len(p.blocks)) && uint(page) < uint(f.pages) && f.has(p, int32(block), int32(page))
 }
 
 // EachHeld visits the valid pages that a pool has handed out, in order, as 64-bit words of the blocks' bitmaps. Words
 // without a valid page are skipped.
 func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
-	p := f.pools[pool]
+	p := f.at(pool)
 	for i := range p.blocks {
 		m, b := &p.blocks[i], int32(i)
 		if m.valid == 0 {

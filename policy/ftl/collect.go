@@ -15,7 +15,7 @@ func (f *FTL) Next(pool int) (Action, bool) {
 }
 
 // Wants reports whether Next may have an action for a pool.
-func (f *FTL) Wants(pool int) bool { return f.pools[pool].wake }
+func (f *FTL) Wants(pool int) bool { return f.at(pool).wake }
 
 func (f *FTL) next(pool int) (Action, bool) {
 	p := f.touch(pool)
@@ -238,7 +238,7 @@ func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
 func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
-	m := &p.blocks[b]
+	m := p.known(b)
 	if m.state != victim || m.next == 0 || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
@@ -307,7 +307,7 @@ func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, 
 func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
-	m := &p.blocks[b]
+	m := p.known(b)
 	if m.state != victim || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
@@ -390,11 +390,16 @@ func (f *FTL) retire(p *pool, m *block) {
 }
 
 // poolOf returns the number of a block's pool.
-func (f *FTL) poolOf(b Block) int { return int(b) / int(f.blocks) }
+func (f *FTL) poolOf(b Block) int {
+	if b < 0 {
+		panic(noPool)
+	}
+	return int(b) / int(f.blocks)
+}
 
 // ended removes a block whose erase was pulled from the victims.
 func (f *FTL) ended(b Block) (*pool, int32) {
-	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
+	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
 	p := f.touch(pool)
 	if int(i) >= len(p.blocks) || p.blocks[i].state != erasing {
 		broken("block %d was erased without a request", b)

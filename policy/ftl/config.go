@@ -3,6 +3,7 @@ package ftl
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"farflash/numeric/units"
@@ -124,6 +125,7 @@ func DefaultConfig() Config {
 // Separate returns a Survivors table for n host streams in which each has a stream of its own for survivors: stream s's
 // pages move to stream n+s and stay there. MQSim does this.
 func Separate(n int) []int {
+	streams(n)
 	s := make([]int, 2*n)
 	for i := range n {
 		s[i], s[n+i] = n+i, n+i
@@ -138,6 +140,8 @@ func Pooled(n int) []int { return Generations(n, 1) }
 // written to stream n, those that survived two to n+1, and so on up to n+k-1. Rarely overwritten data thus collects in
 // blocks of its own without any classification of hot and cold data.
 func Generations(n, k int) []int {
+	streams(n)
+	streams(k)
 	s := make([]int, n+k)
 	for i := range s {
 		s[i] = min(max(i+1, n), n+k-1)
@@ -148,11 +152,19 @@ func Generations(n, k int) []int {
 // Mixed returns a Survivors table for n host streams in which survivors are written among the host's own pages: one
 // write frontier for both, as the closed forms assume.
 func Mixed(n int) []int {
+	streams(n)
 	s := make([]int, n)
 	for i := range s {
 		s[i] = i
 	}
 	return s
+}
+
+// streams refuses a number of streams for a table of survivors.
+func streams(n int) {
+	if n < 1 || n > 255 {
+		broken("%d streams are not possible; use 1 to 255", n)
+	}
 }
 
 // survivors returns the table in force: c.Survivors or its default.
@@ -166,28 +178,30 @@ func (c Config) survivors() []int {
 // Validate returns an error that lists every invalid field of c by its key.
 func (c Config) Validate() error {
 	var bad units.Faults
-	bad.Hold(c.Pools >= 1, "pools", "%d is not possible; use at least 1", c.Pools)
+	bad.Hold(c.Pools >= 1 && c.Pools <= 1<<26, "pools", "%d is not possible; use 1 to %d", c.Pools, 1<<26)
 	bad.Hold(c.PagesPerBlock >= 2 && c.PagesPerBlock <= 1<<24, "pages_per_block", "%d is not possible; use 2 to %d",
 		c.PagesPerBlock, 1<<24)
 	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d",
 		c.BlocksPerPool, 1<<30)
 	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
 	bad.Hold(c.Victim < victims, "victim", "unknown policy %v", c.Victim)
-	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1",
-		c.Choices)
+	bad.Hold(c.Victim != DChoices || c.Choices >= 1 && c.Choices <= 1<<30, "choices",
+		"%d is not possible with d-choices; use 1 to %d", c.Choices, 1<<30)
 	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
 		"window", "%v is not possible; use 0%% to 100%% of the blocks", c.Window)
 	bad.Hold(c.Yield >= 0 && c.Yield <= c.PagesPerBlock, "yield", "%d pages are not possible; use 0 to %d, the pages of a block",
 		c.Yield, c.PagesPerBlock)
 	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least 1",
 		c.HostReserve)
+	bad.Hold(c.GCStart <= 1<<30, "gc_start", "%d free blocks are not possible; use at most %d", c.GCStart, 1<<30)
 	bad.Hold(c.GCStart > c.HostReserve,
 		"gc_start", "collection starts below %d free blocks, but the host stops at %d; use a higher start",
 		c.GCStart, c.HostReserve)
 	bad.Hold(c.GCHard >= 0, "gc_hard", "%d free blocks are not possible; use 0 or more", c.GCHard)
 	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent",
 		"%d concurrent victims are not possible; use 1 to %d", c.Concurrent, 1<<16)
-	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; use 1 or more, or 0 for off", c.StaticWear)
+	bad.Hold(c.StaticWear >= 0 && c.StaticWear <= maxErases, "static_wear",
+		"%d erases are not possible; use 1 to %d, or 0 for off", c.StaticWear, maxErases)
 	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d",
 		c.EraseLimit, maxErases)
 	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
@@ -210,6 +224,14 @@ func (c Config) validateStreams(bad *units.Faults) {
 	for from, to := range s {
 		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from),
 			"survivors join stream %d, which does not exist; use 0 to %d", to, len(s)-1)
+	}
+	if c.OpenOrder != nil {
+		order := slices.Sorted(slices.Values(c.OpenOrder))
+		all := len(order) == len(s)
+		for i, stream := range order {
+			all = all && stream == i
+		}
+		bad.Hold(all, "open_order", "%v does not name each of the streams 0 to %d once", c.OpenOrder, len(s)-1)
 	}
 	frontiers := len(s)
 	if c.StaticWear > 0 {

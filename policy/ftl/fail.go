@@ -17,6 +17,7 @@ import "slices"
 func (f *FTL) ProgramFailed(ppa PPA, now Tick) {
 	pool, b, _ := f.split(ppa)
 	p := f.touch(pool)
+	p.known(b)
 	p.counts.failed++
 	f.condemn(p, b)
 	if f.IsValid(ppa) { // else overwritten in the meantime
@@ -32,7 +33,7 @@ func (f *FTL) ProgramFailed(ppa PPA, now Tick) {
 func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 	pool, b, _ := f.split(src)
 	p := f.touch(pool)
-	m := &p.blocks[b]
+	m := p.known(b)
 	if m.state != victim || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}

@@ -63,7 +63,7 @@ func (f *FTL) UseFast(on bool) { f.slow = !on }
 // Fold sets whether there is time to fold a pool's fast blocks. While there is, Next starts the fast block opened first
 // whenever it has no more urgent victim. Fold has no effect without fast blocks.
 func (f *FTL) Fold(pool int, on bool) {
-	if x := f.pools[pool].fast; x == nil || x.fold == on {
+	if x := f.at(pool).fast; x == nil || x.fold == on {
 		return
 	}
 	p := f.touch(pool)
@@ -75,13 +75,13 @@ func (f *FTL) Fold(pool int, on bool) {
 // IsFast reports whether a page lies in a fast block.
 func (f *FTL) IsFast(ppa PPA) bool {
 	pool, b, _ := f.split(ppa)
-	p := f.pools[pool]
+	p := f.at(pool)
 	return int(b) < len(p.blocks) && p.blocks[b].fast
 }
 
 // FastBlocks returns how many blocks of a pool are fast.
 func (f *FTL) FastBlocks(pool int) int {
-	if x := f.pools[pool].fast; x != nil {
+	if x := f.at(pool).fast; x != nil {
 		return len(x.opened)
 	}
 	return 0

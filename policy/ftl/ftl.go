@@ -147,6 +147,7 @@ type FTL struct {
 	random    *rng.Stream
 
 	pageDiv, poolDiv divide.By // by the pages of a block, and of a pool
+	total            uint64    // pages
 	pages, blocks    int32     // pages of a block, blocks of a pool
 	words            int32     // 64-bit words of a block's validity bitmap
 	chunk, chunks    int32     // words of a copy-on-write chunk of the bitmap, and chunks of a block
@@ -187,6 +188,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		cfg: cfg, drv: m, random: random,
 		pageDiv: divide.New(uint64(cfg.PagesPerBlock)),
 		poolDiv: divide.New(uint64(cfg.PagesPerBlock * cfg.BlocksPerPool)),
+		total:   uint64(cfg.Pools) * uint64(cfg.BlocksPerPool) * uint64(cfg.PagesPerBlock),
 		pages:   int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
 		words: words, chunk: chunk, chunks: (words + chunk - 1) / chunk,
 		hostStop: int32(cfg.Quirks.HostStop),
@@ -219,6 +221,9 @@ func (f *FTL) Config() Config { return f.cfg }
 // has no page for the host; the driver tries again after Erased. The page counts as a host program from now on.
 func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
+	if uint(stream) >= uint(f.cfg.Streams) || stream >= len(p.frontiers) {
+		panic(noStream)
+	}
 	w := &p.frontiers[stream]
 	// The last page of a block, guarded pools and HostStop need the checks of the slow path.
 	if w.left <= 1 || p.guarded || p.free < f.hostStop {
@@ -237,6 +242,7 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 func (f *FTL) Skip(end PPA, now Tick) int {
 	pool, b, last := f.split(end - 1)
 	p := f.touch(pool)
+	p.known(b)
 	at := f.frontierOf(p, b)
 	if at < 0 {
 		if m := &p.blocks[b]; m.state == given && last >= m.pending {
@@ -271,7 +277,10 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 // Align skips in each of a pool's open blocks to the next page number that is a multiple of n. n must divide
 // PagesPerBlock.
 func (f *FTL) Align(pool, n int, now Tick) {
-	if f.pools[pool] == f.blank {
+	if n < 1 || int(f.pages)%n != 0 {
+		broken("Align to %d pages, which do not divide a block of %d", n, f.pages)
+	}
+	if f.at(pool) == f.blank {
 		return
 	}
 	for at := range f.touch(pool).frontiers {
@@ -291,7 +300,7 @@ func (f *FTL) Programmed(ppa PPA) {
 // ProgrammedIn is Programmed by pool and block, for a driver that knows them.
 func (f *FTL) ProgrammedIn(pool, block int) {
 	p := f.touch(pool)
-	f.programmed(p, int32(block))
+	f.programmed(p, narrow(block))
 	f.changed(pool, p)
 }
 
@@ -300,7 +309,7 @@ func (f *FTL) ProgrammedIn(pool, block int) {
 func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
-	m := &p.blocks[b]
+	m := p.known(b)
 	word := f.ownWord(p, b, page>>6)
 	bit := uint64(1) << (page & 63)
 	if *word&bit == 0 {
@@ -333,7 +342,7 @@ func (f *FTL) ReadStarted(ppa PPA) {
 }
 
 // ReadStartedIn is ReadStarted by pool and block, for a driver that knows them.
-func (f *FTL) ReadStartedIn(pool, block int) { f.touch(pool).blocks[block].reads++ }
+func (f *FTL) ReadStartedIn(pool, block int) { f.touch(pool).known(narrow(block)).reads++ }
 
 // ReadDone undoes one ReadStarted.
 func (f *FTL) ReadDone(ppa PPA) {
@@ -344,7 +353,7 @@ func (f *FTL) ReadDone(ppa PPA) {
 // ReadDoneIn undoes one ReadStartedIn.
 func (f *FTL) ReadDoneIn(pool, block int) {
 	p := f.touch(pool)
-	m := &p.blocks[block]
+	m := p.known(narrow(block))
 	if m.reads == 0 {
 		broken("ReadDone of pool %d block %d without ReadStarted", pool, block)
 	}
@@ -354,18 +363,18 @@ func (f *FTL) ReadDoneIn(pool, block int) {
 }
 
 // Free returns the number of a pool's erased blocks that belong to no frontier.
-func (f *FTL) Free(pool int) int { return int(f.pools[pool].free) }
+func (f *FTL) Free(pool int) int { return int(f.at(pool).free) }
 
 // Urgent reports whether a pool has fewer free blocks than Config.GCHard.
-func (f *FTL) Urgent(pool int) bool { return int(f.pools[pool].free) < f.cfg.GCHard }
+func (f *FTL) Urgent(pool int) bool { return int(f.at(pool).free) < f.cfg.GCHard }
 
 // Collecting reports whether a pool has a victim in progress.
-func (f *FTL) Collecting(pool int) bool { return f.pools[pool].collecting() }
+func (f *FTL) Collecting(pool int) bool { return f.at(pool).collecting() }
 
 // Wear returns the erase count of a block.
 func (f *FTL) Wear(b Block) int {
-	pool := int(b) / int(f.blocks)
-	if i, p := int(b)%int(f.blocks), f.pools[pool]; i < len(p.blocks) {
+	pool := f.poolOf(b)
+	if i, p := int(b)%int(f.blocks), f.at(pool); i < len(p.blocks) {
 		return int(p.blocks[i].erases)
 	}
 	return 0
@@ -374,7 +383,7 @@ func (f *FTL) Wear(b Block) int {
 // Capacity returns the number of pages of a pool that can be valid at once while collection is still guaranteed to gain
 // space: all but the reserve, one block a frontier, and retired or failing blocks.
 func (f *FTL) Capacity(pool int) int {
-	p := f.pools[pool]
+	p := f.at(pool)
 	blocks := int(f.blocks) - int(p.retired) - len(p.failing) - f.cfg.HostReserve - len(p.frontiers)
 	return max(0, blocks*int(f.pages)-1)
 }
@@ -382,7 +391,7 @@ func (f *FTL) Capacity(pool int) int {
 // Spare returns the number of further blocks that a pool can lose and still keep its currently valid pages within
 // Capacity. It is negative once too many are lost.
 func (f *FTL) Spare(pool int) int {
-	p := f.pools[pool]
+	p := f.at(pool)
 	lost := int(p.retired) + len(p.failing) + f.cfg.HostReserve + len(p.frontiers)
 	needed := (f.Valid(pool) + int64(f.pages)) / int64(f.pages) // one page more, as in Capacity
 	return int(f.blocks) - lost - int(needed)
@@ -390,12 +399,12 @@ func (f *FTL) Spare(pool int) int {
 
 // StreamOf returns the stream that wrote a block. The block must have been used.
 func (f *FTL) StreamOf(b Block) int {
-	return int(f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].stream)
+	return int(f.at(f.poolOf(b)).known(int32(b % Block(f.blocks))).stream)
 }
 
 // Yield returns the number of pages of a block without valid data, which an erase would gain.
 func (f *FTL) Yield(b Block) int {
-	p, i := f.pools[f.poolOf(b)], int(b)%int(f.blocks)
+	p, i := f.at(f.poolOf(b)), int(b)%int(f.blocks)
 	if i >= len(p.blocks) {
 		return int(f.pages)
 	}
@@ -404,22 +413,35 @@ func (f *FTL) Yield(b Block) int {
 
 // Retired returns the number of retired blocks of a pool. Failing counts those that will follow once their pages have
 // been moved.
-func (f *FTL) Retired(pool int) int { return int(f.pools[pool].retired) }
+func (f *FTL) Retired(pool int) int { return int(f.at(pool).retired) }
 
 // Failing returns the number of failing blocks of a pool that are not retired yet.
-func (f *FTL) Failing(pool int) int { return len(f.pools[pool].failing) }
+func (f *FTL) Failing(pool int) int { return len(f.at(pool).failing) }
 
 // PPA returns the physical page number of a page of a block.
 func (f *FTL) PPA(b Block, page int) PPA { return PPA(int64(b)*int64(f.pages) + int64(page)) }
 
 // BlockOf returns the block that ppa lies in.
-func (f *FTL) BlockOf(ppa PPA) Block { return Block(f.pageDiv.Of(uint64(ppa))) }
+func (f *FTL) BlockOf(ppa PPA) Block {
+	if uint64(ppa) >= f.total {
+		panic(noPool)
+	}
+	return Block(f.pageDiv.Of(uint64(ppa)))
+}
 
 // PoolOf returns the pool that ppa lies in.
-func (f *FTL) PoolOf(ppa PPA) int { return int(f.poolDiv.Of(uint64(ppa))) }
+func (f *FTL) PoolOf(ppa PPA) int {
+	if uint64(ppa) >= f.total {
+		panic(noPool)
+	}
+	return int(f.poolDiv.Of(uint64(ppa)))
+}
 
 // split returns the pool of a page, the block within the pool and the page within the block.
 func (f *FTL) split(ppa PPA) (pool int, b, page int32) {
+	if uint64(ppa) >= f.total {
+		panic(noPool)
+	}
 	q, rest := f.poolDiv.Split(uint64(ppa))
 	r, in := f.pageDiv.Split(rest)
 	return int(q), int32(r), int32(in)

@@ -35,10 +35,10 @@ func (f *FTL) noteTaken(pool int, b int32) {
 
 // Hold marks a block in which a page was allocated for a read of unwritten data. No program of that page ever
 // completes, so MQSim believes that the block is being programmed forever and never collects it.
-func (f *FTL) Hold(pool, block int) { f.touch(pool).blocks[block].held = true }
+func (f *FTL) Hold(pool, block int) { f.touch(pool).known(narrow(block)).held = true }
 
 // Erases reports whether a victim is erased once all its pages have been moved.
-func (f *FTL) Erases(b Block) bool { return !f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].held }
+func (f *FTL) Erases(b Block) bool { return !f.at(f.poolOf(b)).known(int32(b % Block(f.blocks))).held }
 
 // Look searches for a victim as if a block had been filled (Quirks.OnFill), provided that the host still has to wait.
 // MQSim does so after it has resumed the writes that were waiting for an erase.
@@ -52,6 +52,9 @@ func (f *FTL) Look(pool int) {
 // read.
 func (f *FTL) AllocateRegardless(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
+	if uint(stream) >= uint(f.cfg.Streams) || stream >= len(p.frontiers) {
+		panic(noStream)
+	}
 	w := &p.frontiers[stream]
 	if w.left == 0 {
 		if !f.hostMayOpen(p) {

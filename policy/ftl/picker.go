@@ -1,12 +1,16 @@
 package ftl
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Picker is a custom victim policy that replaces Config.Victim. It keeps its own state, reads no clock and draws only
 // from a random stream it was created with.
 type Picker interface {
 	// Pick returns the Block of the candidate to collect next. At least one candidate would yield space. If Pick
-	// returns one that yields none, its pages are moved all the same, without gain.
+	// returns one that yields none, its pages are moved all the same, without gain. It must not return a block that is
+	// no candidate, nor change the translation layer.
 	Pick(c Candidates) int32
 }
 
@@ -49,6 +53,9 @@ func (c *Candidates) Next() (Candidate, bool) {
 // policy iterates over FIFO's list of candidates; steady-state preconditioning computes FIFO's distribution, not the
 // policy's. One policy serves all pools. Clone keeps it, so whoever clones should install a new one in the copy.
 func (f *FTL) CollectBy(p Picker) error {
+	if p == nil {
+		return errors.New("ftl: the victim policy is nil")
+	}
 	if f.cfg.Victim != FIFO {
 		return fmt.Errorf("ftl: a custom policy needs fifo's list of candidates, not that of %v; set Victim to FIFO", f.cfg.Victim)
 	}
@@ -60,7 +67,7 @@ func (f *FTL) CollectBy(p Picker) error {
 func (f *FTL) picked(p *pool) int32 {
 	b := f.picker.Pick(Candidates{f, p, p.young.head})
 	if b < 0 || int(b) >= len(p.blocks) || p.blocks[b].state != closed {
-		panic(fmt.Sprintf("ftl: the policy picked block %d, which is not a candidate", b))
+		panic(fmt.Sprintf("ftl: Picker.Pick returns block %d, which is not a candidate; return the Block of one", b))
 	}
 	return b
 }

@@ -108,7 +108,8 @@ func TestOwnPolicyRefused(t *testing.T) {
 		t.Error(err)
 	}
 	defer func() {
-		if x, _ := recover().(string); x != "ftl: the policy picked block 1048576, which is not a candidate" {
+		if x, _ := recover().(string); x != "ftl: Picker.Pick returns block 1048576, which is not a candidate; "+
+			"return the Block of one" {
 			t.Error(x)
 		}
 	}()

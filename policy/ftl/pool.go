@@ -143,6 +143,9 @@ func (f *FTL) newPool() *pool {
 
 // touch returns a pool that f may change. A pool shared with another FTL, or the blank one, is copied first.
 func (f *FTL) touch(pool int) *pool {
+	if uint(pool) >= uint(len(f.pools)) {
+		panic(noPool)
+	}
 	p := f.pools[pool]
 	if p.owner != f.owner {
 		return f.own(pool)
@@ -209,6 +212,7 @@ func (f *FTL) clonePool(p *pool) *pool {
 // until either side touches them, so copies of one preconditioned drive are cheap. Clone must not run concurrently with
 // any other call on f; afterwards f and the copy can be used from different goroutines.
 func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
+	f.bindable(m, random)
 	for i, p := range f.pools {
 		if p.restoring != nil && p.restoring == f.owner {
 			f.finishRestoring(p)
@@ -226,7 +230,10 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 
 // Rebind gives f another map with the same content and another random stream, for a driver that takes over a drive
 // prepared by a preconditioning tool.
-func (f *FTL) Rebind(m Map, random *rng.Stream) { f.drv, f.random = m, random }
+func (f *FTL) Rebind(m Map, random *rng.Stream) {
+	f.bindable(m, random)
+	f.drv, f.random = m, random
+}
 
 // materialise extends the pool's slices to include block b; new blocks are in state unknown.
 func (f *FTL) materialise(p *pool, b int32) {
@@ -463,7 +470,7 @@ func (f *FTL) look(p *pool, pool int) {
 
 // programmed counts a page of an open block as programmed.
 func (f *FTL) programmed(p *pool, b int32) {
-	m := &p.blocks[b]
+	m := p.known(b)
 	if m.state != open || m.pending == 0 {
 		m.programmedGiven(b)
 		return

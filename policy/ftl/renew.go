@@ -7,8 +7,8 @@ import "slices"
 // false, without effect, if the block is no candidate for collection (it is free, being written or already a victim) or
 // has been named before.
 func (f *FTL) Renew(b Block) bool {
-	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
-	if p := f.pools[pool]; int(i) >= len(p.blocks) || p.blocks[i].state != closed && p.blocks[i].state != ranked ||
+	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
+	if p := f.at(pool); int(i) >= len(p.blocks) || p.blocks[i].state != closed && p.blocks[i].state != ranked ||
 		slices.Contains(p.renewals, i) {
 		return false
 	}

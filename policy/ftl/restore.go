@@ -45,7 +45,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	if err := f.checkRestored(r); err != nil {
 		return fmt.Errorf("ftl: restoring block %d: %w", b, err)
 	}
-	p := f.pools[pool]
+	p := f.at(pool)
 	switch {
 	case p == f.blank:
 		p = f.newPool()
@@ -124,7 +124,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 
 // Expect preallocates a pool's first blocks, which RestoreBlock is about to be called for, and some beyond.
 func (f *FTL) Expect(pool, blocks int) {
-	p := f.pools[pool]
+	p := f.at(pool)
 	if p == f.blank {
 		p = f.newPool()
 		p.restoring = f.owner
@@ -216,7 +216,7 @@ func (f *FTL) finishRestoring(p *pool) {
 // visit returns false. Blocks being collected are reported as full, blocks with programs in flight as if those had
 // completed. visit must not change or retain r.Valid.
 func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
-	p := f.pools[pool]
+	p := f.at(pool)
 	each := func(i int32) bool {
 		m := &p.blocks[i]
 		r := Restored{Stream: int(m.stream), Erases: int(m.erases), Touched: m.stamp}

@@ -106,6 +106,8 @@ func DefaultConfig() Config {
 // Validate reports invalid settings, each with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
+	bad.Hold(c.Kind < kinds, "kind", "%d does not exist", c.Kind)
+	bad.Hold(c.Mode <= Corrected, "mode", "%d does not exist", c.Mode)
 	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000",
 		c.WeightRatio)
 	bad.Hold(c.MaxRatio >= 1 && c.MaxRatio <= 10000, "max_ratio", "%d is not possible; use 1 to 10000", c.MaxRatio)

@@ -1,6 +1,8 @@
 package ratecontrol
 
 import (
+	"fmt"
+
 	"farflash/block"
 	"farflash/numeric/units"
 )
@@ -67,7 +69,12 @@ type Weights struct{ Read, Write int }
 func (w Weights) Ratio() float64 { return float64(w.Write) / float64(w.Read) }
 
 // SetRatio sets a drive's weight ratio, with a read weight of 1.
-func (s *Steering) SetRatio(drive, w int) { s.Weights[drive] = Weights{Read: 1, Write: max(w, 1)} }
+func (s *Steering) SetRatio(drive, w int) {
+	if uint(drive) >= uint(len(s.Weights)) {
+		panic(fmt.Sprintf("ratecontrol: SetRatio of drive %d; there are %d", drive, len(s.Weights)))
+	}
+	s.Weights[drive] = Weights{Read: 1, Write: max(w, 1)}
+}
 
 // Event is the cause of a call to React.
 type Event uint8

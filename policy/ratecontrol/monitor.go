@@ -76,11 +76,14 @@ func NewMonitor(window, now units.Duration) *Monitor {
 // Window returns the length of the window.
 func (m *Monitor) Window() units.Duration { return m.window }
 
-// Arrived records a request. Times must not decrease from one call to the next, for all operations together. Operations
-// other than reads and writes are ignored.
+// Arrived records a request of a size that is not negative. Times must not decrease from one call to the next, for all
+// operations together. Operations other than reads and writes are ignored.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	if op > block.Write {
 		return
+	}
+	if bytes < 0 {
+		panic("ratecontrol: Monitor.Arrived of a negative size")
 	}
 	a := &m.of[op]
 	a.forget(now - m.window)
@@ -88,7 +91,11 @@ func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 		a.grow()
 	}
 	if a.n > 0 {
-		a.gap.add(int64(now - a.at(a.n-1).at))
+		gap := now - a.at(a.n-1).at
+		if gap < 0 {
+			panic("ratecontrol: Monitor.Arrived at a time before that of an earlier request")
+		}
+		a.gap.add(int64(gap))
 	}
 	a.n++
 	*a.at(a.n - 1) = arrival{now, bytes}

@@ -1,6 +1,10 @@
 package ratecontrol
 
-import "farflash/numeric/units"
+import (
+	"math"
+
+	"farflash/numeric/units"
+)
 
 // Pace limits a flow to a rate: the next bytes may go when those before have had their time (the generic cell rate
 // algorithm; ITU-T I.371, annex A). The unit is a whole command, so one may start as soon as any credit is left, and
@@ -13,13 +17,20 @@ type Pace struct {
 	due   units.Duration // when the next may go
 }
 
-// NewPace returns a Pace without a limit; slack is the unused time on which it may catch up.
-func NewPace(slack units.Duration) Pace { return Pace{slack: slack} }
+// NewPace returns a Pace without a limit; slack is the unused time on which it may catch up, which is not negative.
+func NewPace(slack units.Duration) Pace {
+	if slack < 0 {
+		panic("ratecontrol: NewPace with a negative slack")
+	}
+	return Pace{slack: slack}
+}
 
-// SetRate changes the rate, in bytes per second; 0 or less means no limit. Bytes that have gone but are not yet paid
-// for are rescaled to the new rate.
+// SetRate changes the rate, in bytes per second; 0 or less, infinity and NaN mean no limit. Bytes that have gone but
+// are not yet paid for are rescaled to the new rate.
 func (p *Pace) SetRate(now units.Duration, rate float64) {
-	rate = max(rate, 0)
+	if !(rate > 0 && rate <= math.MaxFloat64) {
+		rate = 0
+	}
 	switch {
 	case rate == p.rate:
 		return
@@ -42,8 +53,11 @@ func (p *Pace) Due(now units.Duration) units.Duration {
 // Open reports whether bytes may go now.
 func (p *Pace) Open(now units.Duration) bool { return p.rate == 0 || now >= p.due }
 
-// Take records that bytes go now.
+// Take records that bytes, not fewer than 0, go now.
 func (p *Pace) Take(now units.Duration, bytes int64) {
+	if bytes < 0 {
+		panic("ratecontrol: Pace.Take of fewer than 0 bytes")
+	}
 	if p.rate > 0 {
 		from := max(p.due, now-p.slack)
 		p.due = from + min(units.Seconds(float64(bytes)/p.rate), units.Forever-max(from, 0))

@@ -1,6 +1,7 @@
 package ratecontrol
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,6 +24,9 @@ type Model struct {
 
 // NewModel wraps a forest that was trained on InputNames and OutputNames.
 func NewModel(f *forest.Forest) (*Model, error) {
+	if f == nil {
+		return nil, errors.New("ratecontrol: the model's forest is nil")
+	}
 	if want := InputNames(); !slices.Equal(f.Inputs, want) {
 		return nil, fmt.Errorf("the model has inputs %q; a drive model needs %q", f.Inputs, want)
 	}

@@ -2,6 +2,7 @@ package ratecontrol
 
 import (
 	"fmt"
+	"math"
 
 	"farflash/block"
 )
@@ -56,6 +57,7 @@ type slot struct {
 	number      uint32
 	rank        uint32
 	queue       uint8 // queue in which it waits
+	fetched     bool
 	kind        uint8 // queue whose token it takes
 }
 
@@ -68,9 +70,11 @@ type fifo struct{ head, tail, n int32 }
 // beyond is the exclusive upper limit of addresses within a space.
 const beyond = int64(1) << 54
 
-// NewQueues returns the queues of a drive of the given depth, at least 1, with weights of 1.
+// NewQueues returns the queues of a drive of the given depth, with weights of 1. A depth outside 1 to 2^31-1 is taken
+// as the nearer of them.
 func NewQueues(depth int) *Queues {
-	q := &Queues{depth: int32(max(depth, 1)), slots: make([]slot, 1), edges: make([]edge, 1), seed: 1}
+	q := &Queues{depth: int32(min(max(depth, 1), math.MaxInt32)), slots: make([]slot, 1), edges: make([]edge, 1),
+		seed: 1}
 	q.SetWeights(1, 1)
 	return q
 }
@@ -83,9 +87,10 @@ func kindOf(op block.Op) uint8 {
 	return WriteQueue
 }
 
-// SetWeights sets the queues' weights, each at least 1. If they change, a new round starts.
+// SetWeights sets the queues' weights. A weight outside 1 to 2^31-1 is taken as the nearer of them. If they change, a
+// new round starts.
 func (q *Queues) SetWeights(read, write int) {
-	w := [2]int32{int32(max(read, 1)), int32(max(write, 1))}
+	w := [2]int32{int32(min(max(read, 1), math.MaxInt32)), int32(min(max(write, 1), math.MaxInt32))}
 	if w == q.weight {
 		return
 	}
@@ -102,17 +107,38 @@ func (q *Queues) Weights() (read, write int) { return int(q.weight[0]), int(q.we
 // Tokens returns the remaining tokens of both queues in this round.
 func (q *Queues) Tokens() (read, write int) { return int(q.token[0]), int(q.token[1]) }
 
-// Hold stops fetching from a queue while held is set.
-func (q *Queues) Hold(queue int, held bool) { q.held[queue] = held }
+// noQueue is the refusal of a queue.
+const noQueue = "ratecontrol: no such queue; use ReadQueue or WriteQueue"
 
-// Waiting returns the number of commands that wait in a queue.
-func (q *Queues) Waiting(queue int) int { return int(q.list[queue].n) }
+// Hold stops fetching from a queue, ReadQueue or WriteQueue, while held is set.
+func (q *Queues) Hold(queue int, held bool) {
+	if uint(queue) > WriteQueue {
+		panic(noQueue)
+	}
+	q.held[queue] = held
+}
 
-// Inside returns the number of commands that were fetched from a queue and are not done.
-func (q *Queues) Inside(queue int) int { return int(q.inside[queue]) }
+// Waiting returns the number of commands that wait in a queue, ReadQueue or WriteQueue.
+func (q *Queues) Waiting(queue int) int {
+	if uint(queue) > WriteQueue {
+		panic(noQueue)
+	}
+	return int(q.list[queue].n)
+}
 
-// First returns the command at the head of a queue, if there is one.
+// Inside returns the number of commands that were fetched from a queue, ReadQueue or WriteQueue, and are not done.
+func (q *Queues) Inside(queue int) int {
+	if uint(queue) > WriteQueue {
+		panic(noQueue)
+	}
+	return int(q.inside[queue])
+}
+
+// First returns the command at the head of a queue, ReadQueue or WriteQueue, if there is one.
 func (q *Queues) First(queue int) (id int32, ok bool) {
+	if uint(queue) > WriteQueue {
+		panic(noQueue)
+	}
 	l := &q.list[queue]
 	if l.n == 0 {
 		return 0, false
@@ -128,7 +154,7 @@ func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) 
 	q.last++
 	base := int64(space) * beyond
 	offset = min(max(offset, 0), beyond)
-	*x = slot{lo: base + offset, hi: base + min(offset+max(length, 0), beyond), id: id, number: q.last,
+	*x = slot{lo: base + offset, hi: base + min(offset+min(max(length, 0), beyond), beyond), id: id, number: q.last,
 		kind: kindOf(op)}
 	x.queue = x.kind
 	if x.lo < x.hi {
@@ -208,6 +234,7 @@ func (q *Queues) Next() (id int32, queue int, ok bool) {
 		q.root = q.remove(q.root, i)
 	}
 	q.inside[from]++
+	x.fetched = true
 	return x.id, int(from), true
 }
 
@@ -236,9 +263,13 @@ func (q *Queues) pay(from uint8) {
 	}
 }
 
-// Done releases the place of a command that was fetched.
+// Done releases the place of a command that was fetched and is not done yet.
 func (q *Queues) Done(ticket int32) {
+	if uint(ticket) >= uint(len(q.slots)) || !q.slots[ticket].fetched {
+		panic(q.notFetched(ticket))
+	}
 	x := &q.slots[ticket]
+	x.fetched = false
 	q.inside[x.queue]--
 	for e := x.before; e != 0; {
 		next := q.edges[e].next
@@ -249,6 +280,13 @@ func (q *Queues) Done(ticket int32) {
 	}
 	x.next = q.spare
 	q.spare = ticket
+}
+
+// notFetched is the refusal of a ticket.
+//
+//go:noinline
+func (q *Queues) notFetched(ticket int32) string {
+	return fmt.Sprintf("ratecontrol: Done of ticket %d, whose command Next has not returned, or is done", ticket)
 }
 
 func (q *Queues) take() int32 {

@@ -2,6 +2,7 @@ package ratecontrol
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"farflash/block"
@@ -46,6 +47,14 @@ type past struct {
 func NewSRC(c Config, predict []Predictor) (Controller, error) {
 	if len(predict) == 0 {
 		return nil, errors.New("ratecontrol: src needs a model for each drive")
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	for d, p := range predict {
+		if p == nil {
+			return nil, fmt.Errorf("ratecontrol: the model of drive %d is nil", d)
+		}
 	}
 	return &src{c: c, predict: predict}, nil
 }

@@ -124,8 +124,13 @@ func Formats() []Format {
 	return list
 }
 
-// Layout describes a record of the format in one line.
-func (f Format) Layout() string { return descriptions[f].layout }
+// Layout describes a record of the format in one line. It is empty if there is no such format.
+func (f Format) Layout() string {
+	if f >= formatCount {
+		return ""
+	}
+	return descriptions[f].layout
+}
 
 // Wanted describes the accepted text.
 func (Format) Wanted() string { return "auto, " + spelling.OrList(names()) }

@@ -146,6 +146,9 @@ func Open(path string, opts Options) (*Reader, error) {
 
 // NewReader reads a trace from src; name identifies it in errors.
 func NewReader(src io.Reader, name string, opts Options) (*Reader, error) {
+	if src == nil {
+		return nil, errors.New("trace: the reader is nil")
+	}
 	if err := opts.check(); err != nil {
 		return nil, err
 	}

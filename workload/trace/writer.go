@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -60,6 +61,9 @@ func Writable() []Format {
 // NewWriter returns a writer of a trace of the given format to w. The caller calls Close at the end; it does not close
 // w.
 func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) {
+	if w == nil {
+		return nil, errors.New("trace: the writer is nil")
+	}
 	out := &Writer{to: bufio.NewWriterSize(w, 1<<16), format: format, opts: opts, line: make([]byte, 0, 256)}
 	switch format {
 	case MSR:
@@ -104,6 +108,9 @@ func (w *Writer) Write(r *workload.Record) error {
 	}
 	if r.Append || r.Op.OfZone() {
 		return fmt.Errorf("record %d is an append or a zone command, which no writable format supports", w.written+1)
+	}
+	if r.Offset < 0 || r.Size < 0 {
+		return fmt.Errorf("record %d is for %d bytes at %d; use 0 or more", w.written+1, r.Size, r.Offset)
 	}
 	line, err := w.encoder.encode(w.line[:0], r)
 	w.line = line
@@ -304,6 +311,9 @@ func (w *Writer) volumeName(id uint32) string {
 
 // Copy writes all of src, closes the writer, and returns the number of records written.
 func Copy(w *Writer, src workload.Source) (int64, error) {
+	if w == nil || src == nil {
+		return 0, errors.New("trace: Copy needs a writer and a source; one of them is nil")
+	}
 	var r workload.Record
 	for {
 		err := src.Next(&r)

@@ -24,9 +24,10 @@ func TestArrivals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := NewBus(Plan{Traits: UCHAIMD.Traits(), Times: d, Gateways: 1, Targets: 2, Copies: 1, Piece: 1000, Frame: 1000,
+	b := made(t, Plan{Traits: UCHAIMD.Traits(), Times: d, Gateways: 1, Targets: 2, Copies: 1, Piece: 1000, Frame: 1000,
 		Queued: true, Choices: 1})
 	b.Clock.Engine = sim.New()
+	b.Clock.Self, b.Clock.Handler = b.Clock.Engine.NewComponent(), b.Clock.Engine.AddHandler(clockwork{})
 	b.Frames = waiting{{Arg: 1, Takes: 10}, {Arg: 0, Takes: 25}}
 	a := newAIMD(b)
 	for range 2 {
@@ -120,12 +121,12 @@ func TestPlanTimes(t *testing.T) {
 			if chained {
 				want = x.chainWant
 			}
-			b := NewBus(p)
+			b := made(t, p)
 			if got := x.got(b); got != want {
 				t.Errorf("%s, chained %v: %v, not %v", x.name, chained, got, want)
 			}
 			p.Coded = true
-			if b = NewBus(p); b.Chained() {
+			if b = made(t, p); b.Chained() {
 				t.Errorf("%s: the pieces of a code go along a chain", x.name)
 			}
 			if b.Node(4) != 6 {

@@ -96,9 +96,12 @@ type Bus struct {
 }
 
 // NewBus returns a bus with a plan and its groups; all other fields are zero.
-func NewBus(p Plan) *Bus {
+func NewBus(p Plan) (*Bus, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
 	p.Settle()
-	return &Bus{Plan: p, Groups: newGroups(p.Gateways, p.Targets)}
+	return &Bus{Plan: p, Groups: newGroups(p.Gateways, p.Targets)}, nil
 }
 
 // Clock is the simulation's clock.

@@ -47,7 +47,7 @@ func TestLose(t *testing.T) {
 		{"soon enough", 4, func(h *double) { h.puts[0].again = now + 1 }, []int32{5, 6}, []sim.Time{20, 30}, 1, -1},
 	} {
 		eng := sim.New()
-		b := NewBus(Plan{Traits: ReplicastHDouble.Traits(), Times: d, Gateways: 1, Targets: 18, GroupSize: 9,
+		b := made(t, Plan{Traits: ReplicastHDouble.Traits(), Times: d, Gateways: 1, Targets: 18, GroupSize: 9,
 			Copies: 3, Piece: 128 * units.KiB, Frame: 9000})
 		b.Clock = Clock{Engine: eng, Self: eng.NewComponent(), Handler: eng.AddHandler(quiet{})}
 		b.Tally = new(Tally)

@@ -1,6 +1,7 @@
 package put
 
 import (
+	"fmt"
 	"slices"
 
 	"farflash/numeric/rng"
@@ -22,8 +23,13 @@ func newGroups(gateways, targets int) Groups {
 	return g
 }
 
-// GroupCount returns the number of negotiating groups.
-func (p *Plan) GroupCount() int { return p.Targets / p.GroupSize }
+// GroupCount returns the number of negotiating groups; 0 if there are none.
+func (p *Plan) GroupCount() int {
+	if p.GroupSize < 1 {
+		return 0
+	}
+	return p.Targets / p.GroupSize
+}
 
 // chooseGroup draws the negotiating group of a chunk: any group but that of the gateway's last chunk.
 func (b *Bus) chooseGroup(x *Chunk) int32 {
@@ -40,8 +46,11 @@ func (b *Bus) chooseGroup(x *Chunk) int32 {
 	return group
 }
 
-// DrawGroups draws len(groups) distinct groups of n.
+// DrawGroups draws len(groups) distinct groups of n, which is at least as many.
 func DrawGroups(s *rng.Stream, n int, groups []int32) {
+	if s == nil || n < len(groups) || n > mostNodes {
+		panic(fmt.Sprintf("put: DrawGroups of %d distinct groups of %d, or without a stream", len(groups), n))
+	}
 	for k := range groups {
 		g := int32(s.IntN(int64(n)))
 		for slices.Contains(groups[:k], g) {
@@ -51,8 +60,11 @@ func DrawGroups(s *rng.Stream, n int, groups []int32) {
 	}
 }
 
-// GroupOf appends the targets of a group that are not known to be down.
+// GroupOf appends the targets of a group that are not known to be down. The group must exist.
 func (b *Bus) GroupOf(group int32, dst []int32) []int32 {
+	if group < 0 || int(group) >= b.GroupCount() {
+		panic(fmt.Sprintf("put: GroupOf group %d; there are %d", group, b.GroupCount()))
+	}
 	for k := range int32(b.GroupSize) {
 		if t := group*int32(b.GroupSize) + k; !b.Away[t] {
 			dst = append(dst, t)
@@ -84,10 +96,18 @@ func Nearest(targets, group int) int {
 	return max((targets+group/2)/group, 2) * group
 }
 
-// Pick moves a random selection of n targets, no two in the same rack, to the front of the candidates.
+// Pick moves a random selection of n targets, no two in the same rack, to the front of the candidates, which must have
+// that many.
 func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
+	if s == nil || n < 0 || n > len(among) {
+		panic(fmt.Sprintf("put: Pick of %d targets among %d, or without a stream", n, len(among)))
+	}
 	for k := range n {
 		i := k + int(s.IntN(int64(len(among)-k)))
+		if b.shares(among[:k], among[i]) &&
+			!slices.ContainsFunc(among[k:], func(t int32) bool { return !b.shares(among[:k], t) }) {
+			panic(fmt.Sprintf("put: Pick of %d targets in separate racks among %v", n, among))
+		}
 		for b.shares(among[:k], among[i]) {
 			i = k + int(s.IntN(int64(len(among)-k)))
 		}

@@ -52,7 +52,7 @@ func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 		Frame: 1000, Trip: units.Microsecond, GroupSize: 4, Candidates: 2, Choices: 1,
 		Overcommit: 2, Ahead: 5 * units.Microsecond, Queued: true}
 	change(&plan)
-	b, s := NewBus(plan), &sheet{}
+	b, s := made(t, plan), &sheet{}
 	b.Messages, b.Disks, b.Outcomes, b.Frames, b.Tally = s, s, s, &sheetFrames{s}, &Tally{}
 	b.Clock.Engine = sim.New()
 	b.Clock.Self, b.Clock.Handler = b.Clock.Engine.NewComponent(), b.Clock.Engine.AddHandler(clockwork{})

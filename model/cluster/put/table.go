@@ -27,8 +27,13 @@ var table = [...]*Traits{
 // Count is the number of protocols; their numbers are below it.
 const Count = Scheme(len(table))
 
-// Traits returns the traits of a protocol.
-func (s Scheme) Traits() *Traits { return table[s] }
+// Traits returns the traits of a protocol; nil if there is no such protocol.
+func (s Scheme) Traits() *Traits {
+	if s >= Count {
+		return nil
+	}
+	return table[s]
+}
 
 // Finds is how a gateway finds the targets of a chunk.
 type Finds uint8

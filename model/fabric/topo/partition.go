@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"fmt"
 	"slices"
 
 	"farflash/sim"
@@ -38,6 +39,7 @@ func (g *Graph) Partition(n int) []int32 {
 // Apart reports whether the parts of a partition can be simulated independently for some time: every link between two
 // of them has a delay.
 func (g *Graph) Apart(of []int32) bool {
+	g.checkOf(of)
 	for _, l := range g.Links {
 		if of[l.A] != of[l.B] && l.Delay <= 0 {
 			return false
@@ -46,9 +48,22 @@ func (g *Graph) Apart(of []int32) bool {
 	return true
 }
 
+// checkOf refuses parts of other nodes than the graph's.
+func (g *Graph) checkOf(of []int32) {
+	if len(of) != len(g.Nodes) {
+		panic(fmt.Sprintf("topo: the parts of %d nodes; there are %d", len(of), len(g.Nodes)))
+	}
+}
+
 // Delays returns the shortest times in which an event in one part can affect another, along links and through other
 // parts; sim.Forever if it cannot.
 func (g *Graph) Delays(of []int32, parts int) [][]sim.Time {
+	g.checkOf(of)
+	for _, p := range of {
+		if p < 0 || int(p) >= parts {
+			panic(fmt.Sprintf("topo: Delays of a node in part %d; there are %d", p, parts))
+		}
+	}
 	d := make([][]sim.Time, parts)
 	for i := range d {
 		d[i] = slices.Repeat([]sim.Time{sim.Forever}, parts)

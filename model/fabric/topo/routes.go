@@ -1,6 +1,9 @@
 package topo
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Hop is one link out of a node.
 type Hop struct {
@@ -70,6 +73,9 @@ const (
 // Route finds the shortest paths over the links that are not down; with nil all are up. All links must end at the
 // graph's nodes.
 func (g *Graph) Route(down []bool) *Routes {
+	if len(down) != 0 && len(down) != len(g.Links) {
+		panic(fmt.Sprintf("topo: Route with the states of %d links; there are %d", len(down), len(g.Links)))
+	}
 	n := len(g.Nodes)
 	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n),
 		column: make([]int32, n),
@@ -158,6 +164,9 @@ func (r *Routes) soleHops(s *search, host int32) int32 {
 // Next returns the next hops from a node to a host, in their fixed order. The list is empty if there is no path, or if
 // node is dst. The caller must not change it.
 func (r *Routes) Next(node, dst int32) []Hop {
+	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
+		panic(r.noNode(node, dst))
+	}
 	if node == dst {
 		return nil
 	}
@@ -186,6 +195,9 @@ func (r *Routes) Next(node, dst int32) []Hop {
 
 // Distance returns the number of links from a node to a host: 0 from the host to itself, -1 if there is no path.
 func (r *Routes) Distance(node, dst int32) int {
+	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
+		panic(r.noNode(node, dst))
+	}
 	if node == dst {
 		return 0
 	}
@@ -201,6 +213,13 @@ func (r *Routes) Distance(node, dst int32) int {
 
 // Reachable reports whether there is a path from a node to a host.
 func (r *Routes) Reachable(node, dst int32) bool { return r.Distance(node, dst) >= 0 }
+
+// noNode is the refusal of a node that the graph does not have.
+//
+//go:noinline
+func (r *Routes) noNode(node, dst int32) string {
+	return fmt.Sprintf("topo: no route from node %d to node %d; there are %d nodes", node, dst, len(r.class))
+}
 
 // Ports returns the ports of the graph's nodes, to which Hop refers.
 func (r *Routes) Ports() *Ports { return r.ports }

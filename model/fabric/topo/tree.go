@@ -14,8 +14,14 @@ func (g *Graph) Tree(r *Routes, src int32, members []int32, pick func(n int) int
 	var out, path []Directed
 	// Global links passed on the way to each node of the tree; -1 if the node is not in it.
 	globals := slices.Repeat([]int32{-1}, len(g.Nodes))
+	if src < 0 || int(src) >= len(g.Nodes) {
+		return nil, fmt.Errorf("there is no node %d; there are %d", src, len(g.Nodes))
+	}
 	globals[src] = 0
 	for _, m := range members {
+		if m < 0 || int(m) >= len(g.Nodes) {
+			return nil, fmt.Errorf("there is no node %d; there are %d", m, len(g.Nodes))
+		}
 		if !r.Reachable(m, src) {
 			return nil, fmt.Errorf("%s cannot reach %s: no path", g.name(src), g.name(m))
 		}

@@ -117,15 +117,20 @@ func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 
 // NewMemory returns an in-memory cluster that runs a plan's protocol.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
 	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets),
 		busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, resume: map[int32]sim.Time{},
 		ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
-	b := put.NewBus(p)
+	b, err := put.NewBus(p)
+	if err != nil {
+		return nil, err
+	}
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
 	b.Messages, b.Frames, b.Disks, b.Outcomes = messages{m}, frames{m}, disks{m}, outcomes{m}
 	b.Rand, b.Tally = rng.NewStream(p.Seed, "cluster"), new(put.Tally)
-	var err error
 	if b.Places, err = placement.NewHRW(placement.Uniform(p.Targets)); err != nil {
 		return nil, err
 	}
