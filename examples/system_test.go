@@ -70,7 +70,7 @@ func remote(eng *sim.Engine, host *cosim.Host) error {
 	if err != nil {
 		return err
 	}
-	if err := network.Use(1 << nvmf.DefaultConfig().Class); err != nil {
+	if err := network.Use(nvmf.DefaultConfig().Class); err != nil {
 		return err
 	}
 	system.Connect(network, array)

@@ -98,7 +98,7 @@ func protocolFigures(r *Run) []figure {
 			"link received, and what its disk wrote."
 	}
 	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
-		below += " Below each gateway: what it read."
+		below += " Below each gateway: its reads."
 	}
 	said := strings.Replace(below,
 		"the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn)",

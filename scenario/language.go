@@ -24,7 +24,7 @@ var comments string
 // language holds the properties of scenarios that the struct types do not express.
 var language = shape.Language{
 	Word: "the scenario",
-	Doc:  "A scenario says what is simulated: a workload, a drive, and what is measured.",
+	Doc:  "A scenario states the workload, the drive or system that serves it, and the measurement.",
 	Keys: map[string]string{
 		"ssd.Config.Quirks":          "-", // set by compat only
 		"fabric.Config.Pools":        "-", // likewise

@@ -252,15 +252,15 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	}
 	if len(c.Sizes) > 0 {
 		d.Fail(s.Where("object_cluster.sizes"),
-			"object_cluster.sizes: the trace determines what is written, in chunks; leave it out")
+			"object_cluster.sizes: the trace determines the writes, in chunks; leave it out")
 	}
 	if c.Update.Share > 0 {
 		d.Fail(s.Where("object_cluster.update.share"),
-			"object_cluster.update.share: the trace determines what is written, in chunks; leave it out")
+			"object_cluster.update.share: the trace determines the writes, in chunks; leave it out")
 	}
 	if c.Reads > 0 {
 		d.Fail(s.Where("object_cluster.reads"),
-			"object_cluster.reads: the trace determines what is read; leave out one of the two")
+			"object_cluster.reads: the trace determines the reads; leave out one of the two")
 	}
 	if !c.Control.Queued {
 		d.Fail(s.Where("object_cluster.control.queued"),

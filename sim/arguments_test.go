@@ -22,7 +22,7 @@ func TestArguments(t *testing.T) {
 		{"target", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to+1, 0, 0, 0); e.Run(Forever) },
 			"no handler 2 of 2"},
 		{"negative time", func(e *Engine, c Component, to Target, _ Timer) { e.Schedule(c, to, -1, 0, 0) },
-			"where the clock ends"},
+			"past the end of the simulated clock"},
 		{"the past", func(e *Engine, c Component, to Target, _ Timer) { e.Wait(5); e.Schedule(c, to, 4, 0, 0) },
 			"in the past"},
 		{"claim", func(e *Engine, c Component, _ Target, _ Timer) { e.Claim(c + 1) }, "Claim of a component"},
@@ -52,7 +52,7 @@ func TestArguments(t *testing.T) {
 		{"waited past an event", func(e *Engine, c Component, to Target, _ Timer) {
 			e.Schedule(c, to, 1, 0, 0)
 			e.Wait(2)
-		}, "left to happen"},
+		}, "past a pending event"},
 	} {
 		e, _, to := newRecorder()
 		self := e.NewComponent()

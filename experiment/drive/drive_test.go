@@ -371,7 +371,7 @@ workload:
     closed: 16
 `
 	for _, c := range []struct{ change, want string }{
-		{"", "small.yaml:3:11: ssd.compat: mqsim: drive 0 has run full at "},
+		{"", "small.yaml:3:11: ssd.compat: mqsim: drive 0 is full at "},
 		{"measure.until=10s", ""},
 		{"workload[0].mqsim.requests=1000", ""},
 	} {
@@ -390,7 +390,7 @@ workload:
 		_, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1})
 		if c.want == "" && err != nil ||
 			c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) ||
-				!strings.Contains(err.Error(), "never end")) {
+				!strings.Contains(err.Error(), "never complete")) {
 			t.Errorf("%s: %v", c.change, err)
 		}
 	}

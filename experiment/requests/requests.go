@@ -164,6 +164,7 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (workload.Source, error) {
 	l := &f.s.Workload[i]
 	z := f.s.DriveOf(0).Config.ZonesOf(l.Namespace)
+	z.Count = int(f.capacities[l.Namespace] / z.Size) // of all drives of a system
 	a := &c.Writes.Addresses
 	first, count := int(int64(a.Start)/z.Size), int(int64(a.Space)/z.Size)
 	if least := l.Zones.AtOnce * f.initiators; int64(a.Start)%z.Size != 0 || count < least {

@@ -41,7 +41,6 @@ func TestModulePath(t *testing.T) {
 const outside = `package main
 
 import (
-	"os"
 	"fmt"
 
 	"example.org/x/ff/model/fabric/cc"

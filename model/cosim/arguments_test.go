@@ -200,7 +200,7 @@ func TestArguments(t *testing.T) {
 	}, "flow 0")
 	refused("flow before the beginning", func() error {
 		return trafficOf([]flows.Flow{{Dst: 1, Size: 1, Start: -1}}, []int32{0, 1})
-	}, "before the one before it")
+	}, "before the previous one")
 	refused("no jobs", func() error { _, err := cosim.NewIterative(cosim.IterativeConfig{}, nil, 1, nil); return err },
 		"0 jobs")
 	refused("no drives", func() error {

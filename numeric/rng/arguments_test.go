@@ -17,8 +17,8 @@ func TestArguments(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"none", func() { s.IntN(0) }, "not positive"},
-		{"negative", func() { s.IntN(math.MinInt64) }, "not positive"},
+		{"none", func() { s.IntN(0) }, "must be positive"},
+		{"negative", func() { s.IntN(math.MinInt64) }, "must be positive"},
 		{"backwards", func() { g.Between(2, 1) }, "the second is less"},
 		{"around", func() { g.Between(math.MaxUint64, 0) }, "the second is less"},
 		{"too many", func() { g.Between(0, math.MaxInt64) }, "2^63 apart"},

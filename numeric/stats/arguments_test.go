@@ -32,7 +32,7 @@ func TestArguments(t *testing.T) {
 		{"merge of widths", func() {
 			series(SeriesConfig{Width: 3, Bins: 2}).Merge(series(SeriesConfig{Width: 5, Bins: 2}))
 		}, "powers of two"},
-		{"settling", func() { NewSettling(SettlingConfig{Precision: math.NaN()}) }, "no such settling"},
+		{"settling", func() { NewSettling(SettlingConfig{Precision: math.NaN()}) }, "invalid SettlingConfig"},
 		{"quantile of nothing", func() { QuantileOf(nil, 0.5) }, "QuantileOf"},
 	} {
 		refused(c.name, func() error { c.do(); return nil }, c.want)

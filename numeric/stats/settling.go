@@ -151,7 +151,7 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		if v.Reached && x.Times < LeastOccurrences {
 			v.Reached, v.Vain = false, x.Last || s.n >= s.c.Patience
 			v.Explain = fmt.Sprintf(
-				"%s: only %d in %d observations; at least %d are needed to know what they add to the mean", x.What,
+				"%s: only %d in %d observations; at least %d are needed to know their part of the mean", x.What,
 				x.Times, s.n, LeastOccurrences)
 		}
 	}

@@ -33,7 +33,7 @@ func TestArguments(t *testing.T) {
 			return err
 		}
 	}
-	refused("nil map", func() error { _, err := ftl.New(ftl.DefaultConfig(), nil, nil); return err }, "no map")
+	refused("nil map", func() error { _, err := ftl.New(ftl.DefaultConfig(), nil, nil); return err }, "the map is nil")
 	refused("no configuration", func() error { _, err := ftl.New(ftl.Config{}, &flash{}, nil); return err }, "pools")
 	refused("pools that fill the memory", config(func(c *ftl.Config) { c.Pools = 1 << 40 }), "pools")
 	refused("start that overflows", config(func(c *ftl.Config) { c.GCStart = math.MaxInt }), "gc_start")

@@ -63,7 +63,7 @@ func TestArguments(t *testing.T) {
 		{"no ticket", func() { q.Done(0) }, "Done of ticket 0"},
 		{"unknown ticket", func() { q.Done(math.MaxInt32) }, "Done of ticket"},
 		{"negative ticket", func() { q.Done(-1) }, "Done of ticket"},
-		{"window", func() { ratecontrol.NewMonitor(0, 0) }, "NewMonitor"},
+		{"window", func() { ratecontrol.NewMonitor(0, 0) }, "monitor window"},
 		{"size", func() { m.Arrived(6, block.Read, -1) }, "negative size"},
 		{"time", func() { m.Arrived(4, block.Read, 1) }, "before that of an earlier request"},
 		{"slack", func() { ratecontrol.NewPace(-1) }, "negative slack"},

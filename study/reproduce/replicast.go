@@ -12,8 +12,8 @@ import (
 // queue behind each other.
 
 // replicastInputs are the inputs of its rows.
-const replicastInputs = "the preset replicast: the paper's links, control messages and groups; what it leaves open " +
-	"as its simulator has it; 5 seeds"
+const replicastInputs = "the preset replicast: the paper's links, control messages and groups; open parameters " +
+	"as its simulator has them; 5 seeds"
 
 const replicastPaper = "Aizman and Bestler, Scalable Object Storage with Resource Reservations and Dynamic Load " +
 	"Balancing, 2016, "

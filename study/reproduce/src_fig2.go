@@ -140,6 +140,6 @@ var fig2Because = map[string]string{
 	"DCQCN": "in the example writes continue as before. Here reads whose data finds no space in the transmit " +
 		"queue keep their slots in the drive, so fewer writes reach it, and the requests for write data wait in " +
 		"the same queue",
-	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice what it sends: the transmit queue, not the rate, " +
+	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice the rate that it sends: the transmit queue, not the rate, " +
 		"holds most of the reads, so SRC sees less congestion than there is, and its weight ratio falls back between two notifications",
 }

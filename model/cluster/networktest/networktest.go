@@ -117,7 +117,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Sub
 		{"a number belongs to one message under way", (*session).numbers},
 		{"sending from a delivery", (*session).reply},
 		{"control messages are not behind all data", (*session).control},
-		{"links are busy with what they carry, and no longer than there is time", (*session).carries},
+		{"links are busy with the data that they carry, and at most all of the time", (*session).carries},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, under: map[int32]sent{}}

@@ -75,7 +75,7 @@ func TestArguments(t *testing.T) {
 			p := planned(t, ReplicastM)
 			p.Racks = 3
 			made(t, p).Pick(&s, 2, []int32{0, 3, 6})
-		}, "racks of their own"},
+		}, "separate racks"},
 		{"draw", func() { DrawGroups(&s, 1, make([]int32, 2)) }, "DrawGroups of 2"},
 		{"draw by nothing", func() { DrawGroups(nil, 1, nil) }, "without a stream"},
 	} {

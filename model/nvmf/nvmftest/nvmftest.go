@@ -310,7 +310,7 @@ func (s *session) answered() {
 	}
 	for _, q := range [][2]fabric.QP{{out, out}, {out, 1 << 20}, {-1, back}} {
 		if _, err := x.Respond(q[0], q[1]); err == nil {
-			s.t.Errorf("queue pair %d answers what is asked on %d", q[0], q[1])
+			s.t.Errorf("queue pair %d answers a command of %d", q[0], q[1])
 		}
 	}
 }
