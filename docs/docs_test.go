@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"farflash/internal/patience"
 )
@@ -369,6 +370,28 @@ func TestLinks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWords verifies that the pages together stay short enough to be read, and decision records too. A word has a letter.
+func TestWords(t *testing.T) {
+	const most, mostOfRecord = 110_000, 750
+	sum := 0
+	for _, p := range pages(t) {
+		n := 0
+		for _, line := range p.lines {
+			for _, word := range strings.Fields(line) {
+				if strings.ContainsFunc(word, unicode.IsLetter) {
+					n++
+				}
+			}
+		}
+		if sum += n; n > mostOfRecord && strings.HasPrefix(p.path, "docs/adr/") {
+			t.Errorf("%s has %d words; a record has at most %d", p.path, n, mostOfRecord)
+		}
+	}
+	if t.Logf("%d words", sum); sum > most {
+		t.Errorf("the pages have %d words; the limit is %d", sum, most)
 	}
 }
 

@@ -40,8 +40,8 @@ func (f *Flow) check(dev block.Device) error {
 }
 
 // check reports what a route cannot be, for the drives of each target.
-func (r *Router) check() error {
-	route := &r.route
+func (t *Router) check() error {
+	route := &t.route
 	var bad units.Faults
 	bad.Hold(route.Initiator == ByTurn || route.Initiator == ByVolume || route.Initiator == ByHash ||
 		route.Initiator == ByFlow, "initiator", "spread %d is not possible; use ByTurn, ByVolume, ByHash or ByFlow",
@@ -54,12 +54,12 @@ func (r *Router) check() error {
 		"none is given for stripes or extents; use a size such as 64KiB")
 	bad.Hold(route.MaxTransfer >= 0 && route.MaxTransfer%units.Sector == 0, "max_transfer",
 		"%v is not possible; use a multiple of %v, or 0B for no limit", route.MaxTransfer, units.Sector)
-	bad.Hold(r.capacity >= 0, "capacity", "%v is not possible", units.Bytes(r.capacity))
-	for t, list := range r.targets {
+	bad.Hold(t.capacity >= 0, "capacity", "%v is not possible", units.Bytes(t.capacity))
+	for t, list := range t.targets {
 		bad.Hold(len(list) > 0 || route.Drive != ByTarget, fmt.Sprintf("targets[%d]", t), "it has no drives")
 		for _, d := range list {
-			bad.Hold(d >= 0 && int64(d) < r.drives, fmt.Sprintf("targets[%d]", t),
-				"it has drive %d; the drives are numbered from 0 to %d", d, r.drives-1)
+			bad.Hold(d >= 0 && int64(d) < t.drives, fmt.Sprintf("targets[%d]", t),
+				"it has drive %d; the drives are numbered from 0 to %d", d, t.drives-1)
 		}
 	}
 	if err := bad.Err(); err != nil {
@@ -68,14 +68,14 @@ func (r *Router) check() error {
 	if route.Initiator != ByFlow {
 		return nil
 	}
-	return r.checkOwners(route.Owners)
+	return t.checkOwners(route.Owners)
 }
 
 // checkOwners reports flows whose initiator does not exist.
-func (r *Router) checkOwners(owners []int32) error {
+func (t *Router) checkOwners(owners []int32) error {
 	for i, o := range owners {
-		if o < 0 || uint32(o) >= r.initiators {
-			return fmt.Errorf("cosim: flow %d has initiator %d; there are %d", i, o, r.initiators)
+		if o < 0 || uint32(o) >= t.initiators {
+			return fmt.Errorf("cosim: flow %d has initiator %d; there are %d", i, o, t.initiators)
 		}
 	}
 	return nil
@@ -83,17 +83,17 @@ func (r *Router) checkOwners(owners []int32) error {
 
 // status is the status of a request that cannot be passed on to drives, or OK. Drives check what is left: the
 // alignment, the namespace and zones.
-func (r *Router) status(q block.QueueID, x *block.Request) block.Status {
+func (t *Router) status(q block.QueueID, x *block.Request) block.Status {
 	switch {
-	case x.Op >= block.Ops || uint(q) >= uint(r.flows):
+	case x.Op >= block.Ops || uint(q) >= uint(t.flows):
 		return block.Invalid
-	case r.route.Initiator == ByFlow && int(q) >= len(r.route.Owners):
+	case t.route.Initiator == ByFlow && int(q) >= len(t.route.Owners):
 		return block.Invalid
 	case x.Op == block.Flush:
 		return block.OK
 	case x.Offset < 0 || x.Length < 0:
 		return block.Invalid
-	case x.Offset > r.capacity-x.Length:
+	case x.Offset > t.capacity-x.Length:
 		return block.OutOfRange
 	}
 	return block.OK

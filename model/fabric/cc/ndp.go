@@ -9,8 +9,9 @@ import (
 // and high performance", SIGCOMM 2017, section 3). A sender sends its first window at line rate, then one packet per
 // pull. A receiver pulls once for each packet that arrives, whole or trimmed, serving its senders in turn at the pace
 // of full packets on its own link. Use it with trimming, since a dropped packet is never pulled again, and with packets
-// sprayed over all paths. Left out: headers that return to the sender, priorities among senders, and the credit of EQDS
-// for idle queue pairs.
+// sprayed over all paths. A queue pair that has received everything sends the pulls that it owes at once, as credit for
+// later data, as in EQDS (Olteanu et al., NSDI 2022). Left out: headers that return to the sender, and priorities among
+// senders.
 type NDP struct {
 	// Window is the number of packets that a queue pair sends before the first pull. 0 is the bandwidth-delay product
 	// (the paper's section 3.2). Fewer leave part of the first round trip unused; with more, trimming increases when
