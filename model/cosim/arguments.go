@@ -55,10 +55,10 @@ func (t *Router) check() error {
 	bad.Hold(route.MaxTransfer >= 0 && route.MaxTransfer%units.Sector == 0, "max_transfer",
 		"%v is not possible; use a multiple of %v, or 0B for no limit", route.MaxTransfer, units.Sector)
 	bad.Hold(t.capacity >= 0, "capacity", "%v is not possible", units.Bytes(t.capacity))
-	for t, list := range t.targets {
-		bad.Hold(len(list) > 0 || route.Drive != ByTarget, fmt.Sprintf("targets[%d]", t), "it has no drives")
+	for i, list := range t.targets {
+		bad.Hold(len(list) > 0 || route.Drive != ByTarget, fmt.Sprintf("targets[%d]", i), "it has no drives")
 		for _, d := range list {
-			bad.Hold(d >= 0 && int64(d) < t.drives, fmt.Sprintf("targets[%d]", t),
+			bad.Hold(d >= 0 && int64(d) < t.drives, fmt.Sprintf("targets[%d]", i),
 				"it has drive %d; the drives are numbered from 0 to %d", d, t.drives-1)
 		}
 	}
