@@ -373,7 +373,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestWords verifies that the pages together stay short enough to be read, and decision records too. A word has a letter.
+// TestWords verifies that the pages together stay short enough to be read, and decision records too. A word has a
+// letter.
 func TestWords(t *testing.T) {
 	const most, mostOfRecord = 110_000, 750
 	sum := 0
