@@ -271,7 +271,7 @@ func (p *program) foresee(ctx context.Context, f *studyFlags,
 	var progress *term.Progress
 	runner.Progress = func(x study.Progress) { progress.Update(int64(x.Done), int64(x.Of), reused(x)) }
 	trainer := training.NewTrainer(training.DefaultConfig(), runner)
-	trainer.Began = func(drive string) {
+	trainer.OnStart = func(drive string) {
 		if !f.quiet {
 			p.note("training a model of the drive %s; farflash predict train writes one to a file", drive)
 		}

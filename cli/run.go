@@ -48,7 +48,8 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
 	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with seeds seed, seed+1, ..., and report intervals")
 	if fl.Lookup("until") == nil { // headroom has a limit of the same name
-		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or (steady) when the latency is steady")
+		fl.StringVar(&f.until, "until", "",
+			"end at a simulated `time` such as 2s, or (steady) when the latency is steady")
 	}
 	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, to report its slowdown (measure.alone)")
 	fl.StringVarP(&f.dir, "output", "o", "", output)
@@ -313,7 +314,7 @@ const (
 
 // progress starts the progress line on standard error; ending describes the effect of a signal.
 func (p *program) progress(label, unit string, quiet bool, ending string) *term.Progress {
-	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet, Ending: ending}
+	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet, Hint: ending}
 	if f, ok := p.stderr.(*os.File); ok {
 		c.Terminal = term.IsTerminal(f)
 		c.Columns = term.Columns(f, 80)

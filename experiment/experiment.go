@@ -117,7 +117,7 @@ type Experiment interface {
 	// Advance runs all events up to a time, and reports the models' progress. It may stop earlier, because no events
 	// are left or because the context has ended. Times must not decrease from one call to the next. An error ends the
 	// run.
-	Advance(ctx context.Context, to sim.Time) (Standing, error)
+	Advance(ctx context.Context, to sim.Time) (RunState, error)
 	// Meters returns the observers of the models. It is called once, before the first Advance.
 	Meters() []Meter
 	// Fill is called once, after the last Advance and the meters' End: it fills in the result, whose name is set, and

@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &script{stands: []experiment.Standing{{At: 3 * units.Second}}, fill: func(o *experiment.Outcome) error {
+	x := &script{stands: []experiment.RunState{{At: 3 * units.Second}}, fill: func(o *experiment.Outcome) error {
 		o.Events = 12
 		return nil
 	}}
@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	x = &script{stands: []experiment.Standing{{At: units.Second}}, each: func() error { cancel(); return nil }}
+	x = &script{stands: []experiment.RunState{{At: units.Second}}, each: func() error { cancel(); return nil }}
 	if out, err = experiment.Run(ctx, of(x), words(), s, experiment.Options{}); err != nil || !out.Interrupted ||
 		!out.Result.Interrupted {
 		t.Errorf("%+v, %v", out, err)
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 // TestRunFails verifies that the models are closed whichever step of a run fails, and that the errors are returned.
 func TestRunFails(t *testing.T) {
 	broken, held := errors.New("broken"), errors.New("a file stays open")
-	over := []experiment.Standing{{At: units.Second, Over: true}}
+	over := []experiment.RunState{{At: units.Second, Over: true}}
 	for _, c := range []struct {
 		name  string
 		x     *script
@@ -157,7 +157,7 @@ func TestNothingMeasured(t *testing.T) {
 		{driveText + "measure: {warm_up: 2s}\n", 2*units.Second + 1, ""},
 		{driveText, 0, ""},
 	} {
-		x := &script{stands: []experiment.Standing{{At: c.reached, Over: true}}}
+		x := &script{stands: []experiment.RunState{{At: c.reached, Over: true}}}
 		_, err := experiment.Run(context.Background(), of(x), words(), read(t, c.text), experiment.Options{})
 		if got := fmt.Sprint(err); got != c.want && (c.want != "" || err != nil) {
 			t.Errorf("%s: %v", c.text, err)
@@ -167,7 +167,7 @@ func TestNothingMeasured(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &script{stands: []experiment.Standing{{At: units.Second}}, each: func() error { cancel(); return nil }}
+	x := &script{stands: []experiment.RunState{{At: units.Second}}, each: func() error { cancel(); return nil }}
 	if out, err := experiment.Run(ctx, of(x), words(), read(t, driveText+"measure: {warm_up: 2s}\n"),
 		experiment.Options{}); err != nil || !out.Interrupted {
 		t.Errorf("interrupted within the warm-up: %v", err)

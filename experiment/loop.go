@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// Standing is the progress of models.
-type Standing struct {
+// RunState is the progress of models.
+type RunState struct {
 	At       sim.Time // the time up to which figures are valid
 	Over     bool     // no relevant events are left
 	Done     uint64   // requests, flows or chunks that have completed

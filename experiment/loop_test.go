@@ -19,7 +19,7 @@ import (
 
 // script is an experiment that replays a list of standings, one per call of Advance, and records the calls made to it.
 type script struct {
-	stands []experiment.Standing // the last one repeats
+	stands []experiment.RunState // the last one repeats
 	meters []experiment.Meter
 	calls  []string
 	each   func() error // called in each Advance
@@ -31,11 +31,11 @@ func (x *script) note(format string, args ...any) {
 	x.calls = append(x.calls, fmt.Sprintf(format, args...))
 }
 
-func (x *script) Advance(_ context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *script) Advance(_ context.Context, to sim.Time) (experiment.RunState, error) {
 	x.note("to %v", to)
 	if x.each != nil {
 		if err := x.each(); err != nil {
-			return experiment.Standing{}, err
+			return experiment.RunState{}, err
 		}
 	}
 	now := x.stands[0]
@@ -84,20 +84,20 @@ func (g *gauge) End(at sim.Time) { g.x.note("%s end %v", g.name, at) }
 // has settled, or when the context has ended.
 func TestLoop(t *testing.T) {
 	const ms = units.Millisecond
-	at := func(list ...sim.Time) (out []experiment.Standing) {
+	at := func(list ...sim.Time) (out []experiment.RunState) {
 		for _, x := range list {
-			out = append(out, experiment.Standing{At: x, Done: uint64(x / ms), Expected: 9})
+			out = append(out, experiment.RunState{At: x, Done: uint64(x / ms), Expected: 9})
 		}
 		return out
 	}
-	over := func(list []experiment.Standing) []experiment.Standing {
+	over := func(list []experiment.RunState) []experiment.RunState {
 		list[len(list)-1].Over = true
 		return list
 	}
 	for _, c := range []struct {
 		name        string
 		until       units.Duration
-		stands      []experiment.Standing
+		stands      []experiment.RunState
 		settles     int
 		cancel      int // the call of Advance in which the context ends
 		want        string
@@ -207,7 +207,7 @@ func TestShare(t *testing.T) {
 func TestChunkRows(t *testing.T) {
 	var told []uint64
 	full := errors.New("the disk is full")
-	c := experiment.ChunkRows{Tell: func(x experiment.Chunk) error {
+	c := experiment.ChunkRows{Emit: func(x experiment.Chunk) error {
 		if told = append(told, x.ID); x.ID == 3 {
 			return full
 		}
@@ -362,9 +362,9 @@ func TestLook(t *testing.T) {
 			[]look{{units.Minute - 1, vain}}, false},
 		{"more patience at its end", experiment.Watch{Patience: func() sim.Time { return units.Minute }},
 			[]look{{units.Minute, vain}}, true},
-		{"something is to come", experiment.Watch{Coming: func() bool { return true }}, []look{{units.Minute, vain}},
+		{"something is to come", experiment.Watch{Pending: func() bool { return true }}, []look{{units.Minute, vain}},
 			false},
-		{"nothing is to come", experiment.Watch{Coming: func() bool { return false }}, []look{{units.Minute, vain}},
+		{"nothing is to come", experiment.Watch{Pending: func() bool { return false }}, []look{{units.Minute, vain}},
 			true},
 		{"it ends by time", experiment.Watch{Until: units.Hour}, []look{{units.Minute, vain}}, false},
 		{"the clock stands", experiment.Watch{Until: units.Hour}, []look{{stands - 1, stands}}, true},

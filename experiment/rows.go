@@ -41,7 +41,7 @@ type Chunk struct {
 
 // ChunkRows reports chunks until the first error, which it stores.
 type ChunkRows struct {
-	Tell func(Chunk) error // nil: not reported
+	Emit func(Chunk) error // nil: not reported
 	Err  error
 	n    uint64
 }
@@ -49,8 +49,8 @@ type ChunkRows struct {
 // Add numbers a chunk and reports it.
 func (c *ChunkRows) Add(x Chunk) {
 	c.n++
-	if c.Tell != nil && c.Err == nil {
+	if c.Emit != nil && c.Err == nil {
 		x.ID = c.n
-		c.Err = c.Tell(x)
+		c.Err = c.Emit(x)
 	}
 }

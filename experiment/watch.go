@@ -18,8 +18,8 @@ type Watch struct {
 	Moves func() uint64
 	// Waits describes the waiters and their obstacles; "" if there are none.
 	Waits func() string
-	// Coming reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
-	Coming func() bool
+	// Pending reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
+	Pending func() bool
 	// Patience is the longest simulated time without progress that is not a stall; nil is one second.
 	Patience func() sim.Time
 	Until    sim.Time // time limit of the run; 0: none
@@ -67,7 +67,7 @@ func (w *Watch) Look(now sim.Time, events uint64) bool {
 		if w.Patience != nil {
 			patience = w.Patience()
 		}
-		if span < patience || w.Coming != nil && w.Coming() {
+		if span < patience || w.Pending != nil && w.Pending() {
 			return false
 		}
 	}

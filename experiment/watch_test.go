@@ -52,7 +52,7 @@ func TestWatch(t *testing.T) {
 		{name: "the run ends by time", gap: units.Microsecond, watch: experiment.Watch{Until: long}},
 		{name: "nobody waits", gap: units.Microsecond, watch: experiment.Watch{Waits: func() string { return "" }}},
 		{name: "something is to come", gap: units.Microsecond,
-			watch: experiment.Watch{Coming: func() bool { return true }}},
+			watch: experiment.Watch{Pending: func() bool { return true }}},
 		{name: "patience", gap: units.Microsecond, watch: experiment.Watch{Patience: func() sim.Time { return long }}},
 		{name: "now and then something moves", gap: units.Microsecond, each: func(n uint64) {
 			if n%1000000 == 0 {
@@ -102,10 +102,10 @@ func TestWatchEndsAtOnce(t *testing.T) {
 }
 
 // standing is an experiment with a fixed standing.
-type standing struct{ experiment.Standing }
+type standing struct{ experiment.RunState }
 
-func (s standing) Advance(context.Context, sim.Time) (experiment.Standing, error) {
-	return s.Standing, nil
+func (s standing) Advance(context.Context, sim.Time) (experiment.RunState, error) {
+	return s.RunState, nil
 }
 func (standing) Meters() []experiment.Meter                      { return nil }
 func (standing) Fill(context.Context, *experiment.Outcome) error { return nil }
@@ -116,18 +116,18 @@ func (standing) Close() error                                    { return nil }
 func TestStuck(t *testing.T) {
 	for _, c := range []struct {
 		until units.Duration
-		now   experiment.Standing
+		now   experiment.RunState
 		want  string
 	}{
-		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
+		{0, experiment.RunState{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
 			"stuck at 1s: 2 of 7 requests have not completed"},
-		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 6, Stuck: 1},
+		{0, experiment.RunState{At: units.Second, Over: true, Begun: 7, Done: 6, Stuck: 1},
 			"stuck at 1s: 1 of 7 requests have not completed"},
-		{units.Minute, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
+		{units.Minute, experiment.RunState{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2},
 			"stuck at 1s: 2 of 7 requests have not completed"},
-		{units.Second, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, ""},
-		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 7}, ""},
-		{0, experiment.Standing{At: units.Second, Stalled: "stalled at 1s: who waits for whom"},
+		{units.Second, experiment.RunState{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, ""},
+		{0, experiment.RunState{At: units.Second, Over: true, Begun: 7, Done: 7}, ""},
+		{0, experiment.RunState{At: units.Second, Stalled: "stalled at 1s: who waits for whom"},
 			"stalled at 1s: who waits for whom"},
 	} {
 		_, err := (&experiment.Loop{Until: c.until}).Run(context.Background(), standing{c.now})

@@ -23,8 +23,8 @@ func settings(lines []Line) []shape.Value {
 
 // Limits of a label that is made of differing settings: the number of settings, and the length in bytes.
 const (
-	mostToldApart = 3
-	longestLabel  = 60
+	mostDistinguished = 3
+	longestLabel      = 60
 )
 
 // runNames returns the names of runs. Runs with the same name are distinguished by their differing settings and
@@ -41,7 +41,7 @@ func runNames(runs []Run) []string {
 		for _, i := range list {
 			same = append(same, runs[i])
 		}
-		labels := apart(same)
+		labels := disambiguate(same)
 		for k := range labels {
 			if len(alike) > 1 {
 				labels[k] = name + ", " + labels[k]
@@ -52,11 +52,11 @@ func runNames(runs []Run) []string {
 	return out
 }
 
-// apart returns labels that distinguish runs of the same name; nil if the runs do not differ, or if a label would be
-// too long.
-func apart(runs []Run) (out []string) {
+// disambiguate returns labels that distinguish runs of the same name; nil if the runs do not differ, or if a label
+// would be too long.
+func disambiguate(runs []Run) (out []string) {
 	list := differences(runs)
-	if len(runs) < 2 || len(list) > mostToldApart {
+	if len(runs) < 2 || len(list) > mostDistinguished {
 		return nil
 	}
 	seeds := false

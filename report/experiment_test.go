@@ -17,7 +17,7 @@ func TestExperiment(t *testing.T) {
 		Rows: []reproduce.Row{{Label: "x", Metric: "rate", Paper: &paper, Ours: 2.04, Unit: "1/s",
 			Expect: "within 3 %"},
 			{Label: "y", Metric: "rate", Ours: math.NaN(), Expect: "below 6", Because: "it is missing"},
-			{Label: "z", Metric: "rate", Ours: 7, Says: "it is as it is"}},
+			{Label: "z", Metric: "rate", Ours: 7, Quote: "it is as it is"}},
 		Count: reproduce.Count{OK: 1, NotReproduced: 1, NotStated: 1},
 		Curves: []reproduce.Curve{
 			{Panel: "bars", Name: "a", XLabel: "disks", YLabel: "rate", Names: []string{"400", "1000"},

@@ -244,7 +244,7 @@ func sections(runs []Run) []section {
 		add("parts", "By component", nil, partFigures(runs))
 		add("anatomy", "Where the time goes", nil, anatomyFigures(runs))
 		add("flows", "Flows", flowTable(&runs[0]), withTable(flowFigures(runs), flowGroupTable(&runs[0])))
-		add("cluster", "Object cluster", clusterTable(&runs[0]), withTable(clusterFigures(runs), mishapTable(&runs[0])))
+		add("cluster", "Object cluster", clusterTable(&runs[0]), withTable(clusterFigures(runs), faultTable(&runs[0])))
 		add("protocol", "The protocol, message by message", nil, protocolFigures(&runs[0]))
 	}
 	add("time", "Over time", nil, timeFigures(runs))

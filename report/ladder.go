@@ -10,8 +10,8 @@ import (
 	"farflash/report/chart"
 )
 
-// rung is a row of cluster.protocol; times are in us.
-type rung struct {
+// ladderStep is a row of cluster.protocol; times are in us.
+type ladderStep struct {
 	kind                     string
 	chunk, gateway, target   int
 	from                     int // the sending target of a message to another target, or of data; -1: none
@@ -19,7 +19,7 @@ type rung struct {
 }
 
 // letter returns the name of a recorded chunk.
-func (x *rung) letter() string {
+func (x *ladderStep) letter() string {
 	if x.chunk == 0 {
 		return "another chunk"
 	}
@@ -27,7 +27,7 @@ func (x *rung) letter() string {
 }
 
 // rungs returns the rows of a run, with times relative to the first one of a recorded chunk, which is at from.
-func (r *Run) rungs() (list []rung, from float64) {
+func (r *Run) rungs() (list []ladderStep, from float64) {
 	m, ok := r.matrix("cluster.protocol", 1)
 	if !ok || len(m.Cols) != 8 {
 		return nil, 0
@@ -35,7 +35,7 @@ func (r *Run) rungs() (list []rung, from float64) {
 	from = math.Inf(1)
 	for i, kind := range m.Rows {
 		v := m.V[i]
-		list = append(list, rung{kind, int(v[0]), int(v[1]), int(v[2]), int(v[3]), v[4], v[5], v[6], v[7]})
+		list = append(list, ladderStep{kind, int(v[0]), int(v[1]), int(v[2]), int(v[3]), v[4], v[5], v[6], v[7]})
 		switch x := &list[i]; {
 		case x.chunk == 0:
 		case x.arrow():
@@ -57,7 +57,7 @@ func (r *Run) rungs() (list []rung, from float64) {
 }
 
 // arrow reports whether the row is a message; the first letter of its kind gives the direction.
-func (x *rung) arrow() bool {
+func (x *ladderStep) arrow() bool {
 	return len(x.kind) > 2 && x.kind[1] == ' '
 }
 
@@ -93,11 +93,11 @@ func protocolFigures(r *Run) []figure {
 		"Time 0 is %s of simulated time. Lines are messages and first frames of data, from sender to receiver. Below "+
 			"each target: ", term.Seconds(from/1e6))
 	below := "what its link received, and what its disk wrote."
-	if slices.ContainsFunc(list, func(x rung) bool { return slices.Contains(windowStates, x.kind) }) {
+	if slices.ContainsFunc(list, func(x ladderStep) bool { return slices.Contains(windowStates, x.kind) }) {
 		below = "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn), what its " +
 			"link received, and what its disk wrote."
 	}
-	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
+	if slices.ContainsFunc(list, func(x ladderStep) bool { return x.kind == "got" }) {
 		below += " Below each gateway: its reads."
 	}
 	said := strings.Replace(below,
@@ -136,7 +136,7 @@ var (
 
 // negotiation returns the time span in which the two closest first requests are answered, or the first one if they are
 // far apart.
-func negotiation(list []rung) (from, to float64, ok bool) {
+func negotiation(list []ladderStep) (from, to float64, ok bool) {
 	var asked, told []float64 // times by chunk
 	for i := range list {
 		x := &list[i]
@@ -171,7 +171,7 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 }
 
 // binding returns the time span from shortly before the first chunk has its targets until all of them receive its data.
-func binding(list []rung) (from, to float64, ok bool) {
+func binding(list []ladderStep) (from, to float64, ok bool) {
 	chunk := 0
 	for i := range list {
 		x := &list[i]
@@ -200,7 +200,7 @@ const (
 
 // ladderOf returns the chart's lanes, kinds, arrows and boxes. A bid is a box at the time of its window or, with
 // states, boxes at the times of its states.
-func ladderOf(list []rung, states bool) chart.LadderChart {
+func ladderOf(list []ladderStep, states bool) chart.LadderChart {
 	c := chart.LadderChart{Kinds: slices.Clone(ladderBoxes)}
 	if states {
 		c.Kinds[0].Name, c.Kinds[1].Name, c.Kinds[2].Name = "bid, tentative", "accepted", "canceled"
@@ -280,7 +280,7 @@ type ladderLanes struct {
 	got               int // rows per gateway for data it reads
 }
 
-func lanesOf(list []rung) ladderLanes {
+func lanesOf(list []ladderStep) ladderLanes {
 	var l ladderLanes
 	most, windows := 0, false
 	for i := range list {
@@ -304,13 +304,13 @@ func lanesOf(list []rung) ladderLanes {
 	return l
 }
 
-func (l *ladderLanes) lanes(list []rung) []chart.LadderLane {
-	var out []chart.LadderLane
+func (l *ladderLanes) lanes(list []ladderStep) []chart.LadderTrack {
+	var out []chart.LadderTrack
 	for _, g := range l.gateways {
-		out = append(out, chart.LadderLane{Name: fmt.Sprintf("gateway %d: %s", g, chunksOf(list, g)), Rows: l.got})
+		out = append(out, chart.LadderTrack{Name: fmt.Sprintf("gateway %d: %s", g, chunksOf(list, g)), Rows: l.got})
 	}
 	for _, t := range l.targets {
-		out = append(out, chart.LadderLane{Name: fmt.Sprintf("target %d", t), Rows: l.rows + 2})
+		out = append(out, chart.LadderTrack{Name: fmt.Sprintf("target %d", t), Rows: l.rows + 2})
 	}
 	return out
 }
@@ -325,7 +325,7 @@ func (l *ladderLanes) target(t int) int {
 }
 
 // message returns the arrow of a message.
-func (l *ladderLanes) message(x *rung) chart.LadderArrow {
+func (l *ladderLanes) message(x *ladderStep) chart.LadderArrow {
 	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin,
 		Received: x.end}
 	from, to := fmt.Sprintf("gateway %d", x.gateway), fmt.Sprintf("target %d", x.target)
@@ -341,7 +341,7 @@ func (l *ladderLanes) message(x *rung) chart.LadderArrow {
 }
 
 // first returns the arrow of a chunk's first data frame, and whether it is drawn.
-func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
+func (l *ladderLanes) first(x *ladderStep) (chart.LadderArrow, bool) {
 	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin,
 		From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
 	switch {
@@ -361,7 +361,7 @@ func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
 const stateTick = 0.5
 
 // bidStates returns the boxes of a bid's states.
-func bidStates(x *rung, b chart.LadderBox) []chart.LadderBox {
+func bidStates(x *ladderStep, b chart.LadderBox) []chart.LadderBox {
 	b.From, b.To = x.given, x.ended
 	if x.ended <= x.given {
 		b.To = x.end // undecided when the recording ends
@@ -404,7 +404,7 @@ func present(c chart.LadderChart) ([]chart.LadderKind, []chart.LadderBox, []char
 }
 
 // chunksOf lists the recorded chunks of a gateway.
-func chunksOf(list []rung, gateway int) string {
+func chunksOf(list []ladderStep, gateway int) string {
 	var letters []string
 	for i := range list {
 		if x := &list[i]; x.chunk > 0 && x.gateway == gateway && !slices.Contains(letters, x.letter()) {
@@ -415,7 +415,7 @@ func chunksOf(list []rung, gateway int) string {
 	return strings.Join(letters, ", ")
 }
 
-func windowTitle(x *rung) string {
+func windowTitle(x *ladderStep) string {
 	state := x.kind
 	if state == "tentative" {
 		state = "bid"

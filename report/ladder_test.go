@@ -67,9 +67,9 @@ func TestProtocolOfAChain(t *testing.T) {
 		{1, 4, 7, -1, 1010, 1120, 1005, 0}, {1, 4, 9, 7, 1020, 1130, 1018, 0},
 		{2, 5, 9, -1, 1040, 1042, 0, 0}, {2, -1, 9, -1, 1200, 1500, 0, 0}, {2, 5, 9, 9, 1502, 1600, 1500, 0},
 	}
-	list := make([]rung, len(rows))
+	list := make([]ladderStep, len(rows))
 	for i, x := range v {
-		list[i] = rung{rows[i], int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[4], x[5], x[6], x[7]}
+		list[i] = ladderStep{rows[i], int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[4], x[5], x[6], x[7]}
 	}
 	c := ladderOf(list, false)
 	var lanes, arrows, boxes []string
@@ -102,26 +102,31 @@ func TestProtocolOfAChain(t *testing.T) {
 // TestNegotiation verifies that the zoom covers the time from the first request to its answer, or to the answers of two
 // whose requests are within four times that duration; the expected values were worked out by hand.
 func TestNegotiation(t *testing.T) {
-	ask := func(chunk int, at float64) rung { return rung{"> request", chunk, 1, 2, -1, at, at + 1, 0, 0} }
-	tell := func(chunk int, at float64) rung { return rung{"> accept", chunk, 1, 2, -1, at, at + 1, 0, 0} }
+	ask := func(chunk int, at float64) ladderStep {
+		return ladderStep{"> request", chunk, 1, 2, -1, at, at + 1, 0, 0}
+	}
+	tell := func(chunk int, at float64) ladderStep {
+		return ladderStep{"> accept", chunk, 1, 2, -1, at, at + 1, 0, 0}
+	}
 	for name, c := range map[string]struct {
-		list     []rung
+		list     []ladderStep
 		from, to float64
 		ok       bool
 	}{
-		"one":                {[]rung{ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
-		"two that are near":  {[]rung{ask(1, 0), tell(1, 9), ask(2, 39), tell(2, 49)}, -3, 62, true},
-		"two that are apart": {[]rung{ask(1, 0), tell(1, 9), ask(2, 40), tell(2, 49)}, -0.6, 12.4, true},
-		"the nearest of three": {[]rung{ask(1, 0), tell(1, 9), ask(2, 30), tell(2, 39), ask(3, 35), tell(3, 54)},
+		"one":                {[]ladderStep{ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
+		"two that are near":  {[]ladderStep{ask(1, 0), tell(1, 9), ask(2, 39), tell(2, 49)}, -3, 62, true},
+		"two that are apart": {[]ladderStep{ask(1, 0), tell(1, 9), ask(2, 40), tell(2, 49)}, -0.6, 12.4, true},
+		"the nearest of three": {[]ladderStep{ask(1, 0), tell(1, 9), ask(2, 30), tell(2, 39), ask(3, 35), tell(3, 54)},
 			28.5, 61, true},
-		"in another order":         {[]rung{ask(1, 20), tell(1, 29), ask(2, 10), tell(2, 24)}, 8.8, 34.8, true},
-		"one that has no answer":   {[]rung{ask(1, 0), tell(1, 9), ask(2, 5)}, -0.6, 12.4, true},
-		"several of one multicast": {[]rung{ask(1, 0), tell(1, 9), tell(1, 10.5), tell(1, 30)}, -0.69, 14.26, true},
-		"the first request":        {[]rung{ask(1, 3), ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
-		"only what others do":      {[]rung{ask(0, 0), tell(0, 9)}, 0, 0, false},
-		"no request":               {[]rung{tell(1, 9)}, 0, 0, false},
-		"no answer":                {[]rung{ask(1, 0)}, 0, 0, false},
-		"what is no message":       {[]rung{{"data", 1, 1, 2, -1, 0, 1, 0, 0}}, 0, 0, false},
+		"in another order":       {[]ladderStep{ask(1, 20), tell(1, 29), ask(2, 10), tell(2, 24)}, 8.8, 34.8, true},
+		"one that has no answer": {[]ladderStep{ask(1, 0), tell(1, 9), ask(2, 5)}, -0.6, 12.4, true},
+		"several of one multicast": {[]ladderStep{ask(1, 0), tell(1, 9), tell(1, 10.5), tell(1, 30)}, -0.69, 14.26,
+			true},
+		"the first request":   {[]ladderStep{ask(1, 3), ask(1, 0), tell(1, 9)}, -0.6, 12.4, true},
+		"only what others do": {[]ladderStep{ask(0, 0), tell(0, 9)}, 0, 0, false},
+		"no request":          {[]ladderStep{tell(1, 9)}, 0, 0, false},
+		"no answer":           {[]ladderStep{ask(1, 0)}, 0, 0, false},
+		"what is no message":  {[]ladderStep{{"data", 1, 1, 2, -1, 0, 1, 0, 0}}, 0, 0, false},
 	} {
 		from, to, ok := negotiation(c.list)
 		if ok != c.ok || math.Abs(from-c.from) > 1e-9 || math.Abs(to-c.to) > 1e-9 {
@@ -130,9 +135,9 @@ func TestNegotiation(t *testing.T) {
 	}
 	// Other chunks are drawn below the recorded ones.
 	v := protocolOf()
-	list := make([]rung, len(v))
+	list := make([]ladderStep, len(v))
 	for i, x := range v {
-		list[i] = rung{protocolRows[i], int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[4], x[5], x[6], x[7]}
+		list[i] = ladderStep{protocolRows[i], int(x[0]), int(x[1]), int(x[2]), int(x[3]), x[4], x[5], x[6], x[7]}
 	}
 	c := ladderOf(list, false)
 	if b := c.Boxes[0]; b.From != 900 || b.Label != "" {

@@ -6,11 +6,11 @@ import (
 	"farflash/internal/term"
 )
 
-// mishap is a fault in an object cluster that is counted: something lost or repeated.
-type mishap struct{ metric, label, what string }
+// fault is a fault in an object cluster that is counted: something lost or repeated.
+type fault struct{ metric, label, what string }
 
-// mishaps lists the faults, shown where the run counted any.
-var mishaps = []mishap{
+// faults lists the faults, shown where the run counted any.
+var faults = []fault{
 	{"cluster.lost", "lost", "frames and messages lost"},
 	{"cluster.retried", "retried", "puts and gets of a chunk that timed out"},
 	{"cluster.failed", "failed", "chunks that could not be put or got"},
@@ -34,7 +34,7 @@ func (r *Run) repair() (text string, ok bool) {
 
 // mishapRows prints the faults.
 func (r *Run) mishapRows(t *term.Table, style term.Style) {
-	for _, x := range mishaps {
+	for _, x := range faults {
 		if v, ok := r.value(x.metric); ok && v > 0 {
 			t.Row(x.label, r.written(x.metric), style.Dim(x.what))
 		}
@@ -44,10 +44,10 @@ func (r *Run) mishapRows(t *term.Table, style term.Style) {
 	}
 }
 
-// mishapTable returns the same for a page, nil if there were none.
-func mishapTable(r *Run) *table {
+// faultTable returns the same for a page, nil if there were none.
+func faultTable(r *Run) *table {
 	t := &table{Caption: "Losses and retries", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
-	for _, x := range mishaps {
+	for _, x := range faults {
 		if v, ok := r.value(x.metric); ok && v > 0 {
 			t.Rows = append(t.Rows,
 				[]cell{{Text: capital(x.label), Class: "text"}, {Text: r.shown(x.metric)},

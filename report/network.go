@@ -546,7 +546,7 @@ func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.Net
 		}
 		nth := seen[p.name]
 		seen[p.name]++
-		w := chart.NetworkWay{Name: p.name, Whole: []float64{p.utilisation, p.maxQueue, p.pausedUS / measured}}
+		w := chart.NetworkDirection{Name: p.name, Whole: []float64{p.utilisation, p.maxQueue, p.pausedUS / measured}}
 		if !(measured > 0) {
 			w.Whole[2] = math.NaN()
 		}
@@ -563,7 +563,7 @@ func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.Net
 			continue
 		}
 		open[ends{b, a}] = append(open[ends{b, a}], len(out))
-		out = append(out, chart.NetworkLink{A: a, B: b, Ways: []chart.NetworkWay{w}})
+		out = append(out, chart.NetworkLink{A: a, B: b, Ways: []chart.NetworkDirection{w}})
 	}
 	return out
 }

@@ -89,7 +89,7 @@ func sized() *objects.Plan {
 		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 9}, State: objects.Short, Least: 8,
 			From: 17_730.5, Why: "64 nodes: the queue grows"},
 		groups,
-		{Option: objects.Option{Protocol: cluster.Pull}, State: objects.Dearer, Least: 15, From: 29_550,
+		{Option: objects.Option{Protocol: cluster.Pull}, State: objects.Costlier, Least: 15, From: 29_550,
 			Why: "needs at least 15 nodes, for $29,550"},
 		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 12}, State: objects.Open, Least: 12,
 			From: 26_760},

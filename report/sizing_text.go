@@ -231,7 +231,7 @@ func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 // inOrder sorts candidates: those that meet the need by cost, then the others by state and by their lower bound on
 // cost.
 func inOrder(p *objects.Plan) []*objects.Candidate {
-	rank := []objects.State{objects.Meets, objects.Open, objects.Dearer, objects.Short, objects.Impossible}
+	rank := []objects.State{objects.Meets, objects.Open, objects.Costlier, objects.Short, objects.Impossible}
 	cost := func(c *objects.Candidate) units.Money {
 		if c.State == objects.Meets {
 			return c.Cost

@@ -17,7 +17,7 @@ type zoned struct {
 	count       int64 // zones
 	next        int64 // relative to first: where to look for the next zone to write
 	append      bool
-	lanes       []lane
+	positions   []writePosition
 	turn        int
 	ready, sent int // before[sent:] records precede write
 	before      [3]Record
@@ -26,8 +26,8 @@ type zoned struct {
 	err         error
 }
 
-// lane is a write position: the zone that it is filling.
-type lane struct {
+// writePosition is a write position: the zone that it is filling.
+type writePosition struct {
 	zone int64
 	at   int64 // bytes written to the zone
 	open bool
@@ -52,7 +52,7 @@ func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) So
 		return failed{fmt.Errorf("workload: %d zones written at once are not possible; use 1 to %d", atOnce, count)}
 	}
 	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends,
-		lanes: make([]lane, atOnce)}
+		positions: make([]writePosition, atOnce)}
 }
 
 // Next implements Source.
@@ -84,7 +84,7 @@ func (s *zoned) Next(r *Record) error {
 // oldest is the next zone to write: the first one from next on that is not open. Because sizes differ, an open zone may
 // lag behind the others.
 func (s *zoned) oldest() int64 {
-	for slices.ContainsFunc(s.lanes, func(l lane) bool { return l.open && l.zone == s.first+s.next }) {
+	for slices.ContainsFunc(s.positions, func(l writePosition) bool { return l.open && l.zone == s.first+s.next }) {
 		s.next = (s.next + 1) % s.count
 	}
 	return s.first + s.next
@@ -97,10 +97,11 @@ func (s *zoned) lay() error {
 		return fmt.Errorf("a write of %d bytes is not possible", w.Size)
 	}
 	if w.Size > s.z.Capacity {
-		return fmt.Errorf("a write of %v exceeds the capacity of a zone, %v", units.Bytes(w.Size), units.Bytes(s.z.Capacity))
+		return fmt.Errorf("a write of %v exceeds the capacity of a zone, %v", units.Bytes(w.Size),
+			units.Bytes(s.z.Capacity))
 	}
-	l := &s.lanes[s.turn]
-	if s.turn++; s.turn == len(s.lanes) {
+	l := &s.positions[s.turn]
+	if s.turn++; s.turn == len(s.positions) {
 		s.turn = 0
 	}
 	about := func(op block.Op, zone int64) {
@@ -115,11 +116,11 @@ func (s *zoned) lay() error {
 		l.open = false
 	}
 	if !l.open {
-		*l = lane{zone: s.oldest(), open: true}
+		*l = writePosition{zone: s.oldest(), open: true}
 		if !s.clean {
 			about(block.Reset, l.zone)
 		}
-		if s.clean = s.count > int64(len(s.lanes)); s.clean {
+		if s.clean = s.count > int64(len(s.positions)); s.clean {
 			about(block.Reset, s.oldest())
 		}
 	}

@@ -171,7 +171,7 @@ func write(p *verb.Program, c *calibrate.Calibration) error {
 		term.Left("uncertainty"))
 	for i := range c.Parameters {
 		x := &c.Parameters[i]
-		t.Row(x.Path, x.Preset, x.Value, x.Tells())
+		t.Row(x.Path, x.Preset, x.Value, x.Uncertainty())
 	}
 	if err := t.Write(p.Out, p.Style()); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of the file")
 	fl.Var(&f.memory, "memory", "`size` of the pool's page cache")
-	fl.Float64Var(&c.Room, "room", c.Room,
+	fl.Float64Var(&c.Space, "room", c.Space,
 		"pool space as a `multiple` of --size; without spare space random writes keep collection busy")
 	fl.Var(&f.block, "block", "request `size`")
 	fl.StringSliceVar(&f.systems, "systems", names(c.Systems),
@@ -134,7 +134,7 @@ counts from the due time.`,
 			if err := f.apply(&c); err != nil {
 				return err
 			}
-			c.Apart = !f.mixed
+			c.Pinned = !f.mixed
 			if !f.together {
 				var err error
 				if c.Server, err = BenchServers(); err != nil {

@@ -78,7 +78,7 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	p.noteReadOnly(device, opened)
 	files, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	switch {
-	case errors.Is(err, cfs.ErrNone):
+	case errors.Is(err, cfs.ErrNoFS):
 		return verb.BadInput(fmt.Errorf("%s: %w; format a pool with one: farflash flash format", device, err))
 	case err != nil:
 		return verb.Failed(fmt.Errorf("%s: %w", device, err))

@@ -224,7 +224,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	}
 	p.noteReadOnly(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
-	if errors.Is(err, cfs.ErrNone) {
+	if errors.Is(err, cfs.ErrNoFS) {
 		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
 			strings.Join(args, " "))
 	}
@@ -267,7 +267,8 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			return verb.BadInput(err)
 		}
 		if _, twice := f.cfg.Limits[name]; twice {
-			return verb.Usagef("--limit: %s is given twice; give all its limits at once, such as %s=100MB/s,5000iops", name, name)
+			return verb.Usagef("--limit: %s is given twice; give all its limits at once, such as %s=100MB/s,5000iops",
+				name, name)
 		}
 		f.cfg.Limits[name] = l
 	}
@@ -412,7 +413,8 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 			scheme = "nbds"
 		}
 		if path, unix := strings.CutPrefix(nbd, "unix:"); unix {
-			text += "nbd " + scheme + "+unix:///" + f.cfg.Default + "?socket=" + inQuery.Replace(url.QueryEscape(path)) + "\n"
+			text += "nbd " + scheme + "+unix:///" + f.cfg.Default + "?socket=" +
+				inQuery.Replace(url.QueryEscape(path)) + "\n"
 		} else {
 			text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
 		}
@@ -437,7 +439,7 @@ func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...st
 	}
 	var made, there []string
 	var notes []func()
-	o.Begun = func(path string, fresh bool) {
+	o.OnFormat = func(path string, fresh bool) {
 		if fresh {
 			made = append(made, path)
 			notes = append(notes, p.Unfinished(literal.Replace(path)))
@@ -507,7 +509,7 @@ is then 1.`,
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
 			switch {
-			case errors.Is(err, cfs.ErrNone):
+			case errors.Is(err, cfs.ErrNoFS):
 				p.Note("%s: no file system", args[0])
 			case err != nil:
 				return verb.Failed(fmt.Errorf("%s: %w", args[0], err))

@@ -49,7 +49,7 @@ type alone struct {
 	watch    *blame.Watch    // nil: no breakdown of latencies is requested
 	ctx      context.Context // of the present Advance
 	failed   error           // error of the receiver of samples
-	vain     Vain
+	vain     Livelock
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
@@ -149,7 +149,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, err
 	}
 	x.expected = requests.Expected(s)
-	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Coming: x.host.Expects,
+	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Pending: x.host.Expects,
 		Moves: func() uint64 { return Moves(x.host, x.drives) },
 		Waits: func() string { return Waits(x.host, x.drives) }}
 	x.meter = NewMeter(s, x.host, x.flows, x.drives, s.SSD)
@@ -207,11 +207,11 @@ func (x *alone) Meters() []experiment.Meter { return []experiment.Meter{x.meter}
 func (x *alone) Close() error { return x.flows.Close() }
 
 // Advance implements experiment.Experiment.
-func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	x.ctx = ctx
 	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(),
+	now := experiment.RunState{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(),
 		Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:
@@ -244,7 +244,7 @@ func where(s *scenario.Scenario, paths ...string) (path string, at shape.Positio
 
 // Full is the error for drives that have run full and stopped with requests outstanding. Only drives with MQSim's rules
 // do; check rejects it for ours. A run that ends by time reports no error, and counts no requests as stuck.
-func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
+func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.RunState) error {
 	if now.Stuck == 0 {
 		return nil
 	}

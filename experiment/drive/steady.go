@@ -19,7 +19,7 @@ type steady struct {
 	seen     ssd.Stats // at the last evaluation
 	most     int64     // largest number of cached pages at evaluations
 	verdict  result.Steady
-	vain     bool       // the run may end although a rare event has occurred too few times
+	futile   bool       // the run may end although a rare event has occurred too few times
 	requests [][2]int64 // by flow: reads and writes observed
 }
 
@@ -50,19 +50,19 @@ func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
 	grown := now.Cached - s.most
 	s.seen, s.most = *now, max(s.most, now.Cached)
 	s.verdict = result.Steady{Reached: v.Reached, Explain: v.Explain}
-	if (v.Reached || v.Vain) && grown > now.CacheRoom/cacheGrowth {
+	if (v.Reached || v.Hopeless) && grown > now.CacheRoom/cacheGrowth {
 		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use",
 			now.Cached, now.CacheRoom)}
 		return false
 	}
-	s.vain = v.Vain
-	return v.Reached || v.Vain
+	s.futile = v.Hopeless
+	return v.Reached || v.Hopeless
 }
 
 // fill records the verdict in a result, whether the run ended by it or otherwise, with the drives' statistics. It
 // states if the precision cannot be guaranteed, or only for a drive that will change.
 func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bool) {
-	if !s.verdict.Reached && !s.vain {
+	if !s.verdict.Reached && !s.futile {
 		s.judge(s.settling.Judge(s.seldom(m, now)...), now)
 	}
 	r.Steady = &s.verdict

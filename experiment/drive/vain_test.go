@@ -11,7 +11,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// vain is a drive whose cached map holds a hundred entries, and which collects the oldest block, however full it is.
+// futile is a drive whose cached map holds a hundred entries, and which collects the oldest block, however full it is.
 const vain = `{
   geometry: {channels: 1, chips_per_channel: 3, dies_per_chip: 2, planes_per_die: 4, blocks_per_plane: 67, pages_per_block: 70, page_size: 512B},
   timing: {cell: MLC}, over_provisioning: 28%, fdp: {handles: 1, groups: 3, isolation: persistently},

@@ -272,21 +272,21 @@ func (x *alone) Meters() []experiment.Meter { return []experiment.Meter{x.meter}
 func (*alone) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
-func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	return x.Network.Advance(ctx, to)
 }
 
 // Advance advances a network until every flow has completed; its time is then the last completion, although events
 // after it in the same slice, such as pause frames, still count.
-func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	y.ctx = ctx
 	y.watch.Attend(ctx, y.Eng)
 	dry, err := y.driver.run(to)
 	if err != nil {
-		return experiment.Standing{}, err
+		return experiment.RunState{}, err
 	}
 	done, all, last := y.driver.progress()
-	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known),
+	now := experiment.RunState{At: to, Over: all || dry, Done: done, Expected: uint64(y.known),
 		Stalled: y.watch.Stalled()}
 	if dry && !all || ctx.Err() != nil {
 		now.At = y.driver.now()

@@ -18,7 +18,7 @@ import (
 // watchOver installs stall detection on a network without drives.
 func (y *Network) watchOver() {
 	y.watch = experiment.Watch{Moves: y.Moves, Waits: y.Waits, Patience: y.Patience, Until: y.s.Measure.Until.Time,
-		Coming: func() bool { return y.comes() || y.Mends(y.driver.now()) }}
+		Pending: func() bool { return y.comes() || y.Mends(y.driver.now()) }}
 }
 
 // Moves is a progress counter: messages posted and completed, and payload received.

@@ -71,7 +71,7 @@ type running struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	x := &running{s: s, o: o, eng: sim.New(), now: &slice{}, rows: experiment.ChunkRows{Tell: o.Chunk}}
+	x := &running{s: s, o: o, eng: sim.New(), now: &slice{}, rows: experiment.ChunkRows{Emit: o.Chunk}}
 	if err := x.build(); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -174,7 +174,7 @@ func (x *running) Close() error {
 }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	x.watch.Attend(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
@@ -183,7 +183,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if x.net != nil {
 		x.net.Look(to)
 	}
-	now := experiment.Standing{At: to, Stalled: x.watch.Stalled(),
+	now := experiment.RunState{At: to, Stalled: x.watch.Stalled(),
 		Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
 	if err := x.c.Err(); err != nil {
 		return now, x.s.Located(units.Within("object_cluster", err))

@@ -17,7 +17,7 @@ func (x *coupled) watchOver() {
 		Until: x.s.Measure.Until.Time, Waits: x.waits,
 		Patience: func() sim.Time { return max(x.net.Patience(), units.Second) },
 		Moves:    func() uint64 { return drive.Moves(x.host, x.drives) + x.net.Moves() },
-		Coming: func() bool {
+		Pending: func() bool {
 			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now())
 		},
 	}

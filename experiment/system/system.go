@@ -207,7 +207,7 @@ type coupled struct {
 	timeline *timeline.Timeline
 	ctx      context.Context // of the present Advance
 	failed   error           // error of the receiver of samples
-	vain     drive.Vain
+	vain     drive.Livelock
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
@@ -317,11 +317,11 @@ func (x *coupled) Meters() []experiment.Meter {
 func (x *coupled) Close() error { return x.flows.Close() }
 
 // Advance implements experiment.Experiment.
-func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	x.ctx = ctx
 	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(),
+	now := experiment.RunState{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(),
 		Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:

@@ -73,9 +73,9 @@ func (*turns) Meters() []experiment.Meter { return nil }
 func (*turns) Close() error { return nil }
 
 // Advance implements experiment.Experiment: it runs one iteration.
-func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
+func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.RunState, error) {
 	n := uint64(len(t.rec.Requests))
-	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)),
+	now := experiment.RunState{Done: n * uint64(len(t.it.Turns)),
 		Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
 	if err := t.iterate(ctx); ctx.Err() != nil {
 		t.it.Undo()     // iterations are atomic
@@ -344,7 +344,7 @@ const quiet = units.Second
 // Advance implements experiment.Experiment. Without retransmission timeouts, both ends of a flow wait for its lost last
 // packets, while timers of congestion control continue forever. So the run also ends when the counters have not changed
 // for a while.
-func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	now, err := p.Network.Advance(ctx, to)
 	c := &p.Net.Counters
 	if seen := (movement{c.Sent, c.Received, c.Acks, c.Nacks}); seen != p.seen {

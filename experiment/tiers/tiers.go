@@ -52,7 +52,7 @@ type running struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TierConfig(), rows: experiment.ChunkRows{Tell: o.Chunk}}
+	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TierConfig(), rows: experiment.ChunkRows{Emit: o.Chunk}}
 	var err error
 	if x.m, err = tier.New(x.cfg, x.eng); err != nil {
 		return nil, fmt.Errorf("object_cluster: %w", err)
@@ -91,13 +91,13 @@ func (x *running) Meters() []experiment.Meter {
 func (*running) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	x.watch.Attend(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
 		to = x.eng.Now()
 	}
-	return experiment.Standing{At: to, Done: x.m.Counters.FastDone + x.m.Counters.SlowDone,
+	return experiment.RunState{At: to, Done: x.m.Counters.FastDone + x.m.Counters.SlowDone,
 		Stalled: x.watch.Stalled()}, x.rows.Err
 }
 

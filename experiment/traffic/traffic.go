@@ -51,7 +51,7 @@ type running struct {
 
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
-	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TrafficConfig(), rows: experiment.ChunkRows{Tell: o.Chunk}}
+	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TrafficConfig(), rows: experiment.ChunkRows{Emit: o.Chunk}}
 	var err error
 	if x.m, err = traffic.New(x.cfg, x.eng, o.Seed); err != nil {
 		return nil, fmt.Errorf("object_cluster: %w", err)
@@ -76,7 +76,7 @@ func (x *running) Meters() []experiment.Meter {
 	return []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices,
 		Take: func(at sim.Time) {
 			x.ends = append(x.ends, at)
-			x.slices = append(x.slices, slice{x.m.Counters, x.m.Pending(at), x.m.Crowded(at), x.latency})
+			x.slices = append(x.slices, slice{x.m.Counters, x.m.Pending(at), x.m.Contended(at), x.latency})
 			x.latency = stats.Histogram{}
 		}}}
 }
@@ -85,13 +85,13 @@ func (x *running) Meters() []experiment.Meter {
 func (*running) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
-func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
+func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.RunState, error) {
 	x.watch.Attend(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
 		to = x.eng.Now()
 	}
-	return experiment.Standing{At: to, Done: x.m.Counters.Done, Stalled: x.watch.Stalled()}, x.rows.Err
+	return experiment.RunState{At: to, Done: x.m.Counters.Done, Stalled: x.watch.Stalled()}, x.rows.Err
 }
 
 // Fill implements experiment.Experiment.

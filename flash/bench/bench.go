@@ -12,7 +12,7 @@
 // served with pread and pwrite, one goroutine per connection; SocketC is the same server in C, as a check of Socket;
 // SocketRing is the same protocol on the rings of flash/uring, the fair baseline for one-sided access itself; Local
 // uses those rings without a network, which is the upper bound. Clients run on one half of the processors and servers
-// on the other (Config.Apart), or both on all of them, the same for all systems. One client thread drives many
+// on the other (Config.Pinned), or both on all of them, the same for all systems. One client thread drives many
 // connections, so that the servers are measured and not goroutines that wake each other.
 //
 // Scale is Run for several numbers of connections, Processor attributes a system's processor time by profile, and
@@ -76,9 +76,9 @@ type Config struct {
 	Dir    string // where the files are created; they are removed afterwards
 	Size   int64  // bytes in the range that is read and written
 	Memory int64  // bytes of memory for the pool's pages
-	// Room is the space in the pool for the file, as a multiple of its size. At 1 the pool is full, and random writes
+	// Space is the space in the pool for the file, as a multiple of its size. At 1 the pool is full, and random writes
 	// keep garbage collection running.
-	Room        float64
+	Space       float64
 	Systems     []System
 	Connections int
 	Depth       int // outstanding requests per connection
@@ -99,9 +99,9 @@ type Config struct {
 	// separate process, as in a deployment. Otherwise they run in this process, where Go's scheduler can hand over from
 	// a client to its server without a thread switch.
 	Server []string `json:"-"`
-	// Apart gives clients one half of the available processors and servers, if they are a separate process, the other,
+	// Pinned gives clients one half of the available processors and servers, if they are a separate process, the other,
 	// to model separate machines. A single processor is shared.
-	Apart bool
+	Pinned bool
 	// Note, if set, receives a line about each measurement. Stop, if set, is called before each measurement; an error
 	// from it ends the run.
 	Note func(string) `json:"-"`
@@ -112,9 +112,9 @@ type Config struct {
 // MiB with a hundredth of that in memory.
 func DefaultConfig() Config {
 	return Config{
-		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing},
+		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Space: 1, Systems: []System{Verbs, Socket, SocketRing},
 		Connections: 16, Depth: 2, Block: 4096,
-		Rounds: 5, Time: 2 * time.Second, Seed: 1, Spin: uring.DefaultSpin, Apart: true,
+		Rounds: 5, Time: 2 * time.Second, Seed: 1, Spin: uring.DefaultSpin, Pinned: true,
 	}
 }
 
@@ -142,11 +142,12 @@ func (c *Config) Validate() error {
 	case c.Memory < 1<<20 || c.Memory > 1<<38:
 		return fmt.Errorf("bench: %d bytes of memory; use 1 MiB or more", c.Memory)
 	case c.Connections >= 1 && c.Depth >= 1 && c.window(c.underWay()) == 0:
-		return fmt.Errorf("bench: %v of memory is too little for %d connections with %d requests of %v each; use %v or more, or fewer connections or requests",
+		return fmt.Errorf("bench: %v of memory is too little for %d connections with %d requests of %v each; use %v "+
+			"or more, or fewer connections or requests",
 			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block),
 			units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
-	case !(c.Room >= 1 && c.Room <= 100):
-		return fmt.Errorf("bench: space for %v files; use 1 to 100", c.Room)
+	case !(c.Space >= 1 && c.Space <= 100):
+		return fmt.Errorf("bench: space for %v files; use 1 to 100", c.Space)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:
 		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096 connections and 1 to 128 requests", c.Connections,
 			c.Depth)

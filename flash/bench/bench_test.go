@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 		},
 		"large writes, more than a connection takes at once": func(c *bench.Config) {
 			c.Block, c.Memory, c.Size, c.Depth, c.Writes, c.Connections = 1<<20, 8<<20, 16<<20, 8, 1, 1
-			c.Room, c.Systems = 4, c.Systems[:2]
+			c.Space, c.Systems = 4, c.Systems[:2]
 		},
 		"open": func(c *bench.Config) { c.Load = 0.3 },
 		"atomics": func(c *bench.Config) {
@@ -117,7 +117,7 @@ func TestServers(t *testing.T) {
 		t.Errorf("an open loop: %v", err)
 	}
 	mixed := c
-	mixed.Apart, mixed.Systems = false, c.Systems[:1]
+	mixed.Pinned, mixed.Systems = false, c.Systems[:1]
 	if r, err := bench.Run(mixed); err != nil || !slices.Equal(r.Clients, r.Servers) ||
 		len(r.Clients) != runtime.NumCPU() {
 		t.Errorf("%+v, %v", r, err)

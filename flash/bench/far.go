@@ -166,7 +166,7 @@ func setUp(c *Config, own bool) (s *far, err error) {
 	o := pool.DefaultOptions()
 	o.Pool.Frames = int(c.Memory / ctl.Page)
 	path := s.poolPath()
-	whole := int64(c.Room * float64(c.Size))
+	whole := int64(c.Space * float64(c.Size))
 	if _, err = pool.Format(o, uint64(whole)+1<<20, path); err != nil {
 		return s, err
 	}

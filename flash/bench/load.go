@@ -23,8 +23,8 @@ type client interface {
 	close() error
 }
 
-// lane is the load on one connection, with its latency statistics.
-type lane struct {
+// connState is the load on one connection, with its latency statistics.
+type connState struct {
 	c      *Config
 	client client
 	fd     int // readable when take may return requests
@@ -42,8 +42,8 @@ type lane struct {
 	blocked bool                 // the connection accepts no more for now
 }
 
-func newLane(c *Config, k client, fd int, draw rng.Stream, depth int) *lane {
-	l := &lane{c: c, client: k, fd: fd, draw: draw, due: make([]time.Time, depth), done: make([]int, depth)}
+func newConnState(c *Config, k client, fd int, draw rng.Stream, depth int) *connState {
+	l := &connState{c: c, client: k, fd: fd, draw: draw, due: make([]time.Time, depth), done: make([]int, depth)}
 	for slot := range depth {
 		l.free = append(l.free, slot)
 	}
@@ -51,7 +51,7 @@ func newLane(c *Config, k client, fd int, draw rng.Stream, depth int) *lane {
 }
 
 // slot claims a free slot; there must be one.
-func (l *lane) slot() int {
+func (l *connState) slot() int {
 	n := len(l.free) - 1
 	slot := l.free[n]
 	l.free = l.free[:n]
@@ -59,7 +59,7 @@ func (l *lane) slot() int {
 }
 
 // next draws a request.
-func (l *lane) next() (write bool, offset uint64) {
+func (l *connState) next() (write bool, offset uint64) {
 	if l.c.Atomics {
 		return false, uint64(l.draw.IntN(counters/8)) * 8
 	}
@@ -67,13 +67,13 @@ func (l *lane) next() (write bool, offset uint64) {
 	return write, uint64(l.draw.IntN(l.c.Size/int64(l.c.Block))) * uint64(l.c.Block)
 }
 
-func (l *lane) begin(slot int, due time.Time) error {
+func (l *connState) begin(slot int, due time.Time) error {
 	l.due[slot] = due
 	write, offset := l.next()
 	return l.client.start(slot, write, offset)
 }
 
-func (l *lane) ended(slot int, now time.Time) {
+func (l *connState) ended(slot int, now time.Time) {
 	l.all++
 	if due := l.due[slot]; !due.Before(l.from) && !now.After(l.until) {
 		l.count++
@@ -88,13 +88,13 @@ const openDepth = 32
 // measure loads a system on all connections; rate is the total offered rate, 0 for a closed loop.
 func (b *bench) measure(s System, rate float64) (m Measured, err error) {
 	for t := b.cfg.Time; ; t *= 2 { // on a busy machine a short measurement may finish no request
-		if m, err = b.during(s, rate, t); !errors.Is(err, errNothing) || t > time.Hour {
+		if m, err = b.during(s, rate, t); !errors.Is(err, errNoCompletion) || t > time.Hour {
 			return m, err
 		}
 	}
 }
 
-var errNothing = errors.New("no request completed; measure longer")
+var errNoCompletion = errors.New("no request completed; measure longer")
 
 func (b *bench) during(s System, rate float64, length time.Duration) (m Measured, err error) {
 	c := b.cfg
@@ -106,7 +106,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		}
 		defer func() { err = errors.Join(err, free()) }()
 	}
-	lanes := make([]*lane, c.Connections)
+	lanes := make([]*connState, c.Connections)
 	defer func() {
 		for _, l := range lanes {
 			if l != nil {
@@ -125,7 +125,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		if err != nil {
 			return m, err
 		}
-		lanes[i] = newLane(c, k, fd, rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), depth)
+		lanes[i] = newConnState(c, k, fd, rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("connection %d", i)), depth)
 	}
 	before, err := b.state(question{})
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		begun += l.all
 	}
 	if count == 0 {
-		return m, errNothing
+		return m, errNoCompletion
 	}
 	after, err := b.state(question{})
 	if err != nil {

@@ -46,7 +46,7 @@ func start(c *Config) (b *bench, err error) {
 	}
 	b.all = numbers(cpus)
 	servers := b.all
-	if b.clients = b.all; c.Apart && len(c.Server) > 0 && len(cpus) > 1 {
+	if b.clients = b.all; c.Pinned && len(c.Server) > 0 && len(cpus) > 1 {
 		b.clients, servers = halves(cpus)
 	}
 	if c.Threads == 0 {

@@ -13,7 +13,7 @@ import (
 // thread issues the requests of many connections. It starts due requests, takes finished ones, and waits for either.
 // There is one thread per client processor, so that no request waits for one goroutine to wake another.
 type thread struct {
-	lanes []*lane
+	lanes []*connState
 	poll  int  // epoll descriptor
 	spins bool // it polls instead of sleeping
 	under int  // outstanding requests
@@ -29,7 +29,7 @@ type thread struct {
 }
 
 // newThread returns a thread for some connections; rate is their total rate in an open loop.
-func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thread, err error) {
+func newThread(lanes []*connState, rate float64, draw rng.Stream, spins bool) (t *thread, err error) {
 	t = &thread{lanes: lanes, rate: rate, draw: draw, spins: spins, until: lanes[0].until, poll: -1, timer: -1}
 	defer func() {
 		if err != nil {
@@ -158,7 +158,7 @@ func (t *thread) arrived(i int) error {
 	return t.flush(i)
 }
 
-func (t *thread) begin(l *lane, slot int, due time.Time) error {
+func (t *thread) begin(l *connState, slot int, due time.Time) error {
 	t.under++
 	return l.begin(slot, due)
 }

@@ -13,7 +13,7 @@ import (
 // prompt is a client whose requests finish as soon as they are sent, in reverse order; every third flush is refused at
 // first. It records violations.
 type prompt struct {
-	l      *lane
+	l      *connState
 	event  int
 	begun  []int
 	sent   []int
@@ -85,19 +85,19 @@ func (p *prompt) take(ended []int) (int, error) {
 func (p *prompt) close() error { return nil }
 
 // prompts returns lanes that run for 50 ms from now.
-func prompts(t *testing.T, n, depth int) (lanes []*lane, clients []*prompt) {
+func prompts(t *testing.T, n, depth int) (lanes []*connState, clients []*prompt) {
 	c := DefaultConfig()
 	from := time.Now()
 	for range n {
 		p := newPrompt(t)
-		p.l = newLane(&c, p, p.event, rng.NewStream(1, "requests"), depth)
+		p.l = newConnState(&c, p, p.event, rng.NewStream(1, "requests"), depth)
 		p.l.from, p.l.until = from, from.Add(50*time.Millisecond)
 		lanes, clients = append(lanes, p.l), append(clients, p)
 	}
 	return lanes, clients
 }
 
-func whole(t *testing.T, lanes []*lane, clients []*prompt, depth int) {
+func whole(t *testing.T, lanes []*connState, clients []*prompt, depth int) {
 	t.Helper()
 	for i, l := range lanes {
 		p := clients[i]

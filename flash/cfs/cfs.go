@@ -31,7 +31,7 @@ import (
 // Errors that callers may want to distinguish, in addition to fs.ErrNotExist, fs.ErrExist, fs.ErrPermission,
 // fs.ErrClosed, and ctl's, of which ErrFull corresponds to ENOSPC.
 var (
-	ErrNone     = errors.New("no file system in this pool")
+	ErrNoFS     = errors.New("no file system in this pool")
 	ErrName     = errors.New("invalid file name")
 	ErrNotDir   = errors.New("not a directory")
 	ErrIsDir    = errors.New("is a directory")
@@ -78,7 +78,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	}
 	if err := decodeSuper(page, f.uuid); err == nil {
 		return fmt.Errorf("cfs: the pool already has a file system: %w", fs.ErrExist)
-	} else if !errors.Is(err, ErrNone) {
+	} else if !errors.Is(err, ErrNoFS) {
 		return fmt.Errorf("cfs: %w", err)
 	}
 	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
@@ -121,7 +121,7 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 		return nil, fmt.Errorf("cfs: %w", errors.Join(all...))
 	}
 	if t == nil {
-		return nil, fmt.Errorf("cfs: %w", ErrNone)
+		return nil, fmt.Errorf("cfs: %w", ErrNoFS)
 	}
 	f.tree = t
 	for i := range f.filled {

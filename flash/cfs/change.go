@@ -117,7 +117,8 @@ func (c *change) commit() (until func() error, err error) {
 		}
 	}
 	if len(used) < len(homes) {
-		return nil, fmt.Errorf("cfs: %d pages change, but only %d spare pages are available: %w", len(homes), len(used), ctl.ErrFull)
+		return nil, fmt.Errorf("cfs: %d pages change, but only %d spare pages are available: %w", len(homes),
+			len(used), ctl.ErrFull)
 	}
 	if err := c.write(writes); err != nil {
 		return nil, fmt.Errorf("cfs: %w", err)
@@ -317,7 +318,7 @@ func (c *change) resize(n *node, size uint64) error {
 // grow enlarges a node.
 func (c *change) grow(n *node, size uint64) error {
 	old := c.inodeOf(n)
-	if err := c.house(n, size); err != nil {
+	if err := c.ensureBlock(n, size); err != nil {
 		return err
 	}
 	in := c.inodeOf(n)
@@ -327,9 +328,9 @@ func (c *change) grow(n *node, size uint64) error {
 	return nil
 }
 
-// house ensures that a node's block has space for size bytes: the current block, extended in place into its free
+// ensureBlock ensures that a node's block has space for size bytes: the current block, extended in place into its free
 // buddies, or a new block at least twice as large.
-func (c *change) house(n *node, size uint64) error {
+func (c *change) ensureBlock(n *node, size uint64) error {
 	if size > MaxSize {
 		return fmt.Errorf("%s: %d bytes, the maximum is %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
 	}
@@ -387,8 +388,8 @@ func (c *change) zeroEnd(old inode, size uint64) {
 	c.ends = append(c.ends, written{page: last, from: int(in), b: make([]byte, ctl.Page-in)})
 }
 
-// tighten drops the pages beyond a node's end, and the part of its block that it does not need.
-func (c *change) tighten(n *node) {
+// trimBlock drops the pages beyond a node's end, and the part of its block that it does not need.
+func (c *change) trimBlock(n *node) {
 	in := c.inodeOf(n)
 	if in.order == noOrder || c.tight(n, in) {
 		return

@@ -77,7 +77,7 @@ func (f *FS) Check() Report {
 }
 
 // CheckPool opens the file system of a pool, which cleans up after a crash, and checks it, for callers that have only
-// the pool. It returns ErrNone if there is no file system.
+// the pool. It returns ErrNoFS if there is no file system.
 func CheckPool(pool *ctl.Pool, cfg Config) (Report, Found, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()
@@ -86,7 +86,7 @@ func CheckPool(pool *ctl.Pool, cfg Config) (Report, Found, error) {
 	case len(violations) > 0:
 		return Report{Violations: violations}, Found{}, nil
 	case t == nil:
-		return Report{}, Found{}, ErrNone
+		return Report{}, Found{}, ErrNoFS
 	}
 	open, err := Open(pool, cfg)
 	if err != nil {

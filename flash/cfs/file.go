@@ -167,7 +167,7 @@ func (f *File) Close() error {
 		case f.n.opens == 0 && f.n.nameless:
 			c.remove(f.n)
 		case unpinned:
-			c.tighten(f.n)
+			c.trimBlock(f.n)
 		}
 		return nil
 	})
@@ -239,7 +239,7 @@ func (f *File) allocate(size uint64) (again bool, err error) {
 			return fs.ErrClosed
 		}
 		cuts = f.n.cuts
-		return c.house(f.n, size)
+		return c.ensureBlock(f.n, size)
 	})
 	if err != nil {
 		return false, err
@@ -270,7 +270,7 @@ func (f *File) allocate(size uint64) (again bool, err error) {
 	}
 	back := f.fs.do(func(c *change) error {
 		if n := f.n; size > n.size && c.tree.get(n.number) == n {
-			c.tighten(n)
+			c.trimBlock(n)
 		}
 		return nil
 	})

@@ -120,7 +120,8 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	case in.order == noOrder:
 		return in, nil
 	case in.order > maxOrder || in.base&(1<<in.order-1) != 0 || in.base < 1<<dataShift || in.base+1<<in.order > 1<<52:
-		return inode{}, fmt.Errorf("its block of 2^%d pages at %d is misaligned or out of range: %w", in.order, in.base, errDamaged)
+		return inode{}, fmt.Errorf("its block of 2^%d pages at %d is misaligned or out of range: %w", in.order,
+			in.base, errDamaged)
 	case in.size > MaxSize || pages(in.size) > 1<<in.order:
 		return inode{}, fmt.Errorf("%d bytes exceed its block of 2^%d pages: %w", in.size, in.order, errDamaged)
 	}
@@ -172,7 +173,8 @@ func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err e
 	case le.Uint32(page[4:]) != pageSum(page, seed):
 		return nil, fmt.Errorf("checksum mismatch: %w", errDamaged)
 	case le.Uint32(page[8:]) != number || le.Uint32(page[12:]) != index:
-		return nil, fmt.Errorf("belongs to page %d of inode %d: %w", le.Uint32(page[12:]), le.Uint32(page[8:]), errDamaged)
+		return nil, fmt.Errorf("belongs to page %d of inode %d: %w", le.Uint32(page[12:]), le.Uint32(page[8:]),
+			errDamaged)
 	}
 	at := dirHead
 	for range le.Uint16(page[16:]) {
@@ -206,7 +208,7 @@ func encodeSuper(page []byte, u media.UUID) {
 func decodeSuper(page []byte, u media.UUID) error {
 	switch {
 	case [ctl.Page]byte(page) == [ctl.Page]byte{}:
-		return ErrNone
+		return ErrNoFS
 	case le.Uint32(page) != magicSuper:
 		return fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
 	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):

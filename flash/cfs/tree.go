@@ -202,7 +202,7 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 		return nil, l.violations
 	}
 	switch err := decodeSuper(l.page, f.uuid); {
-	case errors.Is(err, ErrNone):
+	case errors.Is(err, ErrNoFS):
 		return nil, nil
 	case err != nil:
 		l.wrong("superblock", err)
@@ -294,7 +294,8 @@ func (l *loader) walk(root *node) {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if pages(dir.size) > uint64(capacity) {
-			l.wrongf(dir.path(), "the directory has %d pages, but the pool has a capacity of %d", pages(dir.size), capacity)
+			l.wrongf(dir.path(), "the directory has %d pages, but the pool has a capacity of %d", pages(dir.size),
+				capacity)
 			continue
 		}
 		for i := range pages(dir.size) {

@@ -107,7 +107,7 @@ func (c *core) checkPages(r *Report) {
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
-		if f := &c.frames[i]; f.slot != nil && f.page == nowhere {
+		if f := &c.frames[i]; f.slot != nil && f.page == noPage {
 			if w := f.slot.Load(); w.State() != table.Resident || !w.Blank() {
 				reserved++
 			}
@@ -172,7 +172,7 @@ func (c *core) checkFrames(r *Report) {
 			r.addf(path, "is free, but has %d writes in flight and %d waiters", f.writing,
 				len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
 		case f.slot != nil:
-			if f.page == nowhere && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident &&
+			if f.page == noPage && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident &&
 				len(f.trims) > 0 {
 				r.addf(path, "belongs to a dropped page without holders")
 			}

@@ -40,11 +40,11 @@ type core struct {
 	free    []int32       // frames
 	hand    int32         // the clock hand: where the search for an idle frame resumes
 	// queue holds the requests that wait for a frame, first come, first served.
-	queue  fifo.Ring[request]
-	hungry atomic.Bool // a request waits for a frame
-	slots  []readSlot
-	idle   []int32 // read slots
-	checks int     // segments that Check is reading; they must not be erased
+	queue       fifo.Ring[request]
+	frameWanted atomic.Bool // a request waits for a frame
+	slots       []readSlot
+	idle        []int32 // read slots
+	checks      int     // segments that Check is reading; they must not be erased
 
 	writer
 	journal
@@ -286,9 +286,9 @@ func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
 // isLive reports whether the mapping refers to a place.
 func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
 
-// enliven and kill record that the mapping refers to a place, or no longer does.
-func (c *core) enliven(p ftl.PPA) { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
-func (c *core) kill(p ftl.PPA)    { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
+// setLive and kill record that the mapping refers to a place, or no longer does.
+func (c *core) setLive(p ftl.PPA)   { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
+func (c *core) clearLive(p ftl.PPA) { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
 
 // segmentOf returns the segment of a place. Segments are the translation layer's blocks.
 func (c *core) segmentOf(p ftl.PPA) int64 { return int64(c.ftl.BlockOf(p)) }
@@ -307,8 +307,8 @@ func (c *core) submit(dev int32, op *device.Op) {
 	c.ops, c.to = append(c.ops, op), append(c.to, dev)
 }
 
-// tell queues a callback, so that it runs without the lock and can call the pool again.
-func (c *core) tell(fn func(error), err error) {
+// notify queues a callback, so that it runs without the lock and can call the pool again.
+func (c *core) notify(fn func(error), err error) {
 	if fn != nil {
 		c.calls = append(c.calls, call{done: fn, err: err})
 	}
@@ -345,7 +345,7 @@ func (c *core) feed() {
 		c.queue.Pop()
 	}
 	if c.queue.N > 0 {
-		c.hungry.Store(true)
+		c.frameWanted.Store(true)
 		c.nudge()
 	}
 }
@@ -356,7 +356,7 @@ func (c *core) tryGet(r request) bool {
 		c.give(r.fn, Ref{Page: r.asked}, c.readOnly)
 		return true
 	}
-	if r.page == nowhere {
+	if r.page == noPage {
 		return c.bringNone(r)
 	}
 	slot := c.table.Make(r.page)
@@ -444,7 +444,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s.frame, s.place = at, f.place
 		dev, offset := c.at(f.place)
 		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
-		s.op.Lane = r.lane
+		s.op.Loop = r.lane
 		c.submit(dev, &s.op)
 	}
 	return true
@@ -458,7 +458,7 @@ func (c *core) bringNone(r request) bool {
 		return false
 	}
 	f := &c.frames[at]
-	f.slot, f.page, f.place, f.latest, f.filler = new(table.Slot), nowhere, ftl.NoPPA, ftl.NoPPA, false
+	f.slot, f.page, f.place, f.latest, f.filler = new(table.Slot), noPage, ftl.NoPPA, ftl.NoPPA, false
 	f.trims = append(f.trims, &trim{left: 1})
 	clear(c.buffers[at])
 	f.slot.Store(table.Held(at, 1, true).Expect())
@@ -489,7 +489,7 @@ func (c *core) readDone(i int32) {
 	f.waiters = f.waiters[:0]
 	if err != nil {
 		c.stats.Damaged++
-		if f.page == nowhere {
+		if f.page == noPage {
 			c.used-- // its place was already unmapped
 		}
 		c.release(at)
@@ -525,7 +525,7 @@ func (c *core) takeFrame() int32 {
 		return at
 	}
 	// From here on, a lock-free put sees that a frame is wanted and calls feed. Pages put earlier are found idle below.
-	c.hungry.Store(true)
+	c.frameWanted.Store(true)
 	looks := 2 * len(c.frames)
 	if c.underWay > 0 {
 		looks = min(looks, 128) // the completion of an operation in flight triggers another search
@@ -545,7 +545,7 @@ func (c *core) takeFrame() int32 {
 		}
 		if c.evict(c.hand) {
 			c.free = c.free[:len(c.free)-1]
-			c.hungry.Store(c.queue.N > 0)
+			c.frameWanted.Store(c.queue.N > 0)
 			return c.hand
 		}
 	}
@@ -623,7 +623,7 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		case sync:
 			c.await(fn)
 		default:
-			c.tell(fn, nil)
+			c.notify(fn, nil)
 		}
 		break
 	}
@@ -646,7 +646,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 			c.used--
 		}
 		c.release(r.frame)
-		c.tell(fn, nil)
+		c.notify(fn, nil)
 		c.settleTrims(f) // before the frame serves another page
 		for _, w := range waiters {
 			c.get(w)
@@ -663,7 +663,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	if sync {
 		f.syncs = append(f.syncs, waiter{fn: fn})
 	} else {
-		c.tell(fn, nil)
+		c.notify(fn, nil)
 	}
 	c.settle(r.frame)
 	if sync {

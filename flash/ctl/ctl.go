@@ -38,7 +38,7 @@ var (
 	ErrDamaged  = errors.New("the content does not match its checksum")
 	ErrRange    = errors.New("beyond the address space")
 	ErrClosed   = errors.New("the pool is closed")
-	ErrBehind   = errors.New(
+	ErrLogFull  = errors.New(
 		"the devices are behind: the log has no space for more outstanding address changes")
 )
 
@@ -85,7 +85,8 @@ func (c Config) Validate() error {
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:
-		return fmt.Errorf("ctl: streams divided at %v and %v with weight %v; use limits of 0 or more in increasing order, and a weight above 0 and up to 1", c.Heat.Hot, c.Heat.Warm,
+		return fmt.Errorf("ctl: streams divided at %v and %v with weight %v; use limits of 0 or more in increasing "+
+			"order, and a weight above 0 and up to 1", c.Heat.Hot, c.Heat.Warm,
 			c.Heat.Weight)
 	}
 	return nil

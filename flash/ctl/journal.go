@@ -143,7 +143,7 @@ func (c *core) reach(a await, err error) {
 		a.fn(err)
 		return
 	}
-	c.tell(a.fn, err)
+	c.notify(a.fn, err)
 }
 
 // persist takes the next step towards durability.
@@ -269,7 +269,7 @@ func (c *core) fail(cause error) {
 		c.reach(c.waiting.Pop(), c.readOnly)
 	}
 	if c.finished != nil && !c.body.active {
-		c.tell(c.finished, c.readOnly)
+		c.notify(c.finished, c.readOnly)
 		c.finished = nil
 	}
 	for len(c.open) > 0 { // their pages are given up
@@ -395,7 +395,7 @@ func (c *core) bodyFlushed(d int32) {
 		c.generation, c.base = b.header.Generation, b.header.Next
 		c.stats.Checkpoints++
 		if b.header.Clean {
-			c.tell(c.finished, nil)
+			c.notify(c.finished, nil)
 			c.finished = nil
 			return
 		}
@@ -409,7 +409,7 @@ func (c *core) abandonCheckpoint(err error) {
 	c.body.active = false
 	c.fail(err)
 	if c.finished != nil {
-		c.tell(c.finished, c.readOnly)
+		c.notify(c.finished, c.readOnly)
 		c.finished = nil
 	}
 }

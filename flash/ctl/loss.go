@@ -5,11 +5,11 @@ import "fmt"
 // losses records, in order, the writes that failed after they had been accepted, so that every user they concern learns
 // of them, no matter who flushes first.
 type losses struct {
-	count   uint64 // of losses so far, and the number of the newest
-	recent  [lossesKept]loss
-	older   hull // losses no longer in recent
-	untold  hull // those of older that were never reported
-	watches map[*watch]struct{}
+	count      uint64 // of losses so far, and the number of the newest
+	recent     [lossesKept]loss
+	older      hull // losses no longer in recent
+	unreported hull // those of older that were never reported
+	watches    map[*watch]struct{}
 }
 
 // hull summarises many losses: the number of the newest, 0 if there are none, and the range of pages that contains them
@@ -65,8 +65,8 @@ func (p *Pool) User(at, n uint64) *User {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.core.losses
-	if u.seen = l.count; l.untold.concerns(u) {
-		u.seen = l.untold.number - 1
+	if u.seen = l.count; l.unreported.concerns(u) {
+		u.seen = l.unreported.number - 1
 		return u
 	}
 	for i := l.oldest(); i <= l.count; i++ {
@@ -127,7 +127,7 @@ func (l *losses) oldest() uint64 { return max(1, l.count+1-min(l.count, lossesKe
 // lose records that the latest content of a page will not reach the medium. A writer that waits for the page learns of
 // it directly; this record is for other users who wrote part of it.
 func (c *core) lose(page uint64, err error) {
-	if page == nowhere {
+	if page == noPage {
 		return // it was dropped in the meantime
 	}
 	c.losses.count++
@@ -135,13 +135,13 @@ func (c *core) lose(page uint64, err error) {
 	if x.err != nil {
 		c.losses.older.add(c.losses.count-lossesKept, x.page)
 		if !x.reported {
-			c.losses.untold.add(c.losses.count-lossesKept, x.page)
+			c.losses.unreported.add(c.losses.count-lossesKept, x.page)
 		}
 	}
 	*x = loss{page: page, err: err}
 	for w := range c.losses.watches {
 		if page >= w.first && page <= w.last {
-			c.tell(w.fn, err)
+			c.notify(w.fn, err)
 		}
 	}
 }
@@ -164,12 +164,13 @@ func (c *core) reportLosses(u *User, since uint64) error {
 		}
 	}
 	u.seen = l.count
-	if l.untold.number > 0 && u.first <= l.untold.first && u.last >= l.untold.last {
-		l.untold = hull{}
+	if l.unreported.number > 0 && u.first <= l.unreported.first && u.last >= l.unreported.last {
+		l.unreported = hull{}
 	}
 	switch {
 	case since < l.older.number && l.older.concerns(u):
-		return fmt.Errorf("more pages were lost than are recorded individually; the most recent one: %w", l.at(l.count).err)
+		return fmt.Errorf("more pages were lost than are recorded individually; the most recent one: %w",
+			l.at(l.count).err)
 	case n > 1:
 		return fmt.Errorf("%d pages were lost; the first: %w", n, first)
 	}

@@ -20,7 +20,7 @@ type Want struct {
 func (p *Pool) GetAll(lane uint8, wants []Want) {
 	// While requests queue for frames, even pages in memory are served in queue order. Otherwise several callers that
 	// each hold some pages could wait for the rest forever.
-	for len(wants) > 0 && !p.core.hungry.Load() {
+	for len(wants) > 0 && !p.core.frameWanted.Load() {
 		w := &wants[0]
 		r, ok := p.tryGet(w.Page, w.Mode)
 		if !ok {
@@ -51,9 +51,9 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	p.leave()
 }
 
-// GetAlone is Get for reading, for a caller that has no other work until the page arrives and that is not a
-// callback. If its device is otherwise idle, the page is read before GetAlone returns, without switching threads.
-func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
+// GetExclusive is Get for reading, for a caller that has no other work until the page arrives and that is not a
+// callback. If its device is otherwise idle, the page is read before GetExclusive returns, without switching threads.
+func (p *Pool) GetExclusive(page uint64, fn func(Ref, error)) {
 	if r, ok := p.tryGet(page, Reading); ok {
 		fn(r, nil)
 		return

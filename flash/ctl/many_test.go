@@ -58,7 +58,7 @@ func TestTogether(t *testing.T) {
 			check(12)
 		}
 		for page := range uint64(pages) {
-			pool.GetAlone(page, take)
+			pool.GetExclusive(page, take)
 			check(1)
 		}
 		for first := range pages {

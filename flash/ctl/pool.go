@@ -252,7 +252,7 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 			}
 			if r.slot.Swap(w, next) {
 				// takeFrame sets hungry before it searches: either it finds this page idle, or this load sees the flag.
-				if next.Refs() == 0 && p.core.hungry.Load() {
+				if next.Refs() == 0 && p.core.frameWanted.Load() {
 					p.mu.Lock()
 					p.core.feed()
 					p.leave()
@@ -271,7 +271,7 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 
 // Trim discards the content of pages: they read as zeros and take no space. fn is called once the trim has taken effect
 // and the log keeps up, or with sync once it is durable. Held pages are trimmed when the last holder puts them. A
-// caller that keeps trimming without waiting for fn while the devices are slow eventually gets ErrBehind.
+// caller that keeps trimming without waiting for fn while the devices are slow eventually gets ErrLogFull.
 func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	if first >= media.MaxLBA || count > media.MaxLBA-first {
 		fn(ErrRange)

@@ -278,7 +278,7 @@ func TestTrimsWithoutEnd(t *testing.T) {
 				p.Trim(page, 1, false, func(err error) {
 					told++
 					switch {
-					case errors.Is(err, ctl.ErrBehind):
+					case errors.Is(err, ctl.ErrLogFull):
 						refused++
 					case err != nil:
 						t.Error(err)
@@ -333,7 +333,7 @@ func TestRemapsWithoutEnd(t *testing.T) {
 			}
 			told++
 		})
-		if errors.Is(err, ctl.ErrBehind) {
+		if errors.Is(err, ctl.ErrLogFull) {
 			continue
 		}
 		if err != nil {

@@ -110,7 +110,8 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 		}
 		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
-				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and records below %d were durable: %w",
+				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and "+
+					"records below %d were durable: %w",
 					h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
 		}
@@ -263,10 +264,10 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	}
 	slot := r.table.Make(page)
 	if w := slot.Load(); w.State() == table.OnMedium {
-		r.kill(w.Place())
+		r.clearLive(w.Place())
 	}
 	slot.Store(table.At(to))
-	r.enliven(to)
+	r.setLive(to)
 	r.owners[to], r.sums[to] = page, sum
 	r.renamed[to>>6] &^= 1 << (to & 63)
 	return nil
@@ -322,7 +323,7 @@ func (r *recovery) apply(rec media.Record) error {
 func (r *recovery) empty(first, count uint64) {
 	for _, slot := range r.table.Used(first, first+count-1) {
 		if w := slot.Load(); w.State() == table.OnMedium {
-			r.kill(w.Place())
+			r.clearLive(w.Place())
 			slot.Store(0)
 		}
 	}
@@ -385,7 +386,8 @@ func (r *recovery) announce() error {
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
 		r.readOnly = fmt.Errorf(
-			"%w: cannot write the recovered state: %w; the pool is readable, and the next open repeats the recovery", ErrReadOnly, err)
+			"%w: cannot write the recovered state: %w; the pool is readable, and the next open repeats the recovery",
+			ErrReadOnly, err)
 	}
 }
 

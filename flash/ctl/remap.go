@@ -20,8 +20,8 @@ type Step struct {
 // several.
 const MaxSteps = media.RecordsPerPage
 
-// nowhere is the number of a page that was dropped while somebody held it.
-const nowhere = media.MaxLBA
+// noPage is the number of a page that was dropped while somebody held it.
+const noPage = media.MaxLBA
 
 // records returns the number of log records that a step takes.
 func (s Step) records() uint64 { return (s.Count + media.MaxCount - 1) / media.MaxCount }
@@ -46,7 +46,7 @@ func (s Step) check() error {
 // until they put it and is then discarded. Requests queued for such a page get a private page of zeros, never the
 // content that now has the address.
 //
-// Remap returns ErrBehind only to callers that keep issuing steps without waiting for fn. With one outstanding call
+// Remap returns ErrLogFull only to callers that keep issuing steps without waiting for fn. With one outstanding call
 // each, any number of callers is fine.
 //
 // A crash can lose a change that was not yet reported durable at the new address, exactly as it could at the old one.
@@ -72,13 +72,13 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 		return err
 	case !p.core.loggable(int(n)):
 		p.mu.Unlock()
-		return ErrBehind
+		return ErrLogFull
 	}
 	p.core.remap(steps)
 	if sync {
 		p.core.await(fn)
 	} else {
-		p.core.tell(fn, nil)
+		p.core.notify(fn, nil)
 	}
 	p.core.advance()
 	p.leave()
@@ -135,7 +135,7 @@ func (c *core) vacate(s Step) {
 			c.detach(slot)
 		}
 	}
-	c.redirect(first, s.Count, func(uint64) uint64 { return nowhere })
+	c.redirect(first, s.Count, func(uint64) uint64 { return noPage })
 }
 
 // redirect renames the pages of requests that wait for a frame: an earlier request follows its page, as a holder does.
@@ -165,10 +165,10 @@ func (c *core) detach(slot *table.Slot) {
 	if f.place != ftl.NoPPA {
 		c.unmap(f.place)
 	}
-	f.slot, f.page, f.place, f.latest = new(table.Slot), nowhere, ftl.NoPPA, ftl.NoPPA
+	f.slot, f.page, f.place, f.latest = new(table.Slot), noPage, ftl.NoPPA, ftl.NoPPA
 	f.trims = append(f.trims, &trim{left: 1})
 	for i := range f.waiters {
-		f.waiters[i].page = nowhere
+		f.waiters[i].page = noPage
 	}
 	if w.State() != table.Resident {
 		f.slot.Store(w)

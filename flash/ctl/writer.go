@@ -177,7 +177,7 @@ func (c *core) giveUp(at int32, err error) {
 // refuse completes a waiter whose page was lost. A barrier gets its error from the recorded losses.
 func (c *core) refuse(w waiter, err error) {
 	if w.barrier == nil {
-		c.tell(w.fn, err)
+		c.notify(w.fn, err)
 		return
 	}
 	c.arrive(w.barrier)
@@ -198,7 +198,7 @@ func (c *core) arrive(b *barrier) {
 		return
 	}
 	if err := c.reportLosses(b.user, b.since); err != nil && c.readOnly == nil {
-		c.tell(b.fn, err)
+		c.notify(b.fn, err)
 		return
 	}
 	c.await(b.fn)
@@ -223,7 +223,8 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 	k := &c.chunks[at]
 	if int64(to) != int64(k.first)+int64(len(k.pages)) {
-		panic(fmt.Sprintf("ctl: place %d does not continue the chunk at place %d with %d pages", to, k.first, len(k.pages)))
+		panic(fmt.Sprintf("ctl: place %d does not continue the chunk at place %d with %d pages", to, k.first,
+			len(k.pages)))
 	}
 	s := &c.segments[number]
 	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
@@ -322,11 +323,11 @@ func (c *core) written(to ftl.PPA, w *write) {
 	newest := f.latest == to
 	if newest {
 		if f.place != ftl.NoPPA {
-			c.kill(f.place)
+			c.clearLive(f.place)
 			c.ftl.Invalidate(f.place, c.tick())
 		}
 		f.place = to
-		c.enliven(to)
+		c.setLive(to)
 		c.rename(to, f.page)
 		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: w.sum})
 	} else {
@@ -385,8 +386,8 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 		panic(fmt.Sprintf("ctl: page %d was moved from place %d, which does not hold it", m.lpa, m.from))
 	}
 	page := c.owners[m.from] // Remap may have renamed it since it was read
-	c.kill(m.from)
-	c.enliven(to)
+	c.clearLive(m.from)
+	c.setLive(to)
 	c.rename(to, page)
 	kind := media.Write
 	if m.bad {
@@ -427,7 +428,7 @@ func (c *core) retry(x failed) bool {
 	f := &c.frames[w.frame]
 	if f.latest != was || w.attempts >= c.cfg.Retries || c.readOnly != nil ||
 		errors.Is(x.cause, syscall.ENOSPC) && c.ftl.Free(0) == 0 {
-		c.surrender(&w, was, x.cause)
+		c.abandon(&w, was, x.cause)
 		return true
 	}
 	if len(c.idleC) == 0 {
@@ -446,8 +447,8 @@ func (c *core) retry(x failed) bool {
 	return true
 }
 
-// surrender abandons a user's failed write, with an error unless a newer version supersedes it.
-func (c *core) surrender(w *write, was ftl.PPA, cause error) {
+// abandon abandons a user's failed write, with an error unless a newer version supersedes it.
+func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 	f := &c.frames[w.frame]
 	f.writing--
 	if f.latest != was {
@@ -541,7 +542,7 @@ func (c *core) unstick() {
 		x := *c.failed.First()
 		k := &c.chunks[x.chunk]
 		if w := k.pages[x.index]; w.frame != noFrame {
-			c.surrender(&w, k.first+ftl.PPA(x.index), x.cause)
+			c.abandon(&w, k.first+ftl.PPA(x.index), x.cause)
 			c.unhold()
 			c.advance()
 			return
@@ -713,11 +714,11 @@ type trim struct {
 // trimPages discards the content of pages first to last.
 func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 	if c.readOnly != nil {
-		c.tell(fn, c.readOnly)
+		c.notify(fn, c.readOnly)
 		return
 	}
 	if !c.loggable(1) {
-		c.tell(fn, ErrBehind)
+		c.notify(fn, ErrLogFull)
 		return
 	}
 	t := &trim{fn: fn, left: 1, sync: sync}
@@ -762,7 +763,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 
 // unmap drops the mapping to a place and invalidates the place in ftl.
 func (c *core) unmap(p ftl.PPA) {
-	c.kill(p)
+	c.clearLive(p)
 	c.ftl.Invalidate(p, c.tick())
 }
 
@@ -777,14 +778,14 @@ func (c *core) trimmed(t *trim) {
 	case t.fn != nil && c.readOnly == nil && c.logBusy():
 		c.late.Push(t.fn) // back-pressure for callers that trim one range after another, which have no other limit
 	default:
-		c.tell(t.fn, nil)
+		c.notify(t.fn, nil)
 	}
 }
 
 // caughtUp calls back the trims that waited for the log.
 func (c *core) caughtUp() {
 	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
-		c.tell(c.late.Pop(), nil)
+		c.notify(c.late.Pop(), nil)
 	}
 }
 
@@ -801,7 +802,7 @@ func (c *core) settleTrims(f *frame) {
 		}
 	}()
 	slot, page := f.slot, f.page
-	if slot == nil && page == nowhere {
+	if slot == nil && page == noPage {
 		return
 	}
 	if slot == nil { // unreadable or given up: it is in no frame

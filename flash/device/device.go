@@ -55,9 +55,9 @@ type Op struct {
 	Offset int64     // Read, Write: byte offset, a multiple of Grain
 	Token  uint64    // for the submitter's use
 	Kind   Kind
-	// Lane selects the thread that runs the operation if the device has several, for example the submitter's own; 0 for
+	// Loop selects the thread that runs the operation if the device has several, for example the submitter's own; 0 for
 	// any.
-	Lane uint8
+	Loop uint8
 	// Lone is set if the submitter waits for this operation alone. If the device is idle, it may complete it before
 	// Submit returns.
 	Lone bool

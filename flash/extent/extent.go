@@ -118,16 +118,16 @@ func (h *hold) start() {
 	switch {
 	case h.access.Write:
 		h.ask()
-	case len(h.pages) == 1 && h.access.Alone && h.extent.gate == nil:
-		h.extent.pool.GetAlone(h.first, h.got)
+	case len(h.pages) == 1 && h.access.Sole && h.extent.gate == nil:
+		h.extent.pool.GetExclusive(h.first, h.got)
 	case len(h.pages) == 1:
-		h.extent.pool.GetOn(h.access.Lane, h.first, ctl.Reading, h.got)
+		h.extent.pool.GetOn(h.access.Loop, h.first, ctl.Reading, h.got)
 	default:
 		h.wants = h.wants[:0]
 		for i := range h.pages {
 			h.wants = append(h.wants, ctl.Want{Fn: h.got, Page: h.first + uint64(i), Mode: ctl.Reading})
 		}
-		h.extent.pool.GetAll(h.access.Lane, h.wants)
+		h.extent.pool.GetAll(h.access.Loop, h.wants)
 	}
 }
 
@@ -146,7 +146,7 @@ func (h *hold) ask() {
 			mode = ctl.Whole
 		}
 		h.turn.Store(0)
-		h.extent.pool.GetOn(h.access.Lane, h.first+uint64(i), mode, h.got)
+		h.extent.pool.GetOn(h.access.Loop, h.first+uint64(i), mode, h.got)
 		if last || h.turn.Add(1) == 1 {
 			return
 		}

@@ -232,8 +232,8 @@ func (k *talker) begun(tasks []*Task) {
 			k.Fatalf("a task of %d bytes", t.Length)
 		case t.command.tasks > k.limits.Ahead:
 			k.Fatalf("%d tasks of a command are under way", t.command.tasks)
-		case t.Alone != (len(tasks) == 1 && k.s.active == 1):
-			k.Fatalf("alone: %v, of %d tasks and %d commands", t.Alone, len(tasks), k.s.active)
+		case t.Sole != (len(tasks) == 1 && k.s.active == 1):
+			k.Fatalf("alone: %v, of %d tasks and %d commands", t.Sole, len(tasks), k.s.active)
 		}
 		for i, x := range t.Payload {
 			if x != letter(t.command.cookie, int(t.Offset-a.at)+i) {
@@ -419,8 +419,9 @@ func (k *talker) check() {
 		}
 	}
 	s := k.s
-	if s.Owed() != owed || s.active != open || s.Idle() != (open == 0 && owed == 0) || s.Drained() != (open == coming) {
-		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed,
+	if s.Pending() != owed || s.active != open || s.Idle() != (open == 0 && owed == 0) ||
+		s.Drained() != (open == coming) {
+		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Pending(), owed,
 			s.active, open, s.Idle(), s.Drained())
 	}
 	used := 0 // memory in use by tasks of the volume and by output waiting for the client

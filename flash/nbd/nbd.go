@@ -62,8 +62,8 @@ type Task struct {
 	NoHole  bool // Zero: the space stays or becomes allocated
 	Offset  uint64
 	Length  uint32
-	Alone   bool    // the session has no other command, so the starter may block for it
-	Lane    uint8   // thread that starts it, as in flash/device; 0 is none
+	Sole    bool    // the session has no other command, so the starter may block for it
+	Loop    uint8   // thread that starts it, as in flash/device; 0 is none
 	Payload []byte  // Write: Length bytes
 	Pieces  []Piece // Read: the result, in order; appended by the volume
 	Err     Errno

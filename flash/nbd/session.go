@@ -138,8 +138,8 @@ func (s *Session) Drained() bool { return s.active == 0 || s.active == 1 && s.wr
 // Idle reports that no command is outstanding or partially received.
 func (s *Session) Idle() bool { return s.active == 0 && s.write == nil && s.skip == 0 }
 
-// Owed is the number of payload bytes still to be received; 0 between commands.
-func (s *Session) Owed() int {
+// Pending is the number of payload bytes still to be received; 0 between commands.
+func (s *Session) Pending() int {
 	if s.write != nil {
 		return int(s.write.length-s.write.next) - s.filled
 	}
@@ -149,7 +149,7 @@ func (s *Session) Owed() int {
 // Starts appends the tasks to start, and forgets them.
 func (s *Session) Starts(into []*Task) []*Task {
 	if len(s.starts) == 1 {
-		s.starts[0].Alone = s.active == 1
+		s.starts[0].Sole = s.active == 1
 	}
 	into = append(into, s.starts...)
 	s.starts = s.starts[:0]
@@ -272,7 +272,7 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	} else {
 		t = &Task{Done: s.done}
 	}
-	t.Kind, t.Offset, t.Length, t.Err, t.Alone = k, offset, n, 0, false
+	t.Kind, t.Offset, t.Length, t.Err, t.Sole = k, offset, n, 0, false
 	t.Durable = c.flags&CmdFUA != 0
 	t.NoHole = c.flags&CmdNoHole != 0
 	t.command = c
@@ -281,8 +281,8 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	return t
 }
 
-// spokesman creates a task that no volume sees, to carry the reply to a command.
-func (s *Session) spokesman(c *command) *Task { return s.task(c, Flush, 0, 0) }
+// replyTask creates a task that no volume sees, to carry the reply to a command.
+func (s *Session) replyTask(c *command) *Task { return s.task(c, Flush, 0, 0) }
 
 // begin admits a command.
 func (s *Session) begin(h requestHeader, charge int) {
@@ -304,7 +304,7 @@ func (s *Session) begin(h requestHeader, charge int) {
 			}
 			s.skip = uint64(c.length)
 		}
-		s.answer(s.spokesman(c))
+		s.answer(s.replyTask(c))
 		return
 	}
 	switch c.kind {
@@ -331,7 +331,7 @@ func (s *Session) begin(h requestHeader, charge int) {
 		}
 	}
 	if c.length == 0 {
-		s.answer(s.spokesman(c))
+		s.answer(s.replyTask(c))
 		return
 	}
 	s.proceed(c)
@@ -613,7 +613,7 @@ func (s *Session) run(a *answer, pieces []Piece) {
 
 // status answers which extents are allocated, merging neighbours in the same state.
 func (s *Session) status(c *command) {
-	t := s.spokesman(c)
+	t := s.replyTask(c)
 	a := &t.answer
 	most := maxExtents
 	if c.flags&CmdOne != 0 {

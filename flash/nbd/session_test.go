@@ -74,8 +74,8 @@ func answered(s *Session, a *asked, wrong []Errno) error {
 		return nil
 	case s.Err() != nil:
 		return s.Err()
-	case s.Owed() != owed:
-		return fmt.Errorf("%d bytes are owed", s.Owed())
+	case s.Pending() != owed:
+		return fmt.Errorf("%d bytes are owed", s.Pending())
 	case len(b) == 0:
 		if ends := a.kind == CmdBlockStatus || a.n == 0 && a.kind != CmdFlush; len(wrong) > 0 || ends ||
 			len(starts) == 0 && a.kind != CmdWrite {
@@ -228,8 +228,8 @@ func TestHalfAnswered(t *testing.T) {
 	v.finish(0)
 	heard(s)
 	v.Start(s.Starts(nil))
-	if s.Owed() != 100 || len(s.Sink()) != 100 || s.Drained() || s.Idle() {
-		t.Fatalf("%d bytes are owed, drained %v, idle %v", s.Owed(), s.Drained(), s.Idle())
+	if s.Pending() != 100 || len(s.Sink()) != 100 || s.Drained() || s.Idle() {
+		t.Fatalf("%d bytes are owed, drained %v, idle %v", s.Pending(), s.Drained(), s.Idle())
 	}
 	v.fail = ENOSPC
 	v.finish(0)
@@ -241,8 +241,8 @@ func TestHalfAnswered(t *testing.T) {
 	}
 	err := s.Err()
 	s.Fail(errMagic)
-	if !errors.Is(s.Err(), err) || len(s.tasks) != 2 || v.lent != 0 || s.Owed() != 0 {
-		t.Errorf("%v, %d tasks are kept, %d lent, %d bytes owed", s.Err(), len(s.tasks), v.lent, s.Owed())
+	if !errors.Is(s.Err(), err) || len(s.tasks) != 2 || v.lent != 0 || s.Pending() != 0 {
+		t.Errorf("%v, %d tasks are kept, %d lent, %d bytes owed", s.Err(), len(s.tasks), v.lent, s.Pending())
 	}
 }
 
@@ -259,12 +259,13 @@ func TestFailGivesAllBack(t *testing.T) {
 	v.finish(0)
 	s.Input(append(AppendRequest(AppendRequest(nil, 0, CmdFlush, 4, 0, 0), 0, CmdWrite, 5, 0, 4096),
 		make([]byte, 100)...))
-	if s.out.N != 1 || s.held.N != 1 || len(s.starts) != 1 || len(v.begun) != 1 || s.Owed() != 3996 || v.lent != 1 {
+	if s.out.N != 1 || s.held.N != 1 || len(s.starts) != 1 || len(v.begun) != 1 || s.Pending() != 3996 || v.lent != 1 {
 		t.Fatalf("%d on their way, %d wait, %d not begun, %d begun, %d bytes owed, %d lent", s.out.N, s.held.N,
-			len(s.starts), len(v.begun), s.Owed(), v.lent)
+			len(s.starts), len(v.begun), s.Pending(), v.lent)
 	}
 	s.Fail(errMagic)
-	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Owed() + v.lent; n != 0 || !errors.Is(s.Err(), errMagic) {
+	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Pending() + v.lent; n != 0 ||
+		!errors.Is(s.Err(), errMagic) {
 		t.Errorf("%d are left, %v", n, s.Err())
 	}
 	v.finish(0)

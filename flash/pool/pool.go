@@ -39,9 +39,9 @@ type Options struct {
 	Depth int
 	// Overwrite formats devices that are not empty.
 	Overwrite bool
-	// Begun, if set, is called for each device to be formatted, before the first write to it; made is set if the file
-	// was created for the pool.
-	Begun func(path string, made bool)
+	// OnFormat, if set, is called for each device to be formatted, before the first write to it; made is set if the
+	// file was created for the pool.
+	OnFormat func(path string, made bool)
 }
 
 // DefaultOptions returns direct I/O at depth 256, over io_uring where the kernel allows it.
@@ -54,7 +54,8 @@ type Foreign struct {
 }
 
 func (e *Foreign) Error() string {
-	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its content with: farflash flash format --overwrite %s",
+	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its "+
+		"content with: farflash flash format --overwrite %s",
 		e.Path, e.Offset, e.Path)
 }
 
@@ -172,7 +173,8 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 	if size == 0 || free == 0 {
 		shape, err := attempt(0)
 		if err == nil && uint64(shape.Capacity)*Page < size {
-			err = fmt.Errorf("a pool on these devices has a capacity of %d bytes, less than the requested %d; give a smaller --size, or more devices", shape.Capacity*Page, size)
+			err = fmt.Errorf("a pool on these devices has a capacity of %d bytes, less than the requested %d; give a "+
+				"smaller --size, or more devices", shape.Capacity*Page, size)
 		}
 		return shape, sizes, err
 	}
@@ -283,8 +285,8 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 }
 
 func (o *Options) begin(path string, made bool) {
-	if o.Begun != nil {
-		o.Begun(path, made)
+	if o.OnFormat != nil {
+		o.OnFormat(path, made)
 	}
 }
 

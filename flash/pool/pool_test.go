@@ -110,7 +110,7 @@ func TestFormatUndoes(t *testing.T) {
 	}
 	o := pool.DefaultOptions()
 	var begun []string
-	o.Begun = func(path string, fresh bool) {
+	o.OnFormat = func(path string, fresh bool) {
 		if fresh {
 			begun = append(begun, path)
 		}

@@ -61,7 +61,7 @@ func (d *Device) Size() int64 { return d.handle.Bytes }
 
 // Submit implements device.Device.
 func (d *Device) Submit(ops ...*device.Op) {
-	if len(ops) == 1 && ops[0].Lone && ops[0].Lane == 0 && d.under.CompareAndSwap(0, 1) {
+	if len(ops) == 1 && ops[0].Lone && ops[0].Loop == 0 && d.under.CompareAndSwap(0, 1) {
 		err := device.ErrClosed
 		if !d.shut.Load() {
 			err = d.handle.Run(ops[0])
@@ -80,9 +80,9 @@ func (d *Device) Submit(ops ...*device.Op) {
 			refused = append(refused, op)
 			continue
 		}
-		if at := d.loops.of(op.Lane); at != l {
+		if at := d.loops.of(op.Loop); at != l {
 			if l != nil {
-				l.rouse()
+				l.wakeIfAsleep()
 			}
 			l = at
 			l.mu.Lock()
@@ -90,7 +90,7 @@ func (d *Device) Submit(ops ...*device.Op) {
 		l.queue.Push(task{op, d})
 	}
 	if l != nil {
-		l.rouse()
+		l.wakeIfAsleep()
 	}
 	if len(refused) == 0 {
 		return

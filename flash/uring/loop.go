@@ -189,11 +189,11 @@ func (l *loop) run(made chan<- error) {
 func (l *loop) order(f func()) {
 	l.mu.Lock()
 	l.orders = append(l.orders, f)
-	l.rouse()
+	l.wakeIfAsleep()
 }
 
-// rouse releases l.mu and wakes the thread if it sleeps. The caller holds l.mu.
-func (l *loop) rouse() {
+// wakeIfAsleep releases l.mu and wakes the thread if it sleeps. The caller holds l.mu.
+func (l *loop) wakeIfAsleep() {
 	wake := l.asleep
 	l.asleep = false
 	l.mu.Unlock()

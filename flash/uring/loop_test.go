@@ -65,7 +65,7 @@ func sockets(t *testing.T, spin time.Duration) {
 		}
 		t.Skip("this kernel's rings do not receive as is needed")
 	}
-	if a, b := ls.Lane(), ls.Lane(); a == b || a == 0 || b == 0 {
+	if a, b := ls.Next(), ls.Next(); a == b || a == 0 || b == 0 {
 		t.Errorf("sockets of lanes %d and %d", a, b)
 	}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -123,7 +123,7 @@ func TestLanes(t *testing.T) {
 		for lane := uint8(1); lane <= 4; lane++ {
 			for _, d := range devices {
 				done := make(chan int, 1)
-				d.Submit(&device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Lane: lane,
+				d.Submit(&device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Loop: lane,
 					Done: func(*device.Op) { done <- syscall.Gettid() }})
 				thread := <-done
 				if was, ok := threads[lane]; ok && was != thread {

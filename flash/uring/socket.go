@@ -23,7 +23,7 @@ type Handler interface {
 	Turn()
 	// Received completes a Receive: n bytes, 0 at the end of the stream, or an error.
 	Received(n int, err error)
-	// Writable completes an AwaitRoom.
+	// Writable completes an AwaitWritable.
 	Writable(err error)
 }
 
@@ -40,9 +40,9 @@ type Socket struct {
 	queued             bool // guarded by the loop's mu
 }
 
-// Lane returns the lane of the loop with the fewest sockets. Device operations submitted with a socket's lane run on
+// Next returns the lane of the loop with the fewest sockets. Device operations submitted with a socket's lane run on
 // the socket's own loop.
-func (ls *Loops) Lane() uint8 {
+func (ls *Loops) Next() uint8 {
 	from := int(ls.next.Add(1))
 	best := from % len(ls.all)
 	for i := range ls.all {
@@ -93,7 +93,7 @@ func (s *Socket) Wake() {
 	}
 	s.queued = true
 	l.ready = append(l.ready, s)
-	l.rouse()
+	l.wakeIfAsleep()
 }
 
 // Duplicate returns a duplicate descriptor of the socket, for Attach.
@@ -121,16 +121,16 @@ func (s *Socket) Receive(b []byte) {
 	})
 }
 
-// AwaitRoom waits until the socket is writable.
-func (s *Socket) AwaitRoom() {
+// AwaitWritable waits until the socket is writable.
+func (s *Socket) AwaitWritable() {
 	s.waiting = true
 	s.loop.push(submission{opcode: opPoll, fd: int32(s.fd), opFlags: pollOut, token: s.token(socketPoll)})
 }
 
-// Busy reports which operations are in flight: a Receive, an AwaitRoom.
+// Busy reports which operations are in flight: a Receive, an AwaitWritable.
 func (s *Socket) Busy() (receiving, waiting bool) { return s.receiving, s.waiting }
 
-// Cancel cancels a Receive and, if all is set, an AwaitRoom. The handler is called as for any other completion.
+// Cancel cancels a Receive and, if all is set, an AwaitWritable. The handler is called as for any other completion.
 func (s *Socket) Cancel(all bool) {
 	for _, x := range [...]struct {
 		under bool

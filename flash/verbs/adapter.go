@@ -205,11 +205,11 @@ func (a *Adapter) lookup(name uint32) *Region {
 	return a.regions[name]
 }
 
-// flaw is the reason for refusing an access.
-type flaw uint8
+// fault is the reason for refusing an access.
+type fault uint8
 
 const (
-	sound flaw = iota
+	noFault fault = iota
 	flawSTag
 	flawDomain
 	flawRights
@@ -219,7 +219,7 @@ const (
 
 // check validates the peer's access to n bytes before any byte moves: the STag must be valid for this connection, grant
 // the rights, and cover the whole range. The last region that passed is cached in q.last.
-func (q *QueuePair) check(stag uint32, offset uint64, n uint32, need Rights) (*Region, flaw) {
+func (q *QueuePair) check(stag uint32, offset uint64, n uint32, need Rights) (*Region, fault) {
 	r := q.last
 	if r == nil || r.name != stag>>8 {
 		r = q.adapter.lookup(stag >> 8)
@@ -242,7 +242,7 @@ func (q *QueuePair) check(stag uint32, offset uint64, n uint32, need Rights) (*R
 		return nil, flawBounds
 	}
 	q.last = r
-	return r, sound
+	return r, noFault
 }
 
 func (r *Region) alive() bool {

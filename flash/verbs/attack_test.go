@@ -613,7 +613,7 @@ func TestInjectedErrors(t *testing.T) {
 		failed := false
 		var reads [][]byte
 		for range 12 {
-			if r.sides[0].qp.State() >= verbs.Ending {
+			if r.sides[0].qp.State() >= verbs.Terminating {
 				break
 			}
 			switch rnd.IntN(6) {

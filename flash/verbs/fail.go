@@ -18,19 +18,19 @@ func (q *QueuePair) fail(f wire.Fault, s wire.Segment) {
 }
 
 func (q *QueuePair) terminate(t wire.TerminateFields) {
-	if q.state >= Ending {
+	if q.state >= Terminating {
 		return
 	}
 	n := t.Put(q.term[:])
 	q.end(Terminated{Fault: t.Fault})
 	q.termLen = n
-	q.state = Ending
+	q.state = Terminating
 }
 
 // end ends the connection without notifying the peer: everything outstanding completes with err, and all accesses are
 // returned to their stores.
 func (q *QueuePair) end(err error) {
-	if q.state >= Ending {
+	if q.state >= Terminating {
 		q.state, q.termLen = Closed, 0
 		return
 	}
@@ -63,9 +63,9 @@ func (q *QueuePair) end(err error) {
 	q.recvCQ.leave(&q.receive)
 }
 
-// trouble reports a store error and ends the connection, because data that the peer has received or believes written
+// localError reports a store error and ends the connection, because data that the peer has received or believes written
 // may be wrong.
-func (q *QueuePair) trouble(err error, t wire.TerminateFields) {
+func (q *QueuePair) localError(err error, t wire.TerminateFields) {
 	if q.cfg.Notice != nil {
 		q.cfg.Notice(err)
 	}

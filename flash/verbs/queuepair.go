@@ -34,9 +34,9 @@ type Config struct {
 	// Wake, if set, is called on any goroutine when a Store has called back while the queue pair was idle; the driver
 	// must then call Step. Wake must not call the queue pair.
 	Wake func()
-	// Lane identifies the driving thread to stores whose devices have threads of their own, possibly the same ones; 0
+	// Loop identifies the driving thread to stores whose devices have threads of their own, possibly the same ones; 0
 	// is none of them.
-	Lane uint8
+	Loop uint8
 	// Notice, if set, receives Store errors, which the peer sees only as a lost connection.
 	Notice func(error)
 }
@@ -64,7 +64,8 @@ func (c *Config) validate() error {
 	case c.Window < 4096 || c.Window > 1<<30:
 		return bad("window %d must be between 4096 and %d bytes", c.Window, 1<<30)
 	case len(c.Private) > wire.MaxPrivate-wire.EnhancedLength:
-		return bad("%d bytes of private data exceed the maximum of %d", len(c.Private), wire.MaxPrivate-wire.EnhancedLength)
+		return bad("%d bytes of private data exceed the maximum of %d", len(c.Private),
+			wire.MaxPrivate-wire.EnhancedLength)
 	case c.PeerToPeer && (c.Revision < 2 || !c.Initiator):
 		return bad("peer-to-peer mode needs an initiator and MPA revision 2")
 	case c.RTR == 0 || c.RTR > wire.RTRSend|wire.RTRWrite|wire.RTRRead:
@@ -83,7 +84,7 @@ const (
 	Starting State = iota
 	Asked
 	Running
-	Ending
+	Terminating
 	Closed
 )
 
@@ -241,7 +242,7 @@ func (q *QueuePair) Need() int { return q.need }
 // Post adds a request to the send queue. It returns ErrFull while Config.Sends requests are outstanding or completed
 // but not polled.
 func (q *QueuePair) Post(w Work) error {
-	if q.state >= Ending {
+	if q.state >= Terminating {
 		return ErrClosed
 	}
 	bad := ""
@@ -284,7 +285,7 @@ func (q *QueuePair) push(w Work, internal bool) {
 
 // PostReceive adds a buffer to the receive queue.
 func (q *QueuePair) PostReceive(r Receive) error {
-	if q.state >= Ending {
+	if q.state >= Terminating {
 		return ErrClosed
 	}
 	if int(q.receive.held.Load()) >= q.cfg.Receives {
@@ -330,7 +331,7 @@ func (q *QueuePair) Input(b []byte) int {
 // input consumes one startup frame or FPDU and returns its length, or 0.
 func (q *QueuePair) input(b []byte) int {
 	switch {
-	case q.state >= Ending:
+	case q.state >= Terminating:
 		return len(b)
 	case q.state == Starting:
 		return q.startup(b)
@@ -386,7 +387,7 @@ func (q *QueuePair) Fill(b []byte) []byte {
 // then.
 func (q *QueuePair) Sent() {
 	q.sqSent = q.sqNext
-	if q.state == Ending && q.termLen == 0 {
+	if q.state == Terminating && q.termLen == 0 {
 		q.state = Closed
 	}
 	q.retire()

@@ -100,7 +100,7 @@ func (q *QueuePair) write(s wire.Segment) bool {
 	if q.writing == nil {
 		h := wire.Tagged(s)
 		r, f := q.check(h.STag(), h.Offset(), uint32(len(p)), RemoteWrite)
-		if f != sound {
+		if f != noFault {
 			q.fail(taggedFaults[f], s)
 			return true
 		}
@@ -129,7 +129,7 @@ func (q *QueuePair) write(s wire.Segment) bool {
 	if a.state == accessFailed {
 		err := a.err
 		q.put(r, a)
-		q.trouble(err, wire.TerminateFields{Header: s.Header(), Length: uint16(len(s))})
+		q.localError(err, wire.TerminateFields{Header: s.Header(), Length: uint16(len(s))})
 		return true
 	}
 	r.mu.RLock()
@@ -166,7 +166,7 @@ func (q *QueuePair) finished(a *Access, err error) {
 		a.response.durable, a.response.access = true, nil
 	}
 	if err != nil && a.Changed {
-		q.trouble(err, wire.TerminateFields{})
+		q.localError(err, wire.TerminateFields{})
 	}
 }
 
@@ -207,7 +207,7 @@ func (q *QueuePair) readRequest(s wire.Segment) {
 	*e = response{read: f, sequence: wire.Untagged(s).Sequence()}
 	if f.Size > 0 { // the source of an empty read is not checked
 		r, flaw := q.check(f.SourceSTag, f.SourceOffset, f.Size, RemoteRead)
-		if flaw != sound {
+		if flaw != noFault {
 			q.fail(readFaults[flaw], s)
 			return
 		}
@@ -235,7 +235,7 @@ func (q *QueuePair) atomicRequest(s wire.Segment) {
 	}
 	r, flaw := q.check(f.STag, f.Offset, 8, RemoteAtomic)
 	switch {
-	case flaw != sound:
+	case flaw != noFault:
 		q.fail(readFaults[flaw], s)
 		return
 	case f.Offset%8 != 0:

@@ -60,7 +60,7 @@ func (q *QueuePair) answer(b []byte) []byte {
 	k := int(min(left, uint32(q.payload(wire.TaggedLength))))
 	if a := e.access; a != nil {
 		if a.state == accessFailed {
-			q.trouble(a.err, e.progress())
+			q.localError(a.err, e.progress())
 			return b
 		}
 		if k = min(k, a.available()-int(e.sent-e.start)); k == 0 {
@@ -185,7 +185,7 @@ func (q *QueuePair) apply(e *response) bool {
 	case a.state == accessGetting:
 		return false
 	case a.state == accessFailed:
-		q.trouble(a.err, e.progress())
+		q.localError(a.err, e.progress())
 		return false
 	default:
 		p = a.pages[0]

@@ -217,7 +217,7 @@ func TestSteps(t *testing.T) {
 					}
 					fmt.Fprintln(&out)
 				}
-				if st := s.qp.State(); st >= verbs.Ending && !s.told {
+				if st := s.qp.State(); st >= verbs.Terminating && !s.told {
 					s.told = true
 					fmt.Fprintf(&out, "%s is %v: %v\n", r.name(i), st, s.qp.Err())
 				}

@@ -77,11 +77,11 @@ type Access struct {
 	Sync bool
 	// Prefetch hints that the data after the range are likely to be requested next.
 	Prefetch bool
-	// Alone reports that the connection has no other access outstanding and no further input. The store may then block
+	// Sole reports that the connection has no other access outstanding and no further input. The store may then block
 	// its caller for a read, if that is faster.
-	Alone bool
-	// Lane is the connection's Config.Lane.
-	Lane uint8
+	Sole bool
+	// Loop is the connection's Config.Loop.
+	Loop uint8
 	// Private belongs to the store; it survives reuse of the Access.
 	Private any
 
@@ -213,8 +213,8 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	a.Offset, a.Length = r.cfg.Offset+offset, n
 	a.Write, a.Changed, a.Sync, a.Prefetch = write, false, write && s&Sync != 0, s&Prefetch != 0
 	a.got, a.ready, a.err, a.state = 0, 0, nil, accessGetting
-	a.Lane = q.cfg.Lane
-	a.Alone = !write && q.accesses == 0 && q.tail && a.Lane == 0 // a thread with a lane serves other connections too
+	a.Loop = q.cfg.Loop
+	a.Sole = !write && q.accesses == 0 && q.tail && a.Loop == 0 // a thread with a lane serves other connections too
 	a.barrier, a.response = false, nil
 	size := uint64(r.cfg.Store.PageSize())
 	a.size = size
@@ -266,8 +266,8 @@ func (q *QueuePair) take(e *event) {
 	q.fresh = true
 	a := e.access
 	if e.kind == eventLost {
-		if q.state < Ending {
-			q.trouble(e.err, wire.TerminateFields{})
+		if q.state < Terminating {
+			q.localError(e.err, wire.TerminateFields{})
 		}
 		return
 	}
@@ -331,7 +331,8 @@ func (a *Access) index(offset uint64, page []byte) int {
 	i := int((at&^(size-1) - first) / size)
 	from, to := max(first+uint64(i)*size, a.Offset), min(first+uint64(i+1)*size, end)
 	if at < a.Offset || at >= end || at != from || n != to-from {
-		panic(fmt.Sprintf("the store returned %d bytes at %d for a page of the range of %d bytes at %d", n, at, a.Length,
+		panic(fmt.Sprintf("the store returned %d bytes at %d for a page of the range of %d bytes at %d", n, at,
+			a.Length,
 			a.Offset))
 	}
 	return i

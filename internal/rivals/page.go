@@ -77,7 +77,8 @@ func (t *table) text() string {
 		p("In %d cells pull has changed since, and only its rivals have figures.\n\n", n)
 	}
 	p("Every protocol is tuned: `chain`, `dctcp` and `grants` have one to six candidates for each piece, "+
-		"`replicast-h` bids of 110 %%, `replicast-m` bids of 110, 140 and 200 %%, `replicast-proxy` groups of 9, 18 and "+
+		"`replicast-h` bids of 110 %%, `replicast-m` bids of 110, 140 and 200 %%, `replicast-proxy` groups of 9, 18 "+
+		"and "+
 		"45, and pull two groups of 5, 9, 18 and 30 with offers once, twice and four times as far ahead as by default. "+
 		"Short runs with seed %d choose the forms, once for closed loops, once for open loops and once for bursts. In "+
 		"each cell the three best protocols then run with seed %d, and the best of these is the rival. Pull at its "+
@@ -176,6 +177,6 @@ func (t *table) picture() string {
 			add(k, of[k])
 		}
 	}
-	c.Height = 80 + 26*float64(len(c.Rows))
+	c.Height = float64(80 + 26*len(c.Rows))
 	return chart.Standalone(chart.Bars(c))
 }

@@ -17,8 +17,8 @@ type ProgressConfig struct {
 	Columns  int              // width of the terminal; 0 is 80
 	Now      func() time.Time // the clock; nil is time.Now
 	Style    Style
-	// Ending describes how the user can shorten or end long work, for the line that announces it.
-	Ending string
+	// Hint describes how the user can shorten or end long work, for the line that announces it.
+	Hint string
 }
 
 // Intervals between updates, on a terminal and elsewhere.
@@ -120,8 +120,8 @@ func (p *Progress) update(done, total int64, share float64, note string) {
 func (p *Progress) warn(left float64, pace time.Duration) {
 	line := fmt.Sprintf("%s: this will take about %s more, at the pace of the first %.0f s", Shown(p.c.Label),
 		about(left), pace.Seconds())
-	if p.c.Ending != "" {
-		line += "; " + p.c.Ending
+	if p.c.Hint != "" {
+		line += "; " + p.c.Hint
 	}
 	if p.c.Terminal {
 		fmt.Fprintf(p.w, "\r%s\x1b[K\n", line)

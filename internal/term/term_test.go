@@ -205,7 +205,7 @@ func TestProgressLong(t *testing.T) {
 			var b strings.Builder
 			w := &clockwork{time.Unix(1000, 0)}
 			p := NewProgress(&b,
-				ProgressConfig{Label: "run", Now: w.Now, Terminal: c.terminal, Ending: "it can be ended"})
+				ProgressConfig{Label: "run", Now: w.Now, Terminal: c.terminal, Hint: "it can be ended"})
 			for range 60 { // preparation
 				w.now = w.now.Add(time.Second)
 				p.Reach(0, 0, 0, "prepares")

@@ -52,8 +52,8 @@ func (c *Cluster) planFailures() {
 	}
 }
 
-// mishap applies a fault to its target.
-func (c *Cluster) mishap(f fault) {
+// applyFault applies a fault to its target.
+func (c *Cluster) applyFault(f fault) {
 	t := &c.targets[f.target]
 	switch f.what {
 	case faultDown:
@@ -145,7 +145,8 @@ func (c *Config) checkFailures(f *units.Faults) {
 			"no target %d; targets are 0 to %d", x.Target, c.Targets-1)
 		f.Hold(x.At >= 0, at+".at", "target %d fails at %v; use a time from 0", x.Target, x.At)
 		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, at+".back",
-			"target %d fails at %v and returns at %v, before the failure is detected; use a time from %v, or leave back out",
+			"target %d fails at %v and returns at %v, before the failure is detected; use a time from %v, or leave "+
+				"back out",
 			x.Target, x.At, x.Back, x.At+c.Repair.Detect)
 		until, before := down[x.Target]
 		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, at+".at",

@@ -270,7 +270,7 @@ func (c *Cluster) Handle(e sim.Event) {
 	case evArrival:
 		c.arrives()
 	case evFault:
-		c.mishap(c.faults[e.Arg])
+		c.applyFault(c.faults[e.Arg])
 	case evRepair:
 		c.fix.read(int32(e.Arg))
 	case evPump:

@@ -40,7 +40,7 @@ func (c *Config) Unused() []Unused {
 	hold(&list, "overcommit", &c.Overcommit, d.Overcommit, t.Grants,
 		"targets of "+name+" grant nothing; leave it out, or use grants")
 	hold(&list, "link.mark", &c.Link.Mark, d.Link.Mark, t.Marks && c.Core == CoreIdeal, marks(t, c.Core))
-	hold(&list, "disk.queue", &c.Disk.Queue, d.Disk.Queue, !t.Heedless || c.Acknowledge == WriteBack,
+	hold(&list, "disk.queue", &c.Disk.Queue, d.Disk.Queue, !t.NoBackPressure || c.Acknowledge == WriteBack,
 		"targets of "+name+" never delay data; leave it out, or use acknowledge: write-back, which "+
 			"uses it")
 	hold(&list, "control.unicast", &c.Control.Unicast, d.Control.Unicast, !t.Reserves,

@@ -15,7 +15,7 @@ import (
 
 // admit charges an arriving packet to the buffer and reports whether there was space. It pauses the sender when the
 // class reaches its threshold.
-func (n *Network) admit(in int32, q *port, class uint8, to *lane, size int64) bool {
+func (n *Network) admit(in int32, q *port, class uint8, to *classQueue, size int64) bool {
 	sw := &n.nodes[q.node]
 	free := sw.pool - sw.shared
 	if n.lossless>>class&1 == 0 {

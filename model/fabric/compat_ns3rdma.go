@@ -55,7 +55,7 @@ func NS3RDMAPools(c Config) *Pools {
 }
 
 // admitPools charges a packet as ns3-rdma does.
-func (n *Network) admitPools(in int32, q *port, sw *node, l *lane, class uint8, size int64) bool {
+func (n *Network) admitPools(in int32, q *port, sw *node, l *classQueue, class uint8, size int64) bool {
 	p := n.cfg.Pools
 	over := sw.shared > int64(p.Limit)
 	if sw.shared+size > int64(n.cfg.Buffer) || over && l.in+size > int64(p.Minimum) && l.head+size > q.head {
@@ -73,14 +73,14 @@ func (n *Network) admitPools(in int32, q *port, sw *node, l *lane, class uint8, 
 	return true
 }
 
-func (n *Network) releasePools(sw *node, l *lane, size int64) {
+func (n *Network) releasePools(sw *node, l *classQueue, size int64) {
 	sw.shared -= size
 	l.in -= size
 	l.head = max(0, l.head-size)
 }
 
 // pauses reports whether a class has exceeded its limit.
-func (p *Pools) pauses(sw *node, l *lane) bool {
+func (p *Pools) pauses(sw *node, l *classQueue) bool {
 	if p.Alpha == 0 {
 		return l.in > int64(p.ClassLimit)
 	}
@@ -88,7 +88,7 @@ func (p *Pools) pauses(sw *node, l *lane) bool {
 }
 
 // resumes reports whether a class can be resumed.
-func (p *Pools) resumes(sw *node, l *lane) bool {
+func (p *Pools) resumes(sw *node, l *classQueue) bool {
 	if p.Alpha == 0 {
 		return l.in < int64(p.ClassResume)
 	}
@@ -96,7 +96,7 @@ func (p *Pools) resumes(sw *node, l *lane) bool {
 }
 
 // recheck is ns3-rdma's periodic decision about a class that it has paused.
-func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
+func (n *Network) recheck(pi int32, p *port, l *classQueue, class uint8) {
 	sw := &n.nodes[p.node]
 	if n.cfg.Pools.resumes(sw, l) {
 		n.resume(pi, p, l, class)

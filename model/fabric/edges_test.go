@@ -323,7 +323,8 @@ func TestAlphaByRate(t *testing.T) {
 // TestBytes verifies the sizes that Bytes assumes.
 func TestBytes(t *testing.T) {
 	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
-	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got !=
+	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(classQueue{}), 32 * unsafe.Sizeof(packet{}),
+		pair}; got !=
 		[...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
 		t.Errorf("%d, want %d", got, [...]int{portBytes, laneBytes, chunkBytes, pairBytes})
 	}

@@ -91,8 +91,8 @@ type Network struct {
 	draws  *rng.NS3Draws // shared sequence when random is ns-3
 
 	ports    []port
-	lanes    []lane // MaxClasses per port
-	chunks   chunks // storage of the lanes' queues
+	lanes    []classQueue // MaxClasses per port
+	chunks   chunks       // storage of the class queues
 	nodes    []node
 	nics     []nic // one for each host port
 	senders  []sender
@@ -112,12 +112,12 @@ type Network struct {
 	failures []int  // of each link: failures not yet mended
 
 	notes    noteBook
-	ends     []sim.Time // of each lane: when its pause ends unless refreshed
-	since    []sim.Time // of each lane: start of its pause
-	ringed   []sim.Time // of each lane: start of the pause last found in a cycle of waits, plus 1; 0 is none
-	ignores  []sim.Time // of each lane: until when it ignores pauses
-	reported []sim.Time // of each lane: start of the pause last reported by the watchdog, plus 1; 0 is none
-	looks    []sim.Time // of each lane that pauses its peer: when the pause is due for a refresh
+	ends     []sim.Time // of each class queue: when its pause ends unless refreshed
+	since    []sim.Time // of each class queue: start of its pause
+	ringed   []sim.Time // of each class queue: start of the pause last found in a cycle of waits, plus 1; 0 is none
+	ignores  []sim.Time // of each class queue: until when it ignores pauses
+	reported []sim.Time // of each class queue: start of the pause last reported by the watchdog, plus 1; 0 is none
+	looks    []sim.Time // of each class queue that pauses its peer: when the pause is due for a refresh
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
 	rivals   bool       // more than one class is in use, not counting class 0

@@ -45,7 +45,7 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	q, err := n.open(src, dst, class, n.eng.Now())
 	if err == nil {
 		s := &n.senders[q]
-		s.unborn = false
+		s.planned = false
 		n.introduce(int32(q), s)
 	}
 	return q, err
@@ -82,7 +82,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	// The tag counts the uses of the index, so that stray packets of an earlier one are recognised.
 	tag := was.tag + 1<<slotBits
 	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
-		tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust,
+		tag: tag, standing: standing, planned: true, closed: -1, expire: was.expire, adjust: was.adjust,
 		steered: was.steered}
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
@@ -206,8 +206,8 @@ func (n *Network) buried(r *receiver) bool {
 // configured number per peer.
 func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 	q, err := n.pair(src, dst, class, n.eng.Now())
-	if err == nil && n.senders[q].unborn {
-		n.senders[q].unborn = false
+	if err == nil && n.senders[q].planned {
+		n.senders[q].planned = false
 		n.introduce(int32(q), &n.senders[q])
 	}
 	return q, err

@@ -215,8 +215,8 @@ func (n *Network) postDue() error {
 	for n.planned.N > 0 && n.planned.First().at <= n.eng.Now() {
 		m := n.planned.Pop().m
 		q := n.messages[m].QP
-		if s := &n.senders[q]; s.unborn {
-			s.unborn = false
+		if s := &n.senders[q]; s.planned {
+			s.planned = false
 			n.introduce(int32(q), s)
 		}
 		if err := n.begin(m); err != nil {

@@ -16,7 +16,7 @@ type Pause struct {
 }
 
 // pause asks the other end of a port to stop sending a class.
-func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
+func (n *Network) pause(pi int32, p *port, l *classQueue, class uint8) {
 	l.off = true
 	n.Counters.Pauses++
 	n.frame(pi, p, class, pauseFrame)
@@ -24,7 +24,7 @@ func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 }
 
 // resume asks the other end of a port to send a class again.
-func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
+func (n *Network) resume(pi int32, p *port, l *classQueue, class uint8) {
 	l.off = false
 	n.Counters.Resumes++
 	n.frame(pi, p, class, resumeFrame)
@@ -74,8 +74,8 @@ func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 }
 
 // refreshed handles a refresh event: at the pausing switch the pause is due for a refresh, at the paused port it has
-// expired. Both sides keep the time of their latest event; other events are stale. A lane can be paused by its peer and
-// pause it as well, so events of the paused side are marked by the top bit.
+// expired. Both sides keep the time of their latest event; other events are stale. A class queue can be paused by its
+// peer and pause it as well, so events of the paused side are marked by the top bit.
 func (n *Network) refreshed(arg int32) {
 	const pausedSide = -1 << 31
 	i := arg &^ pausedSide

@@ -52,9 +52,9 @@ type port struct {
 	stats    portStats
 }
 
-// lane is one traffic class of a port: the queue of packets that leave through it, and the account of packets that came
-// in through it and are still in the switch. It fits in a cache line.
-type lane struct {
+// classQueue is one traffic class of a port: the queue of packets that leave through it, and the account of packets
+// that came in through it and are still in the switch. It fits in a cache line.
+type classQueue struct {
 	waiting queue
 	out     int64  // bytes waiting to leave
 	in      int64  // bytes of arrivals held in the reserve and the shared part
@@ -85,7 +85,7 @@ type portStats struct {
 	longest sim.Time // longest pause
 }
 
-// build creates the ports, lanes and nodes of the graph.
+// build creates the ports, class queues and nodes of the graph.
 func (n *Network) build() error {
 	g := n.graph
 	n.nodes = make([]node, len(g.Nodes))
@@ -103,7 +103,7 @@ func (n *Network) build() error {
 		total += n.nodes[i].ports
 	}
 	n.ports = make([]port, total)
-	n.lanes = make([]lane, int(total)*MaxClasses)
+	n.lanes = make([]classQueue, int(total)*MaxClasses)
 	at := make([]int32, len(n.nodes))
 	hosts := units.BitRate(0)
 	for i, l := range g.Links {
@@ -216,8 +216,8 @@ func (n *Network) time(p *port, size uint16) sim.Time {
 	return n.onTheWire(size, p.rate)
 }
 
-// lane returns the state of a port's class.
-func (n *Network) lane(pi int32, class uint8) *lane {
+// classQueue returns the state of a port's class.
+func (n *Network) lane(pi int32, class uint8) *classQueue {
 	return &n.lanes[int(pi)*MaxClasses+int(class)]
 }
 

@@ -33,7 +33,7 @@ type sender struct {
 	timing   bool     // the retransmission timer is running
 	tries    uint8    // timeouts without progress
 	steered  bool     // the adjust timer exists
-	unborn   bool     // planned, and not yet introduced to its NIC
+	planned  bool     // planned, and not yet introduced to its NIC
 	closed   sim.Time // when it was finished, -1 before; accessed atomically across parts
 	repair   *repair.Sender
 	src, dst int32

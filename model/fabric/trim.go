@@ -35,7 +35,7 @@ func (c *Trimming) validate(all *Config) error {
 }
 
 // fits reports whether a packet fits into its queue untrimmed.
-func (n *Network) fits(x *packet, to *lane) bool {
+func (n *Network) fits(x *packet, to *classQueue) bool {
 	return !n.cfg.Trimming.Enabled || x.kind != dataPacket || to.out+int64(x.size) <= int64(n.cfg.Trimming.Queue)
 }
 

@@ -286,7 +286,7 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {
 	case page == trimmed || d.cfg.Initial == InitialEmpty || n.zones != nil:
-		d.readOfNothing(t, x)
+		d.readUnwritten(t, x)
 		return false
 	case d.cfg.Initial == InitialFormula:
 		d.atFormula(x)
@@ -333,10 +333,10 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	return true
 }
 
-// readOfNothing completes the read of a page without data. The controller answers with zeros, without reading flash.
+// readUnwritten completes the read of a page without data. The controller answers with zeros, without reading flash.
 //
 //go:noinline
-func (d *Drive) readOfNothing(t int32, x *transaction) {
+func (d *Drive) readUnwritten(t int32, x *transaction) {
 	d.zeroReads++
 	d.hostDone(x)
 	d.freeTransaction(t)

@@ -188,7 +188,7 @@ func TestOccurrences(t *testing.T) {
 	}{{320, false, true, false}, {320, true, true, false}, {319, false, false, false}, {319, true, false, true},
 		{0, false, false, false}} {
 		if v := s.Judge(Occurrence{"often", 1000, false}, Occurrence{"seldom", c.times, c.last}); v.Reached !=
-			c.reached || v.Vain != c.vain {
+			c.reached || v.Hopeless != c.vain {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
@@ -197,7 +197,7 @@ func TestOccurrences(t *testing.T) {
 		t.Errorf("%q", v.Explain)
 	}
 	add(1)
-	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Reached || !v.Vain {
+	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Reached || !v.Hopeless {
 		t.Errorf("after all patience: %+v", v)
 	}
 	// Other reasons take precedence.
@@ -205,7 +205,7 @@ func TestOccurrences(t *testing.T) {
 	for i := range 400 {
 		wild.Add(float64(i * 37 % 101))
 	}
-	if v := wild.Judge(Occurrence{"seldom", 3, false}); v.Reached || v.Vain || v.Interval.N == 0 {
+	if v := wild.Judge(Occurrence{"seldom", 3, false}); v.Reached || v.Hopeless || v.Interval.N == 0 {
 		t.Errorf("%+v", v)
 	}
 }

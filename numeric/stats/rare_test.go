@@ -127,10 +127,10 @@ func TestRarePromise(t *testing.T) {
 					} else {
 						v = s.Look()
 					}
-					if v.Vain {
+					if v.Hopeless {
 						t.Errorf("%s: %s", x.name, v.Explain)
 					}
-					if v.Reached || v.Vain {
+					if v.Reached || v.Hopeless {
 						break
 					}
 				}

@@ -101,9 +101,9 @@ func (s *Settling) Due() bool { return s.n >= s.next }
 
 // Verdict is the result of a look.
 type Verdict struct {
-	Reached bool
-	Vain    bool // not reached, and waiting is pointless: an event is too rare
-	Cut     Cut  // of the warm-up; its Index counts batches
+	Reached  bool
+	Hopeless bool // not reached, and waiting is pointless: an event is too rare
+	Cut      Cut  // of the warm-up; its Index counts batches
 	// of the mean after the cut, at the level of a single look; its N is 0 if there are too few observations
 	Interval Interval
 	Explain  string // one sentence
@@ -149,7 +149,7 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 	}
 	for _, x := range happened {
 		if v.Reached && x.Times < LeastOccurrences {
-			v.Reached, v.Vain = false, x.Last || s.n >= s.c.Patience
+			v.Reached, v.Hopeless = false, x.Last || s.n >= s.c.Patience
 			v.Explain = fmt.Sprintf(
 				"%s: only %d in %d observations; at least %d are needed to know their part of the mean", x.What,
 				x.Times, s.n, LeastOccurrences)

@@ -58,7 +58,7 @@ type Plan struct {
 	Costs Costs
 	// ApartBy is the scope within which workloads to be kept apart must not meet: a failure domain, such as a rack, or
 	// the zone, which is the part of a domain's name before its first slash.
-	ApartBy Fate
+	ApartBy Apart
 	// Uncertainty is the range of the inputs.
 	Uncertainty Uncertainty
 	// Effective holds the factors of SNIA's terms that the plan itself does not have.
@@ -304,28 +304,28 @@ func (a Algorithm) String() string {
 	return a.policy.String()
 }
 
-// Fate is a set of drives that can fail together.
-type Fate uint8
+// Apart is a set of drives that can fail together.
+type Apart uint8
 
 // The fates.
 const (
-	DomainFate Fate = iota
+	DomainFate Apart = iota
 	ZoneFate
 )
 
-var fateNames = units.Names[Fate]{"domain", "zone"}
+var fateNames = units.Names[Apart]{"domain", "zone"}
 
 // String returns the fate's name in a plan.
-func (f Fate) String() string { return fateNames.Name(f) }
+func (f Apart) String() string { return fateNames.Name(f) }
 
 // MarshalText writes the fate's name.
-func (f Fate) MarshalText() ([]byte, error) { return fateNames.Marshal(f) }
+func (f Apart) MarshalText() ([]byte, error) { return fateNames.Marshal(f) }
 
 // UnmarshalText reads a fate's name.
-func (f *Fate) UnmarshalText(text []byte) error { return fateNames.Unmarshal(text, f) }
+func (f *Apart) UnmarshalText(text []byte) error { return fateNames.Unmarshal(text, f) }
 
 // of returns the part of a domain's name that drives of the same fate share.
-func (f Fate) of(domain string) string {
+func (f Apart) of(domain string) string {
 	if f == ZoneFate {
 		domain, _, _ = strings.Cut(domain, "/")
 	}

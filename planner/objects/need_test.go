@@ -36,11 +36,13 @@ func TestNeedLimits(t *testing.T) {
 		{func(n *Need) { n.Reads = 1 },
 			"get_p99: all chunks are read; give the limit of the 99th percentile of gets, such as 2ms"},
 		{func(n *Need) { n.Reads = 0.5 }, ""},
-		{func(n *Need) { n.GetP99 = 1 }, "get_p99: no chunks are read; give reads, such as 50%, or leave the limit out"},
+		{func(n *Need) { n.GetP99 = 1 },
+			"get_p99: no chunks are read; give reads, such as 50%, or leave the limit out"},
 		{func(n *Need) { n.Capacity = -1 }, "capacity: -1B is not possible"},
 		{func(n *Need) { n.Capacity = 1 },
 			"drives[0].capacity: the cluster must store 1B, so state the capacity of slow, such as 4TB"},
-		{func(n *Need) { n.Survive = -1 }, "survive: -1 is not possible; give the number of nodes that may be down, such as 1"},
+		{func(n *Need) { n.Survive = -1 },
+			"survive: -1 is not possible; give the number of nodes that may be down, such as 1"},
 		{func(n *Need) { n.Replicas, n.Survive = 3, 2 }, ""},
 		{func(n *Need) { n.Replicas, n.Survive = 3, 3 },
 			"survive: with 3 nodes down, chunks kept on 3 nodes are lost; use at most 2"},
@@ -249,7 +251,7 @@ func TestChoice(t *testing.T) {
 			Point: &Point{Intact: &Measured{Put: stats.Interval{Mean: put}}}}
 	}
 	first, second := cluster.SharedSchemes()[0], cluster.SharedSchemes()[1]
-	list := []*Candidate{candidate(first, Dearer, 1, 1), candidate(first, Meets, 9, 5),
+	list := []*Candidate{candidate(first, Costlier, 1, 1), candidate(first, Meets, 9, 5),
 		candidate(second, Meets, 8, 5), candidate(second, Meets, 8, 4), candidate(first, Meets, 9, 6)}
 	p := Plan{Need: someNeed(), Candidates: list}
 	if got := p.Cheapest(first); got != list[1] {

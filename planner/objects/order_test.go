@@ -104,12 +104,12 @@ func TestWords(t *testing.T) {
 		return p
 	}
 	p := search(map[Option]int{slow: 9, fast: 7})
-	if c := p.Candidates[0]; c.State != Dearer ||
+	if c := p.Candidates[0]; c.State != Costlier ||
 		c.Why != "8 nodes, the most for less than $15750: p99 of puts 2.02ms is not below 2ms" {
 		t.Errorf("%+v", c)
 	}
 	p = search(map[Option]int{slow: 9, fast: 3})
-	if c := p.Candidates[0]; c.State != Dearer || c.Why != "needs at least 5 nodes, for $9750" {
+	if c := p.Candidates[0]; c.State != Costlier || c.Why != "needs at least 5 nodes, for $9750" {
 		t.Errorf("%+v", c)
 	}
 	// 10 nodes of the fast drive are enough, and so are 8, but not 9.

@@ -25,7 +25,7 @@ type State string
 const (
 	Open       State = "open"       // undecided: the search was interrupted
 	Impossible State = "impossible" // ruled out by the configuration
-	Dearer     State = "dearer"     // it costs more than another option, so its minimum was not searched for
+	Costlier   State = "dearer"     // it costs more than another option, so its minimum was not searched for
 	Short      State = "short"      // no number of nodes that was tried meets the need
 	Meets      State = "meets"
 )
@@ -70,7 +70,7 @@ type search struct {
 	*Plan
 	ctx    context.Context
 	eval   Evaluator
-	tell   func(Step)
+	report func(Step)
 	points map[Design]*Point
 	best   map[string]*Candidate // by scope
 }
@@ -82,7 +82,7 @@ type search struct {
 // of nodes that meets the need, below the cost of the best design so far. Bisection assumes that more nodes than enough
 // are enough; this is checked next to the result, and where it fails the number is raised until it holds.
 func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell func(Step)) (*Plan, error) {
-	s := &search{Plan: &Plan{Need: n, Seeds: seeds}, ctx: ctx, eval: eval, tell: tell, points: map[Design]*Point{},
+	s := &search{Plan: &Plan{Need: n, Seeds: seeds}, ctx: ctx, eval: eval, report: tell, points: map[Design]*Point{},
 		best: map[string]*Candidate{}}
 	for drive := range n.Drives {
 		for nic := range n.NICs {
@@ -140,7 +140,7 @@ func (s *search) decide(c *Candidate) error {
 	top := n.Search.Most / c.step() * c.step()
 	if best != nil {
 		if c.From >= best.Cost {
-			c.State, c.Why = Dearer, fmt.Sprintf("needs at least %s, for %v", plural(c.Least, "node"), c.From)
+			c.State, c.Why = Costlier, fmt.Sprintf("needs at least %s, for %v", plural(c.Least, "node"), c.From)
 			return nil
 		}
 		// Costs increase with the number of nodes.
@@ -163,7 +163,7 @@ func (s *search) decide(c *Candidate) error {
 			return err
 		}
 		if !p.Meets {
-			c.State, c.Why = Dearer,
+			c.State, c.Why = Costlier,
 				fmt.Sprintf("%s, the most for less than %v: %s", plural(top, "node"), best.Cost, p.Why)
 			return nil
 		}
@@ -199,7 +199,7 @@ func (s *search) decide(c *Candidate) error {
 			fmt.Sprintf("%d nodes are enough, but %d are not (%s): the number was raised", high, above, p.Why))
 		low, high = above, 0
 		if best != nil && above >= top {
-			c.State, c.Why = Dearer, fmt.Sprintf("%s: %s", plural(above, "node"), p.Why)
+			c.State, c.Why = Costlier, fmt.Sprintf("%s: %s", plural(above, "node"), p.Why)
 			return nil
 		}
 	}
@@ -316,7 +316,7 @@ func (s *search) measured(d Design, down int) (*Measured, string, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, "", err
 	}
-	if s.tell != nil {
+	if s.report != nil {
 		decided := 0
 		var best *Candidate
 		for _, c := range s.Candidates {
@@ -327,7 +327,7 @@ func (s *search) measured(d Design, down int) (*Measured, string, error) {
 				best = c
 			}
 		}
-		s.tell(Step{d, down, decided, len(s.Candidates), best})
+		s.report(Step{d, down, decided, len(s.Candidates), best})
 	}
 	first, err := s.eval.Evaluate(s.ctx, d, down, s.Seeds[:1])
 	if err != nil {

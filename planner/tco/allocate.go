@@ -227,7 +227,7 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 			why = NoLife
 		}
 		if why == Fits && a.cfg.Threshold > 0 && o.cost > float64(a.cfg.Threshold*o.data) {
-			why = TooDear
+			why = TooCostly
 		}
 		if list != nil {
 			list[k] = Candidate{Drive: k, Obstacle: why}

@@ -24,7 +24,7 @@ func TestObstacles(t *testing.T) {
 			NoSpace, false},
 		"more I/Os than two drives do":  {[]Workload{{PeakIOPS: 1000}, {PeakIOPS: 600}, {PeakIOPS: 401}}, NoIOPS, true},
 		"as many I/Os as two drives do": {[]Workload{{PeakIOPS: 1000}, {PeakIOPS: 1000}}, NoSpace, false},
-		"apart":                         {[]Workload{{Apart: "g"}}, SameFate, false},
+		"apart":                         {[]Workload{{Apart: "g"}}, SameDomain, false},
 		"a latency":                     {[]Workload{{P99: 5}}, TooSlow, false},
 		"later than any drive":          {[]Workload{{Arrival: DefaultHorizon}}, NoLife, false},
 		"earlier than that":             {[]Workload{{Arrival: DefaultHorizon - 1}}, NoSpace, false},

@@ -270,7 +270,7 @@ func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 	d, horizon, budget, curve := &p.drives[k], p.cfg.Horizon, p.budget[k], p.waf[k]
 	asks := a.asks(k)
 	var rate, wearing, mix, nand, written, space, load, late, slow, life float64
-	worn, crowd := d.Worn, Crowd{}
+	worn, crowd := d.Worn, Group{}
 	first, recent := math.NaN(), 0.0
 	for _, j := range list {
 		w, ask := &a.jobs[j], &asks[j]
@@ -340,7 +340,7 @@ func (a *arranged) asks(k int) []ask {
 func (a *arranged) tryTogether(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	d := &p.drives[k]
-	rate, wearing, mix, space, load, crowd := 0.0, 0.0, 0.0, 0.0, 0.0, Crowd{}
+	rate, wearing, mix, space, load, crowd := 0.0, 0.0, 0.0, 0.0, 0.0, Group{}
 	asks := a.asks(k)
 	for _, j := range list {
 		w, ask := &a.jobs[j], &asks[j]

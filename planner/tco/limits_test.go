@@ -269,8 +269,8 @@ func TestTies(t *testing.T) {
 	if mean, cv := spread(0, 0, 0, 0, 3); mean != 0 || cv != 0 {
 		t.Errorf("of nothing: %v, %v", mean, cv)
 	}
-	if (Refusal{NoSpace: 1, NoIOPS: 3, SameFate: 3}).Main() != NoIOPS || (Refusal{}).Main() != NoSpace ||
-		(Refusal{Fits: 9, TooDear: 1}).Main() != TooDear {
+	if (Refusal{NoSpace: 1, NoIOPS: 3, SameDomain: 3}).Main() != NoIOPS || (Refusal{}).Main() != NoSpace ||
+		(Refusal{Fits: 9, TooCostly: 1}).Main() != TooCostly {
 		t.Error("what most drives named is not the obstacle")
 	}
 }

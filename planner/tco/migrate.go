@@ -148,7 +148,7 @@ func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, t
 			continue
 		}
 		if w.Apart != "" && x.Apart == w.Apart && p.domains[host[j]] >= 0 && p.domains[host[j]] == p.domains[k] {
-			return SameFate
+			return SameDomain
 		}
 		if host[j] != k {
 			continue

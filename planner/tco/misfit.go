@@ -34,7 +34,7 @@ func (p *Problem) takesAlone(d *Drive, w *Workload) bool {
 		float64(load*most) > float64(d.IOPS*p.Config.FillIOPS)*slack {
 		return false
 	}
-	var alone Crowd
+	var alone Group
 	alone.Join(d, w, 1)
 	return alone.Late(d, load) <= slack
 }

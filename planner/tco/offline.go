@@ -134,7 +134,7 @@ type distribution struct {
 	result *OfflineResult
 
 	space, load, rate []float64 // by drive
-	crowds            []Crowd
+	crowds            []Group
 	apart             map[string][]int
 }
 
@@ -201,13 +201,13 @@ func (d *distribution) distribute(list []int, zone int) {
 // room returns the first obstacle for a workload on drive k, or on an empty drive if k is -1. Each bought drive is a
 // failure domain of its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
-	space, load, crowd := w.WorkingSet, d.model.Load(w), Crowd{}
+	space, load, crowd := w.WorkingSet, d.model.Load(w), Group{}
 	if k >= 0 {
 		space += d.space[k]
 		load += d.load[k]
 		crowd = d.crowds[k]
 		if w.Apart != "" && slices.Contains(d.apart[w.Apart], k) {
-			return SameFate
+			return SameDomain
 		}
 	}
 	crowd.Join(&d.model, w, 1)
@@ -230,6 +230,6 @@ func (d *distribution) add(zone int) int {
 	d.result.Drives = append(d.result.Drives, x)
 	d.result.Zone = append(d.result.Zone, zone)
 	d.space, d.load, d.rate, d.crowds = append(d.space, 0), append(d.load, 0), append(d.rate, 0),
-		append(d.crowds, Crowd{})
+		append(d.crowds, Group{})
 	return n
 }

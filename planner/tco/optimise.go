@@ -285,11 +285,11 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 		if w.Apart != crowd.Apart {
 			e.Workload = crowd.Name
 		}
-		e.Obstacle, e.Proven, e.Remedy = SameFate, true,
+		e.Obstacle, e.Proven, e.Remedy = SameDomain, true,
 			fmt.Sprintf("group %s has %d workloads to keep apart, but there are %d failure domains; %d more would "+
 				"suffice", groupName(crowd.Apart), members, fates, members-fates)
 	case w.Apart != "":
-		e.Obstacle, e.Remedy = SameFate,
+		e.Obstacle, e.Remedy = SameDomain,
 			fmt.Sprintf("a further failure domain would keep it apart from group %s", groupName(w.Apart))
 	case w.P99 > 0:
 		e.Obstacle, e.Remedy = TooSlow, "a further drive, or a looser p99, would suffice"

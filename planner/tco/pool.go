@@ -40,7 +40,7 @@ type Pool struct {
 	limited []bool    // the flash wears out before anything else ends its service
 	taken   []int32   // workloads ever placed there; count is the present ones
 
-	crowds  []Crowd     // of drives with a Tail; nil: there are none
+	crowds  []Group     // of drives with a Tail; nil: there are none
 	ends    [][]leaving // of workloads that end, earliest first
 	groups  map[string][]int32
 	domains []int32 // by drive
@@ -73,7 +73,7 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 		p.worn[i], p.spent[i], p.cost[i] = drives[i].Worn, drives[i].Worn, drives[i].Buy
 		d := &drives[i]
 		if d.Tail != nil && p.crowds == nil {
-			p.crowds = make([]Crowd, n)
+			p.crowds = make([]Group, n)
 		}
 		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF,
 			d.Stripe == (Stripe{}) && d.Tail == nil && d.WriteCost == 0
@@ -305,13 +305,13 @@ type Obstacle uint8
 
 // The obstacles.
 const (
-	Fits     Obstacle = iota
-	NoSpace           // the working set does not fit
-	NoIOPS            // the peak I/Os do not fit
-	NoLife            // the drive is worn out or past its horizon
-	TooSlow           // its p99 latency, or that of a neighbour, would be missed
-	SameFate          // a workload of its group is in the same failure domain
-	TooDear           // the drive's cost per gigabyte would exceed the threshold
+	Fits       Obstacle = iota
+	NoSpace             // the working set does not fit
+	NoIOPS              // the peak I/Os do not fit
+	NoLife              // the drive is worn out or past its horizon
+	TooSlow             // its p99 latency, or that of a neighbour, would be missed
+	SameDomain          // a workload of its group is in the same failure domain
+	TooCostly           // the drive's cost per gigabyte would exceed the threshold
 	obstacles
 )
 
@@ -337,7 +337,7 @@ func (p *Pool) fits(k int, w *Workload) Obstacle {
 		return why
 	}
 	if w.Apart != "" && p.domains[k] >= 0 && slices.Contains(p.groups[w.Apart], p.domains[k]) {
-		return SameFate
+		return SameDomain
 	}
 	return Fits
 }
@@ -360,11 +360,11 @@ func (p *Pool) withinLoad(k int, w *Workload) Obstacle {
 }
 
 // asked returns an empty crowd on drive k with the latency limits of every workload that was ever there.
-func (p *Pool) asked(k int) Crowd {
+func (p *Pool) asked(k int) Group {
 	if p.crowds == nil {
-		return Crowd{}
+		return Group{}
 	}
-	return Crowd{read: p.crowds[k].read, write: p.crowds[k].write}
+	return Group{read: p.crowds[k].read, write: p.crowds[k].write}
 }
 
 // totals sums cost, data and lifetime over all drives, in their order.
@@ -386,7 +386,7 @@ func (p *Pool) clear(k int) {
 	}
 	p.worn[k], p.spent[k], p.cost[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k]
 	if p.crowds != nil {
-		p.crowds[k] = Crowd{}
+		p.crowds[k] = Group{}
 	}
 	p.ends[k] = p.ends[k][:0]
 }

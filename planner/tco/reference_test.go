@@ -130,7 +130,7 @@ func TestThresholdOfCost(t *testing.T) {
 	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 10}}
 	// 4 GB of wear per GB written: 5000 days without a horizon, and 1000 + 2 * 5000 over 250,000 GB.
 	const each = 11000. / 250000
-	for threshold, why := range map[float64]Obstacle{each * 1.001: Fits, each * .999: TooDear, 0: Fits} {
+	for threshold, why := range map[float64]Obstacle{each * 1.001: Fits, each * .999: TooCostly, 0: Fits} {
 		p, _, err := Online(AllocatorConfig{Config: Config{FillSpace: 1, FillIOPS: 1}, Policy: MinRate,
 			Threshold: threshold}, []Drive{drive}, jobs)
 		if err != nil {

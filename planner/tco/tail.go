@@ -79,9 +79,9 @@ func (t TailTable) Measures() []float64 {
 // hundredth is the share of a workload's requests below which their latency does not decide its 99th percentile.
 const hundredth = 0.01
 
-// Crowd is the aggregate of the workloads that share a drive, as far as latency depends on it. The zero value has no
+// Group is the aggregate of the workloads that share a drive, as far as latency depends on it. The zero value has no
 // workloads.
-type Crowd struct {
+type Group struct {
 	reads, writes    float64 // I/Os per second of the members
 	kib              float64 // KiB per second read and written
 	written, ordered float64 // KiB per second written, and the sequential part of it
@@ -89,7 +89,7 @@ type Crowd struct {
 }
 
 // Join adds a workload with its I/Os scaled by factor, relative to its arrival.
-func (c *Crowd) Join(d *Drive, w *Workload, factor float64) {
+func (c *Group) Join(d *Drive, w *Workload, factor float64) {
 	c.count(d, w, factor)
 	if w.P99 <= 0 {
 		return
@@ -108,13 +108,13 @@ func (c *Crowd) Join(d *Drive, w *Workload, factor float64) {
 }
 
 // leave subtracts a workload's I/Os. Its latency limit remains in force on that drive.
-func (c *Crowd) leave(d *Drive, w *Workload) {
+func (c *Group) leave(d *Drive, w *Workload) {
 	c.count(d, w, -1)
 	c.reads, c.writes, c.kib, c.written, c.ordered = max(0, c.reads), max(0, c.writes), max(0, c.kib),
 		max(0, c.written), max(0, c.ordered)
 }
 
-func (c *Crowd) count(d *Drive, w *Workload, factor float64) {
+func (c *Group) count(d *Drive, w *Workload, factor float64) {
 	reads, writes := d.Stripe.ios(w)
 	reads, writes = float64(reads*factor), float64(writes*factor)
 	size := w.size()
@@ -126,7 +126,7 @@ func (c *Crowd) count(d *Drive, w *Workload, factor float64) {
 
 // Late is the drive's p99 over the limit, for reads or writes, whichever ratio is larger, at the given load; 0: there
 // is no limit.
-func (c *Crowd) Late(d *Drive, load float64) float64 {
+func (c *Group) Late(d *Drive, load float64) float64 {
 	if d.Tail == nil || c.read == 0 && c.write == 0 {
 		return 0
 	}
@@ -149,4 +149,4 @@ func (c *Crowd) Late(d *Drive, load float64) float64 {
 }
 
 // tooSlow is the excess of a p99 over its limit, at most 1.
-func (c *Crowd) tooSlow(d *Drive, load float64) float64 { return min(1, max(0, c.Late(d, load)-1)) }
+func (c *Group) tooSlow(d *Drive, load float64) float64 { return min(1, max(0, c.Late(d, load)-1)) }

@@ -471,14 +471,14 @@ func TestConstraints(t *testing.T) {
 	if [5]int(p.Host) != [5]int{0, 1, 1, -1, -1} {
 		t.Errorf("they go to %v", p.Host)
 	}
-	if p.Refused[3].Main() != SameFate || p.Refused[4].Main() != NoIOPS {
+	if p.Refused[3].Main() != SameDomain || p.Refused[4].Main() != NoIOPS {
 		t.Errorf("refused for %v and %v", p.Refused[3].Main(), p.Refused[4].Main())
 	}
 	if _, err := Assess(DefaultConfig(), drives, jobs[:3], []int{0, 1, 0}); err == nil {
 		t.Error("a neighbour whose load breaks a p99 was accepted")
 	}
 	cfg := AllocatorConfig{Config: DefaultConfig(), Policy: MinRate, Threshold: 1e-9}
-	if p, _, err = Online(cfg, drives, jobs[:1]); err != nil || p.Refused[0].Main() != TooDear {
+	if p, _, err = Online(cfg, drives, jobs[:1]); err != nil || p.Refused[0].Main() != TooCostly {
 		t.Errorf("%v, refused for %v", err, p.Refused[0].Main())
 	}
 }

@@ -18,8 +18,8 @@ type loan struct {
 	rows []int32 // by block, then chunk: index of the chunk in the pool's own bits, or lent
 }
 
-// lent marks a chunk that is still the origin's.
-const lent = -1
+// shared marks a chunk that is still the origin's.
+const shared = -1
 
 // word returns word w of block b's validity bitmap, for reading.
 func (f *FTL) word(p *pool, b, w int32) uint64 {
@@ -34,7 +34,7 @@ func (f *FTL) word(p *pool, b, w int32) uint64 {
 //go:noinline
 func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 	k, size := w/chunkWords, f.chunk
-	if row := p.loan.rows[b*f.chunks+k]; row != lent {
+	if row := p.loan.rows[b*f.chunks+k]; row != shared {
 		return &p.bits[int(row)*int(size)+int(w-k*chunkWords)]
 	}
 	return &p.loan.from.bits[int(b)*int(f.words)+int(w)]
@@ -56,7 +56,7 @@ func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 //
 //go:noinline
 func (f *FTL) borrowed(p *pool, b, w int32) *uint64 {
-	if p.loan.rows[b*f.chunks+w/chunkWords] == lent {
+	if p.loan.rows[b*f.chunks+w/chunkWords] == shared {
 		f.copyChunk(p, b, w/chunkWords)
 	}
 	return f.lentWord(p, b, w)
@@ -109,7 +109,7 @@ func (f *FTL) countAll(p *pool, b int32) int {
 	}
 	n := int(p.loan.from.blocks[b].valid)
 	for k := range f.chunks {
-		if p.loan.rows[b*f.chunks+k] != lent {
+		if p.loan.rows[b*f.chunks+k] != shared {
 			n += count(f.part(p, b, k)) - count(f.lentPart(p, b, k))
 		}
 	}
@@ -131,7 +131,7 @@ func (f *FTL) part(p *pool, b, k int32) []uint64 {
 	if p.loan == nil {
 		return p.bits[int(b)*int(f.words)+int(k)*size:][:most]
 	}
-	if row := p.loan.rows[b*f.chunks+k]; row != lent {
+	if row := p.loan.rows[b*f.chunks+k]; row != shared {
 		return p.bits[int(row)*size:][:most]
 	}
 	return f.lentPart(p, b, k)
@@ -165,7 +165,7 @@ func (f *FTL) lendBitmaps(p, c *pool) {
 		}
 		c.loan = &loan{from: p, rows: make([]int32, len(p.blocks)*int(f.chunks))}
 		for i := range c.loan.rows {
-			c.loan.rows[i] = lent
+			c.loan.rows[i] = shared
 		}
 		return
 	}

@@ -29,7 +29,7 @@ func (f *FTL) Books(pool int) error {
 		}
 		return blocks
 	}
-	if got, want := f.owed(p, nil, GC), total(); got != want {
+	if got, want := f.reservedFor(p, nil, GC), total(); got != want {
 		return fmt.Errorf("pool %d: %d victims owe %d blocks, counted %d", pool, len(p.victims), want, got)
 	}
 	for i := range p.blocks {
@@ -43,7 +43,7 @@ func (f *FTL) Books(pool int) error {
 				continue // no wear levelling
 			}
 			pages[to] += m.valid
-			got, want := f.owed(p, m, why), total()
+			got, want := f.reservedFor(p, m, why), total()
 			pages[to] -= m.valid
 			if got != want {
 				return fmt.Errorf("pool %d: with block %d %d blocks are owed, counted %d", pool, i, want, got)

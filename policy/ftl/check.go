@@ -140,7 +140,8 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d allocated", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d "+
+			"allocated", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
 	}
 	return nil
 }
@@ -207,8 +208,8 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 	case most != p.mostErases:
 		return 0, fmt.Errorf("the largest erase count is %d, recorded as %d", most, p.mostErases)
 	// Admission control: only a failure can make victims owe more than there is.
-	case f.owed(p, nil, GC) > p.free && !p.short:
-		return 0, fmt.Errorf("victims may need %d blocks, but %d are free", f.owed(p, nil, GC), p.free)
+	case f.reservedFor(p, nil, GC) > p.free && !p.short:
+		return 0, fmt.Errorf("victims may need %d blocks, but %d are free", f.reservedFor(p, nil, GC), p.free)
 	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):
 		return 0, fmt.Errorf("guarded is %v, with %d victims and %d free blocks", p.guarded, len(p.victims), p.free)
 	}

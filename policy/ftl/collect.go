@@ -48,7 +48,7 @@ func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
 	if page := f.nextValid(p, s.block, s.cursor); page < f.pages {
 		// A failure may have taken the destination that begin counted on.
-		if p.short && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
+		if p.short && !f.hasSpace(p, f.target(m, Reason(m.prev))) {
 			return Action{}, false // wait until a block has been erased
 		}
 		s.cursor = page + 1
@@ -139,7 +139,7 @@ func (f *FTL) affordable(p *pool) int32 {
 	for i := range p.blocks {
 		m := &p.blocks[i]
 		if (m.state == closed || m.state == ranked) && m.valid < f.pages &&
-			(best == none || m.valid < p.blocks[best].valid) && f.owed(p, m, GC) <= p.free {
+			(best == none || m.valid < p.blocks[best].valid) && f.reservedFor(p, m, GC) <= p.free {
 			best = int32(i)
 		}
 	}
@@ -153,7 +153,7 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	if m.fast && why == GC {
 		why = Folding
 	}
-	if f.owed(p, m, why) > p.free && m.valid > 0 {
+	if f.reservedFor(p, m, why) > p.free && m.valid > 0 {
 		return false
 	}
 	if why != Failure { // a failing block is no candidate
@@ -184,10 +184,10 @@ func (f *FTL) target(m *block, why Reason) int {
 	return to
 }
 
-// owed returns the number of free blocks that the survivors of the victims in progress may still need, including those
-// of another block (nil for none) as if it were a victim too. Victims with the same target share blocks, so their pages
-// are summed before rounding up.
-func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
+// reservedFor returns the number of free blocks that the survivors of the victims in progress may still need,
+// including those of another block (nil for none) as if it were a victim too. Victims with the same target share
+// blocks, so their pages are summed before rounding up.
+func (f *FTL) reservedFor(p *pool, another *block, why Reason) int32 {
 	total := int32(0)
 	for i := range p.victims {
 		m := &p.blocks[p.victims[i].block]
@@ -254,7 +254,7 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	}
 	if p.frontiers[to].left == 0 {
 		if p.short && p.free == 0 {
-			if to = p.anyRoom(); to < 0 {
+			if to = p.anySpace(); to < 0 {
 				m.next++
 				p.again = append(p.again, src)
 				f.moveOver(p, m)
@@ -288,7 +288,7 @@ func (f *FTL) mayStray(p *pool, to int) bool {
 		free--
 	}
 	w.left--
-	owed := f.owed(p, nil, GC)
+	owed := f.reservedFor(p, nil, GC)
 	w.left = left
 	return owed <= free
 }

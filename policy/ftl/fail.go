@@ -122,7 +122,7 @@ func (p *pool) mend(b int32) bool {
 // easeShort updates p.short: whether victims in progress may need more space than there is.
 func (f *FTL) easeShort(p *pool) {
 	if p.short || len(p.failing) > 0 || p.retired > 0 {
-		p.short = len(p.victims) > 0 && f.owed(p, nil, GC) > p.free || len(p.again) > 0
+		p.short = len(p.victims) > 0 && f.reservedFor(p, nil, GC) > p.free || len(p.again) > 0
 	}
 }
 
@@ -147,7 +147,7 @@ func (f *FTL) settleFailing(p *pool) {
 func (f *FTL) startFailing(p *pool) bool {
 	for _, b := range p.failing {
 		m := &p.blocks[b]
-		if m.state == failing && m.valid > 0 && f.owed(p, m, Failure) < p.free && f.begin(p, b, Failure) {
+		if m.state == failing && m.valid > 0 && f.reservedFor(p, m, Failure) < p.free && f.begin(p, b, Failure) {
 			return true
 		}
 	}
@@ -170,13 +170,13 @@ func (f *FTL) inBlock(ppa PPA) int32 {
 	return b
 }
 
-// hasRoom reports whether a page is available for a frontier, there or on a substitute.
-func (f *FTL) hasRoom(p *pool, to int) bool {
-	return p.frontiers[to].left > 0 || p.free > 0 || p.anyRoom() >= 0
+// hasSpace reports whether a page is available for a frontier, there or on a substitute.
+func (f *FTL) hasSpace(p *pool, to int) bool {
+	return p.frontiers[to].left > 0 || p.free > 0 || p.anySpace() >= 0
 }
 
-// anyRoom returns a frontier with a page left, survivors' frontiers first, or -1.
-func (p *pool) anyRoom() int {
+// anySpace returns a frontier with a page left, survivors' frontiers first, or -1.
+func (p *pool) anySpace() int {
 	for at := len(p.frontiers) - 1; at >= 0; at-- {
 		if p.frontiers[at].left > 0 {
 			return at
@@ -191,7 +191,7 @@ func (f *FTL) nextAgain(p *pool, pool int) (Action, bool) {
 		src := p.again[k]
 		_, b, page := f.split(src)
 		m := &p.blocks[b]
-		if f.has(p, b, page) && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
+		if f.has(p, b, page) && !f.hasSpace(p, f.target(m, Reason(m.prev))) {
 			continue
 		}
 		p.again = slices.Delete(p.again, k, k+1)

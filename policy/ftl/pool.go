@@ -409,7 +409,7 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
 // hostMayOpen reports whether a host stream can take a free block without touching the reserve or the survivors'
 // blocks.
 func (f *FTL) hostMayOpen(p *pool) bool {
-	return int(p.free) > f.cfg.HostReserve && f.owed(p, nil, GC) < p.free
+	return int(p.free) > f.cfg.HostReserve && f.reservedFor(p, nil, GC) < p.free
 }
 
 // guard updates p.guarded: whether each host page must be checked because a host stream also receives survivors and
@@ -424,9 +424,9 @@ func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
 	if len(p.victims) == 0 || p.short {
 		return false // the next victim's survivors have no other space
 	}
-	before := f.owed(p, nil, GC)
+	before := f.reservedFor(p, nil, GC)
 	w.left--
-	after := f.owed(p, nil, GC)
+	after := f.reservedFor(p, nil, GC)
 	w.left++
 	return after == before || int(p.free-after) >= f.cfg.HostReserve
 }
@@ -451,7 +451,7 @@ func (f *FTL) take(p *pool, pool, from int, now Tick) PPA {
 // becomes due if blocks are short.
 func (f *FTL) filled(p *pool, pool, full int) {
 	host := full < f.cfg.Streams
-	if host && f.hostMayOpen(p) || !host && f.owed(p, nil, GC) < p.free {
+	if host && f.hostMayOpen(p) || !host && f.reservedFor(p, nil, GC) < p.free {
 		f.openBlock(p, pool, full)
 	}
 	if int(p.free) < f.cfg.GCStart {

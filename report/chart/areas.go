@@ -39,7 +39,7 @@ func Columns(c ColumnChart) string {
 	}
 	lo, hi, ok := spanOf(c.Y.Scale, lists...)
 	if !ok || len(c.Edges) < 2 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	keys := keysOf(c.Parts)
 	for i := range keys {
@@ -122,7 +122,7 @@ func (p *plot) columnTitles(edges []float64, parts []Part, x, y Unit, total bool
 func Areas(c ColumnChart) string {
 	n := len(c.Edges) - 1
 	if n < 1 || len(c.Parts) == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	sums := make([][]float64, len(c.Parts)+1)
 	sums[0] = make([]float64, n)

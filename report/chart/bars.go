@@ -23,7 +23,7 @@ func BarsHeight(rows int) float64 { return 100 + barHeight*float64(rows) }
 // Bars draws horizontal bars of stacked parts. Parts that are wide enough show their number.
 func Bars(c BarChart) string {
 	if len(c.Rows) == 0 || len(c.Parts) == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Height <= 0 {
 		c.Height = BarsHeight(len(c.Rows))

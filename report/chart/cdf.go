@@ -44,7 +44,7 @@ func CDF(c CDFChart) string {
 	}
 	lo, hi, ok := spanOf(c.X.Scale, xs...)
 	if !ok {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	most = math.Min(most, 1-1e-7)
 	p := newPlot(c.Frame, c.X, Axis{Label: c.YLabel, Scale: Nines}, lo, hi, 0, most, keys)

@@ -23,10 +23,10 @@ func samples() map[string]string {
 		"network": Network(NetworkChart{Frame: Frame{Title: "a <net>"}, Times: []float64{0.001, 0.002, 0.003},
 			Nodes: []NetworkNode{{"h0", 0.25, 0.75, true}, {"h1", 0.75, 0.75, true}, {"s0", 0.5, 0.25, false}},
 			Links: []NetworkLink{
-				{0, 2, []NetworkWay{{"h0->s0", []float64{0.5, 1000}, [][]float64{{0, 0.5, 1}, {0, 0, 0}}},
+				{0, 2, []NetworkDirection{{"h0->s0", []float64{0.5, 1000}, [][]float64{{0, 0.5, 1}, {0, 0, 0}}},
 					{"s0->h0", []float64{0, math.NaN()}, [][]float64{{0, 0, 0}, {2000, math.NaN(), 0}}}}},
-				{1, 2, []NetworkWay{{"h1->s0", []float64{0, 0}, nil}}},
-				{1, 2, []NetworkWay{{"h1->s0", []float64{1, 0}, nil}}},
+				{1, 2, []NetworkDirection{{"h1->s0", []float64{0, 0}, nil}}},
+				{1, 2, []NetworkDirection{{"h1->s0", []float64{1, 0}, nil}}},
 			},
 			Measures: []NetworkMeasure{{Name: "utilisation", Whole: "utilisation", Unit: Fractions, Max: 1,
 				WholeMax: 1}, {Name: "queue", Whole: "largest queue", Unit: Bytes}}}),
@@ -57,7 +57,7 @@ func samples() map[string]string {
 					{"random", 1, []float64{4, 16}, []float64{400, 300}, []float64{50, 450}}}}),
 		"ladder": Ladder(LadderChart{Frame: Frame{Title: "who says <what>"}, X: Axis{Label: "Time", Unit: Micros},
 			From: 0, To: 20,
-			Lanes: []LadderLane{{"gateway 0: A", 0}, {"target 3", 2}, {"target 4", 2}},
+			Lanes: []LadderTrack{{"gateway 0: A", 0}, {"target 3", 2}, {"target 4", 2}},
 			Kinds: []LadderKind{{Name: "bid", Style: 7, Outline: true}, {Name: "accepted", Style: 2},
 				{Name: "others", Style: 0, Faint: true}, {Name: "request", Style: 3, Arrow: true}},
 			Boxes: []LadderBox{{0, 1, 0, 3, 12, "A", "bid of A"}, {1, 1, 0, 5, 12, "A", "accepted"},
@@ -229,7 +229,8 @@ func FuzzCharts(f *testing.F) {
 				NetworkNode{Name: "<n>", X: g.Float64(), Y: float64(g.IntN(4)) / 4, End: g.IntN(2) == 0})
 			net.Links = append(net.Links,
 				NetworkLink{A: g.IntN(i + 1), B: g.IntN(i + 1),
-					Ways: []NetworkWay{{Name: "a|b;c", Whole: values(false)[:1], Over: [][]float64{values(false)}}}})
+					Ways: []NetworkDirection{{Name: "a|b;c", Whole: values(false)[:1],
+						Over: [][]float64{values(false)}}}})
 		}
 		for name, s := range map[string]string{"lines": Lines(lines), "columns": Columns(columns),
 			"areas": Areas(columns), "cdf": CDF(cdf), "heat map": HeatMap(heat), "bars": Bars(bars),
@@ -263,7 +264,7 @@ func TestNetworkOrder(t *testing.T) {
 func TestSharedScales(t *testing.T) {
 	chart := func(most float64) NetworkChart {
 		return NetworkChart{Links: []NetworkLink{{0, 1,
-			[]NetworkWay{{"a", []float64{most}, [][]float64{{most / 2}}}}}},
+			[]NetworkDirection{{"a", []float64{most}, [][]float64{{most / 2}}}}}},
 			Measures: []NetworkMeasure{{Name: "queue"}}}
 	}
 	charts := []NetworkChart{chart(10), chart(80), chart(0)}

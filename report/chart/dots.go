@@ -20,7 +20,7 @@ func Dots(c LineChart) string {
 	xlo, xhi, okX := spanOf(c.X.Scale, xs...)
 	ylo, yhi, okY := spanOf(c.Y.Scale, ys...)
 	if !okX || !okY {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	p := newPlot(c.Frame, c.X, c.Y, xlo, xhi, ylo, yhi, keys)
 	p.shade(c.Shade)

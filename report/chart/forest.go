@@ -42,7 +42,7 @@ func Forest(c ForestChart) string {
 	}
 	lo, hi, ok := spanOf(c.X.Scale, lists...)
 	if len(c.Rows) == 0 || !ok {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Height <= 0 {
 		c.Height = ForestHeight(len(c.Rows))

@@ -30,7 +30,7 @@ func Groups(c GroupChart) string {
 	lo, hi, ok := spanOf(c.Y.Scale, lists...)
 	n := len(c.Labels)
 	if !ok || n == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Y.Scale != Log {
 		lo, c.Y.FromZero = 0, true

@@ -52,7 +52,7 @@ func HeatMapHeight(rows int) float64 {
 func HeatMap(c HeatMapChart) string {
 	_, hi, ok := span(c.V...)
 	if !ok || len(c.Rows) == 0 || len(c.Cols) == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Height <= 0 {
 		c.Height = HeatMapHeight(len(c.Rows))

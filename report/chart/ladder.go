@@ -11,14 +11,14 @@ type LadderChart struct {
 	Frame
 	X        Axis // time axis
 	From, To float64
-	Lanes    []LadderLane // from top to bottom
-	Kinds    []LadderKind // in the order of the legend
+	Lanes    []LadderTrack // from top to bottom
+	Kinds    []LadderKind  // in the order of the legend
 	Arrows   []LadderArrow
 	Boxes    []LadderBox // in drawing order
 }
 
-// LadderLane is the track of one node, with rows for boxes below its line.
-type LadderLane struct {
+// LadderTrack is the track of one node, with rows for boxes below its line.
+type LadderTrack struct {
 	Name string
 	Rows int
 }
@@ -53,7 +53,7 @@ const (
 )
 
 // ladderHeight returns a suitable height for lanes, the default of Ladder.
-func ladderHeight(lanes []LadderLane) float64 {
+func ladderHeight(lanes []LadderTrack) float64 {
 	h := 100.0
 	for _, l := range lanes {
 		h += ladderLine + ladderRow*float64(l.Rows)
@@ -65,7 +65,7 @@ func ladderHeight(lanes []LadderLane) float64 {
 // each lane's line.
 func Ladder(c LadderChart) string {
 	if len(c.Lanes) == 0 || !(c.To > c.From) {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Height <= 0 {
 		c.Height = ladderHeight(c.Lanes)

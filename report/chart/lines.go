@@ -39,7 +39,7 @@ func Lines(c LineChart) string {
 	xlo, xhi, okX := spanOf(c.X.Scale, xs...)
 	ylo, yhi, okY := spanOf(c.Y.Scale, ys...)
 	if !okX || !okY {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	for _, s := range c.Shade {
 		xlo = math.Min(xlo, s.From)

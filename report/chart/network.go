@@ -18,11 +18,12 @@ type NetworkNode struct {
 // NetworkLink is a line between two nodes with its one or two directions.
 type NetworkLink struct {
 	A, B int // indexes of nodes
-	Ways []NetworkWay
+	Ways []NetworkDirection
 }
 
-// NetworkWay is one direction of a link. Whole and Over have an entry per measure. Over, or an entry of it, may be nil.
-type NetworkWay struct {
+// NetworkDirection is one direction of a link. Whole and Over have an entry per measure. Over, or an entry of it, may
+// be nil.
+type NetworkDirection struct {
 	Name  string
 	Whole []float64   // over the whole run; NaN if unknown
 	Over  [][]float64 // per measure, a value per time slice
@@ -86,7 +87,7 @@ func networkHeight(nodes []NetworkNode) float64 {
 // The colour scales are groups of class "scale", those of the whole run first.
 func Network(c NetworkChart) string {
 	if len(c.Nodes) == 0 || len(c.Links) == 0 || len(c.Measures) == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	if c.Height <= 0 {
 		c.Height = networkHeight(c.Nodes)

@@ -208,8 +208,8 @@ func spanOf(scale Scale, lists ...[]float64) (lo, hi float64, ok bool) {
 	return lo, hi, hi >= lo
 }
 
-// nothing draws a chart without values.
-func nothing(f Frame) string { // see Empty
+// emptyChart draws a chart without values.
+func emptyChart(f Frame) string { // see Empty
 	d := newDrawing(f)
 	d.text(d.w/2, d.h/2, Empty, "middle", "no values")
 	return d.end()

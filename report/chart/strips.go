@@ -40,7 +40,7 @@ func (s *Strip) height() float64 {
 // Strips draws figures below each other, with the intervals that they must be in as bands behind them.
 func Strips(c StripChart) string {
 	if len(c.Strips) == 0 {
-		return nothing(c.Frame)
+		return emptyChart(c.Frame)
 	}
 	keys := []key{{name: c.Wanted, band: true}}
 	for k, name := range c.Keys {

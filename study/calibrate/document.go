@@ -67,8 +67,8 @@ func (c *Calibration) Document() Document {
 	return d
 }
 
-// Tells describes the extent to which the data determine a parameter.
-func (p *Parameter) Tells() string {
+// Uncertainty describes the extent to which the data determine a parameter.
+func (p *Parameter) Uncertainty() string {
 	switch {
 	case p.State == Unidentified:
 		return "not identified: no figure depends on it; the preset's value is kept"
@@ -100,7 +100,7 @@ func (c *Calibration) Scenario() string {
 	var changes []shape.Change
 	for i := range c.Parameters {
 		p := &c.Parameters[i]
-		conv.Notes = append(conv.Notes, fmt.Sprintf("%s: %s (was %s): %s", p.Path, p.Value, p.Preset, p.Tells()))
+		conv.Notes = append(conv.Notes, fmt.Sprintf("%s: %s (was %s): %s", p.Path, p.Value, p.Preset, p.Uncertainty()))
 		if p.Value != p.Preset {
 			changes = append(changes, shape.Change{Path: p.Path, Value: p.Value, Flag: "fit"})
 		}

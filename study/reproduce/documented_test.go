@@ -64,9 +64,9 @@ func rowLines(r *Report, first bool) []string {
 			turns = m.name
 		}
 		lines = append(lines, golden.Record(r.ID, x.Label, x.Metric, unitOf(x.Unit), paper, figure(x.Ours),
-			x.Meets.String(), x.Verdict().String(), turns, x.Says, x.reason()))
+			x.Meets.String(), x.Verdict().String(), turns, x.Quote, x.reason()))
 	}
-	told := slices.Clone(r.Told)
+	told := slices.Clone(r.Unjudged)
 	slices.SortStableFunc(told, func(a, b Figure) int {
 		return cmp.Or(strings.Compare(a.Label, b.Label), strings.Compare(a.Metric, b.Metric))
 	})

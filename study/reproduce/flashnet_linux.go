@@ -91,7 +91,7 @@ func of(r Row, because string) Row {
 
 // quoted is a row that tests a quotation.
 func quoted(label, metric string, ours float64, unit, says, expect string, meets Criterion) Row {
-	return Row{Label: label, Metric: metric, Ours: ours, Unit: unit, Says: says, Expect: expect, Meets: meets}
+	return Row{Label: label, Metric: metric, Ours: ours, Unit: unit, Quote: says, Expect: expect, Meets: meets}
 }
 
 func runFlashnetFig1(ctx context.Context, o Options) (*Report, error) {

@@ -96,7 +96,7 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows,
 			Row{Label: fig6Conditions[c].name, Metric: "turning point with a journal less raw", Ours: with - raw,
 				Meets: above(0), Expect: "above 0",
-				Says: "the regression turning point of the non-filesystem case (Fig. 6b) comes earlier than " +
+				Quote: "the regression turning point of the non-filesystem case (Fig. 6b) comes earlier than " +
 					"Ext4's (Figs. 6c and 6d)",
 				Because: "a small hot region costs the drive no more than a loop"})
 	}
@@ -104,8 +104,9 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 	all, ideal := curves[[2]int{1, 1}][end].WAF, curves[[2]int{2, 1}][end].WAF
 	r.Rows = append(r.Rows,
 		Row{Label: "purely sequential, with a journal", Metric: "rnd-rnd/seq-seq over random precondition",
-			Ours: ideal / all, Unit: "x", Expect: "below 1: data written sequentially stays sequential", Meets: below(1),
-			Says: "when the sequential ratio is 100 percent, the WAF under \"Rnd-Rnd/Seq-Seq precondition\" case " +
+			Ours: ideal / all, Unit: "x", Expect: "below 1: data written sequentially stays sequential",
+			Meets: below(1),
+			Quote: "when the sequential ratio is 100 percent, the WAF under \"Rnd-Rnd/Seq-Seq precondition\" case " +
 				"(Fig. 6d) is lower than that under the \"All-Rnd precondition\" case (Fig. 6c)"})
 	return r, nil
 }
@@ -156,11 +157,11 @@ func fig6Rows(r *Report, condition, journal int, points []waf.MixPoint) error {
 		falls = "But, after this turning point, the WAF dramatically decreases"
 	)
 	r.Rows = append(r.Rows,
-		Row{Label: name, Metric: "A(0.4) over A(0)", Ours: flat, Unit: "x", Meets: near(1, 0.05), Says: constant,
+		Row{Label: name, Metric: "A(0.4) over A(0)", Ours: flat, Unit: "x", Meets: near(1, 0.05), Quote: constant,
 			Expect: "within 5 % of 1"},
 		Row{Label: name, Metric: "turning point: A falls below 95 % of A(0)", Ours: turn(points),
-			Meets: between(0.4, 0.6), Says: constant, Expect: "0.4 to 0.6"},
-		Row{Label: name, Metric: "A(1) over the largest", Ours: end, Unit: "x", Meets: below(0.5), Says: falls,
+			Meets: between(0.4, 0.6), Quote: constant, Expect: "0.4 to 0.6"},
+		Row{Label: name, Metric: "A(1) over the largest", Ours: end, Unit: "x", Meets: below(0.5), Quote: falls,
 			Expect: "below 0.5"})
 	r.tell(name, "turning point of equation 7, fitted", m.Turn, "",
 		fmt.Sprintf("with an rms error of %.2f: the drop to a purely sequential 1 is steeper than a parabola", rms))

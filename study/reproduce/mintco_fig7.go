@@ -155,7 +155,7 @@ func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) err
 		}
 		r.Rows = append(r.Rows,
 			Row{Label: "cost as a ratio, no horizon: " + label, Metric: "money a GB", Paper: number(weighedCost),
-				Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed,
+				Ours: 100 * (dearer.Mean - 1), Unit: "%", Quote: weighed,
 				Expect: aTenth + ", " + percentInterval(dearer), Meets: near(weighedCost, mintcoShare),
 				Because: unprinted})
 	}
@@ -181,7 +181,7 @@ func column(runs []fig7Run, f func(*fig7Run) float64) []float64 {
 
 // least is a row for the lower end of an interval.
 func least(label, says string, x stats.Interval, because string) Row {
-	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Says: says,
+	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Quote: says,
 		Meets: above(1), Expect: fmt.Sprintf("above 1; mean %.4g, %s", x.Mean, plusMinus(x)), Because: because}
 }
 
@@ -218,7 +218,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		}
 	}
 	row(Row{Label: "mintco-v3 against the traditional four", Metric: "draws in which none is cheaper",
-		Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Says: lowest,
+		Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Quote: lowest,
 		Expect: "at least 95 %, of maxRemCycle, minWAF, minRate and minWorkloadNum", Meets: atLeast(95)})
 	for k := 1; k < len(runs); k++ {
 		y := interval(ratios(cost(k), v3))
@@ -232,13 +232,13 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	}
 	saved := interval(left)
 	row(Row{Label: "mintco-v3 over the dearest of the traditional four", Metric: "what is left of the cost",
-		Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Says: headline,
+		Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Quote: headline,
 		Expect: aTenth + " of what 90.47 % leave, mean of the draws, " + percentInterval(saved),
 		Meets:  near(100-90.47, mintcoShare), Because: unprinted})
 	row(least("mintco-v2 over the dearer of mintco-v1 and -v3", family,
 		interval(ratios(cost(fig7v2), greater(v3, cost(fig7v1)))), ""))
 	row(Row{Label: "mintco-v2", Metric: "draws with the largest CV of workload numbers of minTCO's",
-		Ours: 100 * float64(cvWorst) / float64(seeds), Unit: "%", Says: family,
+		Ours: 100 * float64(cvWorst) / float64(seeds), Unit: "%", Quote: family,
 		Expect: "at least 95 %: nearly all go to one drive",
 		Meets:  atLeast(95)})
 	mean := func(k int) float64 { return interval(ratios(cost(k), v3)).Mean }
@@ -249,7 +249,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		}
 	}
 	row(Row{Label: "maxRemCycle", Metric: "money a GB over the dearest of the others", Ours: mean(fig7Rem) / dearest,
-		Unit: "x", Says: rem, Expect: "above 1, on the mean of the draws", Meets: above(1)})
+		Unit: "x", Quote: rem, Expect: "above 1, on the mean of the draws", Meets: above(1)})
 	c := Curve{Panel: "Money a GB over mintco-v3, " + mode, Name: "mean of the seeds", XLabel: "algorithm",
 		YLabel: "money a GB over mintco-v3"}
 	for k := range runs {
@@ -273,7 +273,7 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		return interval(a)
 	}
 	row(Row{Label: perf + " [5,1,1,3,3] over mintco-v3", Metric: "money a GB", Paper: number(weighedCost),
-		Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed, Expect: aTenth + ", " + percentInterval(dearer),
+		Ours: 100 * (dearer.Mean - 1), Unit: "%", Quote: weighed, Expect: aTenth + ", " + percentInterval(dearer),
 		Meets: near(weighedCost, mintcoShare),
 		Because: "equation 5 as printed adds money per GB, a thousandth, to shares, so cost hardly counts; as a " +
 			"ratio it does"})
@@ -287,7 +287,8 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	} {
 		d := change(y.f)
 		row(Row{Label: perf + " less mintco-v3", Metric: y.metric, Paper: number(y.paper), Ours: d.Mean,
-			Says: weighed, Expect: aTenth + ", " + plusMinus(d), Meets: near(y.paper, mintcoShare), Because: unprinted})
+			Quote: weighed, Expect: aTenth + ", " + plusMinus(d), Meets: near(y.paper, mintcoShare),
+			Because: unprinted})
 	}
 	space := change(func(x *fig7Run) float64 { return x.space })
 	r.tell(mode+": "+perf+" less mintco-v3", "space used, mean of the drives", 100*space.Mean, "points",
@@ -339,14 +340,14 @@ func fig7Use(r *Report, cfg tco.Config, runs [][]fig7Run, lighter []fig7Run) {
 	gain := interval(less)
 	row := r.inMode(cfg)
 	row(Row{Label: "all approaches", Metric: "space used over IOPS used, least", Ours: least, Unit: "x",
-		Says: bottleneck, Expect: "space is nearer to its end than IOPS in every approach", Meets: above(1)})
+		Quote: bottleneck, Expect: "space is nearer to its end than IOPS in every approach", Meets: above(1)})
 	row(Row{Label: "all approaches", Metric: "space used, mean of the drives, most", Ours: 100 * most, Unit: "%",
-		Says: bottleneck, Expect: "most of the space, our reading of high utilization", Meets: above(50),
+		Quote: bottleneck, Expect: "most of the space, our reading of high utilization", Meets: above(50),
 		Because: "the workloads beyond table 4's 16 are not printed; 100 similar ones fill little of 20 drives of " +
 			"the printed models"})
 	row(Row{Label: "mintco-perf [5,1,1,3,3] less [5,1,1,2,2]",
 		Metric: "CV of used space and CV of used IOPS, their sum, upper end of the interval", Ours: gain.High(),
-		Says:   "“[5, 1, 1, 3, 3]” is the best choice among all cases",
+		Quote:  "“[5, 1, 1, 3, 3]” is the best choice among all cases",
 		Expect: fmt.Sprintf("below 0, as the former weighs balance more; mean %.2g, %s", gain.Mean, plusMinus(gain)),
 		Meets:  below(0), Because: "cost hardly counts in equation 5 as printed, so both weigh little but " +
 			"balance"})

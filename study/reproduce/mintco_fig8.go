@@ -180,7 +180,7 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 		row(Row{Label: "RAID-1", Metric: u.metric,
 			Ours: mean(raid1, u.f) / max(mean(raid0, u.f), mean(raid5, u.f), mean(mix, u.f)), Unit: "x",
 			Expect: "the greatest", Meets: above(1),
-			Says: "the average utilization ratios of both throughput and capacity of RAID-1 are the greatest among " +
+			Quote: "the average utilization ratios of both throughput and capacity of RAID-1 are the greatest among " +
 				"all, since it mirrors each I/O", Because: u.because})
 	}
 	return nil
@@ -282,16 +282,16 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 			}
 		}
 		row(Row{Label: zoneName(b.zones), Metric: b.metric, Ours: interval(of(b.zones, b.f)).Mean / others, Unit: "x",
-			Says: b.says, Expect: "the least, on the mean of the seeds", Meets: below(1)})
+			Quote: b.says, Expect: "the least, on the mean of the seeds", Meets: below(1)})
 	}
 	limited := interval(of(0, func(x *run) float64 { return 100 * x.limited })).Mean
 	const lowest = "2-zone grouping approach has the lowest TCO rate"
 	row(Row{Label: "grouping over greedy", Metric: "what is left of the cost, least of any draw and number of zones",
 		Paper: number(100 - 83.53), Ours: 100 * (1 - most), Unit: "%", Meets: near(100-83.53, mintcoShare),
 		Expect: aTenth + " of what 83.53 % leave",
-		Says:   "MINTCO-OFFLINE can also reduce TCO by up to 83.53 percent TCO compared to the naive greedy allocation", Because: unprinted})
+		Quote:  "MINTCO-OFFLINE can also reduce TCO by up to 83.53 percent TCO compared to the naive greedy allocation", Because: unprinted})
 	row(Row{Label: "2 zones over the cheapest of the others", Metric: "money a GB", Ours: two.Mean / least, Unit: "x",
-		Meets: below(1), Says: lowest, Expect: "below 1, on the mean of the seeds",
+		Meets: below(1), Quote: lowest, Expect: "below 1, on the mean of the seeds",
 		Because: "one to three zones are within a per cent of each other, and the cheapest depends on drives and " +
 			"workloads that are not printed"})
 	r.tell(mode+": greedy", "drives worn out before anything else ends them", limited, "%", "all without a horizon")

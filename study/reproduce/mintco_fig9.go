@@ -50,12 +50,12 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			if zones == 0 {
 				row(Row{Label: zoneName(zones), Metric: "deviation of the drives' ratios", Ours: math.Sqrt(spread),
 					Meets: below(0.1), Expect: "below 0.1: every drive has a similar mix",
-					Says: "The greedy approach's sequential ratio distribution is similar to a randomized curve"})
+					Quote: "The greedy approach's sequential ratio distribution is similar to a randomized curve"})
 			} else {
 				row(Row{Label: zoneName(zones), Metric: "drives that are more sequential than the one before",
 					Ours: float64(rises), Unit: "count", Meets: exactly(0),
 					Expect: fmt.Sprintf("none of %d", len(a.Drives)),
-					Says:   "all these grouping approaches unsurprisingly have monotone decreasing curves",
+					Quote:  "all these grouping approaches unsurprisingly have monotone decreasing curves",
 					Because: "within a zone the distribution balances write rates, and a drive that is opened " +
 						"late gets the remainder"})
 			}
@@ -200,7 +200,7 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	r.Curves = append(r.Curves, all, equal)
 	r.inMode(cfg)(Row{Label: "k below 1.31, as many drives",
 		Metric: "grouping cheaper by, lower end of the interval, least", Ours: worst.Low(), Unit: "%", Meets: above(0),
-		Says:   "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better",
+		Quote:  "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better",
 		Expect: fmt.Sprintf("above 0; at k = %v, mean %.3g, %s", worstAt, worst.Mean, plusMinus(worst)),
 		Because: "it is cheaper on the mean of the draws at every k, but the draws vary too much to conclude it " +
 			"for all"})

@@ -147,7 +147,7 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 		row("cache, flow 2 floods it", "fairness", nil, floods.fairness, "", "flow 2 loses far less", atMost(0.7)),
 	}
 	for i := range r.Rows {
-		r.Rows[i].Says = interference
+		r.Rows[i].Quote = interference
 	}
 	return r, nil
 }

@@ -149,10 +149,10 @@ func (p *puts) better(r *Report, disk string) {
 			rate, latency := "cluster.put.iops", "cluster.put.latency.mean"
 			r.Rows = append(r.Rows,
 				Row{Label: chunk + ", " + w.String(), Metric: "throughput, Replicast-M over the better of the others",
-					Unit: "x", Meets: above(1), Says: table2Says, Expect: "above 1",
+					Unit: "x", Meets: above(1), Quote: table2Says, Expect: "above 1",
 					Ours: of("replicast-m", rate) / max(of("uch-ccp", rate), of("replicast-h", rate))},
 				Row{Label: chunk + ", " + w.String(), Metric: "latency, Replicast-M over the better of the others",
-					Unit: "x", Meets: below(1), Says: table2Says, Expect: "below 1",
+					Unit: "x", Meets: below(1), Quote: table2Says, Expect: "below 1",
 					Ours: of("replicast-m", latency) / min(of("uch-ccp", latency), of("replicast-h", latency))})
 		}
 	}
@@ -166,7 +166,7 @@ func (p *puts) outperforms(r *Report, disk string) {
 				Row{Label: chunk + ", " + w.String(), Metric: "throughput, Replicast-H over UCH-CCP", Unit: "x",
 					Meets:  above(1),
 					Ours:   p.rate(w, 90, chunk, disk, "replicast-h") / p.rate(w, 90, chunk, disk, "uch-ccp"),
-					Says:   "Replicast-H outperforms its unicast counterpart for medium and large chunks",
+					Quote:  "Replicast-H outperforms its unicast counterpart for medium and large chunks",
 					Expect: "above 1"})
 		}
 	}

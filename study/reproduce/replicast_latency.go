@@ -106,17 +106,17 @@ func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []
 		"a closed loop has no other trend")
 	m := float64(half)
 	return []Row{
-		{Label: label, Metric: "largest autocorrelation", Ours: peak, Unit: "", Meets: below(0.1), Says: fig8Says,
+		{Label: label, Metric: "largest autocorrelation", Ours: peak, Unit: "", Meets: below(0.1), Quote: fig8Says,
 			Expect: fmt.Sprintf(
 				"below 0.1 at all lags to a quarter of the %d chunks (this one: lag %d; independent values reach "+
 					"%.2g, a sawtooth 1)", len(x), at, math.Sqrt(2*math.Log(m/2)/float64(len(x))))},
 		{Label: label, Metric: "variance at the strongest period", Ours: 100 * share, Unit: "%", Meets: below(1),
-			Says: fig8Says,
+			Quote: fig8Says,
 			Expect: fmt.Sprintf(
 				"below 1 %% (this one: every %.3g chunks; independent values have %.2g %%, a sawtooth 61 %%)", period,
 				100*math.Log(m)/m)},
 		{Label: label, Metric: "autocorrelation at a gateway", Ours: largest, Unit: "", Meets: below(0.1),
-			Says: fig8Says,
+			Quote: fig8Says,
 			Expect: "of each gateway's own successive chunks, as a connection's sawtooth would be: mean over " +
 				"gateways, lags to 59, below 0.1"},
 	}
@@ -198,7 +198,7 @@ func (r *Report) sortedRows(disk string, w way, m, u []float64) {
 	r.Rows = append(r.Rows,
 		Row{Label: label, Metric: "percentiles where Replicast-M is below UCH-CCP",
 			Ours: 100 * float64(below) / float64(n), Unit: "%", Meets: atLeast(99),
-			Says:   "even for smaller chunks, we see that Replicast-M has consistently lower latency than UCH-CCP",
+			Quote:  "even for smaller chunks, we see that Replicast-M has consistently lower latency than UCH-CCP",
 			Expect: "at least 99 of 100: " + where,
 			Because: "the figure's disks are not named; table 3 has a longer mean for Replicast-M with disks of 1000 " +
 				"MiB/s, too, 97.0 us against 96.0"})

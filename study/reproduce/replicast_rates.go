@@ -97,26 +97,27 @@ func replicastFig9() Experiment {
 			f.r.Rows = append(f.r.Rows,
 				Row{Label: "Replicast-M, 128 KiB" + of, Metric: growth, Paper: number(2.18), Ours: m, Unit: "x",
 					Meets: near(2.18, growthShare), Expect: "within 5 %",
-					Says: "only Replicast-M scales almost linearly with the faster drives: 2.18 increase in the " +
+					Quote: "only Replicast-M scales almost linearly with the faster drives: 2.18 increase in the " +
 						"throughout",
 					Because: "the printed figure is from runs of 10 ms that start empty"},
 				Row{Label: "Replicast-M, 1 MiB" + of, Metric: growth, Paper: number(2.4), Ours: large, Unit: "x",
 					Meets: near(2.4, growthShare), Expect: "within 5 %",
-					Says: "Replicast-M scales even better for 1MB chunks: 2.4 increase"},
+					Quote: "Replicast-M scales even better for 1MB chunks: 2.4 increase"},
 				Row{Label: "Replicast-M, 1 MiB over 128 KiB" + of, Metric: growth, Ours: large / m, Unit: "x",
 					Meets: above(1), Expect: "above 1",
-					Says: "Replicast-M scales even better for 1MB chunks"},
+					Quote: "Replicast-M scales even better for 1MB chunks"},
 				Row{Label: "Replicast-H over Replicast-M, 128 KiB, disks 400" + of, Metric: "chunks a second",
 					Unit: "x", Meets: between(0.9, 1.1), Expect: "within 10 %",
-					Ours: f.rate(w, 90, "128KiB", "400", "replicast-h") / f.rate(w, 90, "128KiB", "400", "replicast-m"),
-					Says: "Replicast-H and Replicast-M show similar performance with the slower drives"})
+					Ours: f.rate(w, 90, "128KiB", "400", "replicast-h") /
+						f.rate(w, 90, "128KiB", "400", "replicast-m"),
+					Quote: "Replicast-H and Replicast-M show similar performance with the slower drives"})
 			for _, chunk := range []string{"128KiB", "1MiB"} {
 				for _, other := range []string{"uch-ccp", "replicast-h"} {
 					f.r.Rows = append(f.r.Rows,
 						Row{Label: other + " over Replicast-M, " + chunk + of, Metric: growth, Unit: "x",
 							Meets: below(1), Expect: "below 1",
-							Ours: f.grows(w, 90, chunk, other) / f.grows(w, 90, chunk, "replicast-m"),
-							Says: "The unicast protocols, meanwhile, show less improvement"})
+							Ours:  f.grows(w, 90, chunk, other) / f.grows(w, 90, chunk, "replicast-m"),
+							Quote: "The unicast protocols, meanwhile, show less improvement"})
 				}
 			}
 		}
@@ -140,7 +141,7 @@ func replicastFig10() Experiment {
 					row := Row{Label: fmt.Sprintf("16KiB over %s, disks %s, %v", chunk, disk, w),
 						Metric: "benefit, Replicast-M's gain on UCH-CCP", Ours: math.NaN(), Unit: "x",
 						Meets:  atMost(0.5),
-						Says:   "the benefit of Replicast is far lower than for 128KB and 1MB chunks",
+						Quote:  "the benefit of Replicast is far lower than for 128KB and 1MB chunks",
 						Expect: fmt.Sprintf("at most half: %.3g %% against %.3g %%", 100*small, 100*large)}
 					if large > 0 {
 						row.Ours = small / large
@@ -173,7 +174,7 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 			f.r.Rows = append(f.r.Rows,
 				Row{Label: "Replicast-M" + of, Metric: "growth on disks 2.5 times as fast",
 					Ours: f.grows(w, 30, chunk, "replicast-m"), Unit: "x", Meets: between(nearly, 2.5),
-					Says: "Replicast-M scales almost linearly with drive throughput - for medium and large chunk " +
+					Quote: "Replicast-M scales almost linearly with drive throughput - for medium and large chunk " +
 						"sizes",
 					Expect: "2.18, which the paper calls almost linear with 90 initiators, to 2.5",
 					Because: "with a chunk outstanding at each of 30 gateways the time of one chunk decides, and the " +
@@ -185,11 +186,11 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 				few, unicast, many := busy(30, "replicast-m"), busy(30, "uch-ccp"), busy(90, "replicast-m")
 				f.r.Rows = append(f.r.Rows,
 					Row{Label: "disks " + disk + ", Replicast-M less UCH-CCP" + of, Metric: "disks busy",
-						Ours: few - unicast, Unit: "points", Meets: above(0), Says: says,
+						Ours: few - unicast, Unit: "points", Meets: above(0), Quote: says,
 						Expect: fmt.Sprintf("above 0, if higher than with UCH-CCP is meant: %.3g %% and %.3g %%", few,
 							unicast)},
 					Row{Label: "disks " + disk + ", 30 initiators less 90" + of, Metric: "disks busy",
-						Ours: few - many, Unit: "points", Meets: above(0), Says: says,
+						Ours: few - many, Unit: "points", Meets: above(0), Quote: says,
 						Expect: fmt.Sprintf("above 0, if higher than with 90 is meant: %.3g %% and %.3g %%", few,
 							many),
 						Because: "a third of the chunks outstanding keeps the disks less busy, with one chunk " +
@@ -198,7 +199,7 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 					f.r.Rows = append(f.r.Rows,
 						Row{Label: "disks " + disk + ", Replicast-M over " + other + of, Metric: "chunks a second",
 							Ours: f.over(w, 30, chunk, disk, other), Unit: "x", Meets: above(1),
-							Says: says, Expect: "above 1"})
+							Quote: says, Expect: "above 1"})
 				}
 			}
 		}

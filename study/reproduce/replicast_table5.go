@@ -72,7 +72,7 @@ func runReplicastTable5(ctx context.Context, o Options) (*Report, error) {
 			r.Rows = append(r.Rows,
 				Row{Label: label, Metric: "a bid is tentative for", Paper: number(tentativeTime), Ours: tentative,
 					Unit: "us", Meets: near(tentativeTime, table5In),
-					Says:    "7 microseconds (the time required to send the bid and receive a response)",
+					Quote:   "7 microseconds (the time required to send the bid and receive a response)",
 					Expect:  "within 5 %",
 					Because: "control messages wait for each other on the gateway's link, where nine bids arrive"})
 			if w == asSURGE && x.chunk == "1MiB" {

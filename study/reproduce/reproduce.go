@@ -61,7 +61,7 @@ type Row struct {
 	Paper   *float64 // nil if the paper prints no number
 	Ours    float64  // NaN if it is missing
 	Unit    string
-	Says    string    // the sentence of the paper that is tested, quoted
+	Quote   string    // the sentence of the paper that is tested, quoted
 	Meets   Criterion // criterion for ours, which determines the verdict
 	Expect  string    // the expected agreement, and why
 	Because string    // the known reason if it is not reproduced
@@ -86,9 +86,9 @@ type Report struct {
 	Measured bool   `json:"measured,omitempty"`
 	Note     string `json:"note,omitempty"`
 
-	// Told are figures for the pages that no sentence of the paper states: they have no criterion, and hence no
+	// Unjudged are figures for the pages that no sentence of the paper states: they have no criterion, and hence no
 	// verdict.
-	Told []Figure `json:"-"`
+	Unjudged []Figure `json:"-"`
 	// Curves are the lines of the figure, for a chart.
 	Curves []Curve `json:"-"`
 	// Scenarios are the texts of the runs, by name.
@@ -106,7 +106,7 @@ type Figure struct {
 
 // tell adds a figure.
 func (r *Report) tell(label, metric string, ours float64, unit, note string) {
-	r.Told = append(r.Told, Figure{label, metric, ours, unit, note})
+	r.Unjudged = append(r.Unjudged, Figure{label, metric, ours, unit, note})
 }
 
 // Curve is a line of a figure.

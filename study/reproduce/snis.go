@@ -146,19 +146,19 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows,
 			Row{Label: snisRows[i].tag, Metric: "converged", Ours: value(trials[i].result, "snis.converged"),
 				Unit: "", Meets: exactly(1),
-				Says:   "after a certain number of iterations, SNIS can always reach a relatively stable state",
+				Quote:  "after a certain number of iterations, SNIS can always reach a relatively stable state",
 				Expect: "within 11 iterations"})
 	}
 	const tl, tm, th, sm, sh = 0, 1, 2, 3, 4
 	r.Rows = append(r.Rows,
 		Row{Label: "F_t_m less F_t_h", Metric: "iterations", Ours: count(asPreset, tm) - count(asPreset, th),
 			Unit: "count", Meets: above(0),
-			Says:   "the convergence criteria converge faster in Fig. 4-(c)",
+			Quote:  "the convergence criteria converge faster in Fig. 4-(c)",
 			Expect: "a heavy load sooner than a moderate one; in table II by 4"},
 		Row{Label: "F_s_m and F_s_h less F_t_m and F_t_h", Metric: "iterations, mean",
 			Ours: (count(asPreset, sm) + count(asPreset, sh) - count(asPreset, tm) - count(asPreset, th)) / 2,
 			Unit: "count", Meets: below(0),
-			Says:   "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads",
+			Quote:  "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads",
 			Expect: "in table II by 1",
 			Because: fmt.Sprintf("ours take %g and %g against %g and %g; the reason is unknown", count(asPreset, sm),
 				count(asPreset, sh), count(asPreset, tm), count(asPreset, th))})
@@ -173,10 +173,10 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "sizes of Tencent's trace", Metric: "rows that converge", Ours: all, Unit: "count",
 			Meets: exactly(float64(len(snisRows))),
-			Says:  consistent, Expect: "all"},
+			Quote: consistent, Expect: "all"},
 		Row{Label: "sizes of Tencent's trace", Metric: "most that a row's iterations differ from Fujitsu's by",
 			Ours: most, Unit: "count", Meets: atMost(1),
-			Says: consistent, Expect: "at most 1"})
+			Quote: consistent, Expect: "at most 1"})
 	return r, nil
 }
 
@@ -276,21 +276,21 @@ func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5),
 			Ours: d[light].at(1), Unit: "%",
-			Meets: between(4, 5), Says: around,
+			Meets: between(4, 5), Quote: around,
 			Expect: "4 to 5 %: the text counts iterations from 0, so that the second, of which there is a distance " +
 				"first, is iteration 1",
 			Because: "not explained; the first distance depends on SA_0 and on the burstiness of writes, which are not " +
 				"printed"},
 		Row{Label: "F_t_l, from iteration 2 on", Metric: "largest change of Conv_C", Ours: fluctuates, Unit: "points",
 			Meets:  atLeast(1),
-			Says:   "the later iterations have fluctuated convergence criteria",
+			Quote:  "the later iterations have fluctuated convergence criteria",
 			Expect: "at least 1 point, half of what the paper calls stable", Because: settles})
 	for _, k := range []int{moderate, heavy} {
 		for c := 2; c < len(distanceNames); c++ {
 			r.Rows = append(r.Rows,
 				Row{Label: fmt.Sprintf("%s, over that of the %s", snisRows[k].tag, distanceNames[c].label),
 					Metric: "distance of the mean, all iterations", Ours: mean(d[k][1]) / mean(d[k][c]), Unit: "x",
-					Meets: above(1), Says: "the relative distance of mean is higher than that of median and 90th",
+					Meets: above(1), Quote: "the relative distance of mean is higher than that of median and 90th",
 					Expect: "above 1"})
 		}
 	}
@@ -317,7 +317,7 @@ func runSnisFig7(ctx context.Context, o Options) (*Report, error) {
 		const says = "these two traces converge at early iterations to convergence criteria below 5%"
 		r.Rows = append(r.Rows,
 			Row{Label: x.tag + ", where it converges", Metric: "Conv_C", Paper: number(5), Ours: d[k].at(from),
-				Unit: "%", Meets: below(5), Says: says,
+				Unit: "%", Meets: below(5), Quote: says,
 				Expect:  fmt.Sprintf("below 5 %% in the first iteration below 10 %%: iteration %d", from),
 				Because: "it is below the threshold an iteration before it is below 5 %"})
 		r.tell(fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), "largest Conv_C",

@@ -148,9 +148,9 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		r.tell(x.name+", "+spread, "slowdown, least growth from a point to the next", least, "x", x.note)
 		r.Rows = append(r.Rows,
 			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x",
-				Meets: above(1.05), Says: toTen, Expect: visible},
+				Meets: above(1.05), Quote: toTen, Expect: visible},
 			Row{Label: x.name + ", " + spread, Metric: "growth of slowdown",
-				Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Says: similar,
+				Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Quote: similar,
 				Expect:  visible,
 				Because: "a write that waits in the cache to be programmed is already complete"})
 	}
@@ -158,12 +158,12 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		r.Rows = append(r.Rows,
 			Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
 				Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
-				Meets: above(1.1), Says: toOne, Expect: "above 1.1: more dramatically",
+				Meets: above(1.1), Quote: toOne, Expect: "above 1.1: more dramatically",
 				Because: "the writes alone stay just below the drive's program rate and complete in DRAM; with " +
 					"the reads they do not, and wait for flash"})
 	}
 	r.Rows = append(r.Rows,
 		Row{Label: spread + ", reads over writes", Metric: "growth of slowdown",
 			Ours: volumes[last].read / volumes[0].read / (volumes[last].write / volumes[0].write),
-			Unit: "x", Meets: above(1.05), Says: similar, Expect: visible})
+			Unit: "x", Meets: above(1.05), Quote: similar, Expect: visible})
 }

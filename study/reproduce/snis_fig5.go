@@ -66,15 +66,16 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 	tail, middle := change[slices.Index(m.Rows, "p99")], change[slices.Index(m.Rows, "p50")]
 	r.Rows = append(r.Rows,
 		Row{Label: "any two iterations", Metric: "largest vertical distance of their curves", Ours: most,
-			Unit: "points", Meets: below(2), Says: says,
+			Unit: "points", Meets: below(2), Quote: says,
 			Expect:  "below the 0.02 that draws them apart",
 			Because: "iteration 0 differs: its writes reach the drive before the network has delivered them"},
 		Row{Label: "any two from iteration 1 on", Metric: "largest vertical distance of their curves", Ours: later,
 			Unit: "points", Meets: below(2),
-			Says: says, Expect: "below the 0.02 that draws them apart"},
+			Quote: says, Expect: "below the 0.02 that draws them apart"},
 		Row{Label: "99th percentile, over that of the median", Metric: "largest change of throughput",
 			Ours: tail / middle, Unit: "x", Meets: above(1),
-			Says: "the long tail of the throughput distribution varies across different iterations", Expect: "above 1"})
+			Quote:  "the long tail of the throughput distribution varies across different iterations",
+			Expect: "above 1"})
 	return r, nil
 }
 

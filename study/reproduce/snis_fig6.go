@@ -49,13 +49,13 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 		r.tell(t.label, "reads' rate while the target sends", f.steady, "Gbit/s", "the link's capacity in the paper")
 		r.Rows = append(r.Rows,
 			Row{Label: t.label, Metric: "pauses of spine ports", Ours: f.pauses, Unit: "count", Meets: above(0),
-				Says:   "massive PAUSE packets are generated",
+				Quote:  "massive PAUSE packets are generated",
 				Expect: "any; the paper plots hundreds per interval and prints no number",
 				Because: "at table II's load writes fill 88 % of the target's link, and their bursts end before a " +
 					"dynamic threshold of 3.9 MB"},
 			Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation",
 				Meets: above(0.5),
-				Says: "the trend of the sending rate for write requests matches the spikes of the number of PAUSE " +
+				Quote: "the trend of the sending rate for write requests matches the spikes of the number of PAUSE " +
 					"packets",
 				Expect:  "Pearson's coefficient above 0.5",
 				Because: "no pauses, or pauses in other slices of time than the writes' peaks"})

@@ -132,24 +132,24 @@ func runSrcFig7(ctx context.Context, o Options) (*Report, error) {
 	const drop = "the aggregated throughput ... under DCQCN-only dramatically drops from 7.5 Gbps to 2.5 Gbps"
 	r.Rows = append(r.Rows,
 		Row{Label: "no congestion", Metric: "aggregate", Paper: number(7.5), Ours: free.aggregate(), Unit: "Gbit/s",
-			Meets: near(7.5, 0.2), Says: drop, Expect: "within 20 %", Because: srcDrives},
+			Meets: near(7.5, 0.2), Quote: drop, Expect: "within 20 %", Because: srcDrives},
 		Row{Label: "DCQCN-only", Metric: "aggregate", Paper: number(2.5), Ours: only.aggregate(), Unit: "Gbit/s",
-			Meets: near(2.5, 0.2), Says: drop, Expect: "within 20 %", Because: srcDrives},
+			Meets: near(2.5, 0.2), Quote: drop, Expect: "within 20 %", Because: srcDrives},
 		Row{Label: "DCQCN-only over no congestion", Metric: "aggregate", Paper: number(2.5 / 7.5),
-			Ours: only.aggregate() / free.aggregate(), Unit: "x", Meets: near(2.5/7.5, 0.2), Says: drop,
+			Ours: only.aggregate() / free.aggregate(), Unit: "x", Meets: near(2.5/7.5, 0.2), Quote: drop,
 			Expect: "within 20 %", Because: srcDrives},
 		Row{Label: "DCQCN-SRC over DCQCN-only", Metric: "reads", Ours: readRatio.Mean, Unit: "x",
 			Meets:  between(0.9, 1.1),
-			Says:   "such a drop in read throughput is consistent under both DCQCN-only and DCQCN-SRC",
+			Quote:  "such a drop in read throughput is consistent under both DCQCN-only and DCQCN-SRC",
 			Expect: "0.9 to 1.1; " + intervalWords(readRatio, o.seeds(srcSeeds))},
 		Row{Label: "DCQCN-SRC over DCQCN-only, lower end of the interval", Metric: "aggregate", Ours: gain.Low(),
 			Unit: "x", Meets: above(1),
-			Says: "SRC controls the read throughput at the storage side, which allows it to further control (i.e., " +
+			Quote: "SRC controls the read throughput at the storage side, which allows it to further control (i.e., " +
 				"increase) the write throughput",
 			Expect: "above 1; " + intervalWords(gain, o.seeds(srcSeeds))},
 		Row{Label: "DCQCN-SRC over no congestion", Metric: "aggregate", Ours: src.aggregate() / free.aggregate(),
 			Unit: "x", Meets: above(0.9),
-			Says: "the aggregated throughput under DCQCN-SRC is just slightly decreased", Expect: "above 0.9",
+			Quote: "the aggregated throughput under DCQCN-SRC is just slightly decreased", Expect: "above 0.9",
 			Because: "the reads that the network does not carry are more than all offered writes could replace"})
 	return r, nil
 }
@@ -207,7 +207,7 @@ func runSrcFig8(ctx context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows,
 			Row{Label: name + ", the first tenth over the whole", Metric: "congestion notifications at targets a ms",
 				Ours: in.Mean, Unit: "x", Meets: above(2),
-				Says: "a dramatic boost in pause number",
+				Quote: "a dramatic boost in pause number",
 				Expect: "at least twice as many as on average, of “the number of congestion signals received by " +
 					"Targets”; " + intervalWords(in, len(boost)),
 				Because: "congestion lasts as long as the load, which is above the link's rate from the first to the " +
@@ -259,21 +259,21 @@ func runSrcFig10(ctx context.Context, o Options) (*Report, error) {
 				"light workload"
 			r.Rows = append(r.Rows,
 				Row{Label: "light", Metric: "reads, DCQCN-SRC over DCQCN-only", Ours: reads.Mean, Unit: "x",
-					Meets: between(0.98, 1.02), Says: says,
+					Meets: between(0.98, 1.02), Quote: says,
 					Expect: "within 2 %; " + intervalWords(reads, o.seeds(srcSeeds))},
 				Row{Label: "light", Metric: "writes, DCQCN-SRC over DCQCN-only", Ours: writes.Mean, Unit: "x",
-					Meets: between(0.98, 1.02), Says: says,
+					Meets: between(0.98, 1.02), Quote: says,
 					Expect: "within 2 %; " + intervalWords(writes, o.seeds(srcSeeds))})
 			continue
 		}
 		r.Rows = append(r.Rows,
 			Row{Label: l.name, Metric: "reads, DCQCN-SRC over DCQCN-only", Ours: reads.Mean, Unit: "x",
 				Meets:  between(0.9, 1.1),
-				Says:   "the read throughput under DCQCN-SRC aligns well with that under DCQCS-only",
+				Quote:  "the read throughput under DCQCN-SRC aligns well with that under DCQCS-only",
 				Expect: "within 10 %; " + intervalWords(reads, o.seeds(srcSeeds))},
 			Row{Label: l.name, Metric: "writes, DCQCN-SRC over DCQCN-only, lower end of the interval",
 				Ours: writes.Low(), Unit: "x", Meets: above(1),
-				Says: "DCQCS-SRC obtains a significant increase in write throughput under moderate and heavy workloads", Expect: "above 1; " + intervalWords(writes, o.seeds(srcSeeds))})
+				Quote: "DCQCS-SRC obtains a significant increase in write throughput under moderate and heavy workloads", Expect: "above 1; " + intervalWords(writes, o.seeds(srcSeeds))})
 	}
 	return r, nil
 }
@@ -332,7 +332,7 @@ func runSrcTable4(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "from 2:1 to 4:1", Metric: "fall of the improvement", Paper: number(33 - 5),
 			Ours: gains[0] - gains[2], Unit: "points", Meets: near(33-5, 0.1),
-			Says:   "such an improvement becomes less when the in-cast ratio is increased from 2:1 to 4:1",
+			Quote:  "such an improvement becomes less when the in-cast ratio is increased from 2:1 to 4:1",
 			Expect: "within 10 %", Because: srcOffered})
 	return r, nil
 }

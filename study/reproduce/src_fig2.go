@@ -98,7 +98,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 			}
 			r.Rows = append(r.Rows,
 				Row{Label: x.arm, Metric: y.metric, Paper: number(y.paper), Ours: in.Mean, Unit: "a unit",
-					Meets: near(y.paper, 0.1), Says: x.says,
+					Meets: near(y.paper, 0.1), Quote: x.says,
 					Expect: "within 10 %; " + intervalWords(in, o.seeds(srcSeeds)), Because: fig2Because[x.arm]})
 		}
 	}
@@ -127,7 +127,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 		}
 		r.Rows = append(r.Rows,
 			Row{Label: x.over + " over " + x.under + ", " + end + " end of the interval", Metric: "both", Ours: ours,
-				Unit: "x", Meets: x.meets, Says: x.says,
+				Unit: "x", Meets: x.meets, Quote: x.says,
 				Expect: x.expect + "; " + intervalWords(in, o.seeds(srcSeeds))})
 	}
 	return r, nil
@@ -140,6 +140,8 @@ var fig2Because = map[string]string{
 	"DCQCN": "in the example writes continue as before. Here reads whose data finds no space in the transmit " +
 		"queue keep their slots in the drive, so fewer writes reach it, and the requests for write data wait in " +
 		"the same queue",
-	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice the rate that it sends: the transmit queue, not the rate, " +
-		"holds most of the reads, so SRC sees less congestion than there is, and its weight ratio falls back between two notifications",
+	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice the rate that it sends: the transmit queue, not the " +
+		"rate, " +
+		"holds most of the reads, so SRC sees less congestion than there is, and its weight ratio falls back between " +
+		"two notifications",
 }

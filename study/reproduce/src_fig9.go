@@ -98,7 +98,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 		r.Rows = append(r.Rows,
 			Row{Label: label, Metric: "reads, from 20 ms after it", Ours: in.Mean, Unit: "Gbit/s",
 				Meets: near(s.rate, 0.25),
-				Says:  "SRC successfully controls the read throughput to the demand data sending rate",
+				Quote: "SRC successfully controls the read throughput to the demand data sending rate",
 				Expect: "within 25 %, as 5 to 7.5 for 6 in the paper's own words; " +
 					intervalWords(in, o.seeds(srcSeeds)), Because: srcForesight})
 		if paper := map[int]float64{0: 3, 1: 5}[i]; paper > 0 {
@@ -118,7 +118,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "200 random demands", Metric: "control delay, mean", Paper: number(7.3), Ours: delay.Mean,
 			Unit: "ms", Meets: near(7.3, 0.25),
-			Says: "The average control delay is around 7.3 ms",
+			Quote: "The average control delay is around 7.3 ms",
 			Expect: "within 25 %, until a mean over 1 ms stays within 10 % of where reads settle for 5 ms; " +
 				intervalWords(delay, o.seeds(srcSeeds)),
 			Because: fmt.Sprintf(

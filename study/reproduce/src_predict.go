@@ -80,13 +80,13 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "random forest", Metric: "R^2, worst output",
 			Ours: min(float64(last.All.Each[0]), float64(last.All.Each[1])), Meets: atLeast(0.94),
-			Says:   "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
+			Quote:  "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
 			Expect: "reads and writes, each at least 0.94"},
 		Row{Label: "random forest, over the best of the others", Metric: "share of the variance that is not foreseen",
 			Ours: (1 - float64(last.All.Mean)) / (1 - best), Unit: "x", Meets: below(1),
-			Says: "Random Forest Regression achieves the highest prediction accuracy", Expect: "below 1"},
+			Quote: "Random Forest Regression achieves the highest prediction accuracy", Expect: "below 1"},
 		Row{Label: "both flow speeds", Metric: "importance", Paper: number(0.39), Ours: x.FlowSpeed,
-			Meets: near(0.39, 0.25), Says: crucial, Expect: "within a quarter of 0.39",
+			Meets: near(0.39, 0.25), Quote: crucial, Expect: "within a quarter of 0.39",
 			Because: "flow speeds predict a drive that keeps up, as in most of our samples; the paper does not " +
 				"print its share of such samples"})
 	r.tell("both flow speeds, over the next input", "importance", x.FlowSpeed/next, "x",
@@ -132,7 +132,7 @@ func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
 			says = "Similar accuracy is also obtained for the other two types of SSDs in Table II"
 		}
 		r.Rows = append(r.Rows,
-			Row{Label: preset + ", worst class", Metric: "R^2", Ours: worst, Meets: atLeast(0.89), Says: says,
+			Row{Label: preset + ", worst class", Metric: "R^2", Ours: worst, Meets: atLeast(0.89), Quote: says,
 				Expect: "at least 0.89"})
 	}
 	return r, nil
@@ -255,20 +255,20 @@ func fig5Rows(label string, panels [][]panel) []Row {
 	return []Row{
 		{Label: label + "all plots, weight ratio 1", Metric: "throughput, the greater over the lesser", Ours: uneven,
 			Unit: "x", Meets: atMost(1.1),
-			Says: "when w equals one, read and write requests have the same throughput because read and write " +
+			Quote: "when w equals one, read and write requests have the same throughput because read and write " +
 				"requests share the same internal resources", Expect: "at most 1.1",
 			Because: "an empty queue yields its turn, so equal weights give equal throughput only while both " +
 				"queues have requests; a write completes in the drive's cache and a read does not"},
 		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "read throughput",
-			Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Says: turns, Expect: "below 1"},
+			Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Quote: turns, Expect: "below 1"},
 		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "write throughput",
-			Ours: heavy.write[last] / heavy.write[0], Unit: "x", Meets: above(1), Says: turns, Expect: "above 1"},
+			Ours: heavy.write[last] / heavy.write[0], Unit: "x", Meets: above(1), Quote: turns, Expect: "above 1"},
 		{Label: label + "25 us, 10 KB", Metric: "largest change over the weight ratios", Ours: 100 * change,
 			Unit: "%", Meets: atMost(2),
-			Says: "no changes in read/write throughput when w is increasing", Expect: "at most 2 %"},
+			Quote: "no changes in read/write throughput when w is increasing", Expect: "at most 2 %"},
 		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "throughput of a plot over that before, least",
-			Ours: min(step[0], step[1], step[2]), Unit: "x", Meets: above(1), Says: grows, Expect: "above 1"},
+			Ours: min(step[0], step[1], step[2]), Unit: "x", Meets: above(1), Quote: grows, Expect: "above 1"},
 		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "growth of the last step over that of the first",
-			Ours: step[len(step)-1] / step[0], Unit: "x", Meets: below(1), Says: grows, Expect: "below 1"},
+			Ours: step[len(step)-1] / step[0], Unit: "x", Meets: below(1), Quote: grows, Expect: "below 1"},
 	}
 }

@@ -107,8 +107,8 @@ func (r *Row) reason() string {
 // Words is the text for a row besides its figures: the tested sentence, the expectation, and the reason for a failure.
 func (r *Row) Words() string {
 	text := r.Expect
-	if r.Says != "" {
-		text = fmt.Sprintf("%q: %s", r.Says, text)
+	if r.Quote != "" {
+		text = fmt.Sprintf("%q: %s", r.Quote, text)
 	}
 	if reason := r.reason(); reason != "" {
 		text += ". Not reproduced: " + reason
@@ -133,7 +133,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 		Verdict   Verdict  `json:"verdict"`
 		Reason    string   `json:"reason,omitempty"`
 		OK        bool     `json:"ok"`
-	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v,
+	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Quote, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v,
 		r.reason(), v == OK}
 	if math.IsNaN(r.Ours) || math.IsInf(r.Ours, 0) {
 		x.Ours = nil
@@ -227,22 +227,22 @@ func Held(id string) (c Count, measured int) {
 	return c, measured
 }
 
-// Fallen is a row that is worse than recorded.
-type Fallen struct{ Label, Metric, What string }
+// Regression is a row that is worse than recorded.
+type Regression struct{ Label, Metric, What string }
 
 // String returns the row and its change.
-func (f Fallen) String() string { return f.Label + ", " + f.Metric + ": " + f.What }
+func (f Regression) String() string { return f.Label + ", " + f.Metric + ": " + f.What }
 
 // Fell returns the rows that are worse than recorded: rows that were ok or not stated and are not reproduced, and rows
 // that were ok and are missing. A row that is not recorded must be reproduced. A measured row falls only if it is
 // missing.
-func (r *Report) Fell() []Fallen {
+func (r *Report) Fell() []Regression {
 	type name struct{ label, metric string }
-	var out []Fallen
+	var out []Regression
 	if r.Measured {
 		for _, h := range heldRows(r.ID) {
 			if !slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Label == h.label && x.Metric == h.metric }) {
-				out = append(out, Fallen{h.label, h.metric, "was measured and is missing"})
+				out = append(out, Regression{h.label, h.metric, "was measured and is missing"})
 			}
 		}
 		return out
@@ -260,14 +260,14 @@ func (r *Report) Fell() []Fallen {
 		was, known := held[key]
 		switch {
 		case v == NotReproduced && !known:
-			out = append(out, Fallen{x.Label, x.Metric, x.Words()})
+			out = append(out, Regression{x.Label, x.Metric, x.Words()})
 		case v < was && (v == NotReproduced || was == OK):
-			out = append(out, Fallen{x.Label, x.Metric, fmt.Sprintf("%v, recorded as %v: %s", v, was, x.Words())})
+			out = append(out, Regression{x.Label, x.Metric, fmt.Sprintf("%v, recorded as %v: %s", v, was, x.Words())})
 		}
 	}
 	for _, h := range rows {
 		if h.verdict == OK && !now[name{h.label, h.metric}] {
-			out = append(out, Fallen{h.label, h.metric, "was ok and is missing"})
+			out = append(out, Regression{h.label, h.metric, "was ok and is missing"})
 		}
 	}
 	return out

@@ -143,7 +143,7 @@ func sound(t *testing.T, r *Report) {
 		if x.Meets.words == "" || x.Expect == "" {
 			t.Errorf("%s: it cannot fail, or says not what is tested: %+v", name, x)
 		}
-		if x.Paper == nil && x.Says == "" {
+		if x.Paper == nil && x.Quote == "" {
 			t.Errorf("%s: the paper prints no number, and no sentence of it is quoted", name)
 		}
 		if x.Paper != nil && !asksFor(x.Meets, *x.Paper, r.Measured) {
@@ -299,8 +299,9 @@ func TestVerdictOfARow(t *testing.T) {
 			`"verdict":"not reproduced","reason":"not explained","ok":false`},
 		{Row{Paper: &paper, Ours: 0.03, Meets: between(4, 5), Because: "it settles"}, NotReproduced, "it settles",
 			`"reason":"it settles"`},
-		{Row{Ours: 2, Meets: above(1), Says: "it grows"}, NotStated, "", `"says":"it grows","criterion":"above 1"`},
-		{Row{Ours: 1, Meets: above(1), Says: "it grows"}, NotReproduced, "not explained", `"verdict":"not reproduced"`},
+		{Row{Ours: 2, Meets: above(1), Quote: "it grows"}, NotStated, "", `"says":"it grows","criterion":"above 1"`},
+		{Row{Ours: 1, Meets: above(1), Quote: "it grows"}, NotReproduced, "not explained",
+			`"verdict":"not reproduced"`},
 		{Row{Paper: &paper, Ours: math.NaN()}, NotReproduced, "not explained", `"ours":null`},
 		{Row{Ours: math.Inf(1)}, NotReproduced, "not explained", `"ours":null`},
 	} {

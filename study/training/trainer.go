@@ -22,8 +22,8 @@ import (
 type Trainer struct {
 	cfg    Config
 	runner study.Runner
-	// Began, if not nil, is called before the model of a drive is trained.
-	Began func(drive string)
+	// OnStart, if not nil, is called before the model of a drive is trained.
+	OnStart func(drive string)
 
 	mu     sync.Mutex
 	models map[string][]byte // files, by name
@@ -81,8 +81,8 @@ func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, erro
 	if about == "" {
 		about = name
 	}
-	if t.Began != nil {
-		t.Began(about)
+	if t.OnStart != nil {
+		t.OnStart(about)
 	}
 	set, err := Sweep(ctx, t.runner, drive, t.cfg)
 	if err != nil {

@@ -42,13 +42,13 @@ func Put(ctx context.Context, files *cfs.FS, who cfs.Cred, in io.Reader, to Targ
 	if err != nil {
 		return err
 	}
-	if err = pour(ctx, file, in); err == nil {
+	if err = copyIn(ctx, file, in); err == nil {
 		err = file.Name(who, to.Path, !to.Replace)
 	}
 	return errors.Join(err, file.Close())
 }
 
-func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
+func copyIn(ctx context.Context, file *cfs.File, in io.Reader) error {
 	type piece struct {
 		b   []byte
 		err error

@@ -272,7 +272,7 @@ func (c *conn) begin() bool {
 	c.starts = nil // the other goroutine may get here in the meantime
 	c.working += len(tasks)
 	for _, t := range tasks {
-		t.Lane = c.driven.lane()
+		t.Loop = c.driven.loop()
 	}
 	c.mu.Unlock()
 	c.volume.Start(tasks)
@@ -446,7 +446,7 @@ func (c *conn) limitOf(partial bool) time.Time {
 	cfg := &c.server.cfg
 	switch {
 	case partial:
-		return time.Now().Add(cfg.Progress + time.Duration(c.session.Owed()>>20)*time.Second)
+		return time.Now().Add(cfg.Progress + time.Duration(c.session.Pending()>>20)*time.Second)
 	case cfg.Idle > 0:
 		return time.Now().Add(cfg.Idle)
 	}
@@ -466,7 +466,7 @@ func (c *conn) limit(partial bool) error {
 func (c *conn) space() []byte {
 	c.end = copy(c.in, c.in[c.start:c.end])
 	c.start = 0
-	if c.end == 0 && c.session.Owed() >= direct {
+	if c.end == 0 && c.session.Pending() >= direct {
 		if sink := c.session.Sink(); sink != nil {
 			c.sinking = true
 			return sink
@@ -521,7 +521,7 @@ func (c *conn) read() {
 		}
 		into := c.space()
 		// The deadline counts from the first part of a command; further parts do not extend it.
-		if now := c.end > 0 || c.session.Owed() > 0; now != partial || !now && c.server.cfg.Idle > 0 {
+		if now := c.end > 0 || c.session.Pending() > 0; now != partial || !now && c.server.cfg.Idle > 0 {
 			partial = now
 			if err := c.limit(partial); err != nil {
 				c.sinking = false

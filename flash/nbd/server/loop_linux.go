@@ -33,7 +33,7 @@ type driven struct {
 // drive moves the connection to a loop, after the negotiation.
 func (c *conn) drive() error {
 	loops := c.server.cfg.Loops
-	d := &driven{conn: c, on: loops.Lane()}
+	d := &driven{conn: c, on: loops.Next()}
 	var err error
 	if d.fd, err = uring.Duplicate(c.raw); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *conn) drive() error {
 	return nil
 }
 
-func (d *driven) lane() uint8 {
+func (d *driven) loop() uint8 {
 	if d == nil {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (d *driven) wake() { d.socket.Wake() }
 // Turn implements uring.Handler.
 func (d *driven) Turn() {
 	d.mu.Lock()
-	d.goOn()
+	d.resume()
 	d.mu.Unlock()
 }
 
@@ -76,7 +76,7 @@ func (d *driven) Received(n int, err error) {
 		err = io.EOF
 	}
 	d.came(n, err)
-	d.goOn()
+	d.resume()
 	d.mu.Unlock()
 }
 
@@ -84,7 +84,7 @@ func (d *driven) Received(n int, err error) {
 func (d *driven) Writable(error) { // the next send reports the error
 	d.mu.Lock()
 	d.full, d.copied = false, false
-	d.goOn()
+	d.resume()
 	d.mu.Unlock()
 }
 
@@ -110,9 +110,9 @@ func (d *driven) flush() bool {
 	return false
 }
 
-// goOn does all possible work and submits the connection's next receive or wait to the loop. It runs on the loop's
+// resume does all possible work and submits the connection's next receive or wait to the loop. It runs on the loop's
 // thread; the caller holds d.mu.
-func (d *driven) goOn() {
+func (d *driven) resume() {
 	if d.gone {
 		return
 	}
@@ -126,25 +126,25 @@ func (d *driven) goOn() {
 		d.gone = true
 		d.socket.Detach()
 		d.watch.Stop()
-		go d.bury()
+		go d.release()
 	case d.over:
 	case receiving && d.draining:
 		d.socket.Cancel(false)
 	case !receiving && !d.draining && !d.session.Stalled() && !d.session.Leaving():
 		into := d.space()
 		// The deadline counts from the first part of a command; further parts do not extend it.
-		if now := d.end > 0 || d.session.Owed() > 0; now != d.partial || !now {
+		if now := d.end > 0 || d.session.Pending() > 0; now != d.partial || !now {
 			d.partial, d.due = now, d.limitOf(now)
 		}
 		d.socket.Receive(into)
 	}
 	if d.full && !waiting && !d.over {
-		d.socket.AwaitRoom()
+		d.socket.AwaitWritable()
 	}
 }
 
-// bury closes the socket of a connection that has ended.
-func (d *driven) bury() {
+// release closes the socket of a connection that has ended.
+func (d *driven) release() {
 	_ = syscall.Close(d.fd) // no data can be lost
 	close(d.settled)
 }

@@ -106,8 +106,8 @@ func (f *File) Start(tasks []*nbd.Task) {
 			w.clear(b)
 		}
 	}
-	if lane := tasks[0].Lane; lane == 0 && len(b.wants) == 1 && tasks[0].Alone && b.wants[0].Mode == ctl.Reading {
-		f.pool.GetAlone(b.wants[0].Page, b.wants[0].Fn)
+	if lane := tasks[0].Loop; lane == 0 && len(b.wants) == 1 && tasks[0].Sole && b.wants[0].Mode == ctl.Reading {
+		f.pool.GetExclusive(b.wants[0].Page, b.wants[0].Fn)
 	} else {
 		f.pool.GetAll(lane, b.wants)
 	}

@@ -145,7 +145,7 @@ func (c *Conn) goOn() {
 		socket.Receive(b)
 	}
 	if c.writing && !waiting {
-		socket.AwaitRoom()
+		socket.AwaitWritable()
 	}
 }
 

@@ -138,7 +138,7 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 	looped := cfg.Loops != nil && c.raw != nil && !cfg.Polled && cfg.Loops.Sockets()
 	if looped {
 		c.shard = &shard{}
-		v.Lane, v.Wake = cfg.Loops.Lane(), c.wake
+		v.Loop, v.Wake = cfg.Loops.Next(), c.wake
 	}
 	c.cq = verbs.NewCompletionQueue(v.Sends+v.Receives, func() { signal(c.ready) })
 	qp, err := verbs.NewQueuePair(d, v, c.cq, c.cq)
@@ -163,7 +163,7 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 		time.Sleep(cfg.Settle)
 	}
 	if looped {
-		if err := c.attach(v.Lane); err != nil {
+		if err := c.attach(v.Loop); err != nil {
 			return nil, err
 		}
 		return c, nil

@@ -8,7 +8,7 @@ import (
 // Chain is chain replication over hashed placement.
 const Chain Scheme = 5
 
-var chain = Traits{Name: "chain", Finds: FindsPlaced, Chained: true, Queued: true, Heedless: true,
+var chain = Traits{Name: "chain", Finds: FindsPlaced, Chained: true, Queued: true, NoBackPressure: true,
 	Times: reserve.UnicastConfig, Messages: []string{chainKept: "ack", chainCancel: "cancel"},
 	New: func(b *Bus) Protocol { return newChained(b) }}
 

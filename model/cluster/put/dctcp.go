@@ -9,7 +9,7 @@ import (
 // DCTCP is window-based unicast over hashed placement.
 const DCTCP Scheme = 7
 
-var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Heedless: true,
+var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, NoBackPressure: true,
 	Times:    reserve.UnicastConfig,
 	Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newDCTCP(b) }}

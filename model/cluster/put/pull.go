@@ -13,7 +13,7 @@ import (
 const Pull Scheme = 4
 
 var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true,
-	Offers: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig,
+	Offers: true, Queued: true, NoBackPressure: true, Times: reserve.UnicastConfig,
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"},
 	New:      func(b *Bus) Protocol { return newPull(b) }}
 
@@ -134,7 +134,7 @@ func (p *pull) Message(m *Message) {
 			if !b.Chained() {
 				due += b.fromGateway(k, b.pieceOf(m.Chunk))
 			}
-			p.ends[m.To].Take(reserve.Coming{ID: m.ID, Due: due, Size: b.pieceOf(m.Chunk)})
+			p.ends[m.To].Take(reserve.Expected{ID: m.ID, Due: due, Size: b.pieceOf(m.Chunk)})
 		} else {
 			p.ends[m.To].Forget(m.ID)
 		}

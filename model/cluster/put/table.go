@@ -55,16 +55,16 @@ type Traits struct {
 	Chosen string // who chooses the targets, if no placement does
 	Stuck  string // why it makes no progress when messages are lost and targets fail; "": it does
 
-	Multicasts bool // all replicas are sent in one multicast
-	Sequential bool // a gateway reserves windows one after another
-	Chained    bool // targets forward data to each other
-	Several    bool // a chunk asks the configured number of groups, not one
-	Queued     bool // requires links that carry one frame at a time
-	Marks      bool // frames that find a long queue are marked
-	Heedless   bool // targets exert no back-pressure, however long their disk queue
-	Offers     bool // targets send offers before they are out of work
-	Grants     bool // targets grant data to several senders at a time
-	SeesPorts  bool // targets observe the frames waiting at their ports
+	Multicasts     bool // all replicas are sent in one multicast
+	Sequential     bool // a gateway reserves windows one after another
+	Chained        bool // targets forward data to each other
+	Several        bool // a chunk asks the configured number of groups, not one
+	Queued         bool // requires links that carry one frame at a time
+	Marks          bool // frames that find a long queue are marked
+	NoBackPressure bool // targets exert no back-pressure, however long their disk queue
+	Offers         bool // targets send offers before they are out of work
+	Grants         bool // targets grant data to several senders at a time
+	SeesPorts      bool // targets observe the frames waiting at their ports
 
 	Reserves bool                  // a share of each link is reserved for control messages, which have Replicast's size
 	Gathers  bool                  // bids of a group arrive at their gateway simultaneously

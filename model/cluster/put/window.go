@@ -11,7 +11,7 @@ import (
 const CommandWindow Scheme = 11
 
 var ownTarget = Traits{Name: "command-window", Number: "b", Build: CompatSURGEHead, Finds: FindsOwn, Chosen: byOwner,
-	Heedless: true, Stuck: "a gateway has no other target than its own",
+	NoBackPressure: true, Stuck: "a gateway has no other target than its own",
 	Times: reserve.UnicastConfig, Messages: []string{writeBegins: "request", written: "ack"},
 	New: func(b *Bus) Protocol { return newCommandWindow(b) }}
 

@@ -25,8 +25,8 @@ type Waiting struct {
 	offered sim.Time // when an offer was made to it
 }
 
-// Coming is a piece that a target will receive.
-type Coming struct {
+// Expected is a piece that a target will receive.
+type Expected struct {
 	ID   uint64
 	Due  sim.Time // when its gateway begins to send it
 	Size units.Bytes
@@ -55,7 +55,7 @@ type Promise struct {
 type Puller struct {
 	d      *Durations
 	asks   []Waiting   // oldest first; the first p.open of them have offers
-	coming []Coming    // in the order in which they are due
+	coming []Expected  // in the order in which they are due
 	open   int         // number of open offers
 	bytes  units.Bytes // total piece size of asks
 	small  int         // number of asks whose piece is not the largest
@@ -103,11 +103,11 @@ func (p *Puller) Forget(id uint64) {
 
 // Drop removes an announced piece that will not arrive.
 func (p *Puller) Drop(id uint64) {
-	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.ID == id })
+	p.coming = slices.DeleteFunc(p.coming, func(x Expected) bool { return x.ID == id })
 }
 
 // Take replaces a waiting chunk by an announced piece, and closes the open offer to it.
-func (p *Puller) Take(x Coming) {
+func (p *Puller) Take(x Expected) {
 	p.Forget(x.ID)
 	x.carried = p.link
 	i := len(p.coming)
@@ -126,7 +126,7 @@ func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready, done si
 		return Waiting{}, 0, 0, false
 	}
 	work, ready, n := p.work(now, backlog, write)
-	if limit := p.limit(write); work > limit || p.crowded(now, n, work, write, limit) > now ||
+	if limit := p.limit(write); work > limit || p.overloaded(now, n, work, write, limit) > now ||
 		p.lacks(backlog, write) > 0 {
 		return Waiting{}, 0, 0, false
 	}
@@ -160,12 +160,12 @@ func (p *Puller) expire(now sim.Time) {
 	for p.open > 0 && p.asks[0].offered+p.Patience <= now {
 		p.Forget(p.asks[0].ID)
 	}
-	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return p.until(&x) <= now })
+	p.coming = slices.DeleteFunc(p.coming, func(x Expected) bool { return p.until(&x) <= now })
 }
 
 // until returns the deadline of a piece. It moves while other pieces arrive, because the piece may be queued behind
 // them.
-func (p *Puller) until(x *Coming) sim.Time { return x.Due + p.link - x.carried + p.Patience }
+func (p *Puller) until(x *Expected) sim.Time { return x.Due + p.link - x.carried + p.Patience }
 
 // limit returns how much work a target may have when it sends an offer: Ahead, plus three quarters of the write times
 // of all but one of the pieces that it expects to receive from the waiting chunks. A slow disk will receive fewer
@@ -215,9 +215,9 @@ func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int)
 	return work, link, n
 }
 
-// crowded returns the time until which later pieces leave no capacity: they arrive together, and some of them would
+// overloaded returns the time until which later pieces leave no capacity: they arrive together, and some of them would
 // wait for longer than limit.
-func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
+func (p *Puller) overloaded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
 	done := now + work
 	for i := n; i < len(p.coming); i++ {
 		x := &p.coming[i]
@@ -235,7 +235,7 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	if p.open < len(p.asks) {
 		work, _, n := p.work(now, backlog, write)
 		limit := p.limit(write)
-		in = max(work-limit, p.crowded(now, n, work, write, limit)-now, 0)
+		in = max(work-limit, p.overloaded(now, n, work, write, limit)-now, 0)
 		if lacks := p.lacks(backlog, write); lacks > 0 {
 			switch takes := p.takes(lacks, write) + 1; {
 			case takes > backlog+1:
@@ -261,10 +261,10 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 // that the target does not know, because its announcement was lost or had timed out.
 func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool {
 	p.link += p.d.Send(size, p.d.Effective)
-	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
+	i := slices.IndexFunc(p.coming, func(x Expected) bool { return x.ID == id })
 	if i < 0 {
-		p.Take(Coming{ID: id, Due: now, Size: piece})
-		i = slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
+		p.Take(Expected{ID: id, Due: now, Size: piece})
+		i = slices.IndexFunc(p.coming, func(x Expected) bool { return x.ID == id })
 	}
 	x := &p.coming[i]
 	if x.got += size; x.got < x.Size {

@@ -226,8 +226,8 @@ func (m *Machine) Pending(now sim.Time) float64 {
 	return m.area / float64(units.Second)
 }
 
-// Crowded returns the total time of nodes, up to now, with more than one event pending, in seconds.
-func (m *Machine) Crowded(now sim.Time) float64 {
+// Contended returns the total time of nodes, up to now, with more than one event pending, in seconds.
+func (m *Machine) Contended(now sim.Time) float64 {
 	sum := m.crowded
 	for i := range m.nodes {
 		if n := &m.nodes[i]; n.pending > 1 {

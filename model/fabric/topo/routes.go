@@ -227,9 +227,9 @@ func (r *Routes) Ports() *Ports { return r.ports }
 // Graph returns the graph that the routes are for.
 func (r *Routes) Graph() *Graph { return r.graph }
 
-// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: those that
+// Unreachable finds two hosts of which the first cannot reach the second, and reports whether there are any: those that
 // link failures would leave unreachable.
-func (r *Routes) Severed() (from, to int32, found bool) {
+func (r *Routes) Unreachable() (from, to int32, found bool) {
 	// Hosts with the same neighbours reach the same hosts; two of them represent all.
 	var hosts []int32
 	for _, m := range r.members {

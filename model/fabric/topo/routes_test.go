@@ -326,7 +326,7 @@ func TestSevered(t *testing.T) {
 					}
 				}
 			}
-			from, to, got := r.Severed()
+			from, to, got := r.Unreachable()
 			if got != want || got && (from == to || reaches(g, down, from, to)) {
 				t.Fatalf("%+v, links %b down: %d and %d severed %v, want %v", c, mask, from, to, got, want)
 			}

@@ -168,7 +168,7 @@ func (c *Calendar) Keep(drives []tco.Drive, there []bool, jobs []tco.Workload, h
 		if x := &jobs[j]; x.Apart != "" && drives[k].Domain != "" {
 			fate := [2]string{x.Apart, drives[k].Domain}
 			if fates[fate] {
-				return nil, &tco.Misfit{Workload: x.Name, Drive: drives[k].Name, Obstacle: tco.SameFate}
+				return nil, &tco.Misfit{Workload: x.Name, Drive: drives[k].Name, Obstacle: tco.SameDomain}
 			}
 			fates[fate] = true
 		}

@@ -284,7 +284,7 @@ func (w *walk) add() {
 func (w *walk) look() {
 	w.mostSpace, w.mostLoad = max(w.mostSpace, w.space), max(w.mostLoad, w.load)
 	if w.d.Tail != nil {
-		var crowd tco.Crowd
+		var crowd tco.Group
 		for i := range w.guests {
 			g := &w.guests[i]
 			factor := 1.0
