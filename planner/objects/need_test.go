@@ -126,6 +126,10 @@ func TestDesigns(t *testing.T) {
 		c.Link.Rate != n.NICs[0].Rate || c.Load.Rate != 1000 || c.Failures != nil || c.Replicas != n.Replicas {
 		t.Errorf("%+v", c)
 	}
+	n.NICs[0].Rate = 25 * units.Gbps
+	if c = n.Config(d, 0); c.Link.Rate != 25*units.Gbps {
+		t.Errorf("links of %v", c.Link.Rate)
+	}
 	n.Chunk, n.Replicas, n.Reads = 7, 5, 0.25
 	if c = n.Config(d, 0); c.Chunk != 7 || c.Replicas != 5 || c.Reads != 0.25 || c.Code != n.Code {
 		t.Errorf("%+v", c)

@@ -198,6 +198,55 @@ func TestScenarioOfDesign(t *testing.T) {
 	}
 }
 
+// TestFloor verifies that a limit as short as a single chunk takes is ruled out, and one that is longer by a tenth of a
+// microsecond is not.
+func TestFloor(t *testing.T) {
+	n := someNeed()
+	o := Option{Protocol: cluster.Chain}
+	c, err := n.look(Design{o, n.least(o).nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.PutP99 = c.Floor()
+	if x := n.least(o); x.nodes != 0 || !strings.HasPrefix(x.why, "a single chunk takes ") || x.advice.Key != "put_p99" {
+		t.Errorf("%+v", x)
+	}
+	n.PutP99 += units.Microsecond / 10
+	if x := n.least(o); x.nodes == 0 {
+		t.Errorf("%+v", x)
+	}
+	n.Reads, n.PutP99 = 1, 0
+	if x := n.least(o); x.nodes == 0 {
+		t.Errorf("puts limit a need without puts: %+v", x)
+	}
+}
+
+// TestDescribed verifies that a plan's document has its best candidate, and the advice only if there is none.
+func TestDescribed(t *testing.T) {
+	n := someNeed()
+	n.Drives, n.Protocols = n.Drives[:1], []cluster.Scheme{cluster.Chain}
+	for from, want := range map[int]int{6: 6, 0: 0} {
+		x := &table{need: n, from: map[Option]int{{Protocol: cluster.Chain}: from}, asked: map[string]int{}}
+		p, err := Search(t.Context(), n, x, []uint64{1, 2}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Describe(p, &File{Need: n}, true, func(string, uint64) string { return "run" })
+		if (d.Best != nil) != (want > 0) || d.Best != nil && d.Best.Nodes != want || (len(d.Advice) > 0) != (want == 0) ||
+			len(d.Candidates) != 1 || len(d.Points) != len(p.Points) || d.Points[0].Intact.Runs[0].Run != "run" {
+			t.Errorf("enough from %d nodes on: %+v", from, d)
+		}
+	}
+}
+
+// TestInvalidDesign verifies that the error of a design that no cluster can have names it.
+func TestInvalidDesign(t *testing.T) {
+	if _, err := scenarioFor(someNeed(), Design{Option{Protocol: cluster.Chain}, 1}, 0); err == nil ||
+		!strings.HasPrefix(err.Error(), "chain, 1 node, slow, 10G: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestReplicatesOfMeasured verifies that each interval is made of its own figure.
 func TestReplicatesOfMeasured(t *testing.T) {
 	m := measure(2, []Sample{{Put: 1, Get: 10, Rate: 100}, {Put: 3, Get: 30, Rate: 300}})
