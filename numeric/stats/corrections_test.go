@@ -184,16 +184,16 @@ func TestOccurrences(t *testing.T) {
 	for _, c := range []struct {
 		times         int64
 		last          bool
-		reached, vain bool
+		reached, hopeless bool
 	}{{320, false, true, false}, {320, true, true, false}, {319, false, false, false}, {319, true, false, true},
 		{0, false, false, false}} {
 		if v := s.Judge(Occurrence{"often", 1000, false}, Occurrence{"seldom", c.times, c.last}); v.Reached !=
-			c.reached || v.Hopeless != c.vain {
+			c.reached || v.Hopeless != c.hopeless {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
 	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Explain !=
-		"seldom: only 3 in 199 observations; at least 320 are needed to know what they add to the mean" {
+		"seldom: only 3 in 199 observations; at least 320 are needed to know their part of the mean" {
 		t.Errorf("%q", v.Explain)
 	}
 	add(1)
