@@ -182,8 +182,8 @@ func TestOccurrences(t *testing.T) {
 	}
 	add(199)
 	for _, c := range []struct {
-		times         int64
-		last          bool
+		times             int64
+		last              bool
 		reached, hopeless bool
 	}{{320, false, true, false}, {320, true, true, false}, {319, false, false, false}, {319, true, false, true},
 		{0, false, false, false}} {
