@@ -232,7 +232,8 @@ func TestDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := Describe(p, &File{Need: n}, true, func(string, uint64) string { return "run" })
-		if (d.Best != nil) != (want > 0) || d.Best != nil && d.Best.Nodes != want || (len(d.Advice) > 0) != (want == 0) ||
+		if (d.Best != nil) != (want > 0) ||
+			d.Best != nil && d.Best.Nodes != want || (len(d.Advice) > 0) != (want == 0) ||
 			len(d.Candidates) != 1 || len(d.Points) != len(p.Points) || d.Points[0].Intact.Runs[0].Run != "run" {
 			t.Errorf("enough from %d nodes on: %+v", from, d)
 		}
