@@ -39,6 +39,7 @@ func (r *Report) addf(path, format string, args ...any) {
 
 // Check verifies every invariant of the pool and reports all violations; the pool is locked meanwhile. With deep it
 // then reads every page in use and every segment's summary from the devices, concurrently with other use of the pool.
+// The deep part takes the lock for one segment at a time, and not while it reads.
 func (p *Pool) Check(deep bool) Report {
 	var r Report
 	p.mu.Lock()
@@ -60,9 +61,10 @@ func (p *Pool) Check(deep bool) Report {
 	return r
 }
 
-// checkPages verifies the mapping from the pages' side.
+// checkPages verifies the mapping from the pages' side. The caller holds p.mu, as for the other checks of core.
+// Lock-free gets and puts continue meanwhile; they change only references and the dirty bit, which no check depends on.
 func (c *core) checkPages(r *Report) {
-	reserved := int64(0)
+	reserved := int64(0) // pages in frames that have no place but count in used
 	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
 		w := slot.Load()
 		var at ftl.PPA
@@ -82,6 +84,7 @@ func (c *core) checkPages(r *Report) {
 				continue
 			}
 			at = f.place
+			// A blank page was only read, or was trimmed: its frame has zeros, and it has reserved no space.
 			blank := w.State() == table.Resident && w.Blank()
 			if blank && at != ftl.NoPPA {
 				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "blank, but stored at place %d", at)
@@ -124,7 +127,8 @@ func (c *core) checkPages(r *Report) {
 	}
 }
 
-// checkPlaces verifies the mapping from the medium's side.
+// checkPlaces verifies the mapping from the medium's side. A live place must be the one that its owner's word or frame
+// refers to, and must lie below the segment's allocated ones.
 func (c *core) checkPlaces(r *Report) {
 	n := int64(0)
 	for i, word := range c.live {
@@ -138,6 +142,7 @@ func (c *core) checkPlaces(r *Report) {
 			}
 			segment := c.segmentOf(at)
 			path := fmt.Sprintf("segment %d/place %d", segment, int64(at)-segment*int64(c.shape.Pages))
+			// Together with checkPages: the two maps are inverses of each other.
 			if to := c.Lookup(c.Owner(at)); to != at {
 				r.addf(path, "belongs to page %d, which is at %d", c.owners[at], to)
 			}
@@ -151,7 +156,8 @@ func (c *core) checkPlaces(r *Report) {
 	}
 }
 
-// checkFrames verifies that each frame is either free or the frame of exactly one page.
+// checkFrames verifies that each frame is either free or the frame of exactly one page. A free frame has no writes in
+// flight and no waiters, because its next page would inherit them.
 func (c *core) checkFrames(r *Report) {
 	free := make([]bool, len(c.frames))
 	for _, at := range c.free {
@@ -183,7 +189,8 @@ func (c *core) checkFrames(r *Report) {
 	}
 }
 
-// checkSegments verifies the segments' counts of places.
+// checkSegments verifies the segments' counts of places. Always programmed <= written <= Shape.Pages, and an erased
+// segment has none.
 func (c *core) checkSegments(r *Report) {
 	for i := range c.segments {
 		s := &c.segments[i]
@@ -204,6 +211,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 		p.mu.Unlock()
 		return
 	}
+	// The pin keeps the content of all places, live or not, until ReadDone. While checks is set, unstick does not
+	// fail the writes that wait for its erase.
 	c.checks++
 	c.ftl.ReadStarted(first)
 	var live []ftl.PPA
@@ -215,6 +224,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	place, n := c.places[i], c.shape.Pages
 	p.mu.Unlock()
 
+	// Without the lock, the page of a place can be overwritten, trimmed or moved; only places still live afterwards are
+	// reported.
 	dev, buf := p.devices[place.device], device.Aligned(Page)
 	wrong := map[ftl.PPA]error{}
 	for _, at := range live {
@@ -239,11 +250,13 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 			r.add(err, "segment %d/place %d/page %d", i, at-first, c.owners[at])
 		}
 	}
+	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
 		c.checkSummary(r, int(i), read, summary)
 	}
 	c.checks--
 	c.ftl.ReadDone(first)
+	// The segment may be waiting to be erased.
 	c.advance()
 	p.leave()
 }
@@ -273,6 +286,8 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	first := ftl.PPA(int64(i) * int64(c.shape.Pages))
 	for k, e := range sum.Entries {
 		at := first + ftl.PPA(k)
+		// A page renamed before the summary was written is 0 in it; a later one has its bit in renamed. The checksum
+		// must match in any case, because it belongs to the place.
 		if c.isLive(at) && (e.Page != 0 && e.Page != c.owners[at]+1 && !c.isRenamed(at) || e.Sum != c.sums[at]) {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
 				"belongs to page %d with checksum %08x; the summary has page %d with %08x", c.owners[at], c.sums[at],

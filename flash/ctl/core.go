@@ -286,7 +286,7 @@ func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
 // isLive reports whether the mapping refers to a place.
 func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
 
-// setLive and kill record that the mapping refers to a place, or no longer does.
+// setLive and clearLive record that the mapping refers to a place, or no longer does.
 func (c *core) setLive(p ftl.PPA)   { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
 func (c *core) clearLive(p ftl.PPA) { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
 
@@ -360,6 +360,7 @@ func (c *core) tryGet(r request) bool {
 		return c.bringNone(r)
 	}
 	slot := c.table.Make(r.page)
+	// Lock-free gets and puts can change the word until a swap succeeds.
 	for {
 		w := slot.Load()
 		switch w.State() {
@@ -389,6 +390,7 @@ func (c *core) tryGet(r request) bool {
 			c.give(r.fn, c.ref(slot, r.asked, w.Frame()), nil)
 			return true
 		case table.InFlight:
+			// The request takes no reference yet: readDone or putWhole gives one to every waiter.
 			f := &c.frames[w.Frame()]
 			f.waiters = append(f.waiters, r)
 			return true
@@ -417,6 +419,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	switch {
 	// The page stays InFlight until it is put: the frame has undefined content until then.
 	case r.write && r.whole:
+		// putWhole returns the reservation if the overwrite is abandoned.
 		if f.place == ftl.NoPPA {
 			c.used++
 		}
@@ -504,7 +507,7 @@ func (c *core) readDone(i int32) {
 	// All requests that arrived during the read share the frame.
 	w := table.Held(at, len(waiters), false)
 	if len(f.trims) > 0 {
-		w = w.Expect()
+		w = w.Expect() // a trim arrived during the read
 	}
 	f.slot.Store(w)
 	for _, r := range waiters {
@@ -526,7 +529,7 @@ func (c *core) takeFrame() int32 {
 	}
 	// From here on, a lock-free put sees that a frame is wanted and calls feed. Pages put earlier are found idle below.
 	c.frameWanted.Store(true)
-	looks := 2 * len(c.frames)
+	looks := 2 * len(c.frames) // the first round clears marks, the second finds any idle frame
 	if c.underWay > 0 {
 		looks = min(looks, 128) // the completion of an operation in flight triggers another search
 	}
@@ -543,6 +546,7 @@ func (c *core) takeFrame() int32 {
 			c.lately[c.hand].Store(false)
 			continue
 		}
+		// An evicted frame is on top of the free list, from which it is taken here.
 		if c.evict(c.hand) {
 			c.free = c.free[:len(c.free)-1]
 			c.frameWanted.Store(c.queue.N > 0)
@@ -570,6 +574,7 @@ func (c *core) evict(at int32) bool {
 	if f.place != ftl.NoPPA {
 		next = table.At(f.place)
 	}
+	// The swap fails if a lock-free Get has taken a reference since the load.
 	if !f.slot.Swap(w, next) {
 		return false
 	}
@@ -655,6 +660,8 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 		return
 	}
 	f.filler = false
+	// One store publishes the page with the references of all waiters. No other goroutine changes the word while the
+	// page is InFlight.
 	f.slot.Store(table.Held(r.frame, len(waiters), false).Soil())
 	for _, w := range waiters {
 		c.give(w.fn, c.ref(f.slot, w.asked, r.frame), nil)

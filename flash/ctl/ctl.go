@@ -149,6 +149,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 		media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
 		return fmt.Errorf("ctl: formatting: %w", err)
 	}
+	// The superblocks are last, so that an interrupted Format leaves no pool that Open accepts.
 	for d, dev := range devices {
 		shape.EncodeSuperblock(page, d)
 		for at := range int64(2) {
@@ -179,7 +180,7 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
 	n := media.BodyPages(int64(len(body.Segments)), shape.Pages)
-	const most = 64
+	const most = 64 // pages in one write
 	buf := device.Aligned(most * Page)
 	for i := int64(0); i < n; {
 		k := min(most, n-i)

@@ -11,7 +11,8 @@ import (
 )
 
 // journal makes changes of the mapping durable. Records go to pages of the log; a flush then covers those pages and all
-// data written before them; a checkpoint truncates the log.
+// data written before them; a checkpoint truncates the log. Always durable <= next - len(records) <= next: a record is
+// appended, sealed in a page, and then durable.
 type journal struct {
 	records []media.Record // not yet in a page
 	next    uint64         // number of the next record
@@ -42,9 +43,9 @@ type journal struct {
 type phase uint8
 
 const (
-	resting  phase = iota
-	draining       // waiting for the pages in flight that the flush must cover; no new page starts
-	flushing
+	resting  phase = iota // the next waiter starts a cycle
+	draining              // waiting for the pages in flight that the flush must cover; no new page starts
+	flushing              // pages start again; this flush does not cover them
 )
 
 // await is a callback that waits for all records below seq.
@@ -54,10 +55,11 @@ type await struct {
 	seq   uint64
 }
 
+// logPage is the write of one log page in flight. buf is part of the arena; the device owns it until logDone.
 type logPage struct {
 	op       device.Op
 	buf      []byte
-	attempts int
+	attempts int // repeats of the write so far
 }
 
 const (
@@ -66,7 +68,8 @@ const (
 	logSlack  = 4  // pages of the log that users' writes leave free
 )
 
-// checkpoint is the checkpoint being written.
+// checkpoint is the checkpoint being written. It has operations of its own, because its flushes run concurrently with
+// those of the flush cycle.
 type checkpoint struct {
 	op       device.Op
 	buf      []byte
@@ -76,8 +79,8 @@ type checkpoint struct {
 	attempts int
 	active   bool
 	flushOps []device.Op
-	left     int // devices whose flush is outstanding
-	sealed   bool
+	left     int  // devices whose flush is outstanding
+	sealed   bool // the header is written; it takes effect once flushed
 }
 
 // init sets up the operations of log pages, flushes and checkpoints, which are reused.
@@ -167,6 +170,8 @@ func (c *core) persist() {
 			c.phase, c.target = draining, sealed
 		}
 	}
+	// All pages below target have completed and seal starts no more. A record is logged only after its data write
+	// completed, so the flush covers the data too.
 	if c.phase == draining && c.writing == 0 {
 		c.phase, c.flushing, c.flushErr = flushing, len(c.flushOps), nil
 		c.stats.Flushes++
@@ -180,7 +185,8 @@ func (c *core) persist() {
 	}
 }
 
-// quiet reports whether the controller is idle.
+// quiet reports whether the controller is idle. The final checkpoint waits for this, because it is marked clean: no log
+// page follows it.
 func (c *core) quiet() bool {
 	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 &&
 		c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
@@ -188,6 +194,7 @@ func (c *core) quiet() bool {
 }
 
 // seal starts the write of a log page with as many records as fit. It reports false if no page can be started now.
+// The slot of the new page in the ring must not hold a page that recovery still needs.
 func (c *core) seal() bool {
 	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= uint64(c.shape.LogPages) {
 		return false
@@ -199,6 +206,7 @@ func (c *core) seal() bool {
 	for n < len(c.records) && c.records[n-1].Joined {
 		n-- // an atomic group must not straddle pages
 	}
+	// Mark is the durable number at this moment. An outdated mark is safe: recovery only verifies more records.
 	c.encoded = media.LogPage{
 		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable,
 		Records: c.records[:n],
@@ -221,6 +229,7 @@ func (c *core) logDone(i int32) {
 	if p.op.Err != nil && p.attempts < c.cfg.Retries && c.readOnly == nil {
 		p.attempts++
 		c.stats.Log++
+		// The same bytes again, so the chain of checksums is unchanged.
 		c.submit(0, &p.op)
 		return
 	}
@@ -259,7 +268,7 @@ func (c *core) flushDone(d int32) {
 	c.advance()
 }
 
-// fail makes the pool read-only.
+// fail makes the pool read-only. It stays so until the next Open. Data already durable remain readable.
 func (c *core) fail(cause error) {
 	if c.readOnly != nil {
 		return
@@ -285,6 +294,7 @@ func (c *core) begin() {
 			return // no free page buffer or log space; retried when either becomes available
 		}
 	}
+	// With no records outside of pages, Next and Record name the same position: page Next starts with record Record.
 	b := &c.body
 	b.active, b.at, b.attempts = true, 0, 0
 	b.header = media.Header{
@@ -295,7 +305,8 @@ func (c *core) begin() {
 	c.writeBody()
 }
 
-// snapshot copies the state that the checkpoint records.
+// snapshot copies the state that the checkpoint records. It runs under p.mu, so that the copy is the mapping exactly at
+// header.Record; encoding and writing follow in pieces.
 func (c *core) snapshot(b *media.Body) {
 	b.Pages = c.shape.Pages
 	if b.Segments == nil {
@@ -320,7 +331,8 @@ func (c *core) snapshot(b *media.Body) {
 	}
 }
 
-// writeBody writes the next grains of a checkpoint, or flushes after the last.
+// writeBody writes the next grains of a checkpoint, or flushes after the last. The generation's parity selects the
+// slot, so the checkpoint in force is not touched.
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
@@ -416,6 +428,7 @@ func (c *core) abandonCheckpoint(err error) {
 
 // flush calls fn once every earlier put, trim and write is durable, with an error if some of the user's were lost.
 func (c *core) flush(u *User, fn func(error)) {
+	// left starts at one for the scan itself, so that the barrier cannot complete before all frames are counted.
 	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
 	for i := range c.frames {
 		f := &c.frames[i]
@@ -426,6 +439,7 @@ func (c *core) flush(u *User, fn func(error)) {
 		case w.State() == table.Resident && w.Dirty():
 			b.left++
 			f.syncs = append(f.syncs, waiter{barrier: b})
+		// Clean, but the write that made it clean has not completed.
 		case f.writing > 0:
 			b.left++
 			f.passed = append(f.passed, waiter{barrier: b})
@@ -436,7 +450,7 @@ func (c *core) flush(u *User, fn func(error)) {
 	c.advance()
 }
 
-// complete dispatches an operation that a device has completed.
+// complete dispatches an operation that a device has completed. The caller holds p.mu.
 func (c *core) complete(op *device.Op) {
 	i := int32(op.Token)
 	switch op.Token & tokenMask {

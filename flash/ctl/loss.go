@@ -132,6 +132,7 @@ func (c *core) lose(page uint64, err error) {
 	}
 	c.losses.count++
 	x := c.losses.at(c.losses.count)
+	// The ring is full: the loss that is overwritten, number count - lossesKept, joins the hulls.
 	if x.err != nil {
 		c.losses.older.add(c.losses.count-lossesKept, x.page)
 		if !x.reported {
@@ -164,6 +165,7 @@ func (c *core) reportLosses(u *User, since uint64) error {
 		}
 	}
 	u.seen = l.count
+	// Part of the hull may lie outside the user's range, so only a user of all of it clears it.
 	if l.unreported.number > 0 && u.first <= l.unreported.first && u.last >= l.unreported.last {
 		l.unreported = hull{}
 	}

@@ -46,6 +46,7 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 		if w.Mode == Reading {
 			p.table.Make(w.Page).CountRead()
 		}
+		// This only queues reads and callbacks. leave submits all reads, then runs the callbacks.
 		p.core.get(ask(lane, w.Page, w.Mode, w.Fn))
 	}
 	p.leave()
@@ -67,6 +68,7 @@ func (p *Pool) GetExclusive(page uint64, fn func(Ref, error)) {
 	default:
 		p.table.Make(page).CountRead()
 		p.core.get(ask(0, page, Reading, fn))
+		// The list was empty before this call, so a single read in it is this page's.
 		if ops := p.core.ops; len(ops) == 1 && ops[0].Kind == device.Read {
 			ops[0].Lone = true
 		}
@@ -100,6 +102,7 @@ func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
 	held = p.Holds(first) // sampled once, because it can change concurrently
 	next := first + 1     // the first page not yet examined
 	if next <= last {
+		// Used skips pages that have no slot; a gap is thus a run of pages without content.
 		for page, slot := range p.table.Used(next, last) {
 			if held && (page > next || !holds(slot)) {
 				break

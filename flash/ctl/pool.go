@@ -60,6 +60,8 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if p.arena, err = device.Arena(p.core.arenaPages() * Page); err != nil {
 		return nil, err
 	}
+	// Recovery has run without p.mu and without the arena: no other goroutine has the pool yet, and its buffers are its
+	// own.
 	p.core.furnish(p.arena)
 	for _, d := range sorted {
 		if r, ok := d.(device.Registrar); ok {
@@ -80,11 +82,14 @@ func (p *Pool) Shape() media.Shape { return p.core.shape }
 // leave releases the lock and then submits the operations and runs the callbacks that the core has queued. The caller
 // holds p.mu.
 func (p *Pool) leave() {
+	// Every entry point that can queue work ends here, so persist sees all records and waiters that the call added.
 	p.core.persist()
 	if len(p.core.ops) == 0 && len(p.core.calls) == 0 {
 		p.mu.Unlock()
 		return
 	}
+	// The core gets the empty lists of a batch, so that the next caller can queue work while this one carries out its
+	// own.
 	var b *batch
 	if n := len(p.batches); n > 0 {
 		b, p.batches = p.batches[n-1], p.batches[:n-1]
@@ -126,7 +131,8 @@ type batch struct {
 }
 
 // completed receives a completed operation. One goroutine at a time drains the queue into the core; others only append
-// theirs, and so does a device that announces more completions.
+// theirs, and so does a device that announces more completions. It runs on the device's thread. The queue's lock and
+// p.mu are never held together.
 func (p *Pool) completed(op *device.Op) {
 	p.core.inspect(op)
 	q := &p.queue
@@ -217,6 +223,7 @@ func (p *Pool) tryGet(page uint64, mode Mode) (Ref, bool) {
 			if mode == Reading {
 				slot.CountRead()
 			}
+			// The reference pins the frame: evict and place fail on a word with references.
 			at := w.Frame()
 			p.core.touch(at)
 			return Ref{slot: slot, Page: page, frame: at, Data: p.core.buffers[at]}, true
@@ -239,7 +246,7 @@ const (
 // Put returns a page. fn, which may be nil, is called once, possibly before Put returns: for Durable when the change is
 // durable or lost, otherwise immediately. from is the writer's hint about the data.
 func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
-	// The lock-free path, for puts that leave no work behind.
+	// The lock-free path, for puts that leave no work behind. A hint is stored in the frame, which requires the lock.
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
 			w := r.slot.Load()
@@ -251,7 +258,8 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 				break // the last reference leaves work: a write, a trim or an eviction
 			}
 			if r.slot.Swap(w, next) {
-				// takeFrame sets hungry before it searches: either it finds this page idle, or this load sees the flag.
+				// takeFrame sets frameWanted before it searches: either it finds this page idle, or this load sees
+				// the flag.
 				if next.Refs() == 0 && p.core.frameWanted.Load() {
 					p.mu.Lock()
 					p.core.feed()
@@ -371,6 +379,7 @@ func (p *Pool) each(at uint64, n int, what func(uint64) (Mode, Change), do func(
 // no range needs more frames than there are.
 func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) (Mode, Change),
 	do func(r Ref, in, from, n int)) error {
+	// A part has up to 64 pages (256 KiB), or a quarter of the frames if there are few.
 	most := max(1, min(64, p.core.cfg.Frames/4))
 	for from := 0; from < n; {
 		part := min(n-from, most*Page-int((at+uint64(from))%Page))
@@ -386,6 +395,7 @@ func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) 
 func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change),
 	do func(r Ref, in, from, n int)) error {
 	first, last := (at+uint64(from))/Page, (at+uint64(from)+uint64(n)-1)/Page
+	// The channel has space for all results, because callbacks run on the completion path and must not block.
 	results := make(chan error, last-first+1)
 	for page := first; ; page++ {
 		mode, change := what(page)
@@ -404,6 +414,7 @@ func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64
 			break
 		}
 	}
+	// Wait for every page even after an error: the callbacks use the caller's buffer.
 	var first1 error
 	for range last - first + 1 {
 		if err := <-results; err != nil && first1 == nil {
@@ -427,6 +438,8 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	if (at+n)%Page != 0 {
 		whole = last
 	}
+	// The pages that are only partly in the range are zeroed by writes. If last < first, the range lies within one
+	// page, and the first write covers it.
 	zeros := make([]byte, Page)
 	if at%Page != 0 {
 		if err := p.WriteAt(zeros[:min(n, Page-at%Page)], at, sync); err != nil {
@@ -465,6 +478,7 @@ func (p *Pool) Close() error {
 	// From here on, requests that need the core are refused.
 	p.closed = true
 	if p.core.readOnly == nil {
+		// persist starts the final checkpoint once the core is quiet, and its completion calls fn.
 		fn, until := wait()
 		p.core.finished = fn
 		p.core.advance()
@@ -473,6 +487,7 @@ func (p *Pool) Close() error {
 	} else {
 		p.mu.Unlock()
 	}
+	// A device owns the buffers of operations in flight, so all devices are closed before the arena is unmapped.
 	for _, d := range slices.Backward(p.devices) {
 		err = errors.Join(err, d.Close())
 	}
@@ -501,6 +516,7 @@ func (c *core) held() int {
 		if f.slot == nil {
 			continue
 		}
+		// A page with a filler is InFlight, but has a holder, which is overwriting it.
 		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() > 0 || f.filler {
 			n++
 		}

@@ -34,7 +34,7 @@ func shape(devices []device.Device) (media.Shape, []device.Device, error) {
 		var own media.Shape
 		var index int
 		var err error
-		for at := range int64(2) {
+		for at := range int64(2) { // the second copy serves if the first is damaged
 			if err = device.Do(d, device.Read, at*Page, page); err == nil {
 				own, index, err = media.DecodeSuperblock(page)
 			}
@@ -71,10 +71,11 @@ func shape(devices []device.Device) (media.Shape, []device.Device, error) {
 // found is a log page as read from the device.
 type found struct {
 	page media.LogPage
-	sum  uint32
+	sum  uint32 // the Back that the next page must have
 }
 
-// recovery rebuilds the state of a pool.
+// recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
+// operations.
 type recovery struct {
 	*core
 	devices []device.Device
@@ -85,7 +86,7 @@ type recovery struct {
 }
 
 // recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
-// closed cleanly.
+// closed cleanly. Up to settleState it only reads, so a pool that is refused stays exactly as it was found.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
 	headers, err := r.headers()
@@ -103,7 +104,8 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 		chain := follow(log, h)
 		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
 		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
-		// state was lost.
+		// state was lost. An older checkpoint must lead at least to the log position of the newest one, whose state was
+		// durable.
 		end, last := h.Next+uint64(len(chain)), h.Record
 		for _, f := range chain {
 			last += uint64(len(f.page.Records))
@@ -136,6 +138,7 @@ func (r *recovery) headers() ([]media.Header, error) {
 		switch {
 		case err != nil:
 			problems = append(problems, err)
+		// A misdirected write: generations alternate between the slots.
 		case int(h.Generation&1) != slot:
 			problems = append(problems,
 				fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged))
@@ -168,7 +171,8 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	}
 }
 
-// readLog reads all valid log pages, by number, and returns the highest number and the highest mark.
+// readLog reads all valid log pages, by number, and returns the highest number and the highest mark. Among them are
+// pages of earlier passes through the ring, which follow rejects.
 func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	log = map[uint64]found{}
 	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
@@ -236,11 +240,13 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []found) error 
 	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
+	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
 	for _, f := range chain {
 		r.mark = max(r.mark, f.page.Mark)
 	}
 	r.mark = max(r.mark, h.Record)
 	for _, f := range chain {
+		// A session without records counts too: announce logged an empty page.
 		r.session = max(r.session, f.page.Session)
 		r.report.Pages++
 		for _, rec := range f.page.Records {
@@ -254,7 +260,7 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []found) error 
 	return nil
 }
 
-// mapTo maps a page to a place.
+// mapTo maps a page to a place. The translation layer is not involved: restoreSegments gives it the final state.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
 		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
@@ -286,6 +292,8 @@ func (r *recovery) apply(rec media.Record) error {
 		if !s.opened {
 			return fmt.Errorf("write to place %d of a segment that is not open: %w", to, ErrDamaged)
 		}
+		// Chunks of a segment can complete in any order, hence the maximum. A dropped write counts as well: its place
+		// may have been programmed, and is not written again before the segment is erased.
 		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
 		// The number of the record that fills a segment orders it by age for collection.
 		if int(s.written) == r.shape.Pages {
@@ -300,6 +308,7 @@ func (r *recovery) apply(rec media.Record) error {
 		if rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0 {
 			return fmt.Errorf("trim of %d pages from %d on: %w", rec.Count, rec.LBA, ErrDamaged)
 		}
+		// Pages written again after the trim have later records.
 		r.empty(rec.LBA, uint64(rec.Count))
 	case media.Move:
 		return r.shifted(rec)
@@ -337,7 +346,8 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 }
 
 // settleState hands the segments to the translation layer and makes the recovered state durable as a new checkpoint, so
-// that the fate of writes that were in flight is decided only once.
+// that the fate of writes that were in flight is decided only once. After a clean shutdown the checkpoint in force is
+// that state already, and only the session number is new.
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
@@ -346,7 +356,9 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	if err := r.restoreSegments(); err != nil {
 		return err
 	}
+	// A session number is used once. Summaries and Open records carry it.
 	r.session++
+	// No page is in a frame, so there are no reservations: the pages in use are those with a place.
 	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
 	r.durable, r.generation = r.next, h.Generation
 	r.number, r.base, r.back = h.Next, h.Next, h.Back
@@ -354,6 +366,7 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 		r.orReadOnly(r.announce())
 		return nil
 	}
+	// New log pages continue the chain after the last page found.
 	if n := len(chain); n > 0 {
 		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
 	}
@@ -391,7 +404,8 @@ func (r *recovery) orReadOnly(err error) {
 	}
 }
 
-// prepare readies the devices for writing after a crash.
+// prepare readies the devices for writing after a crash. Its writes become durable with the flush before the
+// checkpoint's header (writeCheckpoint).
 func (r *recovery) prepare() error {
 	// If only the process died, the state that recovery trusts may still be in the devices' volatile caches. It must be
 	// durable before a place that only an older state refers to is overwritten, and before anything is reported
@@ -438,7 +452,7 @@ const roomAfterCrash = 2
 // mapped there; until then the old checkpoint still maps them to their old places.
 func (r *recovery) makeRoom() error {
 	pages := int64(r.shape.Pages)
-	valid := make([]int64, len(r.segments))
+	valid := make([]int64, len(r.segments)) // live pages, by segment
 	empty := 0
 	for i := range r.segments {
 		for k := range pages {
@@ -465,6 +479,7 @@ func (r *recovery) makeRoom() error {
 			if !r.isLive(from) {
 				continue
 			}
+			// A hole is a dead place in another segment that keeps live pages; empty segments must stay empty.
 			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == int64(len(r.owners)) {
 					return fmt.Errorf("no free place to move page %d to: %w", r.owners[from], ErrFull)
@@ -485,6 +500,7 @@ func (r *recovery) makeRoom() error {
 func (r *recovery) plug(from, to ftl.PPA) error {
 	dev, offset := r.at(from)
 	if err := device.Do(r.devices[dev], device.Read, offset, r.content); err != nil {
+		// Zeros do not match the recorded checksum, unless the page was zeros.
 		clear(r.content)
 	}
 	dev, offset = r.at(to)
@@ -492,6 +508,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 		return fmt.Errorf("moving a page: %w", err)
 	}
 	r.plugged[r.segmentOf(to)] = true
+	// The place may be beyond those allocated so far, which must then be counted as used.
 	s := &r.segments[r.segmentOf(to)]
 	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
 	return r.mapTo(r.owners[from], to, r.sums[from])
@@ -520,6 +537,7 @@ func (r *recovery) wipeSummaries() error {
 }
 
 // restoreSegments describes every segment to the translation layer, in the order in which they were filled.
+// RestoreBlock requires that order, and at most one open segment for each stream.
 func (r *recovery) restoreSegments() error {
 	order := make([]int64, 0, len(r.segments))
 	var newest [heat.Streams]int64 // the newest open segment of each stream, plus 1
@@ -530,12 +548,14 @@ func (r *recovery) restoreSegments() error {
 		}
 		order = append(order, int64(i))
 		if int(s.written) < r.shape.Pages {
+			// Earlier crashes can have left several partly filled segments of a stream. It continues the newest.
 			if was := newest[s.stream]; was == 0 || r.segments[was-1].order < s.order {
 				newest[s.stream] = int64(i) + 1
 			}
 		}
 	}
 	slices.SortFunc(order, func(a, b int64) int { return int(int64(r.segments[a].order - r.segments[b].order)) })
+	// A full segment is ordered by the record number at which it was filled, another by that at which it was opened.
 	words := (r.shape.Pages + 63) / 64
 	valid := make([]uint64, words)
 	for rank, i := range order {
@@ -550,7 +570,7 @@ func (r *recovery) restoreSegments() error {
 			}
 		}
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
-			Age: len(order) - rank}
+			Age: len(order) - rank} // as if each segment filled since took an erase
 		s.programmed = s.written
 		// an open segment without live pages is restored as full, and collection frees it; makeRoom counted it as empty
 		if newest[s.stream] == i+1 && live {

@@ -86,7 +86,8 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 }
 
 // remap logs the steps as one atomic group and applies them. The records are logged first, so that a put that a step
-// overtakes becomes durable together with the step.
+// overtakes becomes durable together with the step. A group fits in one log page (MaxSteps), which seal does not
+// divide.
 func (c *core) remap(steps []Step) {
 	first := len(c.records)
 	for _, s := range steps {
@@ -111,6 +112,7 @@ func (c *core) remap(steps []Step) {
 		if s.Count == 0 {
 			continue
 		}
+		// shift needs an empty destination.
 		c.vacate(s)
 		if !s.Drop {
 			c.shift(s)
@@ -118,7 +120,8 @@ func (c *core) remap(steps []Step) {
 	}
 }
 
-// vacate empties the pages that a step drops or moves others onto.
+// vacate empties the pages that a step drops or moves others onto. A page in no frame frees its space at once, one in a
+// frame when its last holder puts it.
 func (c *core) vacate(s Step) {
 	first := s.To
 	if s.Drop {
@@ -157,7 +160,7 @@ func take(slot *table.Slot) table.Word {
 }
 
 // detach separates a page's frame from its address. Holders keep the page, and it is trimmed when the last of them puts
-// it.
+// it. The place is dead at once, but the space stays reserved until that last Put.
 func (c *core) detach(slot *table.Slot) {
 	w := take(slot)
 	at := w.Frame()
@@ -191,7 +194,9 @@ func (c *core) shift(s Step) {
 	c.redirect(s.From, s.Count, func(page uint64) uint64 { return page - s.From + s.To })
 }
 
-// shiftPage moves one page that has content or is in a frame.
+// shiftPage moves one page that has content or is in a frame. The destination is empty: vacate emptied it, and the
+// ranges do not overlap. A lock-free put with the old slot fails on its word and takes the slow path, which uses the
+// frame's slot.
 func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next := c.table.Make(to)
 	next.Follow(slot)
@@ -213,7 +218,8 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next.Store(w) // last, because the lock-free path can find the page from here on
 }
 
-// rename assigns a place to a page other than the one it was written for.
+// rename assigns a place to a page other than the one it was written for. The bit matters to Check and summarise: a
+// summary may have the earlier number.
 func (c *core) rename(p ftl.PPA, page uint64) {
 	if c.owners[p] != page {
 		c.owners[p] = page

@@ -13,7 +13,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// writer holds the controller's writes to the segments, open and in flight.
+// writer holds the controller's writes to the segments, open and in flight. A chunk is idle, open, in flight, and idle
+// again; after a failed write it stays occupied until each of its pages is placed elsewhere. A move is idle, being
+// read, arrived, in a chunk, and idle again.
 type writer struct {
 	chunks  []chunk
 	idleC   []int32           // chunks
@@ -32,11 +34,12 @@ type writer struct {
 	failing  error            // the last error of a segment write; the segment is not written again
 }
 
-// chunk is a run of consecutive places of one segment, written by one operation.
+// chunk is a run of consecutive places of one segment, written by one operation. buf has a copy of each page in pages,
+// in the same order.
 type chunk struct {
 	op    device.Op
 	buf   []byte
-	pages []write
+	pages []write // pages[i] goes to place first+i
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
 }
@@ -61,8 +64,8 @@ type move struct {
 	op       device.Op
 	buf      []byte
 	from     ftl.PPA
-	lpa      uint64
-	sum      uint32
+	lpa      uint64 // the page when its read started; Remap can rename it until the move is over
+	sum      uint32 // of the content as first written, not as read
 	attempts int
 	bad      bool // unreadable, or its checksum did not match; it stays bad at the new place
 }
@@ -70,7 +73,7 @@ type move struct {
 // barrier is a Flush waiting for the pages changed before it.
 type barrier struct {
 	fn    func(error)
-	left  int
+	left  int // pages not yet logged or lost, plus one until all are counted
 	user  *User
 	since uint64 // last loss known when it was requested: two concurrent flushes both report a later loss
 }
@@ -117,7 +120,8 @@ func (c *core) furnish(arena []byte) {
 }
 
 // place starts writing a dirty frame without references, and reports false if there is no space. While its content is
-// copied, the page is InFlight, so that the lock-free path cannot give it out and let it change.
+// copied, the page is InFlight, so that the lock-free path cannot give it out and let it change. The caller holds p.mu,
+// as for all methods of core.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]
 	w := f.slot.Load()
@@ -130,6 +134,7 @@ func (c *core) place(at int32) bool {
 	case c.readOnly == nil && (len(c.idleC) == 0 || c.logFull()):
 		return false
 	}
+	// A lock-free Get since the load makes the swap fail; that holder's Put brings the page here again.
 	if !f.slot.Swap(w, table.Coming(at)) {
 		return true
 	}
@@ -145,12 +150,14 @@ func (c *core) place(at int32) bool {
 	}
 	c.clock.Tick()
 	f.slot.SetHeat(uint64(page))
+	// Only the write to latest becomes the mapping. An earlier one that completes later is invalidated in written.
 	f.latest = to
 	f.writing++
 	c.stats.Puts++
 	c.stats.Streams[stream]++
 	c.add(to, stream, write{frame: at, syncs: f.syncs}, f.page, c.buffers[at])
 	f.syncs = nil
+	// Resident and clean again: a change from here on makes the page dirty and leads to another write.
 	f.slot.Store(table.Held(at, 0, false))
 	return true
 }
@@ -167,6 +174,7 @@ func (c *core) giveUp(at int32, err error) {
 		c.refuse(s, err)
 	}
 	f.syncs, f.passed = nil, nil
+	// A page without a place had reserved space for its first write.
 	if f.place == ftl.NoPPA {
 		c.used--
 	}
@@ -204,7 +212,8 @@ func (c *core) arrive(b *barrier) {
 	c.await(b.fn)
 }
 
-// add appends a page to the open chunk of its segment, or opens one. The caller ensures that a chunk is idle.
+// add appends a page to the open chunk of its segment, or opens one. The caller ensures that a chunk is idle. to is the
+// next place of its segment, because the translation layer allocates in order.
 func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content []byte) {
 	at := noFrame
 	number := c.segmentOf(to)
@@ -239,19 +248,23 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	// Copy the content, so that the frame can be changed while the chunk is written, and checksum the copy.
 	buf := k.buf[len(k.pages)*Page:][:Page]
 	copy(buf, content)
+	// A moved page keeps the checksum that it was written with, so that a damaged copy stays detectable.
 	if w.frame != noFrame {
 		w.sum = media.Sum(c.seed, buf)
 	}
+	// The place is not live yet: written or movedTo maps the page to it once the data are written.
 	c.owners[to], c.sums[to] = page, w.sum
 	c.renamed[to>>6] &^= 1 << (to & 63)
 	k.pages = append(k.pages, w)
+	// persist submits open chunks at the end of this call if a waiter needs one of their pages.
 	c.urgent = c.urgent || len(w.syncs) > 0 || w.frame != noFrame && len(c.frames[w.frame].passed) > 0
 	if len(k.pages)*Page == len(k.buf) || int(s.written) == c.shape.Pages {
 		c.kick(at)
 	}
 }
 
-// kick submits an open chunk, and kickAll all of them.
+// kick submits an open chunk, and kickAll all of them. The device owns k.buf until chunkDone; k.pages stays for the
+// completion.
 func (c *core) kick(at int32) {
 	for i, o := range c.open {
 		if o == at {
@@ -286,6 +299,7 @@ func (c *core) chunkDone(at int32) {
 	k := &c.chunks[at]
 	if err := k.op.Err; err != nil {
 		c.failing = err
+		// The chunk stays occupied: its buffer has the only copy of pages that have changed in their frames since.
 		k.held = len(k.pages)
 		for i := range k.pages {
 			c.failed.Push(failed{at, int32(i), err})
@@ -301,7 +315,8 @@ func (c *core) chunkDone(at int32) {
 	c.advance()
 }
 
-// programmed counts a chunk's places as written; the last one of a segment triggers the write of its summary.
+// programmed counts a chunk's places as written; the last one of a segment triggers the write of its summary. A segment
+// with a failed chunk never reaches its full count, so it gets no summary.
 func (c *core) programmed(k *chunk) {
 	i := c.segmentOf(k.first)
 	s := &c.segments[i]
@@ -310,7 +325,8 @@ func (c *core) programmed(k *chunk) {
 	}
 }
 
-// written maps a page to its new place, unless a newer version or a trim overtook it.
+// written maps a page to its new place, unless a newer version or a trim overtook it. The data are written, so the
+// record can be logged; the reverse order would let a durable record refer to missing data.
 func (c *core) written(to ftl.PPA, w *write) {
 	if w.frame == noFrame {
 		c.movedTo(to, w)
@@ -321,6 +337,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 	c.ftl.Programmed(to)
 	// A page can have several writes in flight; only the newest may become its mapping.
 	newest := f.latest == to
+	// Waiters are granted after the record is logged, because await covers the records up to the current one.
 	if newest {
 		if f.place != ftl.NoPPA {
 			c.clearLive(f.place)
@@ -373,7 +390,7 @@ func (c *core) overtaken(f *frame, waiters []waiter) {
 	}
 }
 
-// movedTo completes a move.
+// movedTo completes a move. The record of damaged content is a Keep, whose content recovery does not verify.
 func (c *core) movedTo(to ftl.PPA, w *write) {
 	m := &c.moves[w.move]
 	c.idleM = append(c.idleM, w.move)
@@ -396,7 +413,8 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	c.log(media.Record{Kind: kind, LBA: page, PPA: uint64(to), Sum: m.sum})
 }
 
-// failedFirst reports a failed chunk's places to the translation layer; retry then places its pages elsewhere.
+// failedFirst reports a failed chunk's places to the translation layer; retry then places its pages elsewhere. The
+// segment is then failing, so that Allocate returns no further place in it.
 func (c *core) failedFirst(k *chunk) {
 	for i := range k.pages {
 		w, to := &k.pages[i], k.first+ftl.PPA(i)
@@ -410,6 +428,7 @@ func (c *core) failedFirst(k *chunk) {
 
 // retry places a failed page elsewhere, and reports false if there is no space yet.
 func (c *core) retry(x failed) bool {
+	// The content of a user's page is taken from the chunk, because a holder may be changing the frame.
 	k := &c.chunks[x.chunk]
 	w := k.pages[x.index]
 	was := k.first + ftl.PPA(x.index)
@@ -428,6 +447,7 @@ func (c *core) retry(x failed) bool {
 	f := &c.frames[w.frame]
 	if f.latest != was || w.attempts >= c.cfg.Retries || c.readOnly != nil ||
 		errors.Is(x.cause, syscall.ENOSPC) && c.ftl.Free(0) == 0 {
+		// Superseded, out of attempts, or without a place to go.
 		c.abandon(&w, was, x.cause)
 		return true
 	}
@@ -440,6 +460,7 @@ func (c *core) retry(x failed) bool {
 	if !ok {
 		return false
 	}
+	// f.writing still counts this write.
 	w.attempts++
 	f.latest = to
 	c.stats.Rewritten++
@@ -498,7 +519,8 @@ func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 	}
 }
 
-// advance resumes everything that waited for the completion of an operation.
+// advance resumes everything that waited for the completion of an operation. Failed pages are first, because they
+// occupy chunks that all other writes need. It can be re-entered: the callback of erase and unstick call it.
 func (c *core) advance() {
 	for c.failed.N > 0 && c.retry(*c.failed.First()) {
 		c.unhold()
@@ -532,7 +554,9 @@ func (c *core) unhold() {
 }
 
 // unstick fails the writes that wait for space when no operation in flight can free any: enough segments have failed
-// that the remaining ones are full.
+// that the remaining ones are full. Each condition of the first test names an event that will free space or retry
+// later: an operation in flight, an open chunk, an erase that waits for the log, a segment pinned by a summary, Check
+// or a read, or a checkpoint that frees log space.
 func (c *core) unstick() {
 	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 ||
 		len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
@@ -568,7 +592,8 @@ func (c *core) unstick() {
 	}
 }
 
-// collect advances garbage collection as far as it can go now.
+// collect advances garbage collection as far as it can go now. Moves end in the log, so none starts while it is full;
+// nor does any during the final checkpoint, which requires a quiet core.
 func (c *core) collect() {
 	if c.readOnly != nil {
 		return
@@ -633,6 +658,7 @@ func (c *core) relocate(i int32, m *move) {
 		known = heat.Page(slot.Heat())
 	}
 	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(known, &c.clock, c.used)), c.tick())
+	// The page was superseded since it was read, or there is no destination; Next then offers it again.
 	if !ok {
 		c.idleM = append(c.idleM, i)
 		return
@@ -648,10 +674,12 @@ func (c *core) streamOf(p ftl.PPA) heat.Stream {
 	return heat.Stream(c.ftl.StreamOf(c.ftl.BlockOf(p)))
 }
 
-// erase frees an empty segment once every record logged so far is durable, so that no durable mapping refers to it.
+// erase frees an empty segment once every record logged so far is durable, so that no durable mapping refers to it. It
+// sends no operation to the device: the places are overwritten when the segment is opened again.
 func (c *core) erase(b ftl.Block) {
 	c.erasing = true
 	c.kickAll()
+	// The changes that emptied the segment are all logged by now, so the wait covers them.
 	c.awaitThen(func(err error) {
 		c.erasing = false
 		if err != nil {
@@ -666,7 +694,7 @@ func (c *core) erase(b ftl.Block) {
 }
 
 // summarise writes the summary of a filled segment in the background. The segment is not reused until that write
-// completes.
+// completes. ReadStarted pins it meanwhile, as for a read.
 func (c *core) summarise(i int64) {
 	s := &c.segments[i]
 	sum := media.Summary{
@@ -707,11 +735,12 @@ func (c *core) summaryDone(i int64, err error) {
 // trim is a Trim in progress, which may wait for held pages.
 type trim struct {
 	fn   func(error)
-	left int
+	left int // held pages, plus one during the scan
 	sync bool
 }
 
-// trimPages discards the content of pages first to last.
+// trimPages discards the content of pages first to last. It holds p.mu throughout, so no checkpoint falls between the
+// change of a page and its record.
 func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 	if c.readOnly != nil {
 		c.notify(fn, c.readOnly)
@@ -746,6 +775,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 			c.used--
 			continue
 		}
+		// A page in a frame is trimmed once it has no holder, and no read or overwrite in flight.
 		f := &c.frames[w.Frame()]
 		t.left++
 		f.trims = append(f.trims, t)
@@ -836,6 +866,8 @@ func (c *core) settleTrims(f *frame) {
 			c.used--
 		}
 		f.place, f.latest = ftl.NoPPA, ftl.NoPPA
+		// The trim supersedes the change that these wait for. They wait for the records so far instead, which include
+		// the trim's.
 		for _, s := range f.syncs {
 			c.granted(s)
 		}

@@ -80,6 +80,7 @@ func (d *Device) Submit(ops ...*device.Op) {
 			refused = append(refused, op)
 			continue
 		}
+		// A run of operations for the same loop takes its lock once and wakes it once.
 		if at := d.loops.of(op.Loop); at != l {
 			if l != nil {
 				l.wakeIfAsleep()
@@ -128,6 +129,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.mu.Lock()
+	// Submit counts an operation before it checks shut, so none starts after this wait.
 	for d.under.Load() > 0 {
 		d.idle.Wait()
 	}

@@ -111,7 +111,8 @@ func (ls *Loops) forget(arena []byte) error {
 	return errors.Join(errs...)
 }
 
-// loop is one thread with its ring.
+// loop is one thread with its ring. Other threads access only held, event, done and the fields guarded by mu; the
+// ring belongs to the thread while it runs.
 type loop struct {
 	ring  *Ring
 	held  atomic.Int32 // sockets
@@ -161,6 +162,7 @@ const (
 	socketCancel  = 2
 )
 
+// run is the thread: it creates the ring, which only its creator may use, and turns until Close.
 func (l *loop) run(made chan<- error) {
 	runtime.LockOSThread() // the thread exits with the goroutine
 	defer close(l.done)
@@ -175,6 +177,7 @@ func (l *loop) run(made chan<- error) {
 		return
 	}
 	l.event = int(event)
+	// Sockets need no slots: loop.push submits when the ring is full.
 	l.slots = make([]slot, l.ring.size-1) // one entry is reserved for the eventfd
 	for i := range l.slots {
 		l.free = append(l.free, uint32(i))
@@ -202,6 +205,7 @@ func (l *loop) wakeIfAsleep() {
 	}
 }
 
+// wake makes the thread's read of the eventfd complete, and so the wait in enter.
 func (l *loop) wake() {
 	one := [8]byte{0: 1}
 	for {
@@ -224,6 +228,7 @@ func (l *loop) turn() {
 	}
 	l.take()
 	l.mu.Unlock()
+	// Without the lock: orders and handlers queue work themselves.
 	for _, f := range orders {
 		f()
 	}
@@ -236,7 +241,8 @@ func (l *loop) turn() {
 	}
 	l.mu.Lock()
 	l.take()
-	// Operations without a free slot wait for a completion, which wakes the thread by itself.
+	// Operations without a free slot wait for a completion, which wakes the thread by itself. asleep is set under the
+	// lock under which idle was decided, so work queued from then on finds it set and wakes the thread.
 	idle := (l.queue.N == 0 && len(l.again) == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 &&
 		len(l.batch) == 0 && len(l.events) == 0 && !l.over
 	spins := idle && l.spins()
@@ -279,7 +285,8 @@ func (l *loop) push(s submission) {
 	l.ahead++
 }
 
-// take pushes queued device operations into free slots. The caller holds l.mu.
+// take pushes queued device operations into free slots. The caller holds l.mu. It leaves one entry free, so that push
+// never submits while the lock is held.
 func (l *loop) take() {
 	for (l.queue.N > 0 || len(l.again) > 0) && len(l.free) > 0 && l.ahead < int(l.ring.size)-1 {
 		i := l.free[len(l.free)-1]
@@ -305,7 +312,7 @@ func (l *loop) submit(wait bool) {
 		case err == nil:
 			wait = false // the kernel accepted only part of the batch
 		case errors.Is(err, syscall.EINTR):
-			if l.ahead == 0 {
+			if l.ahead == 0 { // a signal ended the wait
 				return
 			}
 		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EBUSY):
@@ -357,6 +364,7 @@ func (l *loop) ended(c completion) {
 		l.events = append(l.events, c)
 		return
 	}
+	// The slot is free again, but its operations are delivered only in finish, because a handler may be running.
 	s := &l.slots[c.token]
 	l.free = append(l.free, uint32(c.token))
 	if len(s.more) > 0 {
@@ -382,6 +390,7 @@ func (l *loop) finish() {
 		l.sockets[uint32(c.token)>>socketShift].happened(c)
 	}
 	l.events = l.events[:0]
+	// Done can queue operations; they wait for the next turn. Operations that complete meanwhile stay in batch.
 	n := len(l.batch)
 	for i := range n {
 		t := l.batch[i]
@@ -393,6 +402,8 @@ func (l *loop) finish() {
 	l.batch = l.batch[:copy(l.batch, l.batch[n:])]
 }
 
+// entry returns the ring's entry for a slot. Memory in the registered arena uses the fixed opcodes, which save the
+// kernel the mapping.
 func (l *loop) entry(x *slot, token uint64) submission {
 	op := x.first.op
 	s := submission{fd: int32(x.first.dev.fd), token: token}
@@ -440,7 +451,7 @@ func (l *loop) receives() bool {
 	return <-t.done
 }
 
-// trial receives one byte.
+// trial receives one byte. Success shows that the kernel has IORING_RECVSEND_POLL_FIRST (Linux 5.19).
 type trial struct {
 	socket *Socket
 	b      [8]byte

@@ -164,8 +164,8 @@ func (r *Ring) unregister() error {
 	return nil
 }
 
-// push adds an entry to the submission queue. There is always space, because each entry has a slot and there are no
-// more slots than entries.
+// push adds an entry to the submission queue. The caller ensures that there is space (loop.push). The kernel reads
+// the entry once it sees the tail, so the tail is stored last.
 func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
 	if tail-r.sqHead.Load() >= r.size {
@@ -196,7 +196,8 @@ func (r *Ring) enter(n int, wait bool) (int, error) {
 	return int(got), nil
 }
 
-// reap removes a completion, and reports false if there is none.
+// reap removes a completion, and reports false if there is none. The entry is copied first: the kernel can reuse it
+// once the head has moved.
 func (r *Ring) reap() (completion, bool) {
 	head := r.cqHead.Load()
 	if head == r.cqTail.Load() {

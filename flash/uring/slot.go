@@ -46,7 +46,8 @@ func follows(a, b task) bool {
 }
 
 // divide completes a slot of merged reads for which got bytes were read, negative for an error. Fully read operations
-// are appended to over; the others are appended to again, to be repeated one by one.
+// are appended to over; the others are appended to again, to be repeated one by one. So an error or a short read
+// reaches only the operations that it concerns.
 func (s *slot) divide(got int, over, again []task) (o, a []task) {
 	for i := range len(s.more) + 1 {
 		t := s.first

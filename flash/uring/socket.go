@@ -96,7 +96,8 @@ func (s *Socket) Wake() {
 	l.wakeIfAsleep()
 }
 
-// Duplicate returns a duplicate descriptor of the socket, for Attach.
+// Duplicate returns a duplicate descriptor of the socket, for Attach. The original is then closed, so that the
+// runtime's poller no longer watches the socket.
 func Duplicate(raw syscall.RawConn) (fd int, err error) {
 	outer := raw.Control(func(old uintptr) {
 		n, _, no := syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
@@ -107,6 +108,7 @@ func Duplicate(raw syscall.RawConn) (fd int, err error) {
 	return fd, errors.Join(outer, err)
 }
 
+// token encodes a socket's index and the kind of an operation, for happened.
 func (s *Socket) token(what uint64) uint64 {
 	return socketToken | uint64(s.index)<<socketShift | what
 }
@@ -136,13 +138,15 @@ func (s *Socket) Cancel(all bool) {
 		under bool
 		what  uint64
 	}{{s.receiving, socketReceive}, {s.waiting && all, socketPoll}} {
+		// A cancel entry names its operation by token.
 		if x.under {
 			s.loop.push(submission{opcode: opCancel, fd: -1, address: s.token(x.what), token: s.token(socketCancel)})
 		}
 	}
 }
 
-// Detach removes the socket from its loop. No operation may be in flight. The handler is not called again.
+// Detach removes the socket from its loop. No operation may be in flight. The handler is not called again. Its index
+// can be reused at once: only the completion of a Cancel may still arrive, which has no effect.
 func (s *Socket) Detach() {
 	l := s.loop
 	l.sockets[s.index] = nil
@@ -180,6 +184,7 @@ func (s *Socket) happened(c completion) {
 
 // Send sends as much as the socket accepts without blocking, possibly 0 bytes.
 func (s *Socket) Send(b []byte) (int, error) {
+	// A raw system call: it returns immediately, so the Go scheduler need not hand off the processor.
 	for {
 		n, _, no := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
 			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),

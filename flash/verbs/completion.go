@@ -8,7 +8,7 @@ import (
 
 // CompletionQueue holds completions until they are polled. It cannot overflow: a queue pair reserves an entry for
 // everything that can be posted to it, and a posted request counts until its completion has been polled (RFC 5042,
-// 6.4.3.2). It is safe for concurrent use.
+// 6.4.3.2). It is safe for concurrent use. mu guards the fields; always tail - head <= reserved <= len(ring).
 type CompletionQueue struct {
 	mu       sync.Mutex
 	ring     []Completion
@@ -60,6 +60,7 @@ func (c *CompletionQueue) Arm(solicited bool) bool {
 	return c.head < c.tail
 }
 
+// reserve sets n entries aside for a queue pair, or reports that there are too few.
 func (c *CompletionQueue) reserve(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,6 +108,7 @@ type holding struct {
 	released atomic.Bool
 }
 
+// add appends a completion, for which an entry is reserved. event runs on the caller's goroutine, without the lock.
 func (c *CompletionQueue) add(x Completion) {
 	c.mu.Lock()
 	c.ring[c.tail%uint64(len(c.ring))] = x

@@ -17,6 +17,7 @@ func (q *QueuePair) fail(f wire.Fault, s wire.Segment) {
 	q.terminate(t)
 }
 
+// terminate ends the connection and queues a Terminate for the peer. Only the first fault counts.
 func (q *QueuePair) terminate(t wire.TerminateFields) {
 	if q.state >= Terminating {
 		return
@@ -28,7 +29,8 @@ func (q *QueuePair) terminate(t wire.TerminateFields) {
 }
 
 // end ends the connection without notifying the peer: everything outstanding completes with err, and all accesses are
-// returned to their stores.
+// returned to their stores. An access that is still getting stays with the queue pair as an orphan until the store has
+// answered.
 func (q *QueuePair) end(err error) {
 	if q.state >= Terminating {
 		q.state, q.termLen = Closed, 0
@@ -56,6 +58,7 @@ func (q *QueuePair) end(err error) {
 		q.recvCQ.add(Completion{ID: r.ID, QP: q, Op: wire.Send, Receive: true, Err: err})
 		*r = Receive{}
 	}
+	// The send queue is empty now: Sent and late responses find no work.
 	q.sqSent, q.sqNext, q.waiting = q.sqTail, q.sqTail, 0
 	q.last = nil
 	q.unwatch()

@@ -49,12 +49,15 @@ func (q *QueuePair) segment(s wire.Segment) bool {
 	default:
 		q.untaggedSegment(s, op)
 	}
+	// Only the first message can be the RTR message (RFC 6581, 9.2).
 	if done {
 		q.rtr = false
 	}
 	return done
 }
 
+// untaggedSegment checks a segment's DDP queue and sequence number, and passes it on by opcode. The messages of a queue
+// are numbered from 1 without gaps, and all segments of a message have its number (RFC 5041, 4.3).
 func (q *QueuePair) untaggedSegment(s wire.Segment, op wire.Op) {
 	h := wire.Untagged(s)
 	n := h.Queue()
@@ -77,6 +80,7 @@ func (q *QueuePair) untaggedSegment(s wire.Segment, op wire.Op) {
 	case wire.AtomicResp:
 		q.atomicResponse(s)
 	case wire.Term:
+		// The peer is gone after its Terminate, so no Terminate answers it.
 		f := wire.FaultUnspecified
 		if len(s.Payload()) >= wire.TerminateControl {
 			f = wire.Terminate(s.Payload()).Fault()
@@ -90,13 +94,15 @@ func (q *QueuePair) untaggedSegment(s wire.Segment, op wire.Op) {
 	}
 }
 
-// write places a segment of an RDMA Write.
+// write places a segment of an RDMA Write. Each segment is checked on its own, before any of its bytes moves (RFC 5042,
+// 6.2.1).
 func (q *QueuePair) write(s wire.Segment) bool {
 	p := s.Payload()
 	if len(p) == 0 { // the STag and offset of an empty segment are not checked
 		q.barrier = s.Last() && q.syncs > 0
 		return true
 	}
+	// A segment that was stalled has been checked, and its pages requested.
 	if q.writing == nil {
 		h := wire.Tagged(s)
 		r, f := q.check(h.STag(), h.Offset(), uint32(len(p)), RemoteWrite)
@@ -106,6 +112,7 @@ func (q *QueuePair) write(s wire.Segment) bool {
 		}
 		at := h.Offset() - r.cfg.Base
 		if r.cfg.Store == nil {
+			// Deregister takes the write lock, so no byte moves after it. The region can have died since check.
 			r.mu.RLock()
 			dead := r.dead
 			if !dead {
@@ -138,6 +145,7 @@ func (q *QueuePair) write(s wire.Segment) bool {
 		a.copyIn(p)
 	}
 	r.mu.RUnlock()
+	// Counted before put, because the store can call Done inside it.
 	if !dead && a.Sync {
 		a.barrier = true
 		q.syncs++
@@ -151,13 +159,16 @@ func (q *QueuePair) write(s wire.Segment) bool {
 	return true
 }
 
+// wrote counts a placed segment. After the last one of a message, later writes wait for outstanding syncs as well;
+// until then its own segments proceed.
 func (q *QueuePair) wrote(s wire.Segment, n int) {
 	q.barrier = s.Last() && q.syncs > 0
 	q.counters.Writes++
 	q.counters.WriteBytes += uint64(n)
 }
 
-// finished handles the completion of a Put.
+// finished handles the completion of a Put. The error of an access that changed no byte is ignored, because no data are
+// lost.
 func (q *QueuePair) finished(a *Access, err error) {
 	if a.barrier {
 		q.syncs--
@@ -186,7 +197,8 @@ func (q *QueuePair) single(s wire.Segment, n int) bool {
 	return false
 }
 
-// place returns the next free entry of the queue of the peer's reads and atomics.
+// place returns the next free entry of the queue of the peer's reads and atomics. The queue has IRD entries. A peer
+// that exceeds them loses its connection (RFC 5042, 6.4.3.3).
 func (q *QueuePair) place(s wire.Segment) *response {
 	if q.irqTail-q.irqHead >= uint64(len(q.irq)) {
 		q.fail(wire.FaultNoBuffer, s)
@@ -195,6 +207,8 @@ func (q *QueuePair) place(s wire.Segment) *response {
 	return &q.irq[q.irqTail%uint64(len(q.irq))]
 }
 
+// readRequest queues a Read Request of the peer and asks the store for its first window. The STag and offset of an
+// empty read are not checked (RFC 5040, 5.2.1).
 func (q *QueuePair) readRequest(s wire.Segment) {
 	if !q.single(s, wire.ReadRequestLength) {
 		return
@@ -220,6 +234,8 @@ func (q *QueuePair) readRequest(s wire.Segment) {
 	}
 }
 
+// atomicRequest queues an Atomic Request of the peer (RFC 7306, 5.2.1), which apply performs once all earlier responses
+// are sent. A synchronous one holds up all later input until its result is durable, Writes included.
 func (q *QueuePair) atomicRequest(s wire.Segment) {
 	if !q.single(s, wire.AtomicRequestLength) {
 		return
@@ -257,7 +273,8 @@ func (q *QueuePair) atomicRequest(s wire.Segment) {
 }
 
 // readResponse places a segment of the response to the oldest read. It accepts only the exact continuation of that
-// response, so a read never opens local memory to the peer.
+// response, so a read never opens local memory to the peer. The sink STag names no region (RFC 5040, 5.2.2; RFC 5042,
+// 6.2.1).
 func (q *QueuePair) readResponse(s wire.Segment) {
 	w := q.oldest()
 	if w == nil || w.Op != wire.ReadReq {
@@ -283,6 +300,7 @@ func (q *QueuePair) readResponse(s wire.Segment) {
 	}
 }
 
+// atomicResponse completes the oldest atomic. Its ID is the low half of the request's position in the send queue.
 func (q *QueuePair) atomicResponse(s wire.Segment) {
 	if !q.single(s, wire.AtomicResponseLength) {
 		return
@@ -303,7 +321,8 @@ func (q *QueuePair) atomicResponse(s wire.Segment) {
 	q.answered(w)
 }
 
-// message places a segment of a Send, or handles an Immediate.
+// message places a segment of a Send, or handles an Immediate. A receive is consumed by the last segment of a message;
+// placed counts the bytes of those before.
 func (q *QueuePair) message(s wire.Segment, op wire.Op) {
 	p, h := s.Payload(), wire.Untagged(s)
 	if q.rtr && op == wire.Send && len(p) == 0 && s.Last() && h.Offset() == 0 {
@@ -339,6 +358,7 @@ func (q *QueuePair) message(s wire.Segment, op wire.Op) {
 		return
 	}
 	if op.Invalidates() {
+		// The region must grant the right, and belong to the connection's domain and scope (RFC 5042, 6.4.5).
 		v := q.adapter.lookup(h.Invalidate() >> 8)
 		if v == nil || v.domain != q.domain || v.cfg.Scope != nil && v.cfg.Scope != q ||
 			v.cfg.Rights&RemoteInvalidate == 0 {

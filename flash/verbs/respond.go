@@ -70,6 +70,7 @@ func (q *QueuePair) answer(b []byte) []byte {
 	if !q.fits(b, wire.TaggedLength+k) {
 		return b
 	}
+	// An empty read is answered by one empty segment.
 	if k == 0 {
 		s := q.begin(&b, wire.TaggedLength)
 		wire.TaggedFields{Op: wire.ReadResp, Last: true, STag: e.read.SinkSTag, Offset: e.read.SinkOffset}.Put(s)
@@ -131,6 +132,7 @@ func (q *QueuePair) slide(e *response) {
 	}
 }
 
+// pop removes the answered request. The send queue goes next, so that responses do not starve it.
 func (q *QueuePair) pop() {
 	q.irq[q.irqHead%uint64(len(q.irq))] = response{}
 	q.irqHead++
@@ -159,6 +161,8 @@ func (e *response) progress() wire.TerminateFields {
 	return wire.TerminateFields{Header: h, Length: uint16(n), Request: r}
 }
 
+// answerAtomic performs the atomic, once, and answers it when its result is durable and b has space; an earlier answer
+// would report a result that a crash can undo.
 func (q *QueuePair) answerAtomic(b []byte, e *response) []byte {
 	const n = wire.UntaggedLength + wire.AtomicResponseLength
 	if !e.applied && !q.apply(e) {
@@ -175,7 +179,8 @@ func (q *QueuePair) answerAtomic(b []byte, e *response) []byte {
 	return b
 }
 
-// apply performs the atomic at the head of the queue, if its page is ready. Memory is little-endian.
+// apply performs the atomic at the head of the queue, if its page is ready. Memory is little-endian. The adapter's lock
+// is held around the region's: the first excludes other atomics (RFC 7306, 5.3), the second Deregister.
 func (q *QueuePair) apply(e *response) bool {
 	a, r := e.access, e.region
 	var p []byte
@@ -188,6 +193,7 @@ func (q *QueuePair) apply(e *response) bool {
 		q.localError(a.err, e.progress())
 		return false
 	default:
+		// Eight aligned bytes lie in one page.
 		p = a.pages[0]
 	}
 	q.adapter.atomics.Lock()
@@ -211,6 +217,7 @@ func (q *QueuePair) apply(e *response) bool {
 	}
 	e.applied, e.durable = true, a == nil || !a.barrier
 	if a != nil {
+		// An atomic that stores the value it found leaves the page clean.
 		a.Changed = changed != e.original
 		if e.durable { // the response need not wait for the flash
 			e.access = nil

@@ -31,6 +31,7 @@ func (q *QueuePair) payload(header int) int {
 // separates tagged messages by order alone.
 func (q *QueuePair) fill(b []byte) []byte {
 	for {
+		// A Terminate is the last message, and the messages still queued have completed with its fault.
 		if q.termLen > 0 {
 			if !q.heard && !q.cfg.Initiator {
 				// A responder must not send an FPDU before it has received one.
@@ -104,6 +105,7 @@ func (q *QueuePair) transmit(b []byte) []byte {
 		q.fail(wire.FaultIRD, nil)
 		return b
 	}
+	// The ORD or a fence holds this request back, and all requests behind it, because they are sent in posting order.
 	if w.reads() && q.waiting >= q.ord || w.Fence && q.waiting > 0 {
 		return b
 	}
@@ -116,6 +118,7 @@ func (q *QueuePair) transmit(b []byte) []byte {
 		}
 		s := q.begin(&b, n)
 		q.untagged(s, wire.ReadReq, true, 0, 0)
+		// Each read has a range of sink offsets of its own, so no response fits another read.
 		w.sink = q.sinkNext
 		q.sinkNext += uint64(total)
 		wire.ReadRequestFields{SinkSTag: q.sink, SinkOffset: w.sink, Size: total, SourceSTag: w.STag,
@@ -177,7 +180,8 @@ func (q *QueuePair) transmit(b []byte) []byte {
 	return b
 }
 
-// retire completes work in posting order.
+// retire completes work in posting order. Below sqSent the connection has accepted all bytes, so Local is no longer
+// needed. A read or atomic also waits for its response.
 func (q *QueuePair) retire() {
 	for q.sqHead < q.sqSent {
 		w := &q.sq[q.sqHead%uint64(len(q.sq))]
@@ -192,6 +196,7 @@ func (q *QueuePair) retire() {
 	}
 }
 
+// complete reports the end of a request. A quiet success returns its completion queue entry at once.
 func (q *QueuePair) complete(w *work, err error) {
 	if w.Quiet && err == nil {
 		q.send.held.Add(-1)
@@ -204,7 +209,8 @@ func (q *QueuePair) complete(w *work, err error) {
 	q.sendCQ.add(c)
 }
 
-// oldest returns the read or atomic that is answered next, or nil if there is none.
+// oldest returns the read or atomic that is answered next, or nil if there is none. Responses arrive in the order of
+// the requests.
 func (q *QueuePair) oldest() *work {
 	q.sqAwait = max(q.sqAwait, q.sqHead)
 	for ; q.sqAwait < q.sqNext; q.sqAwait++ {
@@ -224,6 +230,7 @@ func (q *QueuePair) answered(w *work) {
 	q.retire()
 }
 
+// putImmediate and getImmediate convert immediate data, eight bytes in network order.
 func putImmediate(b []byte, v uint64) {
 	for i := range 8 {
 		b[i] = byte(v >> (56 - 8*i))

@@ -6,7 +6,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// request builds the initiator's startup frame.
+// request builds the initiator's startup frame. It follows RFC 5044, 7.1.1, with the header of RFC 6581, 9, for
+// revision 2.
 func (q *QueuePair) request() {
 	f := wire.StartupFields{Markers: q.cfg.Markers, CRC: q.cfg.CRC, Revision: q.cfg.Revision, Private: q.cfg.Private}
 	if q.cfg.Revision >= 2 {
@@ -30,6 +31,7 @@ func (q *QueuePair) startup(b []byte) int {
 	if q.need = n; len(b) < n {
 		return 0
 	}
+	// b belongs to the driver, so the frame is copied below.
 	f := wire.Startup(b[:n])
 	if q.cfg.Initiator {
 		q.reply = slices.Clone(b[:n])
@@ -126,6 +128,8 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 	}
 	q.run(r.Markers, q.cfg.CRC || r.CRC)
 	q.heard = true // only a responder waits for the first FPDU
+	// RFC 6581, 9.1: this end sends no more than the responder's IRD, and a responder that wants to send more than this
+	// end's IRD is refused.
 	if r.Enhanced {
 		if r.IRD != wire.Unnegotiated {
 			q.ord = min(q.ord, int(r.IRD))
@@ -167,7 +171,7 @@ func (q *QueuePair) replied(r wire.StartupFields) {
 	q.sqTail++
 }
 
-// run enters full operation, the phase of FPDUs.
+// run enters full operation, the phase of FPDUs. irq has as many entries as the peer may have requests outstanding.
 func (q *QueuePair) run(markers, crc bool) {
 	q.framer = wire.Framer{CRC: crc, Markers: markers}
 	q.deframer = wire.Deframer{CRC: crc, Markers: q.cfg.Markers}

@@ -148,6 +148,7 @@ type inbox struct {
 	at     bool        // the driver's own copy of busy, readable without the lock
 }
 
+// tell queues a callback. It is called on any goroutine and wakes an idle driver once, for the first of several.
 func (q *QueuePair) tell(e event) {
 	in := &q.inbox
 	in.mu.Lock()
@@ -254,6 +255,7 @@ type orphan struct {
 	region *Region
 }
 
+// recycle makes a finished access available for reuse. The pages belong to the store again.
 func (q *QueuePair) recycle(a *Access) {
 	clear(a.pages)
 	a.state = accessFree

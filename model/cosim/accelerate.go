@@ -7,7 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// mixture is an iteration's arrivals of writes at drives, and their residuals: the network's arrivals minus these.
+// mixture is an iteration's arrivals of writes at drives, and their residuals: the network's arrivals minus these. Both
+// are in picoseconds, one entry a write in order of jobs.
 type mixture struct{ x, residual []float64 }
 
 // update sets the arrivals of writes at drives for the next iteration, from their values x and the network's result
@@ -21,7 +22,9 @@ func (it *Iterative) update(n int) {
 		if it.jobs[i].Command.Op != block.Write {
 			continue
 		}
+		// was is this iteration's SA; is, its ND, is SNIS' SA of the next (section III-C).
 		was, is := it.sa[i], it.nd[i]
+		// After an iteration without writes at drives, the arrival of every write is new.
 		if was != is || it.withoutWrites() {
 			t.Changed++
 			t.Settled = min(t.Settled, was, is)
@@ -60,7 +63,8 @@ func (it *Iterative) update(n int) {
 	}
 }
 
-// along returns x + omega r.
+// along returns x + omega r. Products are converted to float64, here and below, because the compiler could otherwise
+// fuse them with the sum and make results depend on the architecture.
 func along(x, r []float64, omega float64) []float64 {
 	out := make([]float64, len(x))
 	for i := range x {
@@ -69,6 +73,7 @@ func along(x, r []float64, omega float64) []float64 {
 	return out
 }
 
+// dot returns the inner product.
 func dot(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
@@ -78,7 +83,7 @@ func dot(a, b []float64) float64 {
 }
 
 // aitken relaxes by a share computed from the last two residuals (Irons and Tuck, 1969), limited to the range from 0.1
-// to 1.
+// to 1. With d = r_n - r_(n-1), omega_n = -omega_(n-1) (r_(n-1) . d) / (d . d).
 func (it *Iterative) aitken(x, r []float64) []float64 {
 	if len(it.past) > 0 {
 		before := it.past[0].residual
@@ -100,7 +105,8 @@ func (it *Iterative) aitken(x, r []float64) []float64 {
 const mixed = 3
 
 // anderson takes the combination of the last iterations with the smallest residual (Anderson, J. ACM 12(4), 1965):
-// least squares over the differences of residuals, by their normal equations.
+// least squares over the differences of residuals, by their normal equations. gamma minimises |r - sum gamma_k dr_k|,
+// and the result is x + r - sum gamma_k (dx_k + dr_k).
 func (it *Iterative) anderson(x, r []float64) []float64 {
 	it.past = append(it.past, mixture{x, r})
 	if len(it.past) > mixed+1 {
@@ -137,6 +143,7 @@ func (it *Iterative) anderson(x, r []float64) []float64 {
 // solve solves a system of m equations by elimination; an unknown with a zero pivot is 0.
 func solve(a *[mixed][mixed + 1]float64, m int) (x [mixed]float64) {
 	for k := range m {
+		// The largest pivot of the column limits rounding errors.
 		p := k
 		for i := k + 1; i < m; i++ {
 			if math.Abs(a[i][k]) > math.Abs(a[p][k]) {

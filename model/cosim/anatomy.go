@@ -24,6 +24,7 @@ type row struct {
 // mostStages is the largest number of stages of a request.
 const mostStages = 17
 
+// add records one request in the row.
 func (r *row) add(stage []sim.Time) {
 	r.n++
 	for k, t := range stage {
@@ -91,7 +92,8 @@ func (r *row) mean() (out [mostStages]float64) {
 }
 
 // Around returns the mean time of each stage, in picoseconds, over the requests whose latencies rank between two shares
-// of all requests: those of the buckets that contain such ranks. It reports false if there are none.
+// of all requests: those of the buckets that contain such ranks. It reports false if there are none. The ranks are as
+// exact as the histogram's buckets are narrow. If no rank lies between the shares, the first bucket above from is used.
 func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
 	var sum row
 	first, last := from*float64(a.total.n), to*float64(a.total.n)

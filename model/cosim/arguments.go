@@ -99,7 +99,8 @@ func (t *Router) status(q block.QueueID, x *block.Request) block.Status {
 	return block.OK
 }
 
-// times returns the product of two numbers that are not negative, at most the largest int64.
+// times returns the product of two numbers that are not negative, at most the largest int64. It saturates, so that a
+// product of sizes never becomes negative.
 func times(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi > 0 || lo > 1<<63-1 {
@@ -108,7 +109,8 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// refusals complete requests that a device cannot serve, at the time of their submission but not inside Submit.
+// refusals complete requests that a device cannot serve, at the time of their submission but not inside Submit. Each
+// has an event of its own, which completes the oldest in list.
 type refusals struct {
 	eng    *sim.Engine
 	sink   func(block.Completion)

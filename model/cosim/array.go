@@ -81,7 +81,8 @@ func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Co
 	return a, nil
 }
 
-// findZones determines how the array is divided into zones.
+// findZones determines how the array is divided into zones. All drives must have the same ones, and a stripe or extent
+// must contain whole zones.
 func (a *Array) findZones() error {
 	for d := range a.sys.Drives() {
 		var z block.Zones
@@ -117,6 +118,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 		a.refusals.refuse(q, &r, s)
 		return true
 	}
+	// The slab can move when it grows, so entries are addressed by index across calls of the system.
 	p := a.pending.Take()
 	*a.pending.At(p) = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
 	a.inside++
@@ -136,6 +138,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 		}
 		return true
 	}
+	// waiting keeps the request from completing before its last command is submitted.
 	for done, more := int64(0), true; more; {
 		drive, part := a.part(&r, done)
 		done += part.Length
@@ -169,6 +172,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 	p := int32(d.Tag)
 	x := a.pending.At(p)
 	x.left--
+	// The last error counts.
 	if d.Status != block.OK {
 		x.status = d.Status
 	}
@@ -178,7 +182,8 @@ func (a *Array) Ended(d *nvmf.Done) {
 	a.end(p, d)
 }
 
-// end completes a request, with the command that was its last.
+// end completes a request, with the command that was its last. The entry is free before the sink runs, because a closed
+// loop submits the next request inside it.
 func (a *Array) end(p int32, d *nvmf.Done) {
 	x := a.pending.At(p)
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}

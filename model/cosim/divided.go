@@ -120,7 +120,8 @@ func (d *Divided) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
-// fetch gives the drive commands up to its depth.
+// fetch gives the drive commands up to its depth. ratecontrol limits the commands inside to the depth, and the
+// drive's queue of depth + 1 entries holds as many; one of 65,536 entries, the largest, holds one less.
 func (d *Divided) fetch() {
 	for {
 		n, _, ok := d.queues.Next()
@@ -133,7 +134,8 @@ func (d *Divided) fetch() {
 	}
 }
 
-// Complete implements the drive's sink.
+// Complete implements the drive's sink. The drive saw the number of the entry as the tag; the host gets its own tag and
+// the time of its submission back.
 func (d *Divided) Complete(c block.Completion) {
 	n := int32(c.Tag)
 	if c.Tag >= uint64(d.wait.Bound()) {
@@ -141,6 +143,7 @@ func (d *Divided) Complete(c block.Completion) {
 	}
 	x := d.wait.At(n)
 	c.Tag, c.Queue, c.Submitted = x.tag, x.queue, x.at
+	// The entry is free before the host's sink runs, which can submit again.
 	d.queues.Done(x.ticket)
 	d.wait.Give(n)
 	d.sink.Complete(c)

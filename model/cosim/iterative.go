@@ -146,6 +146,7 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 			return nil, fmt.Errorf("cosim: jobs[%d]: %w", i, err)
 		}
 		it.byDrive[j.Drive] = append(it.byDrive[j.Drive], int32(i))
+		// In every iteration a read arrives at its drive, and a write at the network, at A.
 		it.sa[i], it.na[i] = j.Arrival, j.Arrival
 		if j.Command.Op == block.Write && first != nil {
 			if it.sa[i] = first(i); it.sa[i] < 0 {
@@ -168,7 +169,8 @@ func byTime(list []int32, at []sim.Time) {
 	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
 }
 
-// Begin starts an iteration.
+// Begin starts an iteration. The results start as a copy, because values that an iteration does not compute, such as a
+// write's NA, stay.
 func (it *Iterative) Begin() {
 	it.before = it.simulated
 	it.each(func(x *[]sim.Time) { *x = slices.Clone(*x) })
@@ -180,7 +182,8 @@ func (it *Iterative) Undo() {
 	it.Turns = it.Turns[:it.ended]
 }
 
-// Storage simulates a drive, which make creates on an engine. Different drives may be simulated concurrently.
+// Storage simulates a drive, which make creates on an engine. Different drives may be simulated concurrently. Each
+// simulation has an engine of its own and touches only the entries of its own jobs, so none needs a lock.
 func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Completion)) (block.Device, error)) error {
 	if drive < 0 || drive >= len(it.byDrive) || make == nil {
 		return fmt.Errorf("cosim: there is no drive %d among %d, or nothing that makes it", drive, len(it.byDrive))
@@ -200,6 +203,7 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 	if r.dev == nil {
 		return fmt.Errorf("cosim: drive %d is nil", drive)
 	}
+	// replay enforces DriveDepth. A queue of n entries holds n - 1 commands.
 	if r.queue, err = r.dev.Open(block.QueueConfig{Depth: min(it.cfg.DriveDepth+1, 65536), Class: block.Medium,
 		Weight: 1}); err != nil {
 		return err
@@ -247,6 +251,7 @@ type replay struct {
 	err     error
 }
 
+// await schedules the next arrival; there is at most one such event.
 func (r *replay) await() {
 	if r.next < len(r.list) {
 		r.eng.Schedule(r.self, r.target, r.it.sa[r.list[r.next]], 0, 0)
@@ -265,6 +270,7 @@ func (r *replay) Handle(sim.Event) {
 	r.await()
 }
 
+// enter submits a job unless the drive is full. held is the time from its arrival until then.
 func (r *replay) enter(j int32) bool {
 	c := r.it.jobs[j].Command
 	c.Tag = uint64(j)
@@ -276,6 +282,7 @@ func (r *replay) enter(j int32) bool {
 	return true
 }
 
+// completed records SD and lets the next waiting jobs enter, first come, first served. Lost data does not stop the run.
 func (r *replay) completed(c block.Completion) {
 	j := int32(c.Tag)
 	if c.Status != block.OK && c.Status != block.ReadFault && r.err == nil {
@@ -301,6 +308,7 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	if len(it.Turns) != it.ended {
 		return errors.New("cosim: the network of this iteration has been simulated; use Finish, or Undo")
 	}
+	// NA is SD for reads, whose data leaves the drive, and A for writes.
 	order := make([]int32, len(it.jobs))
 	for i := range it.jobs {
 		order[i] = int32(i)
@@ -364,6 +372,7 @@ func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	s[nvmf.AtTarget] = it.held[i]
 	s[nvmf.DriveWait] = it.waited[i]
 	s[nvmf.Flash] = it.sd[i] - it.stored[i] - it.held[i] - it.waited[i]
+	// A write's network time is the remainder, so the stages add up to the delay under either reading of it.
 	if it.jobs[i].Command.Op == block.Write {
 		s[nvmf.NetworkOut] = it.delay[request] - (it.sd[i] - it.stored[i])
 		return s
@@ -378,6 +387,8 @@ func (it *Iterative) Finish() bool {
 	if len(it.Turns) != it.ended+1 {
 		panic("cosim: Finish of an iteration without its Network")
 	}
+	// Delay of a read: ND - A. Of a write: (ND - A) + (SD - SA), or SD - A with WritesToDeparture; without writes at
+	// drives, ND - A. A request has the longest delay of its jobs.
 	size := make([]int64, it.requests)
 	clear(it.delay)
 	for i := range it.jobs {
@@ -397,7 +408,7 @@ func (it *Iterative) Finish() bool {
 	}
 	sum := 0.0
 	for r, d := range it.delay {
-		it.values[r] = float64(size[r]) / max(d.Seconds(), 1e-12)
+		it.values[r] = float64(size[r]) / max(d.Seconds(), 1e-12) // bytes a second
 		sum += it.values[r]
 	}
 	slices.Sort(it.values)
@@ -407,6 +418,7 @@ func (it *Iterative) Finish() bool {
 	for _, s := range ThroughputShares {
 		t.Throughput = append(t.Throughput, it.quantile(s))
 	}
+	// Equation 3: Conv_C is the weighted sum of the relative distances to the previous iteration.
 	if n > 0 {
 		var rd [3]float64
 		for k := range rd {
@@ -438,7 +450,8 @@ func RelativeDistance(x, y float64) float64 {
 	return 0
 }
 
-// stable reports whether iteration n has converged by one of SNIS' two conditions.
+// stable reports whether iteration n has converged by one of SNIS' two conditions. They are a Conv_C below Threshold,
+// and StableFor successive changes of Conv_C of at most StableRange.
 func (it *Iterative) stable(n int) bool {
 	if n == 0 {
 		return false

@@ -96,6 +96,7 @@ func (t *Traffic) tell(m int32, acked bool) {
 			return
 		}
 		g.Group = f.Group
+		// An event is pending for the earliest due flow only; an earlier flow needs one more.
 		if t.due.Len() == 0 || g.Start < t.due.First().f.Start {
 			t.eng.Schedule(t.self, t.target, g.Start, followUp, 0)
 		}
@@ -107,7 +108,7 @@ func (t *Traffic) tell(m int32, acked bool) {
 // followUp is the kind of events that post flows which waited for others.
 const followUp = 1
 
-// postDue posts the waiting flows that are due.
+// postDue posts the waiting flows that are due. An event whose flows were posted by an earlier one finds none due.
 func (t *Traffic) postDue() {
 	for t.due.Len() > 0 && t.due.First().f.Start <= t.eng.Now() {
 		d := t.due.Pop()
@@ -181,6 +182,7 @@ func (t *Traffic) Handle(e sim.Event) {
 		t.postDue()
 		return
 	}
+	// All flows of one instant are posted by one event.
 	for {
 		if !t.post(&t.next) || !t.fetch() {
 			return
@@ -232,6 +234,7 @@ func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
 	return nil
 }
 
+// fail records the error and stops the engine.
 func (t *Traffic) fail(err error) {
 	t.err, t.ended = err, true
 	t.eng.Stop()

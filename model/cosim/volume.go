@@ -43,7 +43,8 @@ func (a *Array) Volume() *raid.Raid {
 	return a.volume.raid
 }
 
-// issue sends a command to a drive.
+// issue sends a command to a drive. The volume's tag is kept here, since the system needs one that identifies the
+// entry. Commands of a rebuild have no owner.
 func (v *volume) issue(member int, part block.Request) {
 	c := v.commands.Take()
 	*v.commands.At(c) = part.Tag
@@ -54,7 +55,7 @@ func (v *volume) issue(member int, part block.Request) {
 	v.array.sys.Submit(0, int32(member), part)
 }
 
-// ended handles a completed command.
+// ended handles a completed command. last is set before raid.Ended, which calls end if the request is complete.
 func (v *volume) ended(d *nvmf.Done) {
 	c := int32(d.Tag)
 	tag := *v.commands.At(c)

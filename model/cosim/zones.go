@@ -61,8 +61,10 @@ func (h *Host) plugOf(x *issued) *plug {
 	return &p.list[x.offset/p.zones.Size]
 }
 
+// mayPass reports whether a request can be sent now: appends alongside other appends, all others alone.
 func (p *plug) mayPass(x *issued) bool { return !p.alone && (x.append || p.shared == 0) }
 
+// pass counts a request as outstanding, until leaves.
 func (p *plug) pass(x *issued) {
 	if x.append {
 		p.shared++
@@ -71,7 +73,8 @@ func (p *plug) pass(x *issued) {
 	}
 }
 
-// enters lets a request pass its zone's plug, or queues it there and reports false.
+// enters lets a request pass its zone's plug, or queues it there and reports false. A request queues behind others even
+// if it could pass, so that none is overtaken.
 func (h *Host) enters(n int32) bool {
 	x := h.live.At(n)
 	p := h.plugOf(x)
@@ -86,7 +89,8 @@ func (h *Host) enters(n int32) bool {
 	return true
 }
 
-// leaves sends the requests at a zone that were waiting for a request that has completed.
+// leaves sends the requests at a zone that were waiting for a request that has completed. Several appends can follow at
+// once, other commands one by one.
 func (h *Host) leaves(x *issued) {
 	p := h.plugOf(x)
 	if p == nil {
