@@ -126,7 +126,9 @@ func (q *QueuePair) write(s wire.Segment) bool {
 			q.wrote(s, len(p))
 			return true
 		}
-		q.writing, q.writingTo = q.get(r, at, len(p), true, r.semantics(h.STag())), r
+		if q.writing, q.writingTo = q.get(r, at, len(p), true, r.semantics(h.STag())), r; q.writing == nil {
+			return true // the connection has ended
+		}
 	}
 	a, r := q.writing, q.writingTo
 	if a.state == accessGetting {
@@ -263,7 +265,9 @@ func (q *QueuePair) atomicRequest(s wire.Segment) {
 	q.irqTail++
 	q.counters.Atomics++
 	if r.cfg.Store != nil {
-		e.access = q.get(r, e.at, 8, true, r.semantics(f.STag))
+		if e.access = q.get(r, e.at, 8, true, r.semantics(f.STag)); e.access == nil {
+			return // the connection has ended
+		}
 		if e.access.Sync {
 			e.access.barrier, e.access.response = true, e
 			q.syncs++

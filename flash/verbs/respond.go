@@ -29,7 +29,8 @@ type response struct {
 	durable  bool // its result is on flash, or need not be
 }
 
-// window requests the part of a read's range that starts at byte from of the message.
+// window requests the part of a read's range that starts at byte from of the message. As get, it returns nil if the
+// connection has ended.
 func (e *response) window(q *QueuePair, from uint32) *Access {
 	n := min(e.read.Size-from, uint32(q.cfg.Window))
 	return q.get(e.region, e.at+uint64(from), int(n), false, e.semantics)
@@ -55,7 +56,9 @@ func (q *QueuePair) answer(b []byte) []byte {
 	if e.isAtomic {
 		return q.answerAtomic(b, e)
 	}
-	q.ahead(e)
+	if q.ahead(e); q.state >= Terminating {
+		return b // and e has been dropped
+	}
 	left := e.read.Size - e.sent
 	k := int(min(left, uint32(q.payload(wire.TaggedLength))))
 	if a := e.access; a != nil {
@@ -106,7 +109,7 @@ func (q *QueuePair) answer(b []byte) []byte {
 	if e.access != nil {
 		q.slide(e)
 	}
-	if last {
+	if last && q.state < Terminating { // otherwise end has emptied the queue
 		q.pop()
 	}
 	return b

@@ -203,7 +203,8 @@ func (q *QueuePair) rest() {
 	}
 }
 
-// get starts an access; all of it may be ready when get returns.
+// get starts an access; all of it may be ready when get returns. It returns nil if the connection has ended meanwhile,
+// because a callback reported a loss: end cannot know of the access, so get returns it to the store.
 func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics) *Access {
 	var a *Access
 	if k := len(q.free); k > 0 {
@@ -230,6 +231,10 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 	q.accesses++
 	r.cfg.Store.Get(a)
 	q.drain()
+	if q.state >= Terminating {
+		q.put(r, a)
+		return nil
+	}
 	return a
 }
 
