@@ -38,6 +38,9 @@ type divided struct {
 // NewDivided returns a Divided that keeps at most depth commands in the drive that Behind gives it, and reports
 // completions to sink. Behind reports a nil engine or sink, and a depth that is not possible.
 func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
+	if depth == mostDepth {
+		depth-- // the largest submission queue holds one command less than it has entries
+	}
 	d := &Divided{eng: eng, sink: sink, queues: ratecontrol.NewQueues(depth), depth: depth}
 	d.refusals = refusals{eng: eng, sink: func(c block.Completion) { d.sink.Complete(c) }}
 	return d
@@ -53,7 +56,7 @@ func (d *Divided) Behind(dev block.Device) error {
 	case d.depth < 1 || d.depth > mostDepth:
 		return fmt.Errorf("cosim: a drive of %d commands at once is not possible; use 1 to %d", d.depth, mostDepth)
 	}
-	q, err := dev.Open(block.QueueConfig{Depth: min(d.depth+1, 65536), Class: block.Medium, Weight: 1,
+	q, err := dev.Open(block.QueueConfig{Depth: d.depth + 1, Class: block.Medium, Weight: 1,
 		InFlight: d.depth})
 	if err != nil {
 		return err
@@ -121,7 +124,7 @@ func (d *Divided) Submit(q block.QueueID, r block.Request) bool {
 }
 
 // fetch gives the drive commands up to its depth. ratecontrol limits the commands inside to the depth, and the
-// drive's queue of depth + 1 entries holds as many; one of 65,536 entries, the largest, holds one less.
+// drive's queue of depth + 1 entries holds as many.
 func (d *Divided) fetch() {
 	for {
 		n, _, ok := d.queues.Next()

@@ -129,3 +129,35 @@ func (c counted) Submit(q block.QueueID, r block.Request) bool {
 	}
 	return ok
 }
+
+// TestDividedAtTheLargestDepth submits more commands than the largest submission queue has entries. The drive holds one
+// less than the entries, and all complete.
+func TestDividedAtTheLargestDepth(t *testing.T) {
+	const largest = 65536
+	eng := sim.New()
+	done := 0
+	d := cosim.NewDivided(eng, largest, blocktest.Sink(func(block.Completion) { done++ }))
+	dev, err := blocktest.New(blocktest.DefaultConfig(), eng, func(c block.Completion) { d.Complete(c) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Behind(dev); err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.Open(block.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range largest + 100 {
+		if !d.Submit(q, block.Request{Op: block.Read, Length: 512}) {
+			t.Fatal("a command is refused")
+		}
+	}
+	if n := d.Waiting(); n != 101 {
+		t.Errorf("%d commands wait", n)
+	}
+	eng.Run(sim.Forever)
+	if done != largest+100 {
+		t.Errorf("%d commands completed", done)
+	}
+}

@@ -164,7 +164,7 @@ const whole = int64(1) << 62
 
 // holders returns the first and the last drive that may hold data of a request's volume.
 func (t *Router) holders(r *block.Request) (first, last int32) {
-	if t.route.Drive == ByVolume || t.route.Drive == ByTarget {
+	if t.route.Drive == ByVolume || t.route.Drive == ByTarget || t.route.Drive == ByTurn { // place takes it as ByVolume
 		first, _, _ = t.place(r, 0)
 		return first, first
 	}
