@@ -432,8 +432,8 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	if at > ^uint64(0)-n+1 {
 		return ErrRange
 	}
-	// The first page that starts within the range, and the page with its last byte. Sums may wrap to 0 at the end of the
-	// space, but none does here: at+n-1 is in range, and first is at most one page beyond the last.
+	// The first page that starts within the range, and the page with its last byte. Sums may wrap to 0 at the end of
+	// the space, but none does here: at+n-1 is in range, and first is at most one page beyond the last.
 	first, last := at/Page, (at+n-1)/Page
 	if at%Page != 0 {
 		first++

@@ -58,7 +58,8 @@ func TestLossWithinCall(t *testing.T) {
 							Rights:  verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic,
 							Allowed: verbs.AllSemantics})
 						// The connection subscribes to losses by an asynchronous write.
-						r.post(0, verbs.Work{ID: 1, Op: wire.Write, Local: []byte("x"), STag: g.STag() | uint32(verbs.Async)})
+						r.post(0,
+							verbs.Work{ID: 1, Op: wire.Write, Local: []byte("x"), STag: g.STag() | uint32(verbs.Async)})
 						r.pump()
 						if p.lost == nil {
 							t.Fatal("it does not subscribe")
