@@ -48,6 +48,7 @@ func TestNeedLimits(t *testing.T) {
 			"survive: with 3 nodes down, chunks kept on 3 nodes are lost; use at most 2"},
 		{func(n *Need) { n.Replicas, n.Survive = 1, 1 },
 			"survive: with 1 nodes down, chunks kept on 1 node are lost; use at most 0"},
+		{func(n *Need) { n.Code.Data, n.Code.Parity, n.Survive = 4, 2, 2 }, ""},
 		{func(n *Need) { n.Code.Data, n.Code.Parity, n.Survive = 4, 2, 3 },
 			"survive: a code of 4+2 pieces survives at most 2 nodes down"},
 		{func(n *Need) { n.Drives = nil }, "drives: no drives; write for example"},
