@@ -19,6 +19,9 @@ type Table[C comparable] struct {
 	most    int
 	entries []entry[C] // by age, oldest first
 	sources map[netip.Addr]int
+	// displaced counts the connections that Enter removed; reported is its value in the last report, at last.
+	displaced, reported int64
+	last                time.Time
 }
 
 type entry[C comparable] struct {
@@ -32,12 +35,14 @@ func New[C comparable](most int) *Table[C] {
 }
 
 // Enter adds a connection. If that is one too many, it removes another one and returns it with full set: the caller
-// closes it. It takes time in proportion to the connections in the table.
-func (t *Table[C]) Enter(source netip.Addr, conn C) (oldest C, full bool) {
+// closes it. report is the number of connections displaced since the last report if one is due, at most one a second,
+// because displacements may come by the thousand; otherwise it is 0. It takes time in proportion to the connections in
+// the table.
+func (t *Table[C]) Enter(source netip.Addr, conn C, now time.Time) (oldest C, full bool, report int64) {
 	t.entries = append(t.entries, entry[C]{conn, source})
 	t.sources[source]++
 	if len(t.entries) <= t.most {
-		return oldest, false
+		return oldest, false, 0
 	}
 	victim, highest := 0, 0
 	for i := range t.entries {
@@ -48,8 +53,15 @@ func (t *Table[C]) Enter(source netip.Addr, conn C) (oldest C, full bool) {
 	}
 	oldest = t.entries[victim].conn
 	t.remove(victim)
-	return oldest, true
+	t.displaced++
+	if t.reported == 0 || now.Sub(t.last) >= time.Second {
+		report, t.reported, t.last = t.displaced-t.reported, t.displaced, now
+	}
+	return oldest, true, report
 }
+
+// Displaced is the number of connections that Enter has removed.
+func (t *Table[C]) Displaced() int64 { return t.displaced }
 
 // Leave removes a connection that is known now, or has ended. It reports false if the table does not hold it, because
 // Enter displaced it.
@@ -99,21 +111,4 @@ func Source(a net.Addr) netip.Addr {
 		return addr
 	}
 	return prefix.Addr()
-}
-
-// Throttle reduces events that may come by the thousand to one report per second. The zero value is ready.
-type Throttle struct {
-	last  time.Time
-	count int
-}
-
-// Add counts an event, and returns the number of events since the last report if one is due, or 0.
-func (t *Throttle) Add(now time.Time) int {
-	t.count++
-	if !t.last.IsZero() && now.Sub(t.last) < time.Second {
-		return 0
-	}
-	n := t.count
-	t.last, t.count = now, 0
-	return n
 }

@@ -26,7 +26,7 @@ func TestVictim(t *testing.T) {
 		{5, 7, 6}, // source 5 has two now, of which 6 is the older
 		{5, 8, 7}, {6, 9, 3},
 	} {
-		got, full := table.Enter(addr(c.source), c.conn)
+		got, full, _ := table.Enter(addr(c.source), c.conn, time.Time{})
 		if got != c.want || full != (c.want != 0) {
 			t.Errorf("connection %d displaces %d, not %d", c.conn, got, c.want)
 		}
@@ -39,7 +39,7 @@ func TestVictim(t *testing.T) {
 	if table.Leave(7) || !table.Leave(5) || table.Leave(5) || table.Len() != 3 {
 		t.Error("5 does not leave once, or 7 although it was displaced")
 	}
-	if _, full := table.Enter(addr(1), 10); full {
+	if _, full, _ := table.Enter(addr(1), 10, time.Time{}); full {
 		t.Error("a free place is not used")
 	}
 }
@@ -62,7 +62,7 @@ func TestShares(t *testing.T) {
 				continue
 			}
 			c := conn{rapid.IntRange(1, 4).Draw(t, "source"), number}
-			out, full := table.Enter(addr(byte(c.source)), c)
+			out, full, _ := table.Enter(addr(byte(c.source)), c, time.Time{})
 			model = append(model, c)
 			if full != (len(model) > most) {
 				t.Fatalf("%d of %d: full %v", len(model), most, full)
@@ -120,17 +120,22 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestThrottle verifies that at most one report a second is due, and that each event is in one.
-func TestThrottle(t *testing.T) {
-	var x Throttle
+// TestReports verifies that at most one report a second is due, and that each displacement is in one.
+func TestReports(t *testing.T) {
+	table := New[int](1)
 	at := time.Unix(100, 0)
-	for _, c := range []struct {
+	table.Enter(addr(1), 0, at)
+	for i, c := range []struct {
 		after time.Duration
-		want  int
+		want  int64
 	}{{0, 1}, {time.Millisecond, 0}, {900 * time.Millisecond, 0}, {99 * time.Millisecond, 3}, {0, 0},
 		{time.Minute, 2}} {
-		if at = at.Add(c.after); x.Add(at) != c.want {
-			t.Errorf("after %v", c.after)
+		at = at.Add(c.after)
+		if _, full, report := table.Enter(addr(1), i+1, at); !full || report != c.want {
+			t.Errorf("after %v: %d to report, want %d", c.after, report, c.want)
 		}
+	}
+	if n := table.Displaced(); n != 6 {
+		t.Errorf("%d were displaced", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"farflash/flash/client"
+	"farflash/flash/nbd"
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
@@ -393,6 +394,28 @@ func testFloodFromOneHost(t *testing.T) {
 	if text := d.metrics(); strings.Contains(text, "handshakes_displaced_total 0\n") ||
 		!strings.Contains(text, "farflash_handshakes_failed_total 0\n") {
 		t.Errorf("displaced connections are not counted as such:\n%s", text)
+	}
+}
+
+// TestPlacedInNegotiation verifies that NBD clients which have claimed a place and then stay silent in the negotiation
+// do not keep others from it.
+func TestPlacedInNegotiation(t *testing.T) { ways(t, testPlacedInNegotiation) }
+
+func testPlacedInNegotiation(t *testing.T) {
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.Metrics, c.Handshakes, c.Handshake = "127.0.0.1:0", "127.0.0.1:0", 1, time.Minute
+		c.NBDConnections = 4
+	})
+	for range 3 {
+		c := nbdtest.Dial(t, d.nbdAddress())
+		if _, err := c.Option(nbd.OptInfo, nbdtest.Named("disk", 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.until("farflash_nbd_connections 3\n")
+	c := nbdtest.Dial(t, d.nbdAddress())
+	if err := c.Go("disk", true); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -28,12 +28,12 @@ type metric struct {
 // measure collects all metrics.
 func (s *Server) measure() []metric {
 	s.mu.Lock()
-	sum, conns, early := s.past, len(s.conns), s.early.Len()
+	sum, conns, early, displaced := s.past, len(s.conns), s.early.Len(), s.early.Displaced()
 	for c := range s.conns {
 		add(&sum, c.Counters())
 	}
 	s.mu.Unlock()
-	nbd, displaced := 0, s.displaced.Load()
+	nbd := 0
 	if s.blocks != nil {
 		nbd, early, displaced = s.blocks.Connections(), early+s.blocks.Handshakes(), displaced+s.blocks.Displaced()
 	}

@@ -174,14 +174,13 @@ type Server struct {
 	mu      sync.Mutex
 	conns   map[*stream.Conn]bool
 	early   *halfopen.Table[net.Conn] // still in their handshakes
-	reports halfopen.Throttle
-	slots   chan struct{} // one for each handshake in progress, including those that end because they were displaced
-	places  int           // of Connections, claimed or reserved
+	slots   chan struct{}             // one per handshake in progress, displaced ones that end included
+	places  int                       // of Connections, claimed or reserved
 	ending  bool
 	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
 
-	accepted, refused, failed, denied, displaced atomic.Int64
+	accepted, refused, failed, denied atomic.Int64
 }
 
 // segment is the maximum number of pages that one segment of a write can touch.
@@ -386,17 +385,12 @@ func (s *Server) accept() {
 		s.mu.Lock()
 		ending := s.ending
 		if err == nil && !ending {
-			oldest, full := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc)
-			report := 0
-			if full {
-				report = s.reports.Add(time.Now())
-			}
+			oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc, time.Now())
 			s.running.Add(1)
 			s.mu.Unlock()
 			wait = time.Millisecond
 			go s.serve(nc)
 			if full {
-				s.displaced.Add(1)
 				_ = oldest.Close() // its goroutine notices
 			}
 			if report > 0 {

@@ -77,10 +77,8 @@ type Server struct {
 	listeners map[net.Listener]bool
 	conns     map[*conn]bool
 	early     *halfopen.Table[*conn] // conns that have not asked for an export yet
-	displaced int64
-	reports   halfopen.Throttle
-	slots     chan struct{} // one per negotiation in progress, displaced ones that end included
-	places    int           // conns that have asked for an export
+	slots     chan struct{}          // one per negotiation in progress: of early, displaced and placed connections
+	places    int                    // conns that have asked for an export
 	closing   bool
 	running   sync.WaitGroup
 }
@@ -99,7 +97,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.TLS = c
 	}
 	return &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{},
-		early: halfopen.New[*conn](cfg.Early), slots: make(chan struct{}, 2*max(cfg.Early, 1))}, nil
+		early: halfopen.New[*conn](cfg.Early), slots: make(chan struct{}, 2*max(cfg.Early, 1)+max(cfg.Most, 0))}, nil
 }
 
 // local reports whether an address can be reached from this machine only.
@@ -165,12 +163,9 @@ func (s *Server) take(nc net.Conn, far bool) {
 		return
 	}
 	s.conns[c] = true
-	oldest, full := s.early.Enter(halfopen.Source(nc.RemoteAddr()), c)
-	report := 0
+	oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), c, time.Now())
 	if full {
 		oldest.displaced = true
-		s.displaced++
-		report = s.reports.Add(time.Now())
 	}
 	s.running.Add(1)
 	s.mu.Unlock()
@@ -245,7 +240,7 @@ func (s *Server) Handshakes() int {
 func (s *Server) Displaced() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.displaced
+	return s.early.Displaced()
 }
 
 // Shutdown is Drain within Config.Drain.
