@@ -43,10 +43,10 @@ func tree(t *testing.T) []file {
 	return out
 }
 
-var parsed = sync.OnceValues(func() ([]file, error) {
+// walk calls f with the path below the root and the contents of each file of the tree with this extension.
+func walk(extension string, f func(path string, text []byte) error) error {
 	root := filepath.Join("..", "..")
-	var out []file
-	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+	return filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -58,10 +58,10 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(name, ".go") {
+		if filepath.Ext(name) != extension {
 			return nil
 		}
-		src, err := os.ReadFile(p)
+		text, err := os.ReadFile(p)
 		if err != nil {
 			return err
 		}
@@ -69,13 +69,19 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 		if err != nil {
 			return err
 		}
-		rel = filepath.ToSlash(rel)
+		return f(filepath.ToSlash(rel), text)
+	})
+}
+
+var parsed = sync.OnceValues(func() ([]file, error) {
+	var out []file
+	err := walk(".go", func(rel string, src []byte) error {
 		fset := token.NewFileSet()
-		syntax, err := parser.ParseFile(fset, p, src, parser.ParseComments)
+		syntax, err := parser.ParseFile(fset, filepath.Join("..", "..", rel), src, parser.ParseComments)
 		if err != nil {
 			return err
 		}
-		f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(name, "_test.go"),
+		f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"),
 			lines: strings.Count(string(src), "\n"), syntax: syntax, pos: fset}
 		for _, i := range syntax.Imports {
 			v, err := strconv.Unquote(i.Path.Value)

@@ -7,8 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,33 +131,15 @@ func joinedLiteral(x ast.Expr) (string, bool) {
 // pages returns the prose of every Markdown page by its path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	root := filepath.Join("..", "..")
 	out := map[string]string{}
-	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() {
-			if p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" ||
-				name == "runs") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".md") {
-			return nil
-		}
-		text, err := os.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		out[filepath.ToSlash(rel)] = pageProse(string(text))
-		return err
-	})
-	if err != nil {
+	if err := walk(".md", func(path string, text []byte) error {
+		out[path] = pageProse(string(text))
+		return nil
+	}); err != nil {
 		t.Fatal(err)
+	}
+	if len(out) == 0 {
+		t.Fatal("no pages found; the test does not run inside the repository")
 	}
 	return out
 }
