@@ -77,6 +77,14 @@ func TestDrawnScenarios(t *testing.T) {
 	for ; n < last && len(x.shown) < 8; n++ {
 		x.draw(n)
 	}
+	if n-first >= 300 {
+		// No draw is certain to be accepted: those of a section that is missing by chance are repeated.
+		for round := 1; round <= 20; round++ {
+			for _, n := range x.cover.Again(round) {
+				x.draw(n)
+			}
+		}
+	}
 	t.Logf("seed %d, %d draws: %d run and compared, %d ended by an error, %d refused in the end, %d cut short", seed,
 		n-first, x.count[whole], x.count[ended], x.count[refused], x.count[short])
 	t.Logf("%v", x.cover)

@@ -55,6 +55,18 @@ func (c *Cover) Pair(n int) []*Section {
 	return p[:]
 }
 
+// Again lists, for a round of 1 and above, the draws of the sections that were never run, each alone, on streams that
+// no earlier round used.
+func (c *Cover) Again(round int) []int {
+	var out []int
+	for i, p := range c.order[:len(c.index)] {
+		if !c.seen[c.at(p[0], p[0])] {
+			out = append(out, round*len(c.order)+i)
+		}
+	}
+	return out
+}
+
 func (c *Cover) at(a, b *Section) int {
 	i, j := c.index[a], c.index[b]
 	return min(i, j)*len(c.index) + max(i, j)
