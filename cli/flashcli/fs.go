@@ -75,7 +75,7 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", device, closing)))
 		}
 	}()
-	p.noteReadOnly(device, opened)
+	p.noteFound(device, opened)
 	files, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	switch {
 	case errors.Is(err, cfs.ErrNoFS):

@@ -222,7 +222,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case err != nil:
 		return nil, nil, verb.BadInput(err)
 	}
-	p.noteReadOnly(args[0], opened)
+	p.noteFound(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNoFS) {
 		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
@@ -252,8 +252,11 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	return opened, tree, nil
 }
 
-// noteReadOnly prints why a pool is read-only, if it is.
-func (p *program) noteReadOnly(device string, opened *ctl.Pool) {
+// noteFound prints what was damaged when a pool was opened, and why it is read-only, if it is.
+func (p *program) noteFound(device string, opened *ctl.Pool) {
+	for _, x := range opened.Found().Lost {
+		p.Note("%s: damaged, and rebuilt without loss: %v", device, x)
+	}
 	if err := opened.ReadOnly(); err != nil {
 		p.Note("%s: %v", device, err)
 	}
@@ -504,7 +507,7 @@ is then 1.`,
 					err = errors.Join(err, verb.Failed(closing))
 				}
 			}()
-			p.noteReadOnly(args[0], opened)
+			p.noteFound(args[0], opened)
 			r := opened.Check(!quick)
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})

@@ -50,10 +50,11 @@ type Config struct {
 	// memory buffer them.
 	Writes int
 	// pages that collection moves at once, at least 1. More than one chunk's worth lets reads overlap writes.
-	Moves   int
-	Victim  ftl.Victim  // how the segment to collect is chosen
-	Heat    heat.Policy // how pages are assigned to streams
-	Retries int         // attempts to place a failed write elsewhere, or to repeat a write of a log page
+	Moves     int
+	Victim    ftl.Victim  // how the segment to collect is chosen
+	Heat      heat.Policy // how pages are assigned to streams
+	Unflushed int         // changes of the mapping after which the devices are flushed though nobody waits, at least 1
+	Retries   int         // attempts to place a failed write elsewhere, or to repeat a write of a log page
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool
@@ -62,7 +63,7 @@ type Config struct {
 // DefaultConfig returns 64 MiB of frames and up to 32 concurrent writes of 128 KiB, over three streams.
 func DefaultConfig() Config {
 	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(),
-		Retries: 3}
+		Unflushed: 16384, Retries: 3}
 }
 
 // mostFrames bounds a pool's memory to 256 GiB. A table.Word has bits for four times as many frames.
@@ -82,6 +83,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ctl: %d concurrent writes; use %d to 1024", c.Writes, leastWrites)
 	case c.Moves < 1 || c.Moves > 1024:
 		return fmt.Errorf("ctl: %d concurrent moves; use 1 to 1024", c.Moves)
+	case c.Unflushed < 1:
+		return fmt.Errorf("ctl: a flush after %d changes; use 1 or more", c.Unflushed)
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:
@@ -137,8 +140,10 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	page := device.Aligned(Page)
 	// Invalidate the checkpoints of a previous pool first: neither slot is valid until the new checkpoint is written.
 	for slot := range 2 {
-		if err := device.Do(devices[0], device.Write, shape.CheckpointStart(slot)*Page, page); err != nil {
-			return fmt.Errorf("ctl: formatting: %w", err)
+		for copy := range int64(media.Headers) {
+			if err := device.Do(devices[0], device.Write, (shape.CheckpointStart(slot)+copy)*Page, page); err != nil {
+				return fmt.Errorf("ctl: formatting: %w", err)
+			}
 		}
 	}
 	body := media.Body{
@@ -180,23 +185,17 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
 	n := media.BodyPages(int64(len(body.Segments)), shape.Pages)
-	const most = 64 // pages in one write
-	buf := device.Aligned(most * Page)
-	for i := int64(0); i < n; {
-		k := min(most, n-i)
-		for j := range k {
-			body.EncodePage(buf[j*Page:][:Page], i+j, shape.UUID, h.Generation)
-		}
-		if err := device.Do(first, device.Write, (at+1+i)*Page, buf[:k*Page]); err != nil {
+	buf := device.Aligned(bodyChunk * Page)
+	for i := int64(0); i < n; i += media.Group {
+		group := encodeGroup(buf, body, i, n, shape.UUID, h.Generation)
+		if err := device.Do(first, device.Write, (at+media.BodyGrain(i))*Page, group); err != nil {
 			return err
 		}
-		i += k
 	}
 	if err := flushAll(devices); err != nil {
 		return err
 	}
-	h.Encode(buf[:Page], shape.UUID)
-	if err := device.Do(first, device.Write, at*Page, buf[:Page]); err != nil {
+	if err := device.Do(first, device.Write, at*Page, encodeHeaders(buf, &h, shape.UUID)); err != nil {
 		return err
 	}
 	return device.Do(first, device.Flush, 0, nil)

@@ -391,10 +391,10 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLostCheckpoint damages each grain of the superblocks, checkpoints and log of a crashed pool, one at a time. Open
-// recovers the newest state or returns an error, never an older state. The one exception is the last log page, which
-// cannot be distinguished from a page that was being written.
-func TestLostCheckpoint(t *testing.T) {
+// TestLostGrain damages each grain of the superblocks, checkpoints and log of a crashed pool, one at a time. Open
+// recovers the newest state. The one exception is the last log page, which cannot be distinguished from a page that
+// was being written: the pool is as it was before that.
+func TestLostGrain(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)
 	shape := format(t, layout, dev)
@@ -416,7 +416,7 @@ func TestLostCheckpoint(t *testing.T) {
 	}
 	for _, n := range []int{3, 55, 41} { // before the pool's first own checkpoint, after several, and a little later
 		write(n)
-		opened, refused, older := 0, 0, 0
+		opened, refused, older, named := 0, 0, 0, 0
 		for g := range shape.Start(0) {
 			left := dev.Reopen()
 			left.Corrupt(g*device.Grain + 100)
@@ -427,6 +427,11 @@ func TestLostCheckpoint(t *testing.T) {
 				continue
 			}
 			opened++
+			lost := found.Found().Lost
+			if len(lost) > 1 || len(lost) == 1 && (lost[0].Device != 0 || lost[0].Offset != g*device.Grain) {
+				t.Errorf("grain %d: reported as lost are %v", g, lost)
+			}
+			named += len(lost)
 			old := false
 			for i := range uint64(pages) {
 				if err := found.ReadAt(b, i*ctl.Page); err != nil {
@@ -445,8 +450,10 @@ func TestLostCheckpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%d opened, %d refused, %d as they were before the last write", opened, refused, older)
-		if opened == 0 || refused == 0 || older > 1 {
+		t.Logf("%d opened, %d refused, %d as they were before the last write; %d named what was lost", opened, refused,
+			older, named)
+		// The two superblocks, and the checkpoint in force.
+		if refused > 0 || older > 1 || named < 3 {
 			t.Errorf("%d opened, %d refused, %d as they were before", opened, refused, older)
 		}
 	}

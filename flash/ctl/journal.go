@@ -32,6 +32,7 @@ type journal struct {
 	flushOps []device.Op
 	flushErr error
 	encoded  media.LogPage
+	previous []media.Record // of the last page sealed in this session, which the next one repeats
 
 	body       checkpoint
 	generation uint64
@@ -63,9 +64,9 @@ type logPage struct {
 }
 
 const (
-	logPages  = 16 // in flight at once; recovery relies on this bound
-	bodyChunk = 64 // grains of a checkpoint written at once
-	logSlack  = 4  // pages of the log that users' writes leave free
+	logPages  = 16              // in flight at once; recovery relies on this bound
+	bodyChunk = media.Group + 1 // grains of a checkpoint written at once: a group and its parity
+	logSlack  = 4               // pages of the log that users' writes leave free
 )
 
 // checkpoint is the checkpoint being written. It has operations of its own, because its flushes run concurrently with
@@ -163,10 +164,12 @@ func (c *core) persist() {
 	for len(c.records) >= media.RecordsPerPage && c.seal() {
 	}
 	// Group commit: one flush serves all waiters whose records are in pages by now.
-	if c.phase == resting && c.waiting.N > 0 {
-		for len(c.records) > 0 && c.seal() {
+	if c.phase == resting {
+		for c.waiting.N > 0 && len(c.records) > 0 && c.seal() {
 		}
-		if sealed := c.next - uint64(len(c.records)); sealed >= c.waiting.First().seq {
+		// Without waiters, a flush bounds what recovery has to read.
+		sealed := c.next - uint64(len(c.records))
+		if c.waiting.N > 0 && sealed >= c.waiting.First().seq || sealed-c.durable >= uint64(c.cfg.Unflushed) {
 			c.phase, c.target = draining, sealed
 		}
 	}
@@ -209,13 +212,14 @@ func (c *core) seal() bool {
 	// Mark is the durable number at this moment. An outdated mark is safe: recovery only verifies more records.
 	c.encoded = media.LogPage{
 		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable,
-		Records: c.records[:n],
+		Records: c.records[:n], Again: c.previous,
 	}
 	// The chain of checksums lets recovery reject pages of an earlier pass through the ring.
 	c.back = c.encoded.Encode(p.buf, c.shape.UUID)
+	c.previous = append(c.previous[:0], c.records[:n]...)
 	c.records = c.records[:copy(c.records, c.records[n:])]
 	p.op.Kind, p.op.Buf, p.op.Err, p.attempts = device.Write, p.buf, nil, 0
-	p.op.Offset = (c.shape.LogStart() + int64(c.number%uint64(c.shape.LogPages))) * Page
+	p.op.Offset = c.logOffset(c.number)
 	c.number++
 	c.writing++
 	c.stats.Log++
@@ -331,24 +335,42 @@ func (c *core) snapshot(b *media.Body) {
 	}
 }
 
-// writeBody writes the next grains of a checkpoint, or flushes after the last. The generation's parity selects the
-// slot, so the checkpoint in force is not touched.
+// writeBody writes the next group of a checkpoint's grains, or flushes after the last. The generation's parity selects
+// the slot, so the checkpoint in force is not touched.
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
-	n := min(bodyChunk, all-b.at)
-	if n == 0 {
+	if b.at >= all {
 		b.sealed = false
 		c.flushBody()
 		return
 	}
-	for i := range n {
-		b.body.EncodePage(b.buf[i*Page:][:Page], b.at+i, c.shape.UUID, b.header.Generation)
-	}
 	b.op.Token, b.op.Kind, b.op.Err = tokenBody, device.Write, nil
-	b.op.Offset, b.op.Buf = (c.shape.CheckpointStart(int(b.header.Generation&1))+1+b.at)*Page, b.buf[:n*Page]
-	c.stats.Checkpoint += n
+	b.op.Buf = encodeGroup(b.buf, &b.body, b.at, all, c.shape.UUID, b.header.Generation)
+	b.op.Offset = (c.shape.CheckpointStart(int(b.header.Generation&1)) + media.BodyGrain(b.at)) * Page
+	c.stats.Checkpoint += int64(len(b.op.Buf) / Page)
 	c.submit(0, &b.op)
+}
+
+// encodeGroup encodes the group of a body's grains that begins with grain i, of all, and their parity.
+func encodeGroup(buf []byte, body *media.Body, i, all int64, u media.UUID, generation uint64) []byte {
+	n := min(media.Group, all-i)
+	parity := buf[n*Page:][:Page]
+	clear(parity)
+	for k := range n {
+		grain := buf[k*Page:][:Page]
+		body.EncodePage(grain, i+k, u, generation)
+		media.Parity(parity, grain)
+	}
+	return buf[:(n+1)*Page]
+}
+
+// encodeHeaders encodes both copies of a checkpoint's header.
+func encodeHeaders(buf []byte, h *media.Header, u media.UUID) []byte {
+	for k := range media.Headers {
+		h.Encode(buf[k*Page:][:Page], u)
+	}
+	return buf[:media.Headers*Page]
 }
 
 // flushBody flushes all devices, because the checkpoint's mapping refers to data on all of them.
@@ -376,7 +398,7 @@ func (c *core) bodyDone() {
 		b.sealed = true
 		c.flushBody()
 	default:
-		b.at += int64(len(b.op.Buf) / Page)
+		b.at += media.Group
 		b.attempts = 0
 		c.writeBody()
 	}
@@ -396,10 +418,10 @@ func (c *core) bodyFlushed(d int32) {
 	case c.readOnly != nil:
 		c.abandonCheckpoint(c.readOnly)
 	case !b.sealed:
-		b.header.Encode(b.buf[:Page], c.shape.UUID)
 		b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
-		b.op.Offset, b.op.Buf = c.shape.CheckpointStart(int(b.header.Generation&1))*Page, b.buf[:Page]
-		c.stats.Checkpoint++
+		b.op.Offset = c.shape.CheckpointStart(int(b.header.Generation&1)) * Page
+		b.op.Buf = encodeHeaders(b.buf, &b.header, c.shape.UUID)
+		c.stats.Checkpoint += media.Headers
 		c.submit(0, &b.op)
 	default:
 		b.active = false

@@ -22,6 +22,23 @@ type Recovery struct {
 	Dropped int64  // of these, pages whose content was missing: writes that were never reported durable
 	Session uint64 // of the pool from now on
 	Mapped  int64  // pages in use
+	Lost    []Lost // pages of the pool's own records that were damaged and rebuilt from their second copies
+}
+
+// Lost is a page of a device that was found damaged and whose content was found elsewhere.
+type Lost struct {
+	What   string
+	Offset int64 // in bytes
+	Device int
+}
+
+func (l Lost) String() string {
+	return fmt.Sprintf("%s, at offset %d of device %d", l.What, l.Offset, l.Device)
+}
+
+// lost reports a damaged page that was rebuilt.
+func (r *recovery) lost(device int, offset int64, what string) {
+	r.report.Lost = append(r.report.Lost, Lost{Device: device, Offset: offset, What: what})
 }
 
 // shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
@@ -74,6 +91,16 @@ type found struct {
 	sum  uint32 // the Back that the next page must have
 }
 
+// logRun is the records of one log page, wherever they were found.
+type logRun struct {
+	records []media.Record
+	number  uint64 // of the page
+	first   uint64 // number of the first record
+	mark    uint64
+	session uint64
+	sum     uint32 // the Back that the next page must have
+}
+
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
 // operations.
 type recovery struct {
@@ -82,13 +109,16 @@ type recovery struct {
 	mark    uint64 // records below it are durable with their data, which need not be verified
 	report  Recovery
 	content []byte
-	plugged map[int64]bool // segments that makeRoom wrote to
+	// contents has the checksums of the places that verify has read.
+	contents map[ftl.PPA]uint32
+	plugged  map[int64]bool // segments that makeRoom wrote to
 }
 
 // recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
 // closed cleanly. Up to settleState it only reads, so a pool that is refused stays exactly as it was found.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
+	r.superblocks()
 	headers, err := r.headers()
 	if err != nil {
 		return r.report, err
@@ -101,14 +131,14 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 			problems = append(problems, err)
 			continue
 		}
-		chain := follow(log, h)
+		chain := r.follow(log, h)
 		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
 		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
 		// state was lost. An older checkpoint must lead at least to the log position of the newest one, whose state was
 		// durable.
 		end, last := h.Next+uint64(len(chain)), h.Record
 		for _, f := range chain {
-			last += uint64(len(f.page.Records))
+			last += uint64(len(f.records))
 		}
 		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
@@ -125,25 +155,47 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	return r.report, fmt.Errorf("ctl: no usable checkpoint: %w", errors.Join(problems...))
 }
 
+// superblocks reports the copies of the superblocks that are damaged. The others served.
+func (r *recovery) superblocks() {
+	for d, dev := range r.devices {
+		for at := range int64(2) {
+			err := device.Do(dev, device.Read, at*Page, r.content)
+			if err == nil {
+				_, _, err = media.DecodeSuperblock(r.content)
+			}
+			if err != nil {
+				r.lost(d, at*Page, "a superblock")
+			}
+		}
+	}
+}
+
 // headers returns the valid checkpoint headers, newest first.
 func (r *recovery) headers() ([]media.Header, error) {
 	var out []media.Header
 	var problems []error
 	for slot := range 2 {
-		err := device.Do(r.devices[0], device.Read, r.shape.CheckpointStart(slot)*Page, r.content)
-		var h media.Header
-		if err == nil {
-			h, err = media.DecodeHeader(r.content, r.shape.UUID)
+		var own []media.Header
+		for at := range int64(media.Headers) {
+			err := device.Do(r.devices[0], device.Read, (r.shape.CheckpointStart(slot)+at)*Page, r.content)
+			var h media.Header
+			if err == nil {
+				h, err = media.DecodeHeader(r.content, r.shape.UUID)
+			}
+			// A misdirected write: generations alternate between the slots.
+			if err == nil && int(h.Generation&1) != slot {
+				err = fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged)
+			}
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			own = append(own, h)
 		}
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		// A misdirected write: generations alternate between the slots.
-		case int(h.Generation&1) != slot:
-			problems = append(problems,
-				fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged))
-		default:
-			out = append(out, h)
+		// The copies differ if the write of the newer was cut in two. Its body was durable before it began.
+		if len(own) > 0 {
+			out = append(out, slices.MaxFunc(own,
+				func(a, b media.Header) int { return int(a.Generation - b.Generation) }))
 		}
 	}
 	if len(out) == 0 {
@@ -176,7 +228,7 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	log = map[uint64]found{}
 	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
-		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
+		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID)
 		if err != nil || page.Number%uint64(r.shape.LogPages) != uint64(i) {
 			return // never written, torn or misplaced: the log ends where this page is needed
 		}
@@ -186,36 +238,96 @@ func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	return log, highest, mark
 }
 
-// follow returns the chain of log pages after a checkpoint, each the successor of the one before.
-func follow(log map[uint64]found, h media.Header) []found {
-	var chain []found
-	back, record := h.Back, h.Record
+// follow returns the chain of log pages after a checkpoint, each the successor of the one before. A page that is
+// missing is taken from its successor, which repeats it. A page that an earlier session left beyond the log's end of
+// that time is no successor: it has that session's number, and the checkpoint that this recovery wrote a higher one.
+func (r *recovery) follow(log map[uint64]found, h media.Header) []logRun {
+	var chain []logRun
+	var missing []int // runs of chain that were taken from the page after them
+	back, record, session := h.Back, h.Record, h.Session
+	add := func(f found, records []media.Record, number uint64) {
+		chain = append(chain, logRun{records: records, number: number, first: record, mark: f.page.Mark,
+			session: f.page.Session, sum: f.sum})
+		back, record, session = f.sum, record+uint64(len(records)), f.page.Session
+	}
 	for n := h.Next; ; n++ {
 		f, ok := log[n]
-		if !ok || f.page.Back != back || f.page.First != record {
-			return chain
+		if ok && f.page.Back == back && f.page.First == record {
+			add(f, f.page.Records, n)
+			continue
 		}
-		chain = append(chain, f)
-		back, record = f.sum, record+uint64(len(f.page.Records))
+		next, ok := log[n+1]
+		if !ok || next.page.Session < session || next.page.First-uint64(len(next.page.Again)) != record {
+			break
+		}
+		missing = append(missing, len(chain))
+		add(next, next.page.Again, n)
+		n++
+		add(next, next.page.Records, n)
 	}
+	// A page that was durable is damaged; another one may only have been in flight.
+	mark := uint64(0)
+	for _, f := range chain {
+		mark = max(mark, f.mark)
+	}
+	for _, i := range missing {
+		if f := chain[i]; f.first+uint64(len(f.records)) <= mark {
+			r.lost(0, r.logOffset(f.number), fmt.Sprintf("page %d of the log", f.number))
+		}
+	}
+	return chain
 }
 
-// readBody reads the body of a checkpoint, or returns the first error in it.
+// logOffset returns the byte offset of a log page.
+func (c *core) logOffset(number uint64) int64 {
+	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
+}
+
+// readBody reads the body of a checkpoint. A grain that is damaged is rebuilt from the others of its group and their
+// parity. It returns the first error that remains.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
 	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)),
 		Pages: r.shape.Pages}
+	all := media.BodyPages(int64(len(r.segments)), r.shape.Pages)
+	start := r.shape.CheckpointStart(int(h.Generation & 1))
 	var first error
-	r.span(r.shape.CheckpointStart(int(h.Generation&1))+1, media.BodyPages(int64(len(r.segments)), r.shape.Pages),
-		func(i int64, grain []byte) {
-			if err := body.DecodePage(grain, i, r.shape.UUID, h.Generation); err != nil && first == nil {
-				first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+	parity, bad := make([]byte, Page), int64(-1)
+	r.span(start+media.Headers, media.BodyGrain(all-1)+2-media.Headers, func(k int64, grain []byte) {
+		i, isParity := k-k/(media.Group+1), k%(media.Group+1) == media.Group
+		if isParity || i == all {
+			if bad >= 0 && grain != nil { // the parity of all that is there is what is not
+				media.Parity(parity, grain)
+				if err := body.DecodePage(parity, bad, r.shape.UUID, h.Generation); err != nil {
+					first = errors.Join(first, fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, bad, err))
+				} else {
+					r.lost(0, (start+media.BodyGrain(bad))*Page,
+						fmt.Sprintf("grain %d of checkpoint %d", bad, h.Generation))
+				}
+			} else if bad >= 0 {
+				first = errors.Join(first, fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, bad, ErrDamaged))
 			}
-		})
+			clear(parity)
+			bad = -1
+			return
+		}
+		err := ErrDamaged
+		if grain != nil {
+			err = body.DecodePage(grain, i, r.shape.UUID, h.Generation)
+		}
+		switch {
+		case err == nil:
+			media.Parity(parity, grain)
+		case bad < 0:
+			bad = i
+		case first == nil:
+			first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+		}
+	})
 	return body, first
 }
 
 // replay applies a checkpoint and the chain of log pages after it.
-func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
+func (r *recovery) replay(h media.Header, body media.Body, chain []logRun) error {
 	for i, s := range body.Segments {
 		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
 			opened: s.Use != media.Erased, written: int32(s.Written)}
@@ -242,16 +354,17 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []found) error 
 	r.report.Clean = h.Clean && len(chain) == 0
 	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
 	for _, f := range chain {
-		r.mark = max(r.mark, f.page.Mark)
+		r.mark = max(r.mark, f.mark)
 	}
 	r.mark = max(r.mark, h.Record)
+	r.verify(chain)
 	for _, f := range chain {
 		// A session without records counts too: announce logged an empty page.
-		r.session = max(r.session, f.page.Session)
+		r.session = max(r.session, f.session)
 		r.report.Pages++
-		for _, rec := range f.page.Records {
+		for _, rec := range f.records {
 			if err := r.apply(rec); err != nil {
-				return fmt.Errorf("ctl: log page %d, record %d: %w", f.page.Number, r.next, err)
+				return fmt.Errorf("ctl: log page %d, record %d: %w", f.number, r.next, err)
 			}
 			r.next++
 			r.report.Records++
@@ -338,17 +451,10 @@ func (r *recovery) empty(first, count uint64) {
 	}
 }
 
-// holds reports whether a place has the content that the record describes.
-func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
-	r.report.Checked++
-	dev, offset := r.at(p)
-	return device.Do(r.devices[dev], device.Read, offset, r.content) == nil && media.Sum(r.seed, r.content) == sum
-}
-
 // settleState hands the segments to the translation layer and makes the recovered state durable as a new checkpoint, so
 // that the fate of writes that were in flight is decided only once. After a clean shutdown the checkpoint in force is
 // that state already, and only the session number is new.
-func (r *recovery) settleState(h media.Header, chain []found) error {
+func (r *recovery) settleState(h media.Header, chain []logRun) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
 		r.orReadOnly(r.prepare())
@@ -368,7 +474,7 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	}
 	// New log pages continue the chain after the last page found.
 	if n := len(chain); n > 0 {
-		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
+		r.number, r.back = chain[n-1].number+1, chain[n-1].sum
 	}
 	r.base = r.number
 	if r.readOnly == nil {
@@ -383,8 +489,7 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 func (r *recovery) announce() error {
 	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
 	sum := page.Encode(r.content, r.shape.UUID)
-	offset := (r.shape.LogStart() + int64(r.number%uint64(r.shape.LogPages))) * Page
-	if err := device.Do(r.devices[0], device.Write, offset, r.content); err != nil {
+	if err := device.Do(r.devices[0], device.Write, r.logOffset(r.number), r.content); err != nil {
 		return err
 	}
 	if err := device.Do(r.devices[0], device.Flush, 0, nil); err != nil {

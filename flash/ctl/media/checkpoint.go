@@ -34,7 +34,7 @@ type Entry struct {
 // renamed is a flag in the first word of a checkpoint entry.
 const renamed = 1 << 63
 
-// Header is a checkpoint's first grain.
+// Header is each of a checkpoint's first two grains.
 type Header struct {
 	Generation uint64 // the highest valid one is in force
 	Session    uint64
@@ -54,7 +54,28 @@ const (
 	entriesPerPage  = (Grain - bodyHeader) / entrySize
 )
 
-// BodyPages returns the number of grains after the header, for the given segments of the given pages.
+// A checkpoint takes, in its slot, its header twice and then its body in groups of up to Group grains, each followed by
+// their parity. So the loss of any one grain loses nothing.
+const (
+	Headers = 2
+	Group   = 64
+)
+
+// BodyGrain returns the grain of a slot that holds grain i of the body. The parity of group g follows its last grain.
+func BodyGrain(i int64) int64 { return Headers + i + i/Group }
+
+// slotGrains returns the size of a slot for a body of n grains.
+func slotGrains(n int64) int64 { return Headers + n + (n+Group-1)/Group }
+
+// Parity adds a grain to the parity of its group, which starts with zeros. The parity of all grains of a group but
+// one is that one.
+func Parity(parity, grain []byte) {
+	for i := 0; i < Grain; i += 8 {
+		le.PutUint64(parity[i:], le.Uint64(parity[i:])^le.Uint64(grain[i:]))
+	}
+}
+
+// BodyPages returns the number of grains of the body, for the given segments of the given pages.
 func BodyPages(segments int64, pages int) int64 {
 	return segmentPages(segments) + (segments*int64(pages)+entriesPerPage-1)/entriesPerPage
 }

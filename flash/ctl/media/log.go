@@ -44,16 +44,17 @@ const (
 	recordSize = 20
 	logHeader  = 76
 
-	// RecordsPerPage is the number of records that fit into a log page.
-	RecordsPerPage = (Grain - logHeader) / recordSize
+	// RecordsPerPage is the number of records that a log page adds. As many again fit: those of the page before it.
+	RecordsPerPage = (Grain - logHeader) / recordSize / 2
 	// MaxCount is the largest Count of one record.
 	MaxCount = 1<<32 - 1
 
 	joined = 1 << 63 // flag in a record's first word
 )
 
-// LogPage is one page of the log. It names its predecessor by checksum, so that a stale page left over from an earlier
-// pass through the ring is not taken for a successor.
+// LogPage is one page of the log. It names its predecessor by checksum, so that a stale page left over from an
+// earlier pass through the ring is not taken for a successor, and repeats its predecessor's records, so that the loss
+// of one page loses none.
 type LogPage struct {
 	Number  uint64 // counts pages since the pool was formatted; its slot in the ring is Number modulo LogPages
 	Session uint64 // counts how often the pool was opened
@@ -61,6 +62,7 @@ type LogPage struct {
 	First   uint64 // number of the first record
 	Mark    uint64 // when the page was written, records below this number were durable, with the data they refer to
 	Records []Record
+	Again   []Record // those of the page before
 }
 
 // Encode writes the page into a grain and returns its checksum.
@@ -74,8 +76,14 @@ func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 	le.PutUint64(page[48:], l.Mark)
 	le.PutUint32(page[56:], l.Back)
 	le.PutUint16(page[60:], uint16(len(l.Records)))
-	for i, r := range l.Records {
-		at := page[logHeader+i*recordSize:]
+	le.PutUint16(page[62:], uint16(len(l.Again)))
+	encodeRecords(encodeRecords(page[logHeader:], l.Again), l.Records)
+	return seal(u.Seed(), page[:Grain])
+}
+
+// encodeRecords writes records one after another, and returns the space after them.
+func encodeRecords(at []byte, records []Record) []byte {
+	for _, r := range records {
 		head := uint64(r.Kind)<<56 | r.LBA
 		if r.Joined {
 			head |= joined
@@ -87,12 +95,13 @@ func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 			le.PutUint32(at[8:], r.Sum)
 		}
 		le.PutUint64(at[12:], r.PPA)
+		at = at[recordSize:]
 	}
-	return seal(u.Seed(), page[:Grain])
+	return at
 }
 
-// DecodeLogPage reads a log page and returns its checksum. Records are appended to into.
-func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, err error) {
+// DecodeLogPage reads a log page and returns its checksum.
+func DecodeLogPage(page []byte, u UUID) (l LogPage, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:
 		return l, 0, foreign("log page", "missing")
@@ -105,12 +114,27 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 		Session: le.Uint64(page[24:]), Number: le.Uint64(page[32:]), First: le.Uint64(page[40:]),
 		Mark: le.Uint64(page[48:]), Back: le.Uint32(page[56:]),
 	}
-	n := int(le.Uint16(page[60:]))
-	if n > RecordsPerPage {
+	n, again := int(le.Uint16(page[60:])), int(le.Uint16(page[62:]))
+	if n > RecordsPerPage || again > RecordsPerPage {
 		return l, 0, foreign("log page", "too many records")
 	}
-	for i := range n {
-		at := page[logHeader+i*recordSize:]
+	if l.Again, err = decodeRecords(page[logHeader:], again); err != nil {
+		return l, 0, err
+	}
+	if l.Records, err = decodeRecords(page[logHeader+again*recordSize:], n); err != nil {
+		return l, 0, err
+	}
+	return l, le.Uint32(page[4:]), nil
+}
+
+// decodeRecords reads n records, which are whole groups.
+func decodeRecords(from []byte, n int) ([]Record, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	out := make([]Record, n)
+	for i := range out {
+		at := from[i*recordSize:]
 		head := le.Uint64(at)
 		r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]),
 			Joined: head&joined != 0}
@@ -120,13 +144,12 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 			r.Sum = le.Uint32(at[8:])
 		}
 		if r.Kind == None || r.Kind >= kinds {
-			return l, 0, foreign("log page", "record of unknown kind")
+			return nil, foreign("log page", "record of unknown kind")
 		}
 		if r.Joined && i == n-1 {
-			return l, 0, foreign("log page", "its last record is joined to a missing one")
+			return nil, foreign("log page", "its last record is joined to a missing one")
 		}
-		into = append(into, r)
+		out[i] = r
 	}
-	l.Records = into
-	return l, le.Uint32(page[4:]), nil
+	return out, nil
 }

@@ -75,14 +75,13 @@ func (s *Shape) Start(device int) int64 {
 	return s.LogStart() + s.LogPages
 }
 
-// checkpointGrains returns the size of a checkpoint slot: a header, and a body for the most segments that the devices
-// could have.
+// checkpointGrains returns the size of a checkpoint slot: for the most segments that the devices could have.
 func (s *Shape) checkpointGrains() int64 {
 	segments := int64(0)
 	for _, n := range s.Grains {
 		segments += s.segmentsAfter(n, 2)
 	}
-	return 1 + BodyPages(segments, s.Pages)
+	return slotGrains(BodyPages(segments, s.Pages))
 }
 
 // CheckpointStart returns the first grain of one of the two checkpoint slots.
@@ -170,7 +169,7 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 
-	version = 2 // 2: log records can move pages
+	version = 3 // 2: log records can move pages; 3: log and checkpoints survive the loss of a grain
 )
 
 var le = binary.LittleEndian
@@ -202,7 +201,8 @@ func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 		return s, 0, foreign("superblock", "checksum mismatch")
 	}
 	if v := le.Uint16(page[8:]); v != version {
-		return s, 0, fmt.Errorf("superblock: layout %d; this program supports %d", v, version)
+		return s, 0, fmt.Errorf("superblock: layout %d; this program supports %d: copy the data with the program that "+
+			"made the pool", v, version)
 	}
 	device = int(le.Uint16(page[10:]))
 	n := int(le.Uint16(page[12:]))

@@ -45,6 +45,11 @@ func TestRoundTrip(t *testing.T) {
 			r.Sum = uint32(i) * 7
 		}
 		log.Records = append(log.Records, r)
+		r.Sum ^= 1
+		if r.Kind.counted() {
+			r.Sum = 0
+		}
+		log.Again = append(log.Again, r)
 	}
 	header := Header{Generation: 5, Session: 6, Next: 7, Record: 8, Back: 9, Clean: true, Writes: 10}
 	b := body(&s, 1)
@@ -68,7 +73,7 @@ func TestRoundTrip(t *testing.T) {
 			return got, err
 		}, s},
 		{"log page", Grain, func(p []byte) { log.Encode(p, s.UUID) }, func(p []byte) (any, error) {
-			got, _, err := DecodeLogPage(p, s.UUID, nil)
+			got, _, err := DecodeLogPage(p, s.UUID)
 			return got, err
 		}, log},
 		{"header", Grain, func(p []byte) { header.Encode(p, s.UUID) },
@@ -205,7 +210,7 @@ func FuzzDecode(f *testing.F) {
 					t.Errorf("superblock %+v, device %d", got, device)
 				}
 			}
-			if l, _, err := DecodeLogPage(page, s.UUID, nil); err == nil && len(l.Records) > RecordsPerPage {
+			if l, _, err := DecodeLogPage(page, s.UUID); err == nil && len(l.Records) > RecordsPerPage {
 				t.Errorf("%d records", len(l.Records))
 			}
 			if _, err := DecodeHeader(page, s.UUID); err != nil && !errors.Is(err, ErrForeign) {
