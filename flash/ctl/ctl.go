@@ -147,8 +147,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 		}
 	}
 	body := media.Body{
-		Segments: make([]media.Segment, shape.AllSegments()),
-		Entries:  make([]media.Entry, shape.AllSegments()*int64(shape.Pages)), Pages: shape.Pages,
+		Segments: make([]media.Segment, shape.AllSegments()), Pages: shape.Pages, // all erased: no entries
 	}
 	if err := writeCheckpoint(shape, devices, &body,
 		media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
@@ -187,6 +186,9 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 	n := media.BodyPages(int64(len(body.Segments)), shape.Pages)
 	buf := device.Aligned(bodyChunk * Page)
 	for i := int64(0); i < n; i += media.Group {
+		if !body.Holds(i) {
+			continue
+		}
 		group := encodeGroup(buf, body, i, n, shape.UUID, h.Generation)
 		if err := device.Do(first, device.Write, (at+media.BodyGrain(i))*Page, group); err != nil {
 			return err

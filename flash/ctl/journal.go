@@ -314,7 +314,7 @@ func (c *core) begin() {
 func (c *core) snapshot(b *media.Body) {
 	b.Pages = c.shape.Pages
 	if b.Segments == nil {
-		b.Segments, b.Entries = make([]media.Segment, len(c.segments)), make([]media.Entry, len(c.owners))
+		b.Segments, b.Entries = make([]media.Segment, len(c.segments)), make([][]media.Entry, len(c.segments))
 	}
 	for i := range c.segments {
 		s := &c.segments[i]
@@ -327,10 +327,19 @@ func (c *core) snapshot(b *media.Body) {
 			}
 		}
 	}
-	for p := range b.Entries {
-		b.Entries[p] = media.Entry{}
-		if c.isLive(ftl.PPA(p)) {
-			b.Entries[p] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(ftl.PPA(p))}
+	for i := range c.segments {
+		if b.Segments[i].Use == media.Erased {
+			continue
+		}
+		if b.Entries[i] == nil {
+			b.Entries[i] = make([]media.Entry, c.shape.Pages)
+		}
+		first, entries := int64(i)*int64(c.shape.Pages), b.Entries[i]
+		for k := range entries {
+			entries[k] = media.Entry{}
+			if p := ftl.PPA(first + int64(k)); c.isLive(p) {
+				entries[k] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(p)}
+			}
 		}
 	}
 }
@@ -340,6 +349,9 @@ func (c *core) snapshot(b *media.Body) {
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
+	for b.at < all && !b.body.Holds(b.at) {
+		b.at += media.Group
+	}
 	if b.at >= all {
 		b.sealed = false
 		c.flushBody()

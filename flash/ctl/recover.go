@@ -212,14 +212,19 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	buf := device.Aligned(int(most) * Page)
 	for i := int64(0); i < n; i += most {
 		k := min(most, n-i)
-		whole := device.Do(r.devices[0], device.Read, (first+i)*Page, buf[:k*Page]) == nil
-		for j := range k {
-			grain := buf[j*Page:][:Page]
-			if !whole && device.Do(r.devices[0], device.Read, (first+i+j)*Page, grain) != nil {
-				grain = nil
-			}
-			each(i+j, grain)
+		r.spanInto(buf[:k*Page], first+i, func(j int64, grain []byte) { each(i+j, grain) })
+	}
+}
+
+// spanInto is span for one piece.
+func (r *recovery) spanInto(buf []byte, first int64, each func(i int64, grain []byte)) {
+	whole := device.Do(r.devices[0], device.Read, first*Page, buf) == nil
+	for j := range int64(len(buf) / Page) {
+		grain := buf[j*Page:][:Page]
+		if !whole && device.Do(r.devices[0], device.Read, (first+j)*Page, grain) != nil {
+			grain = nil
 		}
+		each(j, grain)
 	}
 }
 
@@ -286,44 +291,65 @@ func (c *core) logOffset(number uint64) int64 {
 // readBody reads the body of a checkpoint. A grain that is damaged is rebuilt from the others of its group and their
 // parity. It returns the first error that remains.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
-	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)),
-		Pages: r.shape.Pages}
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)),
+		Entries: make([][]media.Entry, len(r.segments)),
+		Pages:   r.shape.Pages}
 	all := media.BodyPages(int64(len(r.segments)), r.shape.Pages)
 	start := r.shape.CheckpointStart(int(h.Generation & 1))
+	buf := device.Aligned(bodyChunk * Page)
+	for i := int64(0); i < all; i += media.Group {
+		if !body.Holds(i) { // the segments' groups come first, and say so
+			continue
+		}
+		n := min(media.Group, all-i)
+		if err := r.readGroup(&body, h.Generation, start, i, buf[:(n+1)*Page]); err != nil {
+			return body, fmt.Errorf("checkpoint %d: %w", h.Generation, err)
+		}
+	}
+	return body, nil
+}
+
+// readGroup reads the group of a body's grains that begins with grain i, of the slot that starts at grain start. A
+// grain that is damaged is rebuilt from the others before any of them is decoded, because the segments' grains say
+// which entries there are.
+func (r *recovery) readGroup(body *media.Body, generation uint64, start, i int64, buf []byte) error {
+	n := int64(len(buf)/Page) - 1
+	bad := int64(-1)
 	var first error
-	parity, bad := make([]byte, Page), int64(-1)
-	r.span(start+media.Headers, media.BodyGrain(all-1)+2-media.Headers, func(k int64, grain []byte) {
-		i, isParity := k-k/(media.Group+1), k%(media.Group+1) == media.Group
-		if isParity || i == all {
-			if bad >= 0 && grain != nil { // the parity of all that is there is what is not
-				media.Parity(parity, grain)
-				if err := body.DecodePage(parity, bad, r.shape.UUID, h.Generation); err != nil {
-					first = errors.Join(first, fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, bad, err))
-				} else {
-					r.lost(0, (start+media.BodyGrain(bad))*Page,
-						fmt.Sprintf("grain %d of checkpoint %d", bad, h.Generation))
-				}
-			} else if bad >= 0 {
-				first = errors.Join(first, fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, bad, ErrDamaged))
-			}
-			clear(parity)
-			bad = -1
+	r.spanInto(buf, start+media.BodyGrain(i), func(k int64, grain []byte) {
+		err := ErrDamaged
+		switch {
+		case k == n: // the parity, which the rebuilt grain's checksum verifies
+			return
+		case grain != nil:
+			err = media.VerifyPage(grain, i+k, r.shape.UUID, generation)
+		}
+		if err == nil {
 			return
 		}
-		err := ErrDamaged
-		if grain != nil {
-			err = body.DecodePage(grain, i, r.shape.UUID, h.Generation)
-		}
-		switch {
-		case err == nil:
-			media.Parity(parity, grain)
-		case bad < 0:
-			bad = i
-		case first == nil:
-			first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+		if first = errors.Join(first, fmt.Errorf("grain %d: %w", i+k, err)); bad < 0 {
+			bad = k
 		}
 	})
-	return body, first
+	if bad >= 0 {
+		rebuilt := buf[bad*Page:][:Page]
+		clear(rebuilt)
+		for k := range n + 1 {
+			if k != bad {
+				media.Parity(rebuilt, buf[k*Page:][:Page])
+			}
+		}
+		if media.VerifyPage(rebuilt, i+bad, r.shape.UUID, generation) != nil {
+			return first
+		}
+		r.lost(0, (start+media.BodyGrain(i+bad))*Page, fmt.Sprintf("grain %d of checkpoint %d", i+bad, generation))
+	}
+	for k := range n {
+		if err := body.DecodePage(buf[k*Page:][:Page], i+k, r.shape.UUID, generation); err != nil {
+			return fmt.Errorf("grain %d: %w", i+k, err)
+		}
+	}
+	return nil
 }
 
 // replay applies a checkpoint and the chain of log pages after it.
@@ -338,15 +364,21 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []logRun) error
 			return fmt.Errorf("ctl: checkpoint %d: segment %d of stream %d: %w", h.Generation, i, s.Stream, ErrDamaged)
 		}
 	}
-	for p, e := range body.Entries {
-		if e.Page == 0 {
+	for i := range body.Segments {
+		if body.Segments[i].Use == media.Erased {
 			continue
 		}
-		if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
-			return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
-		}
-		if e.Renamed {
-			r.renamed[p>>6] |= 1 << (p & 63)
+		for k, e := range body.Entries[i] {
+			if e.Page == 0 {
+				continue
+			}
+			p := i*r.shape.Pages + k
+			if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
+				return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
+			}
+			if e.Renamed {
+				r.renamed[p>>6] |= 1 << (p & 63)
+			}
 		}
 	}
 	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)

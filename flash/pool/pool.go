@@ -219,6 +219,9 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		return media.Shape{}, err
 	}
 	shape, sizes, err := Fit(o.Layout, size, given...)
+	if err == nil {
+		err = affordable(sizes)
+	}
 	if err != nil {
 		return shape, fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
 	}
@@ -343,7 +346,7 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		}
 	}
 	ring = !o.Portable && available()
-	devices := make([]device.Device, 0, len(paths))
+	devices, sizes := make([]device.Device, 0, len(paths)), []int64(nil)
 	mode := device.Mode{Cached: o.Cached}
 	for _, path := range paths {
 		var d device.Device
@@ -358,7 +361,10 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		if err != nil {
 			break
 		}
-		devices = append(devices, d)
+		devices, sizes = append(devices, d), append(sizes, d.Size())
+	}
+	if err == nil {
+		err = affordable(sizes)
 	}
 	if err == nil {
 		pool, err = ctl.Open(o.Pool, devices...)

@@ -1,5 +1,7 @@
 package media
 
+import "iter"
+
 // A checkpoint is the whole mapping, ordered by place: the use of each segment, and for each data grain its logical
 // page and the checksum of its content. The header is written last, so that a checkpoint is either complete or invalid.
 
@@ -75,6 +77,24 @@ func Parity(parity, grain []byte) {
 	}
 }
 
+// Holds reports whether a checkpoint has the group of body grains that begins with grain i. The groups of the segments
+// are always there; one of entries is only there if one of its places is in a segment that is in use, so that a
+// checkpoint is no longer than what the pool holds. Segments must be set.
+func (b *Body) Holds(i int64) bool {
+	first := segmentPages(int64(len(b.Segments)))
+	if i < first {
+		return true
+	}
+	from := (i - first) * entriesPerPage / int64(b.Pages)
+	to := ((i-first+Group)*entriesPerPage-1)/int64(b.Pages) + 1
+	for _, s := range b.Segments[from:min(to, int64(len(b.Segments)))] {
+		if s.Use != Erased {
+			return true
+		}
+	}
+	return false
+}
+
 // BodyPages returns the number of grains of the body, for the given segments of the given pages.
 func BodyPages(segments int64, pages int) int64 {
 	return segmentPages(segments) + (segments*int64(pages)+entriesPerPage-1)/entriesPerPage
@@ -119,8 +139,29 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 // Body is the state that a checkpoint records.
 type Body struct {
 	Segments []Segment
-	Entries  []Entry
-	Pages    int // per segment
+	Entries  [][]Entry // by segment; nil for one that is erased
+	Pages    int       // per segment
+}
+
+// parts iterates over the entries of the k-th grain of entries, in pieces of one segment each. Those of an erased
+// segment are zeros that belong to nobody.
+func (b *Body) parts(k int64) iter.Seq[[]Entry] {
+	return func(yield func([]Entry) bool) {
+		pages := int64(b.Pages)
+		from, to := k*entriesPerPage, min((k+1)*entriesPerPage, int64(len(b.Segments))*pages)
+		for from < to {
+			segment, in := from/pages, from%pages
+			n := min(to-from, pages-in)
+			if b.Segments[segment].Use != Erased && b.Entries[segment] != nil {
+				if !yield(b.Entries[segment][in : in+n]) {
+					return
+				}
+			} else if !yield(make([]Entry, n)) {
+				return
+			}
+			from += n
+		}
+	}
 }
 
 // EncodePage writes grain i of the body. Each grain carries the generation, so that grains of two checkpoints are never
@@ -133,15 +174,16 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	le.PutUint64(page[32:], uint64(i))
 	at := page[bodyHeader:Grain]
 	if first := segmentPages(int64(len(b.Segments))); i >= first {
-		from := (i - first) * entriesPerPage
-		for _, e := range b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))] {
-			word := e.Page
-			if e.Renamed {
-				word |= renamed
+		for part := range b.parts(i - first) {
+			for _, e := range part {
+				word := e.Page
+				if e.Renamed {
+					word |= renamed
+				}
+				le.PutUint64(at, word)
+				le.PutUint32(at[8:], e.Sum)
+				at = at[entrySize:]
 			}
-			le.PutUint64(at, word)
-			le.PutUint32(at[8:], e.Sum)
-			at = at[entrySize:]
 		}
 	} else {
 		from := i * segmentsPerPage
@@ -157,8 +199,8 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	seal(u.Seed(), page[:Grain])
 }
 
-// DecodePage reads grain i of the body into b.
-func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error {
+// VerifyPage reports whether a page is grain i of the body of that generation.
+func VerifyPage(page []byte, i int64, u UUID, generation uint64) error {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicBody:
 		return foreign("checkpoint body", "missing")
@@ -169,17 +211,25 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	case le.Uint64(page[24:]) != generation || le.Uint64(page[32:]) != uint64(i):
 		return foreign("checkpoint body", "belongs to another checkpoint or position")
 	}
+	return nil
+}
+
+// DecodePage reads grain i of the body into b. The grains of the segments come first: they say which entries there are.
+func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error {
+	if err := VerifyPage(page, i, u, generation); err != nil {
+		return err
+	}
 	at := page[bodyHeader:Grain]
 	if first := segmentPages(int64(len(b.Segments))); i >= first {
-		from := (i - first) * entriesPerPage
-		part := b.Entries[min(from, int64(len(b.Entries))):min(from+entriesPerPage, int64(len(b.Entries)))]
-		for k := range part {
-			word := le.Uint64(at)
-			part[k] = Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
-			if part[k].Page > MaxLBA {
-				return foreign("checkpoint body", "page beyond the logical space")
+		for part := range b.parts(i - first) {
+			for k := range part {
+				word := le.Uint64(at)
+				part[k] = Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
+				if part[k].Page > MaxLBA {
+					return foreign("checkpoint body", "page beyond the logical space")
+				}
+				at = at[entrySize:]
 			}
-			at = at[entrySize:]
 		}
 		return nil
 	}
@@ -190,6 +240,9 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 			le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint body", "invalid segment state")
+		}
+		if part[k].Use != Erased {
+			b.Entries[from+int64(k)] = make([]Entry, b.Pages)
 		}
 		at = at[segmentSize:]
 	}

@@ -3,7 +3,6 @@ package media
 import (
 	"errors"
 	"reflect"
-	"slices"
 	"testing"
 
 	"farflash/internal/patience"
@@ -17,14 +16,20 @@ func shape() Shape {
 
 func body(s *Shape, seed uint64) Body {
 	draw := rng.NewStream(seed, "body")
-	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([]Entry, s.AllSegments()*int64(s.Pages)),
+	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([][]Entry, s.AllSegments()),
 		Pages: s.Pages}
 	for i := range b.Segments {
 		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))),
 			uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
 	}
 	for i := range b.Entries {
-		b.Entries[i] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64()), draw.IntN(2) == 0}
+		if b.Segments[i].Use == Erased {
+			continue
+		}
+		b.Entries[i] = make([]Entry, s.Pages)
+		for k := range b.Entries[i] {
+			b.Entries[i][k] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64()), draw.IntN(2) == 0}
+		}
 	}
 	return b
 }
@@ -54,9 +59,9 @@ func TestRoundTrip(t *testing.T) {
 	header := Header{Generation: 5, Session: 6, Next: 7, Record: 8, Back: 9, Clean: true, Writes: 10}
 	b := body(&s, 1)
 	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99,
-		Entries: slices.Clone(b.Entries[:s.Pages])}
+		Entries: make([]Entry, s.Pages)}
 	for i := range sum.Entries {
-		sum.Entries[i].Renamed = false // not stored in summaries
+		sum.Entries[i] = Entry{Page: uint64(i) << 40, Sum: uint32(i) * 13}
 	}
 	for _, c := range []struct {
 		name   string
@@ -81,7 +86,7 @@ func TestRoundTrip(t *testing.T) {
 		{"summary", s.SummaryGrains() * Grain, func(p []byte) { sum.Encode(p, s.UUID) },
 			func(p []byte) (any, error) { return DecodeSummary(p, s.UUID, s.Pages) }, sum},
 		{"body", Grain, func(p []byte) { b.EncodePage(p, 1, s.UUID, 5) }, func(p []byte) (any, error) {
-			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)),
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([][]Entry, len(b.Segments)),
 				Pages: s.Pages}
 			return nil, got.DecodePage(p, 1, s.UUID, 5)
 		}, nil},
@@ -119,7 +124,7 @@ func TestRoundTrip(t *testing.T) {
 func TestBody(t *testing.T) {
 	s := shape()
 	b := body(&s, 2)
-	got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+	got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([][]Entry, len(b.Segments)), Pages: s.Pages}
 	page := make([]byte, Grain)
 	for i := range BodyPages(int64(len(b.Segments)), s.Pages) {
 		b.EncodePage(page, i, s.UUID, 3)
@@ -188,7 +193,7 @@ func FuzzDecode(f *testing.F) {
 	(&LogPage{Number: 1, Records: []Record{{Kind: Write, LBA: 1, PPA: 2, Sum: 3}}}).Encode(pages[1], s.UUID)
 	(&Header{Generation: 1}).Encode(pages[2], s.UUID)
 	b.EncodePage(pages[3], 0, s.UUID, 1)
-	(&Summary{Entries: b.Entries[:s.Pages]}).Encode(pages[4], s.UUID)
+	(&Summary{Entries: make([]Entry, s.Pages)}).Encode(pages[4], s.UUID)
 	for _, p := range pages {
 		f.Add(p[:128], uint16(0), false)
 		f.Add(p[:128], uint16(8), true)
@@ -216,7 +221,7 @@ func FuzzDecode(f *testing.F) {
 			if _, err := DecodeHeader(page, s.UUID); err != nil && !errors.Is(err, ErrForeign) {
 				t.Error(err)
 			}
-			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)),
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([][]Entry, len(b.Segments)),
 				Pages: s.Pages}
 			for _, grain := range []int64{0, 1, BodyPages(int64(len(b.Segments)), s.Pages) - 1} {
 				if err := got.DecodePage(page, grain, s.UUID, 1); err != nil && !errors.Is(err, ErrForeign) {
@@ -228,4 +233,44 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHolds verifies that a checkpoint has each group with an entry of a segment in use, and few others.
+func TestHolds(t *testing.T) {
+	s := shape()
+	s.Grains, s.Pages = []int64{3_000_000}, 2048
+	segments := s.AllSegments()
+	all := BodyPages(segments, s.Pages)
+	draw := rng.NewStream(1, "holds")
+	for range 200 {
+		b := Body{Segments: make([]Segment, segments), Entries: make([][]Entry, segments), Pages: s.Pages}
+		used := draw.IntN(segments)
+		b.Segments[used].Use = Filled
+		b.Entries[used] = make([]Entry, s.Pages)
+		for k := range b.Entries[used] {
+			b.Entries[used][k] = Entry{Page: uint64(k) + 1}
+		}
+		page, have, groups := make([]byte, Grain), 0, 0
+		got := Body{Segments: make([]Segment, segments), Entries: make([][]Entry, segments), Pages: s.Pages}
+		for i := int64(0); i < all; i += Group {
+			if !b.Holds(i) {
+				continue
+			}
+			groups++
+			for k := i; k < min(i+Group, all); k++ {
+				b.EncodePage(page, k, s.UUID, 1)
+				if err := got.DecodePage(page, k, s.UUID, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, e := range got.Entries[used] {
+			if e.Page > 0 {
+				have++
+			}
+		}
+		if have != s.Pages || groups > 3 {
+			t.Fatalf("segment %d of %d: %d of %d entries in %d groups", used, segments, have, s.Pages, groups)
+		}
+	}
 }
