@@ -3,6 +3,7 @@
 package flashcli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -91,7 +92,7 @@ func (f *poolFlags) options() (pool.Options, error) {
 
 func (p *program) flashFormat() *cobra.Command {
 	var size sizeFlag
-	overwrite, cached, disk := false, false, ""
+	overwrite, cached, all, disk := false, false, false, ""
 	cmd := &cobra.Command{
 		Use:   "format FILE...",
 		Short: "Format a pool of files or block devices",
@@ -101,7 +102,8 @@ or device must contain only zeros, unless --overwrite is given.
 
 --size is the pool's capacity. The backing file is about a seventh larger, for
 collection, the log and the checkpoints. It is sparse: space is allocated as it
-is written.`,
+is written, unless --preallocate is given. A first write to a sparse place makes
+the host's file system write its own metadata too, so durable writes take longer.`,
 		Example: `  farflash flash format data.img --size 10GiB
   farflash flash format /dev/nvme0n1 /dev/nvme1n1`,
 		Args: verb.Arguments(1, -1, "one or more files or block devices"),
@@ -109,7 +111,18 @@ is written.`,
 			o := pool.DefaultOptions()
 			o.Overwrite, o.Cached = overwrite, cached
 			o.Pool.Frames = int(briefMemory / ctl.Page)
+			if all {
+				x := p.Progress("preallocating", "bytes", false, "Ctrl-C removes the file")
+				defer x.Stop()
+				o.Preallocate = func(done, total int64) error {
+					x.Update(done, total, "")
+					return cmd.Context().Err()
+				}
+			}
 			shape, err := p.makePool(o, uint64(size.bytes), disk, args...)
+			if errors.Is(err, context.Canceled) {
+				return verb.Failed(errors.New("interrupted; no pool was made"))
+			}
 			if err != nil {
 				return verb.BadInput(err)
 			}
@@ -124,6 +137,7 @@ is written.`,
 	cmd.Flags().Var(&size, "size", "pool `size` (default: the capacity of the devices)")
 	cmd.Flags().StringVar(&disk, "disk", "disk", "`name` of the file to create, with the pool's capacity; empty: none")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "format devices that hold data, which is lost")
+	cmd.Flags().BoolVar(&all, "preallocate", false, "write all of the files that are created")
 	cmd.Flags().BoolVar(&cached, "cached", false, "use the operating system's page cache (no O_DIRECT)")
 	return cmd
 }

@@ -42,6 +42,9 @@ type Options struct {
 	// OnFormat, if set, is called for each device to be formatted, before the first write to it; made is set if the
 	// file was created for the pool.
 	OnFormat func(path string, made bool)
+	// Preallocate, if set, makes Format write all of the files that it creates, and is called with the bytes written so
+	// far and in all. An error that it returns ends Format.
+	Preallocate func(done, total int64) error
 }
 
 // DefaultOptions returns direct I/O at depth 256, over io_uring where the kernel allows it.
@@ -273,6 +276,9 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 				o.begin(path, false)
 			}
 		}
+		err = o.allocate(paths, given, sizes, devices)
+	}
+	if err == nil {
 		err = ctl.Format(shape, devices...)
 	}
 	for _, d := range devices {
@@ -285,6 +291,32 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		return shape, err
 	}
 	return shape, nil
+}
+
+// allocate writes the files that were created or extended, if that is wanted.
+func (o *Options) allocate(paths []string, given, sizes []int64, devices []device.Device) error {
+	if o.Preallocate == nil {
+		return nil
+	}
+	done, total := int64(0), int64(0)
+	for i := range devices {
+		if given[i] == 0 {
+			total += sizes[i]
+		}
+	}
+	for i, d := range devices {
+		f, isFile := d.(*device.File)
+		if given[i] > 0 || !isFile {
+			continue
+		}
+		if err := preallocate(paths[i], f, func(n int64) error {
+			done += n
+			return o.Preallocate(done, total)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *Options) begin(path string, made bool) {
