@@ -244,8 +244,11 @@ func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 }
 
 // follow returns the chain of log pages after a checkpoint, each the successor of the one before. A page that is
-// missing is taken from its successor, which repeats it. A page that an earlier session left beyond the log's end of
-// that time is no successor: it has that session's number, and the checkpoint that this recovery wrote a higher one.
+// missing is taken from its successor, which repeats it.
+//
+// A page of an earlier session than the checkpoint's is no successor, even if all else fits: that session's recovery
+// found the log to end before it, and has decided so. It can be there all the same, because the recovery found it
+// torn and a write to the same place, torn in its turn, completed it.
 func (r *recovery) follow(log map[uint64]found, h media.Header) []logRun {
 	var chain []logRun
 	var missing []int // runs of chain that were taken from the page after them
@@ -257,7 +260,7 @@ func (r *recovery) follow(log map[uint64]found, h media.Header) []logRun {
 	}
 	for n := h.Next; ; n++ {
 		f, ok := log[n]
-		if ok && f.page.Back == back && f.page.First == record {
+		if ok && f.page.Back == back && f.page.First == record && f.page.Session >= session {
 			add(f, f.page.Records, n)
 			continue
 		}

@@ -18,7 +18,7 @@ func affordable(sizes []int64) error {
 	if err := syscall.Sysinfo(&info); err != nil {
 		return err
 	}
-	return affords(sizes, (uint64(info.Totalram)+uint64(info.Totalswap))*uint64(info.Unit))
+	return affords(sizes, (info.Totalram+info.Totalswap)*uint64(info.Unit))
 }
 
 func affords(sizes []int64, memory uint64) error {
