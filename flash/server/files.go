@@ -15,8 +15,9 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Files is the set of files to export. Implementations must be safe for concurrent use by the connections' goroutines.
-// Errors that wrap fs.ErrNotExist or fs.ErrPermission get a status of their own. Names are normalized by Name.
+// Files is the set of files to export. Implementations must be safe for concurrent use by the connections'
+// goroutines. Errors that wrap fs.ErrNotExist, fs.ErrInvalid or fs.ErrPermission get a status of their own. Names are
+// normalized by Name.
 type Files interface {
 	// Open opens a file and pins its location until Close. It grants at most these rights.
 	Open(name string, rights verbs.Rights) (File, error)
@@ -59,7 +60,7 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 			continue
 		}
 		if err != nil {
-			return File{}, err
+			return File{}, named(err)
 		}
 		if may = r.gives & rights; may == 0 {
 			return File{}, errors.Join(fs.ErrPermission, f.Close())
@@ -71,6 +72,18 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 		return File{Base: base, Size: uint64(size), Rights: may, Close: f.Close}, nil
 	}
 	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
+}
+
+// named makes errors of a name those that Files promises: a name that no file can have is invalid, and a directory,
+// or a path through a file, is no export.
+func named(err error) error {
+	switch {
+	case errors.Is(err, cfs.ErrName):
+		return fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+	case errors.Is(err, cfs.ErrNotDir), errors.Is(err, cfs.ErrIsDir):
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return err
 }
 
 // List implements Files.

@@ -213,6 +213,8 @@ func (s *Session) Handle(request, out []byte) ([]byte, error) {
 	case errors.As(err, &reply.Status):
 	case errors.Is(err, fs.ErrNotExist):
 		reply.Status = NotFound
+	case errors.Is(err, fs.ErrInvalid):
+		reply.Status = Malformed
 	case errors.Is(err, fs.ErrPermission):
 		reply.Status = Denied
 	case errors.Is(err, verbs.ErrFull):

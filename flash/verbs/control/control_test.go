@@ -35,6 +35,8 @@ func (e *exports) find(name string) (verbs.RegionConfig, error) {
 		c.Rights = verbs.RemoteRead
 	case "broken":
 		c.Length = 1 << 40
+	case "..":
+		return c, fs.ErrInvalid
 	default:
 		return c, fs.ErrNotExist
 	}
@@ -136,7 +138,7 @@ func TestSession(t *testing.T) {
 		want   error
 	}{
 		{"nothing", verbs.RemoteRead, control.NotFound}, {"frozen", verbs.RemoteWrite, control.Denied},
-		{"broken", verbs.RemoteRead, control.Failed},
+		{"broken", verbs.RemoteRead, control.Failed}, {"..", verbs.RemoteRead, control.Malformed},
 		{"file", 0, control.Malformed}, {"", verbs.RemoteRead, control.Malformed},
 		{"a\x00b", verbs.RemoteRead, control.Malformed},
 	} {
