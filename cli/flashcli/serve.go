@@ -44,6 +44,7 @@ type serveFlags struct {
 	drain   time.Duration
 	threads int
 	spin    time.Duration
+	trouble troubles
 	cfg     server.Config
 }
 
@@ -181,6 +182,8 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
+	f.trouble.note, f.trouble.now = p.Note, time.Now
+	o.Pool.Trouble = f.trouble.report
 	blank := 0
 	for _, path := range args {
 		state, err := pool.Probe(path)
@@ -299,9 +302,16 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return err
 	}
 	defer func() {
-		if closing := opened.Close(); closing != nil {
+		closing := opened.Close()
+		switch n := f.trouble.count(); {
+		case closing != nil:
 			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", args[0], closing)))
-		} else if err == nil {
+		case err != nil:
+		case n > 0:
+			err = verb.Failed(fmt.Errorf("%s: stopped, but while it was served, operations of its devices failed, or found "+
+				"damaged pages: %d; look for what is lost with: farflash flash check %s", args[0], n,
+				strings.Join(args, " ")))
+		default:
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()

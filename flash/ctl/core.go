@@ -492,6 +492,8 @@ func (c *core) readDone(i int32) {
 	f.waiters = f.waiters[:0]
 	if err != nil {
 		c.stats.Damaged++
+		dev, _ := c.at(from)
+		c.trouble(dev, &s.op, f.page, err)
 		if f.page == noPage {
 			c.used-- // its place was already unmapped
 		}

@@ -55,6 +55,9 @@ type Config struct {
 	Heat      heat.Policy // how pages are assigned to streams
 	Unflushed int         // changes of the mapping after which the devices are flushed though nobody waits, at least 1
 	Retries   int         // attempts to place a failed write elsewhere, or to repeat a write of a log page
+	// Trouble, if set, is called for each operation of a device that fails for good, and each page that is found
+	// damaged, on the completion path: it must not block.
+	Trouble func(Trouble)
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool

@@ -240,6 +240,7 @@ func (c *core) logDone(i int32) {
 	c.writing--
 	c.idleP = append(c.idleP, i)
 	if p.op.Err != nil {
+		c.trouble(0, &p.op, noPage, p.op.Err)
 		c.fail(fmt.Errorf("writing the log: %w", p.op.Err))
 		return
 	}
@@ -249,6 +250,7 @@ func (c *core) logDone(i int32) {
 // flushDone completes a device's flush.
 func (c *core) flushDone(d int32) {
 	if err := c.flushOps[d].Err; err != nil {
+		c.trouble(d, &c.flushOps[d], noPage, err)
 		c.flushErr = fmt.Errorf("flushing device %d: %w", d, err)
 	}
 	if c.flushing--; c.flushing > 0 {
@@ -403,6 +405,7 @@ func (c *core) bodyDone() {
 		b.attempts++
 		c.submit(0, &b.op)
 	case b.op.Err != nil:
+		c.trouble(0, &b.op, noPage, b.op.Err)
 		c.abandonCheckpoint(fmt.Errorf("writing a checkpoint: %w", b.op.Err))
 	case c.readOnly != nil:
 		c.abandonCheckpoint(c.readOnly)
@@ -421,6 +424,7 @@ func (c *core) bodyDone() {
 func (c *core) bodyFlushed(d int32) {
 	b := &c.body
 	if err := b.flushOps[d].Err; err != nil {
+		c.trouble(d, &b.flushOps[d], noPage, err)
 		c.fail(fmt.Errorf("flushing device %d: %w", d, err))
 	}
 	if b.left--; b.left > 0 {

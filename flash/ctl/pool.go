@@ -49,6 +49,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{devices: sorted, through: cfg.PutThrough}
+	cfg.Trouble = named(cfg.Trouble, sorted)
 	if p.core, err = newCore(cfg, shape, p.completed); err != nil {
 		return nil, err
 	}

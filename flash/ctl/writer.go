@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"syscall"
@@ -299,6 +300,8 @@ func (c *core) chunkDone(at int32) {
 	k := &c.chunks[at]
 	if err := k.op.Err; err != nil {
 		c.failing = err
+		dev, _ := c.at(k.first)
+		c.trouble(dev, &k.op, noPage, err)
 		// The chunk stays occupied: its buffer has the only copy of pages that have changed in their frames since.
 		k.held = len(k.pages)
 		for i := range k.pages {
@@ -646,6 +649,8 @@ func (c *core) moveRead(i int32) {
 	}
 	if m.bad {
 		c.stats.Damaged++
+		dev, _ := c.at(m.from)
+		c.trouble(dev, &m.op, m.lpa, cmp.Or(m.op.Err, ErrDamaged))
 	}
 	c.arrived.Push(i)
 	c.advance()

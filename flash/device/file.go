@@ -86,6 +86,9 @@ func (h *Handle) prepare(path string, mode Mode) error {
 	return nil
 }
 
+// Name returns the path that the file was opened by.
+func (h *Handle) Name() string { return h.File.Name() }
+
 // Run executes one operation synchronously.
 func (h *Handle) Run(op *Op) error {
 	if err := op.Check(h.Bytes); err != nil {

@@ -142,3 +142,6 @@ func (d *Device) Close() error {
 	}
 	return errors.Join(err, d.handle.File.Close())
 }
+
+// Name returns the path that the file was opened by.
+func (d *Device) Name() string { return d.handle.Name() }

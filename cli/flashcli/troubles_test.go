@@ -1,0 +1,32 @@
+package flashcli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"farflash/flash/ctl"
+	"farflash/flash/device"
+)
+
+// TestTroubles verifies that a flood of failures is cut short and counted.
+func TestTroubles(t *testing.T) {
+	var lines []string
+	now := time.Unix(1000, 0)
+	x := troubles{now: func() time.Time { return now },
+		note: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }}
+	one := ctl.Trouble{Name: "pool.img", Kind: device.Read, Offset: 8192, Page: 7, Paged: true, Err: ctl.ErrDamaged}
+	for range 500 {
+		x.report(one)
+	}
+	if len(lines) != troubleLines || x.count() != 500 ||
+		lines[0] != "pool.img: read of the pool's page 7 at offset 8192: "+ctl.ErrDamaged.Error() {
+		t.Errorf("%d lines of %d reports: %q", len(lines), x.count(), lines)
+	}
+	now = now.Add(troublePeriod)
+	x.report(one)
+	if len(lines) != troubleLines+2 || !strings.HasPrefix(lines[troubleLines], "490 more") {
+		t.Errorf("%q", lines[troubleLines:])
+	}
+}
