@@ -42,6 +42,7 @@ var (
 	ErrShort  = errors.New("device: short transfer")
 	ErrRange  = errors.New("device: range beyond the end or not in whole grains")
 	ErrClosed = errors.New("device: closed")
+	ErrShrunk = errors.New("device: the file has shrunk while it was open")
 	ErrIO     = error(syscall.EIO)
 	ErrSpace  = error(syscall.ENOSPC)
 )

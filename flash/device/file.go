@@ -89,6 +89,16 @@ func (h *Handle) prepare(path string, mode Mode) error {
 // Name returns the path that the file was opened by.
 func (h *Handle) Name() string { return h.File.Name() }
 
+// End closes the file. It returns ErrShrunk if the file became smaller while it was open: no operation need have
+// failed, because writes beyond the end extend a file, and what was there need not have been read.
+func (h *Handle) End() error {
+	end, err := h.File.Seek(0, io.SeekEnd)
+	if err == nil && end < h.Bytes {
+		err = fmt.Errorf("%w: %s, from %d to %d bytes; what was beyond is lost", ErrShrunk, h.Name(), h.Bytes, end)
+	}
+	return errors.Join(err, h.File.Close())
+}
+
 // Run executes one operation synchronously.
 func (h *Handle) Run(op *Op) error {
 	if err := op.Check(h.Bytes); err != nil {
@@ -193,7 +203,7 @@ func (f *File) Close() error {
 		f.gate.Unlock()
 		close(f.work)
 		f.done.Wait()
-		err = f.File.Close()
+		err = f.End()
 	})
 	return err
 }

@@ -64,6 +64,7 @@ type daemon struct {
 	loops *uring.Loops
 	path  string
 	said  []string
+	bad   []ctl.Trouble
 	mu    sync.Mutex
 	was   int           // goroutines before the test
 	drain time.Duration // time limit of the drain at the end
@@ -71,9 +72,21 @@ type daemon struct {
 
 func begin(t testing.TB, change func(*server.Config)) *daemon {
 	t.Helper()
+	return beginOn(t, func(*pool.Options) {}, change)
+}
+
+// beginOn is begin with other options of the pool.
+func beginOn(t testing.TB, options func(*pool.Options), change func(*server.Config)) *daemon {
+	t.Helper()
 	d := &daemon{t: t, drain: 5 * time.Second, path: filepath.Join(t.TempDir(), "pool"), was: runtime.NumGoroutine()}
 	o := pool.DefaultOptions()
 	o.Pool.Frames = 4096
+	o.Pool.Trouble = func(x ctl.Trouble) {
+		d.mu.Lock()
+		d.bad = append(d.bad, x)
+		d.mu.Unlock()
+	}
+	options(&o)
 	if _, err := pool.Format(o, 16<<20, d.path); err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func (d *Device) Close() error {
 	} else if d.arena != nil {
 		err = d.loops.forget(d.arena)
 	}
-	return errors.Join(err, d.handle.File.Close())
+	return errors.Join(err, d.handle.End())
 }
 
 // Name returns the path that the file was opened by.

@@ -150,7 +150,7 @@ func TestReadsTogether(t *testing.T) {
 			}
 		}
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
+	if err := d.Close(); !errors.Is(err, device.ErrShrunk) {
+		t.Errorf("the close of a truncated file returned: %v", err)
 	}
 }
