@@ -303,7 +303,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	defer func() {
 		closing := opened.Close()
-		switch n := f.trouble.count(); {
+		switch n := f.trouble.end(); {
 		case closing != nil:
 			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", args[0], closing)))
 		case err != nil:

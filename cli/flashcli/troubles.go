@@ -37,16 +37,22 @@ func (x *troubles) report(t ctl.Trouble) {
 		x.held++
 		return
 	}
+	x.rest()
+	x.note("%v", t)
+}
+
+// rest says how many reports were not printed. x is locked.
+func (x *troubles) rest() {
 	if x.held > 0 {
 		x.note("%d more failed operations of devices, and damaged pages, before this", x.held)
 		x.held = 0
 	}
-	x.note("%v", t)
 }
 
-// count returns the number of reports.
-func (x *troubles) count() int64 {
+// end returns the number of reports, after it has said how many were not printed.
+func (x *troubles) end() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.rest()
 	return x.all
 }
