@@ -25,7 +25,6 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/uring"
-	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/numeric/units"
 )
@@ -362,11 +361,8 @@ func absent(name string, names func() ([]string, error)) error {
 	if err != nil {
 		return verb.Failed(err)
 	}
-	switch best := spelling.Nearest(name, all); {
-	case best != "":
-		return fmt.Errorf("no export %s; did you mean %s?", name, best)
-	case len(all) > 0 && len(all) <= 10:
-		return fmt.Errorf("no export %s; the exports are %s", name, strings.Join(all, ", "))
+	if hint := server.Hint(name, all); hint != "" {
+		return fmt.Errorf("no export %s; %s", name, hint)
 	}
 	return fmt.Errorf("no export %s; farflash flash fs ls lists the files, and farflash flash fs "+
 		"truncate --create creates one", name)

@@ -48,7 +48,7 @@ type Client struct {
 	free    chan int // free slots
 	slots   []slot
 	control sync.Mutex // held during a control request
-	reply   [control.ReplyLength]byte
+	reply   [control.MaxReply]byte
 	got     chan verbs.Completion
 	next    uint32
 	over    chan struct{} // closed after the last completion
@@ -196,8 +196,33 @@ func (c *Client) do(works ...verbs.Work) (verbs.Completion, error) {
 
 // ask sends a control request and waits for its reply.
 func (c *Client) ask(r control.Request) (control.Reply, error) {
+	if err := r.Fits(); err != nil {
+		return control.Reply{}, fmt.Errorf("client: %w", err)
+	}
 	c.control.Lock()
 	defer c.control.Unlock()
+	reply, err := c.exchange(r)
+	switch {
+	case err != nil:
+		return reply, err
+	case reply.Status == control.NotFound:
+		err := fmt.Errorf("client: %s: %w", r.Name, fs.ErrNotExist)
+		// An older server does not know the request. Whatever becomes of it, the name was not found.
+		hint, failed := c.exchange(control.Request{Op: control.Hint, Name: r.Name})
+		if failed == nil && hint.Text != "" {
+			err = fmt.Errorf("%w; %s", err, hint.Text)
+		}
+		return reply, err
+	case reply.Status == control.Denied:
+		return reply, fmt.Errorf("client: %s: %w", r.Name, fs.ErrPermission)
+	case reply.Status != control.OK:
+		return reply, fmt.Errorf("client: %s: %w", r.Name, reply.Status)
+	}
+	return reply, nil
+}
+
+// exchange is ask for the reply as it is. c.control is locked.
+func (c *Client) exchange(r control.Request) (control.Reply, error) {
 	c.next++
 	r.ID = c.next
 	if err := c.conn.PostReceive(verbs.Receive{ID: message, Local: c.reply[:]}); err != nil {
@@ -221,12 +246,6 @@ func (c *Client) ask(r control.Request) (control.Reply, error) {
 		return reply, fmt.Errorf("client: %w", err)
 	case reply.ID != r.ID || reply.Op != r.Op:
 		return reply, fmt.Errorf("client: reply to request %d, want %d", reply.ID, r.ID)
-	case reply.Status == control.NotFound:
-		return reply, fmt.Errorf("client: %s: %w", r.Name, fs.ErrNotExist)
-	case reply.Status == control.Denied:
-		return reply, fmt.Errorf("client: %s: %w", r.Name, fs.ErrPermission)
-	case reply.Status != control.OK:
-		return reply, fmt.Errorf("client: %s: %w", r.Name, reply.Status)
 	}
 	return reply, nil
 }

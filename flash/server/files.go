@@ -13,6 +13,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/nbd"
 	"farflash/flash/verbs"
+	"farflash/internal/spelling"
 )
 
 // Files is the set of files to export. Implementations must be safe for concurrent use by the connections'
@@ -183,6 +184,37 @@ func (e exports) Stat(name string) (verbs.RegionConfig, error) {
 	}
 	c, err := e.s.region(name, f)
 	return c, errors.Join(err, f.Close())
+}
+
+// Hints are from the first hintNames files only, so that a wrong name is compared with few others, and list up to
+// hintListed. A directory is still read whole.
+const (
+	hintNames  = 1000
+	hintListed = 10
+)
+
+// Hint says which of the exports a name that none has was probably meant to be, or which there are if they are few. It
+// is "" if it has nothing to say.
+func Hint(name string, all []string) string {
+	switch best := spelling.Nearest(name, all); {
+	case best != "":
+		return "did you mean " + best + "?"
+	case len(all) > 0 && len(all) <= hintListed:
+		return "the exports are " + strings.Join(all, ", ")
+	}
+	return ""
+}
+
+// Hint implements control.Exports.
+func (e exports) Hint(name string) string {
+	var all []string
+	for known, err := range e.s.cfg.Files.List() {
+		if err != nil || len(all) == hintNames {
+			break
+		}
+		all = append(all, known)
+	}
+	return Hint(Name(name), all)
 }
 
 func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {

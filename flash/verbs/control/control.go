@@ -1,7 +1,8 @@
 // Package control is the protocol by which a client locates exports: requests and replies exchanged as Sends, before
 // and between the one-sided operations.
 //
-// A Request opens, stats or closes an export; the Reply to an open carries STag, address, length and rights. Session is
+// A Request opens, stats or closes an export, or asks which one a name was meant to be; the Reply to an open carries
+// STag, address, length and rights. Session is
 // the server's side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a
 // connection, and Client is the other side. The layout is in docs/flash/protocol.md.
 //
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"farflash/flash/verbs"
@@ -27,7 +29,9 @@ const (
 	RequestLength = 16 // without the name
 	MaxName       = 1024
 	MaxRequest    = RequestLength + MaxName
-	ReplyLength   = 32
+	ReplyLength   = 32 // without the text
+	MaxText       = 1024
+	MaxReply      = ReplyLength + MaxText
 )
 
 // Op is the kind of a request.
@@ -38,6 +42,7 @@ const (
 	Open Op = 1 + iota
 	Stat
 	Close
+	Hint // what to open instead of a name that no export has
 )
 
 // answer is the bit that marks the Op of a reply.
@@ -75,7 +80,15 @@ type Request struct {
 	Rights verbs.Rights // Open: the rights wanted
 	ID     uint32       // echoed in the reply
 	STag   uint32       // Close
-	Name   string       // Open and Stat
+	Name   string       // all but Close
+}
+
+// Fits returns an error if the request has a name that a server has no room to receive, which ends the connection.
+func (r Request) Fits() error {
+	if len(r.Name) > MaxName {
+		return fmt.Errorf("the name has %d bytes; the maximum is %d", len(r.Name), MaxName)
+	}
+	return nil
 }
 
 var be = binary.BigEndian
@@ -115,9 +128,9 @@ func ParseRequest(b []byte) (Request, error) {
 		if !named || tagged || r.Rights == 0 || r.Rights&^(verbs.RemoteRead|verbs.RemoteWrite|verbs.RemoteAtomic) != 0 {
 			return r, fmt.Errorf("%w: open needs a name and rights", Malformed)
 		}
-	case Stat:
+	case Stat, Hint:
 		if !named || tagged || r.Rights != 0 {
-			return r, fmt.Errorf("%w: stat needs a name", Malformed)
+			return r, fmt.Errorf("%w: stat and hint need a name", Malformed)
 		}
 	case Close:
 		if named || !tagged || r.Rights != 0 {
@@ -140,6 +153,7 @@ type Reply struct {
 	Allowed verbs.Semantics
 	Address uint64
 	Length  uint64
+	Text    string // of Hint, in one line; it may be empty
 }
 
 // Append appends the encoded reply to b.
@@ -150,25 +164,35 @@ func (r Reply) Append(b []byte) []byte {
 	b = be.AppendUint32(b, r.STag)
 	b = append(b, byte(r.Rights), byte(r.Allowed), 0, 0)
 	b = be.AppendUint64(b, r.Address)
-	return be.AppendUint64(b, r.Length)
+	b = be.AppendUint64(b, r.Length)
+	return append(b, r.Text...)
 }
 
 // ParseReply decodes a reply.
 func ParseReply(b []byte) (Reply, error) {
-	if len(b) != ReplyLength || b[0] != protocolVersion || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
+	if len(b) < ReplyLength || b[0] != protocolVersion || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
 		return Reply{}, fmt.Errorf("%d bytes are not a reply of version %d", len(b), protocolVersion)
 	}
 	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
 		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),
-		Length: be.Uint64(b[24:])}
+		Length: be.Uint64(b[24:]), Text: string(b[ReplyLength:])}
+	if r.Text != "" && (r.Op != Hint || r.Status != OK || !isLine(r.Text)) {
+		return Reply{}, fmt.Errorf("the reply has %d bytes of a text that it cannot have", len(r.Text))
+	}
 	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
 		return Reply{}, errors.New("the reply describes an invalid export")
 	}
 	return r, nil
 }
 
+// isLine reports whether a text can be in a reply, and be shown to a user as it is.
+func isLine(text string) bool {
+	return len(text) <= MaxText && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 // Exports are the exports of a server. Implementations must be safe for concurrent use by the goroutines of all
-// connections. Errors that wrap fs.ErrNotExist or fs.ErrPermission get a status of their own.
+// connections. Errors that wrap fs.ErrNotExist, fs.ErrInvalid or fs.ErrPermission get a status of their own.
 type Exports interface {
 	// Open is called before an export is registered for a connection that wants these rights. The returned
 	// configuration grants at most those. closed is called once, when the export is no longer registered; the name may
@@ -176,6 +200,8 @@ type Exports interface {
 	Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error)
 	// Stat returns the configuration of an export with all the rights it can grant.
 	Stat(name string) (verbs.RegionConfig, error)
+	// Hint says what to open instead of a name that no export has, such as "did you mean disk?", or "".
+	Hint(name string) string
 }
 
 // Session is the server's side of one connection.
@@ -251,6 +277,10 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		s.open = append(s.open, opened{g, closed})
 		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(),
 			g.Rights(), g.Allowed()
+	case Hint:
+		if text := s.exports.Hint(r.Name); isLine(text) {
+			reply.Text = text
+		}
 	case Close:
 		for i, o := range s.open {
 			if o.region.STag() == r.STag {

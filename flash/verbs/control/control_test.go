@@ -43,6 +43,18 @@ func (e *exports) find(name string) (verbs.RegionConfig, error) {
 	return c, nil
 }
 
+func (e *exports) Hint(name string) string {
+	switch name {
+	case "long":
+		return strings.Repeat("x", control.MaxText+1)
+	case "longest":
+		return strings.Repeat("x", control.MaxText)
+	case "lines":
+		return "two\nlines"
+	}
+	return "did you mean file?"
+}
+
 func (e *exports) Stat(name string) (verbs.RegionConfig, error) { return e.find(name) }
 
 func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, func(), error) {
@@ -205,6 +217,27 @@ func TestLongNames(t *testing.T) {
 	stop()
 }
 
+// TestHint verifies that hints are a line of text of bounded length, which no other reply has.
+func TestHint(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	conn, stop := serve(t, e, adapter(t).NewDomain(8))
+	c := control.NewClient(conn)
+	for name, want := range map[string]string{"fiel": "did you mean file?", "long": "", "lines": "",
+		"longest": strings.Repeat("x", control.MaxText)} {
+		if got, err := c.Hint(name); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	_ = stop()
+	for _, r := range []control.Reply{{Op: control.Stat, Text: "x"}, {Op: control.Hint, Text: "x\x1b[2J"},
+		{Op: control.Hint, Text: "\xff"}, {Op: control.Hint, Status: control.Malformed, Text: "x"},
+		{Op: control.Hint, Text: strings.Repeat("x", control.MaxText+1)}} {
+		if got, err := control.ParseReply(r.Append(nil)); err == nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // TestStatuses verifies that each status has its own text, and an unknown one its number.
 func TestStatuses(t *testing.T) {
 	said := map[string]control.Status{}
@@ -335,6 +368,8 @@ func TestSideBySide(t *testing.T) {
 func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Open, Name: "file", Rights: 3, ID: 7}.Append(nil))
 	f.Add(control.Request{Op: control.Stat, Name: "frozen"}.Append(nil))
+	f.Add(control.Request{Op: control.Stat, Name: ".."}.Append(nil))
+	f.Add(control.Request{Op: control.Hint, Name: "lines"}.Append(nil))
 	f.Add(control.Request{Op: control.Close, STag: 256}.Append(nil))
 	f.Add(control.Request{Op: control.Open, Name: strings.Repeat("x", control.MaxName+1), Rights: 1}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -356,7 +391,8 @@ func FuzzSession(f *testing.F) {
 				t.Fatal(err)
 			}
 			r, err := control.ParseRequest(b)
-			if reply.ID != r.ID || (err != nil) != (reply.Status == control.Malformed) {
+			if reply.ID != r.ID || (err != nil || r.Op != control.Hint && r.Name == "..") !=
+				(reply.Status == control.Malformed) {
 				t.Fatalf("%+v to %+v, %v", reply, r, err)
 			}
 			if err == nil && !bytes.Equal(r.Append(nil), b) {
@@ -379,6 +415,7 @@ func FuzzSession(f *testing.F) {
 // FuzzReply verifies that arbitrary bytes are rejected as a reply or round-trip.
 func FuzzReply(f *testing.F) {
 	f.Add(control.Reply{Op: control.Open, STag: 256, Rights: 1, Address: 4096, Length: 8192}.Append(nil))
+	f.Add(control.Reply{Op: control.Hint, Text: "did you mean disk?"}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer patience.Limit()()
 		r, err := control.ParseReply(b)
@@ -419,7 +456,10 @@ func TestRequestsAsTheyMayBe(t *testing.T) {
 		{control.Request{Op: control.Close, STag: 256, Name: "n"}, false},
 		{control.Request{Op: control.Close, STag: 256, Rights: verbs.RemoteRead}, false},
 		{control.Request{Op: 0, Name: "n"}, false},
-		{control.Request{Op: control.Close + 1, Name: "n"}, false},
+		{control.Request{Op: control.Hint, Name: "n"}, true},
+		{control.Request{Op: control.Hint}, false},
+		{control.Request{Op: control.Hint, Name: "n", Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Hint + 1, Name: "n"}, false},
 	} {
 		got, err := control.ParseRequest(x.request.Append(nil))
 		if (err == nil) != x.ok || err != nil && !errors.Is(err, control.Malformed) || x.ok && got != x.request {

@@ -25,7 +25,7 @@ type Server struct {
 // NewServer returns a server for one connection in domain d, which can have up to most exports open.
 func NewServer(e Exports, d *verbs.Domain, most int) *Server {
 	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
-		replies: make([]byte, depth*ReplyLength)}
+		replies: make([]byte, depth*MaxReply)}
 }
 
 func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:MaxRequest:MaxRequest] }
@@ -56,7 +56,7 @@ func (s *Server) Serve(c *stream.Conn) error {
 				continue // flushed at the end of the connection, or a Send
 			}
 			in := s.request(x.ID)
-			reply, err := s.session.Handle(in[:x.Length], s.replies[x.ID*ReplyLength:][:0:ReplyLength])
+			reply, err := s.session.Handle(in[:x.Length], s.replies[x.ID*MaxReply:][:0:MaxReply])
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func end(c *stream.Conn, err error) error {
 type Client struct {
 	conn *stream.Conn
 	next uint32
-	in   [ReplyLength]byte
+	in   [MaxReply]byte
 	out  []byte
 }
 
@@ -99,6 +99,12 @@ func (c *Client) Open(name string, rights verbs.Rights) (Reply, error) {
 // Stat returns the properties of an export.
 func (c *Client) Stat(name string) (Reply, error) { return c.ask(Request{Op: Stat, Name: name}) }
 
+// Hint returns what the server says to open instead of a name that no export has, if anything.
+func (c *Client) Hint(name string) (string, error) {
+	r, err := c.ask(Request{Op: Hint, Name: name})
+	return r.Text, err
+}
+
 // Close closes an export by the STag that Open returned.
 func (c *Client) Close(stag uint32) error {
 	_, err := c.ask(Request{Op: Close, STag: stag})
@@ -106,8 +112,8 @@ func (c *Client) Close(stag uint32) error {
 }
 
 func (c *Client) ask(r Request) (Reply, error) {
-	if len(r.Name) > MaxName {
-		return Reply{}, fmt.Errorf("the name has %d bytes; the maximum is %d", len(r.Name), MaxName)
+	if err := r.Fits(); err != nil {
+		return Reply{}, err
 	}
 	c.next++
 	r.ID = c.next
