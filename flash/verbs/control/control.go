@@ -2,9 +2,9 @@
 // and between the one-sided operations.
 //
 // A Request opens, stats or closes an export, or asks which one a name was meant to be; the Reply to an open carries
-// STag, address, length and rights. Session is
-// the server's side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a
-// connection, and Client is the other side. The layout is in docs/flash/protocol.md.
+// STag, address, length and rights. Session is the server's side of one connection, a plain state machine from a
+// request's bytes to a reply's; Server runs it on a connection, and Client is the other side. The layout is in
+// docs/flash/protocol.md.
 //
 // Access control and the set of exports are left to Exports.
 package control
