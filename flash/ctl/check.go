@@ -44,9 +44,15 @@ func (p *Pool) Check(deep bool) Report {
 	var r Report
 	p.mu.Lock()
 	c := p.core
+	for i := range c.lanes {
+		c.lanes[i].mu.Lock() // no lane has a frame that is neither free nor published
+	}
 	c.checkPages(&r)
 	c.checkPlaces(&r)
 	c.checkFrames(&r)
+	for i := range c.lanes {
+		c.lanes[i].mu.Unlock()
+	}
 	c.checkSegments(&r)
 	if err := c.ftl.Check(); err != nil {
 		r.add(err, "translation layer")
@@ -79,7 +85,7 @@ func (c *core) checkPages(r *Report) {
 				continue
 			}
 			f := &c.frames[w.Frame()]
-			if f.slot != slot || f.page != page {
+			if f.slot.Load() != slot || f.page != page {
 				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "belongs to page %d", f.page)
 				continue
 			}
@@ -110,10 +116,9 @@ func (c *core) checkPages(r *Report) {
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
-		if f := &c.frames[i]; f.slot != nil && f.page == noPage {
-			if w := f.slot.Load(); w.State() != table.Resident || !w.Blank() {
-				reserved++
-			}
+		_, w, ok := c.inFrame(int32(i))
+		if ok && c.frames[i].page == noPage && (w.State() != table.Resident || !w.Blank()) {
+			reserved++
 		}
 	}
 	if r.Pages != c.mapped {
@@ -166,23 +171,32 @@ func (c *core) checkFrames(r *Report) {
 		}
 		free[at] = true
 	}
+	for i := range c.lanes {
+		for _, at := range c.lanes[i].free {
+			if free[at] {
+				r.addf(fmt.Sprintf("frame %d", at), "is free twice, in lane %d", i)
+			}
+			free[at] = true
+		}
+	}
 	for i := range c.frames {
 		f := &c.frames[i]
 		path := fmt.Sprintf("frame %d", i)
+		slot := f.slot.Load()
 		switch {
-		case f.slot == nil && !free[i]:
+		case slot == nil && !free[i]:
 			r.addf(path, "is neither free nor in use")
-		case f.slot != nil && free[i]:
+		case slot != nil && free[i]:
 			r.addf(path, "is free, but belongs to page %d", f.page)
-		case f.slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
+		case slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
 			r.addf(path, "is free, but has %d writes in flight and %d waiters", f.writing,
 				len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
-		case f.slot != nil:
-			if f.page == noPage && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident &&
-				len(f.trims) > 0 {
+		case slot != nil:
+			w := slot.Load()
+			if f.page == noPage && w.Refs() == 0 && w.State() == table.Resident && len(f.trims) > 0 {
 				r.addf(path, "belongs to a dropped page without holders")
 			}
-			if w := f.slot.Load(); (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
+			if (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
 				r.addf(path, "belongs to page %d, which is %v", f.page, w.State())
 			}
 		}

@@ -94,7 +94,7 @@ func TestCheckSees(t *testing.T) {
 			"of 1"},
 		{"a page in no frame of its own", func(_ *Pool, c *core, held Ref) {
 			other := (held.frame + 1) % 16
-			c.frames[other].slot = held.slot
+			c.frames[other].slot.Store(held.slot)
 		}, "frame ", "which is"},
 		{"a place that the mapping does not lead to", func(_ *Pool, c *core, _ Ref) {
 			page, at := mapped(c)

@@ -42,9 +42,8 @@ type core struct {
 	// queue holds the requests that wait for a frame, first come, first served.
 	queue       fifo.Ring[request]
 	frameWanted atomic.Bool // a request waits for a frame
-	slots       []readSlot
-	idle        []int32 // read slots
-	checks      int     // segments that Check is reading; they must not be erased
+	checks      int         // segments that Check is reading; they must not be erased
+	reading
 
 	writer
 	journal
@@ -78,8 +77,12 @@ type segment struct {
 }
 
 // frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
+//
+// The fields belong to whoever has p.mu, except that a lane sets slot, page, place and latest of a frame of its own
+// before it publishes the frame in the page's word. With p.mu, they are therefore valid if the word refers to the frame
+// (inFrame).
 type frame struct {
-	slot    *table.Slot
+	slot    atomic.Pointer[table.Slot] // of its page; nil while the frame is free
 	page    uint64
 	place   ftl.PPA // the page's place on the medium, or NoPPA
 	latest  ftl.PPA // the newest place being written; equals place if there is none, NoPPA after a trim
@@ -141,7 +144,8 @@ type Stats struct {
 	Checkpoint   int64 // pages of checkpoints written
 	Summaries    int64 // pages of segment summaries written
 	Rewritten    int64 // rewritten elsewhere after a write failed
-	Hits, Misses int64 // gets on the slow path only; the lock-free path does not count
+	Hits, Misses int64 // gets on the slow path only; the lock-free path counts no hits
+	LaneMisses   int64 // of Misses, those that took no lock of the pool
 	Flushes      int64 // of the devices
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
@@ -162,7 +166,8 @@ func (s Stats) Sub(o Stats) Stats {
 	d := Stats{
 		s.Puts - o.Puts, s.Moved - o.Moved, s.Log - o.Log, s.Checkpoint - o.Checkpoint, s.Summaries - o.Summaries,
 		s.Rewritten - o.Rewritten,
-		s.Hits - o.Hits, s.Misses - o.Misses, s.Flushes - o.Flushes, s.Checkpoints - o.Checkpoints,
+		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
+		s.Checkpoints - o.Checkpoints,
 		s.Damaged - o.Damaged, s.Streams,
 	}
 	for i := range d.Streams {
@@ -171,18 +176,9 @@ func (s Stats) Sub(o Stats) Stats {
 	return d
 }
 
-// readSlot is a device read in flight into a frame.
-type readSlot struct {
-	op    device.Op
-	sum   uint32 // of the content read
-	frame int32
-	place ftl.PPA
-}
-
 // A token identifies an operation: a kind and an index.
 const (
-	tokenRead = iota << 32
-	tokenMove
+	tokenMove = iota << 32
 	tokenChunk
 	tokenLog
 	tokenFlush
@@ -195,8 +191,9 @@ const (
 
 const noFrame int32 = -1
 
-// newCore returns the state machine of an empty pool, which recoverState then fills. done receives every completion.
-func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error) {
+// newCore returns the state machine of an empty pool, which recoverState then fills. arrived receives the completions
+// of reads into frames, done all others.
+func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
 	grains := segments * int64(shape.Pages)
 	c := &core{
@@ -223,12 +220,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	for i := range c.frames {
 		c.free = append(c.free, int32(len(c.frames)-1-i))
 	}
-	// A read into a frame needs a slot. There are as many slots as frames, so one is always idle.
-	c.slots = make([]readSlot, cfg.Frames)
-	for i := range c.slots {
-		c.own(&c.slots[i].op, tokenRead|uint64(i))
-		c.idle = append(c.idle, int32(i))
-	}
+	c.reading.init(c, arrived)
 	c.writer.init(c)
 	c.journal.init(c)
 	return c, nil
@@ -263,21 +255,29 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 	if slot == nil {
 		return false
 	}
-	switch w := slot.Load(); w.State() {
-	case table.OnMedium:
-		return slot.Swap(table.At(from), table.At(to))
-	case table.InFlight, table.Resident:
-		f := &c.frames[w.Frame()]
-		if f.place != from {
-			return false
+	for {
+		switch w := slot.Load(); w.State() {
+		case table.OnMedium:
+			if w != table.At(from) {
+				return false
+			}
+			if !slot.Swap(w, table.At(to)) {
+				continue // a lane has begun to read it
+			}
+			return true
+		case table.InFlight, table.Resident:
+			f := &c.frames[w.Frame()]
+			if f.place != from {
+				return false
+			}
+			if f.latest == from {
+				f.latest = to
+			}
+			f.place = to
+			return true
 		}
-		if f.latest == from {
-			f.latest = to
-		}
-		f.place = to
-		return true
+		return false
 	}
-	return false
 }
 
 // Owner implements ftl.Map.
@@ -390,7 +390,10 @@ func (c *core) tryGet(r request) bool {
 			c.give(r.fn, c.ref(slot, r.asked, w.Frame()), nil)
 			return true
 		case table.InFlight:
-			// The request takes no reference yet: readDone or putWhole gives one to every waiter.
+			// The request takes no reference yet: arrive or putWhole gives one to every waiter.
+			if !slot.Swap(w, w.Expect()) {
+				continue // the read has just completed, without the lock
+			}
 			f := &c.frames[w.Frame()]
 			f.waiters = append(f.waiters, r)
 			return true
@@ -409,13 +412,35 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	if at == noFrame {
 		return false
 	}
+	if w.State() == table.OnMedium && !(r.write && r.whole) {
+		// A lane may be bringing the page without the lock.
+		if !c.fetch(at, slot, w, r) {
+			c.free = append(c.free, at)
+			c.unpin(c.segmentOf(w.Place()))
+			return c.tryGet(r)
+		}
+		c.stats.Misses++
+		c.submit(c.reads[at].device, &c.reads[at].op)
+		return true
+	}
 	f := &c.frames[at]
-	f.slot, f.page, f.place, f.filler = slot, r.page, ftl.NoPPA, false
-	c.touch(at)
+	f.page, f.place = r.page, ftl.NoPPA
 	if w.State() == table.OnMedium {
 		f.place = w.Place()
 	}
 	f.latest = f.place
+	f.slot.Store(slot)
+	next := table.Coming(at)
+	if !r.whole || !r.write {
+		clear(c.buffers[at])
+		next = table.Held(at, 1, !r.write)
+	}
+	if !slot.Swap(w, next) { // as above
+		f.slot.Store(nil)
+		c.free = append(c.free, at)
+		return c.tryGet(r)
+	}
+	c.touch(at)
 	switch {
 	// The page stays InFlight until it is put: the frame has undefined content until then.
 	case r.write && r.whole:
@@ -424,31 +449,14 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 			c.used++
 		}
 		f.filler = true
-		slot.Store(table.Coming(at))
 		ref := c.ref(slot, r.asked, at)
 		ref.Fill = true
 		c.give(r.fn, ref, nil)
-	case f.place == ftl.NoPPA:
+	default:
 		if r.write {
 			c.used++
 		}
-		clear(c.buffers[at])
-		slot.Store(table.Held(at, 1, !r.write))
 		c.give(r.fn, c.ref(slot, r.asked, at), nil)
-	default:
-		c.stats.Misses++
-		slot.Store(table.Coming(at))
-		f.waiters = append(f.waiters, r)
-		// This pins the segment: it is not erased before ReadDone.
-		c.ftl.ReadStarted(f.place)
-		i := c.idle[len(c.idle)-1]
-		c.idle = c.idle[:len(c.idle)-1]
-		s := &c.slots[i]
-		s.frame, s.place = at, f.place
-		dev, offset := c.at(f.place)
-		s.op.Kind, s.op.Offset, s.op.Buf, s.op.Err, s.op.Lone = device.Read, offset, c.buffers[at], nil, false
-		s.op.Loop = r.lane
-		c.submit(dev, &s.op)
 	}
 	return true
 }
@@ -461,64 +469,14 @@ func (c *core) bringNone(r request) bool {
 		return false
 	}
 	f := &c.frames[at]
-	f.slot, f.page, f.place, f.latest, f.filler = new(table.Slot), noPage, ftl.NoPPA, ftl.NoPPA, false
+	slot := new(table.Slot)
+	f.page, f.place, f.latest = noPage, ftl.NoPPA, ftl.NoPPA
 	f.trims = append(f.trims, &trim{left: 1})
 	clear(c.buffers[at])
-	f.slot.Store(table.Held(at, 1, true).Expect())
-	c.give(r.fn, c.ref(f.slot, r.asked, at), nil)
+	slot.Store(table.Held(at, 1, true).Expect())
+	f.slot.Store(slot)
+	c.give(r.fn, c.ref(slot, r.asked, at), nil)
 	return true
-}
-
-// inspect computes the checksum of a page read into a frame. It needs no lock: until readDone, only this read uses the
-// frame.
-func (c *core) inspect(op *device.Op) {
-	if op.Token&tokenMask == tokenRead && op.Err == nil {
-		s := &c.slots[op.Token&^uint64(tokenMask)]
-		s.sum = media.Sum(c.seed, op.Buf)
-	}
-}
-
-// readDone completes a read into a frame.
-func (c *core) readDone(i int32) {
-	s := &c.slots[i]
-	at, from, err := s.frame, s.place, s.op.Err
-	c.idle = append(c.idle, i)
-	c.ftl.ReadDone(from)
-	if err == nil && s.sum != c.sums[from] {
-		err = ErrDamaged
-	}
-	f := &c.frames[at]
-	waiters := f.waiters
-	f.waiters = f.waiters[:0]
-	if err != nil {
-		c.stats.Damaged++
-		dev, _ := c.at(from)
-		c.trouble(dev, &s.op, f.page, err)
-		if f.page == noPage {
-			c.used-- // its place was already unmapped
-		}
-		c.release(at)
-		for _, r := range waiters {
-			c.give(r.fn, Ref{Page: r.asked}, fmt.Errorf("page %d: %w", r.page, err))
-		}
-		c.settleTrims(f)
-		c.collect()
-		c.feed()
-		return
-	}
-	// All requests that arrived during the read share the frame.
-	w := table.Held(at, len(waiters), false)
-	if len(f.trims) > 0 {
-		w = w.Expect() // a trim arrived during the read
-	}
-	f.slot.Store(w)
-	for _, r := range waiters {
-		c.give(r.fn, c.ref(f.slot, r.asked, at), nil)
-	}
-	if len(waiters) == 0 {
-		c.settleTrims(f)
-	}
-	c.collect()
 }
 
 // takeFrame allocates a frame: a free one, or that of an idle page, which falls back to its place on the medium (the
@@ -535,13 +493,25 @@ func (c *core) takeFrame() int32 {
 	if c.underWay > 0 {
 		looks = min(looks, 128) // the completion of an operation in flight triggers another search
 	}
-	for range looks {
+	at := c.search(&looks)
+	if at == noFrame {
+		at = c.reclaim()
+	}
+	if at != noFrame {
+		c.frameWanted.Store(c.queue.N > 0)
+	}
+	return at
+}
+
+// search evicts an idle page within the given number of frames, which it counts down, and returns its frame or noFrame.
+func (c *core) search(looks *int) int32 {
+	for ; *looks > 0; *looks-- {
 		c.hand++
 		if int(c.hand) >= len(c.frames) {
 			c.hand = 0
 		}
 		f := &c.frames[c.hand]
-		if f.slot == nil || f.writing > 0 || len(f.trims) > 0 {
+		if f.slot.Load() == nil || f.writing > 0 || len(f.trims) > 0 {
 			continue
 		}
 		if c.lately[c.hand].Load() {
@@ -551,11 +521,21 @@ func (c *core) takeFrame() int32 {
 		// An evicted frame is on top of the free list, from which it is taken here.
 		if c.evict(c.hand) {
 			c.free = c.free[:len(c.free)-1]
-			c.frameWanted.Store(c.queue.N > 0)
 			return c.hand
 		}
 	}
 	return noFrame
+}
+
+// inFrame returns the slot and the word of the page in a frame. It reports false if the frame is free, or is being
+// filled by a lane that has not published it yet.
+func (c *core) inFrame(at int32) (*table.Slot, table.Word, bool) {
+	slot := c.frames[at].slot.Load()
+	if slot == nil {
+		return nil, 0, false
+	}
+	w := slot.Load()
+	return slot, w, w.State() >= table.InFlight && w.Frame() == at
 }
 
 // touch marks a frame as used. Most frames are marked already, and a load costs less than a store.
@@ -568,8 +548,8 @@ func (c *core) touch(at int32) {
 // evict takes the frame of an idle page, and reports false if the page is in use.
 func (c *core) evict(at int32) bool {
 	f := &c.frames[at]
-	w := f.slot.Load()
-	if w.State() != table.Resident || !w.Idle() || f.writing > 0 {
+	slot, w, ok := c.inFrame(at)
+	if !ok || w.State() != table.Resident || !w.Idle() || f.writing > 0 {
 		return false
 	}
 	next := table.Word(0)
@@ -577,7 +557,7 @@ func (c *core) evict(at int32) bool {
 		next = table.At(f.place)
 	}
 	// The swap fails if a lock-free Get has taken a reference since the load.
-	if !f.slot.Swap(w, next) {
+	if !slot.Swap(w, next) {
 		return false
 	}
 	if f.place == ftl.NoPPA && !w.Blank() {
@@ -591,9 +571,9 @@ func (c *core) evict(at int32) bool {
 func (c *core) release(at int32) {
 	f := &c.frames[at]
 	if f.place != ftl.NoPPA {
-		f.slot.Store(table.At(f.place))
+		f.slot.Load().Store(table.At(f.place))
 	} else {
-		f.slot.Store(0)
+		f.slot.Load().Store(0)
 	}
 	c.drop(at)
 }
@@ -601,7 +581,8 @@ func (c *core) release(at int32) {
 // drop puts a frame on the free list. Its page's word no longer refers to it.
 func (c *core) drop(at int32) {
 	f := &c.frames[at]
-	f.slot, f.filler, f.origin = nil, false, heat.Auto
+	f.slot.Store(nil)
+	f.filler, f.origin = false, heat.Auto
 	c.free = append(c.free, at)
 }
 
@@ -616,9 +597,10 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		return
 	}
 	for { // use the frame's slot, because Remap may have moved the page since it was given out
-		w := f.slot.Load()
+		slot := f.slot.Load()
+		w := slot.Load()
 		next := w.Put(changed)
-		if !f.slot.Swap(w, next) {
+		if !slot.Swap(w, next) {
 			continue
 		}
 		switch {
@@ -664,9 +646,10 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	f.filler = false
 	// One store publishes the page with the references of all waiters. No other goroutine changes the word while the
 	// page is InFlight.
-	f.slot.Store(table.Held(r.frame, len(waiters), false).Soil())
+	slot := f.slot.Load()
+	slot.Store(table.Held(r.frame, len(waiters), false).Soil())
 	for _, w := range waiters {
-		c.give(w.fn, c.ref(f.slot, w.asked, r.frame), nil)
+		c.give(w.fn, c.ref(slot, w.asked, r.frame), nil)
 	}
 	f.waiters = waiters[:0]
 	if sync {
@@ -686,11 +669,8 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 // settle trims, writes out or evicts a page without references, whichever is due.
 func (c *core) settle(at int32) {
 	f := &c.frames[at]
-	if f.slot == nil {
-		return
-	}
-	w := f.slot.Load()
-	if w.State() != table.Resident || w.Refs() > 0 {
+	_, w, ok := c.inFrame(at)
+	if !ok || w.State() != table.Resident || w.Refs() > 0 {
 		return
 	}
 	if len(f.trims) > 0 {

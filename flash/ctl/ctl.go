@@ -58,6 +58,10 @@ type Config struct {
 	// Trouble, if set, is called for each operation of a device that fails for good, and each page that is found
 	// damaged, on the completion path: it must not block.
 	Trouble func(Trouble)
+	// LaneFrames are the frames that each lane (GetOn) keeps idle for the pages that it reads from the devices, at most
+	// 1024, and at most a quarter of all frames for all lanes. With 0, and when a lane has none left, a read takes the
+	// pool's lock.
+	LaneFrames int
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool
@@ -66,7 +70,7 @@ type Config struct {
 // DefaultConfig returns 64 MiB of frames and up to 32 concurrent writes of 128 KiB, over three streams.
 func DefaultConfig() Config {
 	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(),
-		Unflushed: 16384, Retries: 3}
+		Unflushed: 16384, Retries: 3, LaneFrames: 64}
 }
 
 // mostFrames bounds a pool's memory to 256 GiB. A table.Word has bits for four times as many frames.
@@ -88,6 +92,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ctl: %d concurrent moves; use 1 to 1024", c.Moves)
 	case c.Unflushed < 1:
 		return fmt.Errorf("ctl: a flush after %d changes; use 1 or more", c.Unflushed)
+	case c.LaneFrames < 0 || c.LaneFrames > 1024:
+		return fmt.Errorf("ctl: %d frames a lane; use 0 to 1024", c.LaneFrames)
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:

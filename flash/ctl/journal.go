@@ -470,11 +470,8 @@ func (c *core) flush(u *User, fn func(error)) {
 	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
 	for i := range c.frames {
 		f := &c.frames[i]
-		if f.slot == nil {
-			continue
-		}
-		switch w := f.slot.Load(); {
-		case w.State() == table.Resident && w.Dirty():
+		switch _, w, ok := c.inFrame(int32(i)); {
+		case ok && w.State() == table.Resident && w.Dirty():
 			b.left++
 			f.syncs = append(f.syncs, waiter{barrier: b})
 		// Clean, but the write that made it clean has not completed.
@@ -492,8 +489,6 @@ func (c *core) flush(u *User, fn func(error)) {
 func (c *core) complete(op *device.Op) {
 	i := int32(op.Token)
 	switch op.Token & tokenMask {
-	case tokenRead:
-		c.readDone(i)
 	case tokenMove:
 		c.moveRead(i)
 	case tokenChunk:

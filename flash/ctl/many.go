@@ -15,8 +15,8 @@ type Want struct {
 	Mode Mode
 }
 
-// GetAll is Get for several pages: it takes one lock and submits all reads to a device together, however many there
-// are. It does not retain wants. lane is as for GetOn.
+// GetAll is Get for several pages: it submits all reads to a device together, however many there are. It reorders
+// wants, and does not retain it. lane is as for GetOn.
 func (p *Pool) GetAll(lane uint8, wants []Want) {
 	// While requests queue for frames, even pages in memory are served in queue order. Otherwise several callers that
 	// each hold some pages could wait for the rest forever.
@@ -29,7 +29,7 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 		wants = wants[1:]
 		w.Fn(r, nil)
 	}
-	if len(wants) == 0 {
+	if wants = p.miss(lane, wants, false); len(wants) == 0 {
 		return
 	}
 	p.mu.Lock()
@@ -57,6 +57,9 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 func (p *Pool) GetExclusive(page uint64, fn func(Ref, error)) {
 	if r, ok := p.tryGet(page, Reading); ok {
 		fn(r, nil)
+		return
+	}
+	if len(p.miss(0, []Want{{fn, page, Reading}}, true)) == 0 {
 		return
 	}
 	p.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
@@ -25,8 +26,8 @@ type Pool struct {
 	closed  bool
 	err     error // of Close
 	found   Recovery
-	user    *User    // for Flush, Sync and Close
-	batches []*batch // free list
+	user    *User       // for Flush, Sync and Close
+	shut    atomic.Bool // closed, readable without mu
 
 	// queue collects completions for the goroutine that drains them, so that devices' threads do not contend for mu.
 	queue struct {
@@ -50,7 +51,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	}
 	p := &Pool{devices: sorted, through: cfg.PutThrough}
 	cfg.Trouble = named(cfg.Trouble, sorted)
-	if p.core, err = newCore(cfg, shape, p.completed); err != nil {
+	if p.core, err = newCore(cfg, shape, p.completed, p.arrived); err != nil {
 		return nil, err
 	}
 	if p.found, err = p.core.recoverState(sorted); err != nil {
@@ -91,16 +92,16 @@ func (p *Pool) leave() {
 	}
 	// The core gets the empty lists of a batch, so that the next caller can queue work while this one carries out its
 	// own.
-	var b *batch
-	if n := len(p.batches); n > 0 {
-		b, p.batches = p.batches[n-1], p.batches[:n-1]
-	} else {
-		b = new(batch)
-	}
-	b.ops, p.core.ops = p.core.ops, b.ops[:0]
-	b.to, p.core.to = p.core.to, b.to[:0]
-	b.calls, p.core.calls = p.core.calls, b.calls[:0]
+	b := batches.Get().(*batch)
+	b.ops, p.core.ops = p.core.ops, b.ops
+	b.to, p.core.to = p.core.to, b.to
+	b.calls, p.core.calls = p.core.calls, b.calls
 	p.mu.Unlock()
+	p.carryOut(b)
+}
+
+// carryOut submits a batch's operations, runs its callbacks, and returns it. The caller holds no lock.
+func (p *Pool) carryOut(b *batch) {
 	for i := 0; i < len(b.ops); {
 		n := i + 1
 		// One Submit for each run of operations on the same device.
@@ -119,23 +120,24 @@ func (p *Pool) leave() {
 	}
 	clear(b.ops)
 	clear(b.calls)
-	p.mu.Lock()
-	p.batches = append(p.batches, b)
-	p.mu.Unlock()
+	b.ops, b.to, b.calls, b.failed = b.ops[:0], b.to[:0], b.calls[:0], b.failed[:0]
+	batches.Put(b)
 }
 
 // batch is a set of lists being carried out.
 type batch struct {
-	ops   []*device.Op
-	to    []int32
-	calls []call
+	ops    []*device.Op
+	to     []int32
+	calls  []call
+	failed []int64 // segments to unpin
 }
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // completed receives a completed operation. One goroutine at a time drains the queue into the core; others only append
 // theirs, and so does a device that announces more completions. It runs on the device's thread. The queue's lock and
 // p.mu are never held together.
 func (p *Pool) completed(op *device.Op) {
-	p.core.inspect(op)
 	q := &p.queue
 	q.Lock()
 	q.ops = append(q.ops, op)
@@ -179,10 +181,14 @@ const (
 // than there are frames.
 func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, page, mode, fn) }
 
-// GetOn is Get for a thread that drives device I/O itself: a read goes to the I/O loop of that lane (device.Op).
+// GetOn is Get for a thread that drives device I/O itself: a read goes to the I/O loop of that lane (device.Op), and
+// shares no lock with those of other lanes.
 func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	if r, ok := p.tryGet(page, mode); ok {
 		fn(r, nil)
+		return
+	}
+	if mode == Reading && len(p.miss(lane, []Want{{fn, page, mode}}, false)) == 0 {
 		return
 	}
 	p.mu.Lock()
@@ -482,6 +488,7 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	// From here on, requests that need the core are refused.
 	p.closed = true
+	p.shut.Store(true)
 	if p.core.readOnly == nil {
 		// persist starts the final checkpoint once the core is quiet, and its completion calls fn.
 		fn, until := wait()
@@ -507,7 +514,7 @@ func (p *Pool) Close() error {
 // forget detaches every frame from its page, so that no lock-free Get returns memory that has been released.
 func (c *core) forget() {
 	for i := range c.frames {
-		if f := &c.frames[i]; f.slot != nil {
+		if _, _, ok := c.inFrame(int32(i)); ok {
 			c.release(int32(i))
 		}
 	}
@@ -517,12 +524,9 @@ func (c *core) forget() {
 func (c *core) held() int {
 	n := 0
 	for i := range c.frames {
-		f := &c.frames[i]
-		if f.slot == nil {
-			continue
-		}
+		_, w, ok := c.inFrame(int32(i))
 		// A page with a filler is InFlight, but has a holder, which is overwriting it.
-		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() > 0 || f.filler {
+		if ok && (w.State() == table.Resident && w.Refs() > 0 || c.frames[i].filler) {
 			n++
 		}
 	}
@@ -533,7 +537,15 @@ func (c *core) held() int {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.core.stats
+	s := p.core.stats
+	for i := range p.core.lanes {
+		l := &p.core.lanes[i]
+		l.mu.Lock()
+		s.LaneMisses += l.misses
+		l.mu.Unlock()
+	}
+	s.Misses += s.LaneMisses
+	return s
 }
 
 // Use returns the number of pages in use and the capacity.

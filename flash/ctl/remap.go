@@ -128,13 +128,7 @@ func (c *core) vacate(s Step) {
 		first = s.From
 	}
 	for _, slot := range c.table.Used(first, first+s.Count-1) {
-		switch w := slot.Load(); w.State() {
-		case table.Invalid:
-		case table.OnMedium:
-			c.unmap(w.Place())
-			slot.Store(0)
-			c.used--
-		default:
+		if w := c.expel(slot); w.State() >= table.InFlight {
 			c.detach(slot)
 		}
 	}
@@ -168,16 +162,18 @@ func (c *core) detach(slot *table.Slot) {
 	if f.place != ftl.NoPPA {
 		c.unmap(f.place)
 	}
-	f.slot, f.page, f.place, f.latest = new(table.Slot), noPage, ftl.NoPPA, ftl.NoPPA
+	own := new(table.Slot)
+	f.page, f.place, f.latest = noPage, ftl.NoPPA, ftl.NoPPA
+	f.slot.Store(own)
 	f.trims = append(f.trims, &trim{left: 1})
 	for i := range f.waiters {
 		f.waiters[i].page = noPage
 	}
 	if w.State() != table.Resident {
-		f.slot.Store(w)
+		own.Store(w)
 		return
 	}
-	f.slot.Store(w.Expect())
+	own.Store(w.Expect())
 	if w.Refs() == 0 {
 		c.settleTrims(f)
 		c.evict(at)
@@ -200,14 +196,19 @@ func (c *core) shift(s Step) {
 func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next := c.table.Make(to)
 	next.Follow(slot)
+	// With the mark, the read in flight completes by the frame's slot, which is next from here on.
 	w := take(slot)
+	if w.State() == table.InFlight {
+		w = w.Expect()
+	}
 	var place ftl.PPA
 	if w.State() == table.OnMedium {
 		place = w.Place()
 	} else {
 		f := &c.frames[w.Frame()]
 		place = f.place
-		f.slot, f.page = next, to
+		f.page = to
+		f.slot.Store(next)
 		for i := range f.waiters {
 			f.waiters[i].page = to
 		}

@@ -30,9 +30,10 @@ type writer struct {
 	idleM    []int32
 	arrived  fifo.Ring[int32] // moves whose page was read and that wait for a chunk
 	underWay int              // in flight: writes to the segments and reads of moves
-	erasing  bool             // a segment waits for the mapping changes out of it to become durable
-	urgent   bool             // a waiter's page is in an open chunk
-	failing  error            // the last error of a segment write; the segment is not written again
+	// empty segments that wait for the mapping changes out of them to become durable, or for reads
+	erasing int
+	urgent  bool  // a waiter's page is in an open chunk
+	failing error // the last error of a segment write; the segment is not written again
 }
 
 // chunk is a run of consecutive places of one segment, written by one operation. buf has a copy of each page in pages,
@@ -125,8 +126,8 @@ func (c *core) furnish(arena []byte) {
 // as for all methods of core.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]
-	w := f.slot.Load()
-	if w.State() != table.Resident || w.Refs() > 0 || !w.Dirty() {
+	slot, w, ok := c.inFrame(at)
+	if !ok || w.State() != table.Resident || w.Refs() > 0 || !w.Dirty() {
 		return true // a holder's Put will bring it here again
 	}
 	switch {
@@ -136,21 +137,21 @@ func (c *core) place(at int32) bool {
 		return false
 	}
 	// A lock-free Get since the load makes the swap fail; that holder's Put brings the page here again.
-	if !f.slot.Swap(w, table.Coming(at)) {
+	if !slot.Swap(w, table.Coming(at)) {
 		return true
 	}
 	if c.readOnly != nil {
 		c.giveUp(at, c.readOnly)
 		return true
 	}
-	page, stream := c.cfg.Heat.Written(heat.Page(f.slot.Heat()), &c.clock, c.used, f.origin)
+	page, stream := c.cfg.Heat.Written(heat.Page(slot.Heat()), &c.clock, c.used, f.origin)
 	to, ok := c.ftl.Allocate(0, int(stream), c.tick())
 	if !ok {
-		f.slot.Store(table.Held(at, 0, false).Soil())
+		slot.Store(table.Held(at, 0, false).Soil())
 		return false
 	}
 	c.clock.Tick()
-	f.slot.SetHeat(uint64(page))
+	slot.SetHeat(uint64(page))
 	// Only the write to latest becomes the mapping. An earlier one that completes later is invalidated in written.
 	f.latest = to
 	f.writing++
@@ -159,7 +160,7 @@ func (c *core) place(at int32) bool {
 	c.add(to, stream, write{frame: at, syncs: f.syncs}, f.page, c.buffers[at])
 	f.syncs = nil
 	// Resident and clean again: a change from here on makes the page dirty and leads to another write.
-	f.slot.Store(table.Held(at, 0, false))
+	slot.Store(table.Held(at, 0, false))
 	return true
 }
 
@@ -356,10 +357,10 @@ func (c *core) written(to ftl.PPA, w *write) {
 	if newest {
 		c.grantAll(f, w.syncs)
 	} else {
-		c.overtaken(f, w.syncs)
+		c.overtaken(w.frame, w.syncs)
 	}
 	w.syncs = nil
-	if c.cfg.PutThrough && f.slot != nil {
+	if c.cfg.PutThrough {
 		c.evict(w.frame)
 	}
 }
@@ -379,18 +380,25 @@ func (c *core) grantAll(f *frame, waiters []waiter) {
 // overtaken transfers the waiters of a completed write that is not the newest to the newest one. If the newest has
 // already failed and its content is still dirty in memory, they wait for that content to be written, because the
 // version they wait for is not mapped.
-func (c *core) overtaken(f *frame, waiters []waiter) {
+func (c *core) overtaken(at int32, waiters []waiter) {
+	f := &c.frames[at]
 	switch {
 	case f.writing > 0:
 		f.passed = append(f.passed, waiters...)
 		c.urgent = c.urgent || len(waiters) > 0
-	case f.latest == ftl.NoPPA && f.slot != nil && f.slot.Load().Dirty():
+	case f.latest == ftl.NoPPA && c.dirty(at):
 		f.syncs = append(append(f.syncs, f.passed...), waiters...)
 		clear(f.passed)
 		f.passed = f.passed[:0]
 	default:
 		c.grantAll(f, waiters)
 	}
+}
+
+// dirty reports whether the page in a frame has changes that are not being written.
+func (c *core) dirty(at int32) bool {
+	_, w, ok := c.inFrame(at)
+	return ok && w.Dirty()
 }
 
 // movedTo completes a move. The record of damaged content is a Keep, whose content recovery does not verify.
@@ -476,7 +484,7 @@ func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 	f := &c.frames[w.frame]
 	f.writing--
 	if f.latest != was {
-		c.overtaken(f, w.syncs)
+		c.overtaken(w.frame, w.syncs)
 		return
 	}
 	cause = fmt.Errorf("writing page %d: %w", f.page, cause)
@@ -497,12 +505,12 @@ func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 	// The content exists only in the frame. If the frame has no holder, the content is discarded; otherwise the last
 	// holder's Put tries again.
 	for {
-		old := f.slot.Load()
-		if old.State() != table.Resident {
+		slot, old, ok := c.inFrame(w.frame)
+		if !ok || old.State() != table.Resident {
 			return
 		}
 		if old.Refs() > 0 || f.writing > 0 {
-			if f.slot.Swap(old, old.Soil()) {
+			if slot.Swap(old, old.Soil()) {
 				c.settle(w.frame)
 				return
 			}
@@ -511,7 +519,7 @@ func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 		if old.Dirty() {
 			return // newer content is waiting to be written
 		}
-		if f.slot.Swap(old, table.Coming(w.frame)) {
+		if slot.Swap(old, table.Coming(w.frame)) {
 			if f.place == ftl.NoPPA {
 				c.used--
 			}
@@ -531,12 +539,11 @@ func (c *core) advance() {
 	c.collect()
 	for c.backlog.N > 0 {
 		at := *c.backlog.First()
-		f := &c.frames[at]
-		if f.slot != nil && !c.place(at) {
+		if !c.place(at) {
 			break
 		}
 		c.backlog.Pop()
-		f.queued = false
+		c.frames[at].queued = false
 	}
 	if c.backlog.N > 0 || c.queue.N > 0 {
 		c.nudge()
@@ -561,8 +568,8 @@ func (c *core) unhold() {
 // later: an operation in flight, an open chunk, an erase that waits for the log, a segment pinned by a summary, Check
 // or a read, or a checkpoint that frees log space.
 func (c *core) unstick() {
-	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 ||
-		len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
+	if c.underWay > 0 || len(c.open) > 0 || c.erasing > 0 || c.summaries > 0 || c.checks > 0 || c.logFull() ||
+		c.readOnly != nil {
 		return
 	}
 	if c.failed.N > 0 {
@@ -585,11 +592,8 @@ func (c *core) unstick() {
 		at := c.backlog.Pop()
 		f := &c.frames[at]
 		f.queued = false
-		if f.slot == nil {
-			continue
-		}
-		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() == 0 && w.Dirty() && f.writing == 0 &&
-			f.slot.Swap(w, table.Coming(at)) {
+		if slot, w, ok := c.inFrame(at); ok && w.State() == table.Resident && w.Refs() == 0 && w.Dirty() &&
+			f.writing == 0 && slot.Swap(w, table.Coming(at)) {
 			c.giveUp(at, full)
 		}
 	}
@@ -679,27 +683,26 @@ func (c *core) streamOf(p ftl.PPA) heat.Stream {
 	return heat.Stream(c.ftl.StreamOf(c.ftl.BlockOf(p)))
 }
 
-// erase frees an empty segment once every record logged so far is durable, so that no durable mapping refers to it. It
-// sends no operation to the device: the places are overwritten when the segment is opened again.
+// erase frees an empty segment once every record logged so far is durable, so that no durable mapping refers to it,
+// and no read of it is in flight. It sends no operation to the device: the places are overwritten when the segment is
+// opened again.
 func (c *core) erase(b ftl.Block) {
-	c.erasing = true
+	c.erasing++
 	c.kickAll()
 	// The changes that emptied the segment are all logged by now, so the wait covers them.
 	c.awaitThen(func(err error) {
-		c.erasing = false
 		if err != nil {
-			return // read-only: the segment is never reused
+			c.erasing-- // read-only: the segment is never reused
+			return
 		}
 		// The old mapping is durably gone, so the places can be reused.
-		s := &c.segments[b]
-		*s = segment{erases: s.erases + 1}
-		c.ftl.Erased(b)
-		c.advance()
+		c.pinned = append(c.pinned, b)
+		c.reuse()
 	})
 }
 
 // summarise writes the summary of a filled segment in the background. The segment is not reused until that write
-// completes. ReadStarted pins it meanwhile, as for a read.
+// completes. ReadStarted pins it meanwhile.
 func (c *core) summarise(i int64) {
 	s := &c.segments[i]
 	sum := media.Summary{
@@ -735,150 +738,4 @@ func (c *core) summaryDone(i int64, err error) {
 		c.ftl.Fail(ftl.Block(i))
 	}
 	c.advance()
-}
-
-// trim is a Trim in progress, which may wait for held pages.
-type trim struct {
-	fn   func(error)
-	left int // held pages, plus one during the scan
-	sync bool
-}
-
-// trimPages discards the content of pages first to last. It holds p.mu throughout, so no checkpoint falls between the
-// change of a page and its record.
-func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
-	if c.readOnly != nil {
-		c.notify(fn, c.readOnly)
-		return
-	}
-	if !c.loggable(1) {
-		c.notify(fn, ErrLogFull)
-		return
-	}
-	t := &trim{fn: fn, left: 1, sync: sync}
-	var from, to uint64 // the range of one record, from its first to its last page in use; gaps in between are harmless
-	any := false
-	record := func() {
-		if any {
-			c.log(media.Record{Kind: media.Trim, LBA: from, Count: uint32(to - from + 1)})
-		}
-	}
-	for page, slot := range c.table.Used(first, last) {
-		w := slot.Load()
-		if w.State() == table.Invalid {
-			continue
-		}
-		// One record covers pages with gaps between them: trimming an unused page has no effect.
-		if !any || page-from >= media.MaxCount {
-			record()
-			from, any = page, true
-		}
-		to = page
-		if w.State() == table.OnMedium {
-			c.unmap(w.Place())
-			slot.Store(0)
-			c.used--
-			continue
-		}
-		// A page in a frame is trimmed once it has no holder, and no read or overwrite in flight.
-		f := &c.frames[w.Frame()]
-		t.left++
-		f.trims = append(f.trims, t)
-		for w.State() == table.Resident && !slot.Swap(w, w.Expect()) {
-			w = slot.Load()
-		}
-		if w.State() == table.Resident && w.Refs() == 0 {
-			c.settleTrims(f)
-		}
-	}
-	record()
-	c.trimmed(t)
-	c.advance()
-}
-
-// unmap drops the mapping to a place and invalidates the place in ftl.
-func (c *core) unmap(p ftl.PPA) {
-	c.clearLive(p)
-	c.ftl.Invalidate(p, c.tick())
-}
-
-// trimmed counts one page of a trim as done.
-func (c *core) trimmed(t *trim) {
-	if t.left--; t.left > 0 {
-		return
-	}
-	switch {
-	case t.sync:
-		c.await(t.fn)
-	case t.fn != nil && c.readOnly == nil && c.logBusy():
-		c.late.Push(t.fn) // back-pressure for callers that trim one range after another, which have no other limit
-	default:
-		c.notify(t.fn, nil)
-	}
-}
-
-// caughtUp calls back the trims that waited for the log.
-func (c *core) caughtUp() {
-	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
-		c.notify(c.late.Pop(), nil)
-	}
-}
-
-// settleTrims trims a page that has pending trims and no holder.
-func (c *core) settleTrims(f *frame) {
-	if len(f.trims) == 0 {
-		return
-	}
-	trims := f.trims
-	f.trims = nil
-	defer func() {
-		for _, t := range trims {
-			c.trimmed(t)
-		}
-	}()
-	slot, page := f.slot, f.page
-	if slot == nil && page == noPage {
-		return
-	}
-	if slot == nil { // unreadable or given up: it is in no frame
-		slot = c.table.Make(page)
-		if w := slot.Load(); w.State() == table.OnMedium {
-			c.unmap(w.Place())
-			slot.Store(0)
-			c.used--
-			c.log(media.Record{Kind: media.Trim, LBA: page, Count: 1})
-		}
-		return
-	}
-	for {
-		w := slot.Load()
-		if w.State() != table.Resident {
-			return // giveUp and release call settleTrims again
-		}
-		if w.Refs() > 0 {
-			f.trims, trims = trims, nil // the last holder's Put comes here again
-			return
-		}
-		// InFlight keeps the lock-free path away while the frame is cleared.
-		if !slot.Swap(w, table.Coming(w.Frame())) {
-			continue
-		}
-		if f.place != ftl.NoPPA {
-			c.unmap(f.place)
-			c.log(media.Record{Kind: media.Trim, LBA: page, Count: 1})
-		}
-		if !w.Blank() {
-			c.used--
-		}
-		f.place, f.latest = ftl.NoPPA, ftl.NoPPA
-		// The trim supersedes the change that these wait for. They wait for the records so far instead, which include
-		// the trim's.
-		for _, s := range f.syncs {
-			c.granted(s)
-		}
-		f.syncs = nil
-		clear(c.buffers[w.Frame()])
-		slot.Store(table.Held(w.Frame(), 0, true))
-		return
-	}
 }

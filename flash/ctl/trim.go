@@ -1,0 +1,172 @@
+package ctl
+
+import (
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/policy/ftl"
+)
+
+// trim is a Trim in progress, which may wait for held pages.
+type trim struct {
+	fn   func(error)
+	left int // held pages, plus one during the scan
+	sync bool
+}
+
+// trimPages discards the content of pages first to last. It holds p.mu throughout, so no checkpoint falls between the
+// change of a page and its record.
+func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
+	if c.readOnly != nil {
+		c.notify(fn, c.readOnly)
+		return
+	}
+	if !c.loggable(1) {
+		c.notify(fn, ErrLogFull)
+		return
+	}
+	t := &trim{fn: fn, left: 1, sync: sync}
+	var from, to uint64 // the range of one record, from its first to its last page in use; gaps in between are harmless
+	any := false
+	record := func() {
+		if any {
+			c.log(media.Record{Kind: media.Trim, LBA: from, Count: uint32(to - from + 1)})
+		}
+	}
+	for page, slot := range c.table.Used(first, last) {
+		w := c.expel(slot)
+		if w.State() == table.Invalid {
+			continue
+		}
+		// One record covers pages with gaps between them: trimming an unused page has no effect.
+		if !any || page-from >= media.MaxCount {
+			record()
+			from, any = page, true
+		}
+		to = page
+		if w.State() == table.OnMedium {
+			continue
+		}
+		// A page in a frame is trimmed once it has no holder, and no read or overwrite in flight.
+		f := &c.frames[w.Frame()]
+		t.left++
+		f.trims = append(f.trims, t)
+		if w.State() == table.Resident && w.Refs() == 0 {
+			c.settleTrims(f)
+		}
+	}
+	record()
+	c.trimmed(t)
+	c.advance()
+}
+
+// expel empties the word of a page that is in no frame. A page in a frame it marks as due, so that the read in flight
+// or the last Put attends to it with p.mu. It returns the word as it was.
+func (c *core) expel(slot *table.Slot) table.Word {
+	for {
+		w := slot.Load()
+		switch w.State() {
+		case table.Invalid:
+			return w
+		case table.OnMedium:
+			if slot.Swap(w, 0) {
+				c.unmap(w.Place())
+				c.used--
+				return w
+			}
+		case table.InFlight, table.Resident:
+			if slot.Swap(w, w.Expect()) {
+				return w
+			}
+		}
+	}
+}
+
+// unmap drops the mapping to a place and invalidates the place in ftl.
+func (c *core) unmap(p ftl.PPA) {
+	c.clearLive(p)
+	c.ftl.Invalidate(p, c.tick())
+}
+
+// trimmed counts one page of a trim as done.
+func (c *core) trimmed(t *trim) {
+	if t.left--; t.left > 0 {
+		return
+	}
+	switch {
+	case t.sync:
+		c.await(t.fn)
+	case t.fn != nil && c.readOnly == nil && c.logBusy():
+		c.late.Push(t.fn) // back-pressure for callers that trim one range after another, which have no other limit
+	default:
+		c.notify(t.fn, nil)
+	}
+}
+
+// caughtUp calls back the trims that waited for the log.
+func (c *core) caughtUp() {
+	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
+		c.notify(c.late.Pop(), nil)
+	}
+}
+
+// settleTrims trims a page that has pending trims and no holder.
+func (c *core) settleTrims(f *frame) {
+	if len(f.trims) == 0 {
+		return
+	}
+	trims := f.trims
+	f.trims = nil
+	defer func() {
+		for _, t := range trims {
+			c.trimmed(t)
+		}
+	}()
+	slot, page := f.slot.Load(), f.page
+	if slot == nil && page == noPage {
+		return
+	}
+	if slot == nil { // unreadable or given up: it is in no frame, unless a lane has begun to read it again
+		switch w := c.expel(c.table.Make(page)); w.State() {
+		case table.OnMedium:
+			c.log(media.Record{Kind: media.Trim, LBA: page, Count: 1})
+		case table.InFlight, table.Resident:
+			next := &c.frames[w.Frame()]
+			next.trims, trims = append(next.trims, trims...), nil
+			if w.State() == table.Resident && w.Refs() == 0 {
+				c.settleTrims(next)
+			}
+		}
+		return
+	}
+	for {
+		w := slot.Load()
+		if w.State() != table.Resident {
+			return // giveUp and release call settleTrims again
+		}
+		if w.Refs() > 0 {
+			f.trims, trims = trims, nil // the last holder's Put comes here again
+			return
+		}
+		// InFlight keeps the lock-free path away while the frame is cleared.
+		if !slot.Swap(w, table.Coming(w.Frame())) {
+			continue
+		}
+		if f.place != ftl.NoPPA {
+			c.unmap(f.place)
+			c.log(media.Record{Kind: media.Trim, LBA: page, Count: 1})
+		}
+		if !w.Blank() {
+			c.used--
+		}
+		f.place, f.latest = ftl.NoPPA, ftl.NoPPA
+		// The trim supersedes the change that these wait for. They wait for the records so far instead, which include
+		// the trim's.
+		for _, s := range f.syncs {
+			c.granted(s)
+		}
+		f.syncs = nil
+		clear(c.buffers[w.Frame()])
+		slot.Store(table.Held(w.Frame(), 0, true))
+		return
+	}
+}
