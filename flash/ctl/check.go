@@ -42,7 +42,7 @@ func (r *Report) addf(path, format string, args ...any) {
 // The deep part takes the lock for one segment at a time, and not while it reads.
 func (p *Pool) Check(deep bool) Report {
 	var r Report
-	p.mu.Lock()
+	p.lock()
 	c := p.core
 	for i := range c.lanes {
 		c.lanes[i].mu.Lock() // no lane has a frame that is neither free nor published
@@ -58,7 +58,7 @@ func (p *Pool) Check(deep bool) Report {
 		r.add(err, "translation layer")
 	}
 	closed := p.closed
-	p.mu.Unlock()
+	p.leave()
 	for i := range c.segments {
 		if deep && !closed {
 			p.checkSegment(&r, int64(i))
@@ -220,9 +220,9 @@ func (c *core) checkSegments(r *Report) {
 func (p *Pool) checkSegment(r *Report, i int64) {
 	c := p.core
 	first := ftl.PPA(i * int64(c.shape.Pages))
-	p.mu.Lock()
+	p.lock()
 	if !c.segments[i].opened {
-		p.mu.Unlock()
+		p.leave()
 		return
 	}
 	// The pin keeps the content of all places, live or not, until ReadDone. While checks is set, unstick does not
@@ -236,7 +236,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 		}
 	}
 	place, n := c.places[i], c.shape.Pages
-	p.mu.Unlock()
+	p.leave()
 
 	// Without the lock, the page of a place can be overwritten, trimmed or moved; only places still live afterwards are
 	// reported.
@@ -258,7 +258,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	summary := device.Aligned(c.shape.SummaryGrains() * Page)
 	read := device.Do(dev, device.Read, place.offset+int64(n)*Page, summary)
 
-	p.mu.Lock()
+	p.lock()
 	for _, at := range live {
 		if err := wrong[at]; err != nil && c.isLive(at) {
 			r.add(err, "segment %d/place %d/page %d", i, at-first, c.owners[at])

@@ -52,7 +52,11 @@ type core struct {
 	losses   losses
 
 	done func(*device.Op) // of all operations
-	// The output of a call: operations to submit, and callbacks to run. Pool.leave carries them out without the lock.
+	// lane is that of the caller, or of the operation completed: its thread does what follows.
+	lane uint8
+	// The output of a call: pages to copy, operations to submit, and callbacks to run. Pool.leave carries them out
+	// without the lock.
+	fills []fill
 	ops   []*device.Op
 	to    []int32 // devices of ops
 	calls []call
@@ -93,6 +97,7 @@ type frame struct {
 	writing int32    // writes in flight
 	filler  bool     // InFlight: a holder is overwriting all of it
 	queued  bool     // in the backlog
+	lane    uint8    // of the last put
 	origin  heat.Origin
 }
 
@@ -119,6 +124,7 @@ type Ref struct {
 	// Fill is set if the page was requested whole and its old content was not read. No other holder sees the page
 	// before it is put, and Data is undefined until all of it is written.
 	Fill  bool
+	lane  uint8
 	frame int32
 }
 
@@ -319,18 +325,17 @@ func (c *core) give(fn func(Ref, error), r Ref, err error) {
 	c.calls = append(c.calls, call{get: fn, ref: r, err: err})
 }
 
-// ref returns the reference that a holder of a frame gets. page is the number that it asked for.
-func (c *core) ref(slot *table.Slot, page uint64, frame int32) Ref {
-	return Ref{slot: slot, Page: page, frame: frame, Data: c.buffers[frame]}
+// ref returns the reference that a request gets to its page in a frame.
+func (c *core) ref(slot *table.Slot, r request, frame int32) Ref {
+	return Ref{slot: slot, Page: r.asked, lane: r.lane, frame: frame, Data: c.buffers[frame]}
 }
 
 // get serves a request, immediately or when its page is available.
 func (c *core) get(r request) {
 	if c.queue.N > 0 {
 		// First come, first served: at most one requester of several pages then holds some while it waits for more, so
-		// there is no deadlock.
+		// there is no deadlock. Whatever frees a frame feeds the queue.
 		c.queue.Push(r)
-		c.feed()
 		return
 	}
 	if !c.tryGet(r) {
@@ -387,7 +392,7 @@ func (c *core) tryGet(r request) bool {
 			}
 			c.stats.Hits++
 			c.touch(w.Frame())
-			c.give(r.fn, c.ref(slot, r.asked, w.Frame()), nil)
+			c.give(r.fn, c.ref(slot, r, w.Frame()), nil)
 			return true
 		case table.InFlight:
 			// The request takes no reference yet: arrive or putWhole gives one to every waiter.
@@ -449,14 +454,14 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 			c.used++
 		}
 		f.filler = true
-		ref := c.ref(slot, r.asked, at)
+		ref := c.ref(slot, r, at)
 		ref.Fill = true
 		c.give(r.fn, ref, nil)
 	default:
 		if r.write {
 			c.used++
 		}
-		c.give(r.fn, c.ref(slot, r.asked, at), nil)
+		c.give(r.fn, c.ref(slot, r, at), nil)
 	}
 	return true
 }
@@ -475,7 +480,7 @@ func (c *core) bringNone(r request) bool {
 	clear(c.buffers[at])
 	slot.Store(table.Held(at, 1, true).Expect())
 	f.slot.Store(slot)
-	c.give(r.fn, c.ref(slot, r.asked, at), nil)
+	c.give(r.fn, c.ref(slot, r, at), nil)
 	return true
 }
 
@@ -589,6 +594,7 @@ func (c *core) drop(at int32) {
 // put returns a page on the slow path: pages overwritten whole, sync, and pages that the last reference leaves dirty.
 func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) {
 	f := &c.frames[r.frame]
+	f.lane = r.lane
 	if from != heat.Auto {
 		f.origin = from
 	}
@@ -649,7 +655,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	slot := f.slot.Load()
 	slot.Store(table.Held(r.frame, len(waiters), false).Soil())
 	for _, w := range waiters {
-		c.give(w.fn, c.ref(slot, w.asked, r.frame), nil)
+		c.give(w.fn, c.ref(slot, w, r.frame), nil)
 	}
 	f.waiters = waiters[:0]
 	if sync {

@@ -280,6 +280,7 @@ func (c *core) fail(cause error) {
 		return
 	}
 	c.readOnly = fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	c.stopped.Store(true)
 	for c.waiting.N > 0 {
 		c.reach(c.waiting.Pop(), c.readOnly)
 	}

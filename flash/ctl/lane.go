@@ -26,7 +26,8 @@ type reading struct {
 	awaited atomic.Bool    // pinned is not empty
 	pinned  []ftl.Block    // empty segments that reads in flight keep from being reused
 	lanes   []lane
-	top     int // lanes that have had frames
+	top     atomic.Int32 // lanes that have had frames
+	stopped atomic.Bool  // core.readOnly is set
 }
 
 // read is a read of a page into a frame. There is at most one for each frame.
@@ -43,12 +44,15 @@ type read struct {
 type lane struct {
 	mu     sync.Mutex // may be taken with p.mu held, not the reverse
 	free   []int32    // frames
+	dry    int        // misses that take p.mu before the next look for idle frames
 	misses int64
-	_      [88]byte // two cache lines for each lane
+	_      [80]byte // two cache lines for each lane
 }
 
-// mostLanes is the number of values of a lane.
-const mostLanes = 256
+const (
+	mostLanes = 256 // the values of a lane
+	dryMisses = 32
+)
 
 func (x *reading) init(c *core, arrived func(*device.Op)) {
 	x.reads = make([]read, c.cfg.Frames)
@@ -60,17 +64,20 @@ func (x *reading) init(c *core, arrived func(*device.Op)) {
 }
 
 // laneFrames returns the number of frames that a lane holds in advance. All lanes together get a quarter at most.
-func (c *core) laneFrames() int { return min(c.cfg.LaneFrames, c.cfg.Frames/(4*max(c.top, 1))) }
+func (c *core) laneFrames() int {
+	return min(c.cfg.LaneFrames, c.cfg.Frames/(4*max(int(c.top.Load()), 1)))
+}
 
-// grant fills a lane's list with frames that are free or idle, unless requests wait for frames.
+// grant fills a lane's list with frames that are free or idle, unless requests wait for frames, or dirty pages for
+// space: then idle frames are rare.
 func (c *core) grant(i uint8) {
 	l := &c.lanes[i]
-	c.top = max(c.top, int(i)+1)
+	c.top.Store(max(c.top.Load(), int32(i)+1))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	want := c.laneFrames()
 	looks := 4 * want
-	for len(l.free) < want && c.queue.N == 0 {
+	for len(l.free) < want && c.queue.N == 0 && c.backlog.N == 0 {
 		var at int32
 		if n := len(c.free); n > 0 {
 			at, c.free = c.free[n-1], c.free[:n-1]
@@ -83,7 +90,7 @@ func (c *core) grant(i uint8) {
 
 // reclaim takes a frame back from a lane.
 func (c *core) reclaim() int32 {
-	for i := range c.top {
+	for i := range c.top.Load() {
 		if at := c.lanes[i].pop(); at != noFrame {
 			return at
 		}
@@ -157,20 +164,13 @@ func (c *core) reuse() {
 // is right.
 func (c *core) deliver(at int32, fine bool) {
 	x, f := &c.reads[at], &c.frames[at]
-	waiters := f.waiters
-	f.waiters = f.waiters[:0]
 	if fine {
-		slot := f.slot.Load() // not x.slot: Remap may have moved the page
-		w := table.Held(at, 1+len(waiters), false)
-		if len(f.trims) > 0 {
-			w = w.Expect()
-		}
-		slot.Store(w)
-		c.give(x.fn, c.ref(slot, x.asked, at), nil)
-		for _, r := range waiters {
-			c.give(r.fn, c.ref(slot, r.asked, at), nil)
-		}
+		// Not x.slot: Remap may have moved the page.
+		c.give(x.fn, c.ref(f.slot.Load(), request{asked: x.asked, lane: x.op.Loop}, at), nil)
+		c.publish(at, 1)
 	} else {
+		waiters := f.waiters
+		f.waiters = f.waiters[:0]
 		err := cmp.Or(x.op.Err, ErrDamaged)
 		c.stats.Damaged++
 		c.trouble(x.device, &x.op, f.page, err)
@@ -189,6 +189,21 @@ func (c *core) deliver(at int32, fine bool) {
 	c.feed()
 }
 
+// publish makes an InFlight page resident, with refs references and those of its waiters.
+func (c *core) publish(at int32, refs int) {
+	f := &c.frames[at]
+	slot, waiters := f.slot.Load(), f.waiters
+	f.waiters = f.waiters[:0]
+	w := table.Held(at, refs+len(waiters), false)
+	if len(f.trims) > 0 {
+		w = w.Expect()
+	}
+	slot.Store(w)
+	for _, r := range waiters {
+		c.give(r.fn, c.ref(slot, r, at), nil)
+	}
+}
+
 // arrived completes a read into a frame, on the thread of the device.
 func (p *Pool) arrived(op *device.Op) {
 	c, at := p.core, int32(op.Token)
@@ -196,14 +211,16 @@ func (p *Pool) arrived(op *device.Op) {
 	fine := op.Err == nil && media.Sum(c.seed, op.Buf) == c.sums[x.place]
 	if fine {
 		// Copies, because the read is another page's as soon as the page was put and evicted.
-		slot, fn, asked, segment := x.slot, x.fn, x.asked, c.segmentOf(x.place)
+		slot, fn, segment := x.slot, x.fn, c.segmentOf(x.place)
+		ref := c.ref(slot, request{asked: x.asked, lane: op.Loop}, at)
 		if slot.Swap(table.Coming(at), table.Held(at, 1, false)) {
 			p.unpin(segment)
-			fn(c.ref(slot, asked, at), nil)
+			fn(ref, nil)
 			return
 		}
 	}
-	p.mu.Lock()
+	p.lock()
+	c.lane = op.Loop
 	c.deliver(at, fine)
 	p.leave()
 }
@@ -212,15 +229,31 @@ func (p *Pool) arrived(op *device.Op) {
 func (p *Pool) unpin(segment int64) {
 	c := p.core
 	if c.pins[segment].Add(-1) == 0 && c.awaited.Load() {
-		p.mu.Lock()
+		p.lock()
 		c.reuse()
 		p.leave()
 	}
 }
 
-// miss begins the reads of those wanted pages that are on the medium and in no frame, without p.mu, and returns what is
-// left of wants, which it reorders. It begins none if the lane lacks frames for all of them: a caller that held some
-// while it waited for the rest could wait for another one that does the same.
+// overwrite publishes a free frame as that of a page on the medium that is to be overwritten whole. It reports false if
+// the word has changed. The caller holds its lane's lock.
+func (c *core) overwrite(at int32, slot *table.Slot, w table.Word, page uint64) bool {
+	f := &c.frames[at]
+	f.page, f.place, f.latest, f.filler = page, w.Place(), w.Place(), true
+	f.slot.Store(slot)
+	c.touch(at)
+	if slot.Swap(w, table.Coming(at)) {
+		return true
+	}
+	f.filler = false
+	f.slot.Store(nil)
+	return false
+}
+
+// miss begins the reads of those wanted pages that are on the medium and in no frame, without p.mu, and gives out
+// frames for those of them that are to be overwritten whole. It returns what is left of wants, which it reorders. It
+// begins nothing if the lane lacks frames for all of them: a caller that held some while it waited for the rest could
+// wait for another one that does the same.
 func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 	c := p.core
 	l := &c.lanes[on]
@@ -228,32 +261,47 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 		return wants
 	}
 	l.mu.Lock()
+	if len(l.free) < len(wants) && l.dry > 0 {
+		l.dry--
+		l.mu.Unlock()
+		return wants
+	}
 	if len(l.free) < len(wants) {
 		l.mu.Unlock()
-		p.mu.Lock()
+		if !p.try() {
+			p.post(nil, post{kind: postGrant, lane: on}) // for the next time
+			return wants
+		}
 		c.grant(on)
 		p.leave()
 		l.mu.Lock()
 	}
 	if len(l.free) < len(wants) {
+		l.dry = dryMisses
 		l.mu.Unlock()
 		return wants
 	}
 	b := batches.Get().(*batch)
 	left := wants[:0]
 	for _, x := range wants {
-		slot := p.table.Find(x.Page)
-		if x.Mode == Whole || slot == nil {
-			left = append(left, x)
-			continue
-		}
-		w := slot.Load()
-		if w.State() != table.OnMedium {
+		slot, w, ok := p.onMedium(&x)
+		if !ok {
 			left = append(left, x)
 			continue
 		}
 		n := len(l.free)
 		at := l.free[n-1]
+		if x.Mode == Whole {
+			if !c.overwrite(at, slot, w, x.Page) {
+				left = append(left, x)
+				continue
+			}
+			l.free = l.free[:n-1]
+			r := c.ref(slot, request{asked: x.Page, lane: on}, at)
+			r.Fill = true
+			b.calls = append(b.calls, call{get: x.Fn, ref: r})
+			continue
+		}
 		if !c.fetch(at, slot, w, ask(on, x.Page, x.Mode, x.Fn)) {
 			b.failed = append(b.failed, c.segmentOf(w.Place()))
 			left = append(left, x)
@@ -261,9 +309,7 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 		}
 		l.free = l.free[:n-1]
 		l.misses++
-		if x.Mode == Reading {
-			slot.CountRead()
-		}
+		slot.CountRead()
 		r := &c.reads[at]
 		r.op.Lone = lone
 		b.ops, b.to = append(b.ops, &r.op), append(b.to, r.device)
@@ -276,14 +322,26 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 	return left
 }
 
-// misses reports whether any of the wanted pages is on the medium and may be read without p.mu.
+// misses reports whether miss can do anything for the wanted pages.
 func (p *Pool) misses(wants []Want) bool {
 	for i := range wants {
-		if w := &wants[i]; w.Mode != Whole && w.Page < media.MaxLBA {
-			if slot := p.table.Find(w.Page); slot != nil && slot.Load().State() == table.OnMedium {
-				return true
-			}
+		if _, _, ok := p.onMedium(&wants[i]); ok {
+			return true
 		}
 	}
 	return false
+}
+
+// onMedium returns the slot and the word of a wanted page, and reports whether it is on the medium, in no frame, and
+// can be brought into one without p.mu. Partial overwrites, which are rare, cannot.
+func (p *Pool) onMedium(x *Want) (*table.Slot, table.Word, bool) {
+	if x.Mode == Writing || x.Mode == Whole && p.core.stopped.Load() || x.Page >= media.MaxLBA {
+		return nil, 0, false
+	}
+	slot := p.table.Find(x.Page)
+	if slot == nil {
+		return nil, 0, false
+	}
+	w := slot.Load()
+	return slot, w, w.State() == table.OnMedium
 }

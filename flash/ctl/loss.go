@@ -62,8 +62,8 @@ func span(at, n uint64) (first, last uint64) {
 func (p *Pool) User(at, n uint64) *User {
 	u := &User{pool: p}
 	u.first, u.last = span(at, n)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	l := &p.core.losses
 	if u.seen = l.count; l.unreported.concerns(u) {
 		u.seen = l.unreported.number - 1
@@ -82,9 +82,9 @@ func (p *Pool) User(at, n uint64) *User {
 // was lost.
 func (u *User) Flush(fn func(error)) {
 	p := u.pool
-	p.mu.Lock()
+	p.lock()
 	if p.closed {
-		p.mu.Unlock()
+		p.leave()
 		fn(ErrClosed)
 		return
 	}
@@ -104,16 +104,16 @@ func (u *User) Sync() error {
 func (p *Pool) Watch(at, n uint64, fn func(error)) (stop func()) {
 	w := &watch{fn: fn}
 	w.first, w.last = span(at, n)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	l := &p.core.losses
 	if l.watches == nil {
 		l.watches = map[*watch]struct{}{}
 	}
 	l.watches[w] = struct{}{}
 	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.lock()
+		defer p.leave()
 		delete(l.watches, w)
 	}
 }

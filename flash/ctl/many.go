@@ -5,7 +5,6 @@ import (
 
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
-	"farflash/flash/device"
 )
 
 // Want is one page of a GetAll request.
@@ -22,7 +21,7 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	// each hold some pages could wait for the rest forever.
 	for len(wants) > 0 && !p.core.frameWanted.Load() {
 		w := &wants[0]
-		r, ok := p.tryGet(w.Page, w.Mode)
+		r, ok := p.tryGet(lane, w.Page, w.Mode)
 		if !ok {
 			break
 		}
@@ -32,51 +31,43 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	if wants = p.miss(lane, wants, false); len(wants) == 0 {
 		return
 	}
-	p.mu.Lock()
+	if p.try() {
+		p.core.lane = lane
+		for i := range wants { // this only queues reads and callbacks
+			w := &wants[i]
+			if w.Page >= media.MaxLBA {
+				p.core.give(w.Fn, Ref{Page: w.Page}, ErrRange)
+				continue
+			}
+			p.get(ask(lane, w.Page, w.Mode, w.Fn))
+		}
+		p.leave()
+		return
+	}
+	b := batches.Get().(*batch)
 	for i := range wants {
 		w := &wants[i]
-		switch {
-		case w.Page >= media.MaxLBA:
-			p.core.give(w.Fn, Ref{Page: w.Page}, ErrRange)
-			continue
-		case p.closed:
-			p.core.give(w.Fn, Ref{Page: w.Page}, ErrClosed)
+		if w.Page >= media.MaxLBA {
+			b.calls = append(b.calls, call{get: w.Fn, ref: Ref{Page: w.Page}, err: ErrRange})
 			continue
 		}
-		if w.Mode == Reading {
-			p.table.Make(w.Page).CountRead()
-		}
-		// This only queues reads and callbacks. leave submits all reads, then runs the callbacks.
-		p.core.get(ask(lane, w.Page, w.Mode, w.Fn))
+		b.posts = append(b.posts, post{kind: postGet, lane: lane, get: ask(lane, w.Page, w.Mode, w.Fn)})
 	}
-	p.leave()
+	p.post(nil, b.posts...) // together, so that no other's come between
+	p.carryOut(b)
+	p.attend()
 }
 
 // GetExclusive is Get for reading, for a caller that has no other work until the page arrives and that is not a
 // callback. If its device is otherwise idle, the page is read before GetExclusive returns, without switching threads.
 func (p *Pool) GetExclusive(page uint64, fn func(Ref, error)) {
-	if r, ok := p.tryGet(page, Reading); ok {
+	if r, ok := p.tryGet(0, page, Reading); ok {
 		fn(r, nil)
 		return
 	}
-	if len(p.miss(0, []Want{{fn, page, Reading}}, true)) == 0 {
-		return
+	if len(p.miss(0, []Want{{fn, page, Reading}}, true)) > 0 {
+		p.GetOn(0, page, Reading, fn)
 	}
-	p.mu.Lock()
-	switch {
-	case page >= media.MaxLBA:
-		p.core.give(fn, Ref{Page: page}, ErrRange)
-	case p.closed:
-		p.core.give(fn, Ref{Page: page}, ErrClosed)
-	default:
-		p.table.Make(page).CountRead()
-		p.core.get(ask(0, page, Reading, fn))
-		// The list was empty before this call, so a single read in it is this page's.
-		if ops := p.core.ops; len(ops) == 1 && ops[0].Kind == device.Read {
-			ops[0].Lone = true
-		}
-	}
-	p.leave()
 }
 
 // Frames returns the number of pages of memory. A caller that gets several pages before it puts any must ask for fewer.

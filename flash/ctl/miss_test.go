@@ -1,6 +1,8 @@
 package ctl_test
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -10,30 +12,65 @@ import (
 	"farflash/numeric/rng"
 )
 
-// instant is a device as fast as memory: it completes operations before Submit returns.
-type instant struct{ content []byte }
-
-func (d *instant) Submit(ops ...*device.Op) {
-	for _, op := range ops {
-		switch op.Kind {
-		case device.Read:
-			copy(op.Buf, d.content[op.Offset:])
-		case device.Write:
-			copy(d.content[op.Offset:], op.Buf)
-		}
-		op.Finish(nil)
+// loops is a device as fast as memory with a queue for each lane, which that lane's goroutine works off by turn, as the
+// thread of a ring does. Lane 0, and all if inline is set, complete operations before Submit returns.
+type loops struct {
+	content []byte
+	inline  atomic.Bool
+	lanes   [9]struct {
+		sync.Mutex
+		ops, spare []*device.Op
+		_          [64]byte
 	}
 }
 
-func (d *instant) Size() int64  { return int64(len(d.content)) }
-func (d *instant) Close() error { return nil }
+func (d *loops) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		if op.Loop == 0 || d.inline.Load() {
+			d.do(op)
+			continue
+		}
+		l := &d.lanes[op.Loop]
+		l.Lock()
+		l.ops = append(l.ops, op)
+		l.Unlock()
+	}
+}
 
-// large returns a pool on an instant device that holds pages pages and has frames for a sixteenth of them.
-func large(t testing.TB, pages int) *ctl.Pool {
+func (d *loops) do(op *device.Op) {
+	switch op.Kind {
+	case device.Read:
+		copy(op.Buf, d.content[op.Offset:])
+	case device.Write:
+		copy(d.content[op.Offset:], op.Buf)
+	}
+	op.Finish(nil)
+}
+
+// turn completes the operations of a lane so far, and reports whether there were any.
+func (d *loops) turn(lane uint8) bool {
+	l := &d.lanes[lane]
+	l.Lock()
+	ops := l.ops
+	l.ops = l.spare[:0]
+	l.Unlock()
+	for i, op := range ops {
+		ops[i] = nil
+		d.do(op)
+	}
+	l.spare = ops
+	return len(ops) > 0
+}
+
+func (d *loops) Size() int64  { return int64(len(d.content)) }
+func (d *loops) Close() error { return nil }
+
+// large returns a pool that holds pages pages and has frames for a sixteenth of them.
+func large(t testing.TB, pages int) (*ctl.Pool, *loops) {
 	cfg, layout := ctl.DefaultConfig(), ctl.DefaultLayout()
 	layout.Segment = 512
 	cfg.Frames = pages / 16
-	d := &instant{make([]byte, pages*2*ctl.Page)}
+	d := &loops{content: make([]byte, pages*2*ctl.Page)}
 	format(t, layout, d)
 	pool := open(t, cfg, d)
 	b := make([]byte, 64*ctl.Page)
@@ -45,17 +82,21 @@ func large(t testing.TB, pages int) *ctl.Pool {
 	if err := pool.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	return pool
+	return pool, d
 }
 
 // TestMissAllocates verifies that a read from the device allocates nothing.
 func TestMissAllocates(t *testing.T) {
 	const pages = 1 << 12
-	pool := large(t, pages)
+	pool, d := large(t, pages)
 	fn := func(r ctl.Ref, _ error) { pool.Put(r, ctl.Kept, heat.Auto, nil) }
 	i := uint64(0)
 	before := pool.Stats()
-	if n := testing.AllocsPerRun(5*pages, func() { pool.GetOn(1, i*37%pages, ctl.Reading, fn); i++ }); n > 0 {
+	if n := testing.AllocsPerRun(5*pages, func() {
+		pool.GetOn(1, i*37%pages, ctl.Reading, fn)
+		d.turn(1)
+		i++
+	}); n > 0 {
 		t.Errorf("%v allocations a miss", n)
 	}
 	if s := pool.Stats().Sub(before); s.LaneMisses < 4*pages {
@@ -66,79 +107,73 @@ func TestMissAllocates(t *testing.T) {
 	}
 }
 
-// BenchmarkMiss reads pages that are in no frame, each goroutine on a lane of its own: what a read costs besides the
-// device and the network.
-func BenchmarkMiss(b *testing.B) {
-	const pages = 1 << 16
-	pool := large(b, pages)
-	var lanes atomic.Uint32
-	b.ReportAllocs()
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		lane := uint8(lanes.Add(1))
-		draw := rng.NewStream(uint64(lane), "miss")
-		fn := func(r ctl.Ref, _ error) { pool.Put(r, ctl.Kept, heat.Auto, nil) }
-		for pb.Next() {
-			pool.GetOn(lane, uint64(draw.IntN(pages)), ctl.Reading, fn)
-		}
-	})
-	b.StopTimer()
-	if err := pool.Close(); err != nil {
-		b.Fatal(err)
-	}
+// connection is the outstanding requests of a lane's goroutine.
+type connection struct {
+	under atomic.Int64
+	_     [64]byte
 }
 
-// BenchmarkMissTogether is BenchmarkMiss for reads of 16 pages, 64 KiB.
-func BenchmarkMissTogether(b *testing.B) {
-	const pages = 1 << 16
-	pool := large(b, pages)
-	var lanes atomic.Uint32
-	b.SetBytes(16 * ctl.Page)
+// onLanes has a goroutine for each processor, with a lane of its own, request b.N times count consecutive pages, with
+// 32 pages outstanding, as the thread of a loop does for its connections.
+func onLanes(b *testing.B, count int, mode ctl.Mode, change ctl.Change) {
+	const pages, depth = 1 << 16, 32
+	pool, d := large(b, pages)
+	threads := min(runtime.GOMAXPROCS(0), len(d.lanes)-1)
+	conns := make([]connection, threads)
+	b.SetBytes(int64(count) * ctl.Page)
 	b.ReportAllocs()
 	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		lane := uint8(lanes.Add(1))
-		draw := rng.NewStream(uint64(lane), "miss")
-		fn := func(r ctl.Ref, _ error) { pool.Put(r, ctl.Kept, heat.Auto, nil) }
-		wants := make([]ctl.Want, 16)
-		for pb.Next() {
-			first := uint64(draw.IntN(pages/16)) * 16
-			for i := range wants {
-				wants[i] = ctl.Want{Fn: fn, Page: first + uint64(i), Mode: ctl.Reading}
+	var all, busy sync.WaitGroup
+	busy.Add(threads)
+	var over atomic.Bool
+	for i := range threads {
+		all.Go(func() {
+			lane, c, left := uint8(i+1), &conns[i], b.N/threads*count
+			draw := rng.NewStream(uint64(lane), "miss")
+			fn := func(r ctl.Ref, _ error) {
+				pool.Put(r, change, heat.Auto, nil)
+				c.under.Add(-1)
 			}
-			pool.GetAll(lane, wants)
-		}
-	})
+			wants := make([]ctl.Want, count)
+			for working := true; !over.Load(); {
+				for left > 0 && c.under.Load() < depth {
+					first := uint64(draw.IntN(int64(pages/count))) * uint64(count)
+					for i := range wants {
+						wants[i] = ctl.Want{Fn: fn, Page: first + uint64(i), Mode: mode}
+					}
+					c.under.Add(int64(count))
+					left -= count
+					pool.GetAll(lane, wants)
+				}
+				if !d.turn(lane) {
+					runtime.Gosched()
+				}
+				if working && left <= 0 && c.under.Load() == 0 {
+					working = false
+					busy.Done()
+				}
+			}
+		})
+	}
+	busy.Wait()
 	b.StopTimer()
+	over.Store(true)
+	all.Wait()
+	d.inline.Store(true)
+	for lane := range d.lanes {
+		for d.turn(uint8(lane)) {
+		}
+	}
 	if err := pool.Close(); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// BenchmarkOverwrite overwrites whole pages, each goroutine on a lane of its own: what a write costs besides the device
-// and the network, with its part of the log, checkpoints and collection.
-func BenchmarkOverwrite(b *testing.B) {
-	const pages = 1 << 16
-	pool := large(b, pages)
-	var lanes atomic.Uint32
-	b.ReportAllocs()
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		lane := uint8(lanes.Add(1))
-		draw := rng.NewStream(uint64(lane), "overwrite")
-		done := make(chan struct{}, 1)
-		fn := func(r ctl.Ref, _ error) {
-			r.Data[0]++
-			pool.Put(r, ctl.Changed, heat.Auto, nil)
-			done <- struct{}{}
-		}
-		for pb.Next() {
-			pool.GetOn(lane, uint64(draw.IntN(pages)), ctl.Whole, fn)
-			<-done
-		}
-	})
-	b.StopTimer()
-	if err := pool.Close(); err != nil {
-		b.Fatal(err)
-	}
-}
+// BenchmarkMiss reads pages that are in no frame, each goroutine on a lane of its own: what a read costs besides the
+// device and the network. BenchmarkMissTogether reads 64 KiB.
+func BenchmarkMiss(b *testing.B)         { onLanes(b, 1, ctl.Reading, ctl.Kept) }
+func BenchmarkMissTogether(b *testing.B) { onLanes(b, 16, ctl.Reading, ctl.Kept) }
+
+// BenchmarkOverwrite overwrites whole pages: what a write costs, with its part of the log, checkpoints and collection.
+func BenchmarkOverwrite(b *testing.B)         { onLanes(b, 1, ctl.Whole, ctl.Changed) }
+func BenchmarkOverwriteTogether(b *testing.B) { onLanes(b, 16, ctl.Whole, ctl.Changed) }

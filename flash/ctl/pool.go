@@ -11,6 +11,7 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
+	"farflash/policy/ftl"
 )
 
 // Pool is an open pool. All methods are safe for concurrent use and may be called from callbacks, except those that
@@ -29,13 +30,7 @@ type Pool struct {
 	user    *User       // for Flush, Sync and Close
 	shut    atomic.Bool // closed, readable without mu
 
-	// queue collects completions for the goroutine that drains them, so that devices' threads do not contend for mu.
-	queue struct {
-		sync.Mutex
-		ops   []*device.Op
-		spare []*device.Op
-		taken bool // a goroutine is draining ops
-	}
+	inbox
 }
 
 // Open opens the pool on devices, given in any order, and recovers it if it was not closed cleanly. If the recovered
@@ -81,27 +76,19 @@ func (p *Pool) Found() Recovery { return p.found }
 // Shape returns the pool's layout.
 func (p *Pool) Shape() media.Shape { return p.core.shape }
 
-// leave releases the lock and then submits the operations and runs the callbacks that the core has queued. The caller
-// holds p.mu.
-func (p *Pool) leave() {
-	// Every entry point that can queue work ends here, so persist sees all records and waiters that the call added.
-	p.core.persist()
-	if len(p.core.ops) == 0 && len(p.core.calls) == 0 {
-		p.mu.Unlock()
-		return
-	}
-	// The core gets the empty lists of a batch, so that the next caller can queue work while this one carries out its
-	// own.
-	b := batches.Get().(*batch)
-	b.ops, p.core.ops = p.core.ops, b.ops
-	b.to, p.core.to = p.core.to, b.to
-	b.calls, p.core.calls = p.core.calls, b.calls
-	p.mu.Unlock()
-	p.carryOut(b)
-}
-
-// carryOut submits a batch's operations, runs its callbacks, and returns it. The caller holds no lock.
+// carryOut copies a batch's pages, submits its operations, runs its callbacks, and returns it. The caller holds no
+// lock.
 func (p *Pool) carryOut(b *batch) {
+	for i := range b.fills {
+		p.fill(b, &b.fills[i])
+	}
+	if len(b.late) > 0 {
+		p.lock()
+		for _, at := range b.late {
+			p.core.copied(at)
+		}
+		p.leave()
+	}
 	for i := 0; i < len(b.ops); {
 		n := i + 1
 		// One Submit for each run of operations on the same device.
@@ -120,8 +107,33 @@ func (p *Pool) carryOut(b *batch) {
 	}
 	clear(b.ops)
 	clear(b.calls)
-	b.ops, b.to, b.calls, b.failed = b.ops[:0], b.to[:0], b.calls[:0], b.failed[:0]
+	clear(b.fills)
+	b.ops, b.to, b.calls, b.fills = b.ops[:0], b.to[:0], b.calls[:0], b.fills[:0]
+	clear(b.posts)
+	b.failed, b.late, b.posts = b.failed[:0], b.late[:0], b.posts[:0]
 	batches.Put(b)
+}
+
+// fill copies a page into its chunk, so that its frame can be changed while the chunk is written, and checksums the
+// copy. It makes the page resident and clean: a change from here on makes it dirty and leads to another write.
+func (p *Pool) fill(b *batch, x *fill) {
+	c := p.core
+	k := &c.chunks[x.chunk]
+	buf := k.buf[int(x.index)*Page:][:Page]
+	if x.frame == noFrame {
+		copy(buf, c.moves[x.move].buf)
+	} else {
+		copy(buf, c.buffers[x.frame])
+		c.sums[k.first+ftl.PPA(x.index)] = media.Sum(c.seed, buf)
+		if !x.slot.Swap(table.Coming(x.frame), table.Held(x.frame, 0, false)) {
+			b.late = append(b.late, x.frame)
+		}
+	}
+	dev, _ := c.at(k.first) // before the chunk can be another's
+	if k.left.Add(-1) == 0 {
+		b.one[0] = &k.op
+		p.devices[dev].Submit(b.one[:]...) // at once: another thread may do what follows while this one copies on
+	}
 }
 
 // batch is a set of lists being carried out.
@@ -129,39 +141,24 @@ type batch struct {
 	ops    []*device.Op
 	to     []int32
 	calls  []call
+	fills  []fill
 	failed []int64 // segments to unpin
+	posts  []post
+	one    [1]*device.Op
+	late   []int32 // frames whose page was marked as due while it was copied
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// completed receives a completed operation. One goroutine at a time drains the queue into the core; others only append
-// theirs, and so does a device that announces more completions. It runs on the device's thread. The queue's lock and
-// p.mu are never held together.
+// completed receives a completed operation, on the device's thread. If the device has another one to announce, that is
+// time enough.
 func (p *Pool) completed(op *device.Op) {
-	q := &p.queue
-	q.Lock()
-	q.ops = append(q.ops, op)
-	if q.taken || op.More {
-		q.Unlock()
-		return
+	p.core.inspect(op)
+	more := op.More // the operation is another's once it was attended to
+	p.post(op)
+	if !more {
+		p.attend()
 	}
-	q.taken = true
-	// q.ops and q.spare swap roles, so that draining does not allocate in the steady state.
-	for len(q.ops) > 0 {
-		ops := q.ops
-		q.ops = q.spare[:0]
-		q.Unlock()
-		p.mu.Lock()
-		for _, op := range ops {
-			p.core.complete(op)
-		}
-		p.leave()
-		clear(ops)
-		q.Lock()
-		q.spare = ops
-	}
-	q.taken = false
-	q.Unlock()
 }
 
 // Mode is the kind of access that a page is requested for.
@@ -184,34 +181,31 @@ func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, pag
 // GetOn is Get for a thread that drives device I/O itself: a read goes to the I/O loop of that lane (device.Op), and
 // shares no lock with those of other lanes.
 func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
-	if r, ok := p.tryGet(page, mode); ok {
+	if r, ok := p.tryGet(lane, page, mode); ok {
 		fn(r, nil)
 		return
 	}
-	if mode == Reading && len(p.miss(lane, []Want{{fn, page, mode}}, false)) == 0 {
+	if mode != Writing && len(p.miss(lane, []Want{{fn, page, mode}}, false)) == 0 {
 		return
 	}
-	p.mu.Lock()
-	switch {
-	case page >= media.MaxLBA:
-		p.mu.Unlock()
+	if page >= media.MaxLBA {
 		fn(Ref{Page: page}, ErrRange)
 		return
-	case p.closed:
-		p.mu.Unlock()
-		fn(Ref{Page: page}, ErrClosed)
+	}
+	r := ask(lane, page, mode, fn)
+	if p.try() {
+		p.core.lane = lane
+		p.get(r)
+		p.leave()
 		return
 	}
-	if mode == Reading {
-		p.table.Make(page).CountRead()
-	}
-	p.core.get(ask(lane, page, mode, fn))
-	p.leave()
+	p.post(nil, post{kind: postGet, lane: lane, get: r})
+	p.attend()
 }
 
 // tryGet is Get for a page that is in memory. It takes no lock, and reports false if the page is not in memory or
 // cannot be given out immediately for another reason.
-func (p *Pool) tryGet(page uint64, mode Mode) (Ref, bool) {
+func (p *Pool) tryGet(lane uint8, page uint64, mode Mode) (Ref, bool) {
 	if page >= media.MaxLBA {
 		return Ref{}, false
 	}
@@ -233,7 +227,7 @@ func (p *Pool) tryGet(page uint64, mode Mode) (Ref, bool) {
 			// The reference pins the frame: evict and place fail on a word with references.
 			at := w.Frame()
 			p.core.touch(at)
-			return Ref{slot: slot, Page: page, frame: at, Data: p.core.buffers[at]}, true
+			return Ref{slot: slot, Page: page, frame: at, lane: lane, Data: p.core.buffers[at]}, true
 		}
 	}
 }
@@ -268,7 +262,7 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 				// takeFrame sets frameWanted before it searches: either it finds this page idle, or this load sees
 				// the flag.
 				if next.Refs() == 0 && p.core.frameWanted.Load() {
-					p.mu.Lock()
+					p.lock()
 					p.core.feed()
 					p.leave()
 				}
@@ -279,9 +273,15 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 			}
 		}
 	}
-	p.mu.Lock()
-	p.core.put(r, change != Kept, change == Durable, from, fn)
-	p.leave()
+	if p.try() {
+		p.core.lane = r.lane
+		p.core.put(r, change != Kept, change == Durable, from, fn)
+		p.leave()
+		return
+	}
+	p.post(nil, post{kind: postPut, lane: r.lane, put: r, changed: change != Kept, sync: change == Durable, from: from,
+		fn: fn})
+	p.attend()
 }
 
 // Trim discards the content of pages: they read as zeros and take no space. fn is called once the trim has taken effect
@@ -296,9 +296,9 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 		fn(nil)
 		return
 	}
-	p.mu.Lock()
+	p.lock()
 	if p.closed {
-		p.mu.Unlock()
+		p.leave()
 		fn(ErrClosed)
 		return
 	}
@@ -309,9 +309,9 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 // Await calls fn once every completed trim and write-out is durable: an unheld page then reads after a crash as it does
 // now, or as later content. Unlike Flush, it does not write out changed pages.
 func (p *Pool) Await(fn func(error)) {
-	p.mu.Lock()
+	p.lock()
 	if p.closed {
-		p.mu.Unlock()
+		p.leave()
 		fn(ErrClosed)
 		return
 	}
@@ -474,18 +474,18 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 // devices. No page may be held. If it returns an error, the pool is closed nevertheless, and the next Open recovers it
 // as after a crash.
 func (p *Pool) Close() error {
-	p.mu.Lock()
+	p.lock()
 	if p.closed {
-		p.mu.Unlock()
+		p.leave()
 		return p.err
 	}
 	held := p.core.held()
-	p.mu.Unlock()
+	p.leave()
 	if held > 0 {
 		return fmt.Errorf("ctl: %d pages are still held", held)
 	}
 	err := p.Sync()
-	p.mu.Lock()
+	p.lock()
 	// From here on, requests that need the core are refused.
 	p.closed = true
 	p.shut.Store(true)
@@ -497,17 +497,17 @@ func (p *Pool) Close() error {
 		p.leave()
 		err = errors.Join(err, until())
 	} else {
-		p.mu.Unlock()
+		p.leave()
 	}
 	// A device owns the buffers of operations in flight, so all devices are closed before the arena is unmapped.
 	for _, d := range slices.Backward(p.devices) {
 		err = errors.Join(err, d.Close())
 	}
-	p.mu.Lock()
+	p.lock()
 	p.core.forget()
 	p.err = errors.Join(err, device.Release(p.arena))
 	p.arena = nil
-	p.mu.Unlock()
+	p.leave()
 	return p.err
 }
 
@@ -535,8 +535,8 @@ func (c *core) held() int {
 
 // Stats returns the counters since the pool was opened.
 func (p *Pool) Stats() Stats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	s := p.core.stats
 	for i := range p.core.lanes {
 		l := &p.core.lanes[i]
@@ -550,8 +550,8 @@ func (p *Pool) Stats() Stats {
 
 // Use returns the number of pages in use and the capacity.
 func (p *Pool) Use() (used, capacity int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	return p.core.used, p.core.shape.Capacity
 }
 
@@ -561,14 +561,14 @@ func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
 	if slot == nil {
 		return 0, 0
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	return slot.Reads(), heat.Page(slot.Heat()).Interval(&p.core.clock)
 }
 
 // ReadOnly returns the reason why writes are refused, or nil.
 func (p *Pool) ReadOnly() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.leave()
 	return p.core.readOnly
 }

@@ -538,6 +538,7 @@ func (r *recovery) announce() error {
 // remains readable.
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
+		r.stopped.Store(true)
 		r.readOnly = fmt.Errorf(
 			"%w: cannot write the recovered state: %w; the pool is readable, and the next open repeats the recovery",
 			ErrReadOnly, err)

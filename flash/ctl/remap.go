@@ -61,17 +61,17 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	if n > MaxSteps {
 		return fmt.Errorf("%d steps exceed the %d that can be atomic: %w", n, MaxSteps, ErrRange)
 	}
-	p.mu.Lock()
+	p.lock()
 	switch {
 	case p.closed:
-		p.mu.Unlock()
+		p.leave()
 		return ErrClosed
 	case p.core.readOnly != nil:
 		err := p.core.readOnly
-		p.mu.Unlock()
+		p.leave()
 		return err
 	case !p.core.loggable(int(n)):
-		p.mu.Unlock()
+		p.leave()
 		return ErrLogFull
 	}
 	p.core.remap(steps)

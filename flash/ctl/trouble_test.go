@@ -2,6 +2,7 @@ package ctl_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,7 @@ func TestTrouble(t *testing.T) {
 	if err := pool.WriteAt(b, 9*ctl.Page, true); err == nil {
 		t.Error("a write that failed is durable")
 	}
+	got = slices.DeleteFunc(got, func(x ctl.Trouble) bool { return x.Kind == device.Read }) // collection's
 	if len(got) == 0 || got[0].Kind != device.Write || got[0].Offset < first ||
 		!errors.Is(got[0].Err, device.ErrSpace) ||
 		!strings.Contains(got[0].String(), "device 0: write of 4096 bytes at offset") {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"farflash/flash/ctl/heat"
@@ -44,6 +45,16 @@ type chunk struct {
 	pages []write // pages[i] goes to place first+i
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
+	// left counts the pages not yet copied into buf, plus one while the chunk is open. Who takes it to 0 submits op.
+	left atomic.Int32
+}
+
+// fill is a page to be copied into a chunk, without p.mu. A page in a frame is InFlight until then, so that nobody
+// changes it.
+type fill struct {
+	slot         *table.Slot // of a page in a frame
+	chunk, index int32
+	frame, move  int32
 }
 
 // write is one page in a chunk.
@@ -51,7 +62,6 @@ type write struct {
 	syncs    []waiter
 	frame    int32 // the frame with the content, or noFrame
 	move     int32 // the move with the content, if there is no frame
-	sum      uint32
 	attempts int
 }
 
@@ -67,7 +77,8 @@ type move struct {
 	buf      []byte
 	from     ftl.PPA
 	lpa      uint64 // the page when its read started; Remap can rename it until the move is over
-	sum      uint32 // of the content as first written, not as read
+	sum      uint32 // of the content as first written
+	read     uint32 // of the content as read
 	attempts int
 	bad      bool // unreadable, or its checksum did not match; it stays bad at the new place
 }
@@ -85,6 +96,7 @@ func (w *writer) init(c *core) {
 	w.chunks = make([]chunk, c.cfg.Writes)
 	for i := range w.chunks {
 		c.own(&w.chunks[i].op, tokenChunk|uint64(i))
+		w.chunks[i].pages = make([]write, 0, c.cfg.Chunk)
 		w.idleC = append(w.idleC, int32(i))
 	}
 	w.moves = make([]move, c.cfg.Moves)
@@ -121,9 +133,9 @@ func (c *core) furnish(arena []byte) {
 	}
 }
 
-// place starts writing a dirty frame without references, and reports false if there is no space. While its content is
-// copied, the page is InFlight, so that the lock-free path cannot give it out and let it change. The caller holds p.mu,
-// as for all methods of core.
+// place starts writing a dirty frame without references, and reports false if there is no space. Until its content is
+// copied (Pool.fill), the page is InFlight, so that nobody changes it. The caller holds p.mu, as for all methods of
+// core.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]
 	slot, w, ok := c.inFrame(at)
@@ -157,10 +169,8 @@ func (c *core) place(at int32) bool {
 	f.writing++
 	c.stats.Puts++
 	c.stats.Streams[stream]++
-	c.add(to, stream, write{frame: at, syncs: f.syncs}, f.page, c.buffers[at])
+	c.add(to, stream, write{frame: at, syncs: f.syncs}, f.page, nil)
 	f.syncs = nil
-	// Resident and clean again: a change from here on makes the page dirty and leads to another write.
-	slot.Store(table.Held(at, 0, false))
 	return true
 }
 
@@ -215,7 +225,8 @@ func (c *core) arrive(b *barrier) {
 }
 
 // add appends a page to the open chunk of its segment, or opens one. The caller ensures that a chunk is idle. to is the
-// next place of its segment, because the translation layer allocates in order.
+// next place of its segment, because the translation layer allocates in order. content is that of a page that was
+// written before and failed; any other page is copied by Pool.fill.
 func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content []byte) {
 	at := noFrame
 	number := c.segmentOf(to)
@@ -231,6 +242,11 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		c.open = append(c.open, at)
 		k := &c.chunks[at]
 		k.first, k.pages, k.held = to, k.pages[:0], 0
+		k.left.Store(1)
+		// The thread that put the first page writes it, and does what follows, whoever comes to open the chunk.
+		if k.op.Loop = c.lane; w.frame != noFrame {
+			k.op.Loop = c.frames[w.frame].lane
+		}
 	}
 	k := &c.chunks[at]
 	if int64(to) != int64(k.first)+int64(len(k.pages)) {
@@ -247,15 +263,24 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	if s.written++; int(s.written) == c.shape.Pages {
 		s.order = c.next
 	}
-	// Copy the content, so that the frame can be changed while the chunk is written, and checksum the copy.
-	buf := k.buf[len(k.pages)*Page:][:Page]
-	copy(buf, content)
-	// A moved page keeps the checksum that it was written with, so that a damaged copy stays detectable.
-	if w.frame != noFrame {
-		w.sum = media.Sum(c.seed, buf)
-	}
 	// The place is not live yet: written or movedTo maps the page to it once the data are written.
-	c.owners[to], c.sums[to] = page, w.sum
+	c.owners[to] = page
+	// A moved page keeps the checksum that it was written with, so that a damaged copy stays detectable.
+	if w.frame == noFrame {
+		c.sums[to] = c.moves[w.move].sum
+	}
+	if content == nil {
+		x := fill{chunk: at, index: int32(len(k.pages)), frame: w.frame, move: w.move}
+		if w.frame != noFrame {
+			x.slot = c.frames[w.frame].slot.Load()
+		}
+		k.left.Add(1)
+		c.fills = append(c.fills, x)
+	} else {
+		buf := k.buf[len(k.pages)*Page:][:Page]
+		copy(buf, content)
+		c.sums[to] = media.Sum(c.seed, buf)
+	}
 	c.renamed[to>>6] &^= 1 << (to & 63)
 	k.pages = append(k.pages, w)
 	// persist submits open chunks at the end of this call if a waiter needs one of their pages.
@@ -265,8 +290,16 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 }
 
-// kick submits an open chunk, and kickAll all of them. The device owns k.buf until chunkDone; k.pages stays for the
-// completion.
+// copied ends the copying of a page whose word was marked as due meanwhile.
+func (c *core) copied(at int32) {
+	c.publish(at, 0)
+	c.settle(at)
+	c.collect()
+	c.feed()
+}
+
+// kick submits an open chunk once its pages are copied, and kickAll all of them. The device owns k.buf until chunkDone;
+// k.pages stays for the completion.
 func (c *core) kick(at int32) {
 	for i, o := range c.open {
 		if o == at {
@@ -278,7 +311,9 @@ func (c *core) kick(at int32) {
 	dev, offset := c.at(k.first)
 	k.op.Kind, k.op.Offset, k.op.Buf, k.op.Err = device.Write, offset, k.buf[:len(k.pages)*Page], nil
 	c.underWay++
-	c.submit(dev, &k.op)
+	if k.left.Add(-1) == 0 {
+		c.submit(dev, &k.op)
+	}
 }
 
 // nudge submits partly filled chunks if no operation in flight will free a frame or space. Otherwise it pays to let
@@ -315,6 +350,12 @@ func (c *core) chunkDone(at int32) {
 		}
 		c.programmed(k)
 		c.idleC = append(c.idleC, at)
+		// Requests wait for frames: those just written are the nearest, and a search among dirty ones costs more.
+		for i := 0; i < len(k.pages) && int(c.queue.N) > len(c.free); i++ {
+			if f := k.pages[i].frame; f != noFrame && len(c.frames[f].trims) == 0 {
+				c.evict(f)
+			}
+		}
 	}
 	c.advance()
 }
@@ -350,7 +391,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 		f.place = to
 		c.setLive(to)
 		c.rename(to, f.page)
-		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: w.sum})
+		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: c.sums[to]})
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
@@ -623,12 +664,20 @@ func (c *core) collect() {
 		m := &c.moves[i]
 		m.from, m.lpa, m.sum, m.bad, m.attempts = a.Source, uint64(a.LPA), c.sums[a.Source], false, 0
 		dev, offset := c.at(a.Source)
-		m.op.Kind, m.op.Offset, m.op.Buf, m.op.Err = device.Read, offset, m.buf, nil
+		m.op.Kind, m.op.Offset, m.op.Buf, m.op.Err, m.op.Loop = device.Read, offset, m.buf, nil, c.lane
 		c.underWay++
 		c.submit(dev, &m.op)
 	}
 	if c.underWay == 0 && (c.backlog.N > 0 || c.ftl.Collecting(0)) {
 		c.kickAll() // moves in open chunks pin the segment that they come from
+	}
+}
+
+// inspect computes the checksum of a page read to be moved. It needs no lock: until moveRead, only this read uses the
+// move.
+func (c *core) inspect(op *device.Op) {
+	if op.Token&tokenMask == tokenMove && op.Err == nil {
+		c.moves[int32(op.Token)].read = media.Sum(c.seed, op.Buf)
 	}
 }
 
@@ -648,7 +697,7 @@ func (c *core) moveRead(i int32) {
 		// checksum, unless the page was zeros.
 		clear(m.buf)
 		m.bad = media.Sum(c.seed, m.buf) != m.sum
-	case media.Sum(c.seed, m.buf) != m.sum:
+	case m.read != m.sum:
 		m.bad = true
 	}
 	if m.bad {
@@ -675,7 +724,7 @@ func (c *core) relocate(i int32, m *move) {
 	stream := c.streamOf(to)
 	c.stats.Moved++
 	c.stats.Streams[stream]++
-	c.add(to, stream, write{frame: noFrame, move: i, sum: m.sum}, m.lpa, m.buf)
+	c.add(to, stream, write{frame: noFrame, move: i}, m.lpa, nil)
 }
 
 // streamOf returns the stream of a newly allocated place.
