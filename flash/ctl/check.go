@@ -165,6 +165,8 @@ func (c *core) checkPlaces(r *Report) {
 // flight and no waiters, because its next page would inherit them.
 func (c *core) checkFrames(r *Report) {
 	free := make([]bool, len(c.frames))
+	found := make([]bool, len(c.frames)) // by a flush
+	c.unwritten(func(at int32) { found[at] = true })
 	for _, at := range c.free {
 		if free[at] {
 			r.addf(fmt.Sprintf("frame %d", at), "is free twice")
@@ -193,6 +195,9 @@ func (c *core) checkFrames(r *Report) {
 				len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
 		case slot != nil:
 			w := slot.Load()
+			if !found[i] && (f.writing > 0 || w.State() == table.Resident && w.Dirty()) {
+				r.addf(path, "has changes that a flush would overlook; %d writes in flight", f.writing)
+			}
 			if f.page == noPage && w.Refs() == 0 && w.State() == table.Resident && len(f.trims) > 0 {
 				r.addf(path, "belongs to a dropped page without holders")
 			}

@@ -34,11 +34,12 @@ type core struct {
 	segments []segment
 	last     [heat.Streams]uint64 // the segment that the stream filled last, plus 1
 
-	frames  []frame
-	lately  []atomic.Bool // by frame: used since the clock hand last passed
-	buffers [][]byte      // by frame
-	free    []int32       // frames
-	hand    int32         // the clock hand: where the search for an idle frame resumes
+	frames []frame
+	lately []atomic.Bool // by frame: used since the clock hand last passed
+	changes
+	buffers [][]byte // by frame
+	free    []int32  // frames
+	hand    int32    // the clock hand: where the search for an idle frame resumes
 	// queue holds the requests that wait for a frame, first come, first served.
 	queue       fifo.Ring[request]
 	frameWanted atomic.Bool // a request waits for a frame
@@ -98,6 +99,7 @@ type frame struct {
 	filler  bool     // InFlight: a holder is overwriting all of it
 	queued  bool     // in the backlog
 	lane    uint8    // of the last put
+	visit   uint64   // the last one of unwritten
 	origin  heat.Origin
 }
 
@@ -226,6 +228,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	for i := range c.frames {
 		c.free = append(c.free, int32(len(c.frames)-1-i))
 	}
+	c.changes.init(c)
 	c.reading.init(c, arrived)
 	c.writer.init(c)
 	c.journal.init(c)
@@ -609,6 +612,9 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		if !slot.Swap(w, next) {
 			continue
 		}
+		if next.Dirty() && next.Refs() > 0 {
+			c.soil(r.frame)
+		}
 		switch {
 		case next.Dirty() && sync:
 			f.syncs = append(f.syncs, waiter{fn: fn})
@@ -654,6 +660,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	// page is InFlight.
 	slot := f.slot.Load()
 	slot.Store(table.Held(r.frame, len(waiters), false).Soil())
+	c.soil(r.frame)
 	for _, w := range waiters {
 		c.give(w.fn, c.ref(slot, w, r.frame), nil)
 	}

@@ -469,9 +469,9 @@ func (c *core) abandonCheckpoint(err error) {
 func (c *core) flush(u *User, fn func(error)) {
 	// left starts at one for the scan itself, so that the barrier cannot complete before all frames are counted.
 	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
-	for i := range c.frames {
-		f := &c.frames[i]
-		switch _, w, ok := c.inFrame(int32(i)); {
+	c.unwritten(func(at int32) {
+		f := &c.frames[at]
+		switch _, w, ok := c.inFrame(at); {
 		case ok && w.State() == table.Resident && w.Dirty():
 			b.left++
 			f.syncs = append(f.syncs, waiter{barrier: b})
@@ -480,7 +480,7 @@ func (c *core) flush(u *User, fn func(error)) {
 			b.left++
 			f.passed = append(f.passed, waiter{barrier: b})
 		}
-	}
+	})
 	c.arrive(b)
 	c.kickAll()
 	c.advance()

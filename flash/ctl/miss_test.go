@@ -1,6 +1,7 @@
 package ctl_test
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -177,3 +178,28 @@ func BenchmarkMissTogether(b *testing.B) { onLanes(b, 16, ctl.Reading, ctl.Kept)
 // BenchmarkOverwrite overwrites whole pages: what a write costs, with its part of the log, checkpoints and collection.
 func BenchmarkOverwrite(b *testing.B)         { onLanes(b, 1, ctl.Whole, ctl.Changed) }
 func BenchmarkOverwriteTogether(b *testing.B) { onLanes(b, 16, ctl.Whole, ctl.Changed) }
+
+// BenchmarkSync writes a page and syncs, with little and much memory: a flush must not look at every frame.
+func BenchmarkSync(b *testing.B) {
+	for _, frames := range []int{1 << 12, 1 << 18} {
+		b.Run(fmt.Sprint(frames), func(b *testing.B) {
+			cfg, layout := ctl.DefaultConfig(), ctl.DefaultLayout()
+			cfg.Frames = frames
+			d := &loops{content: make([]byte, 256<<20)}
+			format(b, layout, d)
+			pool := open(b, cfg, d)
+			page := make([]byte, ctl.Page)
+			for i := 0; b.Loop(); i++ {
+				if err := pool.WriteAt(page, uint64(i%1000)*ctl.Page, false); err != nil {
+					b.Fatal(err)
+				}
+				if err := pool.Sync(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := pool.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

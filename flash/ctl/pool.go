@@ -258,6 +258,9 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 			if next.Refs() == 0 && (next.Dirty() || next.Due() || p.through) {
 				break // the last reference leaves work: a write, a trim or an eviction
 			}
+			if change != Kept {
+				p.core.soil(r.frame) // first, so that a flush after this call sees it
+			}
 			if r.slot.Swap(w, next) {
 				// takeFrame sets frameWanted before it searches: either it finds this page idle, or this load sees
 				// the flag.

@@ -45,6 +45,7 @@ type chunk struct {
 	pages []write // pages[i] goes to place first+i
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
+	busy  bool
 	// left counts the pages not yet copied into buf, plus one while the chunk is open. Who takes it to 0 submits op.
 	left atomic.Int32
 }
@@ -140,7 +141,8 @@ func (c *core) place(at int32) bool {
 	f := &c.frames[at]
 	slot, w, ok := c.inFrame(at)
 	if !ok || w.State() != table.Resident || w.Refs() > 0 || !w.Dirty() {
-		return true // a holder's Put will bring it here again
+		c.soil(at) // a holder's Put will bring it here again
+		return true
 	}
 	switch {
 	case c.readOnly != nil && f.writing > 0:
@@ -150,6 +152,7 @@ func (c *core) place(at int32) bool {
 	}
 	// A lock-free Get since the load makes the swap fail; that holder's Put brings the page here again.
 	if !slot.Swap(w, table.Coming(at)) {
+		c.soil(at)
 		return true
 	}
 	if c.readOnly != nil {
@@ -241,7 +244,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		c.idleC = c.idleC[:len(c.idleC)-1]
 		c.open = append(c.open, at)
 		k := &c.chunks[at]
-		k.first, k.pages, k.held = to, k.pages[:0], 0
+		k.first, k.pages, k.held, k.busy = to, k.pages[:0], 0, true
 		k.left.Store(1)
 		// The thread that put the first page writes it, and does what follows, whoever comes to open the chunk.
 		if k.op.Loop = c.lane; w.frame != noFrame {
@@ -349,7 +352,7 @@ func (c *core) chunkDone(at int32) {
 			c.written(k.first+ftl.PPA(i), &k.pages[i])
 		}
 		c.programmed(k)
-		c.idleC = append(c.idleC, at)
+		c.idleC, k.busy = append(c.idleC, at), false
 		// Requests wait for frames: those just written are the nearest, and a search among dirty ones costs more.
 		for i := 0; i < len(k.pages) && int(c.queue.N) > len(c.free); i++ {
 			if f := k.pages[i].frame; f != noFrame && len(c.frames[f].trims) == 0 {
@@ -552,6 +555,7 @@ func (c *core) abandon(w *write, was ftl.PPA, cause error) {
 		}
 		if old.Refs() > 0 || f.writing > 0 {
 			if slot.Swap(old, old.Soil()) {
+				c.soil(w.frame)
 				c.settle(w.frame)
 				return
 			}
@@ -600,7 +604,7 @@ func (c *core) unhold() {
 	x := c.failed.Pop()
 	k := &c.chunks[x.chunk]
 	if k.held--; k.held == 0 {
-		c.idleC = append(c.idleC, x.chunk)
+		c.idleC, k.busy = append(c.idleC, x.chunk), false
 	}
 }
 
