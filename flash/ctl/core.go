@@ -296,8 +296,17 @@ func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
 func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
 
 // setLive and clearLive record that the mapping refers to a place, or no longer does.
-func (c *core) setLive(p ftl.PPA)   { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
-func (c *core) clearLive(p ftl.PPA) { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
+func (c *core) setLive(p ftl.PPA) {
+	c.preserve(c.segmentOf(p))
+	c.live[p>>6] |= 1 << (p & 63)
+	c.mapped++
+}
+
+func (c *core) clearLive(p ftl.PPA) {
+	c.preserve(c.segmentOf(p))
+	c.live[p>>6] &^= 1 << (p & 63)
+	c.mapped--
+}
 
 // segmentOf returns the segment of a place. Segments are the translation layer's blocks.
 func (c *core) segmentOf(p ftl.PPA) int64 { return int64(c.ftl.BlockOf(p)) }

@@ -158,7 +158,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	body := media.Body{
 		Segments: make([]media.Segment, shape.AllSegments()), Pages: shape.Pages, // all erased: no entries
 	}
-	if err := writeCheckpoint(shape, devices, &body,
+	if err := writeCheckpoint(shape, devices, &body, nil,
 		media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
 		return fmt.Errorf("ctl: formatting: %w", err)
 	}
@@ -187,9 +187,12 @@ func flushAll(devices []device.Device) error {
 	return nil
 }
 
-// writeCheckpoint writes and flushes a checkpoint, waiting for each step. All devices are flushed before the header is
-// written, so that everything the checkpoint refers to is durable before it takes effect.
-func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body, h media.Header) error {
+// writeCheckpoint writes and flushes a checkpoint of a body whose entries it gets from entries, segment by segment.
+// It waits for each step. All devices are flushed before the header is written, so that everything the checkpoint
+// refers to is durable before it takes effect.
+func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body,
+	entries func(segment int64, to []media.Entry), h media.Header) error {
+	body.Entries = make([][]media.Entry, len(body.Segments))
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
 	n := media.BodyPages(int64(len(body.Segments)), shape.Pages)
@@ -198,6 +201,14 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 		if !body.Holds(i) {
 			continue
 		}
+		from, to := body.Span(i)
+		for s := from; s < to; s++ {
+			if body.Entries[s] == nil && body.Segments[s].Use != media.Erased {
+				body.Entries[s] = make([]media.Entry, shape.Pages)
+				entries(s, body.Entries[s])
+			}
+		}
+		clear(body.Entries[:from])
 		group := encodeGroup(buf, body, i, n, shape.UUID, h.Generation)
 		if err := device.Do(first, device.Write, (at+media.BodyGrain(i))*Page, group); err != nil {
 			return err

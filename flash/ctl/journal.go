@@ -67,6 +67,7 @@ const (
 	logPages  = 16              // in flight at once; recovery relies on this bound
 	bodyChunk = media.Group + 1 // grains of a checkpoint written at once: a group and its parity
 	logSlack  = 4               // pages of the log that users' writes leave free
+	mostSpare = 64              // buffers for the entries of segments that a checkpoint keeps for the next
 )
 
 // checkpoint is the checkpoint being written. It has operations of its own, because its flushes run concurrently with
@@ -76,6 +77,8 @@ type checkpoint struct {
 	buf      []byte
 	body     media.Body
 	header   media.Header
+	done     int64 // segments below it are encoded
+	spare    [][]media.Entry
 	at       int64 // grains of the body written
 	attempts int
 	active   bool
@@ -308,40 +311,70 @@ func (c *core) begin() {
 		Generation: c.generation + 1, Session: c.session, Next: c.number, Record: c.next, Back: c.back,
 		Clean: c.finished != nil, Writes: c.clock.Writes(),
 	}
-	c.snapshot(&b.body)
+	b.body.Pages, b.done = c.shape.Pages, 0
+	b.body.Segments = c.recordSegments(b.body.Segments)
+	if b.body.Entries == nil {
+		b.body.Entries = make([][]media.Entry, len(c.segments))
+	}
 	c.writeBody()
 }
 
-// snapshot copies the state that the checkpoint records. It runs under p.mu, so that the copy is the mapping exactly at
-// header.Record; encoding and writing follow in pieces.
-func (c *core) snapshot(b *media.Body) {
-	b.Pages = c.shape.Pages
-	if b.Segments == nil {
-		b.Segments, b.Entries = make([]media.Segment, len(c.segments)), make([][]media.Entry, len(c.segments))
+// recordSegments returns the state of the segments as a checkpoint records it, in to if that is large enough.
+func (c *core) recordSegments(to []media.Segment) []media.Segment {
+	if to == nil {
+		to = make([]media.Segment, len(c.segments))
 	}
 	for i := range c.segments {
 		s := &c.segments[i]
-		b.Segments[i] = media.Segment{Erases: s.erases}
+		to[i] = media.Segment{Erases: s.erases}
 		if s.opened {
-			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written),
-				Erases: s.erases, Session: s.session, Order: s.order}
+			to[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written), Erases: s.erases,
+				Session: s.session, Order: s.order}
 			if int(s.written) == c.shape.Pages {
-				b.Segments[i].Use = media.Filled
+				to[i].Use = media.Filled
 			}
 		}
 	}
-	for i := range c.segments {
-		if b.Segments[i].Use == media.Erased {
-			continue
+	return to
+}
+
+// recordEntries sets the entries of a segment as a checkpoint records them.
+func (c *core) recordEntries(segment int64, entries []media.Entry) {
+	first := segment * int64(c.shape.Pages)
+	for k := range entries {
+		entries[k] = media.Entry{}
+		if p := ftl.PPA(first + int64(k)); c.isLive(p) {
+			entries[k] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(p)}
 		}
-		if b.Entries[i] == nil {
-			b.Entries[i] = make([]media.Entry, c.shape.Pages)
-		}
-		first, entries := int64(i)*int64(c.shape.Pages), b.Entries[i]
-		for k := range entries {
-			entries[k] = media.Entry{}
-			if p := ftl.PPA(first + int64(k)); c.isLive(p) {
-				entries[k] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(p)}
+	}
+}
+
+// preserve copies a segment's entries for the checkpoint being written, if it still needs them. It is called before any
+// of them changes: a checkpoint is the mapping exactly at header.Record, and neither stops the pool for as long as a
+// copy of the whole takes, nor needs the memory.
+func (c *core) preserve(segment int64) {
+	b := &c.body
+	if !b.active || segment < b.done || b.body.Segments[segment].Use == media.Erased ||
+		b.body.Entries[segment] != nil {
+		return
+	}
+	var entries []media.Entry
+	if n := len(b.spare); n > 0 {
+		entries, b.spare = b.spare[n-1], b.spare[:n-1]
+	} else {
+		entries = make([]media.Entry, c.shape.Pages)
+	}
+	c.recordEntries(segment, entries)
+	b.body.Entries[segment] = entries
+}
+
+// forgetBelow ends the need of entries for segments below one.
+func (b *checkpoint) forgetBelow(segment int64) {
+	for ; b.done < segment; b.done++ {
+		if entries := b.body.Entries[b.done]; entries != nil {
+			b.body.Entries[b.done] = nil
+			if len(b.spare) < mostSpare {
+				b.spare = append(b.spare, entries)
 			}
 		}
 	}
@@ -356,9 +389,15 @@ func (c *core) writeBody() {
 		b.at += media.Group
 	}
 	if b.at >= all {
+		b.forgetBelow(int64(len(c.segments)))
 		b.sealed = false
 		c.flushBody()
 		return
+	}
+	from, to := b.body.Span(b.at)
+	b.forgetBelow(from)
+	for s := from; s < to; s++ {
+		c.preserve(s)
 	}
 	b.op.Token, b.op.Kind, b.op.Err = tokenBody, device.Write, nil
 	b.op.Buf = encodeGroup(b.buf, &b.body, b.at, all, c.shape.UUID, b.header.Generation)
@@ -457,6 +496,7 @@ func (c *core) bodyFlushed(d int32) {
 // abandonCheckpoint handles a checkpoint that could not be written. The previous one stays in force and still needs the
 // log after it, so the pool becomes read-only.
 func (c *core) abandonCheckpoint(err error) {
+	c.body.forgetBelow(int64(len(c.segments)))
 	c.body.active = false
 	c.fail(err)
 	if c.finished != nil {

@@ -565,15 +565,14 @@ func (r *recovery) prepare() error {
 // would replay the records before the newer one and, because of the marks of later log pages, take the dropped writes
 // for durable. Two checkpoints put the decisions into both slots.
 func (r *recovery) writeDown() error {
-	var body media.Body
-	r.snapshot(&body)
+	body := media.Body{Pages: r.shape.Pages, Segments: r.recordSegments(nil)}
 	n := 1
 	if r.report.Dropped > 0 || len(r.plugged) > 0 {
 		n = 2
 	}
 	for range n {
 		r.generation++
-		err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
+		err := writeCheckpoint(r.shape, r.devices, &body, r.recordEntries, media.Header{
 			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back,
 			Writes: r.clock.Writes(),
 		})

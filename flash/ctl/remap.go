@@ -223,6 +223,7 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 // summary may have the earlier number.
 func (c *core) rename(p ftl.PPA, page uint64) {
 	if c.owners[p] != page {
+		c.preserve(c.segmentOf(p))
 		c.owners[p] = page
 		c.renamed[p>>6] |= 1 << (p & 63)
 	}

@@ -81,18 +81,28 @@ func Parity(parity, grain []byte) {
 // are always there; one of entries is only there if one of its places is in a segment that is in use, so that a
 // checkpoint is no longer than what the pool holds. Segments must be set.
 func (b *Body) Holds(i int64) bool {
-	first := segmentPages(int64(len(b.Segments)))
-	if i < first {
+	if i < segmentPages(int64(len(b.Segments))) {
 		return true
 	}
-	from := (i - first) * entriesPerPage / int64(b.Pages)
-	to := ((i-first+Group)*entriesPerPage-1)/int64(b.Pages) + 1
-	for _, s := range b.Segments[from:min(to, int64(len(b.Segments)))] {
+	from, to := b.Span(i)
+	for _, s := range b.Segments[from:to] {
 		if s.Use != Erased {
 			return true
 		}
 	}
 	return false
+}
+
+// Span returns the first segment with entries in the group of body grains that begins with grain i, and the one after
+// the last.
+func (b *Body) Span(i int64) (from, to int64) {
+	first, n := segmentPages(int64(len(b.Segments))), int64(len(b.Segments))
+	if i+Group <= first {
+		return 0, 0
+	}
+	from = max(i-first, 0) * entriesPerPage / int64(b.Pages)
+	to = ((i-first+Group)*entriesPerPage-1)/int64(b.Pages) + 1
+	return min(from, n), min(to, n)
 }
 
 // BodyPages returns the number of grains of the body, for the given segments of the given pages.
