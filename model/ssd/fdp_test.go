@@ -197,3 +197,71 @@ func TestHandlesAreShared(t *testing.T) {
 		}
 	}
 }
+
+// TestHandlesAreFilledWithoutGaps verifies that namespaces with one handle are filled one after the other in its
+// reclaim units. A drive with just the spare blocks that validation asks for would otherwise start with none for
+// collection, and neither fill: replay nor its host could write more pages than the unit left open has.
+func TestHandlesAreFilledWithoutGaps(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		of      int     // handles
+		handles [][]int // by namespace, each of 21 pages
+		blocks  int
+		spare   units.Fraction
+		used    int // blocks with data
+	}{
+		{"one handle", 1, [][]int{{0}, {0}, {0}}, 18, .125, 16},
+		{"one handle, by default", 1, make([][]int, 3), 18, .125, 16},
+		{"neighbours", 2, [][]int{{0}, {1}, {1}}, 19, .171, 6 + 11},
+		{"another between", 2, [][]int{{1}, {0}, {1}}, 19, .171, 11 + 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := placedDrive(ssd.InitiallyIsolated)
+			cfg.Geometry.BlocksPerPlane, cfg.Geometry.PagesPerBlock = c.blocks, 4
+			cfg.OverProvisioning, cfg.FDP.Handles = c.spare, c.of
+			for _, h := range c.handles {
+				cfg.Namespaces = append(cfg.Namespaces, ssd.Namespace{Handles: h})
+			}
+			replay := cfg
+			replay.Preconditioning = ssd.Preconditioning{Fill: ssd.FillReplay, Occupancy: 1, Passes: 1}
+			if _, err := ssd.Prepare(replay, 1, "ssd", nil); err != nil {
+				t.Errorf("overwritten before time 0: %v", err)
+			}
+			eng := sim.New()
+			h := cosim.NewHost(eng)
+			d, err := ssd.New(cfg, eng, h, 1, "ssd")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if used := c.blocks - d.Stats().FreeBlocks; used != c.used {
+				t.Errorf("the data fill %d blocks, not %d", used, c.used)
+			}
+			const each = 200
+			var flows []cosim.Flow
+			for ns := range cfg.Namespaces {
+				flows = append(flows, cosim.Flow{Name: "load", Namespace: uint8(ns), Outstanding: 1,
+					Source: &placedWrites{placed: placed{pages: 21}, left: each,
+						random: rng.NewStream(1, string(rune('a'+ns)))}})
+			}
+			if err := h.Attach(d, flows); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.OnIdle = func(sim.Time) { eng.Stop() }
+			eng.Run(sim.Forever)
+			if err := h.Err(); err != nil {
+				t.Error(err)
+			}
+			if n := h.Ended(); n != 3*each {
+				t.Errorf("%d of %d writes ended; %s", n, 3*each, d.Held())
+			}
+			for _, k := range d.Checks() {
+				if !k.OK {
+					t.Errorf("%s: %s", k.Name, k.Detail)
+				}
+			}
+		})
+	}
+}

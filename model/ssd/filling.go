@@ -1,6 +1,11 @@
 package ssd
 
-import "farflash/model/ssd/fill"
+import (
+	"cmp"
+	"slices"
+
+	"farflash/model/ssd/fill"
+)
 
 // filling is the placement and ownership of the data of a drive that was filled before time 0. It is computed, never
 // changes, and is shared by all drives of an image. Each drive's table and owners hold what has changed since, and look
@@ -32,7 +37,7 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 		filled: make([]uint32, len(m.ns)), first: make([][]uint32, len(m.ns)), users: make([][]user, g.Planes()),
 	}
 	sum := make([]uint32, g.Planes())
-	for i := range m.ns {
+	for _, i := range fillOrder(m.ns) {
 		n := &m.ns[i]
 		f.filled[i] = uint32(float64(n.pages) * float64(m.cfg.Preconditioning.Occupancy))
 		if z := n.zones; z != nil {
@@ -56,6 +61,21 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 		}
 	}
 	return f
+}
+
+// fillOrder lists the namespaces in the order in which they are filled: each in its turn, except that those which write
+// the same stream follow the first of them, because their data share its blocks.
+func fillOrder(ns []namespace) []int {
+	first := map[int]int{} // by stream
+	order := make([]int, len(ns))
+	for i := range ns {
+		order[i] = i
+		if _, ok := first[ns[i].stream]; !ok {
+			first[ns[i].stream] = i
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first[ns[a].stream], first[ns[b].stream]) })
+	return order
 }
 
 // data returns the number of pages of a namespace in the k-th of its pools in turn.

@@ -21,7 +21,6 @@ type Image struct {
 	owners owners
 	ftl    *ftl.FTL
 	mapped int64
-	opened map[[2]int]bool // pools and streams with a block left open
 }
 
 // Watch receives the progress of a preparation periodically, from 0 to 1. Returning an error aborts it.
@@ -33,7 +32,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Image{cfg: cfg, ns: cfg.layOut(), opened: map[[2]int]bool{}}
+	m := &Image{cfg: cfg, ns: cfg.layOut()}
 	m.pools = cfg.planePools(m.ns)
 	m.pools.give(m.ns)
 	g := &m.pools.flash

@@ -48,17 +48,22 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 	m.mapped++
 }
 
-// fillInOrder writes every namespace once in address order.
+// fillInOrder writes every namespace once in address order. Namespaces that share a handle fill its reclaim units one
+// after the other, without a gap: a unit given up for each namespace would take the blocks that collection needs.
 func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	f := newFilling(m, random.Uint64(), 1)
 	for plane, users := range f.users {
 		if err := m.room(plane, f.pages(plane)); err != nil {
 			return err
 		}
-		for _, u := range users {
-			from := f.layout.Blocks(plane)
-			f.layout.Append(plane, int(f.held(u)))
-			if err := m.restore(f, plane, from, &m.ns[u.ns], watch); err != nil {
+		for len(users) > 0 {
+			n, from, pages := &m.ns[users[0].ns], f.layout.Blocks(plane), 0
+			for len(users) > 0 && m.ns[users[0].ns].stream == n.stream {
+				pages += int(f.held(users[0]))
+				users = users[1:]
+			}
+			f.layout.Append(plane, pages)
+			if err := m.restore(f, plane, from, n, watch); err != nil {
 				return err
 			}
 		}
@@ -67,7 +72,8 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// restore restores a pool's blocks, from the given one on, that a namespace filled, in the translation layer.
+// restore restores a pool's blocks, from the given one on, in the translation layer. A namespace, or several that write
+// the same stream, filled them.
 func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) error {
 	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
@@ -90,11 +96,8 @@ func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) 
 			continue
 		}
 		// A partly filled page of flash cannot be programmed further.
-		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages &&
-			!m.opened[[2]int{plane, n.stream}] {
-			// Of namespaces that share a handle, one continues its reclaim unit; the others give up the rest of theirs.
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages {
 			r.Use, r.Written = ftl.Open, written
-			m.opened[[2]int{plane, n.stream}] = true
 		}
 		if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), r); err != nil {
 			return err
