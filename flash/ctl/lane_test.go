@@ -2,6 +2,7 @@ package ctl_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,70 @@ func (w *laneWorker) step(serial *atomic.Uint64, others []*laneWorker) error {
 	return w.pool.Sync()
 }
 
+// unreadable fails one read in a hundred.
+type unreadable struct {
+	device.Device
+	reads atomic.Uint32
+}
+
+func (d *unreadable) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		if op.Kind == device.Read && d.reads.Add(1)%100 == 0 {
+			op.Finish(device.ErrIO)
+			continue
+		}
+		d.Device.Submit(op)
+	}
+}
+
+// TestLanesUnreadable is TestLanes on a device some of whose reads fail: a read returns the right content or an error,
+// and nothing waits for ever.
+func TestLanesUnreadable(t *testing.T) {
+	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
+		cfg, layout := small()
+		cfg.Frames, cfg.LaneFrames = 72, 6
+		d := openDevice("unreadable", smallGrains*device.Grain)
+		format(t, layout, d)
+		bad := &unreadable{Device: d}
+		pool := open(t, cfg, bad)
+		all := laneWorkers(pool, 4)
+		var serial, failures atomic.Uint64
+		var done sync.WaitGroup
+		for i, w := range all {
+			done.Go(func() {
+				for k := range 1500 {
+					switch err := w.step(&serial, all); {
+					case errors.Is(err, device.ErrIO) || errors.Is(err, ctl.ErrDamaged):
+						failures.Add(1)
+					case err != nil:
+						t.Errorf("%s, worker %d, step %d: %v", name, i, k, err)
+						return
+					}
+				}
+			})
+		}
+		done.Wait()
+		clean(t, pool, false)
+		if failures.Load() < 10 {
+			t.Errorf("%s: %d reads failed", name, failures.Load())
+		}
+		if err := pool.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// laneWorkers returns workers on a number of lanes.
+func laneWorkers(pool *ctl.Pool, lanes int) (all []*laneWorker) {
+	const workers, own = 8, 36
+	for w := range workers {
+		base := uint64(w) * 4 * own
+		all = append(all, &laneWorker{pool: pool, lane: uint8(w % lanes), draw: rng.NewStream(uint64(w), "lane"),
+			bases: [2]uint64{base, base + 2*own}, want: make([]uint64, own), b: make([]byte, ctl.Page)})
+	}
+	return all
+}
+
 // TestLanes has lanes read pages that they and others write, trim, move and collect, with few frames, and verifies the
 // contents and, at any time, every invariant.
 func TestLanes(t *testing.T) {
@@ -96,15 +161,8 @@ func TestLanes(t *testing.T) {
 			d := openDevice(fmt.Sprint("lanes", lanes), smallGrains*device.Grain)
 			format(t, layout, d)
 			pool := open(t, cfg, d)
-			const workers, own = 8, 36
+			all := laneWorkers(pool, lanes)
 			var serial atomic.Uint64
-			var all []*laneWorker
-			for w := range workers {
-				base := uint64(w) * 4 * own
-				all = append(all, &laneWorker{pool: pool, lane: uint8(w % lanes),
-					draw:  rng.NewStream(uint64(w), "lane"),
-					bases: [2]uint64{base, base + 2*own}, want: make([]uint64, own), b: make([]byte, ctl.Page)})
-			}
 			var done sync.WaitGroup
 			for i, w := range all {
 				done.Go(func() {
