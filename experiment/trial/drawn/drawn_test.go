@@ -319,6 +319,23 @@ func TestShrink(t *testing.T) {
 	if got := least.Text(); got != "b:\n  c: 1\ne:\n  -\n    f: 4\n" || asked > 60 || tree.Text() != before {
 		t.Errorf("after %d tries:\n%s", asked, got)
 	}
+	// What can only go once something behind it is gone takes another pass, with nothing else to shrink.
+	pair, err := parse("a: x\nb: y\nc: z\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Shrink(pair, 100, func(text string) bool {
+		return strings.Contains(text, "c:") && (strings.Contains(text, "a:") || !strings.Contains(text, "b:"))
+	}).Text(); got != "c: z\n" {
+		t.Errorf("%s", got)
+	}
+	var weights []int
+	for _, n := range bySize(tree) {
+		weights = append(weights, weight(n))
+	}
+	if !slices.IsSortedFunc(weights, func(a, b int) int { return b - a }) || weights[0] == weights[len(weights)-1] {
+		t.Errorf("in the order of %v", weights)
+	}
 	for most := range 8 {
 		asked = 0
 		Shrink(tree, most, func(string) bool { asked++; return true })
@@ -337,6 +354,41 @@ func TestShrink(t *testing.T) {
 	}
 	if smaller(&node{kind: mapping, text: "8"}) {
 		t.Error("half of a mapping")
+	}
+}
+
+// TestLacking verifies that a section which an error names is one that the tree lacks, of those at the top.
+func TestLacking(t *testing.T) {
+	l := orchard(t)
+	r := rng.NewStream(1, "lacking")
+	names := map[string]bool{}
+	for range 40 {
+		s := l.lacking(&r, l.seeds[0], &shape.Error{Msg: "ssd needs measure or targets, with ssd.geometry, not fabric"})
+		names[s.Path] = true
+	}
+	if len(names) != 2 || !names["measure"] || !names["targets"] {
+		t.Errorf("%v", names)
+	}
+	if s := l.lacking(&r, l.seeds[0], &shape.Error{Msg: "nothing that there is: ssd"}); s != nil {
+		t.Errorf("%s is there", s.Path)
+	}
+}
+
+// TestChange verifies that a key is changed also where a list without items, or with an item that is no mapping, is
+// drawn before a section that can take one.
+func TestChange(t *testing.T) {
+	l := orchard(t)
+	for seed := range uint64(60) {
+		tree, err := parse("workload: []\ntargets: [1]\nmeasure: {until: 2ms}\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := tree.Text()
+		l.change(ptr(rng.NewStream(seed, "change")), tree)
+		if got := tree.Text(); got == before || !strings.Contains(got, "workload: []") ||
+			!strings.Contains(got, "targets: [1]") {
+			t.Errorf("seed %d:\n%s", seed, got)
+		}
 	}
 }
 
