@@ -131,6 +131,7 @@ type QueuePair struct {
 	writing   *Access
 	writingTo *Region
 	syncs     int // puts and atomics that block later work
+	putting   int // puts of changes that are not done
 	barrier   bool
 
 	// irq holds the peer's reads and atomics, which are answered in order.

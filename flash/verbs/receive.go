@@ -38,6 +38,10 @@ func (q *QueuePair) segment(s wire.Segment) bool {
 		// FlashNet, 4.4: no later operation starts until the data are on flash. Only further segments of the same
 		// message proceed.
 		return false
+	case q.putting > 0 && op.Queue() == wire.QueueSend && !s.IsTagged():
+		// The receiver of a message may ask the store to make the writes before it durable, so the store must have
+		// them.
+		return false
 	}
 	q.barrier = false
 	done := true

@@ -249,6 +249,9 @@ func (q *QueuePair) put(r *Region, a *Access) {
 		}
 	case accessHeld, accessFailed:
 		a.state = accessPutting
+		if a.Write {
+			q.putting++
+		}
 		r.cfg.Store.Put(a)
 		q.drain()
 	}
@@ -310,6 +313,9 @@ func (q *QueuePair) take(e *event) {
 		if a.state != accessPutting {
 			panic("the store called Done on an access that was not put")
 		}
+		if a.Write {
+			q.putting--
+		}
 		q.finished(a, e.err)
 		q.recycle(a)
 	}
@@ -322,6 +328,9 @@ func (q *QueuePair) adopt(a *Access) {
 			q.orphans[i] = q.orphans[len(q.orphans)-1]
 			q.orphans = q.orphans[:len(q.orphans)-1]
 			a.state = accessPutting
+			if a.Write {
+				q.putting++
+			}
 			o.region.cfg.Store.Put(a)
 			return
 		}

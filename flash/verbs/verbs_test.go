@@ -273,6 +273,30 @@ func TestSync(t *testing.T) {
 	}
 }
 
+// TestMessageAfterWrites verifies that a message is delivered only when the store has all writes before it, so that its
+// receiver can make them durable.
+func TestMessageAfterWrites(t *testing.T) {
+	r := connected(t, nil)
+	p := verbstest.NewPages(8192, 4096, 0)
+	p.HoldPuts = true
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite, Allowed: verbs.Async})
+	if err := r.sides[1].qp.PostReceive(verbs.Receive{Local: make([]byte, 8)}); err != nil {
+		t.Fatal(err)
+	}
+	r.post(0, verbs.Work{Op: wire.Write, Local: []byte("x"), STag: g.STag() | uint32(verbs.Async), Quiet: true})
+	r.post(0, verbs.Work{Op: wire.Send, Local: []byte("flush"), Quiet: true})
+	r.pump()
+	if got := r.poll(1); len(got) > 0 {
+		t.Errorf("before the put is done: %+v", got)
+	}
+	p.Release(-1)
+	r.step()
+	if c := r.one(1); c.Length != 5 {
+		t.Errorf("%+v", c)
+	}
+	r.settled(p)
+}
+
 // TestSyncAtomic verifies that the response to a synchronous atomic follows the write of its result to flash, and that
 // later work waits for it.
 func TestSyncAtomic(t *testing.T) {
