@@ -56,6 +56,7 @@ type FS struct {
 	change sync.Mutex   // serialises changes, until each takes effect
 	mu     sync.RWMutex // guards all fields below; writers also hold change
 	tree   *tree
+	made   uint64       // files created since Open; guarded by change
 	filled [spares]bool // spare pages that are allocated, as all should be; guarded by change
 	found  Found
 	untidy bool // leftovers of a crash are still there, because the pool was opened read-only

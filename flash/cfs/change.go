@@ -270,7 +270,8 @@ func (c *change) unlink(n *node) {
 
 // create makes a node that has no name yet.
 func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
-	n := &node{number: c.tree.free()}
+	c.made++
+	n := &node{number: c.tree.free(), made: c.made}
 	if n.number >= maxInodes-1 {
 		return nil, fmt.Errorf("cfs: %d files: %w", n.number, ctl.ErrFull)
 	}

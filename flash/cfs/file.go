@@ -133,6 +133,11 @@ func (f *File) Pin() (base uint64, size int64, err error) {
 	return f.n.base * pageSize, int64(f.n.size), nil
 }
 
+// Identity returns the number of the file's inode, which no other file has while this one exists, and the file's place
+// among those created since the file system was opened, 0 if it was there before. Together they distinguish all files
+// from opening to closing of the file system, those removed included.
+func (f *File) Identity() (inode uint32, made uint64) { return f.n.number, f.n.made }
+
 // Size returns the file's size in bytes.
 func (f *File) Size() int64 {
 	f.fs.mu.RLock()

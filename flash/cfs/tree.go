@@ -24,6 +24,7 @@ type node struct {
 	pins   int    // of these, Files that rely on its address
 	taking int    // Allocates in progress; guarded by change
 	cuts   uint64 // how often pages beyond its end were dropped
+	made   uint64 // its place among the files created since the file system was opened; 0: it was there before
 
 	children map[string]*node // of a directory
 	pages    [][]dirent       // of a directory: the stored entries, by page

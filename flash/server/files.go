@@ -13,6 +13,8 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/nbd"
 	"farflash/flash/verbs"
+	"farflash/flash/verbs/control"
+	"farflash/flash/verbs/stream"
 	"farflash/internal/spelling"
 )
 
@@ -36,6 +38,7 @@ func Name(path string) string {
 type File struct {
 	Base, Size uint64 // in bytes
 	Rights     verbs.Rights
+	Identity   string // as control.Export; empty: not known
 	Close      func() error
 }
 
@@ -70,7 +73,9 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 		if err != nil {
 			return File{}, errors.Join(err, f.Close())
 		}
-		return File{Base: base, Size: uint64(size), Rights: may, Close: f.Close}, nil
+		inode, made := f.Identity()
+		return File{Base: base, Size: uint64(size), Rights: may, Identity: fmt.Sprintf("%d/%d", inode, made),
+			Close: f.Close}, nil
 	}
 	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
 }
@@ -138,29 +143,38 @@ func (u *uses) give(name string) {
 }
 
 // exports is a connection's view of the files, as control.Exports.
-type exports struct{ s *Server }
+type exports struct {
+	s    *Server
+	conn *stream.Conn
+	seat *seat // nil unless it has joined
+}
 
 // Open implements control.Exports.
-func (e exports) Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error) {
+func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err error) {
 	if e.s.cfg.ReadOnly && rights&^verbs.RemoteRead != 0 {
 		if rights &= verbs.RemoteRead; rights == 0 {
-			return c, nil, fs.ErrPermission
+			return x, fs.ErrPermission
 		}
 	}
 	name = Name(name)
 	if !e.s.uses.take(name, e.s.cfg.PerExport) {
-		return c, nil, verbs.ErrFull
+		return x, verbs.ErrFull
 	}
 	f, err := e.s.cfg.Files.Open(name, rights)
 	if err != nil {
 		e.s.uses.give(name)
-		return c, nil, err
+		return x, err
 	}
-	if c, err = e.s.region(name, f); err != nil {
+	if x.Region, err = e.s.region(name, f); err != nil {
 		e.s.uses.give(name)
-		return c, nil, errors.Join(err, f.Close())
+		return x, errors.Join(err, f.Close())
 	}
-	return c, func() { e.s.closed(name, f) }, nil
+	if f.Identity != "" {
+		x.Identity = fmt.Sprintf("%v/%s", e.s.cfg.Pool.Shape().UUID, f.Identity)
+	}
+	x.Flush = e.s.cfg.Pool.User(f.Base, f.Size).Sync
+	x.Close = func() { e.s.closed(name, f) }
+	return x, nil
 }
 
 // closed releases one use of an export.
@@ -172,7 +186,7 @@ func (s *Server) closed(name string, f File) {
 }
 
 // Stat implements control.Exports.
-func (e exports) Stat(name string) (verbs.RegionConfig, error) {
+func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 	rights := verbs.RemoteRead | change
 	if e.s.cfg.ReadOnly {
 		rights = verbs.RemoteRead
@@ -206,7 +220,7 @@ func Hint(name string, all []string) string {
 }
 
 // Hint implements control.Exports.
-func (e exports) Hint(name string) string {
+func (e *exports) Hint(name string) string {
 	var all []string
 	for known, err := range e.s.cfg.Files.List() {
 		if err != nil || len(all) == hintNames {

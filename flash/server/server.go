@@ -164,6 +164,7 @@ type Server struct {
 	window  int
 	gates   *gates
 	uses    uses
+	seats   seats
 
 	listener net.Listener
 	nbdAt    net.Listener
@@ -244,7 +245,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
-	s.uses.open = map[string]int{}
+	s.uses.open, s.seats.all = map[string]int{}, map[string]*seat{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
@@ -425,7 +426,8 @@ var errMany = errors.New("too many connections")
 func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
-	c, server, err := s.begin(nc, &placed)
+	view := &exports{s: s}
+	c, server, err := s.begin(nc, view, &placed)
 	<-s.slots
 	defer func() {
 		if placed {
@@ -456,6 +458,7 @@ func (s *Server) serve(nc net.Conn) {
 	s.accepted.Add(1)
 	err = server.Serve(c)
 	_ = c.Close() // never fails
+	s.seats.leave(view.seat)
 	s.mu.Lock()
 	delete(s.conns, c)
 	add(&s.past, c.Counters())
@@ -466,7 +469,7 @@ func (s *Server) serve(nc net.Conn) {
 }
 
 // begin performs the handshakes.
-func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server, error) {
+func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, *control.Server, error) {
 	if s.tls != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handshake)
 		defer cancel()
@@ -477,9 +480,12 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 		nc = secret
 	}
 	domain := s.adapter.NewDomain(s.cfg.Open)
-	server := control.NewServer(exports{s}, domain, s.cfg.Open)
+	server := control.NewServer(view, domain, s.cfg.Open)
 	cfg := s.stream
-	cfg.Prepare = server.Prepare
+	cfg.Prepare = func(c *stream.Conn) error {
+		view.conn = c
+		return server.Prepare(c)
+	}
 	cfg.Accept = func(r wire.StartupFields) ([]byte, error) {
 		if err := s.admit(r); err != nil {
 			return nil, err

@@ -1,10 +1,10 @@
 // Package control is the protocol by which a client locates exports: requests and replies exchanged as Sends, before
 // and between the one-sided operations.
 //
-// A Request opens, stats or closes an export, or asks which one a name was meant to be; the Reply to an open carries
-// STag, address, length and rights. Session is the server's side of one connection, a plain state machine from a
-// request's bytes to a reply's; Server runs it on a connection, and Client is the other side. The layout is in
-// docs/flash/protocol.md.
+// A Request opens, stats, flushes or closes an export, asks which one a name was meant to be, or joins the
+// connections of one client; the Reply to an open carries STag, address, length and rights. Session is the server's
+// side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a connection,
+// and Client is the other side. The layout is in docs/flash/protocol.md.
 //
 // Access control and the set of exports are left to Exports.
 package control
@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,6 +33,7 @@ const (
 	ReplyLength   = 32 // without the text
 	MaxText       = 1024
 	MaxReply      = ReplyLength + MaxText
+	SecretLength  = 32 // of Join
 )
 
 // Op is the kind of a request.
@@ -42,7 +44,9 @@ const (
 	Open Op = 1 + iota
 	Stat
 	Close
-	Hint // what to open instead of a name that no export has
+	Hint  // what to open instead of a name that no export has
+	Join  // ends the client's earlier connections; the first request, if at all
+	Flush // waits until everything written to an export before is on flash
 )
 
 // answer is the bit that marks the Op of a reply.
@@ -60,11 +64,13 @@ const (
 	TooMany
 	NotOpen
 	Failed
+	Stale
 	statuses
 )
 
 var statusNames = [statuses]string{"ok", "malformed request", "no such export",
-	"access to the export denied", "too many exports are open", "the export is not open", "server error"}
+	"access to the export denied", "too many exports are open", "the export is not open", "server error",
+	"the client has a later connection"}
 
 // Error describes the status.
 func (s Status) Error() string {
@@ -79,8 +85,8 @@ type Request struct {
 	Op     Op
 	Rights verbs.Rights // Open: the rights wanted
 	ID     uint32       // echoed in the reply
-	STag   uint32       // Close
-	Name   string       // all but Close
+	STag   uint32       // Close, Flush; of Join, the connection's number, which is higher than those of earlier ones
+	Name   string       // Open, Stat, Hint; of Join, the client's secret: 32 hexadecimal digits that nobody can guess
 }
 
 // Fits returns an error if the request has a name that a server has no room to receive, which ends the connection.
@@ -132,9 +138,14 @@ func ParseRequest(b []byte) (Request, error) {
 		if !named || tagged || r.Rights != 0 {
 			return r, fmt.Errorf("%w: stat and hint need a name", Malformed)
 		}
-	case Close:
+	case Close, Flush:
 		if named || !tagged || r.Rights != 0 {
-			return r, fmt.Errorf("%w: close needs an STag", Malformed)
+			return r, fmt.Errorf("%w: close and flush need an STag", Malformed)
+		}
+	case Join:
+		if len(name) != SecretLength || strings.Trim(r.Name, "0123456789abcdef") != "" || !tagged || r.Rights != 0 {
+			return r, fmt.Errorf("%w: join needs a secret of %d hexadecimal digits and a number", Malformed,
+				SecretLength)
 		}
 	default:
 		return r, fmt.Errorf("%w: unknown request %d", Malformed, r.Op)
@@ -153,7 +164,9 @@ type Reply struct {
 	Allowed verbs.Semantics
 	Address uint64
 	Length  uint64
-	Text    string // of Hint, in one line; it may be empty
+	// Text is one line, which may be empty. Of Hint, what to open instead. Of Join, the server's instance: another one
+	// may have lost what earlier ones did not flush. Of an Open after a Join, the file's identity; see Export.
+	Text string
 }
 
 // Append appends the encoded reply to b.
@@ -176,7 +189,7 @@ func ParseReply(b []byte) (Reply, error) {
 	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
 		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),
 		Length: be.Uint64(b[24:]), Text: string(b[ReplyLength:])}
-	if r.Text != "" && (r.Op != Hint || r.Status != OK || !isLine(r.Text)) {
+	if r.Text != "" && (r.Op != Hint && r.Op != Join && r.Op != Open || r.Status != OK || !isLine(r.Text)) {
 		return Reply{}, fmt.Errorf("the reply has %d bytes of a text that it cannot have", len(r.Text))
 	}
 	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
@@ -192,16 +205,32 @@ func isLine(text string) bool {
 }
 
 // Exports are the exports of a server. Implementations must be safe for concurrent use by the goroutines of all
-// connections. Errors that wrap fs.ErrNotExist, fs.ErrInvalid or fs.ErrPermission get a status of their own.
+// connections. Errors that wrap fs.ErrNotExist, fs.ErrInvalid or fs.ErrPermission get a status of their own, and errors
+// that wrap a Status that one.
 type Exports interface {
 	// Open is called before an export is registered for a connection that wants these rights. The returned
-	// configuration grants at most those. closed is called once, when the export is no longer registered; the name may
-	// belong to another export by then.
-	Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error)
+	// configuration grants at most those.
+	Open(name string, rights verbs.Rights) (Export, error)
 	// Stat returns the configuration of an export with all the rights it can grant.
 	Stat(name string) (verbs.RegionConfig, error)
 	// Hint says what to open instead of a name that no export has, such as "did you mean disk?", or "".
 	Hint(name string) string
+	// Join is called at most once for a connection, before anything is opened. When it returns, nothing that was sent
+	// on the connections with the same secret and lower numbers is executed any more; if there is a higher number, it
+	// returns Stale. It returns the server's instance.
+	Join(secret string, number uint32) (instance string, err error)
+}
+
+// Export is an open export.
+type Export struct {
+	Region verbs.RegionConfig
+	// Identity distinguishes files that have had the same name. Its last part, from a slash on, distinguishes them
+	// within an instance of the server only. It may be empty.
+	Identity string
+	// Flush waits until all that was written to the export is on flash. nil: always.
+	Flush func() error
+	// Close is called once, when the export is no longer registered; the name may belong to another one by then.
+	Close func()
 }
 
 // Session is the server's side of one connection.
@@ -211,11 +240,13 @@ type Session struct {
 	scope   *verbs.QueuePair
 	most    int
 	open    []opened
+	asked   bool // there was a request
+	joined  bool
 }
 
 type opened struct {
+	Export
 	region *verbs.Region
-	closed func()
 }
 
 // NewSession returns the session of a connection. Regions are registered in domain d, scoped to this queue pair, up to
@@ -252,6 +283,8 @@ func (s *Session) Handle(request, out []byte) ([]byte, error) {
 }
 
 func (s *Session) do(r Request, reply Reply) (Reply, error) {
+	first := !s.asked
+	s.asked = true
 	switch r.Op {
 	case Stat:
 		c, err := s.exports.Stat(r.Name)
@@ -263,37 +296,65 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if len(s.open) >= s.most {
 			return reply, TooMany
 		}
-		c, closed, err := s.exports.Open(r.Name, r.Rights)
+		e, err := s.exports.Open(r.Name, r.Rights)
 		if err != nil {
 			return reply, err
 		}
-		c.Rights &= r.Rights
-		c.Scope = s.scope
-		g, err := s.domain.Register(c)
+		e.Region.Rights &= r.Rights
+		e.Region.Scope = s.scope
+		g, err := s.domain.Register(e.Region)
 		if err != nil {
-			closed()
+			e.Close()
 			return reply, err
 		}
-		s.open = append(s.open, opened{g, closed})
+		s.open = append(s.open, opened{e, g})
 		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(),
 			g.Rights(), g.Allowed()
+		if s.joined && isLine(e.Identity) {
+			reply.Text = e.Identity
+		}
 	case Hint:
 		if text := s.exports.Hint(r.Name); isLine(text) {
 			reply.Text = text
 		}
-	case Close:
-		for i, o := range s.open {
-			if o.region.STag() == r.STag {
-				o.region.Deregister()
-				o.closed()
-				s.open[i] = s.open[len(s.open)-1]
-				s.open = s.open[:len(s.open)-1]
-				return reply, nil
-			}
+	case Join:
+		if !first {
+			return reply, fmt.Errorf("%w: join is not the first request", Malformed)
 		}
-		return reply, NotOpen
+		instance, err := s.exports.Join(r.Name, r.STag)
+		if err != nil {
+			return reply, err
+		}
+		s.joined = true
+		reply.Text = instance
+	case Flush:
+		i := s.find(r.STag)
+		switch {
+		case i < 0:
+			return reply, NotOpen
+		case s.open[i].Flush != nil:
+			return reply, s.open[i].Flush()
+		}
+	case Close:
+		i := s.find(r.STag)
+		if i < 0 {
+			return reply, NotOpen
+		}
+		s.open[i].end()
+		s.open[i] = s.open[len(s.open)-1]
+		s.open = s.open[:len(s.open)-1]
 	}
 	return reply, nil
+}
+
+// find returns the index of an open export, or -1.
+func (s *Session) find(stag uint32) int {
+	return slices.IndexFunc(s.open, func(o opened) bool { return o.region.STag() == stag })
+}
+
+func (o opened) end() {
+	o.region.Deregister()
+	o.Close()
 }
 
 // length returns the length of the region that Register would create.
@@ -307,8 +368,7 @@ func length(c verbs.RegionConfig) uint64 {
 // End deregisters and closes all open exports.
 func (s *Session) End() {
 	for _, o := range s.open {
-		o.region.Deregister()
-		o.closed()
+		o.end()
 	}
 	s.open = nil
 }

@@ -57,13 +57,20 @@ func (e *exports) Hint(name string) string {
 
 func (e *exports) Stat(name string) (verbs.RegionConfig, error) { return e.find(name) }
 
-func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, func(), error) {
+func (e *exports) Join(_ string, number uint32) (string, error) {
+	if number == 7 {
+		return "", control.Stale
+	}
+	return "instance", nil
+}
+
+func (e *exports) Open(name string, rights verbs.Rights) (control.Export, error) {
 	c, err := e.find(name)
 	if err == nil && rights&^c.Rights != 0 {
 		err = fs.ErrPermission
 	}
 	if err != nil {
-		return c, nil, err
+		return control.Export{}, err
 	}
 	count := func(n int) {
 		e.mu.Lock()
@@ -71,7 +78,11 @@ func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, fu
 		e.mu.Unlock()
 	}
 	count(1)
-	return c, sync.OnceFunc(func() { count(-1) }), nil
+	x := control.Export{Region: c, Identity: "identity", Close: sync.OnceFunc(func() { count(-1) })}
+	if name == "frozen" {
+		x.Flush = func() error { return fs.ErrPermission }
+	}
+	return x, nil
 }
 
 func adapter(t testing.TB) *verbs.Adapter {
@@ -177,6 +188,65 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// secret is one that a client can have.
+const secret = "0123456789abcdef0123456789abcdef"
+
+// TestJoin verifies that only the first request can join, that files have their identities in replies to those who
+// joined only, and how a flush is answered.
+func TestJoin(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	session := control.NewSession(e, adapter(t).NewDomain(9), nil, 9)
+	ask := func(s *control.Session, r control.Request) control.Reply {
+		t.Helper()
+		out, err := s.Handle(r.Append(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := control.ParseReply(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	join := control.Request{Op: control.Join, Name: secret, STag: 1}
+	open := control.Request{Op: control.Open, Name: "file", Rights: verbs.RemoteRead}
+	if r := ask(session, join); r.Status != control.OK || r.Text != "instance" {
+		t.Errorf("join: %+v", r)
+	}
+	if r := ask(session, join); r.Status != control.Malformed {
+		t.Errorf("joining twice: %+v", r)
+	}
+	file := ask(session, open)
+	if file.Text != "identity" {
+		t.Errorf("open: %+v", file)
+	}
+	open.Name = "frozen"
+	frozen := ask(session, open)
+	for stag, want := range map[uint32]control.Status{file.STag: control.OK, frozen.STag: control.Denied,
+		frozen.STag + 256: control.NotOpen} {
+		if r := ask(session, control.Request{Op: control.Flush, STag: stag}); r.Status != want {
+			t.Errorf("flush: %v, want %v", r.Status, want)
+		}
+	}
+	session.End()
+
+	late := control.NewSession(e, adapter(t).NewDomain(9), nil, 9)
+	if r := ask(late, open); r.Status != control.OK || r.Text != "" {
+		t.Errorf("open without join: %+v", r)
+	}
+	if r := ask(late, join); r.Status != control.Malformed {
+		t.Errorf("joining after the first request: %+v", r)
+	}
+	late.End()
+	join.STag = 7
+	if r := ask(control.NewSession(e, adapter(t).NewDomain(9), nil, 9), join); r.Status != control.Stale {
+		t.Errorf("a late connection: %+v", r)
+	}
+	if e.open != 0 {
+		t.Errorf("%d are open", e.open)
+	}
+}
+
 // TestRightsAsked verifies that a client gets only the rights it asked for, though the export allows more.
 func TestRightsAsked(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
@@ -241,14 +311,14 @@ func TestHint(t *testing.T) {
 // TestStatuses verifies that each status has its own text, and an unknown one its number.
 func TestStatuses(t *testing.T) {
 	said := map[string]control.Status{}
-	for s := control.Malformed; s <= control.Failed; s++ {
+	for s := control.Malformed; s <= control.Stale; s++ {
 		text := s.Error()
 		if was, twice := said[text]; twice || text == "" || strings.Contains(text, fmt.Sprint(uint16(s))) {
 			t.Errorf("status %d says %q, as does %d", s, text, was)
 		}
 		said[text] = s
 	}
-	if got := (control.Failed + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Failed+1))) {
+	if got := (control.Stale + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Stale+1))) {
 		t.Errorf("%q", got)
 	}
 }
@@ -371,6 +441,8 @@ func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Stat, Name: ".."}.Append(nil))
 	f.Add(control.Request{Op: control.Hint, Name: "lines"}.Append(nil))
 	f.Add(control.Request{Op: control.Close, STag: 256}.Append(nil))
+	f.Add(control.Request{Op: control.Flush, STag: 256}.Append(nil))
+	f.Add(control.Request{Op: control.Join, STag: 1, Name: secret}.Append(nil))
 	f.Add(control.Request{Op: control.Open, Name: strings.Repeat("x", control.MaxName+1), Rights: 1}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer patience.Limit()()
@@ -378,7 +450,7 @@ func FuzzSession(f *testing.F) {
 		a := adapter(t)
 		d := a.NewDomain(2)
 		s := control.NewSession(e, d, nil, 1)
-		for range 2 {
+		for i := range 2 {
 			out, err := s.Handle(b, nil)
 			if err != nil {
 				if len(b) >= control.RequestLength {
@@ -391,8 +463,8 @@ func FuzzSession(f *testing.F) {
 				t.Fatal(err)
 			}
 			r, err := control.ParseRequest(b)
-			if reply.ID != r.ID || (err != nil || r.Op != control.Hint && r.Name == "..") !=
-				(reply.Status == control.Malformed) {
+			bad := err != nil || r.Op != control.Hint && r.Name == ".." || r.Op == control.Join && i > 0
+			if reply.ID != r.ID || bad != (reply.Status == control.Malformed) {
 				t.Fatalf("%+v to %+v, %v", reply, r, err)
 			}
 			if err == nil && !bytes.Equal(r.Append(nil), b) {
@@ -459,7 +531,15 @@ func TestRequestsAsTheyMayBe(t *testing.T) {
 		{control.Request{Op: control.Hint, Name: "n"}, true},
 		{control.Request{Op: control.Hint}, false},
 		{control.Request{Op: control.Hint, Name: "n", Rights: verbs.RemoteRead}, false},
-		{control.Request{Op: control.Hint + 1, Name: "n"}, false},
+		{control.Request{Op: control.Join, Name: secret, STag: 1}, true},
+		{control.Request{Op: control.Join, Name: secret}, false},
+		{control.Request{Op: control.Join, Name: secret[1:], STag: 1}, false},
+		{control.Request{Op: control.Join, Name: "A" + secret[1:], STag: 1}, false},
+		{control.Request{Op: control.Join, Name: secret, STag: 1, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Flush, STag: 256}, true},
+		{control.Request{Op: control.Flush}, false},
+		{control.Request{Op: control.Flush, STag: 256, Name: "n"}, false},
+		{control.Request{Op: control.Flush + 1, Name: "n"}, false},
 	} {
 		got, err := control.ParseRequest(x.request.Append(nil))
 		if (err == nil) != x.ok || err != nil && !errors.Is(err, control.Malformed) || x.ok && got != x.request {

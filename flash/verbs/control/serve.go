@@ -105,6 +105,13 @@ func (c *Client) Hint(name string) (string, error) {
 	return r.Text, err
 }
 
+// Join ends the client's earlier connections, those with lower numbers, and returns the server's instance. It must be
+// the first request.
+func (c *Client) Join(secret string, number uint32) (instance string, err error) {
+	r, err := c.ask(Request{Op: Join, Name: secret, STag: number})
+	return r.Text, err
+}
+
 // Close closes an export by the STag that Open returned.
 func (c *Client) Close(stag uint32) error {
 	_, err := c.ask(Request{Op: Close, STag: stag})
