@@ -180,8 +180,11 @@ func (d *daemon) address() string {
 	return a
 }
 
+// dial connects a client that does not reconnect, because tests here are about single connections; those of
+// flash/client are about reconnecting.
 func dial(t testing.TB, address string, cfg client.Config) (*client.Client, error) {
 	t.Helper()
+	cfg.Reconnect = client.Reconnect{}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return client.Dial(ctx, address, cfg)

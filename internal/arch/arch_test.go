@@ -119,7 +119,7 @@ var (
 	foundations = []string{"numeric/units", "numeric/rng", "sim", "numeric/stats", "block"}
 	// machines are the parts of the real stack that must be plain state machines too, and their wrappers that run on
 	// the caller's goroutine.
-	machines = []string{"flash/ctl"}
+	machines = []string{"flash/ctl", "flash/client/resume"}
 )
 
 // TestImports verifies which packages import which.
