@@ -27,9 +27,47 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script is a shell session.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, filepath.Join("testdata", "script")) }
+
+// TestServedFiles runs the first part of flash-fs.txtar again while a daemon serves the pool: flash fs does and says
+// the same.
+func TestServedFiles(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no flash")
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "script", "flash-fs.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, ok := strings.Cut(string(text), "farflash flash fs ls data.img\n")
+	alike, _, same := strings.Cut(rest, "# In use by another process")
+	_, files, there := strings.Cut(rest, "\n-- ")
+	if !ok || !same || !there {
+		t.Fatal("flash-fs.txtar has changed")
+	}
+	script := first + `exec farflash flash serve data.img --listen 127.0.0.1:0 --ready ready &daemon&
+await ready
+farflash flash fs ls data.img
+` + alike + `
+kill -INT daemon
+wait daemon
+stdout 'stopped; everything is on the devices'
+none *.socket
+farflash flash check data.img
+stdout '; 0 violations'
+-- ` + files
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "served.txtar"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	scripts(t, dir)
+}
+
+// scripts runs the scripts in a directory.
+func scripts(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			root, err := filepath.Abs("..")
 			if err != nil {

@@ -1,8 +1,10 @@
 package flashcli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,6 +17,7 @@ import (
 
 	"farflash/cli/verb"
 	"farflash/flash/cfs"
+	"farflash/flash/cfs/live"
 	"farflash/flash/cfs/transfer"
 	"farflash/flash/ctl"
 	"farflash/flash/pool"
@@ -26,13 +29,15 @@ import (
 // write to the devices can change everything in it.
 var super = cfs.Cred{}
 
-// flashFS returns the verb for the file system of a pool that no daemon has open.
+// flashFS returns the verb for the file system of a pool.
 func (p *program) flashFS() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fs",
-		Short: "Files in a pool that is not being served",
-		Long: `List, read, write and remove files of a pool. The pool must not be in use: while a daemon serves it, its
-files are accessible over the network only.`,
+		Short: "Files in a pool",
+		Long: `List, read, write and remove files of a pool. While a daemon serves the pool, it
+executes these commands, for its own user and the superuser. Files that clients
+have open stay as they are in use: one that is removed keeps its data until the
+last client closes it.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -56,17 +61,32 @@ func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
 	}
 }
 
-// with opens a pool and its file system, calls do, and closes both.
-func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err error) {
+// with calls do with the file system of a pool: that of the daemon that serves it or, if there is none, after opening
+// the pool, which is closed afterwards.
+func (f *fsFlags) with(p *program, device string, do func(*live.Files) error) (err error) {
+	devices := append([]string{device}, f.also...)
+	files, err := live.Dial(devices...)
+	switch {
+	case errors.Is(err, live.ErrAbsent):
+		return f.open(p, devices, do)
+	case err != nil:
+		return verb.BadInput(err)
+	}
+	return errors.Join(explain(device, do(files)), files.Close())
+}
+
+// open is with for a pool that no daemon serves.
+func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error) (err error) {
 	o, err := f.pool.options()
 	if err != nil {
 		return err
 	}
-	opened, _, err := pool.Open(o, append([]string{device}, f.also...)...)
+	device := devices[0]
+	opened, _, err := pool.Open(o, devices...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return verb.BadInput(
-			fmt.Errorf("%w; a daemon may be serving it: use its files over the network, or stop it", err))
+		return verb.BadInput(fmt.Errorf("%w, which is no daemon that can be asked (%s): wait until it ends, or stop it",
+			err, live.Socket(device)))
 	case err != nil:
 		return verb.BadInput(err)
 	}
@@ -87,7 +107,11 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 		p.Note("%s: removed files without a name, which were being written or removed when the pool was last "+
 			"closed: %d", device, x.Nameless)
 	}
-	err = do(files)
+	return explain(device, do(live.Local(files)))
+}
+
+// explain adds the device to an error of the file system, and whether the input or the pool is at fault.
+func explain(device string, err error) error {
 	var known *verb.Error
 	switch {
 	case err == nil, errors.As(err, &known):
@@ -170,21 +194,21 @@ func (p *program) fsList() *cobra.Command {
 			if len(args) > 1 {
 				at = args[1]
 			}
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				all, err := files.List(super, at)
+			return f.with(p, args[0], func(files *live.Files) error {
+				all, err := files.Do(context.Background(), live.Request{Op: live.List, Path: at}, nil, nil)
 				if err != nil {
 					return err
 				}
 				if f.asJSON {
-					entries := make([]fileEntry, 0, len(all))
-					for _, x := range all {
+					entries := make([]fileEntry, 0, len(all.Entries))
+					for _, x := range all.Entries {
 						entries = append(entries, entryOf(x))
 					}
 					return p.JSON(map[string]any{"path": "/" + strings.Trim(at, "/"), "entries": entries})
 				}
 				t := term.NewTable(term.Left("mode"), term.Right("owner"), term.Right("group"), term.Right("bytes"),
 					term.Left("changed"), term.Left("name"))
-				for _, x := range all {
+				for _, x := range all.Entries {
 					name := x.Name
 					if x.Kind == cfs.Directory {
 						name += "/"
@@ -223,14 +247,6 @@ func (o *ownFlags) perm() (uint16, error) {
 	return uint16(n), nil
 }
 
-// take sets the owner of a new file or directory.
-func (o *ownFlags) take(files *cfs.FS, at string) error {
-	if o.uid == 0 && o.gid == 0 {
-		return nil
-	}
-	return files.Chown(super, at, o.uid, o.gid)
-}
-
 func (p *program) fsMkdir() *cobra.Command {
 	var f fsFlags
 	var own ownFlags
@@ -246,12 +262,10 @@ func (p *program) fsMkdir() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(p, args[0], func(files *cfs.FS) error {
+			return f.with(p, args[0], func(files *live.Files) error {
 				for _, at := range args[1:] {
-					if err := files.Mkdir(super, at, perm); err != nil {
-						return err
-					}
-					if err := own.take(files, at); err != nil {
+					if err := files.Change(live.Request{Op: live.Mkdir, Path: at, Perm: perm, UID: own.uid,
+						GID: own.gid}); err != nil {
 						return err
 					}
 				}
@@ -298,14 +312,15 @@ take no space.`,
 				in = file
 			}
 			p.Keeping()
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				if _, err := files.Stat(super, args[2]); err == nil && !replace {
+			return f.with(p, args[0], func(files *live.Files) error {
+				if _, err := files.Stat(args[2]); err == nil && !replace {
 					return fmt.Errorf("%s: %w; --replace replaces it", args[2], fs.ErrExist)
 				} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
-				return transfer.Put(cmd.Context(), files, super, in,
-					transfer.Target{Path: args[2], Perm: perm, UID: own.uid, GID: own.gid, Replace: replace})
+				_, err := files.Do(cmd.Context(), live.Request{Op: live.Put, Path: args[2], Perm: perm, UID: own.uid,
+					GID: own.gid, Replace: replace}, in, nil)
+				return err
 			})
 		},
 	}
@@ -332,11 +347,15 @@ func (p *program) fsGet() *cobra.Command {
 				to = args[2]
 			}
 			p.Keeping()
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				if to == "-" {
-					return transfer.Get(cmd.Context(), files, super, args[1], p.Data)
+			return f.with(p, args[0], func(files *live.Files) error {
+				read := func(out io.Writer) error {
+					_, err := files.Do(cmd.Context(), live.Request{Op: live.Get, Path: args[1]}, nil, out)
+					return err
 				}
-				err := transfer.Save(cmd.Context(), files, super, args[1], to, replace)
+				if to == "-" {
+					return read(p.Data)
+				}
+				err := transfer.Save(to, replace, read)
 				if errors.Is(err, fs.ErrExist) {
 					return fmt.Errorf("%w; --replace replaces it", err)
 				}
@@ -364,15 +383,12 @@ func (p *program) fsRemove() *cobra.Command {
   farflash flash fs rm data.img /backup --recursive`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return f.with(p, args[0], func(files *cfs.FS) error {
+			return f.with(p, args[0], func(files *live.Files) error {
 				for _, at := range args[1:] {
 					if isRoot(at) {
 						return verb.Usagef("%s is the root directory and cannot be removed; name its contents", at)
 					}
-					err := files.Remove(super, at)
-					if recursive && errors.Is(err, cfs.ErrNotEmpty) {
-						err = transfer.RemoveAll(files, super, at)
-					}
+					err := files.Change(live.Request{Op: live.Remove, Path: at, Recursive: recursive})
 					if errors.Is(err, cfs.ErrNotEmpty) {
 						err = fmt.Errorf("%w; --recursive removes its contents too", err)
 					}
@@ -401,7 +417,7 @@ to the size of its block without being moved.`,
   farflash flash fs stat data.img /disk /backup --json`,
 		Args: verb.Arguments(2, -1, "a pool's device, and paths in it"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return f.with(p, args[0], func(files *cfs.FS) error {
+			return f.with(p, args[0], func(files *live.Files) error {
 				type stated struct {
 					fileEntry
 					Used  int64  `json:"used"`
@@ -413,7 +429,7 @@ to the size of its block without being moved.`,
 					term.Right("group"), term.Right("bytes"), term.Right("used"), term.Right("block"),
 					term.Right("base"), term.Left("changed"))
 				for _, at := range args[1:] {
-					x, err := files.Stat(super, at)
+					x, err := files.Stat(at)
 					if err != nil {
 						return err
 					}
@@ -445,8 +461,12 @@ func (p *program) fsFree() *cobra.Command {
   farflash flash fs df a.img --also b.img --json`,
 		Args: verb.Arguments(1, 1, "a pool's device"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				u := files.Usage()
+			return f.with(p, args[0], func(files *live.Files) error {
+				y, err := files.Do(context.Background(), live.Request{Op: live.Usage}, nil, nil)
+				if err != nil {
+					return err
+				}
+				u := y.Usage
 				if f.asJSON {
 					return p.JSON(map[string]any{
 						"capacity": u.Capacity * ctl.Page, "used": u.Used * ctl.Page,
@@ -483,9 +503,9 @@ another file, and a directory an empty one.`,
 			if isRoot(args[1]) {
 				return verb.Usagef("%s is the root directory and cannot be renamed; name its contents", args[1])
 			}
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				err := files.Rename(super, args[1], args[2], !replace)
-				switch there, _ := files.Stat(super, args[2]); {
+			return f.with(p, args[0], func(files *live.Files) error {
+				err := files.Change(live.Request{Op: live.Rename, Path: args[1], To: args[2], Replace: replace})
+				switch there, _ := files.Stat(args[2]); {
 				case errors.Is(err, fs.ErrExist) && there.Kind == cfs.Directory, errors.Is(err, cfs.ErrIsDir):
 					return fmt.Errorf("%w; give the full new path, such as %s", err,
 						path.Join(args[2], path.Base(args[1])))
@@ -521,27 +541,13 @@ once, so that later writes cannot fail because the pool is full.`,
 			case size < 0:
 				return verb.Usagef("the size %s is below 0", args[2])
 			}
-			return f.with(p, args[0], func(files *cfs.FS) error {
-				file, err := files.Open(super, args[1], cfs.Read|cfs.Write)
-				made := errors.Is(err, fs.ErrNotExist) && create
-				if made { // it gets its name only after its size is set
-					file, err = files.Temp(super, 0o644)
+			return f.with(p, args[0], func(files *live.Files) error {
+				err := files.Change(live.Request{Op: live.Resize, Path: args[1], Size: int64(size), Allocate: allocate,
+					Create: create, Perm: 0o644})
+				if errors.Is(err, fs.ErrNotExist) && !create {
+					err = fmt.Errorf("%w; --create creates it", err)
 				}
-				switch {
-				case errors.Is(err, fs.ErrNotExist):
-					return fmt.Errorf("%w; --create creates it", err)
-				case err != nil:
-					return err
-				}
-				if allocate && int64(size) >= file.Size() {
-					err = file.Allocate(int64(size))
-				} else {
-					err = file.Truncate(int64(size))
-				}
-				if made && err == nil {
-					err = file.Name(super, args[1], true)
-				}
-				return errors.Join(err, file.Close())
+				return err
 			})
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"farflash/cli/verb"
 	"farflash/flash/cfs"
+	"farflash/flash/cfs/live"
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/media"
 	"farflash/flash/pool"
@@ -65,6 +67,9 @@ token: NBD clients need certificates.
 
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
+
+farflash flash fs works while the daemon runs, for its user and the superuser, over
+the socket FILE.socket.
 
 On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
 flight, flushes, and writes a checkpoint for a quick restart. A second signal
@@ -307,7 +312,8 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", args[0], closing)))
 		case err != nil:
 		case n > 0:
-			err = verb.Failed(fmt.Errorf("%s: stopped, but while it was served, operations of its devices failed, or found "+
+			err = verb.Failed(fmt.Errorf("%s: stopped, but while it was served, operations of its devices failed, or "+
+				"found "+
 				"damaged pages: %d; look for what is lost with: farflash flash check %s", args[0], n,
 				strings.Join(args, " ")))
 		default:
@@ -336,6 +342,11 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
+	if door := p.attend(tree, args); door != nil {
+		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
+		defer whole()
+		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
+	}
 	at := f.addresses(s.Addresses())
 	fmt.Fprint(p.Out, at)
 	if f.ready != "" {
@@ -353,6 +364,20 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	<-cmd.Context().Done()
 	p.Note("stopping: completing requests in flight")
 	return verb.Failed(s.Drain(f.drain))
+}
+
+// attend executes flash fs for other processes while the pool is served. Without it, what is served is served
+// nevertheless: the directory of a device may not be one for sockets.
+func (p *program) attend(tree *cfs.FS, devices []string) *live.Server {
+	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
+	if err == nil {
+		var door *live.Server
+		if door, err = live.Serve(tree, l, devices...); err == nil {
+			return door
+		}
+	}
+	p.Note("farflash flash fs cannot be used while this daemon runs: %v", err)
+	return nil
 }
 
 // absent returns the error for an unknown export, with the exports that exist.
@@ -378,7 +403,7 @@ func (f *serveFlags) limited(there func(name string) bool, names func() ([]strin
 	return nil
 }
 
-// named verifies that the exports named by flags exist: no file can be created in a pool that is being served.
+// named verifies that the exports named by flags exist when the daemon starts.
 func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
 	there := func(name string) bool {
 		at, err := tree.Stat(super, name)

@@ -20,12 +20,11 @@ const longestPath = 107
 // server listens on the resolved address, so a later change of a host's name has no effect.
 func resolve(address string) (at net.Addr, local bool, err error) {
 	if path, is := strings.CutPrefix(address, unixPrefix); is {
-		switch {
-		case path == "":
+		if path == "" {
 			return nil, false, fmt.Errorf("%s: a path is missing; write for example unix:/run/farflash.sock", address)
-		case len(path) > longestPath:
-			return nil, false, fmt.Errorf("%s: the path has %d bytes; a Unix socket's has at most %d", address,
-				len(path), longestPath)
+		}
+		if err := fits(path); err != nil {
+			return nil, false, err
 		}
 		return &net.UnixAddr{Name: path, Net: "unix"}, true, nil
 	}
@@ -36,12 +35,26 @@ func resolve(address string) (at net.Addr, local bool, err error) {
 	return a, a.IP != nil && a.IP.IsLoopback(), nil
 }
 
-// listen opens a socket. A Unix socket that a killed daemon has left is replaced; one in use, or any other file, is
-// not. The socket's file is removed when the listener is closed.
+func fits(path string) error {
+	if len(path) > longestPath {
+		return fmt.Errorf("%s: the path has %d bytes; a Unix socket's has at most %d", path, len(path), longestPath)
+	}
+	return nil
+}
+
+// listen opens a socket.
 func listen(at net.Addr) (net.Listener, error) {
-	unix, is := at.(*net.UnixAddr)
-	if !is {
-		return net.Listen("tcp", at.String())
+	if unix, is := at.(*net.UnixAddr); is {
+		return ListenUnix(unix)
+	}
+	return net.Listen("tcp", at.String())
+}
+
+// ListenUnix opens a Unix socket. One that a killed daemon has left is replaced; one in use, or any other file, is not.
+// The socket's file is removed when the listener is closed.
+func ListenUnix(unix *net.UnixAddr) (*net.UnixListener, error) {
+	if err := fits(unix.Name); err != nil {
+		return nil, err
 	}
 	info, err := os.Lstat(unix.Name)
 	switch {

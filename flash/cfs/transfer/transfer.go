@@ -72,7 +72,6 @@ func copyIn(ctx context.Context, file *cfs.File, in io.Reader) error {
 			}
 		}
 	}()
-	zeros := make([]byte, copyChunk)
 	var size, room int64
 	for {
 		var next piece
@@ -113,35 +112,23 @@ func Get(ctx context.Context, files *cfs.FS, who cfs.Cred, from string, out io.W
 	if err != nil {
 		return err
 	}
-	return errors.Join(drain(ctx, file, func(b []byte, _ int64) error { _, err := out.Write(b); return err }),
-		file.Close())
+	return errors.Join(drain(ctx, file, out), file.Close())
 }
 
-// Save copies a file to the local file system, where it appears under its name once it is complete.
-func Save(ctx context.Context, files *cfs.FS, who cfs.Cred, from, to string, replace bool) error {
+// Save creates a file of the local file system from what get writes, as Get does. It appears under its name once it is
+// complete.
+func Save(to string, replace bool, get func(out io.Writer) error) error {
 	if _, err := os.Lstat(to); err == nil && !replace {
 		return fmt.Errorf("%s: %w", to, fs.ErrExist)
 	}
-	file, err := files.Open(who, from, cfs.Read)
-	if err != nil {
-		return err
-	}
 	out, err := os.CreateTemp(filepath.Dir(to), ".farflash-get-*")
 	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	zeros := make([]byte, copyChunk)
-	err = drain(ctx, file, func(b []byte, at int64) error {
-		if bytes.Equal(b, zeros[:len(b)]) {
-			return out.Truncate(at + int64(len(b)))
-		}
-		_, err := out.WriteAt(b, at)
 		return err
-	})
-	if err == nil {
+	}
+	if err = get(&sparse{file: out}); err == nil {
 		err = out.Chmod(0o644)
 	}
-	if err = errors.Join(err, out.Close(), file.Close()); err == nil {
+	if err = errors.Join(err, out.Close()); err == nil {
 		err = os.Rename(out.Name(), to)
 	}
 	if err != nil {
@@ -150,8 +137,31 @@ func Save(ctx context.Context, files *cfs.FS, who cfs.Cred, from, to string, rep
 	return nil
 }
 
-// drain calls each with successive pieces of a file.
-func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) error) error {
+// sparse writes a file, and makes holes of writes of zeros.
+type sparse struct {
+	file *os.File
+	at   int64
+}
+
+var zeros [copyChunk]byte
+
+// Write implements io.Writer.
+func (s *sparse) Write(b []byte) (int, error) {
+	var err error
+	if len(b) <= len(zeros) && bytes.Equal(b, zeros[:len(b)]) {
+		err = s.file.Truncate(s.at + int64(len(b)))
+	} else {
+		_, err = s.file.WriteAt(b, s.at)
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.at += int64(len(b))
+	return len(b), nil
+}
+
+// drain writes all of a file to out.
+func drain(ctx context.Context, file *cfs.File, out io.Writer) error {
 	buf := make([]byte, copyChunk)
 	for at := int64(0); ; {
 		if err := ctx.Err(); err != nil {
@@ -159,7 +169,7 @@ func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) er
 		}
 		n, err := file.ReadAt(buf, at)
 		if n > 0 {
-			if err := each(buf[:n], at); err != nil {
+			if _, err := out.Write(buf[:n]); err != nil {
 				return fmt.Errorf("%w: %w", ErrLocal, err)
 			}
 			at += int64(n)
