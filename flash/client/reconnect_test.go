@@ -20,7 +20,9 @@ import (
 	"farflash/flash/client"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
+	"farflash/flash/pool"
 	"farflash/flash/server"
+	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/internal/patience"
 	"farflash/numeric/rng"
@@ -35,14 +37,18 @@ type host struct {
 	pool *ctl.Pool
 	tree *cfs.FS
 	s    *server.Server
+	// loops, if set, do the I/O of connections in place of goroutines.
+	loops *uring.Loops
 }
 
 const fileSize = 64 * ctl.Page
 
 // newHost starts a server with one file, disk.
-func newHost(t testing.TB) *host {
+func newHost(t testing.TB) *host { t.Helper(); return newHostOn(t, nil) }
+
+func newHostOn(t testing.TB, loops *uring.Loops) *host {
 	t.Helper()
-	h := &host{t: t, dev: device.NewMem(1600 * device.Grain)}
+	h := &host{t: t, dev: device.NewMem(1600 * device.Grain), loops: loops}
 	layout := ctl.Layout{Segment: 32, OverProvision: 0.3, LogPages: 24}
 	shape, err := layout.Shape(h.dev.Size())
 	if err == nil {
@@ -80,7 +86,7 @@ func (h *host) serve() {
 	h.t.Helper()
 	sc := server.DefaultConfig()
 	sc.Pool, sc.Files = h.pool, server.Tree(h.tree, cfs.Cred{})
-	sc.Address, sc.Connections, sc.Reads = "127.0.0.1:0", 8, 4
+	sc.Address, sc.Connections, sc.Reads, sc.Loops = "127.0.0.1:0", 8, 4, h.loops
 	var err error
 	if h.s, err = server.New(sc); err == nil {
 		err = h.s.Listen()
@@ -295,7 +301,21 @@ func TestChaos(t *testing.T) {
 
 func chaosRound(t *testing.T, seed uint64, kills bool) {
 	bounded(t, 2*time.Minute)
-	h := newHost(t)
+	var loops *uring.Loops
+	if kills {
+		var err error
+		if loops, err = pool.Threads(pool.DefaultOptions(), 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loops != nil {
+		t.Cleanup(func() {
+			if err := loops.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	h := newHostOn(t, loops)
 	p := newProxy(t, h.address(), never)
 	cfg := quick()
 	cfg.Reconnect.Seed = seed + 1

@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -10,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"farflash/flash/client"
 	"farflash/flash/ctl"
+	"farflash/flash/server"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
@@ -183,4 +187,54 @@ func testEarlierConnectionEnds(t *testing.T) {
 		_, _ = first.conn.Close(), second.conn.Close()
 		d.end()
 	}
+}
+
+// TestNextServer: a client with TLS and a token goes on with the next server at its address. As long as that has the
+// same opening of the pool, nothing is lost, and Flush says so.
+func TestNextServer(t *testing.T) { ways(t, testNextServer) }
+
+func testNextServer(t *testing.T) {
+	a := newAuthority(t)
+	var cfg server.Config
+	d := begin(t, func(c *server.Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{a.issue(t, false)}, ClientCAs: a.pool}
+		c.Token = token
+		cfg = *c
+	})
+	mine := client.DefaultConfig()
+	mine.Token = token
+	mine.TLS = &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.issue(t, false)}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := client.Dial(ctx, d.address(), mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := d.open(c, "disk")
+	cfg.Address = d.address()
+	for i := range 3 {
+		b, got := bytes.Repeat([]byte{byte(i + 1)}, 100_000), make([]byte, 100_000)
+		if _, err := f.WriteAt(b, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.s.Drain(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if d.s, err = server.New(cfg); err == nil {
+			err = d.s.Listen()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.ReadAt(got, 1000); err != nil || !bytes.Equal(got, b) {
+			t.Errorf("restart %d: read %d: %v", i, got[0], err)
+		}
+		if err := f.Flush(); err != nil {
+			t.Errorf("restart %d: flush: %v", i, err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	d.end()
 }
