@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -96,7 +97,7 @@ func (s *Server) busy(nc net.Conn, on bool) bool {
 // serve executes the requests of one connection. Errors end it.
 func (s *Server) serve(nc *net.UnixConn) {
 	c := &conn{nc, bufio.NewReader(nc)}
-	if !permitted(nc) || nc.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
+	if nc.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
 		return
 	}
 	kind, path, err := c.receive(nil, mostAsk)
@@ -104,6 +105,9 @@ func (s *Server) serve(nc *net.UnixConn) {
 		return
 	}
 	info, err := os.Stat(string(path))
+	if !permitted(nc) {
+		err = fmt.Errorf("the pool belongs to another user: %w", fs.ErrPermission)
+	}
 	if err == nil && !slices.ContainsFunc(s.devices, func(x os.FileInfo) bool { return os.SameFile(x, info) }) {
 		err = errors.New("the process that serves there has another pool; remove the socket if that is not meant")
 	}

@@ -118,8 +118,12 @@ func Get(ctx context.Context, files *cfs.FS, who cfs.Cred, from string, out io.W
 // Save creates a file of the local file system from what get writes, as Get does. It appears under its name once it is
 // complete.
 func Save(to string, replace bool, get func(out io.Writer) error) error {
-	if _, err := os.Lstat(to); err == nil && !replace {
+	switch there, err := os.Lstat(to); {
+	case err != nil:
+	case !replace:
 		return fmt.Errorf("%s: %w", to, fs.ErrExist)
+	case there.Mode()&(fs.ModeType&^fs.ModeSymlink) != 0: // a rename would replace a device
+		return fmt.Errorf("%s is not a file; use - for standard output", to)
 	}
 	out, err := os.CreateTemp(filepath.Dir(to), ".farflash-get-*")
 	if err != nil {

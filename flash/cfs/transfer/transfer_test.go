@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -54,6 +55,33 @@ func save(ctx context.Context, files *cfs.FS, from, to string) error {
 	return transfer.Save(to, false, func(out io.Writer) error {
 		return transfer.Get(ctx, files, cfs.Cred{}, from, out)
 	})
+}
+
+// TestSaveOver verifies that a file can be replaced, and that a pipe, which stands for a device, cannot.
+func TestSaveOver(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	write := func(out io.Writer) error { _, err := out.Write([]byte("new")); return err }
+	if err := transfer.Save(file, false, write); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("an existing file: %v", err)
+	}
+	if err := transfer.Save(file, true, write); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(file); string(b) != "new" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, to := range []string{pipe, dir} {
+		if err := transfer.Save(to, true, write); err == nil {
+			t.Errorf("%s is replaced", to)
+		}
+	}
+	if there, err := os.Stat(pipe); err != nil || there.Mode()&fs.ModeNamedPipe == 0 {
+		t.Errorf("%v, %v", there, err)
+	}
 }
 
 // TestThereAndBack copies files of various sizes in and out; zeros take no space.
