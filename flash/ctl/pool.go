@@ -48,12 +48,20 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{devices: sorted, through: cfg.PutThrough}
 	cfg.Trouble = named(cfg.Trouble, sorted)
-	if p.core, err = newCore(cfg, shape, p.completed); err != nil {
-		return nil, err
-	}
-	if p.found, err = p.core.recoverState(sorted); err != nil {
+	return begin(cfg, sorted, func(p *Pool) (err error) {
+		if p.core, err = newCore(cfg, shape, p.completed); err == nil {
+			p.found, err = p.core.recoverState(sorted)
+		}
+		return err
+	})
+}
+
+// begin makes a pool of the core that find sets and fills.
+func begin(cfg Config, sorted []device.Device, find func(*Pool) error) (*Pool, error) {
+	p := &Pool{devices: sorted, through: cfg.PutThrough}
+	err := find(p)
+	if err != nil {
 		return nil, err
 	}
 	p.table = p.core.table
@@ -492,6 +500,11 @@ func (p *Pool) Close() error {
 	} else {
 		p.mu.Unlock()
 	}
+	return p.release(err)
+}
+
+// release closes the devices and frees the memory of a pool that is closed.
+func (p *Pool) release(err error) error {
 	// A device owns the buffers of operations in flight, so all devices are closed before the arena is unmapped.
 	for _, d := range slices.Backward(p.devices) {
 		err = errors.Join(err, d.Close())

@@ -1,0 +1,511 @@
+package ctl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/policy/ftl"
+)
+
+// rebuild finds the state of a pool that readState refuses, from what is left of the checkpoints, the log and the
+// segments' summaries, in the order of time. It only reads.
+//
+// Where records are missing, it distinguishes pages whose newest place is certain from doubtful ones. A page is certain
+// if a record that lies after the last gap says where it is, because nothing after that record is missing. All others
+// are doubtful: a missing record may have written, moved or trimmed them.
+type rebuild struct {
+	*recovery
+	snaps     []*remains.Snapshot // newest first
+	pieces    []remains.Run       // of the log, in order; there can be gaps between them
+	summaries []*media.Summary    // by segment, or nil; read when they are needed
+	doubt     []uint64            // a bit for each place whose mapping is doubtful
+	missing   bool                // so is that pages without a place have none
+	exact     bool                // there is no doubt, and the state is that at the number of the next record
+	evicted   map[uint64]sighting // pages whose places were reused although no record says where they went
+	gaps      []Gap
+	highest   uint64 // log page
+	newest    uint64 // generation
+}
+
+// sighting is content that a page had at some time.
+type sighting struct {
+	at   ftl.PPA
+	sum  uint32
+	when uint64 // estimated, as the number of a record
+}
+
+// Gap is a run of missing log records, each of which wrote, trimmed or moved pages.
+type Gap struct {
+	From, To uint64 // numbers; To is not part of it
+}
+
+// errNothing is the error for a pool of which only superblocks are left.
+var errNothing = errors.New("neither a checkpoint nor a page of the log nor a summary of a segment is left")
+
+// run fills the core with the newest state that there are records of, and returns its end.
+func (b *rebuild) run() (ending, error) {
+	headers, _ := b.headers()
+	for slot := range 2 {
+		var own *media.Header
+		if i := slices.IndexFunc(headers, func(h media.Header) bool { return int(h.Generation&1) == slot }); i >= 0 {
+			own = &headers[i]
+		}
+		if s := b.left().Snapshot(slot, own); s != nil {
+			b.snaps = append(b.snaps, s)
+			b.newest = max(b.newest, s.Header.Generation)
+		}
+	}
+	slices.SortFunc(b.snaps,
+		func(x, y *remains.Snapshot) int { return cmp.Compare(y.Header.Generation, x.Header.Generation) })
+	left := b.left().Pieces(headers, logPages)
+	b.pieces, b.highest, b.mark, b.session = left.Runs, left.Highest, left.Mark, left.Session
+	b.doubt, b.evicted = make([]uint64, len(b.live)), map[uint64]sighting{}
+	b.verify(b.pieces)
+	b.replayAll()
+	if len(b.snaps) == 0 && len(b.pieces) == 0 &&
+		!slices.ContainsFunc(b.summaries, func(s *media.Summary) bool { return s != nil }) {
+		return ending{}, fmt.Errorf("ctl: %w", errNothing)
+	}
+	b.finish()
+	for _, f := range b.pieces {
+		b.next = max(b.next, f.Upto())
+	}
+	b.next = max(b.next, b.mark, 1)
+	var writes uint64
+	at := ending{newest: b.newest, number: b.highest + 1, crashed: true}
+	if len(b.snaps) > 0 {
+		at.generation = b.snaps[0].Header.Generation
+		for _, s := range b.snaps {
+			writes = max(writes, s.Header.Writes)
+		}
+	}
+	b.clock = heat.NewClock(int64(len(b.owners)), writes)
+	return at, nil
+}
+
+// replayAll applies checkpoints and the log in the order of time.
+func (b *rebuild) replayAll() {
+	var headed []*remains.Snapshot // oldest first
+	var headless *remains.Snapshot // the newest of all
+	for i, s := range b.snaps {
+		switch {
+		case s.Headed:
+			headed = append([]*remains.Snapshot{s}, headed...)
+		case i == 0:
+			headless = s
+		default: // older than what has a header: evidence for what that lacks
+			b.overlay(s, nil)
+		}
+	}
+	// Nothing before a complete checkpoint matters.
+	for i := len(headed) - 1; i >= 0; i-- {
+		if len(headed[i].Lost) == 0 {
+			headed = headed[i:]
+			break
+		}
+	}
+	run := len(b.pieces) // the first piece of the last run without a gap
+	for run > 0 && (run == len(b.pieces) || b.pieces[run-1].Upto() == b.pieces[run].First) {
+		run--
+	}
+	at := uint64(1) // the number of the next record
+	b.exact = len(b.pieces) > 0 && b.pieces[0].First == 1
+	until := func(number uint64, rest int) {
+		if at < number {
+			b.gap(at, number, b.pieces[rest:])
+		}
+		at = max(at, number)
+	}
+	for i, f := range b.pieces {
+		for len(headed) > 0 && headed[0].Header.Record <= f.First {
+			b.reach(headed[0], &at, until, i)
+			headed = headed[1:]
+		}
+		if len(headed) > 0 && len(headed[0].Lost) == 0 {
+			continue // the checkpoint has it
+		}
+		until(f.First, i)
+		if i == run && headless != nil && !b.exact {
+			b.headless(headless, b.pieces[run:])
+			headless = nil
+		}
+		b.play(f)
+		at = f.Upto()
+	}
+	for _, s := range headed {
+		b.reach(s, &at, until, len(b.pieces))
+	}
+	if headless != nil && !b.exact {
+		b.gap(at, at, nil)
+		b.headless(headless, nil)
+	}
+	if len(b.snaps) == 0 && len(b.pieces) == 0 {
+		b.gap(at, at, nil)
+	}
+}
+
+// reach applies a checkpoint with a header.
+func (b *rebuild) reach(s *remains.Snapshot, at *uint64, until func(uint64, int), rest int) {
+	if len(s.Lost) > 0 {
+		until(s.Header.Record, rest)
+	}
+	b.overlay(s, nil)
+	if len(s.Lost) == 0 {
+		b.exact, b.missing, b.gaps = true, false, nil
+		clear(b.doubt)
+		clear(b.evicted)
+	}
+	*at = s.Header.Record
+}
+
+// headless applies a checkpoint without a header, whose time is not known. If it is not older than the run of log
+// records, as its own segments or records show, it has the pages that the run does not touch as they are now, and
+// those that the run writes are told apart by their places. Only a page that the run moves can be taken wrongly, and is
+// doubtful.
+func (b *rebuild) headless(s *remains.Snapshot, run []remains.Run) {
+	type content struct {
+		page uint64
+		sum  uint32
+	}
+	written := map[ftl.PPA]content{}
+	for _, f := range run {
+		for _, rec := range f.Records {
+			if rec.Kind == media.Write || rec.Kind == media.Keep {
+				written[ftl.PPA(rec.PPA)] = content{rec.LBA, rec.Sum}
+			}
+		}
+	}
+	within := false
+	for i, seg := range s.Body.Segments {
+		within = within || len(run) > 0 && !s.Blind[i] && seg.Use != media.Erased && seg.Order >= run[0].First
+	}
+	b.overlay(s, func(p ftl.PPA, e media.Entry) bool {
+		w, ok := written[p]
+		ok = ok && w.sum == e.Sum
+		within = within || ok
+		return ok
+	})
+	if !within || len(s.Lost) > 0 {
+		b.missing = true
+		copy(b.doubt, b.live)
+		return
+	}
+	clear(b.doubt)
+	b.missing, b.gaps = false, nil
+}
+
+// overlay sets the places that a checkpoint has entries of to its state, except those that skip reports.
+func (b *rebuild) overlay(s *remains.Snapshot, skip func(p ftl.PPA, e media.Entry) bool) {
+	for i, seg := range s.Body.Segments {
+		switch {
+		case !s.Blind[i]:
+			b.segments[i] = segment{order: seg.Order, erases: seg.Erases, stream: min(seg.Stream, uint8(heat.Cold)),
+				session: seg.Session, opened: seg.Use != media.Erased, written: int32(seg.Written)}
+			if seg.Use == media.Filled {
+				b.segments[i].written = int32(b.shape.Pages)
+			}
+		default:
+			if is := &b.segments[i]; !is.opened {
+				*is = segment{opened: true, written: int32(b.shape.Pages), stream: uint8(heat.Cold), erases: is.erases}
+			}
+			is := b.segments[i]
+			s.Body.Segments[i] = media.Segment{Use: media.Filled, Stream: is.stream, Erases: is.erases,
+				Session: is.session, Order: is.order}
+		}
+	}
+	s.Each(false, func(at int64, e *media.Entry) {
+		p := ftl.PPA(at)
+		if skip != nil && e.Page > 0 && skip(p, *e) {
+			return
+		}
+		if e.Page == 0 {
+			b.vacant(p)
+		}
+	})
+	s.Each(false, func(at int64, e *media.Entry) {
+		p := ftl.PPA(at)
+		if e.Page == 0 || skip != nil && skip(p, *e) {
+			return
+		}
+		b.claim(e.Page-1, p, e.Sum, true)
+		if e.Renamed {
+			b.renamed[p>>6] |= 1 << (p & 63)
+		}
+	})
+	// What is doubtful where entries are lost counts only if it is still there.
+	var doubtful []ftl.PPA
+	s.Each(true, func(at int64, _ *media.Entry) {
+		p := ftl.PPA(at)
+		if b.isLive(p) && b.isDoubtful(p) {
+			doubtful = append(doubtful, p)
+		}
+	})
+	for p, sum := range b.readable(doubtful) {
+		if sum != b.sums[p] {
+			b.vacant(p)
+		}
+	}
+	if len(s.Lost) == 0 {
+		return
+	}
+	// The entries that are lost, as they are now known.
+	s.Each(true, func(at int64, e *media.Entry) {
+		p := ftl.PPA(at)
+		if *e = (media.Entry{}); b.isLive(p) {
+			*e = media.Entry{Page: b.owners[p] + 1, Sum: b.sums[p], Renamed: b.isRenamed(p)}
+		}
+	})
+}
+
+// readable returns the checksums of places; those that cannot be read have one that their page does not have.
+func (b *rebuild) readable(places []ftl.PPA) map[ftl.PPA]uint32 {
+	out := make(map[ftl.PPA]uint32, len(places))
+	slices.Sort(places)
+	var alone []ftl.PPA
+	b.sumPlaces(b.devices, places, func(p ftl.PPA, sum uint32, err error) {
+		if err != nil {
+			alone = append(alone, p)
+		}
+		out[p] = sum
+	})
+	for _, p := range alone { // one bad page fails the read of its neighbours
+		out[p] = ^b.sums[p]
+		dev, offset := b.at(p)
+		if device.Do(b.devices[dev], device.Read, offset, b.content) == nil {
+			out[p] = media.Sum(b.seed, b.content)
+		}
+	}
+	return out
+}
+
+func (b *rebuild) isDoubtful(p ftl.PPA) bool { return b.doubt[p>>6]>>(p&63)&1 != 0 }
+
+// vacant unmaps what is at a place.
+func (b *rebuild) vacant(p ftl.PPA) {
+	if b.isLive(p) {
+		b.table.Make(b.owners[p]).Store(0)
+		b.clearLive(p)
+	}
+	b.doubt[p>>6] &^= 1 << (p & 63)
+}
+
+// claim maps a page to a place, whatever either had before.
+func (b *rebuild) claim(page uint64, p ftl.PPA, sum uint32, certain bool) {
+	b.vacant(p)
+	if b.mapTo(page, p, sum) == nil && !certain {
+		b.doubt[p>>6] |= 1 << (p & 63)
+	}
+	delete(b.evicted, page)
+}
+
+// gap accounts for missing records. Whatever there is may be out of date from here on. Pages that were written
+// meanwhile are found by the summaries of the segments that were filled since; rest is the log after the gap.
+func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
+	if from < to {
+		b.gaps = append(b.gaps, Gap{from, to})
+	}
+	b.exact, b.missing = false, true
+	copy(b.doubt, b.live)
+	if b.summaries == nil {
+		b.summaries = b.left().Summaries()
+	}
+	later := make([]uint64, len(b.live)) // places that the rest of the log has records of
+	for _, f := range rest {
+		for _, rec := range f.Records {
+			if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.PPA < uint64(len(b.owners)) {
+				later[rec.PPA>>6] |= 1 << (rec.PPA & 63)
+			}
+		}
+	}
+	order := make([]int, 0, len(b.segments)) // segments, by the time at which they were filled
+	for i := range b.segments {
+		if b.summaries[i] != nil {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b.summaries[x].Order, b.summaries[y].Order) })
+	seen := map[uint64][]sighting{} // by page
+	var all []ftl.PPA
+	for _, i := range order {
+		s, is := b.summaries[i], &b.segments[i]
+		first := 0
+		switch {
+		case is.opened && s.Erases == is.erases && uint32(s.Session) == is.session:
+			first = int(is.written) // the places before were written before the gap
+		case is.opened && s.Erases <= is.erases && is.session != 0, !is.opened && s.Erases < is.erases:
+			continue // of an earlier use of the segment
+		case is.opened:
+			b.evict(int64(i))
+		}
+		*is = segment{opened: true, written: int32(b.shape.Pages), stream: s.Stream, session: uint32(s.Session),
+			erases: s.Erases, order: s.Order}
+		for k := first; k < b.shape.Pages; k++ {
+			p, e := ftl.PPA(i*b.shape.Pages+k), s.Entries[k]
+			if e.Page == 0 || e.Page > media.MaxLBA || later[p>>6]>>(p&63)&1 != 0 || b.isLive(p) {
+				continue
+			}
+			seen[e.Page-1] = append(seen[e.Page-1], sighting{at: p, sum: e.Sum, when: remains.When(b.summaries, i, k)})
+			all = append(all, p)
+		}
+	}
+	is := b.readable(all)
+	for _, page := range slices.Sorted(maps.Keys(seen)) {
+		slices.SortStableFunc(seen[page], func(x, y sighting) int { return cmp.Compare(x.when, y.when) })
+		var versions []uint32 // by the time at which they were first seen: a later copy of one is no newer
+		if slot := b.table.Find(page); slot != nil && slot.Load().State() == table.OnMedium {
+			versions = append(versions, b.sums[slot.Load().Place()])
+		}
+		var best *sighting
+		rank := -1
+		for k := range seen[page] {
+			x := &seen[page][k]
+			if is[x.at] != x.sum {
+				continue
+			}
+			v := slices.Index(versions, x.sum)
+			if v < 0 {
+				v, versions = len(versions), append(versions, x.sum)
+			}
+			if v >= rank {
+				best, rank = x, v
+			}
+		}
+		if best != nil && rank == len(versions)-1 {
+			b.claim(page, best.at, best.sum, false)
+		}
+	}
+}
+
+// evict unmaps all pages of a segment that is written anew.
+func (b *rebuild) evict(segment int64) {
+	first := ftl.PPA(segment * int64(b.shape.Pages))
+	for p := first; p < first+ftl.PPA(b.shape.Pages); p++ {
+		if b.isLive(p) {
+			b.evicted[b.owners[p]] = sighting{at: p, sum: b.sums[p]}
+			b.vacant(p)
+		}
+	}
+}
+
+// play applies the records of a log page. Unlike apply it takes what contradicts the state for a consequence of missing
+// records, and the record for right.
+func (b *rebuild) play(f remains.Run) {
+	b.report.Pages++
+	for i, rec := range f.Records {
+		b.next = f.First + uint64(i)
+		b.report.Records++
+		switch {
+		case rec.Kind == media.Write || rec.Kind == media.Keep:
+			b.playWrite(rec, f.Session)
+		case rec.Kind == media.Open && rec.PPA < uint64(len(b.segments)):
+			stream, session := rec.Opener()
+			b.evict(int64(rec.PPA))
+			b.segments[rec.PPA] = segment{opened: true, stream: min(stream, uint8(heat.Cold)), session: session,
+				erases: rec.Sum, order: b.next}
+		case rec.LBA >= media.MaxLBA || uint64(rec.Count) > media.MaxLBA-rec.LBA || rec.Count == 0:
+		case rec.Kind == media.Trim:
+			b.empty(rec.LBA, uint64(rec.Count))
+		case rec.Kind == media.Move:
+			b.playMove(Step{From: rec.LBA, To: rec.PPA, Count: uint64(rec.Count)})
+		}
+	}
+}
+
+func (b *rebuild) playWrite(rec media.Record, session uint64) {
+	if rec.PPA >= uint64(len(b.owners)) || rec.LBA >= media.MaxLBA {
+		return
+	}
+	to := ftl.PPA(rec.PPA)
+	g := b.segmentOf(to)
+	s := &b.segments[g]
+	// The record that the segment was opened again is missing if its summary has something else here.
+	if b.summaries != nil && b.summaries[g] != nil && b.summaries[g].Erases == s.erases &&
+		uint32(b.summaries[g].Session) == s.session &&
+		b.summaries[g].Entries[int64(to)-g*int64(b.shape.Pages)].Sum != rec.Sum {
+		b.evict(g)
+		*s = segment{erases: s.erases + 1}
+	}
+	if !s.opened {
+		*s = segment{opened: true, session: uint32(session), erases: s.erases, stream: uint8(heat.Cold), order: b.next}
+	}
+	s.written = max(s.written, int32(int64(to)-g*int64(b.shape.Pages))+1)
+	if int(s.written) == b.shape.Pages {
+		s.order = b.next
+	}
+	if rec.Kind == media.Write && b.next >= b.mark && !b.holds(to, rec.Sum) {
+		b.drop(rec)
+		return
+	}
+	b.claim(rec.LBA, to, rec.Sum, true)
+}
+
+// playMove applies a Move. If there is doubt, a page that has content stays where a page without content moves to: the
+// move may have been made already in the state that the page is taken from.
+func (b *rebuild) playMove(s Step) {
+	if s.check() != nil {
+		return
+	}
+	for page, slot := range b.table.Used(s.To, s.To+s.Count-1) {
+		w := slot.Load()
+		if w.State() != table.OnMedium {
+			continue
+		}
+		from := b.table.Find(page - s.To + s.From)
+		if b.exact || from != nil && from.Load().State() == table.OnMedium {
+			b.vacant(w.Place())
+			continue
+		}
+		b.doubt[w.Place()>>6] |= 1 << (w.Place() & 63)
+	}
+	b.shift(s)
+}
+
+// finish restores pages that lost their place to another without a record of where they went, if their content is
+// still there, and makes the segments' states agree with the pages.
+func (b *rebuild) finish() {
+	var places []ftl.PPA
+	for page, x := range b.evicted {
+		if slot := b.table.Find(page); (slot == nil || slot.Load().State() == table.Invalid) && !b.isLive(x.at) {
+			places = append(places, x.at)
+		}
+	}
+	is := b.readable(places)
+	for _, page := range slices.Sorted(maps.Keys(b.evicted)) {
+		if x := b.evicted[page]; is[x.at] == x.sum && slices.Contains(places, x.at) {
+			b.claim(page, x.at, x.sum, false)
+		}
+	}
+	for i := range b.segments {
+		s := &b.segments[i]
+		used := int32(0)
+		for k := range b.shape.Pages {
+			if b.isLive(ftl.PPA(i*b.shape.Pages + k)) {
+				used = int32(k) + 1
+			}
+		}
+		switch {
+		case used > 0 && !s.opened:
+			*s = segment{opened: true, written: int32(b.shape.Pages), erases: s.erases, stream: uint8(heat.Cold)}
+		case s.opened && (!b.exact || used > s.written):
+			s.written = int32(b.shape.Pages) // what was written after the last record is not known
+		}
+	}
+	b.report.Mapped = b.mapped
+}
+
+// doubtful returns the number of pages whose newest place is not certain.
+func (b *rebuild) doubtful() (n int64) {
+	for i, word := range b.doubt {
+		n += int64(bits.OnesCount64(word & b.live[i]))
+	}
+	return n
+}

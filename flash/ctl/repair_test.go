@@ -1,0 +1,515 @@
+package ctl_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/device"
+	"farflash/internal/patience"
+	"farflash/numeric/rng"
+)
+
+// wreck is a pool whose every change was durable when it was made, and the content that each page has had since.
+type wreck struct {
+	t     *testing.T
+	cfg   ctl.Config
+	shape media.Shape
+	dev   *device.Mem
+	pool  *ctl.Pool
+	draw  rng.Stream
+	// had has the contents of each page in order: a serial number, 0 for zeros.
+	had [][]uint64
+}
+
+const wreckPages = 70
+
+func newWreck(t *testing.T, seed uint64, layout ctl.Layout) *wreck {
+	w := &wreck{t: t, draw: rng.NewStream(seed, "wreck"), had: make([][]uint64, wreckPages)}
+	w.cfg, _ = small()
+	w.dev = device.NewMem(smallGrains * device.Grain)
+	w.shape = format(t, layout, w.dev)
+	w.pool = open(t, w.cfg, w.dev)
+	for i := range w.had {
+		w.had[i] = []uint64{0}
+	}
+	return w
+}
+
+// mark fills a page with nothing but its serial number, so that it can be recognised wherever it was moved.
+func mark(b []byte, serial uint64) {
+	for i := 0; i < len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], serial*uint64(i+1))
+	}
+}
+
+func marked(b []byte) uint64 {
+	var want [ctl.Page]byte
+	s := binary.LittleEndian.Uint64(b)
+	if mark(want[:], s); s != 0 && [ctl.Page]byte(b) != want {
+		return ^uint64(0)
+	}
+	return s
+}
+
+func (w *wreck) now(i uint64) uint64 { return w.had[i][len(w.had[i])-1] }
+
+// change makes n changes.
+func (w *wreck) change(n int) {
+	b := make([]byte, ctl.Page)
+	for range n {
+		i, k := uint64(w.draw.IntN(wreckPages)), w.draw.IntN(20)
+		if w.draw.IntN(3) == 0 {
+			i %= 7
+		}
+		switch {
+		case k == 0:
+			if err := w.pool.Discard(i*ctl.Page, ctl.Page, true); err != nil {
+				w.t.Fatal(err)
+			}
+			w.had[i] = append(w.had[i], 0)
+		case k == 1:
+			to := (i + 1 + uint64(w.draw.IntN(wreckPages-1))) % wreckPages
+			done := make(chan error, 1)
+			if err := w.pool.Remap([]ctl.Step{{From: i, To: to, Count: 1}}, true,
+				func(err error) { done <- err }); err != nil {
+				w.t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				w.t.Fatal(err)
+			}
+			w.had[to] = append(w.had[to], w.now(i))
+			w.had[i] = append(w.had[i], 0)
+		default:
+			serial++
+			mark(b, serial)
+			if err := w.pool.WriteAt(b, i*ctl.Page, true); err != nil {
+				w.t.Fatal(err)
+			}
+			w.had[i] = append(w.had[i], serial)
+		}
+	}
+}
+
+// outcome counts the pages of an examined pool.
+type outcome struct{ newest, doubtful, older, zero, lost int }
+
+func (o *outcome) add(x outcome) {
+	o.newest, o.doubtful, o.older = o.newest+x.newest, o.doubtful+x.doubtful, o.older+x.older
+	o.zero, o.lost = o.zero+x.zero, o.lost+x.lost
+}
+
+// examine verifies that each page has its newest content, or is named: as lost, or as doubtful with an earlier content.
+// If the log ends at a damaged page, anything may be missing, because nothing tells it from a page that was being
+// written.
+func (w *wreck) examine(label string, x *ctl.Examined) (o outcome) {
+	w.t.Helper()
+	bad := map[uint64]bool{}
+	all, err := x.Read(func(int64, int64) error { return nil })
+	if err != nil {
+		w.t.Fatalf("%s: %v", label, err)
+	}
+	for _, b := range all {
+		bad[b.Page] = true
+	}
+	b := make([]byte, ctl.Page)
+	for i := range uint64(wreckPages) {
+		if err := x.ReadAt(b, i*ctl.Page); bad[i] {
+			if o.lost++; !errors.Is(err, ctl.ErrDamaged) {
+				w.t.Fatalf("%s: page %d is lost, but reads as %v", label, i, err)
+			}
+			continue
+		} else if err != nil {
+			w.t.Fatalf("%s: %v", label, err)
+		}
+		is, known := marked(b), false
+		for _, s := range w.had[i] {
+			known = known || s == is
+		}
+		switch {
+		case is == w.now(i):
+			if o.newest++; !x.Certain(i) {
+				o.doubtful++
+			}
+		case x.Certain(i) && len(x.Tail) == 0:
+			w.t.Fatalf("%s: page %d is %d, of %v, without being named (%+v)", label, i, is, w.had[i], x.Damage)
+		case is == 0:
+			o.zero++
+		case !known && !w.moved(is):
+			w.t.Fatalf("%s: page %d is %d, which nobody wrote", label, i, is)
+		default:
+			o.older++
+		}
+	}
+	for _, v := range x.Check(false).Violations {
+		w.t.Errorf("%s: %v", label, v)
+	}
+	return o
+}
+
+// moved reports whether any page has had a content.
+func (w *wreck) moved(serial uint64) bool {
+	for _, h := range w.had {
+		for _, s := range h {
+			if s == serial {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// metadata returns the grains of the pool's own records.
+func (w *wreck) metadata() []int64 {
+	var all []int64
+	for g := range w.shape.Start(0) {
+		all = append(all, g)
+	}
+	for i := range w.shape.AllSegments() {
+		_, at := w.shape.Place(i)
+		all = append(all, at/device.Grain+int64(w.shape.Pages))
+	}
+	return all
+}
+
+// ruin damages a grain so that no sector of it can be believed.
+func ruin(dev *device.Mem, grain int64) {
+	for _, at := range []int64{30, 100, 2000, 4000} {
+		dev.Corrupt(grain*device.Grain + at)
+	}
+}
+
+// TestRuin damages each page of a pool's records, and each two neighbours, when the pool is young, old, and closed.
+func TestRuin(t *testing.T) {
+	_, layout := small()
+	type step struct {
+		changes int
+		close   bool
+	}
+	steps := []step{{12, false}, {400, false}, {437, true}}
+	if patience.Long(t) {
+		steps = append(steps, step{90, false}, step{60, true}, step{1000, false}, step{700, false})
+	}
+	for seed, step := range steps {
+		w := newWreck(t, uint64(seed), layout)
+		w.change(step.changes)
+		left := w.dev.Reopen()
+		if step.close {
+			if err := w.pool.Close(); err != nil {
+				t.Fatal(err)
+			}
+			left = w.dev.Reopen()
+		}
+		records := w.metadata()
+		for pair := range 2 {
+			var all outcome
+			refused := 0
+			for k := range len(records) - pair {
+				dev := left.Reopen()
+				for _, g := range records[k : k+1+pair] {
+					ruin(dev, g)
+				}
+				label := fmt.Sprintf("%+v: grains %v", step, records[k:k+1+pair])
+				x, err := ctl.Examine(w.cfg, dev)
+				if k == 0 && pair == 1 {
+					if err == nil {
+						t.Errorf("%s: a pool without a superblock", label)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", label, err)
+				}
+				if x.Refused != nil {
+					refused++
+				}
+				o := w.examine(label, x)
+				if pair == 0 && (o.older+o.zero > 1 || o.older+o.zero > 0 && len(x.Tail) == 0 || o.lost > 0 ||
+					x.Refused != nil) {
+					t.Errorf("%s: %+v", label, o)
+				}
+				all.add(o)
+				if ops, _ := dev.Operations(device.Write); ops > 0 {
+					t.Fatalf("%s: %d writes", label, ops)
+				}
+				if err := x.Repair(nil); err != nil {
+					t.Fatalf("%s: repairing: %v", label, err)
+				}
+				if err := x.Close(); err != nil {
+					t.Fatal(err)
+				}
+				p := open(t, w.cfg, dev.Reopen())
+				if r := p.Check(true); len(r.Violations) > 0 || len(p.Found().Lost) > 0 {
+					t.Fatalf("%s: after the repair, %v and %v", label, r.Violations, p.Found().Lost)
+				}
+				if err := p.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%+v, %d damaged: %d of %d refused by Open; pages %+v", step, 1+pair, refused, len(records), all)
+		}
+	}
+}
+
+// parts returns groups of records that are damaged together, by name.
+func (w *wreck) parts() map[string][]int64 {
+	span := func(from, n int64) (all []int64) {
+		for g := range n {
+			all = append(all, from+g)
+		}
+		return all
+	}
+	one, two, log, end := w.shape.CheckpointStart(0), w.shape.CheckpointStart(1), w.shape.LogStart(), w.shape.Start(0)
+	join := func(all ...[]int64) (out []int64) {
+		for _, a := range all {
+			out = append(out, a...)
+		}
+		return out
+	}
+	var summaries []int64
+	for _, g := range w.metadata() {
+		if g >= end {
+			summaries = append(summaries, g)
+		}
+	}
+	return map[string][]int64{
+		"both headers":     join(span(one, 2), span(two, 2)),
+		"both checkpoints": span(one, log-one),
+		"both states of segments": {one + media.Headers, two + media.Headers, one + media.Headers + 1,
+			two + media.Headers + 1},
+		"entries of both": {one + media.Headers + 1, two + media.Headers + 1, one + media.Headers + 2,
+			two + media.Headers + 2},
+		"the log":                span(log, end-log),
+		"half of the log":        span(log, (end-log)/2),
+		"the other half":         span(log+(end-log)/2, (end-log)/2),
+		"three of the log":       span(log+5, 3),
+		"headers and log":        join(span(one, 2), span(two, 2), span(log+3, 2)),
+		"checkpoints and log":    join(span(one, log-one), span(log+9, 4)),
+		"summaries":              summaries,
+		"checkpoints, summaries": join(span(one, log-one), summaries),
+	}
+}
+
+// TestRuins damages whole parts of a pool's records. The pages that come back are those that what is left has records
+// of; none comes back out of date without being named.
+func TestRuins(t *testing.T) {
+	_, layout := small()
+	sums := map[string]outcome{}
+	for seed := range uint64(12) {
+		w := newWreck(t, 100+seed, layout)
+		w.change(int(20 + 60*seed))
+		for name, grains := range w.parts() {
+			dev := w.dev.Reopen()
+			for _, g := range grains {
+				ruin(dev, g)
+			}
+			label := fmt.Sprintf("seed %d, %s", seed, name)
+			x, err := ctl.Examine(w.cfg, dev)
+			if err != nil {
+				t.Errorf("%s: %v", label, err)
+				continue
+			}
+			o := w.examine(label, x)
+			sum := sums[name]
+			sum.add(o)
+			sums[name] = sum
+			if err := x.Repair(nil); err != nil {
+				t.Fatalf("%s: repairing: %v", label, err)
+			}
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+			p := open(t, w.cfg, dev.Reopen())
+			if r := p.Check(true); len(r.Violations) > o.lost {
+				t.Fatalf("%s: after the repair, %v", label, r.Violations)
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, o := range sums {
+		t.Logf("%-24s %+v", name, o)
+	}
+}
+
+// contents returns what each page reads as; a page that cannot be read is ^0.
+func contents(x *ctl.Examined) []uint64 {
+	b, out := make([]byte, ctl.Page), make([]uint64, wreckPages)
+	for i := range out {
+		if out[i] = ^uint64(0); x.ReadAt(b, uint64(i)*ctl.Page) == nil {
+			out[i] = marked(b)
+		}
+	}
+	return out
+}
+
+// TestRepairCut cuts the power at operations of a repair (FARFLASH_LONG: at each), and again at some operation of the
+// repair after that. The pool is afterwards as it was examined first, or repaired.
+func TestRepairCut(t *testing.T) {
+	_, layout := small()
+	cuts, interrupted, seeds, stride := 0, 0, uint64(1), int64(30)
+	if patience.Long(t) {
+		seeds, stride = 6, 1
+	}
+	for seed := range seeds {
+		w := newWreck(t, 200+seed, layout)
+		w.change(int(150 + 100*seed))
+		draw := rng.NewStream(seed, "cuts")
+		one, two := w.shape.CheckpointStart(0)+media.Headers, w.shape.CheckpointStart(1)+media.Headers
+		for name, grains := range map[string][]int64{
+			"superblock":     {1},
+			"old checkpoint": {one, one + 1}, "new checkpoint": {two, two + 1}, "both": {one, one + 2, two, two + 1},
+			"headers":         {one - 1, one - 2, two - 1, two - 2},
+			"header and body": {one - 1, one - 2, one + 1, two - 1, two - 2, two, two + 2},
+			"hole":            {two + 1, one + 1, w.shape.LogStart() + 3, w.shape.LogStart() + 4, two + 2, one + 2},
+		} {
+			left := w.dev.Reopen()
+			for _, g := range grains {
+				ruin(left, g)
+			}
+			begin := func(dev *device.Mem, label string) *ctl.Examined {
+				x, err := ctl.Examine(w.cfg, dev)
+				if err != nil {
+					t.Fatalf("%s: %v", label, err)
+				}
+				return x
+			}
+			want := contents(begin(left, name))
+			for k := int64(1); ; k += 1 + draw.IntN(stride) {
+				label := fmt.Sprintf("seed %d, %s, cut at %d", seed, name, k)
+				dev, failed := left, false
+				for round := range 2 {
+					dev = dev.Reopen()
+					x := begin(dev, label)
+					at := k
+					if round > 0 {
+						at = 1 + draw.IntN(k+10)
+					}
+					dev.SetFaults(device.Faults{FailFrom: at})
+					if err := x.Repair(nil); err != nil {
+						failed = failed || round == 0
+						interrupted++
+					}
+					dev = dev.Crash(&draw)
+					cuts++
+				}
+				x := begin(dev, label)
+				if is := contents(x); !slices.Equal(is, want) {
+					t.Fatalf("%s: pages read\n%v; they were\n%v (%+v)", label, is, want, x.Damage)
+				}
+				if err := x.Repair(nil); err != nil {
+					t.Fatalf("%s: repairing: %v", label, err)
+				}
+				p := open(t, w.cfg, dev.Reopen())
+				if r := p.Check(true); len(r.Violations) > 0 {
+					t.Fatalf("%s: after the repair, %v", label, r.Violations)
+				}
+				if !failed {
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d cuts, %d repairs interrupted", cuts, interrupted)
+}
+
+// TestNewestUnreadable has a recovery that must use the older checkpoint, because the newest has lost two grains of one
+// group, interrupted at each operation. The grains that it writes over those of the newest must not be taken for part
+// of that.
+func TestNewestUnreadable(t *testing.T) {
+	_, layout := small()
+	for seed := range uint64(3) {
+		w := newWreck(t, 300+seed, layout)
+		w.change(int(60 + 7*seed))
+		draw := rng.NewStream(seed, "newest")
+		tried := 0
+		for slot := range 2 {
+			for _, pair := range [][2]int64{{0, 1}, {0, 2}, {1, 2}} {
+				left := w.dev.Reopen()
+				for _, g := range pair {
+					ruin(left, w.shape.CheckpointStart(slot)+media.Headers+g)
+				}
+				if p, err := ctl.Open(w.cfg, left.Reopen()); err != nil {
+					continue // the older one does not reach far enough
+				} else if err := p.Close(); err != nil {
+					t.Fatal(err)
+				}
+				for k := int64(1); k < 60; k++ {
+					dev := left.Reopen()
+					dev.SetFaults(device.Faults{FailFrom: k})
+					if p, err := ctl.Open(w.cfg, dev); err == nil && p.ReadOnly() == nil {
+						break
+					}
+					tried++
+					dev = dev.Crash(&draw)
+					p, err := ctl.Open(w.cfg, dev)
+					if err != nil {
+						t.Fatalf("seed %d, slot %d, cut at %d: %v", seed, slot, k, err)
+					}
+					b := make([]byte, ctl.Page)
+					for i := range uint64(wreckPages) {
+						if err := p.ReadAt(b, i*ctl.Page); err != nil || marked(b) != w.now(i) {
+							t.Fatalf("seed %d, slot %d, cut at %d: page %d is %d, %v; it was %d", seed, slot, k, i,
+								marked(b), err, w.now(i))
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%d interrupted", tried)
+	}
+}
+
+// TestDamageAtRandom damages 1 % of all pages of a pool, wherever they are. Whatever is left is a pool after the
+// repair.
+func TestDamageAtRandom(t *testing.T) {
+	_, layout := small()
+	for i := range uint64(2) { // new pools cost more than damage
+		w := newWreck(t, 400+i, layout)
+		w.change(int(130 + 250*i))
+		left, all, refused, tried := w.dev.Reopen(), outcome{}, 0, 0
+		rapid.Check(t, func(rt *rapid.T) {
+			dev := left.Reopen()
+			grains := rapid.SliceOfNDistinct(rapid.Int64Range(0, smallGrains-1), 1, 1+smallGrains/100,
+				rapid.ID).Draw(rt, "grains")
+			for _, g := range grains {
+				ruin(dev, g)
+			}
+			x, err := ctl.Examine(w.cfg, dev)
+			if err != nil {
+				if !slices.Contains(grains, 0) || !slices.Contains(grains, 1) {
+					rt.Fatal(err)
+				}
+				return
+			}
+			if tried++; x.Refused != nil {
+				refused++
+			}
+			o := w.examine(fmt.Sprint(grains), x)
+			all.add(o)
+			var drop []uint64
+			bad, err := x.Read(func(int64, int64) error { return nil })
+			for _, b := range bad {
+				drop = append(drop, b.Page)
+			}
+			if err = errors.Join(err, x.Repair(drop), x.Close()); err != nil {
+				rt.Fatal(err)
+			}
+			p := open(t, w.cfg, dev.Reopen())
+			if r := p.Check(true); len(r.Violations) > 0 || len(p.Found().Lost) > 0 {
+				rt.Fatalf("after the repair, %v and %v", r.Violations, p.Found().Lost)
+			}
+			if err := p.Close(); err != nil {
+				rt.Fatal(err)
+			}
+		})
+		t.Logf("%d tried, %d refused by Open; pages %+v", tried, refused, all)
+	}
+}
