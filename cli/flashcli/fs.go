@@ -68,7 +68,7 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 		return verb.BadInput(
 			fmt.Errorf("%w; a daemon may be serving it: use its files over the network, or stop it", err))
 	case err != nil:
-		return verb.BadInput(err)
+		return refused(err, append([]string{device}, f.also...))
 	}
 	defer func() {
 		if closing := opened.Close(); closing != nil {

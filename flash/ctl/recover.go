@@ -207,7 +207,7 @@ func (r *recovery) headers() ([]media.Header, error) {
 				err = fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged)
 			}
 			if err != nil {
-				problems = append(problems, err)
+				problems = append(problems, fmt.Errorf("at offset %d: %w", (r.shape.CheckpointStart(slot)+at)*Page, err))
 				continue
 			}
 			own = append(own, h)
