@@ -95,6 +95,10 @@ func (f *findings) records() {
 	if d.Refused != nil {
 		f.sayf("the pool cannot be opened: %s", strings.ReplaceAll(d.Refused.Error(), "\n", "; "))
 	}
+	if d.Guessed {
+		f.sayf("both superblocks are lost: the layout is that of the other records, and the capacity the default, %s",
+			term.Size(float64(f.pool.Shape().Capacity*ctl.Page)))
+	}
 	for _, x := range d.Copies {
 		f.sayf("damaged, and will be written again without loss: %v", x)
 	}

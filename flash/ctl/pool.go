@@ -8,6 +8,7 @@ import (
 
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
 )
@@ -44,7 +45,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	shape, sorted, err := shape(devices)
+	shape, sorted, err := remains.Arrange(devices)
 	if err != nil {
 		return nil, err
 	}

@@ -42,50 +42,6 @@ func (r *recovery) lost(device int, offset int64, what string) {
 	r.report.Lost = append(r.report.Lost, Lost{Device: device, Offset: offset, What: what})
 }
 
-// shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
-// devices in the pool's order.
-func shape(devices []device.Device) (media.Shape, []device.Device, error) {
-	var shape media.Shape
-	sorted := make([]device.Device, 0, len(devices))
-	page := device.Aligned(Page)
-	for i, d := range devices {
-		var own media.Shape
-		var index int
-		var err error
-		for at := range int64(2) { // the second copy serves if the first is damaged
-			if err = device.Do(d, device.Read, at*Page, page); err == nil {
-				own, index, err = media.DecodeSuperblock(page)
-			}
-			if err == nil {
-				break
-			}
-		}
-		switch {
-		case err != nil:
-			return shape, nil, fmt.Errorf("ctl: given device %d: %w", i, err)
-		case i == 0:
-			shape = own
-			sorted = make([]device.Device, len(own.Grains))
-		case own.UUID != shape.UUID:
-			return shape, nil, fmt.Errorf("ctl: given device %d belongs to pool %v, but the first to pool %v", i,
-				own.UUID, shape.UUID)
-		}
-		switch {
-		case sorted[index] != nil:
-			return shape, nil, fmt.Errorf("ctl: two of the given devices are number %d of pool %v", index, shape.UUID)
-		case d.Size() < shape.Grains[index]*Page:
-			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has shrunk to %d bytes from %d", index, shape.UUID,
-				d.Size(), shape.Grains[index]*Page)
-		}
-		sorted[index] = d
-	}
-	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
-		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices; number %d is missing", shape.UUID,
-			len(shape.Grains), missing)
-	}
-	return shape, sorted, nil
-}
-
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
 // operations.
 type recovery struct {

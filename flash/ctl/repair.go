@@ -20,6 +20,9 @@ type Damage struct {
 	Refused error
 	// Copies are damaged pages of the pool's own records of which another copy is intact. Repair writes them again.
 	Copies []Lost
+	// Guessed is set if both superblocks are lost and the layout was found by the positions of other records. The
+	// capacity is then the default, because nothing else records it.
+	Guessed bool
 	// Gaps are the missing records of the log after the state that they would be applied to.
 	Gaps []Gap
 	// Entries is the number of places whose entries are missing from the checkpoint that the state was read from.
@@ -67,11 +70,12 @@ func Examine(cfg Config, devices ...device.Device) (*Examined, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	shape, sorted, err := shape(devices)
+	shape, sorted, err := remains.Rearrange(devices, DefaultLayout().OverProvision, defaultLog)
 	if err != nil {
 		return nil, err
 	}
 	x := &Examined{}
+	_, _, lost := remains.Arrange(devices)
 	cfg.Trouble = named(cfg.Trouble, sorted)
 	x.Pool, err = begin(cfg, sorted, func(p *Pool) error {
 		f, err := findState(cfg, shape, sorted, p.completed)
@@ -83,7 +87,7 @@ func Examine(cfg Config, devices ...device.Device) (*Examined, error) {
 			return err
 		}
 		p.core, p.found, x.Damage, x.doubt = f.core, f.report, f.damage, f.doubt
-		x.dropped = f.dropped
+		x.dropped, x.Guessed = f.dropped, lost != nil && len(devices) == 1
 		return nil
 	})
 	return x, err

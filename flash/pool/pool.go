@@ -58,8 +58,8 @@ type Foreign struct {
 
 func (e *Foreign) Error() string {
 	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its "+
-		"content with: farflash flash format --overwrite %s",
-		e.Path, e.Offset, e.Path)
+		"content with: farflash flash format --overwrite %s; if it was a pool whose beginning was overwritten, copy its "+
+		"files out with: farflash flash salvage %s DIR", e.Path, e.Offset, e.Path, e.Path)
 }
 
 // errPool is the error for formatting an existing pool.

@@ -283,6 +283,9 @@ type Summary struct {
 	Entries []Entry
 }
 
+// IsSummary reports whether a grain begins like a summary.
+func IsSummary(page []byte) bool { return le.Uint32(page) == magicSummary }
+
 // Encode writes the summary into its grains.
 func (s *Summary) Encode(grains []byte, u UUID) {
 	clear(grains)
