@@ -482,6 +482,7 @@ func (b *rebuild) finish() {
 	for _, page := range slices.Sorted(maps.Keys(b.evicted)) {
 		if x := b.evicted[page]; is[x.at] == x.sum && slices.Contains(places, x.at) {
 			b.claim(page, x.at, x.sum, false)
+			b.segments[b.segmentOf(x.at)].session = 0 // its summary does not have the page
 		}
 	}
 	for i := range b.segments {

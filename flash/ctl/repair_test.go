@@ -562,3 +562,89 @@ func TestNoSuperblock(t *testing.T) {
 		}
 	}
 }
+
+// TestRuinAfterCrash cuts the power while many operations are under way, on one to three devices, and damages pages of
+// the records. A certain page has a content that it may have after the crash, and others one that they had.
+func TestRuinAfterCrash(t *testing.T) {
+	worlds := 6
+	if patience.Long(t) {
+		worlds = 300
+	}
+	tried, refused, doubtful := 0, 0, int64(0)
+	for seed := range worlds {
+		w := newWorld(t, 5000+uint64(seed))
+		shape := w.pool.Shape()
+		draw := rng.NewStream(uint64(seed), "ruin after a crash")
+		for range 12 {
+			for range 1 + draw.IntN(300) {
+				w.act()
+			}
+			left := w.found(w.devs, draw.IntN(2) == 0)
+			for range 1 + draw.IntN(5) {
+				g := draw.IntN(shape.Start(0))
+				ruin(left[0], g)
+				if draw.IntN(2) == 0 {
+					ruin(left[0], min(g+1, shape.Start(0)-1))
+				}
+			}
+			label := fmt.Sprintf("world %d, after %d", seed, tried)
+			x, err := ctl.Examine(w.cfg, devices(left)...)
+			if errors.Is(err, remains.ErrUnknown) || errors.Is(err, media.ErrForeign) && len(left) > 1 {
+				continue // both superblocks
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", label, err)
+			}
+			if tried++; x.Refused != nil {
+				refused++
+			}
+			doubtful += x.Doubtful
+			w.plausible(label, x)
+			bad, err := x.Read(func(int64, int64) error { return nil })
+			var drop []uint64
+			for _, b := range bad {
+				drop = append(drop, b.Page)
+			}
+			if err = errors.Join(err, x.Repair(drop), x.Close()); err != nil {
+				t.Fatalf("%s: repairing: %v", label, err)
+			}
+			var again []*device.Mem
+			for _, m := range left {
+				again = append(again, m.Reopen())
+			}
+			p := open(t, w.cfg, devices(again)...)
+			if r := p.Check(true); len(r.Violations) > 0 || len(p.Found().Lost) > 0 {
+				t.Fatalf("%s: after the repair, %v and %v", label, r.Violations, p.Found().Lost)
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.end()
+	}
+	t.Logf("%d tried, %d refused by Open, %d pages doubtful", tried, refused, doubtful)
+}
+
+// plausible verifies the pages of a world.
+func (w *world) plausible(label string, x *ctl.Examined) {
+	w.t.Helper()
+	b := make([]byte, ctl.Page)
+	for i := range w.pages {
+		h := &w.pages[i]
+		err := x.ReadAt(b, uint64(i)*ctl.Page)
+		if errors.Is(err, ctl.ErrDamaged) {
+			continue
+		}
+		s, mixed := serialOf(b, uint64(i))
+		if err = errors.Join(err, mixed); err != nil {
+			w.t.Fatalf("%s: %v", label, err)
+		}
+		possible := h.serials
+		if x.Certain(uint64(i)) && len(x.Tail) == 0 {
+			possible = h.serials[h.floor:]
+		}
+		if !slices.Contains(possible, s) && (s != 0 || x.Certain(uint64(i)) && len(x.Tail) == 0) {
+			w.t.Fatalf("%s: page %d is %d, of %v, from number %d on (%+v)", label, i, s, h.serials, h.floor, x.Damage)
+		}
+	}
+}
