@@ -193,15 +193,32 @@ func survey(x *ctl.Examined) (*cfs.Survey, error) {
 	return s, err
 }
 
-// examine reads all of a pool and prints what is wrong with it.
-func (p *program) examine(ctx context.Context, x *ctl.Examined, name string) (*findings, error) {
-	f := &findings{pool: x}
-	bar := p.Progress("reading", "pages", false, "Ctrl-C stops; nothing was written")
-	bad, err := x.Read(func(done, all int64) error {
+// open opens a pool for examination, with a progress line.
+func (p *program) open(ctx context.Context, o pool.Options, readOnly bool, devices ...string) (*ctl.Examined, error) {
+	x, err := watched(ctx, p, "examining", func(step func(done, all int64) error) (*ctl.Examined, error) {
+		return pool.Examine(o, readOnly, step, devices...)
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil, verb.Failed(fmt.Errorf("%s: interrupted; nothing was written", strings.Join(devices, ", ")))
+	}
+	return x, verb.BadInput(err)
+}
+
+// watched runs work that reads pages under a progress line. Its step ends it when the context is cancelled.
+func watched[T any](ctx context.Context, p *program, label string, work func(step func(done, all int64) error) (T,
+	error)) (T, error) {
+	bar := p.Progress(label, "pages", false, "Ctrl-C stops; nothing was written")
+	defer bar.Stop()
+	return work(func(done, all int64) error {
 		bar.Update(done, all, "")
 		return ctx.Err()
 	})
-	bar.Stop()
+}
+
+// examine reads all of a pool and prints what is wrong with it.
+func (p *program) examine(ctx context.Context, x *ctl.Examined, name string) (*findings, error) {
+	f := &findings{pool: x}
+	bad, err := watched(ctx, p, "reading", x.Read)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; nothing was written")
 	}
@@ -247,9 +264,10 @@ func (p *program) agreed(ctx context.Context, question string) (bool, error) {
 // false if nothing is wrong.
 func (p *program) repair(ctx context.Context, o pool.Options, yes bool, devices ...string) (bool, error) {
 	name := strings.Join(devices, ", ")
-	x, err := pool.Examine(o, false, devices...)
+	p.Keeping()
+	x, err := p.open(ctx, o, false, devices...)
 	if err != nil {
-		return false, verb.BadInput(err)
+		return false, err
 	}
 	closed := false
 	defer func() {
@@ -276,9 +294,11 @@ func (p *program) repair(ctx context.Context, o pool.Options, yes bool, devices 
 			return false, verb.Failed(fmt.Errorf("%s: not repaired; nothing was written", name))
 		}
 	}
-	p.Keeping() // an interruption would only have it to do again
 	closed = true
-	if err := errors.Join(x.Repair(f.drop), x.Close()); err != nil {
+	_, err = watched(context.WithoutCancel(ctx), p, "repairing", func(step func(done, all int64) error) (any, error) {
+		return nil, x.Repair(f.drop, step) // to be given again if it is interrupted, so it is not
+	})
+	if err := errors.Join(err, x.Close()); err != nil {
 		return false, verb.Failed(fmt.Errorf("%s: %w; the pool is as it was, or repaired: give the command again",
 			name, err))
 	}

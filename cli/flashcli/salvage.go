@@ -15,7 +15,6 @@ import (
 	"farflash/cli/verb"
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
-	"farflash/flash/pool"
 	"farflash/internal/term"
 )
 
@@ -40,11 +39,11 @@ out of date because a record is missing; the exit code is then 1.`,
 				return err
 			}
 			devices, dir := args[:len(args)-1], args[len(args)-1]
-			x, err := pool.Examine(o, true, devices...)
-			if err != nil {
-				return verb.BadInput(err)
-			}
 			p.Keeping()
+			x, err := p.open(cmd.Context(), o, true, devices...)
+			if err != nil {
+				return err
+			}
 			return errors.Join(p.salvage(cmd.Context(), x, dir, strings.Join(devices, ", ")), verb.Failed(x.Close()))
 		},
 	}

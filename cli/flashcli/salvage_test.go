@@ -62,7 +62,7 @@ func examined(t *testing.T, path string) *ctl.Examined {
 	t.Helper()
 	o := pool.DefaultOptions()
 	o.Pool.Frames, o.Cached = 512, true
-	x, err := pool.Examine(o, true, path)
+	x, err := pool.Examine(o, true, func(int64, int64) error { return nil }, path)
 	if err != nil {
 		t.Fatal(err)
 	}

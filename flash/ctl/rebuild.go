@@ -34,6 +34,9 @@ type rebuild struct {
 	gaps      []Gap
 	highest   uint64 // log page
 	newest    uint64 // generation
+	// progress is called while places are read; an error that it returns ends the rebuilding.
+	progress func(done, all int64) error
+	ended    error
 }
 
 // sighting is content that a page had at some time.
@@ -71,6 +74,9 @@ func (b *rebuild) run() (ending, error) {
 	b.doubt, b.evicted = make([]uint64, len(b.live)), map[uint64]sighting{}
 	b.verify(b.pieces)
 	b.replayAll()
+	if b.ended != nil {
+		return ending{}, b.ended
+	}
 	if len(b.snaps) == 0 && len(b.pieces) == 0 &&
 		!slices.ContainsFunc(b.summaries, func(s *media.Summary) bool { return s != nil }) {
 		return ending{}, fmt.Errorf("ctl: %w", errNothing)
@@ -266,17 +272,24 @@ func (b *rebuild) overlay(s *remains.Snapshot, skip func(p ftl.PPA, e media.Entr
 	})
 }
 
+// readAtOnce is the number of places that are read between two calls of progress.
+const readAtOnce = 1 << 12
+
 // readable returns the checksums of places; those that cannot be read have one that their page does not have.
 func (b *rebuild) readable(places []ftl.PPA) map[ftl.PPA]uint32 {
 	out := make(map[ftl.PPA]uint32, len(places))
 	slices.Sort(places)
 	var alone []ftl.PPA
-	b.sumPlaces(b.devices, places, func(p ftl.PPA, sum uint32, err error) {
-		if err != nil {
-			alone = append(alone, p)
-		}
-		out[p] = sum
-	})
+	for from := 0; from < len(places) && b.ended == nil; from += readAtOnce {
+		upto := min(from+readAtOnce, len(places))
+		b.sumPlaces(b.devices, places[from:upto], func(p ftl.PPA, sum uint32, err error) {
+			if err != nil {
+				alone = append(alone, p)
+			}
+			out[p] = sum
+		})
+		b.ended = b.progress(int64(upto), int64(len(places)))
+	}
 	for _, p := range alone { // one bad page fails the read of its neighbours
 		out[p] = ^b.sums[p]
 		dev, offset := b.at(p)

@@ -65,8 +65,9 @@ var errExamined = fmt.Errorf("%w: it was opened for examination", ErrReadOnly)
 
 // Examine opens a pool for reading only, and does not write to its devices. If Open refuses the pool, the state is
 // rebuilt from the checkpoints, log pages and summaries that are left; see Damage for what that leaves uncertain. As
-// with Open, the pool owns the devices if there is no error.
-func Examine(cfg Config, devices ...device.Device) (*Examined, error) {
+// with Open, the pool owns the devices if there is no error. progress is called from time to time with the pages read
+// and their number; an error that it returns ends the examination.
+func Examine(cfg Config, progress func(done, all int64) error, devices ...device.Device) (*Examined, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func Examine(cfg Config, devices ...device.Device) (*Examined, error) {
 	_, _, lost := remains.Arrange(devices)
 	cfg.Trouble = named(cfg.Trouble, sorted)
 	x.Pool, err = begin(cfg, sorted, func(p *Pool) error {
-		f, err := findState(cfg, shape, sorted, p.completed)
+		f, err := findState(cfg, shape, sorted, progress, p.completed)
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,8 @@ type state struct {
 }
 
 // findState reads the state of a pool as Open does, or rebuilds it.
-func findState(cfg Config, shape media.Shape, devices []device.Device, done func(*device.Op)) (*state, error) {
+func findState(cfg Config, shape media.Shape, devices []device.Device, progress func(done, all int64) error,
+	done func(*device.Op)) (*state, error) {
 	c, err := newCore(cfg, shape, done)
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, done func
 	if c, err = newCore(cfg, shape, done); err != nil {
 		return nil, err
 	}
-	b := &rebuild{recovery: newRecovery(c, devices)}
+	b := &rebuild{recovery: newRecovery(c, devices), progress: progress}
 	b.superblocks()
 	if f.end, err = b.run(); err != nil {
 		return nil, errors.Join(f.damage.Refused, err)
@@ -222,7 +224,7 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 				places = append(places, p)
 			}
 		}
-		if len(places) < 1<<14 && i < len(c.segments)-1 {
+		if len(places) < readAtOnce && i < len(c.segments)-1 {
 			continue
 		}
 		if err := progress(done, c.mapped); err != nil {
@@ -257,8 +259,8 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 //
 // It first writes again what is damaged, in its place, and nothing else. Then the checkpoint that the state was read
 // from is complete, so that the other one can be replaced.
-func (x *Examined) Repair(drop []uint64) error {
-	f, err := findState(x.core.cfg, x.core.shape, x.devices, x.completed)
+func (x *Examined) Repair(drop []uint64, progress func(done, all int64) error) error {
+	f, err := findState(x.core.cfg, x.core.shape, x.devices, progress, x.completed)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ type wreck struct {
 
 const wreckPages = 70
 
+// patient lets an examination go on.
+func patient(int64, int64) error { return nil }
+
 func newWreck(t *testing.T, seed uint64, layout ctl.Layout) *wreck {
 	w := &wreck{t: t, draw: rng.NewStream(seed, "wreck"), had: make([][]uint64, wreckPages)}
 	w.cfg, _ = small()
@@ -113,7 +116,7 @@ func (o *outcome) add(x outcome) {
 func (w *wreck) examine(label string, x *ctl.Examined) (o outcome) {
 	w.t.Helper()
 	bad := map[uint64]bool{}
-	all, err := x.Read(func(int64, int64) error { return nil })
+	all, err := x.Read(patient)
 	if err != nil {
 		w.t.Fatalf("%s: %v", label, err)
 	}
@@ -218,7 +221,7 @@ func TestRuin(t *testing.T) {
 					ruin(dev, g)
 				}
 				label := fmt.Sprintf("%+v: grains %v", step, records[k:k+1+pair])
-				x, err := ctl.Examine(w.cfg, dev)
+				x, err := ctl.Examine(w.cfg, patient, dev)
 				if k == 0 && pair == 1 && step.changes < 50 && errors.Is(err, remains.ErrUnknown) {
 					continue // no segment is full yet, and the length of the log is not the default
 				}
@@ -237,7 +240,7 @@ func TestRuin(t *testing.T) {
 				if ops, _ := dev.Operations(device.Write); ops > 0 {
 					t.Fatalf("%s: %d writes", label, ops)
 				}
-				if err := x.Repair(nil); err != nil {
+				if err := x.Repair(nil, patient); err != nil {
 					t.Fatalf("%s: repairing: %v", label, err)
 				}
 				if err := x.Close(); err != nil {
@@ -309,7 +312,7 @@ func TestRuins(t *testing.T) {
 				ruin(dev, g)
 			}
 			label := fmt.Sprintf("seed %d, %s", seed, name)
-			x, err := ctl.Examine(w.cfg, dev)
+			x, err := ctl.Examine(w.cfg, patient, dev)
 			if err != nil {
 				t.Errorf("%s: %v", label, err)
 				continue
@@ -318,7 +321,7 @@ func TestRuins(t *testing.T) {
 			sum := sums[name]
 			sum.add(o)
 			sums[name] = sum
-			if err := x.Repair(nil); err != nil {
+			if err := x.Repair(nil, patient); err != nil {
 				t.Fatalf("%s: repairing: %v", label, err)
 			}
 			if err := x.Close(); err != nil {
@@ -374,7 +377,7 @@ func TestRepairCut(t *testing.T) {
 				ruin(left, g)
 			}
 			begin := func(dev *device.Mem, label string) *ctl.Examined {
-				x, err := ctl.Examine(w.cfg, dev)
+				x, err := ctl.Examine(w.cfg, patient, dev)
 				if err != nil {
 					t.Fatalf("%s: %v", label, err)
 				}
@@ -392,7 +395,7 @@ func TestRepairCut(t *testing.T) {
 						at = 1 + draw.IntN(k+10)
 					}
 					dev.SetFaults(device.Faults{FailFrom: at})
-					if err := x.Repair(nil); err != nil {
+					if err := x.Repair(nil, patient); err != nil {
 						failed = failed || round == 0
 						interrupted++
 					}
@@ -403,7 +406,7 @@ func TestRepairCut(t *testing.T) {
 				if is := contents(x); !slices.Equal(is, want) {
 					t.Fatalf("%s: pages read\n%v; they were\n%v (%+v)", label, is, want, x.Damage)
 				}
-				if err := x.Repair(nil); err != nil {
+				if err := x.Repair(nil, patient); err != nil {
 					t.Fatalf("%s: repairing: %v", label, err)
 				}
 				p := open(t, w.cfg, dev.Reopen())
@@ -481,7 +484,7 @@ func TestDamageAtRandom(t *testing.T) {
 			for _, g := range grains {
 				ruin(dev, g)
 			}
-			x, err := ctl.Examine(w.cfg, dev)
+			x, err := ctl.Examine(w.cfg, patient, dev)
 			if err != nil {
 				if !slices.Contains(grains, 0) || !slices.Contains(grains, 1) {
 					rt.Fatal(err)
@@ -494,11 +497,11 @@ func TestDamageAtRandom(t *testing.T) {
 			o := w.examine(fmt.Sprint(grains), x)
 			all.add(o)
 			var drop []uint64
-			bad, err := x.Read(func(int64, int64) error { return nil })
+			bad, err := x.Read(patient)
 			for _, b := range bad {
 				drop = append(drop, b.Page)
 			}
-			if err = errors.Join(err, x.Repair(drop), x.Close()); err != nil {
+			if err = errors.Join(err, x.Repair(drop, patient), x.Close()); err != nil {
 				rt.Fatal(err)
 			}
 			p := open(t, w.cfg, dev.Reopen())
@@ -539,15 +542,15 @@ func TestNoSuperblock(t *testing.T) {
 		if _, err := ctl.Open(cfg, order...); err == nil {
 			t.Fatalf("device %d: opened", i)
 		}
-		x, err := ctl.Examine(cfg, order...)
+		x, err := ctl.Examine(cfg, patient, order...)
 		if err != nil {
 			t.Fatalf("device %d: %v", i, err)
 		}
-		if bad, err := x.Read(func(int64, int64) error { return nil }); err != nil || len(bad) > 0 ||
+		if bad, err := x.Read(patient); err != nil || len(bad) > 0 ||
 			len(x.Copies) != 2 {
 			t.Errorf("device %d: %v, %v, %+v", i, bad, err, x.Damage)
 		}
-		if err := errors.Join(x.Repair(nil), x.Close()); err != nil {
+		if err := errors.Join(x.Repair(nil, patient), x.Close()); err != nil {
 			t.Fatal(err)
 		}
 		p := open(t, cfg, left[0].Reopen(), left[1].Reopen(), left[2].Reopen())
@@ -557,7 +560,8 @@ func TestNoSuperblock(t *testing.T) {
 		}
 		foreign := []device.Device{devs[0].Reopen(), devs[1].Reopen(), devs[2].Reopen()}
 		foreign[i] = device.NewMem(devs[i].Size())
-		if _, err := ctl.Examine(cfg, foreign...); err == nil || !strings.Contains(err.Error(), "any other record") {
+		if _, err := ctl.Examine(cfg, patient, foreign...); err == nil ||
+			!strings.Contains(err.Error(), "any other record") {
 			t.Errorf("device %d: of another pool: %v", i, err)
 		}
 	}
@@ -588,7 +592,7 @@ func TestRuinAfterCrash(t *testing.T) {
 				}
 			}
 			label := fmt.Sprintf("world %d, after %d", seed, tried)
-			x, err := ctl.Examine(w.cfg, devices(left)...)
+			x, err := ctl.Examine(w.cfg, patient, devices(left)...)
 			if errors.Is(err, remains.ErrUnknown) || errors.Is(err, media.ErrForeign) && len(left) > 1 {
 				continue // both superblocks
 			}
@@ -600,12 +604,12 @@ func TestRuinAfterCrash(t *testing.T) {
 			}
 			doubtful += x.Doubtful
 			w.plausible(label, x)
-			bad, err := x.Read(func(int64, int64) error { return nil })
+			bad, err := x.Read(patient)
 			var drop []uint64
 			for _, b := range bad {
 				drop = append(drop, b.Page)
 			}
-			if err = errors.Join(err, x.Repair(drop), x.Close()); err != nil {
+			if err = errors.Join(err, x.Repair(drop, patient), x.Close()); err != nil {
 				t.Fatalf("%s: repairing: %v", label, err)
 			}
 			var again []*device.Mem

@@ -58,7 +58,8 @@ type Foreign struct {
 
 func (e *Foreign) Error() string {
 	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its "+
-		"content with: farflash flash format --overwrite %s; if it was a pool whose beginning was overwritten, copy its "+
+		"content with: farflash flash format --overwrite %s; if it was a pool whose beginning was overwritten, copy "+
+		"its "+
 		"files out with: farflash flash salvage %s DIR", e.Path, e.Offset, e.Path, e.Path)
 }
 
@@ -386,8 +387,9 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 }
 
 // Examine opens a pool for reading only, in whatever state it is. Nothing is written to its devices before its Repair,
-// which needs them open for writing, and so not readOnly.
-func Examine(o Options, readOnly bool, paths ...string) (pool *ctl.Examined, err error) {
+// which needs them open for writing, and so not readOnly. progress is that of ctl.Examine.
+func Examine(o Options, readOnly bool, progress func(done, all int64) error, paths ...string) (pool *ctl.Examined,
+	err error) {
 	for _, path := range paths {
 		state, err := Probe(path)
 		var foreign *Foreign // or a pool whose superblocks are damaged
@@ -403,7 +405,7 @@ func Examine(o Options, readOnly bool, paths ...string) (pool *ctl.Examined, err
 	}
 	mode := device.Mode{Cached: o.Cached, ReadOnly: readOnly}
 	err = o.open(mode, !o.Portable && available(), paths, func(devices ...device.Device) (err error) {
-		pool, err = ctl.Examine(o.Pool, devices...)
+		pool, err = ctl.Examine(o.Pool, progress, devices...)
 		return err
 	})
 	return pool, err

@@ -286,19 +286,34 @@ func (p *Pool) Pieces(headers []media.Header, ahead uint64) Pieces {
 	return out
 }
 
-// Summaries returns the valid summaries, by segment, and nil for the others.
+// Summaries returns the valid summaries, by segment, and nil for the others. It reads many at a time.
 func (p *Pool) Summaries() []*media.Summary {
+	const reads = 32
 	out := make([]*media.Summary, p.Shape.AllSegments())
-	buf := device.Aligned(p.Shape.SummaryGrains() * device.Grain)
+	free := make(chan *device.Op, reads)
+	// finished takes a completed read into the results, and returns the operation for the next one.
+	finished := func() *device.Op {
+		op := <-free
+		if op.Err == nil {
+			s, err := media.DecodeSummary(op.Buf, p.Shape.UUID, p.Shape.Pages)
+			if err == nil && s.Segment == op.Token && s.Stream < uint8(heat.Streams) {
+				out[op.Token] = &s
+			}
+		}
+		return op
+	}
+	for range reads {
+		free <- &device.Op{Buf: device.Aligned(p.Shape.SummaryGrains() * device.Grain),
+			Done: func(op *device.Op) { free <- op }}
+	}
 	for i := range out {
 		d, at := p.Shape.Place(int64(i))
-		if device.Do(p.Devices[d], device.Read, at+int64(p.Shape.Pages)*device.Grain, buf) != nil {
-			continue
-		}
-		s, err := media.DecodeSummary(buf, p.Shape.UUID, p.Shape.Pages)
-		if err == nil && s.Segment == uint64(i) && s.Stream < uint8(heat.Streams) {
-			out[i] = &s
-		}
+		op := finished()
+		op.Kind, op.Offset, op.Token, op.Err = device.Read, at+int64(p.Shape.Pages)*device.Grain, uint64(i), nil
+		p.Devices[d].Submit(op)
+	}
+	for range reads {
+		finished()
 	}
 	return out
 }
