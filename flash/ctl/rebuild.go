@@ -32,8 +32,10 @@ type rebuild struct {
 	exact     bool                // there is no doubt, and the state is that at the number of the next record
 	evicted   map[uint64]sighting // pages whose places were reused although no record says where they went
 	gaps      []Gap
-	highest   uint64 // log page
-	newest    uint64 // generation
+	base      *remains.Snapshot // the newest of those that the state is made of
+	grey      bool              // the next moves may be part of it already
+	highest   uint64            // log page
+	newest    uint64            // generation
 	// progress is called while places are read; an error that it returns ends the rebuilding.
 	progress func(done, all int64) error
 	ended    error
@@ -89,7 +91,10 @@ func (b *rebuild) run() (ending, error) {
 	var writes uint64
 	at := ending{newest: b.newest, number: b.highest + 1, crashed: true}
 	if len(b.snaps) > 0 {
-		at.generation = b.snaps[0].Header.Generation
+		if b.base == nil {
+			b.base = b.snaps[0]
+		}
+		at.generation = b.base.Header.Generation
 		for _, s := range b.snaps {
 			writes = max(writes, s.Header.Writes)
 		}
@@ -100,16 +105,23 @@ func (b *rebuild) run() (ending, error) {
 
 // replayAll applies checkpoints and the log in the order of time.
 func (b *rebuild) replayAll() {
-	var headed []*remains.Snapshot // oldest first
-	var headless *remains.Snapshot // the newest of all
+	run := len(b.pieces) // the first piece of the last run without a gap
+	for run > 0 && (run == len(b.pieces) || b.pieces[run-1].Upto() == b.pieces[run].First) {
+		run--
+	}
+	var headed []*remains.Snapshot // those whose time is known, oldest first
+	var timeless *remains.Snapshot
 	for i, s := range b.snaps {
+		if !s.Headed {
+			s.Header.Record = s.Position(b.pieces[run:])
+		}
 		switch {
-		case s.Headed:
+		case s.Headed || s.Header.Record > 0:
 			headed = append([]*remains.Snapshot{s}, headed...)
 		case i == 0:
-			headless = s
-		default: // older than what has a header: evidence for what that lacks
-			b.overlay(s, nil)
+			timeless = s
+		case len(b.pieces) == 0 || b.pieces[0].First > 1: // older: evidence for what the others lack
+			b.overlay(s)
 		}
 	}
 	// Nothing before a complete checkpoint matters.
@@ -118,10 +130,6 @@ func (b *rebuild) replayAll() {
 			headed = headed[i:]
 			break
 		}
-	}
-	run := len(b.pieces) // the first piece of the last run without a gap
-	for run > 0 && (run == len(b.pieces) || b.pieces[run-1].Upto() == b.pieces[run].First) {
-		run--
 	}
 	at := uint64(1) // the number of the next record
 	b.exact = len(b.pieces) > 0 && b.pieces[0].First == 1
@@ -140,9 +148,9 @@ func (b *rebuild) replayAll() {
 			continue // the checkpoint has it
 		}
 		until(f.First, i)
-		if i == run && headless != nil && !b.exact {
-			b.headless(headless, b.pieces[run:])
-			headless = nil
+		if i == run && timeless != nil && !b.exact {
+			b.timeless(timeless)
+			timeless = nil
 		}
 		b.play(f)
 		at = f.Upto()
@@ -150,67 +158,41 @@ func (b *rebuild) replayAll() {
 	for _, s := range headed {
 		b.reach(s, &at, until, len(b.pieces))
 	}
-	if headless != nil && !b.exact {
+	if timeless != nil && !b.exact {
 		b.gap(at, at, nil)
-		b.headless(headless, nil)
+		b.timeless(timeless)
 	}
 	if len(b.snaps) == 0 && len(b.pieces) == 0 {
 		b.gap(at, at, nil)
 	}
 }
 
-// reach applies a checkpoint with a header.
+// timeless applies a checkpoint whose time is not known.
+func (b *rebuild) timeless(s *remains.Snapshot) {
+	b.overlay(s)
+	b.base, b.missing = s, true
+	copy(b.doubt, b.live)
+}
+
+// reach applies a checkpoint whose time is known.
 func (b *rebuild) reach(s *remains.Snapshot, at *uint64, until func(uint64, int), rest int) {
 	if len(s.Lost) > 0 {
 		until(s.Header.Record, rest)
 	}
-	b.overlay(s, nil)
+	if len(s.Lost) == 0 || !b.exact {
+		b.base = s
+	}
+	b.overlay(s)
 	if len(s.Lost) == 0 {
 		b.exact, b.missing, b.gaps = true, false, nil
 		clear(b.doubt)
 		clear(b.evicted)
 	}
-	*at = s.Header.Record
+	*at, b.grey = s.Header.Record, !s.Headed
 }
 
-// headless applies a checkpoint without a header, whose time is not known. If it is not older than the run of log
-// records, as its own segments or records show, it has the pages that the run does not touch as they are now, and
-// those that the run writes are told apart by their places. Only a page that the run moves can be taken wrongly, and is
-// doubtful.
-func (b *rebuild) headless(s *remains.Snapshot, run []remains.Run) {
-	type content struct {
-		page uint64
-		sum  uint32
-	}
-	written := map[ftl.PPA]content{}
-	for _, f := range run {
-		for _, rec := range f.Records {
-			if rec.Kind == media.Write || rec.Kind == media.Keep {
-				written[ftl.PPA(rec.PPA)] = content{rec.LBA, rec.Sum}
-			}
-		}
-	}
-	within := false
-	for i, seg := range s.Body.Segments {
-		within = within || len(run) > 0 && !s.Blind[i] && seg.Use != media.Erased && seg.Order >= run[0].First
-	}
-	b.overlay(s, func(p ftl.PPA, e media.Entry) bool {
-		w, ok := written[p]
-		ok = ok && w.sum == e.Sum
-		within = within || ok
-		return ok
-	})
-	if !within || len(s.Lost) > 0 {
-		b.missing = true
-		copy(b.doubt, b.live)
-		return
-	}
-	clear(b.doubt)
-	b.missing, b.gaps = false, nil
-}
-
-// overlay sets the places that a checkpoint has entries of to its state, except those that skip reports.
-func (b *rebuild) overlay(s *remains.Snapshot, skip func(p ftl.PPA, e media.Entry) bool) {
+// overlay sets the places that a checkpoint has entries of to its state.
+func (b *rebuild) overlay(s *remains.Snapshot) {
 	for i, seg := range s.Body.Segments {
 		switch {
 		case !s.Blind[i]:
@@ -230,16 +212,13 @@ func (b *rebuild) overlay(s *remains.Snapshot, skip func(p ftl.PPA, e media.Entr
 	}
 	s.Each(false, func(at int64, e *media.Entry) {
 		p := ftl.PPA(at)
-		if skip != nil && e.Page > 0 && skip(p, *e) {
-			return
-		}
 		if e.Page == 0 {
 			b.vacant(p)
 		}
 	})
 	s.Each(false, func(at int64, e *media.Entry) {
 		p := ftl.PPA(at)
-		if e.Page == 0 || skip != nil && skip(p, *e) {
+		if e.Page == 0 {
 			return
 		}
 		b.claim(e.Page-1, p, e.Sum, true)
@@ -418,6 +397,7 @@ func (b *rebuild) play(f remains.Run) {
 		b.report.Records++
 		switch {
 		case rec.Kind == media.Write || rec.Kind == media.Keep:
+			b.grey = false
 			b.playWrite(rec, f.Session)
 		case rec.Kind == media.Open && rec.PPA < uint64(len(b.segments)):
 			stream, session := rec.Opener()
@@ -473,13 +453,19 @@ func (b *rebuild) playMove(s Step) {
 			continue
 		}
 		from := b.table.Find(page - s.To + s.From)
-		if b.exact || from != nil && from.Load().State() == table.OnMedium {
+		if b.exact && !b.grey || from != nil && from.Load().State() == table.OnMedium {
 			b.vacant(w.Place())
 			continue
 		}
 		b.doubt[w.Place()>>6] |= 1 << (w.Place() & 63)
 	}
 	b.shift(s)
+	for _, slot := range b.table.Used(s.To, s.To+s.Count-1) {
+		if w := slot.Load(); b.grey && w.State() == table.OnMedium {
+			b.doubt[w.Place()>>6] |= 1 << (w.Place() & 63)
+			b.missing = true
+		}
+	}
 }
 
 // finish restores pages that lost their place to another without a record of where they went, if their content is

@@ -133,8 +133,8 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, progress 
 		return nil, errors.Join(f.damage.Refused, err)
 	}
 	f.recovery, f.doubt = b.recovery, b.doubt
-	if len(b.snaps) > 0 && len(b.snaps[0].Lost) > 0 {
-		f.holes = b.snaps[0]
+	if b.base != nil && len(b.base.Lost) > 0 {
+		f.holes = b.base
 		f.holes.Each(true, func(int64, *media.Entry) { f.damage.Entries++ })
 	}
 	f.damage.Copies, f.damage.Gaps = f.report.Lost, b.gaps

@@ -365,13 +365,17 @@ func TestRepairCut(t *testing.T) {
 		w.change(int(150 + 100*seed))
 		draw := rng.NewStream(seed, "cuts")
 		one, two := w.shape.CheckpointStart(0)+media.Headers, w.shape.CheckpointStart(1)+media.Headers
-		for name, grains := range map[string][]int64{
-			"superblock":     {1},
-			"old checkpoint": {one, one + 1}, "new checkpoint": {two, two + 1}, "both": {one, one + 2, two, two + 1},
-			"headers":         {one - 1, one - 2, two - 1, two - 2},
-			"header and body": {one - 1, one - 2, one + 1, two - 1, two - 2, two, two + 2},
-			"hole":            {two + 1, one + 1, w.shape.LogStart() + 3, w.shape.LogStart() + 4, two + 2, one + 2},
+		for _, x := range []struct {
+			name   string
+			grains []int64
+		}{
+			{"superblock", []int64{1}}, {"old checkpoint", []int64{one, one + 1}},
+			{"new checkpoint", []int64{two, two + 1}}, {"both", []int64{one, one + 2, two, two + 1}},
+			{"headers", []int64{one - 1, one - 2, two - 1, two - 2}},
+			{"header and body", []int64{one - 1, one - 2, one + 1, two - 1, two - 2, two, two + 2}},
+			{"hole", []int64{two + 1, one + 1, w.shape.LogStart() + 3, w.shape.LogStart() + 4, two + 2, one + 2}},
 		} {
+			name, grains := x.name, x.grains
 			left := w.dev.Reopen()
 			for _, g := range grains {
 				ruin(left, g)

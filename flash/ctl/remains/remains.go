@@ -220,6 +220,68 @@ func (s *Snapshot) Each(lost bool, fn func(place int64, e *media.Entry)) {
 	}
 }
 
+// Position returns the number of the record at which a checkpoint without a header was made: after those writes of the
+// run that it has, and the moves of their pages to where it has them. It may have been made up to the next write later.
+// Without such writes it returns 0.
+func (s *Snapshot) Position(run []Run) uint64 {
+	has := map[uint64]uint64{} // the pages of the places that both have
+	entry := func(rec media.Record) (e media.Entry) {
+		if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.PPA < uint64(len(s.Body.Entries)*s.Body.Pages) {
+			if all := s.Body.Entries[rec.PPA/uint64(s.Body.Pages)]; all != nil {
+				e = all[rec.PPA%uint64(s.Body.Pages)]
+			}
+		}
+		return e
+	}
+	for _, f := range run {
+		for _, rec := range f.Records {
+			if e := entry(rec); e.Page > 0 && e.Sum == rec.Sum {
+				has[rec.PPA] = e.Page - 1
+			}
+		}
+	}
+	at, right := map[uint64]uint64{}, 0 // where pages are, and how many are as in the checkpoint
+	move := func(from, to uint64) {
+		p, ok := at[from]
+		if !ok {
+			return
+		}
+		if delete(at, from); has[p] == from {
+			right--
+		}
+		if at[to] = p; has[p] == to {
+			right++
+		}
+	}
+	for _, f := range run {
+		for _, rec := range f.Records {
+			switch e := entry(rec); {
+			case e.Page > 0 && e.Sum == rec.Sum:
+				if p, ok := at[rec.LBA]; ok && has[p] == rec.LBA {
+					right--
+				}
+				at[rec.LBA] = rec.PPA
+				if has[rec.PPA] == rec.LBA {
+					right++
+				}
+			case rec.Kind != media.Move:
+			case rec.Count == 1:
+				move(rec.LBA, rec.PPA)
+			default:
+				for _, page := range slices.Sorted(maps.Keys(at)) {
+					if page >= rec.LBA && page-rec.LBA < uint64(rec.Count) {
+						move(page, page-rec.LBA+rec.PPA)
+					}
+				}
+			}
+		}
+		if len(has) > 0 && right == len(has) {
+			return f.Upto()
+		}
+	}
+	return 0
+}
+
 // Pieces is what is left of the log.
 type Pieces struct {
 	Runs    []Run  // in order; records can be missing between them
