@@ -9,8 +9,8 @@ import (
 	"farflash/flash/pool"
 )
 
-// TestBeginningLost overwrites the first 17 KiB of pools of several sizes, as a partition table does, when they have few
-// pages and when the log has wrapped. The layout is found, and every page.
+// TestBeginningLost overwrites the first 17 KiB of pools of several sizes, as a partition table does, when they have
+// few pages and when the log has wrapped. The layout is found, and every page.
 func TestBeginningLost(t *testing.T) {
 	cfg := ctl.DefaultConfig()
 	cfg.Frames = 512
