@@ -115,6 +115,10 @@ func (f *findings) records() {
 	case d.Refused != nil:
 		f.sayf("nothing is lost by that: the records that are left have all of it")
 	}
+	if d.Unowned > 0 {
+		f.sayf("pages in segments that were still open, of which no record says whose they were: %d; among them may be "+
+			"newer content, or content that was replaced", d.Unowned)
+	}
 	if n := len(d.Tail); n > 0 {
 		f.sayf("the log ends before damaged pages: %d, the first of them %v; unless they were being written when the "+
 			"pool stopped, the last changes are missing", n, d.Tail[0])

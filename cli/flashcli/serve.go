@@ -557,7 +557,8 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 				"violations\n",
 				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
 			if len(all) > 0 {
-				return verb.Failed(fmt.Errorf("%s: %d violations", args[0], len(all)))
+				return verb.Failed(fmt.Errorf("%s: %d violations; to see what a repair would do: farflash flash check "+
+					"--repair %s", args[0], len(all), strings.Join(args, " ")))
 			}
 			return nil
 		},

@@ -502,6 +502,38 @@ func (b *rebuild) finish() {
 	b.report.Mapped = b.mapped
 }
 
+// unowned returns the number of places that have content, but neither a page nor a record or summary that says whose it
+// was. Only segments that were still open have such places.
+func (b *rebuild) unowned() (n int64) {
+	recorded := map[ftl.PPA]bool{}
+	for _, f := range b.pieces {
+		for _, rec := range f.Records {
+			if rec.Kind == media.Write || rec.Kind == media.Keep {
+				recorded[ftl.PPA(rec.PPA)] = true
+			}
+		}
+	}
+	var places []ftl.PPA
+	for i := range b.segments {
+		s := &b.segments[i]
+		if x := b.summaries[i]; !s.opened || x != nil && x.Erases == s.erases && uint32(x.Session) == s.session {
+			continue
+		}
+		for k := range b.shape.Pages {
+			if p := ftl.PPA(i*b.shape.Pages + k); !b.isLive(p) && !recorded[p] {
+				places = append(places, p)
+			}
+		}
+	}
+	zeros := media.Sum(b.seed, make([]byte, Page))
+	for _, sum := range b.readable(places) {
+		if sum != zeros {
+			n++
+		}
+	}
+	return n
+}
+
 // doubtful returns the number of pages whose newest place is not certain.
 func (b *rebuild) doubtful() (n int64) {
 	for i, word := range b.doubt {

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,17 +30,19 @@ type Recovery struct {
 // Lost is a page of a device that was found damaged and whose content was found elsewhere.
 type Lost struct {
 	What   string
-	Offset int64 // in bytes
+	Name   string // of the device, if it has one
+	Offset int64  // in bytes
 	Device int
 }
 
 func (l Lost) String() string {
-	return fmt.Sprintf("%s, at offset %d of device %d", l.What, l.Offset, l.Device)
+	return fmt.Sprintf("%s, at offset %d of %s", l.What, l.Offset, cmp.Or(l.Name, fmt.Sprint("device ", l.Device)))
 }
 
 // lost reports a damaged page that was rebuilt.
 func (r *recovery) lost(device int, offset int64, what string) {
-	r.report.Lost = append(r.report.Lost, Lost{Device: device, Offset: offset, What: what})
+	r.report.Lost = append(r.report.Lost,
+		Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)})
 }
 
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
@@ -163,7 +166,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 				err = fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged)
 			}
 			if err != nil {
-				problems = append(problems, fmt.Errorf("at offset %d: %w", (r.shape.CheckpointStart(slot)+at)*Page, err))
+				problems = append(problems,
+					fmt.Errorf("at offset %d: %w", (r.shape.CheckpointStart(slot)+at)*Page, err))
 				continue
 			}
 			own = append(own, h)

@@ -29,6 +29,9 @@ type Damage struct {
 	Entries int64
 	// Doubtful is the number of pages whose place is known, but not whether it is their newest. See Certain.
 	Doubtful int64
+	// Unowned is the number of pages that were written to segments which were still open when the pool stopped, so that
+	// they have no summary, and of which no record is left that says whose they were.
+	Unowned int64
 	// Dropped is the number of pages whose last write is in the log, but not on the medium, and nothing says that it
 	// was durable. It was lost when the pool stopped, or damaged later: then they are out of date.
 	Dropped int64
@@ -140,7 +143,10 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, progress 
 	f.damage.Copies, f.damage.Gaps = f.report.Lost, b.gaps
 	f.damage.Doubtful, f.damage.Missing, f.damage.Tail = b.doubtful(), b.missing, f.tail()
 	f.damage.Dropped = int64(len(b.dropped))
-	return f, nil
+	if b.missing && b.summaries != nil {
+		f.damage.Unowned = b.unowned()
+	}
+	return f, b.ended
 }
 
 // tail returns the pages where the log would go on that hold neither an older page nor zeros.
@@ -154,7 +160,7 @@ func (f *state) tail() []Lost {
 				break
 			}
 		}
-		out = append(out, Lost{What: fmt.Sprintf("page %d of the log", n), Offset: at})
+		out = append(out, Lost{What: fmt.Sprintf("page %d of the log", n), Offset: at, Name: nameOf(f.devices, 0)})
 	}
 	return out
 }
