@@ -233,68 +233,18 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
-// readBody reads the body of a checkpoint. A grain that is damaged is rebuilt from the others of its group and their
-// parity. It returns the first error that remains.
+// readBody reads the body of a checkpoint. It returns the first error, unless the damaged grain could be rebuilt from the
+// others of its group and their parity.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
-	body := media.Body{Segments: make([]media.Segment, len(r.segments)),
-		Entries: make([][]media.Entry, len(r.segments)),
-		Pages:   r.shape.Pages}
-	all := media.BodyPages(int64(len(r.segments)), r.shape.Pages)
-	start := r.shape.CheckpointStart(int(h.Generation & 1))
-	buf := device.Aligned(bodyChunk * Page)
-	for i := int64(0); i < all; i += media.Group {
-		if !body.Holds(i) { // the segments' groups come first, and say so
-			continue
-		}
-		n := min(media.Group, all-i)
-		if err := r.readGroup(&body, h.Generation, start, i, buf[:(n+1)*Page]); err != nil {
-			return body, fmt.Errorf("checkpoint %d: %w", h.Generation, err)
-		}
+	s := r.left().Snapshot(int(h.Generation&1), &h)
+	if s.Err != nil {
+		return s.Body, fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
-	return body, nil
-}
-
-// readGroup reads the group of a body's grains that begins with grain i, of the slot that starts at grain start. A
-// grain that is damaged is rebuilt from the others before any of them is decoded, because the segments' grains say
-// which entries there are.
-func (r *recovery) readGroup(body *media.Body, generation uint64, start, i int64, buf []byte) error {
-	n := int64(len(buf)/Page) - 1
-	bad := int64(-1)
-	var first error
-	r.left().SpanInto(buf, start+media.BodyGrain(i), func(k int64, grain []byte) {
-		err := ErrDamaged
-		switch {
-		case k == n: // the parity, which the rebuilt grain's checksum verifies
-			return
-		case grain != nil:
-			err = media.VerifyPage(grain, i+k, r.shape.UUID, generation)
-		}
-		if err == nil {
-			return
-		}
-		if first = errors.Join(first, fmt.Errorf("grain %d: %w", i+k, err)); bad < 0 {
-			bad = k
-		}
-	})
-	if bad >= 0 {
-		rebuilt := buf[bad*Page:][:Page]
-		clear(rebuilt)
-		for k := range n + 1 {
-			if k != bad {
-				media.Parity(rebuilt, buf[k*Page:][:Page])
-			}
-		}
-		if media.VerifyPage(rebuilt, i+bad, r.shape.UUID, generation) != nil {
-			return first
-		}
-		r.lost(0, (start+media.BodyGrain(i+bad))*Page, fmt.Sprintf("grain %d of checkpoint %d", i+bad, generation))
+	for _, i := range s.Rebuilt {
+		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
+		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
 	}
-	for k := range n {
-		if err := body.DecodePage(buf[k*Page:][:Page], i+k, r.shape.UUID, generation); err != nil {
-			return fmt.Errorf("grain %d: %w", i+k, err)
-		}
-	}
-	return nil
+	return s.Body, nil
 }
 
 // replay applies a checkpoint and the chain of log pages after it.

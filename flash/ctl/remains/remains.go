@@ -6,6 +6,8 @@
 package remains
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -82,7 +84,11 @@ type Snapshot struct {
 	Lost   map[int64]bool // grains of the body
 	Blind  []bool         // by segment: its state is lost
 	Parity []int64        // groups, by their first grain, whose parity is wrong
-	Slot   int
+	// Rebuilt has the grains of the body that were rebuilt from their group and its parity. Err is the error of the first
+	// that was not.
+	Rebuilt []int64
+	Err     error
+	Slot    int
 }
 
 // Snapshot reads what is left of the checkpoint in a slot, of which h is the header, or nil. It returns nil if that is
@@ -166,14 +172,20 @@ func (p *Pool) readGroup(s *Snapshot, i int64, buf []byte) {
 	case good == n-1 && parity && media.VerifyPage(sum, i+bad, p.Shape.UUID, generation) == nil:
 		copy(grain(bad), sum)
 		valid[bad] = true
+		s.Rebuilt = append(s.Rebuilt, i+bad)
 	case good == 0 && i > 0 && !s.holds(i, n):
 		return // of segments that may well be empty: there never was such a group
 	}
 	for k := range n {
-		if valid[k] && s.Body.DecodePage(grain(k), i+k, p.Shape.UUID, generation) == nil {
-			continue
+		err := media.VerifyPage(grain(k), i+k, p.Shape.UUID, generation)
+		if valid[k] {
+			if err = s.Body.DecodePage(grain(k), i+k, p.Shape.UUID, generation); err == nil {
+				continue
+			}
 		}
-		s.Lost[i+k] = true
+		if s.Lost[i+k] = true; s.Err == nil {
+			s.Err = fmt.Errorf("grain %d: %w", i+k, cmp.Or(err, media.ErrForeign))
+		}
 		from, to, places := media.Covers(i+k, int64(len(s.Body.Segments)), s.Body.Pages)
 		if places {
 			continue
