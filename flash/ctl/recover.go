@@ -233,8 +233,8 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
-// readBody reads the body of a checkpoint. It returns the first error, unless the damaged grain could be rebuilt from the
-// others of its group and their parity.
+// readBody reads the body of a checkpoint. It returns the first error, unless the damaged grain could be rebuilt from
+// the others of its group and their parity.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
 	s := r.left().Snapshot(int(h.Generation&1), &h)
 	if s.Err != nil {

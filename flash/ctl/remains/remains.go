@@ -84,8 +84,8 @@ type Snapshot struct {
 	Lost   map[int64]bool // grains of the body
 	Blind  []bool         // by segment: its state is lost
 	Parity []int64        // groups, by their first grain, whose parity is wrong
-	// Rebuilt has the grains of the body that were rebuilt from their group and its parity. Err is the error of the first
-	// that was not.
+	// Rebuilt has the grains of the body that were rebuilt from their group and its parity. Err is the error of the
+	// first that was not.
 	Rebuilt []int64
 	Err     error
 	Slot    int
