@@ -149,6 +149,10 @@ func (p *Pool) readGroup(s *Snapshot, i int64, buf []byte) {
 		case grain != nil && k < n && media.VerifyPage(grain, i+k, p.Shape.UUID, generation) == nil:
 			valid[k] = true
 			good++
+		case grain != nil && k < n:
+			// A later checkpoint is being written over this one, and its parity could make anything of the others.
+			g, err := media.Generation(grain, i+k, p.Shape.UUID)
+			parity = parity && (err != nil || g < generation)
 		}
 	})
 	grain := func(k int64) []byte { return buf[k*device.Grain:][:device.Grain] }
