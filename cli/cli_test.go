@@ -155,6 +155,24 @@ func scripts(t *testing.T, dir string) {
 				}
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
 			},
+			// ruin FILE PAGE... changes a byte of each sector of pages of 4 KiB.
+			"ruin": func(ts *testscript.TestScript, neg bool, args []string) {
+				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_RDWR, 0)
+				ts.Check(err)
+				b := make([]byte, 4096)
+				for _, page := range args[1:] {
+					n, err := strconv.ParseInt(page, 10, 64)
+					ts.Check(err)
+					_, err = f.ReadAt(b, n*4096)
+					ts.Check(err)
+					for i := 0; i < len(b); i += 512 {
+						b[i] ^= 0x5a
+					}
+					_, err = f.WriteAt(b, n*4096)
+					ts.Check(err)
+				}
+				ts.Check(f.Close())
+			},
 			// feed FIFO writes more than a pipe's buffer holds, so that the reader must have started, and leaves the
 			// pipe open.
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -88,7 +88,7 @@ func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error)
 		return verb.BadInput(fmt.Errorf("%w, which is no daemon that can be asked (%s): wait until it ends, or stop it",
 			err, live.Socket(device)))
 	case err != nil:
-		return verb.BadInput(err)
+		return refused(err, append([]string{device}, f.also...))
 	}
 	defer func() {
 		if closing := opened.Close(); closing != nil {

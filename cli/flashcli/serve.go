@@ -227,7 +227,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return nil, nil, verb.BadInput(fmt.Errorf("%w; another daemon may be serving it: stop it first", err))
 	case err != nil:
-		return nil, nil, verb.BadInput(err)
+		return nil, nil, refused(err, args)
 	}
 	p.noteFound(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
@@ -257,6 +257,17 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID,
 		term.Size(float64(shape.Capacity*ctl.Page)), way, how)
 	return opened, tree, nil
+}
+
+// refused is the error for a pool that cannot be opened. If it is damaged, it says what can be done.
+func refused(err error, devices []string) error {
+	if errors.Is(err, ctl.ErrDamaged) || errors.Is(err, media.ErrForeign) {
+		all := strings.Join(devices, " ")
+		err = fmt.Errorf("%w\ncopy its files out with: farflash flash salvage %s DIR; repair it with: farflash flash "+
+			"check "+
+			"--repair %s", err, all, all)
+	}
+	return verb.BadInput(err)
 }
 
 // noteFound prints what was damaged when a pool was opened, and why it is read-only, if it is.
@@ -513,25 +524,39 @@ var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (p *program) flashCheck() *cobra.Command {
 	var f poolFlags
-	quick := false
+	quick, repair, yes := false, false, false
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Check a pool and its files",
+		Short: "Check a pool and its files, and repair them",
 		Long: `Open a pool as the daemon does, with recovery if it was not closed, and check the
 mapping in both directions, segments and their summaries, the checksum of every
 page, and the file system. Violations are printed with their place; the exit code
-is then 1.`,
+is then 1.
+
+--repair first prints the damage and everything that it will drop or rewrite,
+asks for a yes, and only then writes. It also handles pools that cannot be opened
+otherwise. To be safe, copy the files out first with flash salvage.`,
 		Example: `  farflash flash check data.img
-  farflash flash check a.img b.img --quick`,
+  farflash flash check a.img b.img --quick
+  farflash flash check data.img --repair`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
-		RunE: func(_ *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o, err := f.options()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case yes && !repair:
+				return verb.Usagef("--yes agrees to a repair: give --repair too")
+			case quick && repair:
+				return verb.Usagef("--repair reads all pages, so --quick does not apply")
+			case repair:
+				if repaired, err := p.repair(cmd.Context(), o, yes, args...); err != nil || !repaired {
+					return err
+				}
 			}
 			opened, _, err := pool.Open(o, args...)
 			if err != nil {
-				return verb.BadInput(err)
+				return refused(err, args)
 			}
 			defer func() {
 				if closing := opened.Close(); closing != nil {
@@ -556,12 +581,15 @@ is then 1.`,
 				"violations\n",
 				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
 			if len(all) > 0 {
-				return verb.Failed(fmt.Errorf("%s: %d violations", args[0], len(all)))
+				return verb.Failed(fmt.Errorf("%s: %d violations; to see what a repair would do: farflash flash check "+
+					"--repair %s", args[0], len(all), strings.Join(args, " ")))
 			}
 			return nil
 		},
 	}
 	f.register(cmd, briefMemory)
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not read page contents")
+	cmd.Flags().BoolVar(&repair, "repair", false, "repair the damage, after a yes")
+	cmd.Flags().BoolVar(&yes, "yes", false, "repair without asking")
 	return cmd
 }

@@ -124,17 +124,25 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	if t == nil {
 		return nil, fmt.Errorf("cfs: %w", ErrNoFS)
 	}
-	f.tree = t
-	for i := range f.filled {
-		f.filled[i] = pool.Holds(uint64(sparePage + i))
-	}
-	if f.untidy = pool.ReadOnly() != nil; f.untidy {
-		return f, nil
-	}
-	if err := f.tidy(); err != nil {
-		return nil, fmt.Errorf("cfs: cleaning up: %w", err)
+	if err := f.begin(t); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// begin takes a tree into use, and cleans up.
+func (f *FS) begin(t *tree) error {
+	f.tree = t
+	for i := range f.filled {
+		f.filled[i] = f.pool.Holds(uint64(sparePage + i))
+	}
+	if f.untidy = f.pool.ReadOnly() != nil; f.untidy {
+		return nil
+	}
+	if err := f.tidy(); err != nil {
+		return fmt.Errorf("cfs: cleaning up: %w", err)
+	}
+	return nil
 }
 
 // Found reports what Open cleaned up.

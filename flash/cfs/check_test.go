@@ -15,6 +15,13 @@ import (
 // number lies between used ones.
 func checked(t *testing.T) *FS {
 	t.Helper()
+	fs, _ := checkedOn(t)
+	return fs
+}
+
+// checkedOn is checked, with its device.
+func checkedOn(t *testing.T) (*FS, *device.Mem) {
+	t.Helper()
 	cfg := ctl.DefaultConfig()
 	cfg.Frames, cfg.Chunk = 64, 4
 	layout := ctl.Layout{Segment: 16, OverProvision: 0.3, LogPages: 64}
@@ -44,7 +51,7 @@ func checked(t *testing.T) *FS {
 	if len(r.Violations) > 0 || r.Files != 3 || r.Directories != 2 || r.Pages != 3*4+2 {
 		t.Fatalf("%+v", r)
 	}
-	return fs
+	return fs, dev
 }
 
 func try(t *testing.T, err error) {

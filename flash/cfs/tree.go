@@ -181,12 +181,14 @@ func (n *node) within(top *node) bool {
 	return false
 }
 
-// loader reads the whole tree and collects all violations.
+// loader reads the whole tree and collects all violations. With plan it goes on as far as it can, and plans how to mend
+// them.
 type loader struct {
 	*FS
 	tree       *tree
 	violations []ctl.Violation
 	page       []byte
+	plan       *plan
 }
 
 func (l *loader) wrong(path string, err error) {
@@ -209,19 +211,28 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 		l.wrong("superblock", err)
 		return nil, l.violations
 	}
+	l.read()
+	return l.tree, l.violations
+}
+
+// read reads all but the superblock.
+func (l *loader) read() {
 	l.inodes()
+	l.plan.last(l)
 	l.blocks()
 	if root := l.tree.root(); root == nil || root.kind != Directory {
 		l.wrongf("/", "no root directory")
-	} else {
+		l.plan.noRoot(l)
+	}
+	if root := l.tree.root(); root != nil {
 		l.walk(root)
 	}
+	l.plan.orphans(l)
 	for _, n := range l.tree.nodes {
 		if n != nil && n.number != rootInode && n.parent == nil && !n.nameless {
 			l.wrongf(n.path(), "the %v is in no directory", n.kind)
 		}
 	}
-	return l.tree, l.violations
 }
 
 // inodes reads the inode pages that were ever written, which are at most as many as the pool has pages.
@@ -239,21 +250,32 @@ func (l *loader) inodesAt(p uint64) {
 		// numbers are allocated lowest first and inode pages are never freed, so a gap is damage; this also bounds
 		// memory by the pages stored
 		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "the preceding inode page is missing")
-		return
+		if !l.plan.fill(l, first/inodesPerPage) {
+			return
+		}
 	}
 	l.tree.inodePages[first/inodesPerPage] = true
 	if err := l.pool.ReadAt(l.page, p*ctl.Page); err != nil {
 		l.wrong(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), err)
-		return
+		if !l.plan.oldInodes(l, first/inodesPerPage) {
+			return
+		}
 	}
+	l.decodeInodes(first)
+}
+
+// decodeInodes takes the inodes from number first on from page.
+func (l *loader) decodeInodes(first uint32) {
 	for i := range uint32(inodesPerPage) {
 		in, err := decodeInode(l.page[i*inodeSize:][:inodeSize], l.seed, first+i)
 		switch {
 		case err != nil:
 			l.wrong(fmt.Sprintf("inode %d", first+i), err)
+			l.plan.inodes(first/inodesPerPage, "inode %d is damaged; its file is lost", first+i)
 		case in.kind == None:
 		case first+i < rootInode:
 			l.wrongf(fmt.Sprintf("inode %d", first+i), "a %v has a reserved inode number", in.kind)
+			l.plan.inodes(first/inodesPerPage, "inode %d is reserved: it is cleared", first+i)
 		default:
 			n := &node{inode: in, number: first + i}
 			if in.kind == Directory {
@@ -278,8 +300,10 @@ func (l *loader) blocks() {
 		if widest != nil && widest.base+1<<widest.order > n.base {
 			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base,
 				widest.number, widest.order, widest.base)
+			l.plan.hopeless()
 		} else if !l.tree.space.Reserve(n.base, int(n.order)) {
 			l.wrongf(n.path(), "its block of 2^%d pages at %d cannot be reserved", n.order, n.base)
+			l.plan.hopeless()
 		}
 		if widest == nil || n.base+1<<n.order > widest.base+1<<widest.order {
 			widest = n
@@ -297,6 +321,7 @@ func (l *loader) walk(root *node) {
 		if pages(dir.size) > uint64(capacity) {
 			l.wrongf(dir.path(), "the directory has %d pages, but the pool has a capacity of %d", pages(dir.size),
 				capacity)
+			l.plan.hopeless()
 			continue
 		}
 		for i := range pages(dir.size) {
@@ -308,10 +333,11 @@ func (l *loader) walk(root *node) {
 			}
 			if err != nil {
 				l.wrong(where, err)
+				entries = l.plan.oldNames(l, dir, uint32(i), entries)
 			}
 			dir.pages, dir.rooms = append(dir.pages, entries), append(dir.rooms, room(entries))
 			for _, e := range entries {
-				if n := l.enter(dir, int(i), e); n != nil && n.kind == Directory {
+				if n := l.enter(dir, int(i), e); n != nil && n.kind == Directory && n.pages == nil {
 					todo = append(todo, n)
 				}
 			}
@@ -323,20 +349,29 @@ func (l *loader) walk(root *node) {
 func (l *loader) enter(dir *node, at int, e dirent) *node {
 	path := strings.TrimSuffix(dir.path(), "/") + "/" + e.name
 	n := l.tree.get(e.inode)
+	if n != nil && n.nameless {
+		l.wrongf(path, "inode %d is marked as nameless", e.inode)
+		l.plan.named(n, path)
+	}
+	why := ""
 	switch {
 	case dir.children[e.name] != nil:
-		l.wrongf(path, "duplicate name")
+		why = "duplicate name"
 	case n == nil:
-		l.wrongf(path, "inode %d is free or damaged", e.inode)
+		why = fmt.Sprintf("inode %d is free or damaged", e.inode)
 	case n.nameless:
-		l.wrongf(path, "inode %d is marked as nameless", e.inode)
+		return nil
 	case n.parent != nil:
-		l.wrongf(path, "inode %d is also named %s", e.inode, n.path())
+		why = fmt.Sprintf("inode %d is also named %s", e.inode, n.path())
+	case dir.within(n):
+		why = fmt.Sprintf("inode %d contains this directory", e.inode)
 	default:
 		n.parent, n.name, n.at = dir, e.name, at
 		dir.children[e.name] = n
 		return n
 	}
+	l.wrongf(path, "%s", why)
+	l.plan.unname(dir, at, path, why)
 	return nil
 }
 

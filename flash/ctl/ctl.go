@@ -123,7 +123,7 @@ func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 		s.Grains = append(s.Grains, n/Page)
 	}
 	if s.LogPages == 0 && len(sizes) > 0 {
-		s.LogPages = min(max(s.Grains[0]/64, 8), 1<<18)
+		s.LogPages = defaultLog(s.Grains[0])
 	}
 	if err := s.Check(); err != nil {
 		return s, fmt.Errorf("ctl: %w", err)
@@ -137,6 +137,9 @@ func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 	}
 	return s, nil
 }
+
+// defaultLog returns the number of log pages of a pool whose first device has that many grains.
+func defaultLog(grains int64) int64 { return min(max(grains/64, 8), 1<<18) }
 
 // Format creates an empty pool. The devices' contents are lost.
 func Format(shape media.Shape, devices ...device.Device) error {

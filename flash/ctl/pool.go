@@ -9,6 +9,7 @@ import (
 
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
 	"farflash/policy/ftl"
@@ -40,16 +41,24 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	shape, sorted, err := shape(devices)
+	shape, sorted, err := remains.Arrange(devices)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{devices: sorted, through: cfg.PutThrough}
 	cfg.Trouble = named(cfg.Trouble, sorted)
-	if p.core, err = newCore(cfg, shape, p.completed, p.arrived); err != nil {
-		return nil, err
-	}
-	if p.found, err = p.core.recoverState(sorted); err != nil {
+	return begin(cfg, sorted, func(p *Pool) (err error) {
+		if p.core, err = newCore(cfg, shape, p.completed, p.arrived); err == nil {
+			p.found, err = p.core.recoverState(sorted)
+		}
+		return err
+	})
+}
+
+// begin makes a pool of the core that find sets and fills.
+func begin(cfg Config, sorted []device.Device, find func(*Pool) error) (*Pool, error) {
+	p := &Pool{devices: sorted, through: cfg.PutThrough}
+	err := find(p)
+	if err != nil {
 		return nil, err
 	}
 	p.table = p.core.table
@@ -502,6 +511,11 @@ func (p *Pool) Close() error {
 	} else {
 		p.leave()
 	}
+	return p.release(err)
+}
+
+// release closes the devices and frees the memory of a pool that is closed.
+func (p *Pool) release(err error) error {
 	// A device owns the buffers of operations in flight, so all devices are closed before the arena is unmapped.
 	for _, d := range slices.Backward(p.devices) {
 		err = errors.Join(err, d.Close())

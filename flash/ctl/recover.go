@@ -2,12 +2,14 @@ package ctl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
 	"farflash/policy/ftl"
@@ -28,77 +30,19 @@ type Recovery struct {
 // Lost is a page of a device that was found damaged and whose content was found elsewhere.
 type Lost struct {
 	What   string
-	Offset int64 // in bytes
+	Name   string // of the device, if it has one
+	Offset int64  // in bytes
 	Device int
 }
 
 func (l Lost) String() string {
-	return fmt.Sprintf("%s, at offset %d of device %d", l.What, l.Offset, l.Device)
+	return fmt.Sprintf("%s, at offset %d of %s", l.What, l.Offset, cmp.Or(l.Name, fmt.Sprint("device ", l.Device)))
 }
 
 // lost reports a damaged page that was rebuilt.
 func (r *recovery) lost(device int, offset int64, what string) {
-	r.report.Lost = append(r.report.Lost, Lost{Device: device, Offset: offset, What: what})
-}
-
-// shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
-// devices in the pool's order.
-func shape(devices []device.Device) (media.Shape, []device.Device, error) {
-	var shape media.Shape
-	sorted := make([]device.Device, 0, len(devices))
-	page := device.Aligned(Page)
-	for i, d := range devices {
-		var own media.Shape
-		var index int
-		var err error
-		for at := range int64(2) { // the second copy serves if the first is damaged
-			if err = device.Do(d, device.Read, at*Page, page); err == nil {
-				own, index, err = media.DecodeSuperblock(page)
-			}
-			if err == nil {
-				break
-			}
-		}
-		switch {
-		case err != nil:
-			return shape, nil, fmt.Errorf("ctl: given device %d: %w", i, err)
-		case i == 0:
-			shape = own
-			sorted = make([]device.Device, len(own.Grains))
-		case own.UUID != shape.UUID:
-			return shape, nil, fmt.Errorf("ctl: given device %d belongs to pool %v, but the first to pool %v", i,
-				own.UUID, shape.UUID)
-		}
-		switch {
-		case sorted[index] != nil:
-			return shape, nil, fmt.Errorf("ctl: two of the given devices are number %d of pool %v", index, shape.UUID)
-		case d.Size() < shape.Grains[index]*Page:
-			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has shrunk to %d bytes from %d", index, shape.UUID,
-				d.Size(), shape.Grains[index]*Page)
-		}
-		sorted[index] = d
-	}
-	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
-		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices; number %d is missing", shape.UUID,
-			len(shape.Grains), missing)
-	}
-	return shape, sorted, nil
-}
-
-// found is a log page as read from the device.
-type found struct {
-	page media.LogPage
-	sum  uint32 // the Back that the next page must have
-}
-
-// logRun is the records of one log page, wherever they were found.
-type logRun struct {
-	records []media.Record
-	number  uint64 // of the page
-	first   uint64 // number of the first record
-	mark    uint64
-	session uint64
-	sum     uint32 // the Back that the next page must have
+	r.report.Lost = append(r.report.Lost,
+		Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)})
 }
 
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
@@ -112,18 +56,47 @@ type recovery struct {
 	// contents has the checksums of the places that verify has read.
 	contents map[ftl.PPA]uint32
 	plugged  map[int64]bool // segments that makeRoom wrote to
+	// dropped has the pages whose last write was dropped: if its content was not lost in the crash, but damaged, they
+	// are out of date.
+	dropped map[uint64]bool
 }
 
 // recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
 // closed cleanly. Up to settleState it only reads, so a pool that is refused stays exactly as it was found.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
-	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
-	r.superblocks()
-	headers, err := r.headers()
+	r := newRecovery(c, devices)
+	end, err := r.readState()
 	if err != nil {
 		return r.report, err
 	}
-	log, highest, mark := r.readLog()
+	return r.report, r.settleState(end, false)
+}
+
+func newRecovery(c *core, devices []device.Device) *recovery {
+	return &recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{},
+		dropped: map[uint64]bool{}}
+}
+
+// left returns the reader of what the devices have.
+func (r *recovery) left() *remains.Pool { return &remains.Pool{Shape: r.shape, Devices: r.devices} }
+
+// ending is where recovery found the state of a pool to end: what the next checkpoint and log page continue.
+type ending struct {
+	generation uint64 // of the checkpoint that the state was read from; the next one goes to the other place
+	newest     uint64 // the highest generation seen: no other may be written again
+	number     uint64 // of the next log page
+	back       uint32 // its Back
+	crashed    bool   // the state is not that of a checkpoint in force
+}
+
+// readState fills the core from the newest checkpoint that is complete, together with the log after it. It only reads.
+func (r *recovery) readState() (ending, error) {
+	r.superblocks()
+	headers, err := r.headers()
+	if err != nil {
+		return ending{}, err
+	}
+	log, highest, mark := r.left().Log()
 	var problems []error
 	for _, h := range headers {
 		body, err := r.readBody(h)
@@ -138,7 +111,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 		// durable.
 		end, last := h.Next+uint64(len(chain)), h.Record
 		for _, f := range chain {
-			last += uint64(len(f.records))
+			last += uint64(len(f.Records))
 		}
 		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
@@ -148,11 +121,17 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 			continue
 		}
 		if err := r.replay(h, body, chain); err != nil {
-			return r.report, err
+			return ending{}, err
 		}
-		return r.report, r.settleState(h, chain)
+		at := ending{generation: h.Generation, newest: headers[0].Generation, number: h.Next, back: h.Back,
+			crashed: len(chain) > 0 || !h.Clean}
+		// New log pages continue the chain after the last page found.
+		if n := len(chain); n > 0 {
+			at.number, at.back = chain[n-1].Number+1, chain[n-1].Sum
+		}
+		return at, nil
 	}
-	return r.report, fmt.Errorf("ctl: no usable checkpoint: %w", errors.Join(problems...))
+	return ending{}, fmt.Errorf("ctl: no usable checkpoint: %w", errors.Join(problems...))
 }
 
 // superblocks reports the copies of the superblocks that are damaged. The others served.
@@ -187,7 +166,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 				err = fmt.Errorf("checkpoint %d is in the wrong slot: %w", h.Generation, ErrDamaged)
 			}
 			if err != nil {
-				problems = append(problems, err)
+				problems = append(problems,
+					fmt.Errorf("at offset %d: %w", (r.shape.CheckpointStart(slot)+at)*Page, err))
 				continue
 			}
 			own = append(own, h)
@@ -205,82 +185,44 @@ func (r *recovery) headers() ([]media.Header, error) {
 	return out, nil
 }
 
-// span reads grains of device 0 from first on in large pieces. If a piece cannot be read, it is read grain by grain,
-// and each receives nil for an unreadable grain.
-func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
-	most := min(256, n)
-	buf := device.Aligned(int(most) * Page)
-	for i := int64(0); i < n; i += most {
-		k := min(most, n-i)
-		r.spanInto(buf[:k*Page], first+i, func(j int64, grain []byte) { each(i+j, grain) })
-	}
-}
-
-// spanInto is span for one piece.
-func (r *recovery) spanInto(buf []byte, first int64, each func(i int64, grain []byte)) {
-	whole := device.Do(r.devices[0], device.Read, first*Page, buf) == nil
-	for j := range int64(len(buf) / Page) {
-		grain := buf[j*Page:][:Page]
-		if !whole && device.Do(r.devices[0], device.Read, (first+j)*Page, grain) != nil {
-			grain = nil
-		}
-		each(j, grain)
-	}
-}
-
-// readLog reads all valid log pages, by number, and returns the highest number and the highest mark. Among them are
-// pages of earlier passes through the ring, which follow rejects.
-func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
-	log = map[uint64]found{}
-	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
-		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID)
-		if err != nil || page.Number%uint64(r.shape.LogPages) != uint64(i) {
-			return // never written, torn or misplaced: the log ends where this page is needed
-		}
-		log[page.Number] = found{page, sum}
-		highest, mark = max(highest, page.Number), max(mark, page.Mark)
-	})
-	return log, highest, mark
-}
-
 // follow returns the chain of log pages after a checkpoint, each the successor of the one before. A page that is
 // missing is taken from its successor, which repeats it.
 //
 // A page of an earlier session than the checkpoint's is no successor, even if all else fits: that session's recovery
 // found the log to end before it, and has decided so. It can be there all the same, because the recovery found it
 // torn and a write to the same place, torn in its turn, completed it.
-func (r *recovery) follow(log map[uint64]found, h media.Header) []logRun {
-	var chain []logRun
+func (r *recovery) follow(log map[uint64]remains.Page, h media.Header) []remains.Run {
+	var chain []remains.Run
 	var missing []int // runs of chain that were taken from the page after them
 	back, record, session := h.Back, h.Record, h.Session
-	add := func(f found, records []media.Record, number uint64) {
-		chain = append(chain, logRun{records: records, number: number, first: record, mark: f.page.Mark,
-			session: f.page.Session, sum: f.sum})
-		back, record, session = f.sum, record+uint64(len(records)), f.page.Session
+	add := func(f remains.Page, records []media.Record, number uint64) {
+		chain = append(chain, remains.Run{Records: records, Number: number, First: record, Mark: f.Mark,
+			Session: f.Session, Sum: f.Sum})
+		back, record, session = f.Sum, record+uint64(len(records)), f.Session
 	}
 	for n := h.Next; ; n++ {
 		f, ok := log[n]
-		if ok && f.page.Back == back && f.page.First == record && f.page.Session >= session {
-			add(f, f.page.Records, n)
+		if ok && f.Back == back && f.First == record && f.Session >= session {
+			add(f, f.Records, n)
 			continue
 		}
 		next, ok := log[n+1]
-		if !ok || next.page.Session < session || next.page.First-uint64(len(next.page.Again)) != record {
+		if !ok || next.Session < session || next.First-uint64(len(next.Again)) != record {
 			break
 		}
 		missing = append(missing, len(chain))
-		add(next, next.page.Again, n)
+		add(next, next.Again, n)
 		n++
-		add(next, next.page.Records, n)
+		add(next, next.Records, n)
 	}
 	// A page that was durable is damaged; another one may only have been in flight.
 	mark := uint64(0)
 	for _, f := range chain {
-		mark = max(mark, f.mark)
+		mark = max(mark, f.Mark)
 	}
 	for _, i := range missing {
-		if f := chain[i]; f.first+uint64(len(f.records)) <= mark {
-			r.lost(0, r.logOffset(f.number), fmt.Sprintf("page %d of the log", f.number))
+		if f := chain[i]; f.First+uint64(len(f.Records)) <= mark {
+			r.lost(0, r.logOffset(f.Number), fmt.Sprintf("page %d of the log", f.Number))
 		}
 	}
 	return chain
@@ -291,72 +233,22 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
-// readBody reads the body of a checkpoint. A grain that is damaged is rebuilt from the others of its group and their
-// parity. It returns the first error that remains.
+// readBody reads the body of a checkpoint. It returns the first error, unless the damaged grain could be rebuilt from
+// the others of its group and their parity.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
-	body := media.Body{Segments: make([]media.Segment, len(r.segments)),
-		Entries: make([][]media.Entry, len(r.segments)),
-		Pages:   r.shape.Pages}
-	all := media.BodyPages(int64(len(r.segments)), r.shape.Pages)
-	start := r.shape.CheckpointStart(int(h.Generation & 1))
-	buf := device.Aligned(bodyChunk * Page)
-	for i := int64(0); i < all; i += media.Group {
-		if !body.Holds(i) { // the segments' groups come first, and say so
-			continue
-		}
-		n := min(media.Group, all-i)
-		if err := r.readGroup(&body, h.Generation, start, i, buf[:(n+1)*Page]); err != nil {
-			return body, fmt.Errorf("checkpoint %d: %w", h.Generation, err)
-		}
+	s := r.left().Snapshot(int(h.Generation&1), &h)
+	if s.Err != nil {
+		return s.Body, fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
-	return body, nil
-}
-
-// readGroup reads the group of a body's grains that begins with grain i, of the slot that starts at grain start. A
-// grain that is damaged is rebuilt from the others before any of them is decoded, because the segments' grains say
-// which entries there are.
-func (r *recovery) readGroup(body *media.Body, generation uint64, start, i int64, buf []byte) error {
-	n := int64(len(buf)/Page) - 1
-	bad := int64(-1)
-	var first error
-	r.spanInto(buf, start+media.BodyGrain(i), func(k int64, grain []byte) {
-		err := ErrDamaged
-		switch {
-		case k == n: // the parity, which the rebuilt grain's checksum verifies
-			return
-		case grain != nil:
-			err = media.VerifyPage(grain, i+k, r.shape.UUID, generation)
-		}
-		if err == nil {
-			return
-		}
-		if first = errors.Join(first, fmt.Errorf("grain %d: %w", i+k, err)); bad < 0 {
-			bad = k
-		}
-	})
-	if bad >= 0 {
-		rebuilt := buf[bad*Page:][:Page]
-		clear(rebuilt)
-		for k := range n + 1 {
-			if k != bad {
-				media.Parity(rebuilt, buf[k*Page:][:Page])
-			}
-		}
-		if media.VerifyPage(rebuilt, i+bad, r.shape.UUID, generation) != nil {
-			return first
-		}
-		r.lost(0, (start+media.BodyGrain(i+bad))*Page, fmt.Sprintf("grain %d of checkpoint %d", i+bad, generation))
+	for _, i := range s.Rebuilt {
+		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
+		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
 	}
-	for k := range n {
-		if err := body.DecodePage(buf[k*Page:][:Page], i+k, r.shape.UUID, generation); err != nil {
-			return fmt.Errorf("grain %d: %w", i+k, err)
-		}
-	}
-	return nil
+	return s.Body, nil
 }
 
 // replay applies a checkpoint and the chain of log pages after it.
-func (r *recovery) replay(h media.Header, body media.Body, chain []logRun) error {
+func (r *recovery) replay(h media.Header, body media.Body, chain []remains.Run) error {
 	for i, s := range body.Segments {
 		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
 			opened: s.Use != media.Erased, written: int32(s.Written)}
@@ -389,17 +281,17 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []logRun) error
 	r.report.Clean = h.Clean && len(chain) == 0
 	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
 	for _, f := range chain {
-		r.mark = max(r.mark, f.mark)
+		r.mark = max(r.mark, f.Mark)
 	}
 	r.mark = max(r.mark, h.Record)
 	r.verify(chain)
 	for _, f := range chain {
 		// A session without records counts too: announce logged an empty page.
-		r.session = max(r.session, f.session)
+		r.session = max(r.session, f.Session)
 		r.report.Pages++
-		for _, rec := range f.records {
+		for _, rec := range f.Records {
 			if err := r.apply(rec); err != nil {
-				return fmt.Errorf("ctl: log page %d, record %d: %w", f.number, r.next, err)
+				return fmt.Errorf("ctl: log page %d, record %d: %w", f.Number, r.next, err)
 			}
 			r.next++
 			r.report.Records++
@@ -422,6 +314,7 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	}
 	slot.Store(table.At(to))
 	r.setLive(to)
+	delete(r.dropped, page)
 	r.owners[to], r.sums[to] = page, sum
 	r.renamed[to>>6] &^= 1 << (to & 63)
 	return nil
@@ -448,7 +341,7 @@ func (r *recovery) apply(rec media.Record) error {
 			s.order = r.next
 		}
 		if rec.Kind == media.Write && r.next >= r.mark && !r.holds(to, rec.Sum) {
-			r.report.Dropped++
+			r.drop(rec)
 			return nil
 		}
 		return r.mapTo(rec.LBA, to, rec.Sum)
@@ -476,6 +369,12 @@ func (r *recovery) apply(rec media.Record) error {
 	return nil
 }
 
+// drop accounts for a write whose content is missing and that nothing says was durable.
+func (r *recovery) drop(rec media.Record) {
+	r.report.Dropped++
+	r.dropped[rec.LBA] = true
+}
+
 // empty unmaps count pages from first on.
 func (r *recovery) empty(first, count uint64) {
 	for _, slot := range r.table.Used(first, first+count-1) {
@@ -488,10 +387,11 @@ func (r *recovery) empty(first, count uint64) {
 
 // settleState hands the segments to the translation layer and makes the recovered state durable as a new checkpoint, so
 // that the fate of writes that were in flight is decided only once. After a clean shutdown the checkpoint in force is
-// that state already, and only the session number is new.
-func (r *recovery) settleState(h media.Header, chain []logRun) error {
-	crashed := len(chain) > 0 || !h.Clean
-	if crashed {
+// that state already, and only the session number is new. With both, the state is written to the places of both
+// checkpoints, so that nothing damaged is left in use.
+func (r *recovery) settleState(at ending, both bool) error {
+	crashed := at.crashed || both
+	if crashed && r.readOnly == nil {
 		r.orReadOnly(r.prepare())
 	}
 	if err := r.restoreSegments(); err != nil {
@@ -501,19 +401,15 @@ func (r *recovery) settleState(h media.Header, chain []logRun) error {
 	r.session++
 	// No page is in a frame, so there are no reservations: the pages in use are those with a place.
 	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
-	r.durable, r.generation = r.next, h.Generation
-	r.number, r.base, r.back = h.Next, h.Next, h.Back
-	if !crashed {
+	// A generation is used once too: grains of two checkpoints of one generation could be taken for one of them.
+	for r.generation = at.generation; r.generation+1 <= at.newest; {
+		r.generation += 2
+	}
+	r.durable, r.number, r.base, r.back = r.next, at.number, at.number, at.back
+	if r.readOnly == nil && crashed {
+		r.orReadOnly(r.writeDown(both))
+	} else if r.readOnly == nil {
 		r.orReadOnly(r.announce())
-		return nil
-	}
-	// New log pages continue the chain after the last page found.
-	if n := len(chain); n > 0 {
-		r.number, r.back = chain[n-1].number+1, chain[n-1].sum
-	}
-	r.base = r.number
-	if r.readOnly == nil {
-		r.orReadOnly(r.writeDown())
 	}
 	return nil
 }
@@ -564,10 +460,10 @@ func (r *recovery) prepare() error {
 // record holds: dropped writes, and pages that makeRoom moved. A later recovery that can read only the older checkpoint
 // would replay the records before the newer one and, because of the marks of later log pages, take the dropped writes
 // for durable. Two checkpoints put the decisions into both slots.
-func (r *recovery) writeDown() error {
+func (r *recovery) writeDown(both bool) error {
 	body := media.Body{Pages: r.shape.Pages, Segments: r.recordSegments(nil)}
 	n := 1
-	if r.report.Dropped > 0 || len(r.plugged) > 0 {
+	if both || r.report.Dropped > 0 || len(r.plugged) > 0 {
 		n = 2
 	}
 	for range n {

@@ -240,5 +240,10 @@ func (r *recovery) shifted(rec media.Record) error {
 	}
 	r.empty(s.To, s.Count)
 	r.shift(s)
+	for page := range r.dropped {
+		if page >= s.From && page-s.From < s.Count {
+			r.dropped[page-s.From+s.To] = true
+		}
+	}
 	return nil
 }

@@ -48,9 +48,15 @@ func named(fn func(Trouble), devices []device.Device) func(Trouble) {
 		return nil
 	}
 	return func(t Trouble) {
-		if d, ok := devices[t.Device].(interface{ Name() string }); ok {
-			t.Name = d.Name()
-		}
+		t.Name = nameOf(devices, t.Device)
 		fn(t)
 	}
+}
+
+// nameOf returns a device's name, or "".
+func nameOf(devices []device.Device, i int) string {
+	if d, ok := devices[i].(interface{ Name() string }); ok {
+		return d.Name()
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
 	"farflash/flash/device"
 	"farflash/policy/ftl"
 )
@@ -20,17 +21,16 @@ type run struct {
 	buf   []byte
 	first ftl.PPA
 	sums  []uint32 // of the pages read
-	ok    []bool   // whether a page could be read
 }
 
-// verify reads the places of the writes that no mark covers, in the order of the medium and many at a time, and
-// computes their checksums; apply looks them up. A crash leaves as many as were written since the last flush
-// (Config.Unflushed), so one read after another would take as long as the pool's writes did.
-func (r *recovery) verify(chain []logRun) {
+// verify reads the places of the writes that no mark covers and computes their checksums; apply looks them up. A crash
+// leaves as many as were written since the last flush (Config.Unflushed), so one read after another would take as long
+// as the pool's writes did.
+func (r *recovery) verify(chain []remains.Run) {
 	var places []ftl.PPA
 	for _, f := range chain {
-		for i, rec := range f.records {
-			if rec.Kind == media.Write && f.first+uint64(i) >= r.mark && rec.PPA < uint64(len(r.owners)) {
+		for i, rec := range f.Records {
+			if rec.Kind == media.Write && f.First+uint64(i) >= r.mark && rec.PPA < uint64(len(r.owners)) {
 				places = append(places, ftl.PPA(rec.PPA))
 			}
 		}
@@ -38,16 +38,24 @@ func (r *recovery) verify(chain []logRun) {
 	slices.Sort(places)
 	places = slices.Compact(places)
 	r.contents = make(map[ftl.PPA]uint32, len(places))
+	r.sumPlaces(r.devices, places, func(p ftl.PPA, sum uint32, err error) {
+		if err == nil {
+			r.contents[p] = sum
+		}
+	})
+}
+
+// sumPlaces reads places, which are in order, many at a time, and calls each with the checksum of their content. A read
+// of several places that fails reports all of them as unreadable.
+func (c *core) sumPlaces(devices []device.Device, places []ftl.PPA, each func(p ftl.PPA, sum uint32, err error)) {
 	free := make(chan *run, verifyReads)
 	// finished takes one completed read into the results, and returns its buffers for the next one.
 	finished := func() *run {
 		x := <-free
-		for i := range x.sums {
-			if x.ok[i] {
-				r.contents[x.first+ftl.PPA(i)] = x.sums[i]
-			}
+		for i, sum := range x.sums {
+			each(x.first+ftl.PPA(i), sum, x.op.Err)
 		}
-		x.sums, x.ok = x.sums[:0], x.ok[:0]
+		x.sums = x.sums[:0]
 		return x
 	}
 	reads := min(verifyReads, len(places))
@@ -55,8 +63,7 @@ func (r *recovery) verify(chain []logRun) {
 		x := &run{buf: device.Aligned(verifyPages * Page)}
 		x.op.Done = func(op *device.Op) {
 			for i := range len(op.Buf) / Page {
-				x.sums = append(x.sums, media.Sum(r.seed, op.Buf[i*Page:][:Page]))
-				x.ok = append(x.ok, op.Err == nil)
+				x.sums = append(x.sums, media.Sum(c.seed, op.Buf[i*Page:][:Page]))
 			}
 			free <- x
 		}
@@ -65,14 +72,14 @@ func (r *recovery) verify(chain []logRun) {
 	for len(places) > 0 {
 		n := 1
 		for n < len(places) && n < verifyPages && places[n] == places[0]+ftl.PPA(n) &&
-			r.segmentOf(places[n]) == r.segmentOf(places[0]) {
+			c.segmentOf(places[n]) == c.segmentOf(places[0]) {
 			n++
 		}
 		x := finished()
-		dev, offset := r.at(places[0])
+		dev, offset := c.at(places[0])
 		x.first, places = places[0], places[n:]
 		x.op.Kind, x.op.Offset, x.op.Buf, x.op.Err = device.Read, offset, x.buf[:n*Page], nil
-		r.devices[dev].Submit(&x.op)
+		devices[dev].Submit(&x.op)
 	}
 	for range reads {
 		finished()

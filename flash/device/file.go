@@ -16,6 +16,8 @@ type Mode struct {
 	Create int64 // size that the file is created or extended to; 0: it must exist with its size
 	Cached bool  // use the page cache instead of O_DIRECT
 	Shared bool  // do not lock: the caller coordinates access
+	// ReadOnly opens it for reading: writes fail. Others may read it too.
+	ReadOnly bool
 }
 
 // Handle is an open file or block device, locked against other processes.
@@ -28,7 +30,10 @@ type Handle struct {
 // OpenHandle opens a file or block device.
 func OpenHandle(path string, mode Mode) (Handle, error) {
 	flags := os.O_RDWR
-	if mode.Create > 0 {
+	switch {
+	case mode.ReadOnly:
+		flags = os.O_RDONLY
+	case mode.Create > 0:
 		flags |= os.O_CREATE
 	}
 	var h Handle
@@ -55,8 +60,12 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 // lock locks the file unless it is shared. After a process is killed, the kernel keeps its files open until its ring is
 // torn down, so lock retries for a moment.
 func (h *Handle) lock(mode Mode) error {
+	how := syscall.LOCK_EX
+	if mode.ReadOnly {
+		how = syscall.LOCK_SH
+	}
 	for i := 0; !mode.Shared; i++ {
-		err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(h.File.Fd()), how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || i == 20 {
 			return err
 		}

@@ -58,8 +58,9 @@ type Foreign struct {
 
 func (e *Foreign) Error() string {
 	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero); name another file, or discard its "+
-		"content with: farflash flash format --overwrite %s",
-		e.Path, e.Offset, e.Path)
+		"content with: farflash flash format --overwrite %s; if it was a pool whose beginning was overwritten, copy "+
+		"its "+
+		"files out with: farflash flash salvage %s DIR", e.Path, e.Offset, e.Path, e.Path)
 }
 
 // errPool is the error for formatting an existing pool.
@@ -378,8 +379,41 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		}
 	}
 	ring = !o.Portable && available()
+	err = o.open(device.Mode{Cached: o.Cached}, ring, paths, func(devices ...device.Device) (err error) {
+		pool, err = ctl.Open(o.Pool, devices...)
+		return err
+	})
+	return pool, ring && err == nil, err
+}
+
+// Examine opens a pool for reading only, in whatever state it is. Nothing is written to its devices before its Repair,
+// which needs them open for writing, and so not readOnly. progress is that of ctl.Examine.
+func Examine(o Options, readOnly bool, progress func(done, all int64) error, paths ...string) (pool *ctl.Examined,
+	err error) {
+	for _, path := range paths {
+		state, err := Probe(path)
+		var foreign *Foreign // or a pool whose superblocks are damaged
+		switch {
+		case errors.As(err, &foreign):
+		case err != nil:
+			return nil, err
+		case state == Missing:
+			return nil, fmt.Errorf("%s %w", path, ErrMissing)
+		case state == Empty:
+			return nil, fmt.Errorf("%s is empty: there is no pool on it", path)
+		}
+	}
+	mode := device.Mode{Cached: o.Cached, ReadOnly: readOnly}
+	err = o.open(mode, !o.Portable && available(), paths, func(devices ...device.Device) (err error) {
+		pool, err = ctl.Examine(o.Pool, progress, devices...)
+		return err
+	})
+	return pool, err
+}
+
+// open opens devices and gives them to use, which owns them if it returns no error.
+func (o *Options) open(mode device.Mode, ring bool, paths []string, use func(...device.Device) error) (err error) {
 	devices, sizes := make([]device.Device, 0, len(paths)), []int64(nil)
-	mode := device.Mode{Cached: o.Cached}
 	for _, path := range paths {
 		var d device.Device
 		switch {
@@ -399,15 +433,15 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		err = affordable(sizes)
 	}
 	if err == nil {
-		pool, err = ctl.Open(o.Pool, devices...)
+		err = use(devices...)
 	}
 	if err != nil {
 		for _, d := range devices {
 			err = errors.Join(err, d.Close())
 		}
-		return nil, false, fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
+		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
 	}
-	return pool, ring, nil
+	return nil
 }
 
 // MaxThreads is the most threads that Threads starts.

@@ -105,7 +105,7 @@ func (s *served) dial() *live.Files {
 	return f
 }
 
-// step is one request, and what it must return on either way.
+// step is one request with the reply that is due on either way.
 type step struct {
 	r    live.Request
 	in   string

@@ -1,5 +1,5 @@
-// Package resume decides what a client does about a lost connection: when it tries the next one, what it sends again on
-// it and in which order, and what it reports as unknown.
+// Package resume is a client's policy for lost connections: when to try the next one, which operations to repeat on it
+// and in which order, and whose outcome to report as unknown.
 //
 // Backoff times the attempts, and Ledger knows the operations. Both are plain state machines, without clock, goroutines
 // or I/O; flash/client executes their decisions. The reasons are in docs/adr/0031-reconnecting.md.

@@ -209,6 +209,26 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	seal(u.Seed(), page[:Grain])
 }
 
+// Covers returns what grain i of a body describes, of that many segments: segments from to to, or places, counted over
+// all segments.
+func Covers(i, segments int64, pages int) (from, to int64, places bool) {
+	first := segmentPages(segments)
+	if i < first {
+		return i * segmentsPerPage, min((i+1)*segmentsPerPage, segments), false
+	}
+	k := i - first
+	return k * entriesPerPage, min((k+1)*entriesPerPage, segments*int64(pages)), true
+}
+
+// Generation returns the generation of a page that is grain i of a body.
+func Generation(page []byte, i int64, u UUID) (uint64, error) {
+	if len(page) != Grain {
+		return 0, foreign("checkpoint body", "missing")
+	}
+	generation := le.Uint64(page[24:])
+	return generation, VerifyPage(page, i, u, generation)
+}
+
 // VerifyPage reports whether a page is grain i of the body of that generation.
 func VerifyPage(page []byte, i int64, u UUID, generation uint64) error {
 	switch {
@@ -272,6 +292,9 @@ type Summary struct {
 	Order   uint64 // number of the next record when the segment was filled
 	Entries []Entry
 }
+
+// IsSummary reports whether a grain begins like a summary.
+func IsSummary(page []byte) bool { return le.Uint32(page) == magicSummary }
 
 // Encode writes the summary into its grains.
 func (s *Summary) Encode(grains []byte, u UUID) {
