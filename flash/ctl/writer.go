@@ -50,8 +50,8 @@ type chunk struct {
 	left atomic.Int32
 }
 
-// fill is a page to be copied into a chunk, without p.mu. A page in a frame is InFlight until then, so that nobody
-// changes it.
+// fill is a page to be copied into a chunk, without p.mu. A page in a frame is InFlight until then, so that it
+// does not change.
 type fill struct {
 	slot         *table.Slot // of a page in a frame
 	chunk, index int32
