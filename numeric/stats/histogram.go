@@ -116,15 +116,15 @@ func (h *Histogram) Min() units.Duration { return h.min }
 // Max returns the largest recorded duration, 0 if there is none.
 func (h *Histogram) Max() units.Duration { return h.max }
 
-// Sum returns the sum of all durations in picoseconds.
-func (h *Histogram) Sum() *big.Int { return fromWords(h.sum[:]) }
+// exact returns the sum of all durations in picoseconds.
+func (h *Histogram) exact() *big.Int { return fromWords(h.sum[:]) }
 
 // Mean returns the mean in picoseconds, correctly rounded; 0 if there are no durations.
 func (h *Histogram) Mean() float64 {
 	if h.n == 0 {
 		return 0
 	}
-	q := new(big.Rat).SetFrac(h.Sum(), new(big.Int).SetUint64(h.n))
+	q := new(big.Rat).SetFrac(h.exact(), new(big.Int).SetUint64(h.n))
 	f, _ := q.Float64()
 	return f
 }
@@ -138,7 +138,7 @@ func (h *Histogram) StdDev() float64 {
 	n := new(big.Int).SetUint64(h.n)
 	v := fromWords(h.squares[:])
 	v.Mul(v, n)
-	s := h.Sum()
+	s := h.exact()
 	v.Sub(v, s.Mul(s, s))
 	f, _ := new(big.Rat).SetFrac(v, n.Mul(n, n)).Float64()
 	return math.Sqrt(f)
@@ -260,7 +260,7 @@ type State struct {
 
 // State returns h as plain values.
 func (h *Histogram) State() State {
-	return State{Count: int64(h.n), Sum: h.Sum(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max,
+	return State{Count: int64(h.n), Sum: h.exact(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max,
 		Bins: h.Bins()}
 }
 

@@ -51,7 +51,7 @@ func interval(xs []float64, level float64) Interval {
 		return Interval{Mean: xs[0], Level: level, N: len(xs), Batch: 1}
 	}
 	n := float64(m.N())
-	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.SampleVariance()/n)
+	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.sampleVariance()/n)
 	return Interval{Mean: m.Mean(), Half: half, Level: level, N: len(xs), Batch: 1}
 }
 

@@ -97,7 +97,7 @@ func (s *LatencySeries) fold() {
 func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
 	all := &Series{slots: s.series.slots, bins: slices.Clone(s.series.bins)}
 	for _, o := range others {
-		all.Merge(&o.series)
+		all.merge(&o.series)
 	}
 	return all
 }

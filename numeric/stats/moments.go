@@ -59,8 +59,8 @@ func (m *Moments) Variance() float64 {
 	return m.m2 / float64(m.n)
 }
 
-// SampleVariance returns the unbiased estimate of the population variance (divisor n-1).
-func (m *Moments) SampleVariance() float64 {
+// sampleVariance returns the unbiased estimate of the population variance (divisor n-1).
+func (m *Moments) sampleVariance() float64 {
 	if m.n < 2 {
 		return 0
 	}

@@ -107,7 +107,7 @@ func (s *Slot) merge(o *Slot) {
 	s.Count += o.Count
 }
 
-// Sum returns the sum of the bin's values, rounded once.
+// exact returns the sum of the bin's values, rounded once.
 func (s *Slot) Sum() float64 {
 	if s.sum[1] == 0 {
 		return float64(s.sum[0])
@@ -116,8 +116,8 @@ func (s *Slot) Sum() float64 {
 	return f
 }
 
-// Mean returns the mean of the bin's values, NaN if it is empty.
-func (s *Slot) Mean() float64 {
+// mean returns the mean of the bin's values, NaN if it is empty.
+func (s *Slot) mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
 	}
@@ -161,9 +161,9 @@ func (s *Series) fold() {
 	s.double()
 }
 
-// Merge adds all values of o. Both must have the same number of bins, and initial widths that are equal or differ by a
+// merge adds all values of o. Both must have the same number of bins, and initial widths that are equal or differ by a
 // power of two; otherwise it panics.
-func (s *Series) Merge(o *Series) {
+func (s *Series) merge(o *Series) {
 	if len(s.bins) != len(o.bins) {
 		panic("stats: merge of series with different numbers of bins")
 	}
@@ -222,7 +222,7 @@ func (s *Series) covered(i int, end units.Duration) units.Duration {
 func (s *Series) Means() []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
-		out[i] = s.bins[i].Mean()
+		out[i] = s.bins[i].mean()
 	}
 	return out
 }

@@ -7,18 +7,18 @@ import (
 
 // SettlingConfig is the accuracy of a mean at which a run may end.
 type SettlingConfig struct {
-	Precision float64 // the mean must be within this share of the true one, such as 0.05,
-	Level     float64 // with this probability, such as 0.95
-	Least     int     // observations before the first look
-	Growth    float64 // each look has this many times the observations of the previous one
-	Patience  int     // observations after which the run no longer waits for rare events
+	precision float64 // the mean must be within this share of the true one, such as 0.05,
+	level     float64 // with this probability, such as 0.95
+	least     int     // observations before the first look
+	growth    float64 // each look has this many times the observations of the previous one
+	patience  int     // observations after which the run no longer waits for rare events
 }
 
 // DefaultSettlingConfig returns 5 % of the mean at 95 %, with a first look after 4096 observations and further ones
 // after each increase by half. Events with a frequency of 1 in 3,000 occur often enough within the Patience of a
 // million observations.
 func DefaultSettlingConfig() SettlingConfig {
-	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
+	return SettlingConfig{precision: 0.05, level: 0.95, least: 4096, growth: 1.5, patience: 1 << 20}
 }
 
 // Occurrence counts a costly event.
@@ -28,10 +28,10 @@ type Occurrence struct {
 	Last  bool // it cannot happen again
 }
 
-// LeastOccurrences is the number of times that each event must have happened: the observed spread carries no
+// leastOccurrences is the number of times that each event must have happened: the observed spread carries no
 // information about events seen a few times or never. With 320 independent events, each of 32 batches has ten, and
 // their rate is known to 6 %.
-const LeastOccurrences = 320
+const leastOccurrences = 320
 
 // Settling decides during a run whether the mean of its observations is known accurately enough to end it.
 //
@@ -70,10 +70,10 @@ const (
 
 // NewSettling returns a Settling without observations. It panics if the configuration is invalid.
 func NewSettling(c SettlingConfig) *Settling {
-	if !(c.Precision > 0 && c.Level > 0 && c.Level < 1 && c.Growth > 1 && c.Least >= 2*fewestBatches) {
+	if !(c.precision > 0 && c.level > 0 && c.level < 1 && c.growth > 1 && c.least >= 2*fewestBatches) {
 		panic(fmt.Sprintf("stats: invalid SettlingConfig: %+v", c))
 	}
-	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.Least}
+	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.least}
 }
 
 // Add observes x.
@@ -111,14 +111,14 @@ type Verdict struct {
 
 // Look evaluates the stop rule and schedules the next look. Calling it before it is due weakens the guarantee.
 func (s *Settling) Look(happened ...Occurrence) Verdict {
-	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
+	s.next = max(int(math.Ceil(float64(s.n)*s.c.growth)), s.n+1)
 	return s.Judge(happened...)
 }
 
 // Judge is Look for a run that has ended: it does not schedule another look.
 func (s *Settling) Judge(happened ...Occurrence) Verdict {
-	if s.n < s.c.Least {
-		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.Least)}
+	if s.n < s.c.least {
+		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.least)}
 	}
 	v := Verdict{Cut: WarmUp(s.means)}
 	if !v.Cut.Found {
@@ -132,7 +132,7 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		return v
 	}
 	var correlated bool
-	v.Interval, correlated = adjusted(batches(after, size), s.c.Level)
+	v.Interval, correlated = adjusted(batches(after, size), s.c.level)
 	v.Interval.Batch = size * s.size
 	off := math.Abs(s.total/float64(s.n) - v.Interval.Mean)
 	width := (v.Interval.Half + off) / math.Abs(v.Interval.Mean)
@@ -141,18 +141,18 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		v.Explain = "the observations are still correlated over the longest batches that fit"
 	case v.Interval.Half == 0 && off == 0:
 		v.Reached, v.Explain = true, "nothing varies"
-	case !(width <= s.c.Precision):
-		v.Explain = fmt.Sprintf("the mean is known to %.2g %%; %.2g %% is required", 100*width, 100*s.c.Precision)
+	case !(width <= s.c.precision):
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %%; %.2g %% is required", 100*width, 100*s.c.precision)
 	default:
 		v.Reached = true
 		v.Explain = fmt.Sprintf("the mean is known to %.2g %% after %d observations", 100*width, s.n)
 	}
 	for _, x := range happened {
-		if v.Reached && x.Times < LeastOccurrences {
-			v.Reached, v.Hopeless = false, x.Last || s.n >= s.c.Patience
+		if v.Reached && x.Times < leastOccurrences {
+			v.Reached, v.Hopeless = false, x.Last || s.n >= s.c.patience
 			v.Explain = fmt.Sprintf(
 				"%s: only %d in %d observations; at least %d are needed to know their part of the mean", x.What,
-				x.Times, s.n, LeastOccurrences)
+				x.Times, s.n, leastOccurrences)
 		}
 	}
 	return v
