@@ -9,8 +9,8 @@ import (
 // Fraction, with or without a sign.
 type Change float64
 
-// ParseChange parses "20%", "+20%", "-15%" or "0".
-func ParseChange(s string) (Change, error) {
+// parseChange parses "20%", "+20%", "-15%" or "0".
+func parseChange(s string) (Change, error) {
 	text := strings.TrimSpace(s)
 	cut, less := strings.CutPrefix(text, "-")
 	if !less {
@@ -29,7 +29,7 @@ func ParseChange(s string) (Change, error) {
 	return Change(f), nil
 }
 
-// String returns the change in the form that ParseChange accepts.
+// String returns the change in the form that parseChange accepts.
 func (c Change) String() string {
 	if c < 0 {
 		return "-" + Fraction(-c).String()
@@ -45,6 +45,6 @@ func (c Change) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (c *Change) UnmarshalText(text []byte) (err error) {
-	*c, err = ParseChange(string(text))
+	*c, err = parseChange(string(text))
 	return err
 }

@@ -23,8 +23,8 @@ var dayUnits = []struct {
 	days float64
 }{{"mo", DaysPerMonth}, {"y", DaysPerYear}, {"d", 1}, {"h", 1.0 / 24}}
 
-// ParseDays parses a span.
-func ParseDays(s string) (Days, error) {
+// parseDays parses a span.
+func parseDays(s string) (Days, error) {
 	t := strings.TrimSpace(s)
 	if t == "0" {
 		return 0, nil
@@ -56,6 +56,6 @@ func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Days) UnmarshalText(text []byte) (err error) {
-	*d, err = ParseDays(string(text))
+	*d, err = parseDays(string(text))
 	return err
 }

@@ -65,14 +65,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Seconds returns d in seconds, rounded to the nearest float64.
 func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
 
-// Milliseconds returns d in milliseconds.
-func (d Duration) Milliseconds() float64 { return float64(d) / float64(Millisecond) }
-
 // Microseconds returns d in microseconds.
 func (d Duration) Microseconds() float64 { return float64(d) / float64(Microsecond) }
-
-// Nanoseconds returns d in nanoseconds.
-func (d Duration) Nanoseconds() float64 { return float64(d) / float64(Nanosecond) }
 
 // Seconds returns s seconds as a Duration, rounded to the nearest picosecond. Values out of range, infinities included,
 // saturate; NaN gives zero.

@@ -12,8 +12,8 @@ import (
 // sign, so amounts in other currencies are refused.
 type Money float64
 
-// ParseMoney parses an amount. It cannot be negative.
-func ParseMoney(s string) (Money, error) {
+// parseMoney parses an amount. It cannot be negative.
+func parseMoney(s string) (Money, error) {
 	t := strings.TrimSpace(s)
 	t = strings.TrimSpace(strings.TrimPrefix(t, "$"))
 	number, letters := t, ""
@@ -33,7 +33,7 @@ func ParseMoney(s string) (Money, error) {
 	return Money(v), nil
 }
 
-// String returns the amount in the form that ParseMoney accepts.
+// String returns the amount in the form that parseMoney accepts.
 func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f', -1, 64) }
 
 // Wanted describes the expected text for error messages.
@@ -44,6 +44,6 @@ func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (m *Money) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMoney(string(text))
+	*m, err = parseMoney(string(text))
 	return err
 }

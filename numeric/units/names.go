@@ -30,7 +30,7 @@ func (n Names[T]) Marshal(v T) ([]byte, error) {
 	if int(v) < len(n) && n[v] != "" {
 		return []byte(n[v]), nil
 	}
-	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.List()))
+	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.list()))
 }
 
 // Unmarshal sets v to the value named text; the error for any other text is a *TextError.
@@ -39,12 +39,12 @@ func (n Names[T]) Unmarshal(text []byte, v *T) error {
 		*v = T(i)
 		return nil
 	}
-	list := n.List()
+	list := n.list()
 	return &TextError{Text: string(text), Use: spelling.OrList(list), Near: spelling.Nearest(string(text), list)}
 }
 
-// List returns the names that can be written, in the order of the values.
-func (n Names[T]) List() []string {
+// list returns the names that can be written, in the order of the values.
+func (n Names[T]) list() []string {
 	return slices.DeleteFunc(slices.Clone(n), func(s string) bool { return s == "" })
 }
 

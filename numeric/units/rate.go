@@ -162,22 +162,3 @@ func (r TransferRate) TimeFor(n int64) Duration {
 	}
 	return Duration(scaled(uint64(n), uint64(Second), uint64(r)))
 }
-
-// ByteRate returns r in bytes per second, rounded down.
-func (r BitRate) ByteRate() ByteRate { return ByteRate(r / 8) }
-
-// BitRate returns r in bits per second; beyond the range of an int64 it saturates.
-func (r ByteRate) BitRate() BitRate {
-	if r > 1<<60-1 {
-		return 1<<63 - 1
-	}
-	return BitRate(r * 8)
-}
-
-// RateOf returns b bytes per d as a byte rate, to the nearest byte per second; it is zero when d is not positive.
-func RateOf(b Bytes, d Duration) ByteRate {
-	if d <= 0 || b <= 0 {
-		return 0
-	}
-	return ByteRate(scaled(uint64(b), uint64(Second), uint64(d)))
-}
