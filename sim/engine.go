@@ -40,10 +40,10 @@ type Event struct {
 
 const (
 	counterBits = 40 // a component may schedule 1.1e12 events
-	// MaxComponents is the largest number of components of one engine.
-	MaxComponents = 1 << (64 - counterBits)
-	// MaxTargets is the largest number of handlers of one engine.
-	MaxTargets = 1 << 16
+	// maxComponents is the largest number of components of one engine.
+	maxComponents = 1 << (64 - counterBits)
+	// maxTargets is the largest number of handlers of one engine.
+	maxTargets = 1 << 16
 )
 
 // Handler is implemented by a model. The engine calls Handle once per event, at the event's time, on the goroutine that
@@ -96,7 +96,7 @@ func (e *Engine) Wait(until Time) {
 // NewComponent returns the next component id. Ids follow the order of the calls, which a scenario makes in a fixed
 // order.
 func (e *Engine) NewComponent() Component {
-	if len(e.counters) == MaxComponents {
+	if len(e.counters) == maxComponents {
 		panic("sim: too many components")
 	}
 	id := Component(len(e.counters))
@@ -109,7 +109,7 @@ func (e *Engine) AddHandler(h Handler) Target {
 	if h == nil {
 		panic("sim: AddHandler of nil")
 	}
-	if len(e.handlers) == MaxTargets {
+	if len(e.handlers) == maxTargets {
 		panic("sim: too many handlers")
 	}
 	e.handlers = append(e.handlers, h)
@@ -193,9 +193,6 @@ func (e *Engine) unknown(from Component, to Target) string {
 	return fmt.Sprintf("sim: no component %d of %d, or no handler %d of %d; use the numbers that NewComponent and "+
 		"AddHandler return, 0 is no handler", from, len(e.counters), to, len(e.handlers))
 }
-
-// Components returns the number of component ids.
-func (e *Engine) Components() int { return len(e.counters) }
 
 // Next returns the time of the first queued event, or Forever if there is none. The event of a disarmed timer counts.
 func (e *Engine) Next() Time {
