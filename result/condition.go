@@ -12,9 +12,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Units maps each unit of a metric to the parser of a threshold in it. The parser reads text that carries its own unit
-// and returns the value in the metric's unit.
-var Units = map[string]func(text string) (float64, error){
+// unitParsers maps each unit of a metric to the parser of a threshold in it. The parser reads text that carries its
+// own unit and returns the value in the metric's unit.
+var unitParsers = map[string]func(text string) (float64, error){
 	"us": func(s string) (float64, error) {
 		d, err := units.ParseDuration(s)
 		return d.Microseconds(), err
@@ -124,7 +124,7 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 	}
 	c.Unit = d.Unit
 	var err error
-	if c.Threshold, err = Units[d.Unit](value); err != nil {
+	if c.Threshold, err = unitParsers[d.Unit](value); err != nil {
 		return c, fmt.Errorf("condition %q: %s is in %s: %w", text, c.Metric, unitNoun(d.Unit), err)
 	}
 	return c, nil
@@ -169,8 +169,9 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
 			return true, fmt.Sprintf("%s holds: %s is at least %s us", c.Text, c.Metric, appendFloat(nil, us)), nil
 		}
-		return false, "", fmt.Errorf("condition %q: %s cannot be determined from %d values, it needs %d; it is at least %v",
-			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
+		return false, "", fmt.Errorf(
+			"condition %q: %s cannot be determined from %d values, it needs %d; it is at least %v",
+			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, quantileLevel), low)
 	}
 	v, err := c.value(r)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 const (
 	ScenarioFile  = "scenario.yaml"
 	ResultFile    = "result.json"
-	TimingFile    = "timing.json"
+	timingFile    = "timing.json"
 	ReportFile    = "report.html"
 	CitationsFile = "citations.bib"
 	RequestsFile  = "requests.parquet"
@@ -166,11 +166,11 @@ func (d *Directory) WriteRun(r Run) error {
 	files := []struct{ name, text string }{{ScenarioFile, r.Scenario}, {ResultFile, string(text)},
 		{ReportFile, r.Report}, {CitationsFile, r.Citations}}
 	if r.Timing != nil {
-		timing, err := r.Timing.Encode()
+		timing, err := r.Timing.encode()
 		if err != nil {
 			return err
 		}
-		files = append(files, struct{ name, text string }{TimingFile, string(timing)})
+		files = append(files, struct{ name, text string }{timingFile, string(timing)})
 	}
 	for _, f := range files {
 		if f.text == "" {
@@ -220,16 +220,16 @@ func Load(path string) (*Run, error) {
 		}
 		*f.to = string(text)
 	}
-	text, err = os.ReadFile(filepath.Join(path, TimingFile))
+	text, err = os.ReadFile(filepath.Join(path, timingFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return run, nil
 	case err != nil:
 		return nil, err
 	}
-	t, err := DecodeTiming(text)
+	t, err := decodeTiming(text)
 	if err != nil {
-		return nil, inFile(filepath.Join(path, TimingFile), err)
+		return nil, inFile(filepath.Join(path, timingFile), err)
 	}
 	run.Timing = &t
 	return run, nil

@@ -165,12 +165,12 @@ type Quantile struct {
 
 // Known reports whether n values, taken as independent, suffice for an interval of the quantile with an upper end. With
 // fewer values the quantile may well lie above all of them.
-func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, QuantileLevel) }
+func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, quantileLevel) }
 
-// Interval returns the confidence interval at QuantileLevel of the quantile of the distribution that h samples, if the
+// Interval returns the confidence interval at quantileLevel of the quantile of the distribution that h samples, if the
 // values are independent; bounded is false if the interval has no upper end.
 func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounded bool) {
-	a, b := stats.QuantileRanks(h.Count(), q.Share, QuantileLevel)
+	a, b := stats.QuantileRanks(h.Count(), q.Share, quantileLevel)
 	if a > 0 {
 		low = h.Smallest(a)
 	}
@@ -180,8 +180,8 @@ func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounde
 	return low, h.Smallest(b), true
 }
 
-// QuantileLevel is the confidence level of the intervals of quantiles.
-const QuantileLevel = 0.95
+// quantileLevel is the confidence level of the intervals of quantiles.
+const quantileLevel = 0.95
 
 // Quantiles lists the quantiles of a latency that have a metric.
 var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999},

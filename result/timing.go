@@ -62,14 +62,14 @@ func (s Stopwatch) Timing(events int64) Timing {
 	return t
 }
 
-// Encode returns timing.json.
-func (t Timing) Encode() ([]byte, error) {
+// encode returns timing.json.
+func (t Timing) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(t, "", "  ")
 	return append(text, '\n'), err
 }
 
-// DecodeTiming reads timing.json. Its errors are DecodeErrors.
-func DecodeTiming(text []byte) (Timing, error) {
+// decodeTiming reads timing.json. Its errors are DecodeErrors.
+func decodeTiming(text []byte) (Timing, error) {
 	var t Timing
 	return t, decodeJSON(text, &t)
 }

@@ -18,8 +18,8 @@ type Definition struct {
 
 // Words are the names that a kind of experiment gives to its findings, each defined once.
 type Words struct {
-	Metrics, Series, Histograms, Matrices []Definition
-	Scopes                                []Scope
+	Metrics, series, Histograms, matrices []Definition
+	scopes                                []Scope
 }
 
 // Scope is a division of the measurements into parts, such as tenants, each of which has its own figures:
@@ -28,7 +28,7 @@ type Words struct {
 type Scope struct {
 	Name                string // the first part of such names
 	Noun                string // word for a part in help texts: "tenant"
-	Metrics, Histograms []Definition
+	Metrics, histograms []Definition
 }
 
 // Vocabulary is the names that results can have. It is immutable.
@@ -41,17 +41,17 @@ type Vocabulary struct {
 func NewVocabulary(parts ...Words) *Vocabulary {
 	var all Words
 	for _, p := range parts {
-		all.Metrics, all.Series = append(all.Metrics, p.Metrics...), append(all.Series, p.Series...)
-		all.Histograms, all.Matrices = append(all.Histograms, p.Histograms...), append(all.Matrices, p.Matrices...)
-		all.Scopes = append(all.Scopes, p.Scopes...)
+		all.Metrics, all.series = append(all.Metrics, p.Metrics...), append(all.series, p.series...)
+		all.Histograms, all.matrices = append(all.Histograms, p.Histograms...), append(all.matrices, p.matrices...)
+		all.scopes = append(all.scopes, p.scopes...)
 	}
 	groups := map[string]int{}
-	metrics := newTable("metric", all.Metrics, groups, all.Scopes, func(s *Scope) []Definition { return s.Metrics })
-	histograms := newTable("histogram", all.Histograms, groups, all.Scopes,
-		func(s *Scope) []Definition { return s.Histograms })
+	metrics := newTable("metric", all.Metrics, groups, all.scopes, func(s *Scope) []Definition { return s.Metrics })
+	histograms := newTable("histogram", all.Histograms, groups, all.scopes,
+		func(s *Scope) []Definition { return s.histograms })
 	none := func(*Scope) []Definition { return nil }
-	return &Vocabulary{metrics, newTable("series", all.Series, groups, nil, none), histograms,
-		newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
+	return &Vocabulary{metrics, newTable("series", all.series, groups, nil, none), histograms,
+		newTable("matrix", all.matrices, groups, nil, none), all.scopes}
 }
 
 // Table is an ordered list of definitions. The first part of a name, its group, can carry an index, "ssd[2].waf", if it
@@ -223,12 +223,12 @@ func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...De
 		}
 		return out
 	}
-	l.Scopes = append(l.Scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
+	l.scopes = append(l.scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
 }
 
 // Series defines a series.
 func (l *Lexicon) Series(name, unit, help string) {
-	l.Words.Series = append(l.Words.Series, Definition{Name: name, Unit: unit, Help: help})
+	l.Words.series = append(l.Words.series, Definition{Name: name, Unit: unit, Help: help})
 }
 
 // Histogram defines a histogram of times.
@@ -238,7 +238,7 @@ func (l *Lexicon) Histogram(name, help string) {
 
 // Matrix defines a matrix.
 func (l *Lexicon) Matrix(name, unit, help string) {
-	l.Matrices = append(l.Matrices, Definition{Name: name, Unit: unit, Help: help})
+	l.matrices = append(l.matrices, Definition{Name: name, Unit: unit, Help: help})
 }
 
 // Latency defines the metrics and the histogram that SetLatencies sets. The text what begins with " of" and names the
