@@ -184,7 +184,7 @@ func (s *Shape) hyper() (phases, error) {
 // MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the process
 // leaves the state at rate Sigma[i].
 type MMPP2 struct {
-	Lambda, Sigma [2]float64 // per unit of the mean
+	lambda, sigma [2]float64 // per unit of the mean
 }
 
 // Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is

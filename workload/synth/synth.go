@@ -242,11 +242,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Closed reports whether the workload is a closed loop, whose records have no arrival times.
-func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
-
-// Config returns the configuration.
-func (g *Generator) Config() Config { return g.cfg }
+// closed reports whether the workload is a closed loop, whose records have no arrival times.
+func (g *Generator) closed() bool { return g.cfg.QueueDepth > 0 }
 
 // Sizes returns the moments of the sizes of reads or of writes after rounding and clamping.
 func (g *Generator) Sizes(op block.Op) Achieved { return g.flows[op].sizes.achieved }

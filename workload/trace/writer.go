@@ -308,23 +308,3 @@ func (w *Writer) volumeName(id uint32) string {
 	}
 	return strconv.FormatUint(uint64(id), 10)
 }
-
-// Copy writes all of src, closes the writer, and returns the number of records written.
-func Copy(w *Writer, src workload.Source) (int64, error) {
-	if w == nil || src == nil {
-		return 0, errors.New("trace: Copy needs a writer and a source; one of them is nil")
-	}
-	var r workload.Record
-	for {
-		err := src.Next(&r)
-		if err == io.EOF {
-			return w.written, w.Close()
-		}
-		if err == nil {
-			err = w.Write(&r)
-		}
-		if err != nil {
-			return w.written, err
-		}
-	}
-}
