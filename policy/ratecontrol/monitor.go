@@ -73,9 +73,6 @@ func NewMonitor(window, now units.Duration) *Monitor {
 	return &Monitor{window: window, began: now}
 }
 
-// Window returns the length of the window.
-func (m *Monitor) Window() units.Duration { return m.window }
-
 // Arrived records a request of a size that is not negative. Times must not decrease from one call to the next, for all
 // operations together. Operations other than reads and writes are ignored.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {

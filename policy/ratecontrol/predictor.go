@@ -36,9 +36,6 @@ func NewModel(f *forest.Forest) (*Model, error) {
 	return &Model{f}, nil
 }
 
-// Forest returns the model's forest.
-func (m *Model) Forest() *forest.Forest { return m.forest }
-
 // Predict implements Predictor.
 func (m *Model) Predict(ch *Features, w int) (read, write float64) {
 	x := ch.Vector(w)
