@@ -56,8 +56,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
-		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(),
-		PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
+		DCQCN: DefaultDCQCN(), DCTCP: defaultDCTCP(), Timely: DefaultTimely(), HPCC: defaultHPCC(),
+		PINT: defaultPINT(), Swift: defaultSwift(), TCP: defaultTCP(), NSCC: defaultNSCC(), NDP: defaultNDP(),
 	}
 }
 
@@ -73,23 +73,23 @@ func New(c Config, seed uint64) (Algorithm, error) {
 	case SchemeNone:
 		return NewNone(c.None, c.MinRate)
 	case SchemeDCQCN:
-		return NewDCQCN(c.DCQCN, c.MinRate)
+		return newDCQCN(c.DCQCN, c.MinRate)
 	case SchemeDCTCP:
-		return NewDCTCP(c.DCTCP, c.MinRate)
+		return newDCTCP(c.DCTCP, c.MinRate)
 	case SchemeTimely:
-		return NewTimely(c.Timely, c.MinRate)
+		return newTimely(c.Timely, c.MinRate)
 	case SchemeHPCC:
-		return NewHPCC(c.HPCC, c.MinRate)
+		return newHPCC(c.HPCC, c.MinRate)
 	case SchemeHPCCPINT:
-		return NewPINT(c.PINT, c.MinRate, seed)
+		return newPINT(c.PINT, c.MinRate, seed)
 	case SchemeSwift:
-		return NewSwift(c.Swift)
+		return newSwift(c.Swift)
 	case SchemeTCP:
-		return NewTCP(c.TCP)
+		return newTCP(c.TCP)
 	case SchemeNSCC:
-		return NewNSCC(c.NSCC)
+		return newNSCC(c.NSCC)
 	case SchemeNDP:
-		return NewNDP(c.NDP)
+		return newNDP(c.NDP)
 	}
 	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
 }

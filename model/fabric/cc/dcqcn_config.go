@@ -136,8 +136,8 @@ func NS3RDMADCQCN() DCQCN {
 // maxStages bounds F, because stages are counted in 16 bits.
 const maxStages = 1000
 
-// Validate reports invalid settings.
-func (c DCQCN) Validate() error {
+// validate reports invalid settings.
+func (c DCQCN) validate() error {
 	var f faults
 	f.share("gain", c.Gain)
 	f.share("alpha_initial", c.AlphaInitial)

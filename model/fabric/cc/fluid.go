@@ -68,7 +68,7 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 		tau = c.RateDecreaseInterval
 	}
 	var f faults
-	f.Within("dcqcn", c.Validate())
+	f.Within("dcqcn", c.validate())
 	positive(&f, "flows", n.Flows)
 	positive(&f, "capacity", n.Capacity)
 	positive(&f, "packet", n.Packet)

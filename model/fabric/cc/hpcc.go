@@ -27,13 +27,13 @@ type HPCC struct {
 	Window Window
 }
 
-// DefaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.
-func DefaultHPCC() HPCC {
+// defaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.
+func defaultHPCC() HPCC {
 	return HPCC{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, FastReact: true, Window: WindowScaled}
 }
 
-// Validate reports invalid settings.
-func (c HPCC) Validate() error {
+// validate reports invalid settings.
+func (c HPCC) validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
 	f.rate("rate_ai", c.RateAI)
@@ -90,8 +90,8 @@ type hpccHop struct {
 	stage     int
 }
 
-// NewHPCC returns HPCC. Rates stay at or above minRate.
-func NewHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
+// newHPCC returns HPCC. Rates stay at or above minRate.
+func newHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("hpcc", minRate, c); err != nil {
 		return nil, err
 	}

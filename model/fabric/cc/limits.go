@@ -97,11 +97,11 @@ func over(r units.BitRate, f float64) units.BitRate {
 }
 
 // possible reports an invalid lowest rate or invalid settings of the algorithm with the given key.
-func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
+func possible(key string, minRate units.BitRate, settings interface{ validate() error }) error {
 	var f units.Faults
 	f.Hold(minRate > 0 && minRate <= top, "min_rate",
 		"%v is not possible; a queue pair must continue to send, so use a rate such as 100Mbps", minRate)
-	f.Within(key, settings.Validate())
+	f.Within(key, settings.validate())
 	return f.Err()
 }
 

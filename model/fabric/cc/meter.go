@@ -33,8 +33,8 @@ const (
 	logGiga = 29.897352853986263 * logUnit
 )
 
-// Utilisation returns the average as of the last Update.
-func (m *Meter) Utilisation() float64 { return m.u }
+// utilisation returns the average as of the last Update.
+func (m *Meter) utilisation() float64 { return m.u }
 
 // Pass records a packet without telemetry that leaves the port.
 func (m *Meter) Pass(now sim.Time, size units.Bytes) { m.at, m.size = now, size }
@@ -67,7 +67,7 @@ func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate
 	}
 	m.u = u
 	m.Pass(now, size)
-	return c.Encode(u, r)
+	return c.encode(u, r)
 }
 
 func log2(x float64) float64 { return rng.Log(x) * (1 / math.Ln2) }

@@ -8,8 +8,8 @@ type LineRate struct {
 	Window Window
 }
 
-// Validate reports invalid settings.
-func (c LineRate) Validate() error {
+// validate reports invalid settings.
+func (c LineRate) validate() error {
 	var f faults
 	f.window(c.Window)
 	return f.Err()

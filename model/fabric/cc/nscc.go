@@ -39,14 +39,14 @@ type NSCC struct {
 	MaxWindow float64
 }
 
-// DefaultNSCC returns uet-htsim's values.
-func DefaultNSCC() NSCC {
+// defaultNSCC returns uet-htsim's values.
+func defaultNSCC() NSCC {
 	return NSCC{Proportional: 4, Fair: 5, Fast: 0.25, FastBelow: units.Microsecond, Constant: 0.15, Gamma: 0.8,
 		MaxDecrease: 0.5, Gain: 0.0125, QuickBelow: 1.0 / 8, MaxWindow: 1.5}
 }
 
-// Validate reports invalid settings.
-func (c NSCC) Validate() error {
+// validate reports invalid settings.
+func (c NSCC) validate() error {
 	var f faults
 	f.short("target_delay", c.TargetDelay)
 	f.short("fast_below", c.FastBelow)
@@ -106,9 +106,9 @@ type nsccState struct {
 	hit                 bool // a packet was trimmed or lost since the last adaptation
 }
 
-// NewNSCC returns NSCC. It has a smallest window of one packet instead of a lowest rate.
-func NewNSCC(c NSCC) (Algorithm, error) {
-	if err := units.Within("nscc", c.Validate()); err != nil {
+// newNSCC returns NSCC. It has a smallest window of one packet instead of a lowest rate.
+func newNSCC(c NSCC) (Algorithm, error) {
+	if err := units.Within("nscc", c.validate()); err != nil {
 		return nil, err
 	}
 	return &nscc{c: c}, nil

@@ -27,14 +27,14 @@ type PINT struct {
 	Window Window
 }
 
-// DefaultPINT is HPCC-PINT using every acknowledgement.
-func DefaultPINT() PINT {
+// defaultPINT is HPCC-PINT using every acknowledgement.
+func defaultPINT() PINT {
 	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1,
 		Window: WindowScaled}
 }
 
-// Validate reports invalid settings.
-func (c PINT) Validate() error {
+// validate reports invalid settings.
+func (c PINT) validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
 	f.rate("rate_ai", c.RateAI)
@@ -80,9 +80,9 @@ func (c *Codec) power(p uint16) float64 {
 	return rng.Pow(c.base, float64(p))
 }
 
-// Encode returns the exponent of u in units of 1/512, rounded up or down at random so that the decoded mean is
+// encode returns the exponent of u in units of 1/512, rounded up or down at random so that the decoded mean is
 // unbiased. A utilisation up to 1/512 is 0. It draws one random number.
-func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
+func (c *Codec) encode(u float64, r *rng.Stream) uint16 {
 	n := max(1, math.Ceil(min(u*pintUnits, math.MaxUint32)))
 	log := rng.Log(n) * c.factor
 	up, down := uint16(min(math.Ceil(log), math.MaxUint16)), uint16(min(math.Floor(log), math.MaxUint16))
@@ -96,8 +96,8 @@ func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
 	return down
 }
 
-// Decode returns the utilisation of the code p.
-func (c *Codec) Decode(p uint16) float64 { return c.power(p) / pintUnits }
+// decode returns the utilisation of the code p.
+func (c *Codec) decode(p uint16) float64 { return c.power(p) / pintUnits }
 
 // Bytes returns how many header bytes the greatest encoded utilisation takes: 1 or 2.
 func (c *Codec) Bytes() units.Bytes {
@@ -129,9 +129,9 @@ type pintState struct {
 	random    rng.Stream
 }
 
-// NewPINT returns HPCC-PINT. Rates stay at or above minRate. The seed is the trial's: each queue pair samples with an
+// newPINT returns HPCC-PINT. Rates stay at or above minRate. The seed is the trial's: each queue pair samples with an
 // independent stream.
-func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
+func newPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
 	if err := possible("pint", minRate, c); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (p *pint) React(q int32, s *Sender, x *Signal) {
 		st.round = x.Next
 		return
 	}
-	load := p.codec.Decode(x.Power) / p.eta
+	load := p.codec.decode(x.Power) / p.eta
 	r, stage := nextRate(p.limits, st.reference, load, st.stage, p.c.MaxStage, p.c.RateAI, s)
 	p.set(s, r)
 	if full {

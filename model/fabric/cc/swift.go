@@ -39,9 +39,9 @@ type Swift struct {
 	ResetAfter int
 }
 
-// DefaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses: the paper leaves most to the
+// defaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses: the paper leaves most to the
 // operator. Check them against the round trips of your own fabric before drawing conclusions.
-func DefaultSwift() Swift {
+func defaultSwift() Swift {
 	return Swift{
 		TargetDelay: 25 * units.Microsecond, TargetPerHop: units.Microsecond,
 		FlowScaling: 100 * units.Microsecond, ScalingMin: 0.1, ScalingMax: 100,
@@ -49,8 +49,8 @@ func DefaultSwift() Swift {
 	}
 }
 
-// Validate reports invalid settings.
-func (c Swift) Validate() error {
+// validate reports invalid settings.
+func (c Swift) validate() error {
 	var f faults
 	f.interval("target_delay", c.TargetDelay)
 	positive(&f, "scaling_min", c.ScalingMin)
@@ -94,9 +94,9 @@ type swiftState struct {
 	may      bool // no decrease yet: the first need not wait for a round trip
 }
 
-// NewSwift returns Swift. It has a smallest window instead of a lowest rate.
-func NewSwift(c Swift) (Algorithm, error) {
-	if err := units.Within("swift", c.Validate()); err != nil {
+// newSwift returns Swift. It has a smallest window instead of a lowest rate.
+func newSwift(c Swift) (Algorithm, error) {
+	if err := units.Within("swift", c.validate()); err != nil {
 		return nil, err
 	}
 	w := &swift{c: c, beta: float64(c.Beta), mdf: float64(c.MaxDecrease)}

@@ -49,13 +49,13 @@ func (g Growth) MarshalText() ([]byte, error) { return growthNames.Marshal(g) }
 // UnmarshalText reads a law's name.
 func (g *Growth) UnmarshalText(text []byte) error { return growthNames.Unmarshal(text, g) }
 
-// DefaultTCP returns Linux' settings.
-func DefaultTCP() TCP {
+// defaultTCP returns Linux' settings.
+func defaultTCP() TCP {
 	return TCP{InitialWindow: 10, MaxWindow: 3 * units.MiB, Beta: 0.7, Scale: 0.4, Gain: 1.0 / 16}
 }
 
-// Validate reports invalid settings.
-func (c TCP) Validate() error {
+// validate reports invalid settings.
+func (c TCP) validate() error {
 	var f faults
 	f.Hold(c.Growth < growths, "growth", "%v is not possible; use cubic, newreno or dctcp", c.Growth)
 	f.Hold(c.InitialWindow >= 1 && c.InitialWindow <= mostPackets, "initial_window",
@@ -97,9 +97,9 @@ type tcpState struct {
 	share         float64 // alpha
 }
 
-// NewTCP returns TCP. It has a smallest window instead of a lowest rate.
-func NewTCP(c TCP) (Algorithm, error) {
-	if err := units.Within("tcp", c.Validate()); err != nil {
+// newTCP returns TCP. It has a smallest window instead of a lowest rate.
+func newTCP(c TCP) (Algorithm, error) {
+	if err := units.Within("tcp", c.validate()); err != nil {
 		return nil, err
 	}
 	t := &tcp{c: c, beta: 0.5}

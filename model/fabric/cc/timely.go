@@ -37,8 +37,8 @@ func DefaultTimely() Timely {
 	}
 }
 
-// Validate reports invalid settings.
-func (c Timely) Validate() error {
+// validate reports invalid settings.
+func (c Timely) validate() error {
 	var f faults
 	f.share("alpha", c.Alpha)
 	f.share("beta", c.Beta)
@@ -70,8 +70,8 @@ type timelyState struct {
 	increases  int
 }
 
-// NewTimely returns TIMELY. Rates stay at or above minRate.
-func NewTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
+// newTimely returns TIMELY. Rates stay at or above minRate.
+func newTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("timely", minRate, c); err != nil {
 		return nil, err
 	}
