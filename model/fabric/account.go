@@ -229,8 +229,8 @@ func (n *Network) PortOf(link int32, atA bool) int32 {
 	return n.nodes[node].first + int32(n.routes.Ports().Number(link, atA))
 }
 
-// PacketHops returns the number of packets put on wires, pause frames included.
-func (n *Network) PacketHops() uint64 {
+// packetHops returns the number of packets put on wires, pause frames included.
+func (n *Network) packetHops() uint64 {
 	sum := uint64(0)
 	for i := range n.ports {
 		sum += n.ports[i].packets

@@ -265,7 +265,7 @@ func (p *Parts) Whole(first sim.Time) bool {
 	if n.eng.Next() > first {
 		return false
 	}
-	p.Join()
+	p.join()
 	p.hand()
 	for _, x := range p.list {
 		x.eng.Wait(first)
@@ -380,8 +380,8 @@ func (n *Network) takeIn(list []*Network, round uint32) {
 	}
 }
 
-// Join moves all crossing packets to where the whole network can see them. It must be called while no part runs.
-func (p *Parts) Join() {
+// join moves all crossing packets to where the whole network can see them. It must be called while no part runs.
+func (p *Parts) join() {
 	for _, x := range p.list {
 		x.takeIn(p.list, 0)
 		x.takeIn(p.list, 1)
@@ -390,7 +390,7 @@ func (p *Parts) Join() {
 
 // Settle sums the figures of the parts in the whole network, up to a time that all have reached.
 func (p *Parts) Settle() {
-	p.Join()
+	p.join()
 	n := p.base
 	n.Counters = Counters{}
 	n.notes.taken = 0

@@ -150,12 +150,12 @@ func TestPullsAllocateNothing(t *testing.T) {
 		r.mustSend(t, i+1, 0, 1, 2*units.GB)
 	}
 	r.eng.Run(8 * units.Millisecond)
-	at, before := r.eng.Now(), r.net.PacketHops()
+	at, before := r.eng.Now(), r.net.packetHops()
 	allocs := testing.AllocsPerRun(5, func() {
 		at += 300 * units.Microsecond
 		r.eng.Run(at)
 	})
-	if hops := r.net.PacketHops() - before; allocs != 0 || hops < 1000 {
+	if hops := r.net.packetHops() - before; allocs != 0 || hops < 1000 {
 		t.Errorf("%v allocations a run, %d packet-hops in six", allocs, hops)
 	}
 }

@@ -134,7 +134,7 @@ func (d *drawing) rates() error {
 }
 
 // maxCount bounds every number in a shape, so that products do not overflow.
-const maxCount = MaxPorts
+const maxCount = maxPorts
 
 // count is a number in a shape, with its key.
 type count struct {
@@ -161,10 +161,10 @@ const maxLinks = 1 << 22
 // fits rejects networks that are too large, before they are built.
 func fits(shape string, hosts, switches, links int64) error {
 	switch {
-	case hosts > MaxPorts:
-		return units.Wrong(shape, "%d hosts are too many; use at most %d", hosts, MaxPorts)
-	case switches > MaxSwitches:
-		return units.Wrong(shape, "%d switches are too many; use at most %d", switches, MaxSwitches)
+	case hosts > maxPorts:
+		return units.Wrong(shape, "%d hosts are too many; use at most %d", hosts, maxPorts)
+	case switches > maxSwitches:
+		return units.Wrong(shape, "%d switches are too many; use at most %d", switches, maxSwitches)
 	case links > maxLinks:
 		return units.Wrong(shape, "%d links are too many; use at most %d", links, maxLinks)
 	}

@@ -32,7 +32,7 @@ func (g *Graph) Layout() []Point {
 		pods = max(pods, n.Pod+1)
 	}
 	around := slices.ContainsFunc(g.Links, func(l Link) bool { return l.Global })
-	ports := g.Ports()
+	ports := g.ports()
 	for t := int(top); t >= 0; t-- {
 		var loose []int32
 		inPod := make([][]int32, pods)
@@ -72,9 +72,9 @@ func sortBelow(nodes []int32, t int, tier []uint8, ports *Ports, at []Point) {
 	mean := make(map[int32]float64, len(nodes))
 	for _, n := range nodes {
 		sum, count := 0.0, 0
-		for _, p := range ports.Of(n) {
-			if int(tier[p.Peer]) > t {
-				sum += at[p.Peer].X
+		for _, p := range ports.of(n) {
+			if int(tier[p.peer]) > t {
+				sum += at[p.peer].X
 				count++
 			}
 		}

@@ -37,9 +37,9 @@ func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Di
 		if pick != nil && len(next) > 1 {
 			k = pick(len(next))
 		}
-		p := r.ports.Of(node)[next[k].Port]
-		buf = append(buf, Directed{p.Link, node, p.Peer, next[k].Channel})
-		node = p.Peer
+		p := r.ports.of(node)[next[k].Port]
+		buf = append(buf, Directed{p.link, node, p.peer, next[k].Channel})
+		node = p.peer
 	}
 	return buf
 }
@@ -52,13 +52,13 @@ func (r *Routes) Path(src, dst int32) (Path, bool) {
 		return out, false
 	}
 	for node := src; node != dst; out.Hops++ {
-		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
-		l := &r.graph.Links[p.Link]
+		p := r.ports.of(node)[r.Next(node, dst)[0].Port]
+		l := &r.graph.Links[p.link]
 		out.Delay += l.Delay
 		if out.Hops == 0 || l.Rate < out.Rate {
 			out.Rate = l.Rate
 		}
-		node = p.Peer
+		node = p.peer
 	}
 	return out, true
 }
@@ -73,13 +73,13 @@ func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim
 	}
 	var sum sim.Time
 	for node := src; node != dst; {
-		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
-		t := onWire(b, r.graph.Links[p.Link].Rate, step)
+		p := r.ports.of(node)[r.Next(node, dst)[0].Port]
+		t := onWire(b, r.graph.Links[p.link].Rate, step)
 		if t > sim.Forever-sum {
 			return sim.Forever
 		}
 		sum += t
-		node = p.Peer
+		node = p.peer
 	}
 	return sum
 }

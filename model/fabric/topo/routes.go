@@ -77,7 +77,7 @@ func (g *Graph) Route(down []bool) *Routes {
 		panic(fmt.Sprintf("topo: Route with the states of %d links; there are %d", len(down), len(g.Links)))
 	}
 	n := len(g.Nodes)
-	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n),
+	r := &Routes{graph: g, ports: g.ports(), down: slices.Clone(down), class: make([]int32, n),
 		column: make([]int32, n),
 		alone:  make([]int32, n), lastFirst: make([]int32, n+1)}
 	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{},
@@ -149,8 +149,8 @@ func (r *Routes) classify(s *search) {
 // soleHops stores the only hop of a host for each channel, one after the other.
 func (r *Routes) soleHops(s *search, host int32) int32 {
 	s.list = s.list[:0]
-	for k, p := range r.ports.Of(host) {
-		if !r.up(p.Link) {
+	for k, p := range r.ports.of(host) {
+		if !r.up(p.link) {
 			continue
 		}
 		for c := range r.graph.channels() {
@@ -223,24 +223,3 @@ func (r *Routes) noNode(node, dst int32) string {
 
 // Ports returns the ports of the graph's nodes, to which Hop refers.
 func (r *Routes) Ports() *Ports { return r.ports }
-
-// Graph returns the graph that the routes are for.
-func (r *Routes) Graph() *Graph { return r.graph }
-
-// Unreachable finds two hosts of which the first cannot reach the second, and reports whether there are any: those that
-// link failures would leave unreachable.
-func (r *Routes) Unreachable() (from, to int32, found bool) {
-	// Hosts with the same neighbours reach the same hosts; two of them represent all.
-	var hosts []int32
-	for _, m := range r.members {
-		hosts = append(hosts, m[:min(2, len(m))]...)
-	}
-	for _, a := range hosts {
-		for _, b := range hosts {
-			if a != b && !r.Reachable(a, b) {
-				return a, b, true
-			}
-		}
-	}
-	return 0, 0, false
-}
