@@ -230,9 +230,6 @@ type inOrder interface {
 	Bound(namespace uint8, last int64)
 }
 
-// Device returns the device that the flows go to.
-func (h *Host) Device() block.Device { return h.dev }
-
 // Start schedules each flow's first arrival. It needs a device, and is called once.
 func (h *Host) Start() error {
 	switch {
@@ -489,13 +486,13 @@ const mostOutstanding = 1 << 24
 type FlowError struct {
 	Flow int    // its index among the attached flows
 	Name string // its name
-	Err  error
+	err  error
 }
 
-func (e *FlowError) Error() string { return e.Name + ": " + e.Err.Error() }
+func (e *FlowError) Error() string { return e.Name + ": " + e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *FlowError) Unwrap() error { return e.Err }
+func (e *FlowError) Unwrap() error { return e.err }
 
 // failOf stops the run because of an error of a flow.
 func (h *Host) failOf(f *flow, err error) {
@@ -663,8 +660,8 @@ func (h *Host) submitWaiting(f *flow) {
 //
 //go:noinline
 func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
-	h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset,
-		Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+	h.failOf(f, &RefusedError{request: x.id + 1, Number: x.number, op: c.Op, append: x.append, offset: x.offset,
+		length: c.Length, status: c.Status, zones: h.zonesOf(f)})
 }
 
 // drained handles the moment when all issued requests have completed.

@@ -161,9 +161,6 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	return it, nil
 }
 
-// Jobs returns the number of jobs.
-func (it *Iterative) Jobs() int { return len(it.jobs) }
-
 // byTime sorts jobs by time, then by number.
 func byTime(list []int32, at []sim.Time) {
 	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })

@@ -575,11 +575,11 @@ func DefaultConfig() Config {
 	}
 }
 
-// MaxNamespaces is the largest number of namespaces of a drive.
-const MaxNamespaces = 128
+// maxNamespaces is the largest number of namespaces of a drive.
+const maxNamespaces = 128
 
-// MaxStreams is the largest number of placement hints of a namespace.
-const MaxStreams = 128
+// maxStreams is the largest number of placement hints of a namespace.
+const maxStreams = 128
 
 // namespaces returns the list with the default filled in.
 func (c *Config) namespaces() []Namespace {

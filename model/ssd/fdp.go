@@ -46,8 +46,8 @@ func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
 // mostPlacements is the number of placements that a request can distinguish.
 const mostPlacements = 1 << 8
 
-// MaxHandles is the largest number of reclaim unit handles of a drive.
-const MaxHandles = 64
+// maxHandles is the largest number of reclaim unit handles of a drive.
+const maxHandles = 64
 
 // placement is the destination that a placement hint selects.
 type placement struct {
@@ -102,8 +102,8 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		}
 		return
 	}
-	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles,
-		MaxHandles)
+	bad.Hold(f.Handles >= 1 && f.Handles <= maxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles,
+		maxHandles)
 	bad.Hold(f.Groups >= 1 && f.Groups <= mostPlacements, "fdp.groups", "%d is not possible; use 1 to %d", f.Groups,
 		mostPlacements)
 	bad.Hold(f.Groups*f.Handles <= mostPlacements, "fdp.groups",
@@ -118,7 +118,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
 			"the drive's handles are its streams; leave it out, or use handles")
 		key := fmt.Sprintf("namespaces[%d].handles", i)
-		bad.Hold(len(n.Handles) <= MaxStreams, key, "%d are more than %d", len(n.Handles), MaxStreams)
+		bad.Hold(len(n.Handles) <= maxStreams, key, "%d are more than %d", len(n.Handles), maxStreams)
 		seen := map[int]bool{}
 		for _, k := range n.Handles {
 			bad.Hold(k >= 0 && k < f.Handles, key, "no handle %d; the drive has 0 to %d", k, f.Handles-1)

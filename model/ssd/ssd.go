@@ -29,7 +29,6 @@ import (
 	"farflash/model/ssd/nand"
 	"farflash/model/ssd/pack"
 	"farflash/numeric/rng"
-	"farflash/numeric/units"
 	"farflash/policy/ftl"
 	"farflash/sim"
 )
@@ -564,15 +563,3 @@ func (d *Drive) EraseHistogram() []int64 {
 
 // Config returns the configuration that the drive was made from.
 func (d *Drive) Config() Config { return d.cfg }
-
-// Namespaces returns the number of namespaces.
-func (d *Drive) Namespaces() int { return len(d.ns) }
-
-// LogicalSize returns the size that the host can address, summed over all namespaces.
-func (d *Drive) LogicalSize() units.Bytes {
-	total := units.Bytes(0)
-	for i := range d.ns {
-		total += d.ns[i].capacity()
-	}
-	return total
-}
