@@ -502,7 +502,7 @@ func TestTune(t *testing.T) {
 	}
 	for op := range block.Ops {
 		bad := l.cfg.OneQueue()
-		bad.Of[op] = 1
+		bad.Use(op, 1)
 		if _, err := r.sys.AddDriveQueues(0, d, bad); err == nil {
 			t.Errorf("%ss go to a queue that there is not", op)
 		}
