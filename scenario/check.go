@@ -238,7 +238,7 @@ func (s *Scenario) Addressable(namespace int) units.Bytes {
 	part, times := units.Sector, 1
 	switch _, drives := s.CountTargets(); {
 	case s.HostRAID != nil:
-		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.Members())
+		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.members())
 	case drives > 0 && s.Route.Target.By == ByStripe:
 		part, times = s.Route.Target.Stripe, drives
 	}

@@ -53,7 +53,7 @@ func puts(scheme cluster.Scheme) func(*Scenario) bool {
 		if s.ObjectCluster == nil {
 			return false
 		}
-		x, ok := s.ObjectCluster.Protocol.Put()
+		x, ok := s.ObjectCluster.Protocol.put()
 		return ok && x == scheme
 	}
 }

@@ -108,7 +108,7 @@ const DataClass = 3
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	// Errors in these keys are reported when they are decoded.
 	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
-		x.Config = x.Transport.Config()
+		x.Config = x.Transport.config()
 	}
 	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil &&
 		x.Compat != FabricCompatNone {
@@ -318,7 +318,7 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, units.Wrong("topology.file", "%v", err)
 	}
-	return x.withLoss(TopologyGraph(t)), nil
+	return x.withLoss(topologyGraph(t)), nil
 }
 
 // withLoss applies the section's loss to links without a loss of their own.

@@ -14,8 +14,8 @@ type HostRAID struct {
 	raid.Config
 }
 
-// Members returns the number of drives in the volume.
-func (s *Scenario) Members() int {
+// members returns the number of drives in the volume.
+func (s *Scenario) members() int {
 	if len(s.Targets) > 0 {
 		_, n := s.CountTargets()
 		return n
@@ -53,7 +53,7 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 		return
 	}
 	c := s.RAID()
-	d.Wrong("host_raid", c.Validate(s.Members()))
+	d.Wrong("host_raid", c.Validate(s.members()))
 	if system {
 		if s.Initiators != 1 {
 			fail("host_raid", "one host must order all writes of a volume, and there are "+

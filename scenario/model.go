@@ -72,11 +72,11 @@ func (s *Scenario) Model() (*ratecontrol.Model, error) {
 	if s.RateControl == nil || s.RateControl.Model == AutoModel {
 		return nil, nil
 	}
-	return ReadModel(s.Path(s.RateControl.Model))
+	return readModel(s.Path(s.RateControl.Model))
 }
 
-// ReadModel reads the file of a drive's model.
-func ReadModel(file string) (*ratecontrol.Model, error) {
+// readModel reads the file of a drive's model.
+func readModel(file string) (*ratecontrol.Model, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 		_, said := d.Set["object_cluster."+key]
 		return !said && !s.given
 	}
-	scheme, puts := c.Protocol.Put()
+	scheme, puts := c.Protocol.put()
 	if puts {
 		c.Config.Protocol = scheme
 	}

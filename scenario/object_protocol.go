@@ -21,8 +21,8 @@ const (
 	firstTraffic = Tiering + 1
 )
 
-// Put returns the put protocol of package cluster, if it is one.
-func (p ObjectProtocol) Put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
+// put returns the put protocol of package cluster, if it is one.
+func (p ObjectProtocol) put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
 
 // Traffic returns the pattern of package traffic, if it is one.
 func (p ObjectProtocol) Traffic() (traffic.Kind, bool) {

@@ -55,7 +55,7 @@ func defaultObjectCluster() ObjectCluster {
 
 // Puts reports whether chunks are put.
 func (c *ObjectCluster) Puts() bool {
-	_, ok := c.Protocol.Put()
+	_, ok := c.Protocol.put()
 	return ok
 }
 

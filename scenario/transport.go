@@ -26,8 +26,8 @@ func (t Transport) MarshalText() ([]byte, error) { return transportNames.Marshal
 // UnmarshalText parses a transport's name.
 func (t *Transport) UnmarshalText(text []byte) error { return transportNames.Unmarshal(text, t) }
 
-// Config returns the default configuration of a transport's networks.
-func (t Transport) Config() fabric.Config {
+// config returns the default configuration of a transport's networks.
+func (t Transport) config() fabric.Config {
 	if t == TCP {
 		return fabric.TCP(fabric.DefaultConfig())
 	}
