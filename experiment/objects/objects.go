@@ -11,7 +11,7 @@ import (
 	"math"
 
 	"farflash/experiment"
-	"farflash/experiment/network"
+	"farflash/experiment/internal/networks"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/internal/spelling"
@@ -58,8 +58,8 @@ type running struct {
 	watch    experiment.Watch
 	c        *cluster.Cluster
 	drives   []*ssd.Drive
-	net      *network.Meter // nil: the ideal core
-	trace    *chunked       // nil: closed loop of the gateways
+	net      *networks.Meter // nil: the ideal core
+	trace    *chunked        // nil: closed loop of the gateways
 	replay   *requests.Replay
 	seen     *clusterWatch
 	rows     experiment.ChunkRows
@@ -110,7 +110,7 @@ func (x *running) build() (err error) {
 		return err
 	}
 	if net != nil {
-		x.net = network.NewMeter(net.Network)
+		x.net = networks.NewMeter(net.Network)
 	}
 	if len(s.Workload) > 0 {
 		if x.replay, x.trace, err = chunks(s, seed); err != nil {
