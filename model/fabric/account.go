@@ -40,7 +40,6 @@ type Counters struct {
 // DropReason is why a packet was lost.
 type DropReason uint8
 
-// The reasons.
 const (
 	DropBuffer    DropReason = iota // a switch had no space
 	DropCorrupted                   // on a lossy link
@@ -51,7 +50,6 @@ const (
 
 var dropNames = [...]string{"no room in the buffer", "corrupted on the link", "no way to go", "the link went down"}
 
-// String returns the reason in words.
 func (r DropReason) String() string { return dropNames[r] }
 
 // Drop is a lost packet.

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"farflash/model/fabric/setting"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
 )
@@ -15,12 +16,12 @@ import (
 func HPCC(c Config) Config {
 	c.Header = 48
 	c.Rounding, c.Ways, c.Random = WholeNanoseconds, Descending, NS3Random
-	c.QueuePairs = QueuePairs{Life: PerMessage, PerPeer: 1}
-	c.Acks = Acks{Every: 1, Size: 60, Class: HPCCClass, HostClass: HPCCClass}
+	c.QueuePairs = setting.QueuePairs{Life: PerMessage, PerPeer: 1}
+	c.Acks = setting.Acks{Every: 1, Size: 60, Class: HPCCClass, HostClass: HPCCClass}
 	c.CNP.Echo = true
-	c.Recovery = Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout,
+	c.Recovery = setting.Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout,
 		ShortCount: c.Recovery.ShortCount}
-	c.PFC.Headroom = Headroom{Kind: HeadroomHPCC}
+	c.PFC.Headroom = setting.Headroom{Kind: HeadroomHPCC}
 	c.PFC.Alpha, c.PFC.AlphaByRate = 1.0/8, true
 	c.PFC.Threshold = Threshold{Dynamic: true}
 	c.PFC.Reserve, c.PFC.ResumeOffset = 4*units.KiB, 3*units.KiB

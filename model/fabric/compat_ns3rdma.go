@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 )
 
@@ -31,7 +32,7 @@ func NS3RDMA(c Config) Config {
 	c.Acks.Class, c.Acks.HostClass = 0, 0
 	c.CNP.Size, c.CNP.Ticking, c.CNP.Echo = 30, true, false
 	c.PFC.Frame, c.PFC.Quanta = 31, 0
-	c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 100 * cell}
+	c.PFC.Headroom = setting.Headroom{Kind: HeadroomFixed, Size: 100 * cell}
 	c.Buffer = 9 * units.MB
 	c.CongestionControl.DCQCN = cc.NS3RDMADCQCN()
 	c.Rounding = WholeNanoseconds

@@ -278,7 +278,6 @@ func (n *Network) check() error {
 // maxDelay bounds a link's delay: light in fibre goes more than three times around the world in it.
 const maxDelay = units.Second
 
-// Handle implements sim.Handler.
 func (n *Network) Handle(e sim.Event) {
 	n.Counters.Events++
 	switch e.Kind {

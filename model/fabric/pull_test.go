@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/spread"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -104,7 +105,7 @@ func TestPulledLosses(t *testing.T) {
 
 // TestPulledInParts verifies that a network whose receivers pull behaves in parts as in one piece.
 func TestPulledInParts(t *testing.T) {
-	for _, life := range []Life{Persistent, PerMessage} {
+	for _, life := range []setting.Life{Persistent, PerMessage} {
 		c := withPulls(16)
 		c.QueuePairs.Life = life
 		sameInParts(t, c)

@@ -8,7 +8,6 @@ import (
 // Carries is a packet's purpose.
 type Carries uint8
 
-// The purposes.
 const (
 	Payload    Carries = iota // a part of a message
 	Answer                    // an ACK or a NACK
@@ -19,7 +18,6 @@ const (
 
 var carriesNames = [...]string{"data", "ack", "cnp", "pull", "pause frame"}
 
-// String returns the purpose in words.
 func (c Carries) String() string { return carriesNames[c] }
 
 // Sending is a packet on a port's wire, which it occupies from Begin to End.

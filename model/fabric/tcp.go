@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 )
 
@@ -18,7 +19,7 @@ import (
 func TCP(c Config) Config {
 	c.Payload, c.Header = 1448, 90 // 1500 - 20 IP - 32 TCP; 14 + 20 IP + 32 TCP + 4 FCS, and 20 for preamble and gap
 	c.CongestionControl.Algorithm = cc.SchemeTCP
-	c.Acks = Acks{Every: 2, Size: 90, Duplicates: true}
+	c.Acks = setting.Acks{Every: 2, Size: 90, Duplicates: true}
 	c.Recovery.Kind = Sack
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 200 * units.Millisecond}, 200*units.Millisecond
 	c.PFC.Enabled = false

@@ -35,7 +35,6 @@ const (
 
 var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
 
-// String returns the name used in results.
 func (k Stage) String() string { return stageNames.Name(k) }
 
 // command is an outstanding command. Commands are identified by index; 0 is none.

@@ -38,7 +38,6 @@ import (
 // Protocol is the transport of requests.
 type Protocol uint8
 
-// The protocols.
 const (
 	// NVMeoF sends capsules over RDMA.
 	NVMeoF Protocol = iota
@@ -53,13 +52,10 @@ var protocolNames = units.Names[Protocol]{"nvmeof", "flows", "nvme-tcp"}
 // Capsules reports whether commands travel in capsules, on queue pairs of limited depth.
 func (p Protocol) Capsules() bool { return p != Flows }
 
-// String returns the name used in scenarios.
 func (p Protocol) String() string { return protocolNames.Name(p) }
 
-// MarshalText writes the protocol's name.
 func (p Protocol) MarshalText() ([]byte, error) { return protocolNames.Marshal(p) }
 
-// UnmarshalText reads a protocol's name.
 func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmarshal(text, p) }
 
 // Config describes initiators and targets.
@@ -391,7 +387,6 @@ func (s *System) fail(err error) {
 	s.eng.Stop()
 }
 
-// Handle implements sim.Handler.
 func (s *System) Handle(e sim.Event) {
 	c := int32(e.Arg)
 	switch e.Kind {

@@ -43,7 +43,6 @@ func (d *Done) sent() sim.Time {
 // Kind is the content of a message.
 type Kind uint8
 
-// The kinds.
 const (
 	Capsule  Kind = iota // the command, with a write's data if it fits
 	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
@@ -54,7 +53,6 @@ const (
 
 var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response"}
 
-// String returns the kind in words.
 func (k Kind) String() string { return kindNames.Name(k) }
 
 // toTarget reports whether messages of the kind go to the target.

@@ -56,7 +56,6 @@ func (s *Sender) Demand(rtt sim.Time) units.BitRate {
 // Kind is the kind of a signal.
 type Kind uint8
 
-// The kinds of feedback.
 const (
 	// Ack: an acknowledgement arrived. A negative one counts too.
 	Ack Kind = iota

@@ -5,7 +5,6 @@ import "farflash/numeric/units"
 // Scheme names an algorithm.
 type Scheme uint8
 
-// The algorithms of this package.
 const (
 	SchemeNone     Scheme = iota // queue pairs send at line rate
 	SchemeDCQCN                  // rate, by marks that receivers report (RoCE NICs)
@@ -23,13 +22,10 @@ const (
 var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc",
 	"ndp"}
 
-// String returns the name used in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
 
-// MarshalText writes the algorithm's name.
 func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 
-// UnmarshalText reads an algorithm's name.
 func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
 // Config selects an algorithm. Only its settings apply.

@@ -8,7 +8,6 @@ import (
 // Clamp names which cuts set the target rate to the rate before the cut.
 type Clamp uint8
 
-// The rules.
 const (
 	ClampAlways Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
 	// ClampAfterIncrease: a cut after an increase, so that a series of cuts recovers to its first rate
@@ -20,13 +19,10 @@ const (
 
 var clampNames = units.Names[Clamp]{"always", "after-increase", "after-bytes"}
 
-// String returns the name used in scenarios.
 func (c Clamp) String() string { return clampNames.Name(c) }
 
-// MarshalText writes the rule's name.
 func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 
-// UnmarshalText reads a rule's name.
 func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
 // DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Each

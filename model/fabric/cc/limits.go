@@ -11,7 +11,6 @@ import (
 // Window names how a rate-based algorithm bounds the data in flight.
 type Window uint8
 
-// The windows.
 const (
 	WindowNone Window = iota // no limit
 	WindowBDP                // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
@@ -22,13 +21,10 @@ const (
 
 var windowNames = units.Names[Window]{"none", "bdp", "scaled"}
 
-// String returns the name used in scenarios.
 func (w Window) String() string { return windowNames.Name(w) }
 
-// MarshalText writes the window's name.
 func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 
-// UnmarshalText reads a window's name.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Unmarshal(text, w) }
 
 // limits bounds rates and windows.

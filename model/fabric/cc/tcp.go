@@ -30,7 +30,6 @@ type TCP struct {
 // Growth is the law of a TCP window's growth and reduction.
 type Growth uint8
 
-// The laws.
 const (
 	GrowthCubic Growth = iota
 	GrowthNewReno
@@ -40,13 +39,10 @@ const (
 
 var growthNames = units.Names[Growth]{"cubic", "newreno", "dctcp"}
 
-// String returns the name used in scenarios.
 func (g Growth) String() string { return growthNames.Name(g) }
 
-// MarshalText writes the law's name.
 func (g Growth) MarshalText() ([]byte, error) { return growthNames.Marshal(g) }
 
-// UnmarshalText reads a law's name.
 func (g *Growth) UnmarshalText(text []byte) error { return growthNames.Unmarshal(text, g) }
 
 // defaultTCP returns Linux' settings.

@@ -24,7 +24,6 @@ import (
 // Kind is the kind of a node.
 type Kind uint8
 
-// The kinds.
 const (
 	Host Kind = iota
 	Switch
