@@ -37,7 +37,6 @@ var opNames = units.Names[Op]{"read", "write", "trim", "flush", "reset", "finish
 // OfZone reports whether the operation acts on a whole zone.
 func (o Op) OfZone() bool { return o >= Reset && o <= Close }
 
-// String returns the lower-case name used in scenarios, traces and metrics.
 func (o Op) String() string { return opNames.Name(o) }
 
 // Class is a submission queue's priority class under weighted round robin with urgent priority class (NVMe Base
@@ -55,13 +54,10 @@ const (
 
 var classNames = units.Names[Class]{"urgent", "high", "medium", "low"}
 
-// String returns the lower-case name used in scenarios.
 func (c Class) String() string { return classNames.Name(c) }
 
-// MarshalText writes the class's name.
 func (c Class) MarshalText() ([]byte, error) { return classNames.Marshal(c) }
 
-// UnmarshalText parses a class's name.
 func (c *Class) UnmarshalText(text []byte) error { return classNames.Unmarshal(text, c) }
 
 // Request is one command as the host sees it.
@@ -87,7 +83,6 @@ type Request struct {
 // Status is the result of a request.
 type Status uint8
 
-// The statuses.
 const (
 	OK               Status = iota
 	OutOfRange              // beyond the namespace
@@ -108,7 +103,6 @@ var statusNames = units.Names[Status]{"ok", "address out of range", "invalid fie
 	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones",
 	"invalid zone state transition"}
 
-// String returns the status in words.
 func (s Status) String() string { return statusNames.Name(s) }
 
 // Completion reports the result and the times of a request. Times are by the device's clock, whose origin is arbitrary:

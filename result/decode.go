@@ -298,7 +298,6 @@ func (d *DecodeError) Error() string {
 	return fmt.Sprintf("%d:%d: %v", d.Line, d.Column, d.Err)
 }
 
-// Unwrap returns the error without its position.
 func (d *DecodeError) Unwrap() error { return d.Err }
 
 // inFile puts a file's name in front of an error in its text.

@@ -77,7 +77,6 @@ type FlowLoad struct {
 // FabricCompat is the simulator whose deviations from a real network are reproduced.
 type FabricCompat uint8
 
-// The simulators.
 const (
 	FabricCompatNone    FabricCompat = iota // a network without deviations
 	FabricCompatHPCC                        // HPCC's ns-3
@@ -86,13 +85,10 @@ const (
 
 var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}
 
-// String returns the simulator's name.
 func (c FabricCompat) String() string { return fabricCompatNames.Name(c) }
 
-// MarshalText returns the simulator's name.
 func (c FabricCompat) MarshalText() ([]byte, error) { return fabricCompatNames.Marshal(c) }
 
-// UnmarshalText parses a simulator's name.
 func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNames.Unmarshal(text, c) }
 
 // DefaultFabric returns a network of 40 Gbit/s links.

@@ -49,7 +49,6 @@ type WarmUp struct {
 	Share units.Fraction
 }
 
-// MarshalText returns text that UnmarshalText accepts.
 func (w WarmUp) MarshalText() ([]byte, error) {
 	switch {
 	case w.Auto:
@@ -104,7 +103,6 @@ type Until struct {
 	Time   units.Duration // 0: when all flows and requests have completed
 }
 
-// MarshalText returns text that UnmarshalText accepts.
 func (u Until) MarshalText() ([]byte, error) {
 	switch {
 	case u.Steady:

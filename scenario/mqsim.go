@@ -40,13 +40,10 @@ type MQSimAddresses uint8
 
 var mqsimAddresses = units.Names[MQSimAddresses]{"uniform", "streaming", "hot-cold"}
 
-// String returns the distribution's name.
 func (a MQSimAddresses) String() string { return mqsimAddresses.Name(a) }
 
-// MarshalText returns the distribution's name.
 func (a MQSimAddresses) MarshalText() ([]byte, error) { return mqsimAddresses.Marshal(a) }
 
-// UnmarshalText parses a distribution's name.
 func (a *MQSimAddresses) UnmarshalText(text []byte) error { return mqsimAddresses.Unmarshal(text, a) }
 
 // MQSimSizes is one of MQSim's size distributions.
@@ -54,13 +51,10 @@ type MQSimSizes uint8
 
 var mqsimSizes = units.Names[MQSimSizes]{"fixed", "normal"}
 
-// String returns the distribution's name.
 func (s MQSimSizes) String() string { return mqsimSizes.Name(s) }
 
-// MarshalText returns the distribution's name.
 func (s MQSimSizes) MarshalText() ([]byte, error) { return mqsimSizes.Marshal(s) }
 
-// UnmarshalText parses a distribution's name.
 func (s *MQSimSizes) UnmarshalText(text []byte) error { return mqsimSizes.Unmarshal(text, s) }
 
 // defaultMQSim returns a flow of 4 KiB reads over the whole namespace.

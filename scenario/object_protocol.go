@@ -51,10 +51,8 @@ func objectProtocols(put func(cluster.Scheme) string, tiering string, exchange f
 	return out
 }
 
-// String returns the protocol's name in scenarios.
 func (p ObjectProtocol) String() string { return objectProtocolNames.Name(p) }
 
-// MarshalText returns the protocol's name.
 func (p ObjectProtocol) MarshalText() ([]byte, error) { return objectProtocolNames.Marshal(p) }
 
 // UnmarshalText parses a protocol's name, or SURGE's number for it.

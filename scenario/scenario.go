@@ -207,7 +207,6 @@ func (t *Trace) Options(seed uint64) trace.Options {
 // VolumeWay is the address layout of a trace's volumes.
 type VolumeWay uint8
 
-// The layouts.
 const (
 	// VolumesStacked: one after the other, in order of first appearance; each is as long as its highest address.
 	VolumesStacked  VolumeWay = iota
@@ -216,19 +215,15 @@ const (
 
 var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
 
-// String returns the layout's name.
 func (v VolumeWay) String() string { return volumeWays.Name(v) }
 
-// MarshalText returns the layout's name.
 func (v VolumeWay) MarshalText() ([]byte, error) { return volumeWays.Marshal(v) }
 
-// UnmarshalText parses a layout's name.
 func (v *VolumeWay) UnmarshalText(text []byte) error { return volumeWays.Unmarshal(text, v) }
 
 // Addresses says what happens to requests beyond the end of their namespace.
 type Addresses uint8
 
-// The choices.
 const (
 	AddressError Addresses = iota // it is an error
 	AddressFold                   // they are folded into the namespace (modulo its size)
@@ -236,19 +231,15 @@ const (
 
 var addressNames = units.Names[Addresses]{"error", "fold"}
 
-// String returns the choice's name.
 func (a Addresses) String() string { return addressNames.Name(a) }
 
-// MarshalText returns the choice's name.
 func (a Addresses) MarshalText() ([]byte, error) { return addressNames.Marshal(a) }
 
-// UnmarshalText parses a choice's name.
 func (a *Addresses) UnmarshalText(text []byte) error { return addressNames.Unmarshal(text, a) }
 
 // LatencyFrom says where a latency starts.
 type LatencyFrom uint8
 
-// The points.
 const (
 	FromArrival    LatencyFrom = iota // at the request's arrival, as a user sees it
 	FromSubmission                    // when the request enters the submission queue, as the drive sees it
@@ -256,19 +247,15 @@ const (
 
 var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
 
-// String returns the point's name.
 func (l LatencyFrom) String() string { return latencyNames.Name(l) }
 
-// MarshalText returns the point's name.
 func (l LatencyFrom) MarshalText() ([]byte, error) { return latencyNames.Marshal(l) }
 
-// UnmarshalText parses a point's name.
 func (l *LatencyFrom) UnmarshalText(text []byte) error { return latencyNames.Unmarshal(text, l) }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
 type Compat uint8
 
-// The simulators.
 const (
 	CompatNone  Compat = iota // a drive without deviations
 	CompatMQSim               // the simulator MQSim
@@ -276,13 +263,10 @@ const (
 
 var compatNames = units.Names[Compat]{"none", "mqsim"}
 
-// String returns the simulator's name.
 func (c Compat) String() string { return compatNames.Name(c) }
 
-// MarshalText returns the simulator's name.
 func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
-// UnmarshalText parses a simulator's name.
 func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Drive is the ssd section: a preset, changed by the section's other keys.

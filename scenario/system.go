@@ -52,7 +52,6 @@ func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalTe
 // InitiatorRoute is who issues requests.
 type InitiatorRoute uint8
 
-// The policies.
 const (
 	RoundRobin     InitiatorRoute = iota // initiators take turns
 	InitiatorTrace                       // the volume that the trace names decides
@@ -62,19 +61,15 @@ const (
 
 var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
 
-// String returns the policy's name.
 func (r InitiatorRoute) String() string { return initiatorRoutes.Name(r) }
 
-// MarshalText returns the policy's name.
 func (r InitiatorRoute) MarshalText() ([]byte, error) { return initiatorRoutes.Marshal(r) }
 
-// UnmarshalText parses a policy's name.
 func (r *InitiatorRoute) UnmarshalText(text []byte) error { return initiatorRoutes.Unmarshal(text, r) }
 
 // TargetBy is how a request's drive is chosen.
 type TargetBy uint8
 
-// The policies.
 const (
 	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
 	ByStripe                 // the address, in stripes over all drives
@@ -84,13 +79,10 @@ const (
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
 
-// String returns the policy's name.
 func (t TargetBy) String() string { return targetWays.Name(t) }
 
-// MarshalText returns the policy's name.
 func (t TargetBy) MarshalText() ([]byte, error) { return targetWays.Marshal(t) }
 
-// UnmarshalText parses a policy's name.
 func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarshal(text, t) }
 
 // Place says which of the network's hosts are initiators and which targets.
@@ -108,7 +100,6 @@ type Place struct {
 // Where is a choice among hosts.
 type Where uint8
 
-// The choices.
 const (
 	FirstHosts  Where = iota // the first ones
 	LastHosts                // the last ones
@@ -117,13 +108,10 @@ const (
 
 var whereNames = units.Names[Where]{"first", "last", "spread"}
 
-// String returns the choice's name.
 func (w Where) String() string { return whereNames.Name(w) }
 
-// MarshalText returns the choice's name.
 func (w Where) MarshalText() ([]byte, error) { return whereNames.Marshal(w) }
 
-// UnmarshalText parses a choice's name.
 func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(text, w) }
 
 // Coupling says how the network and the drives are simulated together.
@@ -169,7 +157,6 @@ type Iterative struct {
 // CouplingMode is how the network and the drives are simulated together.
 type CouplingMode uint8
 
-// The modes.
 const (
 	Coupled       CouplingMode = iota // in one event loop, where every interaction is exact
 	IterativeOnly                     // the drives and the network in turns, as in SNIS
@@ -178,19 +165,15 @@ const (
 
 var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
 
-// String returns the mode's name.
 func (m CouplingMode) String() string { return couplingModes.Name(m) }
 
-// MarshalText returns the mode's name.
 func (m CouplingMode) MarshalText() ([]byte, error) { return couplingModes.Marshal(m) }
 
-// UnmarshalText parses a mode's name.
 func (m *CouplingMode) UnmarshalText(text []byte) error { return couplingModes.Unmarshal(text, m) }
 
 // FirstWrite is when a write arrives at its drive in the first iteration.
 type FirstWrite uint8
 
-// The choices.
 const (
 	// FirstAtArrival: at the write's arrival; the paper's text has both simulators process all requests in each
 	// iteration.
@@ -201,19 +184,15 @@ const (
 
 var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
 
-// String returns the choice's name.
 func (f FirstWrite) String() string { return firstWrites.Name(f) }
 
-// MarshalText returns the choice's name.
 func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f) }
 
-// UnmarshalText parses a choice's name.
 func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
 
 // WriteDelay is the definition of a write's delay in an iteration.
 type WriteDelay uint8
 
-// The choices.
 const (
 	// DelayOfStages: the network's delay in this iteration and the drive's, as SNIS' text says (it includes both).
 	DelayOfStages WriteDelay = iota
@@ -224,13 +203,10 @@ const (
 
 var writeDelays = units.Names[WriteDelay]{"stages", "departure"}
 
-// String returns the choice's name.
 func (w WriteDelay) String() string { return writeDelays.Name(w) }
 
-// MarshalText returns the choice's name.
 func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w) }
 
-// UnmarshalText parses a choice's name.
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
 // systemKeys are the keys of scenarios with targets only.

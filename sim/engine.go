@@ -167,7 +167,6 @@ func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg u
 // models for users convert it to an error.
 type ClockError struct{ Now Time }
 
-// Error returns a message for the user.
 func (e *ClockError) Error() string {
 	return fmt.Sprintf("an event is due more than 106 days after the start, past the end of the simulated clock (now "+
 		"%v); the times and rates of the scenario make the run too long", e.Now)

@@ -25,7 +25,6 @@ import (
 // Kind is a drive with its host, without a network.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) == 0 && s.Fabric == nil
 }
@@ -129,7 +128,6 @@ func (x *alone) handOut(r *cosim.Sample, to func(cosim.Sample) error) {
 	}
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x, err := models(s, o)
 	if err != nil {

@@ -12,12 +12,10 @@ import (
 // Kind is a network alone.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.Fabric != nil && s.ObjectCluster == nil && len(s.Targets) == 0
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	return networks.Alone(s, o)
 }

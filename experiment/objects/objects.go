@@ -45,7 +45,6 @@ type slice struct {
 // Kind is an object cluster.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster != nil && s.ObjectCluster.Puts()
 }
@@ -69,7 +68,6 @@ type running struct {
 	slices   []*slice
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x := &running{s: s, o: o, eng: sim.New(), now: &slice{}, rows: experiment.ChunkRows{Emit: o.Chunk}}
 	if err := x.build(); err != nil {

@@ -183,12 +183,10 @@ type Coupled struct {
 	Controller NewController
 }
 
-// Is implements experiment.Kind.
 func (Coupled) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) > 0 && s.Coupling.Mode == scenario.Coupled
 }
 
-// Build implements experiment.Kind.
 func (k Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {

@@ -32,12 +32,10 @@ import (
 // in one loop for comparison.
 type Turns struct{}
 
-// Is implements experiment.Kind.
 func (Turns) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) > 0 && s.Coupling.Mode != scenario.Coupled
 }
 
-// Build implements experiment.Kind.
 func (Turns) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {

@@ -491,7 +491,6 @@ type FlowError struct {
 
 func (e *FlowError) Error() string { return e.Name + ": " + e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *FlowError) Unwrap() error { return e.err }
 
 // failOf stops the run because of an error of a flow.

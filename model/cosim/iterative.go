@@ -27,13 +27,10 @@ const (
 
 var accelerationNames = units.Names[Acceleration]{"none", "relaxation", "aitken", "anderson"}
 
-// String returns the name used in scenarios.
 func (a Acceleration) String() string { return accelerationNames.Name(a) }
 
-// MarshalText writes the acceleration's name.
 func (a Acceleration) MarshalText() ([]byte, error) { return accelerationNames.Marshal(a) }
 
-// UnmarshalText reads an acceleration's name.
 func (a *Acceleration) UnmarshalText(text []byte) error { return accelerationNames.Unmarshal(text, a) }
 
 // IterativeConfig configures the alternating simulation of drives and network.

@@ -14,7 +14,6 @@ import (
 // Spread is the property by which requests are distributed over several initiators or drives.
 type Spread uint8
 
-// The spreads.
 const (
 	// ByTurn distributes requests in rotation; requests that need an order in their zone, by zone.
 	ByTurn Spread = iota

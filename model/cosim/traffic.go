@@ -176,7 +176,6 @@ func (t *Traffic) Ended() bool {
 // More reports whether more flows are to be posted.
 func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
 
-// Handle implements sim.Handler.
 func (t *Traffic) Handle(e sim.Event) {
 	if e.Kind == followUp {
 		t.postDue()

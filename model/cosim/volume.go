@@ -94,7 +94,6 @@ type rebuilder struct {
 	step   func(since units.Duration) (next units.Duration, more bool)
 }
 
-// Handle implements sim.Handler.
 func (r *rebuilder) Handle(sim.Event) {
 	if next, more := r.step(r.eng.Now()); more {
 		if next < r.eng.Now() {

@@ -105,7 +105,6 @@ type DRAM struct {
 // CacheMode is the use of the data cache.
 type CacheMode uint8
 
-// The modes.
 const (
 	CacheOff CacheMode = iota
 	CacheWrite
@@ -115,19 +114,15 @@ const (
 
 var cacheModeNames = units.Names[CacheMode]{"off", "write", "read", "read-write"}
 
-// String is the name used in scenarios.
 func (m CacheMode) String() string { return cacheModeNames.Name(m) }
 
-// MarshalText writes the mode's name.
 func (m CacheMode) MarshalText() ([]byte, error) { return cacheModeNames.Marshal(m) }
 
-// UnmarshalText reads a mode's name.
 func (m *CacheMode) UnmarshalText(text []byte) error { return cacheModeNames.Unmarshal(text, m) }
 
 // Destage is the policy by which written data leave the cache for flash.
 type Destage uint8
 
-// The destaging policies.
 const (
 	// DestageOldest: programs the least recently written pages once more than DestageAt of the cache is dirty, at most
 	// DestageDepth at a time.
@@ -139,13 +134,10 @@ const (
 
 var destageNames = units.Names[Destage]{"oldest", "first-touch"}
 
-// String is the name used in scenarios.
 func (p Destage) String() string { return destageNames.Name(p) }
 
-// MarshalText writes the policy's name.
 func (p Destage) MarshalText() ([]byte, error) { return destageNames.Marshal(p) }
 
-// UnmarshalText reads a policy's name.
 func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarshal(text, p) }
 
 // Cache is the data cache in DRAM.
@@ -195,7 +187,6 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 // Allocation is how a page that is written is assigned to a plane.
 type Allocation uint8
 
-// The kinds of allocation.
 const (
 	// AllocateDynamic: writes to the next page of an open superblock, a block of every plane, regardless of the
 	// address.
@@ -206,13 +197,10 @@ const (
 
 var allocationNames = units.Names[Allocation]{"dynamic", "static"}
 
-// String is the name used in scenarios.
 func (a Allocation) String() string { return allocationNames.Name(a) }
 
-// MarshalText writes the way's name.
 func (a Allocation) MarshalText() ([]byte, error) { return allocationNames.Marshal(a) }
 
-// UnmarshalText reads a way's name.
 func (a *Allocation) UnmarshalText(text []byte) error { return allocationNames.Unmarshal(text, a) }
 
 // Grain is the amount of data that an entry of the map covers; 0 is a page of flash.
@@ -325,7 +313,6 @@ type Wear struct {
 // Initial is the content that reads find at addresses that were never written.
 type Initial uint8
 
-// The initial states.
 const (
 	// InitialFormula: data are where the plane allocation scheme puts them when the drive is written in address order;
 	// reads go to flash. They take no space.
@@ -338,19 +325,15 @@ const (
 
 var initialNames = units.Names[Initial]{"formula", "empty", "on-read"}
 
-// String is the name used in scenarios.
 func (i Initial) String() string { return initialNames.Name(i) }
 
-// MarshalText writes the state's name.
 func (i Initial) MarshalText() ([]byte, error) { return initialNames.Marshal(i) }
 
-// UnmarshalText reads a state's name.
 func (i *Initial) UnmarshalText(text []byte) error { return initialNames.Unmarshal(text, i) }
 
 // Fill is how a drive was filled before time 0.
 type Fill uint8
 
-// The fills.
 const (
 	// FillNone: as it left the factory.
 	FillNone Fill = iota
@@ -366,13 +349,10 @@ const (
 
 var fillNames = units.Names[Fill]{"none", "sequential", "steady", "replay"}
 
-// String is the name used in scenarios.
 func (f Fill) String() string { return fillNames.Name(f) }
 
-// MarshalText writes the fill's name.
 func (f Fill) MarshalText() ([]byte, error) { return fillNames.Marshal(f) }
 
-// UnmarshalText reads a fill's name.
 func (f *Fill) UnmarshalText(text []byte) error { return fillNames.Unmarshal(text, f) }
 
 // Preconditioning is how the drive was filled and used before time 0.
@@ -393,7 +373,6 @@ type Preconditioning struct {
 // Free is the number of blocks of a plane that steady writes have left free.
 type Free uint8
 
-// The levels.
 const (
 	// FreeByLoad: hard if, by the mean times of programs and reads, the workload writes more than collection can keep
 	// up with behind the host's requests; otherwise, and for a trace, whose rate is not known in advance, start.
@@ -407,13 +386,10 @@ const (
 
 var freeNames = units.Names[Free]{"by-load", "start", "hard"}
 
-// String is the name used in scenarios.
 func (f Free) String() string { return freeNames.Name(f) }
 
-// MarshalText writes the level's name.
 func (f Free) MarshalText() ([]byte, error) { return freeNames.Marshal(f) }
 
-// UnmarshalText reads a level's name.
 func (f *Free) UnmarshalText(text []byte) error { return freeNames.Unmarshal(text, f) }
 
 // Namespace is a part of the drive with its own addresses. The lists select the channels, chips of a channel, dies of a

@@ -21,7 +21,6 @@ type FDP struct {
 // Isolation is how long data of different handles stay apart.
 type Isolation uint8
 
-// The types of reclaim unit handles.
 const (
 	InitiallyIsolated Isolation = iota
 	PersistentlyIsolated
@@ -30,13 +29,10 @@ const (
 
 var isolationNames = units.Names[Isolation]{"initially", "persistently"}
 
-// String returns the name used in scenarios.
 func (i Isolation) String() string { return isolationNames.Name(i) }
 
-// MarshalText writes the name.
 func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal(i) }
 
-// UnmarshalText reads a name.
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
 // DefaultFDP has eight initially isolated handles, as in current drives (Allison et al., EuroSys 2025, on a Samsung

@@ -27,13 +27,11 @@ func (a Activity) OnBus() bool { return a <= ReadData }
 var activityNames = [activities]string{"read command", "program data", "erase command", "read data", "read",
 	"program", "erase"}
 
-// String returns the activity in words.
 func (a Activity) String() string { return activityNames[a] }
 
 // Cause is why a page is read or programmed.
 type Cause uint8
 
-// The causes.
 const (
 	ForHost       Cause = iota // a request's own page
 	ForCache                   // data leaving the cache
@@ -47,7 +45,6 @@ var _ = [1]struct{}{}[Cause(fromMove)-ForCollection] // causes are origins
 
 var causeNames = [causes]string{"host", "cache", "update", "map", "GC"}
 
-// String returns the cause in a word.
 func (c Cause) String() string { return causeNames[c] }
 
 // Work is an interval in which a channel or a die is busy. It is reported as soon as it is known, possibly before it

@@ -30,7 +30,6 @@ type SLCCache struct {
 // Folding is when the data of an SLC cache are folded.
 type Folding uint8
 
-// The times of folding.
 const (
 	FoldIdle   Folding = iota // while no commands are outstanding
 	FoldAlways                // as soon as a block is full
@@ -39,19 +38,15 @@ const (
 
 var foldingNames = units.Names[Folding]{"idle", "always"}
 
-// String returns the name used in scenarios.
 func (f Folding) String() string { return foldingNames.Name(f) }
 
-// MarshalText writes the name.
 func (f Folding) MarshalText() ([]byte, error) { return foldingNames.Marshal(f) }
 
-// UnmarshalText reads a name.
 func (f *Folding) UnmarshalText(text []byte) error { return foldingNames.Unmarshal(text, f) }
 
 // WhenFull is the treatment of writes for which an SLC cache has no space.
 type WhenFull uint8
 
-// The treatments.
 const (
 	Bypass   WhenFull = iota // they go to blocks with all bits
 	WaitFold                 // they wait until a block of the cache has been folded
@@ -60,13 +55,10 @@ const (
 
 var whenFullNames = units.Names[WhenFull]{"bypass", "wait"}
 
-// String returns the name used in scenarios.
 func (w WhenFull) String() string { return whenFullNames.Name(w) }
 
-// MarshalText writes the name.
 func (w WhenFull) MarshalText() ([]byte, error) { return whenFullNames.Marshal(w) }
 
-// UnmarshalText reads a name.
 func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmarshal(text, w) }
 
 // DefaultSLCCache has typical latencies of one bit a cell; its capacity must be given.

@@ -24,7 +24,6 @@ type linkTurns struct {
 	joined bool                   // the host acknowledges completions itself; see Join
 }
 
-// The directions.
 const (
 	downward = iota // from the host
 	upward

@@ -40,10 +40,8 @@ func (c Change) String() string {
 // Wanted describes the expected text for error messages.
 func (Change) Wanted() string { return "a change such as 20% or -15%" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (c Change) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (c *Change) UnmarshalText(text []byte) (err error) {
 	*c, err = parseChange(string(text))
 	return err

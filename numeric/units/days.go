@@ -51,10 +51,8 @@ func (d Days) String() string {
 // Wanted describes the expected text for error messages.
 func (Days) Wanted() string { return "a span of time such as 5y, 36mo, 30d or 12h" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Days) UnmarshalText(text []byte) (err error) {
 	*d, err = parseDays(string(text))
 	return err

@@ -50,10 +50,8 @@ func (d Duration) String() string {
 	return durations.format(int64(d))
 }
 
-// MarshalText returns String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses text with [ParseDuration].
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := ParseDuration(string(text))
 	if err == nil {

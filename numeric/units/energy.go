@@ -94,7 +94,6 @@ func (e Energy) MarshalText() ([]byte, error) {
 	return []byte(e.String()), nil
 }
 
-// UnmarshalText parses text with [ParseEnergy].
 func (e *Energy) UnmarshalText(text []byte) error {
 	v, err := ParseEnergy(string(text))
 	if err == nil {

@@ -15,7 +15,6 @@ type FieldError struct {
 	err error
 }
 
-// Error returns the path and the message.
 func (e *FieldError) Error() string {
 	if e.Path == "" {
 		return e.Msg
@@ -23,7 +22,6 @@ func (e *FieldError) Error() string {
 	return e.Path + ": " + e.Msg
 }
 
-// Unwrap returns the original error, or nil.
 func (e *FieldError) Unwrap() error { return e.err }
 
 // Wrong returns an error about one field.

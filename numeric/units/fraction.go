@@ -109,7 +109,6 @@ func (f Fraction) MarshalText() ([]byte, error) {
 	return []byte(text), err
 }
 
-// UnmarshalText parses text with [ParseFraction].
 func (f *Fraction) UnmarshalText(text []byte) error {
 	v, err := ParseFraction(string(text))
 	if err == nil {

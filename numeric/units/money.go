@@ -39,10 +39,8 @@ func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f
 // Wanted describes the expected text for error messages.
 func (Money) Wanted() string { return "an amount of money such as $2700" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (m *Money) UnmarshalText(text []byte) (err error) {
 	*m, err = parseMoney(string(text))
 	return err

@@ -56,7 +56,6 @@ type TextError struct {
 	Near string // the probable intention; "" if no valid text is similar
 }
 
-// Error returns the error as a sentence.
 func (e *TextError) Error() string {
 	is := e.Is
 	if is == "" {

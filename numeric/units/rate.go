@@ -93,16 +93,12 @@ func (r ByteRate) String() string { return byteRates.format(int64(r)) }
 // String returns the shortest exact form, such as "333MT/s".
 func (r TransferRate) String() string { return transferRates.format(int64(r)) }
 
-// MarshalText returns String.
 func (r BitRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// MarshalText returns String.
 func (r ByteRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// MarshalText returns String.
 func (r TransferRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses text with [ParseBitRate].
 func (r *BitRate) UnmarshalText(text []byte) error {
 	v, err := ParseBitRate(string(text))
 	if err == nil {
@@ -111,7 +107,6 @@ func (r *BitRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText parses text with [ParseByteRate].
 func (r *ByteRate) UnmarshalText(text []byte) error {
 	v, err := ParseByteRate(string(text))
 	if err == nil {
@@ -120,7 +115,6 @@ func (r *ByteRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText parses text with [ParseTransferRate].
 func (r *TransferRate) UnmarshalText(text []byte) error {
 	v, err := ParseTransferRate(string(text))
 	if err == nil {

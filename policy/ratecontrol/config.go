@@ -9,7 +9,6 @@ import (
 // Kind is the type of a target's controller.
 type Kind uint8
 
-// The kinds.
 const (
 	None    Kind = iota // one submission queue per drive, as without the section
 	Static              // see NewStatic
@@ -22,19 +21,15 @@ const (
 
 var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve", "pace"}
 
-// String returns the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// MarshalText writes the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
-// UnmarshalText reads a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Search is how SRC finds the weight ratio whose predicted read throughput is closest to the demand.
 type Search uint8
 
-// The search methods.
 const (
 	Scan Search = iota // the ratio, of all ratios, whose prediction is closest to the demand
 	// Paper is Algorithm 1 as printed: upwards from 1 until the prediction changes by less than the tolerance.
@@ -45,13 +40,10 @@ const (
 
 var searchNames = units.Names[Search]{"scan", "paper", "corrected"}
 
-// String returns the method's name in scenarios.
 func (s Search) String() string { return searchNames.Name(s) }
 
-// MarshalText writes the method's name.
 func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
 
-// UnmarshalText reads a method's name.
 func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
 
 // Config is how drives are divided between reads and writes.

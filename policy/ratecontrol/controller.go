@@ -79,7 +79,6 @@ func (s *Steering) SetRatio(drive, w int) {
 // Event is the cause of a call to React.
 type Event uint8
 
-// The events.
 const (
 	// Arrived: a command arrived in one of the drives' queues.
 	Arrived Event = iota

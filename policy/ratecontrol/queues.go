@@ -7,7 +7,6 @@ import (
 	"farflash/block"
 )
 
-// The queues of a drive.
 const (
 	ReadQueue  = 0 // RSQ
 	WriteQueue = 1 // WSQ: writes, and other commands that change data

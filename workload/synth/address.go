@@ -11,7 +11,6 @@ import (
 // Pattern is the distribution of request addresses.
 type Pattern uint8
 
-// The patterns.
 const (
 	Uniform Pattern = iota // all places are equally likely
 	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
@@ -26,13 +25,10 @@ const (
 
 var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
 
-// String returns the pattern's name, as UnmarshalText reads it.
 func (p Pattern) String() string { return patternNames.Name(p) }
 
-// MarshalText returns the pattern's name.
 func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) }
 
-// UnmarshalText parses a pattern's name.
 func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
 // Addresses determines where requests go: in runs of consecutive requests, each starting where the pattern says.

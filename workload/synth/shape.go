@@ -22,13 +22,10 @@ const (
 
 var kindNames = units.Names[Kind]{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
 
-// String returns the kind's name, as UnmarshalText reads it.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// MarshalText returns the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
-// UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Shape describes a sequence apart from its mean. The default is a constant.

@@ -66,7 +66,6 @@ func (e *parseError) Error() string {
 	return fmt.Sprintf("%s: record at byte %d: %v", e.file, e.offset, e.err)
 }
 
-// Unwrap returns the error without the position.
 func (e *parseError) Unwrap() error { return e.err }
 
 // Reader yields the records of a trace.
