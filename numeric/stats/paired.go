@@ -14,7 +14,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Paired is a comparison of one figure of two designs from replicates with common random numbers.
+// Paired compares one figure of two designs under common random numbers.
 type Paired struct {
 	A, B      float64  // means of the two designs; geometric ones if Ratio
 	Ratio     bool     // Effect is of logarithms: exp(Effect.Mean) is the ratio of B to A
@@ -25,16 +25,15 @@ type Paired struct {
 	P         float64  // two-sided p value for a mean of 0: Student's t test, combined with signFlips for small counts
 }
 
-// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms if all
-// values are positive, because simulated metrics spread by factors and cannot fall by more than 100 %; otherwise
-// differences.
-//
-// It makes two tests at half the error each (Bonferroni). One is pairedT, which is stronger when the seeds affect both
-// designs alike. The other is a t test of the difference of means with Welch's degrees of freedom (Biometrika 34,
-// 1947), about twice as many, which matters with few replicates; it uses the deviation of the differences where that is
-// larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are those of the
-// test with the smaller p value.
+// CompareDesigns compares two designs by values paired by seed or independent: logarithms if all are positive,
+// otherwise differences. It makes a paired test and a t test with Welch's degrees of freedom (Biometrika 34, 1947),
+// each at half the error; P and the interval are those of the smaller p value.
 func CompareDesigns(a, b []float64, level float64) (Paired, error) {
+	// Logarithms, because simulated metrics spread by factors and cannot fall by more than 100 %. One is pairedT, which
+	// is stronger when the seeds affect both designs alike. The other is a t test of the difference of means with
+	// Welch's degrees of freedom (Biometrika 34, 1947), about twice as many, which matters with few replicates; it uses
+	// the deviation of the differences where that is larger, and so is valid unless the seeds affect the designs in
+	// opposite ways.
 	scale := func(x float64) float64 { return x }
 	ratio := len(a) == len(b) && positive(a) && positive(b)
 	if ratio {
@@ -167,7 +166,7 @@ func (p *Paired) At(level float64) Interval {
 	return i
 }
 
-// AllAlike returns the probability 2^(1-n) that n differences, each equally likely up or down, all have the same sign.
+// AllAlike returns 2^(1-n), the probability that n differences up or down at random have one sign.
 func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 
 // mostSteps is the largest difference, in steps, that counts as a small count.
@@ -260,18 +259,15 @@ func rounded(v float64, digits int) float64 {
 // mostReplicates is the largest number that ReplicatesToDetect returns.
 const mostReplicates = 1_000_000
 
-// ErrTooSmall is returned by ReplicatesToDetect for an effect that mostReplicates would not detect.
+// ErrTooSmall is ReplicatesToDetect's error for effects that no reasonable number would detect.
 var ErrTooSmall = errors.New("the effect is too small for the spread of the differences")
 
-// ReplicatesToDetect returns the smallest number of replicates for which a two-sided paired t test at significance
-// alpha detects a true effect of the given size with probability power, if the differences have the given standard
-// deviation:
-//
-//	the least n with  n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2
-//
-// This approximates the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation
-// 7.10). Two replicates suffice for differences without spread.
+// ReplicatesToDetect returns the least number of replicates for which a two-sided paired t test at significance alpha
+// detects an effect with probability power, if the differences have the given standard deviation (Zar, "Biostatistical
+// Analysis", 5th ed., equation 7.10); 2 without spread.
 func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
+	// The least n with n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2. This approximates the
+	// noncentral t distribution by a shifted one.
 	if !(alpha > 0 && alpha < 1 && power > 0 && power < 1) {
 		return 0, fmt.Errorf("significance %v and power %v are not both between 0 and 1", alpha, power)
 	}
@@ -300,16 +296,12 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	return high, nil
 }
 
-// DeviationBound returns the upper confidence bound, at a one-sided level, of the true standard deviation of n values
-// with the given sample deviation:
-//
-//	deviation sqrt((n-1) / chi2(1-level, n-1))
-//
-// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
-// from the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine
-// 14(17), 1995). Like TQuantile it is rounded to 9 significant digits. It is NaN unless n is at least 2 and level
-// between 0 and 1.
+// DeviationBound returns the upper confidence bound of the true standard deviation of n values, at a one-sided level:
+// deviation sqrt((n-1) / chi2(1-level, n-1)) (Browne, Statistics in Medicine 14(17), 1995), to 9 significant digits. It
+// is NaN unless n is at least 2 and level between 0 and 1.
 func DeviationBound(deviation float64, n int, level float64) float64 {
+	// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
+	// from the deviation of a small pilot itself, it falls short more often than not.
 	if n < 2 || !(level > 0 && level < 1) {
 		return math.NaN()
 	}

@@ -14,9 +14,7 @@ type SettlingConfig struct {
 	patience  int     // observations after which the run no longer waits for rare events
 }
 
-// DefaultSettlingConfig returns 5 % of the mean at 95 %, with a first look after 4096 observations and further ones
-// after each increase by half. Events with a frequency of 1 in 3,000 occur often enough within the Patience of a
-// million observations.
+// DefaultSettlingConfig is 5 % of the mean at 95 %, with looks from 4096 observations on.
 func DefaultSettlingConfig() SettlingConfig {
 	return SettlingConfig{precision: 0.05, level: 0.95, least: 4096, growth: 1.5, patience: 1 << 20}
 }
@@ -33,24 +31,9 @@ type Occurrence struct {
 // their rate is known to 6 %.
 const leastOccurrences = 320
 
-// Settling decides during a run whether the mean of its observations is known accurately enough to end it.
-//
-// A run that ends as soon as an interval looks narrow ends too early: it selects the moment at which its variance is
-// underestimated, which in a queue is also when its mean is. The countermeasures, following Skart (Tafazzoli, Wilson,
-// Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
-//
-//   - observations are counted individually, so that the mean is over requests and not over bins of time;
-//   - looks are rare, at numbers of observations that grow geometrically, so that only two or three fall near the end;
-//     the coverage lost to repeated looks is less than the widening below adds (docs/validation/stats.md lists the
-//     shares of runs within the precision);
-//   - the interval is based on 32 to 64 batch means that pass as uncorrelated; it is widened for the remaining
-//     correlation, as for an autoregression of order one (factor (1+r)/(1-r) on the variance), and for skewness
-//     (Johnson's modified t as inverted by Willink, Communications in Statistics 34(3), 2005);
-//   - the caller counts costly rare events: until each has happened often enough, the interval is not trusted;
-//   - the observations before MSER-5's cut may not shift the overall mean by more than the precision leaves, so that
-//     the guarantee applies to the mean that is printed.
-//
-// A Settling takes bounded memory, and Add does not allocate.
+// Settling decides during a run whether the mean of its observations is known accurately enough to end it, following
+// Skart (Tafazzoli, Wilson, Lada and Steiger, INFORMS J. on Computing 23(2), 2011). It takes bounded memory, and Add
+// does not allocate.
 type Settling struct {
 	c     SettlingConfig
 	means []float64 // of batches of equal size, in order
@@ -68,7 +51,22 @@ const (
 	fewestBatches = 32
 )
 
-// NewSettling returns a Settling without observations. It panics if the configuration is invalid.
+// A run that ends as soon as an interval looks narrow ends too early: it selects the moment at which its variance is
+// underestimated, which in a queue is also when its mean is. The countermeasures, following Skart (Tafazzoli, Wilson,
+// Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
+//
+//   - observations are counted individually, so that the mean is over requests and not over bins of time;
+//   - looks are rare, at numbers of observations that grow geometrically, so that only two or three fall near the end;
+//     the coverage lost to repeated looks is less than the widening below adds (docs/validation/stats.md lists the
+//     shares of runs within the precision);
+//   - the interval is based on 32 to 64 batch means that pass as uncorrelated; it is widened for the remaining
+//     correlation, as for an autoregression of order one (factor (1+r)/(1-r) on the variance), and for skewness
+//     (Johnson's modified t as inverted by Willink, Communications in Statistics 34(3), 2005);
+//   - the caller counts costly rare events: until each has happened often enough, the interval is not trusted;
+//   - the observations before MSER-5's cut may not shift the overall mean by more than the precision leaves, so that
+//     the guarantee applies to the mean that is printed.
+
+// NewSettling panics if the configuration is invalid.
 func NewSettling(c SettlingConfig) *Settling {
 	if !(c.precision > 0 && c.level > 0 && c.level < 1 && c.growth > 1 && c.least >= 2*fewestBatches) {
 		panic(fmt.Sprintf("stats: invalid SettlingConfig: %+v", c))
@@ -109,7 +107,7 @@ type Verdict struct {
 	Explain  string // one sentence
 }
 
-// Look evaluates the stop rule and schedules the next look. Calling it before it is due weakens the guarantee.
+// Look evaluates the stop rule, when it is due, and schedules the next look.
 func (s *Settling) Look(happened ...Occurrence) Verdict {
 	s.next = max(int(math.Ceil(float64(s.n)*s.c.growth)), s.n+1)
 	return s.Judge(happened...)

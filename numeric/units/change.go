@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Change is a relative change of a quantity: "20%" is a fifth more, "-15%" is 15 hundredths less. It is written as a
-// Fraction, with or without a sign.
+// Change is a relative change: "20%" is a fifth more. It is written as a Fraction, with or without a sign.
 type Change float64
 
 // parseChange parses "20%", "+20%", "-15%" or "0".

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Days is a span of calendar time, for spans beyond the range of a Duration. It is written with a unit: "5y" of 365
-// days, "36mo" of a twelfth of that, "30d", "12h".
+// Days is a span of calendar time, beyond the range of a Duration: "5y" of 365 days, "36mo" of a twelfth of that,
+// "30d", "12h".
 type Days float64
 
 // DaysPerYear and DaysPerMonth are the conventions of vendors and bills.

@@ -2,8 +2,7 @@ package units
 
 import "math"
 
-// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. Its range is 106
-// days.
+// Duration is a span of time, or an instant counted from a start, in picoseconds: up to 106 days.
 type Duration int64
 
 // Common durations.
@@ -66,11 +65,10 @@ func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
 // Microseconds returns d in microseconds.
 func (d Duration) Microseconds() float64 { return float64(d) / float64(Microsecond) }
 
-// Seconds returns s seconds as a Duration, rounded to the nearest picosecond. Values out of range, infinities included,
-// saturate; NaN gives zero.
+// Seconds returns s seconds to the nearest picosecond. Values out of range saturate; NaN is 0.
 func Seconds(s float64) Duration { return fromFloat(s, float64(Second)) }
 
-// Microseconds returns us microseconds as a Duration, rounded as [Seconds] does.
+// Microseconds returns us microseconds, rounded as [Seconds] does.
 func Microseconds(us float64) Duration { return fromFloat(us, float64(Microsecond)) }
 
 func fromFloat(v, scale float64) Duration {

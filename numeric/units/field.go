@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// FieldError is an error about one field of a configuration. Its path is in the user's notation: keys in snake_case,
-// joined by points, with indices in brackets, as in "cache.capacity" or "ports[2].rate". Within prefixes the path of
-// the enclosing part; the reader of the file adds the position.
+// FieldError is an error about one field of a configuration. Its path is in the user's notation: "cache.capacity",
+// "ports[2].rate". Within prefixes the path of the enclosing part; the reader of the file adds the position.
 type FieldError struct {
 	Path string // of the field; "" is the whole configuration
 	Msg  string // the fault and the remedy
@@ -29,7 +28,7 @@ func Wrong(path, format string, args ...any) error {
 	return &FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-// JoinPath returns the path of a field within another: "a" and "b" give "a.b", "a" and "[0]" give "a[0]".
+// JoinPath returns a field's path within another: "a.b" of "a" and "b", "a[0]" of "a" and "[0]".
 func JoinPath(outer, inner string) string {
 	switch {
 	case outer == "":
@@ -42,8 +41,7 @@ func JoinPath(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// FieldErrors returns the errors that err joins, each as a FieldError. An error that names no field applies to the
-// whole. It returns none if err is nil.
+// FieldErrors returns the errors that err joins; one that names no field applies to the whole.
 func FieldErrors(err error) []*FieldError {
 	if err == nil {
 		return nil
@@ -61,7 +59,7 @@ func FieldErrors(err error) []*FieldError {
 	return []*FieldError{{Msg: err.Error(), err: err}}
 }
 
-// Within returns the errors of a part with paths relative to the whole. Nil stays nil.
+// Within returns a part's errors with paths relative to the whole; nil stays nil.
 func Within(path string, err error) error {
 	var c Faults
 	c.Within(path, err)

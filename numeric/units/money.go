@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Money is an amount in the single currency of a plan's prices. It is written as a number, optionally with a dollar
-// sign or followed by USD: "$2700", "2700", "2700 USD". There is no conversion, and amounts are printed with a dollar
-// sign, so amounts in other currencies are refused.
+// Money is an amount in the single currency of a plan's prices: "$2700", "2700", "2700 USD". Other currencies are
+// refused.
 type Money float64
 
 // parseMoney parses an amount. It cannot be negative.

@@ -17,7 +17,7 @@ import (
 //	func (m *Mode) UnmarshalText(text []byte) error    { return modeNames.Unmarshal(text, m) }
 type Names[T ~uint8] []string
 
-// Name returns the name of a value, or the number in parentheses if it has none.
+// Name returns a value's name, or its number in parentheses.
 func (n Names[T]) Name(v T) string {
 	if int(v) < len(n) && n[v] != "" {
 		return n[v]
@@ -33,7 +33,7 @@ func (n Names[T]) Marshal(v T) ([]byte, error) {
 	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.list()))
 }
 
-// Unmarshal sets v to the value named text; the error for any other text is a *TextError.
+// Unmarshal sets v to the value named text; other texts are a *TextError.
 func (n Names[T]) Unmarshal(text []byte, v *T) error {
 	if i := slices.Index(n, string(text)); i >= 0 && len(text) > 0 {
 		*v = T(i)
@@ -48,7 +48,7 @@ func (n Names[T]) list() []string {
 	return slices.DeleteFunc(slices.Clone(n), func(s string) bool { return s == "" })
 }
 
-// TextError is the error for a text that is not a value of its type, with the valid ones.
+// TextError is the error for a text that is not a value of its type.
 type TextError struct {
 	Text string // the invalid text
 	Is   string // the fault; "" stands for "is not possible"

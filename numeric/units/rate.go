@@ -6,7 +6,7 @@ type BitRate int64
 // ByteRate is a rate in bytes per second, the unit for drives.
 type ByteRate int64
 
-// TransferRate is a rate in transfers per second, the unit for parallel buses: each transfer moves one bus width.
+// TransferRate is in transfers per second, each of one width of a parallel bus.
 type TransferRate int64
 
 // Common rates.
@@ -123,8 +123,8 @@ func (r *TransferRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// TimeFor returns the time for b bytes at r, to the nearest picosecond, halves up. Zero bytes take no time; any bytes
-// at rate zero take Forever, and longer times saturate.
+// TimeFor returns the time for b bytes to the nearest picosecond, halves up. Zero bytes take no time; any at rate zero
+// take Forever, and longer times saturate.
 func (r ByteRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -135,7 +135,7 @@ func (r ByteRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), uint64(Second), uint64(r)))
 }
 
-// TimeFor returns the time for b bytes of eight bits at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for b bytes of eight bits, as [ByteRate.TimeFor] does.
 func (r BitRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -146,7 +146,7 @@ func (r BitRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), 8*uint64(Second), uint64(r)))
 }
 
-// TimeFor returns the time for n transfers at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for n transfers, rounded as [ByteRate.TimeFor] does.
 func (r TransferRate) TimeFor(n int64) Duration {
 	if n <= 0 {
 		return 0

@@ -6,8 +6,7 @@ import (
 	"math/bits"
 )
 
-// Total is a sum of durations, exact. A Duration holds 106 days; ten million requests that each wait for a second have
-// waited for 115. The zero value is an empty sum.
+// Total is an exact sum of durations, also beyond 106 days. The zero value is empty.
 type Total struct {
 	high int64
 	low  uint64 // picoseconds are high * 2^64 + low
@@ -58,7 +57,7 @@ func (t Total) duration() (Duration, bool) {
 	return d, t.high == int64(d)>>63
 }
 
-// Picoseconds returns the sum as the nearest number: for a sum that a Duration can hold it is that Duration's.
+// Picoseconds returns the nearest number.
 func (t Total) Picoseconds() float64 {
 	if d, ok := t.duration(); ok {
 		return float64(d)
