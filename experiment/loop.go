@@ -42,8 +42,8 @@ type Loop struct {
 	reached sim.Time // time of the end
 }
 
-// Run advances models from one meter's slice to the next, until no events are left, a meter has settled, the time limit
-// is reached, or the context has ended; it reports whether the last was the reason.
+// Run advances models from slice to slice, until no events are left, a meter has settled, the time limit is reached, or
+// the context has ended, which it reports.
 func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err error) {
 	end := sim.Forever
 	if l.Until > 0 {
@@ -97,7 +97,7 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 	}
 }
 
-// Slices is the number of slices in runs of object clusters, which have a fixed length.
+// Slices is the number of slices in runs of object clusters.
 const Slices = 200
 
 // Even is a meter for a run of fixed length, with slices of equal length.

@@ -29,7 +29,7 @@ type Pause struct {
 	Resume bool
 }
 
-// Chunk is a put or get of a chunk, a write or an exchange of events, for chunks.parquet.
+// Chunk is a put or get of a chunk, a write or an exchange, for chunks.parquet.
 type Chunk struct {
 	ID          uint64 // counted from 1 in order of completion
 	Op          string // put, get, write or exchange

@@ -16,15 +16,13 @@ type Definition struct {
 	Better Direction // better of two values, where beyond doubt
 }
 
-// Words are the names that a kind of experiment gives to its findings, each defined once.
+// Words are the names of a kind of experiment, each defined once.
 type Words struct {
 	Metrics, series, Histograms, matrices []Definition
 	scopes                                []Scope
 }
 
-// Scope is a division of the measurements into parts, such as tenants, each of which has its own figures:
-// "tenant[2].read.latency.p99". The meaning of such a name is defined once for all parts, and for all scopes that share
-// the definitions.
+// Scope is a division into parts, such as tenants, each with its own figures: "tenant[2].read.latency.p99".
 type Scope struct {
 	Name                string // the first part of such names
 	Noun                string // word for a part in help texts: "tenant"
@@ -37,7 +35,7 @@ type Vocabulary struct {
 	Scopes                                []Scope
 }
 
-// NewVocabulary combines the words of several kinds of experiment, in order. It panics on a duplicate name.
+// NewVocabulary combines words in order. It panics on a duplicate name.
 func NewVocabulary(parts ...Words) *Vocabulary {
 	var all Words
 	for _, p := range parts {
@@ -54,8 +52,7 @@ func NewVocabulary(parts ...Words) *Vocabulary {
 		newTable("matrix", all.matrices, groups, nil, none), all.scopes}
 }
 
-// Table is an ordered list of definitions. The first part of a name, its group, can carry an index, "ssd[2].waf", if it
-// is one of indexed or a scope.
+// Table is an ordered list of definitions. A name's first part can carry an index: "ssd[2].waf".
 type Table struct {
 	what  string
 	list  []Definition
@@ -145,7 +142,7 @@ func (t *Table) place(plain string) (rank int, known bool) {
 	return rank + len(t.list), known
 }
 
-// Better returns which of two values of a metric is better. The name can carry an index.
+// Better returns which of two values of a metric is better. It accepts an index.
 func (t *Table) Better(name string) Direction {
 	d, _ := t.Lookup(name)
 	return d.Better
@@ -212,8 +209,7 @@ func (l *Lexicon) Metric(name, unit, help string) {
 	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
 }
 
-// Scope defines a division into parts. The parts have those metrics and histograms defined so far that of selects by
-// name, and the further metrics more.
+// Scope defines a division into parts, which have the words so far that of selects, and more.
 func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...Definition) {
 	pick := func(list []Definition) (out []Definition) {
 		for _, d := range list {
@@ -241,8 +237,7 @@ func (l *Lexicon) Matrix(name, unit, help string) {
 	l.matrices = append(l.matrices, Definition{Name: name, Unit: unit, Help: help})
 }
 
-// Latency defines the metrics and the histogram that SetLatencies sets. The text what begins with " of" and names the
-// times measured.
+// Latency defines what SetLatencies sets. what begins with " of" and names the times.
 func (l *Lexicon) Latency(prefix, what, histogram string) {
 	l.Metric(prefix+".latency.mean", "us", "mean"+what)
 	l.Metric(prefix+".latency.stddev", "us", "standard deviation"+what)
@@ -259,7 +254,7 @@ func (l *Lexicon) Quantiles(prefix, unit, what string, list []Quantile) {
 	}
 }
 
-// Fewer declares that lower values of the metrics, which must be defined already, are better.
+// Fewer declares that lower values of defined metrics are better.
 func (l *Lexicon) Fewer(names ...string) { l.better(LowerIsBetter, names) }
 
 // More declares that higher values are better.

@@ -28,8 +28,7 @@ import (
 	"farflash/workload/flows"
 )
 
-// Turns is a system whose drives and network are simulated in turns, as in SNIS, and, if the scenario requests it, also
-// in one loop for comparison.
+// Turns simulates drives and network in turns, as in SNIS, and on request also in one loop.
 type Turns struct{}
 
 func (Turns) Is(s *scenario.Scenario) bool {
