@@ -39,8 +39,7 @@ func (o Op) OfZone() bool { return o >= Reset && o <= Close }
 
 func (o Op) String() string { return opNames.Name(o) }
 
-// Class is a submission queue's priority class under weighted round robin with urgent priority class (NVMe Base
-// Specification 2.0, section 3.4.4.2).
+// Class is a queue's priority under weighted round robin with urgent class (NVMe 2.0, 3.4.4.2).
 type Class uint8
 
 // The classes, most urgent first. Urgent is strict; the others share by weight.
@@ -105,8 +104,7 @@ var statusNames = units.Names[Status]{"ok", "address out of range", "invalid fie
 
 func (s Status) String() string { return statusNames.Name(s) }
 
-// Completion reports the result and the times of a request. Times are by the device's clock, whose origin is arbitrary:
-// only differences are meaningful.
+// Completion is the result of a request, with times on the device's own clock: only differences are meaningful.
 type Completion struct {
 	Tag       uint64
 	Submitted units.Duration // when Submit was called
@@ -154,8 +152,8 @@ type Device interface {
 	Close() error
 }
 
-// Expecter is a Device that can be notified of a request before it is submitted, so that it can prefetch the state that
-// it will look up. This affects only the speed of the program. The offset need not be valid for the namespace.
+// Expecter is a Device that prefetches its state of a request that will be submitted. This affects only the speed of
+// the program. The offset need not be valid.
 type Expecter interface {
 	Expect(namespace uint8, offset int64)
 }
@@ -166,8 +164,7 @@ type Tuner interface {
 	Tune(q QueueID, weight, inFlight int)
 }
 
-// Zones describes the division of a namespace into zones of equal size, which are written sequentially and reset as a
-// whole.
+// Zones divides a namespace into equal zones, written in order and reset as a whole.
 type Zones struct {
 	Size      int64 // bytes from the start of one zone to the next
 	Capacity  int64 // writable bytes of a zone

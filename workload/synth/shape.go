@@ -139,8 +139,7 @@ func (s *Shape) only(skewness float64) error {
 		s.resolve(), s.SCV, skewness)
 }
 
-// SkewnessBound returns the infimum of the skewness of a hyperexponential with that SCV (above 1): its third moment
-// must exceed 1.5 times the squared second over the first.
+// SkewnessBound returns the infimum of a hyperexponential's skewness at that SCV (above 1).
 func SkewnessBound(scv float64) float64 {
 	second := 1 + scv
 	third := float64(1.5 * float64(second*second))
@@ -184,8 +183,7 @@ type MMPP2 struct {
 	lambda, sigma [2]float64 // per unit of the mean
 }
 
-// Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is
-// the same point process as the sampler's, in the notation of the literature.
+// Process returns the shape, of kind h2 or mmpp2, with the given mean in the notation of the literature.
 func (s *Shape) Process(mean float64) (MMPP2, error) {
 	h, err := s.fit()
 	if err != nil {

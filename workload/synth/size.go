@@ -33,7 +33,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Largest is the largest possible size, whatever space is addressed. It does not cover mixtures.
+// Largest is the largest possible size. It does not cover mixtures.
 func (s *Size) Largest() units.Bytes {
 	d := s.withDefaults(units.GiB)
 	return d.Max

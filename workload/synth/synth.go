@@ -78,8 +78,7 @@ type Config struct {
 	Name string `yaml:"name,omitempty"`
 }
 
-// DefaultConfig returns a small workload with three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1
-// GiB. Set Writes to nil for reads alone.
+// DefaultConfig is three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1 GiB.
 func DefaultConfig() Config {
 	flow := func(mean units.Duration) *Flow {
 		return &Flow{
@@ -116,7 +115,7 @@ type arrivals struct {
 	next units.Duration
 }
 
-// New returns the generator of a workload, or an error that names the invalid settings.
+// New returns a generator; its error names the invalid settings.
 func New(cfg Config) (*Generator, error) {
 	g := &Generator{cfg: cfg}
 	if err := cfg.validate(); err != nil {
@@ -245,7 +244,7 @@ func (c *Config) validate() error {
 // closed reports whether the workload is a closed loop, whose records have no arrival times.
 func (g *Generator) closed() bool { return g.cfg.QueueDepth > 0 }
 
-// Sizes returns the moments of the sizes of reads or of writes after rounding and clamping.
+// Sizes returns the moments of sizes after rounding and clamping.
 func (g *Generator) Sizes(op block.Op) Achieved { return g.flows[op].sizes.achieved }
 
 // Next generates the next request; see [workload.Source].

@@ -13,8 +13,8 @@ import (
 	"farflash/workload"
 )
 
-// CSV describes how to read a table: one request per line, in columns separated by commas, semicolons, tabs or spaces,
-// whichever the first line contains.
+// CSV describes a table: one request per line, in columns separated by commas, semicolons, tabs or spaces, whichever
+// the first line contains.
 type CSV struct {
 	// Columns are the columns that hold the fields of a request.
 	Columns Columns `yaml:"columns"`

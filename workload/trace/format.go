@@ -123,7 +123,7 @@ func Formats() []Format {
 	return list
 }
 
-// Layout describes a record of the format in one line. It is empty if there is no such format.
+// Layout describes a record of the format in one line; "" for no format.
 func (f Format) Layout() string {
 	if f >= formatCount {
 		return ""

@@ -30,8 +30,7 @@ import (
 	"farflash/workload"
 )
 
-// Options configures how a trace is read. The zero value detects the format, tolerates no bad records and yields every
-// volume.
+// Options configures reading. The zero value detects the format, tolerates no bad records and yields every volume.
 type Options struct {
 	Format     Format // Auto: detect
 	Seed       uint64 // for spreading whole seconds
@@ -111,8 +110,7 @@ type badRecord struct{ err error }
 func (b *badRecord) Error() string { return b.err.Error() }
 func (b *badRecord) Unwrap() error { return b.err }
 
-// Open opens the trace at path, or standard input if path is "-". The per-processor files of blktrace are one trace;
-// see [Parts]. The caller closes the Reader.
+// Open opens the trace at path ("-": standard input), with all of its [Parts]. The caller closes the Reader.
 func Open(path string, opts Options) (*Reader, error) {
 	if path == "-" {
 		return NewReader(os.Stdin, "standard input", opts)
@@ -268,7 +266,7 @@ func (r *Reader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// Next yields the next request; see [workload.Source]. With AsRecorded, its time may be earlier than the previous one.
+// Next implements [workload.Source]. With AsRecorded, times can decrease.
 func (r *Reader) Next(rec *workload.Record) error {
 	if r.err != nil {
 		return r.err
@@ -451,11 +449,10 @@ func (r *Reader) Format() Format { return r.format }
 // Skipped returns the number of bad records skipped so far.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// OutOfOrder returns the number of requests so far that follow one with a later time in the file.
+// OutOfOrder returns the number of requests after one with a later time.
 func (r *Reader) OutOfOrder() int64 { return r.outOfOrder }
 
-// Start returns the time of the first record yielded, on the trace's own clock: seconds since its epoch (1970 if the
-// format has one) and the rest of the second.
+// Start returns the time of the first record on the trace's clock: seconds since its epoch, and the rest.
 func (r *Reader) Start() (seconds int64, rest units.Duration) {
 	return r.start.sec, units.Duration(r.start.ps)
 }

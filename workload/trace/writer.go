@@ -27,8 +27,7 @@ type WriterOptions struct {
 	LeaveOut bool
 }
 
-// Writer writes records as a trace of one format. Anything that the format cannot represent is an error or, if only
-// precision is lost, a note; no information is lost silently.
+// Writer writes records as a trace. What the format cannot represent is an error or, if only precision is lost, a note.
 type Writer struct {
 	to      *bufio.Writer
 	format  Format
@@ -58,8 +57,7 @@ func Writable() []Format {
 	return []Format{MSR, Systor, Tencent, Alibaba, SPC, FIU, K5cloud, MQSim, DiskSim, FioLog}
 }
 
-// NewWriter returns a writer of a trace of the given format to w. The caller calls Close at the end; it does not close
-// w.
+// NewWriter returns a writer to w. The caller calls Close, which does not close w.
 func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) {
 	if w == nil {
 		return nil, errors.New("trace: the writer is nil")
