@@ -363,8 +363,7 @@ func (s *Scenario) checkCite(d *shape.Decoder) {
 	}
 }
 
-// Citations returns the BibTeX entries of the scenario's models, of the traces whose format it names, and of the papers
-// that it cites itself.
+// Citations returns the BibTeX entries of its models, traces and cited papers.
 func (s *Scenario) Citations() string {
 	var entries []string
 	for i := range citations {

@@ -97,10 +97,10 @@ func DefaultFabric() Fabric {
 		Config: fabric.DefaultConfig()}
 }
 
-// DataClass is the traffic class of flows that name none: the class that RoCE networks use by convention.
+// DataClass is the traffic class of flows that name none, by RoCE's convention.
 const DataClass = 3
 
-// Prepare applies the values of the transport or of the simulator before the section's own.
+// Prepare applies the transport's or simulator's values before the section's.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	// Errors in these keys are reported when they are decoded.
 	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
@@ -123,8 +123,7 @@ func (c FabricCompat) Config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// Settings returns the models' configuration, including the values that the compat simulator derives from other
-// settings.
+// Settings returns the models' configuration, with the compat simulator's values.
 func (x *Fabric) Settings() fabric.Config {
 	c := x.Config
 	if x.Compat == FabricCompatNS3RDMA {
@@ -287,7 +286,7 @@ func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
 	}
 }
 
-// Graph builds the network's graph. Its errors refer to fields of the fabric section.
+// Graph builds the network's graph; errors refer to the fabric section.
 func (s *Scenario) Graph() (*topo.Graph, error) {
 	x := s.Fabric
 	if x.Topology.File == "" {

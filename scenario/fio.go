@@ -48,7 +48,7 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	return FioFlows(jobs, file, only, capacity)
 }
 
-// FioFlows returns the copies of the jobs on a namespace of the given capacity; file names their origin in errors.
+// FioFlows returns the jobs' copies on a namespace of capacity; file is for errors.
 func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	var out []FioFlow
 	var names []string

@@ -26,7 +26,7 @@ func (s *Scenario) members() int {
 	return 1
 }
 
-// RAID returns the model's configuration of the volume, with commands no larger than the protocol's.
+// RAID returns the volume's configuration, within the protocol's largest command.
 func (s *Scenario) RAID() raid.Config {
 	c := s.HostRAID.Config
 	if len(s.Targets) > 0 && s.Protocol.Capsules() {

@@ -87,9 +87,9 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 // None reports whether the whole run is measured.
 func (w WarmUp) None() bool { return w == WarmUp{} }
 
-// WarmUpUntil returns when measurement starts, if that is known before the run; otherwise 0. For a network alone, a
-// share is one of measure.until; for other scenarios it is one of the run's actual length.
+// WarmUpUntil returns when measurement starts, if that is known before the run; otherwise 0.
 func (s *Scenario) WarmUpUntil() units.Duration {
+	// For a network alone, a share is one of measure.until; for other scenarios it is one of the run's actual length.
 	m := &s.Measure
 	if s.NetworkAlone() {
 		return m.WarmUp.Time + units.Duration(float64(m.Until.Time)*float64(m.WarmUp.Share))

@@ -59,22 +59,19 @@ func (c *ObjectCluster) Puts() bool {
 	return ok
 }
 
-// TrafficConfig returns the cluster as package traffic models it. Its events have the size of the unicast protocols'
-// control messages.
+// TrafficConfig returns the cluster as package traffic models it.
 func (c *ObjectCluster) TrafficConfig() traffic.Config {
 	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip,
 		Size: c.Control.Unicast}
 }
 
-// TierConfig returns the cluster as package tier models it: one gateway, and targets that are the SSD and the HDDs
-// behind it.
+// TierConfig returns the cluster as package tier models it.
 func (c *ObjectCluster) TierConfig() tier.Config {
 	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(),
 		Trip: c.Link.Trip, Control: c.Control.Unicast}
 }
 
-// Fleet returns the drives among which a chunk's pieces are placed, as package durability models them, and the number
-// of such fleets.
+// Fleet returns the drives for a chunk's pieces, for package durability, and the number of such fleets.
 func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
 	d, k := &c.Durability, c.Keeping()
 	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR,

@@ -192,7 +192,7 @@ type Trace struct {
 	Loop int
 }
 
-// Options returns the options for reading the trace; seed spreads the requests of traces that record whole seconds.
+// Options returns the options for reading; seed spreads whole seconds' requests.
 func (t *Trace) Options(seed uint64) trace.Options {
 	o := trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window}
 	if t.Columns != nil {
@@ -294,7 +294,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 	x.Preset = p.Text
 }
 
-// Find reads the text of a scenario: a file, or a preset if there is no file of that name.
+// Find reads a scenario from a file, or a preset if there is no such file.
 func Find(name string) (shape.Source, error) {
 	src, err := shape.ReadFile(name)
 	switch {
@@ -327,7 +327,7 @@ func Parse(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	return load(top, src, changes)
 }
 
-// ParseWorkload parses a scenario for its workload alone: without an ssd section it has the drive mqsim-default.
+// ParseWorkload parses a scenario for its workload, by default with mqsim-default.
 func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {

@@ -435,7 +435,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// Places returns the hosts of initiators and targets, by number. Its errors refer to the scenario's fields.
+// Places returns the hosts of initiators and targets, by number.
 func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
 	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))

@@ -88,8 +88,7 @@ type Demanded struct {
 	Rate units.BitRate
 }
 
-// DefaultConfig returns SRC's figures where it states them. It does not state the largest weight ratio: at 32, reads
-// have 4 of 128 commands. Nor does it state how often decisions are made: the default is a tenth of the window.
+// DefaultConfig returns SRC's figures where it states them.
 func DefaultConfig() Config {
 	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond,
 		Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
@@ -121,8 +120,7 @@ func (c *Config) Validate() error {
 	return bad.Err()
 }
 
-// New returns the controller of one target, nil for None. predict has a predictor for each of its drives; only SRC
-// needs it.
+// New returns a target's controller, nil for None. SRC needs a predictor for each drive.
 func New(c Config, predict []Predictor) (Controller, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

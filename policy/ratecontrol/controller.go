@@ -7,10 +7,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before all else,
-// and React on every event, in order of time, and applies Steering after each call. A controller receives the time with
-// each call and has no clock of its own; it starts no goroutine, and does not allocate once its state has reached its
-// largest size. So the same controller steers a simulated target and a real one.
+// Controller divides the drives of one target between reads and writes. Its owner calls Start once, then React on every
+// event, in order of time, and applies Steering after each call. A controller has no clock or goroutine of its own and
+// does not allocate once its state is largest, so the same one steers a simulated target and a real one.
 type Controller interface {
 	// Start sets the initial Steering; the fields marked as inputs are already set.
 	Start(*Steering)
@@ -18,7 +17,7 @@ type Controller interface {
 	React(*Steering, *Signal)
 }
 
-// Steering is the interface between a controller and its target: inputs from the target, and settings for it.
+// Steering has a controller's inputs from the target, and its settings for it.
 type Steering struct {
 	// Weights are the weights of each drive's queues.
 	Weights []Weights
@@ -62,7 +61,7 @@ type Steering struct {
 // Slack is the unused time on which SendRate and WriteRate may catch up.
 const Slack = units.Millisecond
 
-// Weights are the weights of a drive's read and write submission queue, each at least 1.
+// Weights are those of a drive's read and write queue, each at least 1.
 type Weights struct{ Read, Write int }
 
 // Ratio is the write's weight over the read's.

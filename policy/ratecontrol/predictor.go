@@ -17,7 +17,7 @@ type Predictor interface {
 	Predict(ch *Features, w int) (read, write float64)
 }
 
-// Model predicts with a random forest that was trained on a drive (SRC, section III-B). It is safe for concurrent use.
+// Model is a random forest trained on a drive (SRC, section III-B), safe for concurrent use.
 type Model struct {
 	forest *forest.Forest
 }

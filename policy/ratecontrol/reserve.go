@@ -39,15 +39,14 @@ type reserve struct {
 	largest  float64 // largest recent read, bytes
 }
 
-// NewReserve returns the controller; headroom is the goal for the wait of a read until it is sent, as a multiple of the
-// time for a drive to read it and the network to send it. yield is the share of the network's rate that writes may cost
-// while reads wait; 1 means no limit. headroom is positive, and yield more than 0 and at most 1; New verifies them.
+// NewReserve returns a controller; headroom, positive, is the goal for a read's wait to be sent, as a multiple of its
+// time in drive and network. yield, in (0, 1], is the share of the network's rate that writes may cost while reads
+// wait.
 func NewReserve(headroom, yield float64) Controller {
 	return newReserve(headroom, yield)
 }
 
-// NewPaced returns the controller that also hands reads to the network no faster than demanded. Its arguments are
-// those of NewReserve.
+// NewPaced is NewReserve with reads handed to the network no faster than demanded.
 func NewPaced(headroom, yield float64) Controller {
 	c := newReserve(headroom, yield)
 	c.paced = true

@@ -43,7 +43,7 @@ type past struct {
 	read     int64          // bytes
 }
 
-// NewSRC returns the controller; predict has one predictor for each drive of the target.
+// NewSRC returns SRC's controller; predict has a predictor for each drive.
 func NewSRC(c Config, predict []Predictor) (Controller, error) {
 	if len(predict) == 0 {
 		return nil, errors.New("ratecontrol: src needs a model for each drive")

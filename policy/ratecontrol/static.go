@@ -3,7 +3,7 @@ package ratecontrol
 // static has constant weights.
 type static struct{ ratio int }
 
-// NewStatic returns a controller with a constant weight ratio of writes to reads, at least 1.
+// NewStatic returns a constant weight ratio of writes to reads, at least 1.
 func NewStatic(ratio int) Controller {
 	if ratio < 1 {
 		panic("ratecontrol: NewStatic with a weight ratio below 1")
