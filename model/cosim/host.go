@@ -99,8 +99,7 @@ type Sample struct {
 	Trip *Trip
 }
 
-// Host issues flows to one device and measures them. It is the sim.Handler of its own arrivals and the sink of the
-// device's completions.
+// Host issues flows to one device, whose sink it is, and measures them.
 type Host struct {
 	eng     *sim.Engine
 	self    sim.Component
@@ -163,8 +162,7 @@ type issued struct {
 
 type list struct{ head, tail int32 }
 
-// NewHost returns a host on an engine. Attach sets its device, because the device needs the host as its sink. Attach
-// and Start report a nil engine.
+// NewHost returns a host; Attach sets its device. Both Attach and Start report a nil engine.
 func NewHost(eng *sim.Engine) *Host {
 	h := &Host{eng: eng, most: mostOutstanding}
 	if eng == nil {
@@ -230,7 +228,7 @@ type inOrder interface {
 	Bound(namespace uint8, last int64)
 }
 
-// Start schedules each flow's first arrival. It needs a device, and is called once.
+// Start schedules each flow's first arrival, once and after Attach.
 func (h *Host) Start() error {
 	switch {
 	case h.err != nil:
@@ -303,7 +301,7 @@ func (h *Host) Ended() uint64 { return h.ended }
 // Measured returns the measurement of an operation over all flows.
 func (h *Host) Measured(op block.Op) *Measure { return h.total.of(op) }
 
-// FlowMeasured returns the measurement of an operation in one flow; an empty one if there is no such flow.
+// FlowMeasured returns the measurement of an operation in one flow.
 func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
 	if uint(i) >= uint(len(h.flows)) {
 		return new(Measure)
@@ -565,7 +563,7 @@ func (h *Host) submit(f *flow, n int32, x *issued) bool {
 	})
 }
 
-// Complete implements the device's sink. The completion is of an outstanding request.
+// Complete implements the device's sink.
 func (h *Host) Complete(c block.Completion) {
 	n := int32(c.Tag)
 	if c.Tag == 0 || c.Tag >= uint64(h.live.Bound()) {
@@ -685,7 +683,7 @@ func (h *Host) allEnded() bool {
 	return true
 }
 
-// ID returns the number of the outstanding request with the given tag; 0 if the host never used the tag.
+// ID returns an outstanding request's number by its tag; 0 for an unused tag.
 func (h *Host) ID(tag uint64) uint64 {
 	if tag >= uint64(h.live.Bound()) {
 		return 0
@@ -693,7 +691,7 @@ func (h *Host) ID(tag uint64) uint64 {
 	return h.live.At(int32(tag)).id
 }
 
-// Expects reports whether requests are due that do not depend on the completion of others.
+// Expects reports whether requests are due regardless of completions.
 func (h *Host) Expects() bool {
 	for i := range h.flows {
 		if f := &h.flows[i]; f.have && f.Wave <= h.wave &&
@@ -731,8 +729,7 @@ func (h *Host) Left() (list []Left) {
 	return list
 }
 
-// Waiting returns the number of requests that wait for a place in a submission queue, at a zone, or in the queues of a
-// Divided.
+// Waiting returns the number of requests not yet in the drive.
 func (h *Host) Waiting() uint64 {
 	n := uint64(0)
 	for i := range h.flows {

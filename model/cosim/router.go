@@ -11,7 +11,7 @@ import (
 	"farflash/sim"
 )
 
-// Spread is the property by which requests are distributed over several initiators or drives.
+// Spread is the property by which requests are distributed.
 type Spread uint8
 
 const (
@@ -43,8 +43,7 @@ type Route struct {
 	Owners []int32
 }
 
-// Router determines the initiator of a request and the drives it goes to. With Open, Capacity and Close it implements
-// all of block.Device except Submit.
+// Router determines the initiator of a request and its drives.
 type Router struct {
 	route      Route
 	initiators uint32
@@ -57,8 +56,7 @@ type Router struct {
 	zone       int64 // distance between zone starts, 0 if the drives have no zones
 }
 
-// NewRouter returns a router for a number of initiators and the drives of each target. capacity is that of the smallest
-// drive.
+// NewRouter returns a router for initiators and each target's drives. capacity is that of the smallest drive.
 func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (Router, error) {
 	r := Router{route: route, initiators: uint32(initiators), targets: targets, capacity: capacity}
 	for _, t := range targets {
@@ -102,7 +100,7 @@ func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(t.flows - 1), nil
 }
 
-// Capacity implements block.Device: the size of each volume, which has one namespace.
+// Capacity implements block.Device: the size of each volume.
 func (t *Router) Capacity(int) int64 { return t.capacity }
 
 // Close implements block.Device. The router owns no resources.
@@ -170,7 +168,7 @@ func (t *Router) holders(r *block.Request) (first, last int32) {
 	return 0, int32(t.drives) - 1
 }
 
-// Recorder is a block.Device that records submitted requests as jobs for Iterative, and completes none.
+// Recorder is a block.Device that records requests as jobs for Iterative.
 type Recorder struct {
 	Router
 	eng  *sim.Engine
@@ -189,10 +187,10 @@ func NewRecorder(eng *sim.Engine, router Router) (*Recorder, error) {
 	return &Recorder{Router: router, eng: eng}, nil
 }
 
-// Err returns the error of the first request that could not be recorded, if any.
+// Err returns the error of the first request that was not recorded.
 func (c *Recorder) Err() error { return c.err }
 
-// Submit implements block.Device. It refuses a request that no drive could be given, which Err then reports.
+// Submit implements block.Device. Err reports a request without a drive.
 func (c *Recorder) Submit(q block.QueueID, r block.Request) bool {
 	s := c.status(q, &r)
 	if s == block.OK && r.Length/int64(c.route.MaxTransfer) > mostOutstanding {

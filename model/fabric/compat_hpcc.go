@@ -6,14 +6,13 @@ import (
 	"farflash/numeric/units"
 )
 
-// HPCC sets the behaviour of the simulator HPCC (Li et al., SIGCOMM 2019; the ns-3 code published with it) that is not
-// a setting of its configuration files: whole nanoseconds, a headroom of three bandwidth-delay products, its random
-// numbers, marks echoed on ACKs, a queue pair for each message, no retransmission timer, pauses that last until they
-// are resumed, and headers that stand for RoCE's.
-//
-// Its ACK_HIGH_PRIO affects hosts only: with it their ACKs pass a pause, which is Acks.HostClass 0, but switches queue
-// them among the data, which is Acks.Class.
+// HPCC sets the behaviour of the simulator HPCC (Li et al., SIGCOMM 2019; its ns-3 code) that is not a setting of its
+// files: whole nanoseconds, a headroom of three bandwidth-delay products, its random numbers, marks echoed on ACKs, a
+// queue pair for each message, no retransmission timer, pauses that last until they are resumed, and headers that stand
+// for RoCE's.
 func HPCC(c Config) Config {
+	// Its ACK_HIGH_PRIO affects hosts only: with it their ACKs pass a pause, which is Acks.HostClass 0, but switches
+	// queue them among the data, which is Acks.Class.
 	c.Header = 48
 	c.Rounding, c.Ways, c.Random = WholeNanoseconds, Descending, NS3Random
 	c.QueuePairs = setting.QueuePairs{Life: PerMessage, PerPeer: 1}
@@ -31,7 +30,7 @@ func HPCC(c Config) Config {
 	return c
 }
 
-// HPCCClass is the traffic class of ACKs in that simulator's switches. It must equal the class of its flows.
+// HPCCClass is the class of that simulator's flows, and of ACKs in its switches.
 const HPCCClass = 3
 
 // hpccDraws returns the random numbers of that simulator's run number seed. Each marking decision, and each pause

@@ -24,7 +24,7 @@ type Pools struct {
 	Recheck, Lasts units.Duration
 }
 
-// NS3RDMA sets the behaviour of ns3-rdma that is not a setting of its configuration files.
+// NS3RDMA sets the behaviour of ns3-rdma that its files do not set.
 func NS3RDMA(c Config) Config {
 	const cell = 1030
 	c.Header = 22 // 20 IP, 2 PPP; UDP and sequence numbers are payload, as its goodput counts them
@@ -42,7 +42,7 @@ func NS3RDMA(c Config) Config {
 	return c
 }
 
-// NS3RDMAPools returns the buffer of ns3-rdma's switches. Its limits are static if the configuration's threshold is.
+// NS3RDMAPools returns ns3-rdma's buffer, with static limits for a static threshold.
 func NS3RDMAPools(c Config) *Pools {
 	const cell = 1030
 	p := Pools{Limit: 4000 * cell, Minimum: 2 * cell, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}

@@ -64,7 +64,7 @@ type Config struct {
 	Pools *Pools
 }
 
-// DefaultConfig returns RoCEv2 with DCQCN and PFC on shallow-buffered switches.
+// DefaultConfig is RoCEv2 with DCQCN and PFC on shallow-buffered switches.
 func DefaultConfig() Config {
 	return Config{
 		Payload: 1024, Header: 82,

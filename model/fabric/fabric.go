@@ -65,7 +65,7 @@ const (
 	superseded                    // no state in the network refers to it
 )
 
-// Sink receives the network's notifications, synchronously at the simulated time of each. It may post.
+// Sink receives notifications synchronously, and may post.
 type Sink interface {
 	// Delivered reports that the whole message has arrived at its destination.
 	Delivered(m int32)
@@ -73,7 +73,7 @@ type Sink interface {
 	Acked(m int32)
 }
 
-// Network is a simulated network. Only the goroutine that runs its engine may use it.
+// Network is a simulated network, for the goroutine of its engine.
 type Network struct {
 	cfg    Config
 	graph  *topo.Graph
@@ -155,8 +155,7 @@ type Network struct {
 	OnCNP  sim.Probe[int32] // called for each CNP received, with the receiving node
 }
 
-// RateChange is a change of a queue pair's rate or window. Sender is valid until the call returns. RTT is the round
-// trip measured with the change, 0 if none was.
+// RateChange is a queue pair's new rate or window. Sender is valid during the call. RTT is measured, or 0.
 type RateChange struct {
 	At, RTT sim.Time
 	QP      QP
@@ -190,8 +189,7 @@ const (
 	postPlanned               // a planned message of a part is due
 )
 
-// New returns a network on graph g, which it checks against the configuration. sink may be nil. name prefixes the names
-// of the network's random streams.
+// New returns a network on graph g. sink may be nil. name prefixes its random streams.
 func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
@@ -200,7 +198,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	return NewUnder(alg, cfg, g, eng, sink, seed, name)
 }
 
-// NewUnder is New with alg, which the network then owns, in place of the configured congestion control.
+// NewUnder is New under alg, which the network then owns.
 func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64,
 	name string) (*Network, error) {
 	if alg == nil || g == nil || eng == nil {

@@ -114,15 +114,15 @@ type Software struct {
 }
 
 // DefaultConfig returns the Linux target's and SPDK's protocol with SPDK's software.
-//
-// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
-// include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS).
-// Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each direction. RDMA Reads: the 16
-// per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's initiators offer and their targets
-// accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth; SPDK's max_read_depth, beyond which
-// its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M
-// 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us of core time each.
 func DefaultConfig() Config {
+	// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
+	// include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE,
+	// NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each
+	// direction. RDMA Reads: the 16 per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's
+	// initiators offer and their targets accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's
+	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software:
+	// SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M 4 KiB random reads a second on 8 target cores, 5.46
+	// M on 4 initiator cores, which is 0.73 us of core time each.
 	cost := 730 * units.Nanosecond
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
@@ -180,7 +180,7 @@ type Sink interface {
 	Ended(*Done)
 }
 
-// System is all initiators and targets of a simulation. Only the goroutine that runs its engine may use it.
+// System is a simulation's initiators and targets, for its engine's goroutine.
 type System struct {
 	cfg      Config
 	protocol Protocol
@@ -284,8 +284,7 @@ const (
 	evWritesDue               // data of writes held by their pace may be requested; likewise
 )
 
-// New returns a system without machines. own gives each connection queue pairs of its own, which requires a network
-// with persistent queue pairs; without it the network chooses a queue pair for each message.
+// New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
 func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -298,9 +297,8 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	return s, nil
 }
 
-// Connect sets the network, which needs the system as its sink and is therefore created after it, and the sink of
-// completed commands. Unless connections have queue pairs of their own, the network must be a Chooser. Err reports a
-// network or a sink that cannot be used.
+// Connect sets the network, whose sink is the system, and the sink of commands. Without queue pairs of their own it
+// must be a Chooser. Err reports invalid arguments.
 func (s *System) Connect(net Fabric, sink Sink) {
 	if net == nil || sink == nil || s.net != nil {
 		s.fail(errors.New("nvmf: the network or the sink is nil, or the system is connected already"))
@@ -325,8 +323,8 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	}
 }
 
-// AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets must be
-// added before the first command; a later one is not added, its number is -1, and Err reports it.
+// AddInitiator adds an initiator at a node, before the first command, and returns its number; a later one is -1, and
+// Err reports it.
 func (s *System) AddInitiator(node int32) int32 {
 	if s.late() {
 		return -1
@@ -335,7 +333,7 @@ func (s *System) AddInitiator(node int32) int32 {
 	return int32(len(s.initiators) - 1)
 }
 
-// AddTarget adds a target at a node and returns its number, as AddInitiator does.
+// AddTarget adds a target at a node, as AddInitiator does.
 func (s *System) AddTarget(node int32) int32 {
 	if s.late() {
 		return -1
@@ -353,7 +351,7 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets returns the number of targets.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode returns an initiator's node in the network. The initiator must exist.
+// InitiatorNode returns the node of an initiator.
 func (s *System) InitiatorNode(i int32) int32 {
 	exists("initiator", i, len(s.initiators))
 	return s.initiators[i].node
@@ -438,7 +436,7 @@ func (s *System) Delivered(m int32) {
 	}
 }
 
-// Acked implements fabric.Sink: the message leaves its target's transmit queue and is forgotten.
+// Acked implements fabric.Sink.
 func (s *System) Acked(m int32) {
 	if !s.Carries(m) {
 		return

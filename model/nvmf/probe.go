@@ -7,9 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// Steps calls f for each stage of the command in chronological order. The first starts at its submission, each further
-// one where the previous ended, and the last ends with the command. A write whose data the target fetches is on the
-// network and at the target twice. Stages that took no time are left out.
+// Steps calls f for each stage of the command in chronological order, without those that took no time. A write whose
+// data the target fetches is on the network and at the target twice.
 func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	at := d.Submitted
 	step := func(k Stage, to sim.Time) {

@@ -39,8 +39,8 @@ type driveQueue struct {
 	waiting list
 }
 
-// AddDrive adds a drive with one queue to a target. The drive's completions must go to the system. It returns the
-// drive's number over all targets.
+// AddDrive adds a drive with one queue to a target and returns its number over all targets. The drive completes to the
+// system.
 func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
 	return s.addDriveQueues(target, dev, s.cfg.oneQueue())
 }

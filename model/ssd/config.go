@@ -511,9 +511,8 @@ type Quirks struct {
 	ReadsThenWrites bool
 }
 
-// DefaultConfig is a drive like the one in MQSim's distributed configuration (FAST'18), without its quirks and with a 4
-// KiB map grain, as in current drives: 8 channels of 4 chips with 2 dies of 2 planes, 2048 blocks of 256 pages of 8
-// KiB, 512 GiB of raw flash.
+// DefaultConfig is MQSim's distributed drive (FAST'18) without quirks and with a 4 KiB map grain: 8 channels of 4 chips
+// with 2 dies of 2 planes, 2048 blocks of 256 pages of 8 KiB, 512 GiB.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }

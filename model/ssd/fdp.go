@@ -35,8 +35,7 @@ func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal
 
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
-// DefaultFDP has eight initially isolated handles, as in current drives (Allison et al., EuroSys 2025, on a Samsung
-// PM9D3).
+// DefaultFDP has eight initially isolated handles (Allison et al., EuroSys 2025, on a Samsung PM9D3).
 func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
 
 // mostPlacements is the number of placements that a request can distinguish.
@@ -74,8 +73,7 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 	return out
 }
 
-// Placements returns the number of placement hints that a namespace distinguishes in each reclaim group; 0 if there is
-// no such namespace. The configuration must be valid.
+// Placements returns how many placement hints a namespace has in each reclaim group, 0 for no namespace.
 func (c *Config) Placements(namespace int) int {
 	if uint(namespace) >= uint(len(c.namespaces())) {
 		return 0
@@ -124,7 +122,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	}
 }
 
-// ReclaimUnit returns the size of a reclaim unit of a drive with this configuration.
+// ReclaimUnit returns the size of a drive's reclaim unit.
 func (c *Config) ReclaimUnit() units.Bytes {
 	ns := c.layOut()
 	p := c.planePools(ns)

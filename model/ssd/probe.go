@@ -47,9 +47,8 @@ var causeNames = [causes]string{"host", "cache", "update", "map", "GC"}
 
 func (c Cause) String() string { return causeNames[c] }
 
-// Work is an interval in which a channel or a die is busy. It is reported as soon as it is known, possibly before it
-// starts, in order of time for each channel and each lane. The sums of the intervals, clipped at a time, are
-// ChannelBusy and LaneBusy of StatsAt that time.
+// Work is an interval in which a channel or a die is busy, reported as soon as it is known, possibly before it starts,
+// in order of time for each channel and each lane.
 type Work struct {
 	Begin, End sim.Time
 	// Number is the channel's or the lane's: the number of a die over all channels, or of a chip if chips execute one

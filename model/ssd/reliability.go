@@ -54,15 +54,13 @@ type Refresh struct {
 	Patrol units.Duration
 }
 
-// DefaultReliability is a fresh drive with the codes and retries of the literature: 72 bits a codeword of 1 KiB (Park
-// et al., "Reducing Solid-State Drive Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong bits
-// left by each further try (Jiao et al., "The Design and Implementation of a Capacity-Variant Storage System", FAST
-// 2024). Eight retries are an assumption.
+// DefaultReliability is a fresh drive: 72 bits a codeword of 1 KiB (Park et al., ASPLOS 2021), half of the wrong bits
+// left by each further try (Jiao et al., FAST 2024), and eight retries (assumed).
 func DefaultReliability() Reliability {
 	return Reliability{Scale: 1, Acceleration: 1, Codeword: units.KiB, Correctable: 72, Retries: 8, Gain: 0.5}
 }
 
-// DefaultRefresh moves data when half of the bits that the code can correct are wrong on average.
+// DefaultRefresh moves data when half of the correctable bits are wrong on average.
 func DefaultRefresh() Refresh { return Refresh{At: 0.5} }
 
 // mostRetries bounds the retries so that their number plus one fits in a byte.
@@ -123,7 +121,7 @@ type errs struct {
 	ErrorCounts
 }
 
-// ErrorCounts counts the errors of page reads, in page reads unless stated otherwise.
+// ErrorCounts counts page reads with errors, unless stated otherwise.
 type ErrorCounts struct {
 	Sensed        uint64  // pages that were read, for any reason
 	Retried       uint64  // those of them that had to be retried

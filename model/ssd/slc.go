@@ -61,7 +61,7 @@ func (w WhenFull) MarshalText() ([]byte, error) { return whenFullNames.Marshal(w
 
 func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmarshal(text, w) }
 
-// DefaultSLCCache has typical latencies of one bit a cell; its capacity must be given.
+// DefaultSLCCache has typical latencies of one bit a cell, and no capacity.
 func DefaultSLCCache() SLCCache {
 	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond,
 		IdleAfter: 10 * units.Millisecond}

@@ -36,7 +36,7 @@ import (
 // Sink receives a drive's completions.
 type Sink = block.Sink
 
-// Drive is one simulated drive. It belongs to the goroutine that runs its engine and is not safe for concurrent use.
+// Drive is a simulated drive, for the goroutine that runs its engine.
 type Drive struct {
 	watch  //nolint:unused // counts with the build tag invariants
 	cfg    Config
@@ -192,8 +192,7 @@ const (
 	evRefused
 )
 
-// New returns a drive on an engine, in the state given by its configuration. The name separates its random streams from
-// those of other drives.
+// New returns a drive in the configuration's state; name separates its random streams.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := checkMaking(eng, sink); err != nil { // before the work of preconditioning
 		return nil, err
@@ -205,7 +204,7 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	return NewOnly(m, eng, sink, seed, name)
 }
 
-// NewOnly returns the only drive made from an image. The image cannot be used afterwards.
+// NewOnly returns the only drive of an image, which cannot be used afterwards.
 func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := m.usable(eng, sink); err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*D
 	return d, nil
 }
 
-// NewFrom returns a drive whose flash is in the state of an image, which it shares copy-on-write.
+// NewFrom returns a drive that shares an image copy-on-write.
 func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := m.usable(eng, sink); err != nil {
 		return nil, err
@@ -494,8 +493,7 @@ type nextEvent struct {
 	order     uint64
 }
 
-// Handle implements sim.Handler. It handles one event, and directly after it any that are next of all and so need not
-// go through the queue.
+// Handle implements sim.Handler.
 func (d *Drive) Handle(ev sim.Event) {
 	d.handling = true
 	for {
@@ -552,7 +550,7 @@ func (d *Drive) Handle(ev sim.Event) {
 	d.happened()
 }
 
-// EraseHistogram returns, at index n, how many blocks have been erased n times.
+// EraseHistogram returns how many blocks have been erased n times, at index n.
 func (d *Drive) EraseHistogram() []int64 {
 	h := d.ftl.EraseHistogram()
 	for n := range h {

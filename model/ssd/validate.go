@@ -9,7 +9,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Validate returns an error that lists every invalid setting by its key in scenarios.
+// Validate lists every invalid setting by its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	shape := c.Geometry.Validate()

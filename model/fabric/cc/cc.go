@@ -16,8 +16,7 @@ import (
 	"farflash/sim"
 )
 
-// Sender is the sending side of one queue pair, as an algorithm sees and controls it. The network reads Rate, Window
-// and Wake after each call.
+// Sender is one queue pair's sending side. The network reads Rate, Window and Wake after each call.
 type Sender struct {
 	// Rate paces the queue pair, in bits per second of whole packets, headers included.
 	Rate units.BitRate
@@ -42,9 +41,8 @@ type Sender struct {
 	Credit int32
 }
 
-// Demand returns the rate at which the queue pair may send: its Rate, or its window over rtt, the last measured round
-// trip, if that is less. If none was measured, rtt is 0; Demand then uses the base round trip and returns an upper
-// bound.
+// Demand returns the queue pair's Rate, or its window over rtt, the last measured round trip (0: the base one), if that
+// is less.
 func (s *Sender) Demand(rtt sim.Time) units.BitRate {
 	rtt = max(rtt, s.BaseRTT)
 	if s.Window <= 0 || rtt <= 0 {
@@ -119,10 +117,10 @@ type Hop struct {
 	Rate units.BitRate
 }
 
-// MaxHops is the largest number of switches that write telemetry into a packet.
+// MaxHops is the most switches that write telemetry into a packet.
 const MaxHops = 8
 
-// Wants declares which signals and measurements an algorithm needs from the network. It is constant.
+// Wants declares an algorithm's signals and measurements. It is constant.
 type Wants struct {
 	Acks bool // every acknowledgement
 	CNPs bool // congestion notifications
@@ -142,8 +140,8 @@ type Wants struct {
 }
 
 // Algorithm is congestion control for all queue pairs of a network. The network calls Wants once, Start when a queue
-// pair is opened or its index reused, and React for each signal that the algorithm wants, in order of time for each
-// queue pair. q counts from 0 and is dense. Neither allocates in steady state.
+// pair is opened or its index reused, and React for each signal wanted, in order of time for each queue pair. q counts
+// from 0 and is dense. Neither allocates in steady state.
 type Algorithm interface {
 	Wants() Wants
 	// Start sets Rate, Window and Wake of a queue pair; the caller has set the rest of s.

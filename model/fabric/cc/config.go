@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// New returns the algorithm that c selects. The seed is the trial's; only HPCC-PINT draws random numbers.
+// New returns the algorithm that c selects. seed is the trial's, for HPCC-PINT.
 func New(c Config, seed uint64) (Algorithm, error) {
 	switch c.Algorithm {
 	case SchemeNone:

@@ -93,8 +93,7 @@ type DCQCN struct {
 	Window Window
 }
 
-// DefaultDCQCN returns the paper's state machine with the paper's parameters (SIGCOMM 2015), which were deployed on 40G
-// links.
+// DefaultDCQCN is the paper's (SIGCOMM 2015), as deployed on 40G links.
 func DefaultDCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,
@@ -104,8 +103,8 @@ func DefaultDCQCN() DCQCN {
 	}
 }
 
-// MellanoxDCQCN returns the state machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's) with the parameters
-// of its experiments for hosts of the given rate (run.py "dcqcn").
+// MellanoxDCQCN is that of HPCC's ns-3 (CC_MODE 1) with its experiments' parameters for hosts of the rate (run.py
+// "dcqcn").
 func MellanoxDCQCN(line units.BitRate) DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
@@ -116,8 +115,7 @@ func MellanoxDCQCN(line units.BitRate) DCQCN {
 	}
 }
 
-// NS3RDMADCQCN returns the state machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN
-// and TIMELY", CoNEXT 2016) with the parameters of the configuration shipped with it.
+// NS3RDMADCQCN is that of ns3-rdma (Zhu et al., CoNEXT 2016) with the parameters shipped with it.
 func NS3RDMADCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,

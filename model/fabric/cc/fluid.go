@@ -38,30 +38,9 @@ type Equilibrium struct {
 	Alpha float64
 }
 
-// FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra,
-// Padhye: "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT
-// 2016). With R and R_T in packets per second, B in packets, T the increase
-// timer, tau the time between CNPs and tau' alpha's interval,
-//
-//	dalpha/dt = g/tau' ((1 - (1-p)^(tau' R)) - alpha)
-//	dR_T/dt   = -(R_T - R)/tau a + R_AI R (c + e)
-//	dR/dt     = -R alpha/(2 tau) a + (R_T - R)/2 R (b + d)
-//
-//	a = 1 - (1-p)^(tau R)      a CNP comes within tau
-//	b = p / ((1-p)^-B - 1)     increases by bytes, for each packet
-//	c = (1-p)^(F B) b          those beyond fast recovery
-//	d = p / ((1-p)^(-T R) - 1) increases by time, for each packet
-//	e = (1-p)^(F T R) d        those beyond fast recovery
-//
-// At rest R = C/N, alpha = 1 - (1-p)^(tau' R), R_T - R = tau R_AI R (c + e)/a, and
-//
-//	a^2 alpha = tau^2 R_AI R (b + d)(c + e)
-//
-// whose left side grows with p from 0 and whose right side shrinks, so that it has one solution. For small p it is
-// close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2. The queue is where the marking curve has p; where p
-// exceeds PMax the queue stays at KMax. The round trip does not occur because delay does not move the fixed point; it
-// only decides whether the point is stable. Also left out: hyper increase, the lowest rate, and the bound of the target
-// by the line rate.
+// FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra, Padhye: "ECN or Delay: Lessons Learnt
+// from Analysis of DCQCN and TIMELY", CoNEXT 2016). Left out: hyper increase, the lowest rate, and the bound of the
+// target by the line rate.
 func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	tau := n.CNPInterval
 	if !c.CutAtOnce {
@@ -104,6 +83,28 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	out.Queue = n.KMin + units.Bytes(math.Round(share*float64(n.KMax-n.KMin)))
 	return out, nil
 }
+
+// With R and R_T in packets per second, B in packets, T the increase timer, tau the time between CNPs and tau' alpha's
+// interval,
+//
+//	dalpha/dt = g/tau' ((1 - (1-p)^(tau' R)) - alpha)
+//	dR_T/dt   = -(R_T - R)/tau a + R_AI R (c + e)
+//	dR/dt     = -R alpha/(2 tau) a + (R_T - R)/2 R (b + d)
+//
+//	a = 1 - (1-p)^(tau R)      a CNP comes within tau
+//	b = p / ((1-p)^-B - 1)     increases by bytes, for each packet
+//	c = (1-p)^(F B) b          those beyond fast recovery
+//	d = p / ((1-p)^(-T R) - 1) increases by time, for each packet
+//	e = (1-p)^(F T R) d        those beyond fast recovery
+//
+// At rest R = C/N, alpha = 1 - (1-p)^(tau' R), R_T - R = tau R_AI R (c + e)/a, and
+//
+//	a^2 alpha = tau^2 R_AI R (b + d)(c + e)
+//
+// whose left side grows with p from 0 and whose right side shrinks, so that it has one solution. For small p it is
+// close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2. The queue is where the marking curve has p; where p
+// exceeds PMax the queue stays at KMax. The round trip does not occur because delay does not move the fixed point; it
+// only decides whether the point is stable.
 
 // balance holds the model's constants in packets and seconds.
 type balance struct {

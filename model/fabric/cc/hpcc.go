@@ -51,9 +51,9 @@ const (
 	intTimeBits, intBytesBits, intQueueBits = 24, 20, 17
 )
 
-// Quantise returns a hop as the telemetry header of HPCC's ns-3 carries it: time in whole nanoseconds, bytes rounded
-// down to 128*multi and the queue to 80*multi. Each value wraps around at the width of its field: time after 16.8 ms,
-// bytes after 134 MB*multi and the queue at 10.5 MB*multi. multi below 1 counts as 1.
+// Quantise returns a hop as the telemetry header of HPCC's ns-3 carries it: time in whole nanoseconds up to 16.8 ms,
+// bytes rounded down to 128*multi up to 134 MB*multi and the queue to 80*multi up to 10.5 MB*multi. multi below 1
+// counts as 1.
 func Quantise(h Hop, multi int) Hop {
 	m := units.Bytes(max(1, multi))
 	h.Time = h.Time % (units.Nanosecond << intTimeBits)

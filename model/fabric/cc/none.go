@@ -15,8 +15,7 @@ func (c LineRate) validate() error {
 	return f.Err()
 }
 
-// NewNone returns an algorithm without congestion control: every queue pair always sends at line rate. minRate is not
-// used but must be valid.
+// NewNone returns no congestion control: line rate. minRate must be valid.
 func NewNone(c LineRate, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("none", minRate, c); err != nil {
 		return nil, err

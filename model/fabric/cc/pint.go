@@ -60,7 +60,7 @@ const notCodable = "%v is not possible; it must be 1.0002 to 2"
 // codable reports whether 16 bits hold the exponents of a base that utilisations need.
 func codable(base float64) bool { return base >= 1.0002 && base <= 2 }
 
-// NewCodec returns the codec with a base of 1.0002 to 2. Its codes have 16 bits.
+// NewCodec returns the codec of 16 bits with a base of 1.0002 to 2.
 func NewCodec(base float64) (*Codec, error) {
 	if !codable(base) {
 		return nil, units.Wrong("pint.log_base", notCodable, base)
@@ -99,7 +99,7 @@ func (c *Codec) encode(u float64, r *rng.Stream) uint16 {
 // decode returns the utilisation of the code p.
 func (c *Codec) decode(p uint16) float64 { return c.power(p) / pintUnits }
 
-// Bytes returns how many header bytes the greatest encoded utilisation takes: 1 or 2.
+// Bytes returns the header bytes of an encoded utilisation: 1 or 2.
 func (c *Codec) Bytes() units.Bytes {
 	most := rng.Log(pintUnits*pintUnits) * c.factor
 	if most <= 256 {

@@ -8,8 +8,8 @@ import (
 )
 
 // Build builds the network that c describes. Links of hosts have the rate hostLink and those between switches upLink;
-// all have the delay. Hosts are nodes 0 to H-1 with the names h0 to h(H-1), those of a pod next to each other; switches
-// follow tier by tier. Errors begin with the offending key in c, host_link, up_link and delay included.
+// all have the delay. Hosts are nodes 0 to H-1, h0 to h(H-1), pod by pod; switches follow tier by tier. Errors begin
+// with the offending key.
 func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Graph, error) {
 	var given []string
 	for _, shape := range []struct {

@@ -2,14 +2,13 @@ package topo
 
 import "fmt"
 
-// Check reports the first reason why the graph cannot be simulated, with the names of the nodes: a link that ends at no
-// node, an invalid rate, delay or loss, a host without a link, two hosts with no path between them.
+// Check reports the first reason why the graph cannot be simulated, with the names of the nodes.
 func (g *Graph) Check() error {
 	_, err := g.CheckedRoutes()
 	return err
 }
 
-// CheckedRoutes is Check followed by Route with all links up. It computes the routes once.
+// CheckedRoutes is Check followed by Route with all links up.
 func (g *Graph) CheckedRoutes() (*Routes, error) {
 	if err := g.checkParts(); err != nil {
 		return nil, err

@@ -5,12 +5,8 @@ import (
 	"slices"
 )
 
-// Cycle finds a cycle of links, each with its channel, in which every link waits for the next one: packets that arrive
-// over one may leave over the next. Flow control that pauses links can deadlock in such a cycle. It returns nil if
-// there is none; by Dally and Seitz (1987) a deadlock is then impossible. It considers all paths between all hosts, not
-// those of any particular traffic.
-//
-// The links of a cycle are in order; the last one leads to the first.
+// Cycle finds a cycle of links, each with its channel and in order, in which every link waits for the next one, over
+// all paths between all hosts: pausing can deadlock there, and without one cannot (Dally and Seitz, 1987). nil: none.
 func (g *Graph) Cycle(r *Routes) []Directed {
 	if g.upThenDown(r) {
 		return nil

@@ -13,15 +13,8 @@ type Hop struct {
 	Channel uint8
 }
 
-// Routes are the shortest paths from every node to every host over the links that are up. No path leads through a host.
-// Where links are global, the shortest path is the one with the fewest global links, and the fewest links among those.
-//
-// Equal paths have a fixed order, that of the HPCC simulator: a search goes breadth first from the destination and
-// visits each node's neighbours by ascending node number, and the next hops of a node are in the order in which the
-// search visited them. Parallel links are in order of port number.
-//
-// Hosts that are attached to the same switches share a row of the table, and a host with a single link has the next
-// hops of its switch; so the table has a row for each switch with hosts, not for each host.
+// Routes are the shortest paths from every node to every host over the links that are up, through no host: those with
+// the fewest global links, and the fewest links among those. Equal paths have the HPCC simulator's order.
 type Routes struct {
 	graph *Graph
 	ports *Ports
@@ -70,8 +63,14 @@ const (
 	noPath    = 1<<64 - 1
 )
 
-// Route finds the shortest paths over the links that are not down; with nil all are up. All links must end at the
-// graph's nodes.
+// Equal paths have a fixed order, that of the HPCC simulator: a search goes breadth first from the destination and
+// visits each node's neighbours by ascending node number, and the next hops of a node are in the order in which the
+// search visited them. Parallel links are in order of port number.
+//
+// Hosts that are attached to the same switches share a row of the table, and a host with a single link has the next
+// hops of its switch; so the table has a row for each switch with hosts, not for each host.
+
+// Route finds the shortest paths over the links that are not down; nil: all are up.
 func (g *Graph) Route(down []bool) *Routes {
 	if len(down) != 0 && len(down) != len(g.Links) {
 		panic(fmt.Sprintf("topo: Route with the states of %d links; there are %d", len(down), len(g.Links)))
@@ -161,8 +160,7 @@ func (r *Routes) soleHops(s *search, host int32) int32 {
 	return int32(first)
 }
 
-// Next returns the next hops from a node to a host, in their fixed order. The list is empty if there is no path, or if
-// node is dst. The caller must not change it.
+// Next returns the next hops to a host, in fixed order and not to be changed; none without a path.
 func (r *Routes) Next(node, dst int32) []Hop {
 	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
 		panic(r.noNode(node, dst))
@@ -193,7 +191,7 @@ func (r *Routes) Next(node, dst int32) []Hop {
 	return nil
 }
 
-// Distance returns the number of links from a node to a host: 0 from the host to itself, -1 if there is no path.
+// Distance returns the number of links to a host, -1 without a path.
 func (r *Routes) Distance(node, dst int32) int {
 	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
 		panic(r.noNode(node, dst))

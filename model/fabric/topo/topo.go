@@ -50,8 +50,7 @@ type Link struct {
 	Global bool
 }
 
-// Graph is a network. Nodes are numbered from 0, hosts and switches in any order. Port k of a node, from 0, is the k-th
-// entry of Links that mentions it.
+// Graph is a network of nodes from 0. Port k of a node, from 0, is the k-th entry of Links that mentions it.
 type Graph struct {
 	Nodes []Node
 	Links []Link
