@@ -26,10 +26,9 @@ import (
 
 // Options configure a run. Only the seed affects the result.
 type Options struct {
-	Seed    uint64
-	Version string // of the program, for result.json
-	// Progress, if not nil, receives the progress of the run from time to time.
-	Progress func(Progress)
+	Seed     uint64
+	Version  string         // of the program, for result.json
+	Progress func(Progress) // Progress, if not nil, receives the progress of the run from time to time.
 	// Sample, if not nil, receives every completed request. An error ends the run.
 	Sample func(cosim.Sample) error
 	// Flow, if not nil, receives every flow of a network at the end, and Pause every pause as it takes effect or ends.
@@ -39,11 +38,9 @@ type Options struct {
 	// Chunk, if not nil, receives every completed chunk of an object cluster. An error ends the run.
 	Chunk func(Chunk) error
 	// Notified, if not nil, is called for each CNP that arrives at a target of a coupled system.
-	Notified func(sim.Time)
-	// Timeline receives a timeline for Perfetto; nil: none.
-	Timeline io.Writer
-	// TimelineSlices limits its slices; 0 is the default.
-	TimelineSlices int
+	Notified       func(sim.Time)
+	Timeline       io.Writer // Timeline receives a timeline for Perfetto; nil: none.
+	TimelineSlices int       // TimelineSlices limits its slices; 0 is the default.
 
 	// Predict returns the predictor of a drive for a rate controller that needs one; nil: there is none.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
@@ -97,9 +94,8 @@ type Outcome struct {
 	Interrupted bool
 	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its
 	// last request; nil without accounts by tenant.
-	Own []float64
-	// Remarks concern the files that were requested.
-	Remarks []string
+	Own     []float64
+	Remarks []string // Remarks concern the files that were requested.
 }
 
 // Kind is a kind of experiment.

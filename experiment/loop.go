@@ -17,11 +17,9 @@ type RunState struct {
 	Expected uint64   // their total number; 0 if unknown
 	// Stuck is the number of requests that have not completed although no events are left and no loss explains it: a
 	// fault of the models.
-	Stuck uint64
-	// Begun is the number of those that have started.
-	Begun uint64
-	// Stalled describes a livelock (see Watch); "" if there is none.
-	Stalled string
+	Stuck   uint64
+	Begun   uint64 // Begun is the number of those that have started.
+	Stalled string // Stalled describes a livelock (see Watch); "" if there is none.
 }
 
 // Meter observes models in slices of time.
@@ -103,9 +101,8 @@ const Slices = 200
 // Even is a meter for a run of fixed length, with slices of equal length.
 type Even struct {
 	Until sim.Time
-	N     int // slices
-	// Take is called at the end of each slice.
-	Take  func(at sim.Time)
+	N     int               // slices
+	Take  func(at sim.Time) // Take is called at the end of each slice.
 	taken int
 }
 

@@ -13,8 +13,7 @@ type Watch struct {
 	// Moves is a progress counter: it changes when a request, flow or chunk starts or completes, when payload arrives,
 	// and with flash operations. nil disables stall detection.
 	Moves func() uint64
-	// Waits describes the waiters and their obstacles; "" if there are none.
-	Waits func() string
+	Waits func() string // Waits describes the waiters and their obstacles; "" if there are none.
 	// Pending reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
 	Pending func() bool
 	// Patience is the longest simulated time without progress that is not a stall; nil is one second.

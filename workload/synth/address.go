@@ -33,18 +33,12 @@ func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarsh
 
 // Addresses determines where requests go: in runs of consecutive requests, each starting where the pattern says.
 type Addresses struct {
-	// Pattern is the distribution of the starts of runs.
-	Pattern Pattern `yaml:"pattern,omitempty"`
-	// Start is the first byte of the volume that is used.
-	Start units.Bytes `yaml:"start,omitempty"`
-	// Space is the size of the range that is used.
-	Space units.Bytes `yaml:"space"`
-	// Align is the alignment of the start of a run; 0 is 4 KiB.
-	Align units.Bytes `yaml:"align,omitempty"`
-	// Theta is the exponent of pattern zipf.
-	Theta float64 `yaml:"theta,omitempty"`
-	// H is the parameter of pattern pareto, above 0 and below 1.
-	H float64 `yaml:"h,omitempty"`
+	Pattern Pattern     `yaml:"pattern,omitempty"` // Pattern is the distribution of the starts of runs.
+	Start   units.Bytes `yaml:"start,omitempty"`   // Start is the first byte of the volume that is used.
+	Space   units.Bytes `yaml:"space"`             // Space is the size of the range that is used.
+	Align   units.Bytes `yaml:"align,omitempty"`   // Align is the alignment of the start of a run; 0 is 4 KiB.
+	Theta   float64     `yaml:"theta,omitempty"`   // Theta is the exponent of pattern zipf.
+	H       float64     `yaml:"h,omitempty"`       // H is the parameter of pattern pareto, above 0 and below 1.
 	// HotRequests is the share of requests that go to the hot part, for pattern hot-cold.
 	HotRequests units.Fraction `yaml:"hot_requests,omitempty"`
 	// HotSpace is the share of the space that is hot, for pattern hot-cold.

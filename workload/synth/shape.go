@@ -30,8 +30,7 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(tex
 
 // Shape describes a sequence apart from its mean. The default is a constant.
 type Shape struct {
-	// Kind is the distribution.
-	Kind Kind `yaml:"kind,omitempty"`
+	Kind Kind `yaml:"kind,omitempty"` // Kind is the distribution.
 	// SCV is the squared coefficient of variation, variance over squared mean. A constant has 0, an exponential 1.
 	SCV float64 `yaml:"scv,omitempty"`
 	// Skewness is the third standardised moment. 0 leaves it open: a hyperexponential then has balanced means.

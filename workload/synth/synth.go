@@ -29,8 +29,7 @@ import (
 
 // Interarrival is the distribution of inter-arrival times. A quantity alone, such as "10us", is a constant time.
 type Interarrival struct {
-	// Mean is the mean time from one arrival to the next.
-	Mean  units.Duration `yaml:"mean"`
+	Mean  units.Duration `yaml:"mean"` // Mean is the mean time from one arrival to the next.
 	Shape `yaml:",inline"`
 }
 
@@ -45,21 +44,17 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 
 // Flow is the requests of one kind.
 type Flow struct {
-	// Size is how large requests are.
-	Size Size `yaml:"size"`
+	Size Size `yaml:"size"` // Size is how large requests are.
 	// Interarrival is the time between requests of this kind. Leave it out in a closed loop, and for a single stream of
 	// reads and writes.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
-	// Addresses is where requests go.
-	Addresses Addresses `yaml:"addresses"`
+	Addresses    Addresses    `yaml:"addresses"` // Addresses is where requests go.
 }
 
 // Config is a synthetic workload.
 type Config struct {
-	// Reads are the read requests; the default is none.
-	Reads *Flow `yaml:"reads,omitempty"`
-	// Writes are the write requests; the default is none.
-	Writes *Flow `yaml:"writes,omitempty"`
+	Reads  *Flow `yaml:"reads,omitempty"`  // Reads are the read requests; the default is none.
+	Writes *Flow `yaml:"writes,omitempty"` // Writes are the write requests; the default is none.
 
 	// Interarrival is the time between requests of a single stream of reads and writes, instead of one of each kind.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
@@ -68,14 +63,12 @@ type Config struct {
 	// QueueDepth is the number of requests that a closed loop keeps outstanding; 0 is an open loop.
 	QueueDepth int `yaml:"queue_depth,omitempty"`
 
-	// Requests is the number of requests; 0 is no limit.
-	Requests int64 `yaml:"requests,omitempty"`
+	Requests int64 `yaml:"requests,omitempty"` // Requests is the number of requests; 0 is no limit.
 	// Duration is the time after which no request arrives; 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
 	Volume   uint32         `yaml:"volume,omitempty"`
 	Seed     uint64         `yaml:"seed,omitempty"`
-	// Name begins the random streams' names.
-	Name string `yaml:"name,omitempty"`
+	Name     string         `yaml:"name,omitempty"` // Name begins the random streams' names.
 }
 
 // DefaultConfig is three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1 GiB.
