@@ -26,18 +26,13 @@ type Fabric struct {
 	Compat FabricCompat
 	// Transport carries the messages. The section's other keys change the network further.
 	Transport Transport
-	// Topology is the network's shape.
-	Topology Topology
-	// HostLink is the rate of hosts' links.
-	HostLink units.BitRate
-	// UpLink is the rate of links between switches.
-	UpLink units.BitRate
-	// Delay is the propagation delay of a link.
-	Delay units.Duration
+	Topology  Topology       // Topology is the network's shape.
+	HostLink  units.BitRate  // HostLink is the rate of hosts' links.
+	UpLink    units.BitRate  // UpLink is the rate of links between switches.
+	Delay     units.Duration // Delay is the propagation delay of a link.
 	// Loss is the probability that a link corrupts a packet, in each direction. A link's own loss overrides it.
-	Loss units.Fraction
-	// Failures are links that fail.
-	Failures []Failure
+	Loss     units.Fraction
+	Failures []Failure // Failures are links that fail.
 	// Parts is the number of parts, each of whole pods, that are simulated in turns so that each stays in the
 	// processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
@@ -56,21 +51,16 @@ type Topology struct {
 // Failure is a link that goes down.
 type Failure struct {
 	// A is the node at one end of the link, by a name such as tor0, or by number.
-	A string
-	// B is the node at the other end.
-	B string
-	// At is when the link goes down.
-	At units.Duration
-	// Until is when the link comes up again. 0 is never.
-	Until units.Duration
+	A     string
+	B     string         // B is the node at the other end.
+	At    units.Duration // At is when the link goes down.
+	Until units.Duration // Until is when the link comes up again. 0 is never.
 }
 
 // FlowLoad is one source of flows, of exactly one kind.
 type FlowLoad struct {
-	// File is a flow file of the simulator HPCC.
-	File string
-	// From is the time in the file at which the simulation starts.
-	From units.Duration
+	File string         // File is a flow file of the simulator HPCC.
+	From units.Duration // From is the time in the file at which the simulation starts.
 	flows.Config
 }
 

@@ -12,10 +12,8 @@ import (
 
 // Fio is a fio job file. Each copy of each job is a flow.
 type Fio struct {
-	// File is the job file. A relative path starts at the scenario's folder.
-	File string
-	// Job names the only job section that is used. By default all are.
-	Job string
+	File string // File is the job file. A relative path starts at the scenario's folder.
+	Job  string // Job names the only job section that is used. By default all are.
 }
 
 // FioFlow is one copy of a job.
@@ -25,8 +23,7 @@ type FioFlow struct {
 	Ramp   units.Duration
 	Notes  []string // how the job was interpreted
 	fiojob.Order
-	// Job names the only job section that is used. Without it all are used.
-	Job    string
+	Job    string      // Job names the only job section that is used. Without it all are used.
 	Copies int         // of the job in total
 	Stride units.Bytes // from one copy to the next
 }

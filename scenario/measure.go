@@ -26,8 +26,7 @@ type Measure struct {
 	// Anatomy explains the latencies of a local drive: where reads and writes spent their time, on average and at
 	// quantiles of latency, and what they waited for; with requests also for each request. A system always has it.
 	Anatomy bool
-	// Flows writes flows.parquet for a network alone, one row per flow.
-	Flows bool
+	Flows   bool // Flows writes flows.parquet for a network alone, one row per flow.
 	// Pauses writes pauses.parquet for a network alone, one row per pause or resumption of a port.
 	Pauses bool
 	// Timeline writes timeline.pftrace, for Perfetto: the stages of the first 20,000 requests (flows, chunks) and the

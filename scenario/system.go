@@ -15,28 +15,22 @@ import (
 
 // TargetGroup is a number of equal targets.
 type TargetGroup struct {
-	// Count is the number of targets of this kind.
-	Count int
-	// SSDs is the number of drives in each.
-	SSDs int
+	Count int // Count is the number of targets of this kind.
+	SSDs  int // SSDs is the number of drives in each.
 	// SSD describes each drive: a preset's name, or a section. The default is the scenario's ssd.
 	SSD *Drive
 }
 
 // Route says who issues a request and where it goes.
 type Route struct {
-	// Initiator says who issues a request.
-	Initiator InitiatorRoute
-	// Target is where a request goes.
-	Target TargetRoute
+	Initiator InitiatorRoute // Initiator says who issues a request.
+	Target    TargetRoute    // Target is where a request goes.
 }
 
 // TargetRoute says where a request goes. It may be one word, or {stripe: 64KiB}.
 type TargetRoute struct {
-	// By says how the drive is chosen.
-	By TargetBy
-	// Stripe is the length of a stripe.
-	Stripe units.Bytes
+	By     TargetBy    // By says how the drive is chosen.
+	Stripe units.Bytes // Stripe is the length of a stripe.
 }
 
 // Prepare selects striping where only a stripe's length is given.
@@ -87,14 +81,11 @@ func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarsha
 
 // Place says which of the network's hosts are initiators and which targets.
 type Place struct {
-	// Initiators says which hosts are initiators.
-	Initiators Where
-	// Targets says which of the other hosts are targets.
-	Targets Where
+	Initiators Where // Initiators says which hosts are initiators.
+	Targets    Where // Targets says which of the other hosts are targets.
 	// InitiatorHosts lists the initiators' hosts by number, instead of initiators.
 	InitiatorHosts []int
-	// TargetHosts lists the targets' hosts by number, instead of targets.
-	TargetHosts []int
+	TargetHosts    []int // TargetHosts lists the targets' hosts by number, instead of targets.
 }
 
 // Where is a choice among hosts.
@@ -116,10 +107,8 @@ func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(t
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
-	// Mode is how the network and the drives are simulated.
-	Mode CouplingMode
-	// Iterative has the settings of the iteration.
-	Iterative Iterative
+	Mode      CouplingMode // Mode is how the network and the drives are simulated.
+	Iterative Iterative    // Iterative has the settings of the iteration.
 }
 
 // Iterative is how SNIS iterates.
@@ -132,16 +121,13 @@ type Iterative struct {
 	StableFor int
 	// Weights are those of the changes of the mean, the median and the 90th percentile of requests' throughput in
 	// Conv_C.
-	Weights [3]units.Fraction
-	// Iterations is the largest number of iterations.
-	Iterations int
-	// Full continues to the last iteration even after convergence.
-	Full bool
+	Weights    [3]units.Fraction
+	Iterations int  // Iterations is the largest number of iterations.
+	Full       bool // Full continues to the last iteration even after convergence.
 	// FirstWriteArrival is when a write arrives at its drive in the first iteration, which SNIS' equation 2 does not
 	// define.
 	FirstWriteArrival FirstWrite
-	// WriteDelay is the delay of a write, which determines its throughput.
-	WriteDelay WriteDelay
+	WriteDelay        WriteDelay // WriteDelay is the delay of a write, which determines its throughput.
 	// CountFrom is the number of the first iteration, 0 or 1. SNIS counts from 0, and also calls the iteration with the
 	// first distance the second.
 	CountFrom int

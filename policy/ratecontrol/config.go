@@ -63,8 +63,7 @@ type Config struct {
 	// Interval is the time between two decisions of aimd, and the minimum time between two of src. src applies a demand
 	// that arrives earlier at the end of the interval.
 	Interval units.Duration
-	// Mode is the method by which src finds the ratio.
-	Mode Search
+	Mode     Search // Mode is the method by which src finds the ratio.
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
 	// Model is the prediction model of src: a file written by farflash predict train, or auto, which trains one for the
@@ -75,17 +74,14 @@ type Config struct {
 	Headroom float64
 	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
 	// with reserve and pace. A larger share allows more writes and fewer reads. At 100% writes are not held back.
-	Yield units.Fraction
-	// Demands replace the network's demand, from the first one on.
-	Demands []Demanded
+	Yield   units.Fraction
+	Demands []Demanded // Demands replace the network's demand, from the first one on.
 }
 
 // Demanded is a demand from a given time on.
 type Demanded struct {
-	// At is the time from which it applies.
-	At units.Duration
-	// Rate is the rate at which each target may send data from then on.
-	Rate units.BitRate
+	At   units.Duration // At is the time from which it applies.
+	Rate units.BitRate  // Rate is the rate at which each target may send data from then on.
 }
 
 // DefaultConfig returns SRC's figures where it states them.

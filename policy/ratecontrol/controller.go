@@ -19,8 +19,7 @@ type Controller interface {
 
 // Steering has a controller's inputs from the target, and its settings for it.
 type Steering struct {
-	// Weights are the weights of each drive's queues.
-	Weights []Weights
+	Weights []Weights // Weights are the weights of each drive's queues.
 	// ReadLimit is the limit on bytes of reads between their fetch and their acknowledgement by the initiators, over
 	// all drives of the target. At or above it no read is fetched, so a single read may exceed it. 0 means no limit.
 	ReadLimit int64
@@ -39,20 +38,15 @@ type Steering struct {
 	// space or for SendLimit. Otherwise commands leave their drives in order of completion, as in SRC.
 	Overtake bool
 	// Wake is the time at which React must be called with Timer; units.Forever means never.
-	Wake units.Duration
-	// Predictions counts the predictions of a drive's throughput.
-	Predictions uint64
+	Wake        units.Duration
+	Predictions uint64 // Predictions counts the predictions of a drive's throughput.
 
 	// Reading is the number of bytes of reads that count towards ReadLimit, as of after the event of the call. Input.
 	Reading int64
-	// Depth is the number of commands that a drive holds at once. Input.
-	Depth int
-	// TXQ is the capacity of the target's transmit queue in bytes. Input.
-	TXQ int64
-	// Pairs is the number of queue pairs of the target. Input.
-	Pairs int
-	// Line is the rate of the target's link in bytes of data per second. Input.
-	Line float64
+	Depth   int     // Depth is the number of commands that a drive holds at once. Input.
+	TXQ     int64   // TXQ is the capacity of the target's transmit queue in bytes. Input.
+	Pairs   int     // Pairs is the number of queue pairs of the target. Input.
+	Line    float64 // Line is the rate of the target's link in bytes of data per second. Input.
 	// Toll is the number of bytes of data that the acknowledgements of one written byte displace on the path to the
 	// initiators. Input.
 	Toll float64
@@ -97,9 +91,8 @@ type Signal struct {
 	Op    block.Op // of Arrived and Ended
 	// Cut means that the demanded rate is lower than before (a pause event of SRC); otherwise it is higher (a retrieval
 	// event).
-	Cut bool
-	// Drive is the drive's index at the target (Arrived, Ended).
-	Drive int32
+	Cut   bool
+	Drive int32 // Drive is the drive's index at the target (Arrived, Ended).
 	Now   units.Duration
 	// Bytes is the size of the command (Arrived, Ended), or of the response that left the transmit queue (Sent).
 	Bytes int64
