@@ -35,10 +35,8 @@ type Array struct {
 // Trip is a request's path: the timing of its last command.
 type Trip struct {
 	nvmf.Done
-	// Arrival is when the request arrived at the initiator.
-	Arrival sim.Time
-	// Commands is the number of commands of the request.
-	Commands int32
+	Arrival  sim.Time // Arrival is when the request arrived at the initiator.
+	Commands int32    // Commands is the number of commands of the request.
 }
 
 // pending is an outstanding request.

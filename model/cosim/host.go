@@ -51,9 +51,8 @@ type Flow struct {
 	// FromSubmission measures latency from when the request entered the submission queue, as a device does, rather than
 	// from its arrival, as a user does.
 	FromSubmission bool
-	// Placement and ForceUnit apply to every write.
-	Placement uint8
-	ForceUnit bool
+	Placement      uint8 // Placement and ForceUnit apply to every write.
+	ForceUnit      bool
 }
 
 // Measure is a host's measurement of one operation.

@@ -61,8 +61,7 @@ type Turn struct {
 	ConvC, Mean, Median, P90 float64
 	// Throughput is the requests' throughput, size over delay, at the shares of ThroughputShares, in bytes per second.
 	Throughput []float64
-	// Pauses is the number of pauses that switches sent.
-	Pauses uint64
+	Pauses     uint64 // Pauses is the number of pauses that switches sent.
 	// Settled is the time before which later iterations cannot change: events depend only on earlier ones, and before
 	// it all arrivals equal those of the previous iteration.
 	Settled sim.Time
@@ -92,9 +91,8 @@ type Iterative struct {
 	past    []mixture // history for accelerations
 	omega   float64
 
-	Turns []Turn
-	// Converged is the index of the iteration that converged, -1 if none has.
-	Converged int
+	Turns     []Turn
+	Converged int // Converged is the index of the iteration that converged, -1 if none has.
 	// Fixed is the iteration that repeated the previous one to the picosecond, -1 if none has.
 	Fixed int
 }

@@ -31,16 +31,12 @@ const (
 
 // Route determines which initiator issues a request and which drive serves it.
 type Route struct {
-	// Initiator is ByTurn, ByVolume, ByHash or ByFlow.
-	Initiator Spread
+	Initiator Spread // Initiator is ByTurn, ByVolume, ByHash or ByFlow.
 	// Drive is ByVolume, ByTarget, ByHash or ByStripe; ByTurn, the zero value, is ByVolume.
-	Drive Spread
-	// Unit is the length of stripes, or of hashed extents.
-	Unit units.Bytes
-	// MaxTransfer is the largest command; 0 is no limit.
-	MaxTransfer units.Bytes
-	// Owners has the initiator of each flow, for ByFlow.
-	Owners []int32
+	Drive       Spread
+	Unit        units.Bytes // Unit is the length of stripes, or of hashed extents.
+	MaxTransfer units.Bytes // MaxTransfer is the largest command; 0 is no limit.
+	Owners      []int32     // Owners has the initiator of each flow, for ByFlow.
 }
 
 // Router determines the initiator of a request and its drives.

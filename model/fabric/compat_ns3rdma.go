@@ -10,16 +10,12 @@ import (
 // from the shared buffer of buffer.go: it has one service pool, beyond whose limit every packet is charged to headroom,
 // minimums that thresholds add to, and a static or dynamic limit for each class.
 type Pools struct {
-	// Limit is the limit of the service pool; beyond it packets are headroom.
-	Limit units.Bytes
-	// Minimum is guaranteed to a class of a port; thresholds come on top of it.
-	Minimum units.Bytes
+	Limit   units.Bytes // Limit is the limit of the service pool; beyond it packets are headroom.
+	Minimum units.Bytes // Minimum is guaranteed to a class of a port; thresholds come on top of it.
 	// Alpha is the factor of the dynamic limit: alpha times the space left in the pool. 0 makes the limit static.
-	Alpha int
-	// ClassLimit is the static limit of a class.
-	ClassLimit units.Bytes
-	// ClassResume is the level below which a paused class is resumed.
-	ClassResume units.Bytes
+	Alpha       int
+	ClassLimit  units.Bytes // ClassLimit is the static limit of a class.
+	ClassResume units.Bytes // ClassResume is the level below which a paused class is resumed.
 	// Recheck is how long after a pause the switch decides whether to refresh or resume it; a pause lasts Lasts.
 	Recheck, Lasts units.Duration
 }

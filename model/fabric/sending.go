@@ -24,8 +24,7 @@ func (c Carries) String() string { return carriesNames[c] }
 type Sending struct {
 	Begin, End sim.Time
 	Port       int32
-	// QP is the packet's queue pair, -1 for a pause frame.
-	QP QP
+	QP         QP // QP is the packet's queue pair, -1 for a pause frame.
 	// Message is the packet's message. It is -1 if the packet carries no part of a message, or if the message is over:
 	// a packet can be retransmitted although its message had fully arrived.
 	Message int32

@@ -65,9 +65,8 @@ type Config struct {
 	// QueueDepth is a queue pair's largest number of outstanding commands. Others wait at the initiator.
 	QueueDepth int
 	// InCapsule is the most write data that a capsule carries. The target fetches larger data.
-	InCapsule units.Bytes
-	// MaxTransfer is the largest command; larger requests are split.
-	MaxTransfer units.Bytes
+	InCapsule   units.Bytes
+	MaxTransfer units.Bytes // MaxTransfer is the largest command; larger requests are split.
 	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
 	// finds no space waits in the drive's completion queue and keeps its place in the submission queue. A response
 	// larger than the queue is sent alone, when the queue is empty.
@@ -75,19 +74,14 @@ type Config struct {
 	// WriteBuffers is a target's memory for write data that it fetches, allocated from before the RDMA Read until the
 	// response is acknowledged. Writes wait for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
-	// Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
-	Reads Reads
-	// TCP has the options that hosts negotiate when they connect by TCP.
-	TCP TCP
+	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
+	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
 	// DriveDepth is the largest number of commands that a target's driver gives a drive at once. Others wait in the
 	// target.
 	DriveDepth int
-	// Class is the traffic class of all messages.
-	Class uint8
-	// Initiator is the initiators' software.
-	Initiator Software
-	// Target is the targets' software.
-	Target Software
+	Class      uint8    // Class is the traffic class of all messages.
+	Initiator  Software // Initiator is the initiators' software.
+	Target     Software // Target is the targets' software.
 }
 
 // Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
@@ -233,10 +227,8 @@ type Counters struct {
 	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
-	// Time is the total time of completed commands in each stage.
-	Time [Stages]sim.Time
-	// Latency is the sum of their latencies.
-	Latency sim.Time
+	Time      [Stages]sim.Time // Time is the total time of completed commands in each stage.
+	Latency   sim.Time         // Latency is the sum of their latencies.
 }
 
 // machine is a node with processor cores.

@@ -38,9 +38,8 @@ type steered struct {
 
 // Link describes a target's network link to its controller.
 type Link struct {
-	Rate units.BitRate
-	// Share is the part of the bytes sent that is data.
-	Share float64
+	Rate  units.BitRate
+	Share float64 // Share is the part of the bytes sent that is data.
 	// Ack is the number of bytes of acknowledgements in the other direction per byte of data.
 	Ack float64
 }

@@ -53,10 +53,9 @@ type Work struct {
 	Begin, End sim.Time
 	// Number is the channel's or the lane's: the number of a die over all channels, or of a chip if chips execute one
 	// command at a time.
-	Number int32
-	Pages  int32 // pages of the command, over all planes
-	// Bytes on the bus.
-	Bytes    int64
+	Number   int32
+	Pages    int32 // pages of the command, over all planes
+	Bytes    int64 // Bytes on the bus.
 	Activity Activity
 	Cause    Cause // of the first page
 	Stream   uint8 // placement stream of the first page

@@ -11,20 +11,15 @@ import (
 // block can belong to the cache, which grows up to its capacity as blocks are to spare. Its blocks hold 1/bits of the
 // pages of others.
 type SLCCache struct {
-	// Capacity is the most host data that the cache can hold.
-	Capacity units.Bytes
+	Capacity units.Bytes // Capacity is the most host data that the cache can hold.
 	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
-	Reserved units.Bytes
-	// ReadLatency is the array time to read a page of the cache.
-	ReadLatency units.Duration
-	// ProgramLatency is the time to program a page of the cache.
-	ProgramLatency units.Duration
-	// Fold is when data are folded while blocks are not short.
-	Fold Folding
+	Reserved       units.Bytes
+	ReadLatency    units.Duration // ReadLatency is the array time to read a page of the cache.
+	ProgramLatency units.Duration // ProgramLatency is the time to program a page of the cache.
+	Fold           Folding        // Fold is when data are folded while blocks are not short.
 	// IdleAfter is the time without commands after which the drive starts to fold.
 	IdleAfter units.Duration
-	// WhenFull is where new data go when the cache is full.
-	WhenFull WhenFull
+	WhenFull  WhenFull // WhenFull is where new data go when the cache is full.
 }
 
 // Folding is when the data of an SLC cache are folded.

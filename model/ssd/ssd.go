@@ -3,21 +3,21 @@
 // The main types are Config, which describes a drive in plain values, and Drive, a block.Device that runs on a
 // sim.Engine. Any number of drives can run in one engine.
 //
+// The level of detail is that of MQSim (Tavakkol et al., FAST 2018) and above: die interleaving, multi-plane commands,
+// program and erase suspension, mapping programs and their collection, copyback, trim, flush, priority classes with
+// weighted arbitration. Config.Quirks are MQSim's deviations, which only compat_mqsim.go turns on.
+//
+// It leaves out the wear that makes blocks fail (the drive survives such failures), redundancy across dies, and the
+// content of the data.
+package ssd
+
 // The path of a command: the host rings a doorbell; the controller fetches the entry over PCIe (host.go); reads and
 // writes pass through the data cache in DRAM (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
 // (table.go, cmt.go), gives each page its place (access.go); the scheduler (schedule.go) sends commands to chips over
 // channels (flash.go); the translation layer of package ftl decides which blocks are collected and erased (collect.go).
 //
-// The level of detail is that of MQSim (Tavakkol et al., FAST 2018) and above: die interleaving, multi-plane commands,
-// program and erase suspension, mapping programs and their collection, copyback, trim, flush, priority classes with
-// weighted arbitration. Config.Quirks are MQSim's deviations, which only compat_mqsim.go turns on.
-//
 // An entry of the map covers a grain, which is a part of a page of flash or all of it. A logical page here, and a page
 // in ftl, is a grain; grains.go fills pages of flash with them.
-//
-// It leaves out the wear that makes blocks fail (the drive survives such failures), redundancy across dies, and the
-// content of the data.
-package ssd
 
 import (
 	"errors"

@@ -208,8 +208,7 @@ type Stats struct {
 	ZeroReads              uint64
 	WritesHeld             uint64 // writes that had to wait for a free page
 
-	// For the host's transactions: 0 reads, 1 programs.
-	Transactions          [2]uint64
+	Transactions          [2]uint64 // For the host's transactions: 0 reads, 1 programs.
 	Array, Transfer, Wait [2]units.Total
 	Breakdown             [2]Breakdown
 

@@ -23,8 +23,7 @@ type Zones struct {
 	MaxOpen int
 	// MaxActive is the largest number of zones open or closed at once; 0 is no limit.
 	MaxActive int
-	// MaxAppend is the largest size of a Zone Append; 0 is no limit.
-	MaxAppend units.Bytes
+	MaxAppend units.Bytes // MaxAppend is the largest size of a Zone Append; 0 is no limit.
 }
 
 // DefaultZones has the limits of the Western Digital ZN540 (2021), in zones of one superblock.

@@ -19,18 +19,14 @@ import (
 // Sender is one queue pair's sending side. The network reads Rate, Window and Wake after each call.
 type Sender struct {
 	// Rate paces the queue pair, in bits per second of whole packets, headers included.
-	Rate units.BitRate
-	// Window bounds the payload bytes in flight; 0 means no bound.
-	Window units.Bytes
+	Rate   units.BitRate
+	Window units.Bytes // Window bounds the payload bytes in flight; 0 means no bound.
 	// Wake is when React is to be called with the kind Timer; sim.Forever means never.
 	Wake sim.Time
 
-	// Line is the rate of the host's link, the upper bound of Rate.
-	Line units.BitRate
-	// BaseRTT is the round trip of a packet that waits nowhere.
-	BaseRTT sim.Time
-	// BDP is the payload that Line carries in BaseRTT.
-	BDP units.Bytes
+	Line    units.BitRate // Line is the rate of the host's link, the upper bound of Rate.
+	BaseRTT sim.Time      // BaseRTT is the round trip of a packet that waits nowhere.
+	BDP     units.Bytes   // BDP is the payload that Line carries in BaseRTT.
 	// MTU is the payload of a full packet; 0 stands for 1000 B. DCTCP and Swift count in packets.
 	MTU units.Bytes
 	// Hops is the number of switches on the path. Swift's target delay grows with it.
@@ -81,18 +77,15 @@ type Signal struct {
 	Kind Kind
 	// Marked reports that the acknowledged packet carried a congestion mark (Ack).
 	Marked bool
-	// Power is PINT's encoded utilisation (Ack, if Wants.PINT).
-	Power uint16
-	Now   sim.Time
+	Power  uint16 // Power is PINT's encoded utilisation (Ack, if Wants.PINT).
+	Now    sim.Time
 	// Acked is how much of the queue pair's byte stream has been acknowledged in order, Next the position just past the
 	// data sent; both count payload bytes from 0 (Ack).
 	Acked, Next uint64
 	// Came is how many bytes are known to have arrived, in order or not (Ack, if Wants.Came).
-	Came uint64
-	// Payload is the number of bytes handed to the link (Sent).
-	Payload units.Bytes
-	// Pulls is the number of packets requested (Pull).
-	Pulls int32
+	Came    uint64
+	Payload units.Bytes // Payload is the number of bytes handed to the link (Sent).
+	Pulls   int32       // Pulls is the number of packets requested (Pull).
 	// RTT is the time from when the acknowledged packet was handed to the link until now (Ack, if Wants.RTT).
 	RTT sim.Time
 	// Hops is the telemetry that the switches on the path wrote into the packet (Ack, if Wants.INT). The slice is the
@@ -107,14 +100,10 @@ type Signal struct {
 
 // Hop is one switch's in-band telemetry, taken as the packet left its queue.
 type Hop struct {
-	// Time is when the packet left, on the switch's clock.
-	Time sim.Time
-	// Bytes is how many bytes the port had sent by then.
-	Bytes uint64
-	// Queue is the number of bytes waiting in the port.
-	Queue units.Bytes
-	// Rate is the port's rate.
-	Rate units.BitRate
+	Time  sim.Time      // Time is when the packet left, on the switch's clock.
+	Bytes uint64        // Bytes is how many bytes the port had sent by then.
+	Queue units.Bytes   // Queue is the number of bytes waiting in the port.
+	Rate  units.BitRate // Rate is the port's rate.
 }
 
 // MaxHops is the most switches that write telemetry into a packet.
@@ -122,14 +111,13 @@ const MaxHops = 8
 
 // Wants declares an algorithm's signals and measurements. It is constant.
 type Wants struct {
-	Acks bool // every acknowledgement
-	CNPs bool // congestion notifications
-	Sent bool // every packet that is sent
-	RTT  bool
-	INT  bool
-	PINT bool
-	// Losses: each round of missing packets
-	Losses bool
+	Acks   bool // every acknowledgement
+	CNPs   bool // congestion notifications
+	Sent   bool // every packet that is sent
+	RTT    bool
+	INT    bool
+	PINT   bool
+	Losses bool // Losses: each round of missing packets
 	// Came: the window counts packets not known to have arrived, instead of those not acknowledged in order
 	Came bool
 	// Pulls: receivers pull once for each arriving packet, at the pace of their links, and Sender.Credit instead of

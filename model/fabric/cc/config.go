@@ -30,8 +30,7 @@ func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal
 
 // Config selects an algorithm. Only its settings apply.
 type Config struct {
-	// Algorithm is the algorithm. The section of its name has its settings.
-	Algorithm Scheme
+	Algorithm Scheme // Algorithm is the algorithm. The section of its name has its settings.
 	// MinRate is the lowest rate of a queue pair; algorithms with a window have a smallest window instead. 100Mbps
 	// (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate

@@ -33,9 +33,8 @@ func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(t
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
-	Gain units.Fraction
-	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
-	AlphaInitial units.Fraction
+	Gain         units.Fraction
+	AlphaInitial units.Fraction // AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the CNP
 	// interval).
 	AlphaInterval sim.Time
@@ -54,8 +53,7 @@ type DCQCN struct {
 	// RateOnFirstCNP multiplies the rate at the first CNP. 1 (HPCC's ns-3; rate_to_set_on_first_cnp of Mellanox
 	// firmware).
 	RateOnFirstCNP units.Fraction
-	// ClampTarget sets which cuts lower the target rate.
-	ClampTarget Clamp
+	ClampTarget    Clamp // ClampTarget sets which cuts lower the target rate.
 	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
 	KeepByteCount bool
 
@@ -64,9 +62,8 @@ type DCQCN struct {
 	RateIncreaseTimer sim.Time
 	// ByteCounter is the number of bytes between two increases. The packet that exceeds it makes the increase, and the
 	// excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
-	ByteCounter units.Bytes
-	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
-	FastRecovery int
+	ByteCounter  units.Bytes
+	FastRecovery int // FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	// StageFromZero counts an increase after making it, so that fast recovery has F increases, not F-1 (Mellanox).
 	StageFromZero bool
 	// RateAI is added to the target by an additive increase. 40Mbps (SIGCOMM 2015, for 40G links).
@@ -85,12 +82,10 @@ type DCQCN struct {
 	HyperHalves bool
 	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1
 	// (ns3-rdma, as in 802.1Qau).
-	TargetCut bool
-	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
-	TargetUnbounded bool
+	TargetCut       bool
+	TargetUnbounded bool // TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
 
-	// Window bounds the data in flight; none in the paper.
-	Window Window
+	Window Window // Window bounds the data in flight; none in the paper.
 }
 
 // DefaultDCQCN is the paper's (SIGCOMM 2015), as deployed on 40G links.

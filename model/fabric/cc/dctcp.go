@@ -9,8 +9,7 @@ type DCTCP struct {
 	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a packet of 1 KB per round trip of
 	// 13us); 1Gbps in HPCC's code.
 	RateAI units.BitRate
-	// Window bounds the data in flight; scaled in HPCC's experiments.
-	Window Window
+	Window Window // Window bounds the data in flight; scaled in HPCC's experiments.
 }
 
 // defaultDCTCP returns the settings of HPCC's experiments.

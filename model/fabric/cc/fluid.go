@@ -10,32 +10,24 @@ import (
 
 // Bottleneck is the single link that all flows of the fluid model share.
 type Bottleneck struct {
-	// Flows is N, the number of long flows.
-	Flows int
-	// Capacity is C, the link's rate, headers included.
-	Capacity units.BitRate
-	// Packet is the size of a packet on the wire.
-	Packet units.Bytes
+	Flows    int           // Flows is N, the number of long flows.
+	Capacity units.BitRate // Capacity is C, the link's rate, headers included.
+	Packet   units.Bytes   // Packet is the size of a packet on the wire.
 	// CNPInterval is tau, the shortest time between two CNPs of a flow. 50us (SIGCOMM 2015). For a DCQCN that does not
 	// cut at once, its decrease interval applies instead.
 	CNPInterval sim.Time
 	// KMin and KMax are the queues at which marking begins and at which every packet is marked; the probability rises
 	// between them from 0 to PMax.
 	KMin, KMax units.Bytes
-	// PMax is in (0, 1].
-	PMax units.Fraction
+	PMax       units.Fraction // PMax is in (0, 1].
 }
 
 // Equilibrium is the fixed point of the fluid model.
 type Equilibrium struct {
-	// Queue is the queue at the bottleneck.
-	Queue units.Bytes
-	// Rate is the rate of each flow, Target the target rate that it approaches.
-	Rate, Target units.BitRate
-	// P is the probability that a packet is marked.
-	P float64
-	// Alpha is alpha of each flow.
-	Alpha float64
+	Queue        units.Bytes   // Queue is the queue at the bottleneck.
+	Rate, Target units.BitRate // Rate is the rate of each flow, Target the target rate that it approaches.
+	P            float64       // P is the probability that a packet is marked.
+	Alpha        float64       // Alpha is alpha of each flow.
 }
 
 // FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra, Padhye: "ECN or Delay: Lessons Learnt

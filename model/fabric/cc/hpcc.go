@@ -20,11 +20,9 @@ type HPCC struct {
 	// trip. Otherwise the rate itself changes once per round trip.
 	FastReact bool
 	// MultiRate keeps a reference rate per hop and sends at the lowest. Otherwise the busiest hop sets the only one.
-	MultiRate bool
-	// SampleFeedback ignores hops without a queue within a round trip.
-	SampleFeedback bool
-	// Window bounds the data in flight; scaled in the paper.
-	Window Window
+	MultiRate      bool
+	SampleFeedback bool   // SampleFeedback ignores hops without a queue within a round trip.
+	Window         Window // Window bounds the data in flight; scaled in the paper.
 }
 
 // defaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.

@@ -4,8 +4,7 @@ import "farflash/numeric/units"
 
 // LineRate configures no congestion control: flow control only.
 type LineRate struct {
-	// Window bounds the data in flight.
-	Window Window
+	Window Window // Window bounds the data in flight.
 }
 
 // validate reports invalid settings.

@@ -21,17 +21,13 @@ type NSCC struct {
 	Fair float64
 	// Fast is the share of the acknowledged bytes that is added while the delay stays below FastBelow for a window. 25%
 	// (uet-htsim).
-	Fast units.Fraction
-	// FastBelow is the delay below which fast applies. 1us (uet-htsim).
-	FastBelow sim.Time
-	// Constant is added each base round trip, in packets. 0.15 (uet-htsim).
-	Constant float64
-	// Gamma is the strength of a decrease. 0.8 (uet-htsim).
-	Gamma units.Fraction
+	Fast      units.Fraction
+	FastBelow sim.Time       // FastBelow is the delay below which fast applies. 1us (uet-htsim).
+	Constant  float64        // Constant is added each base round trip, in packets. 0.15 (uet-htsim).
+	Gamma     units.Fraction // Gamma is the strength of a decrease. 0.8 (uet-htsim).
 	// MaxDecrease is the largest share of the window that one decrease removes. 50% (uet-htsim).
 	MaxDecrease units.Fraction
-	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
-	Gain units.Fraction
+	Gain        units.Fraction // Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	// QuickBelow is the share of the largest window below which arrivals trigger quick adaptation. 0 is never. 1/8
 	// (uet-htsim).
 	QuickBelow units.Fraction

@@ -23,8 +23,7 @@ type PINT struct {
 	LogBase float64
 	// Probability is the share of acknowledgements that are used. 1 (run.py); the paper goes down to 1/256.
 	Probability units.Fraction
-	// Window bounds the data in flight; scaled in HPCC's experiments.
-	Window Window
+	Window      Window // Window bounds the data in flight; scaled in HPCC's experiments.
 }
 
 // defaultPINT is HPCC-PINT using every acknowledgement.

@@ -25,8 +25,7 @@ type Swift struct {
 	ScalingMin, ScalingMax float64
 	// Increase is added per round trip below the target, in packets (ai). 1 (csg-htsim).
 	Increase float64
-	// Beta is the strength of a decrease. 0.8 (csg-htsim).
-	Beta units.Fraction
+	Beta     units.Fraction // Beta is the strength of a decrease. 0.8 (csg-htsim).
 	// MaxDecrease is the largest share of the window that one decrease removes (max_mdf). 0.5 (csg-htsim).
 	MaxDecrease units.Fraction
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim

@@ -20,9 +20,8 @@ type TCP struct {
 	MaxWindow units.Bytes
 	// Beta is the share of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep
 	// half.
-	Beta units.Fraction
-	// Scale is cubic's C, packets per cubed second. 0.4 (RFC 9438; Linux).
-	Scale float64
+	Beta  units.Fraction
+	Scale float64 // Scale is cubic's C, packets per cubed second. 0.4 (RFC 9438; Linux).
 	// Gain is dctcp's g, the weight of the newest round trip in alpha. 1/16 (RFC 8257; Linux).
 	Gain units.Fraction
 }

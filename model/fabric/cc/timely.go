@@ -10,8 +10,7 @@ import (
 type Timely struct {
 	// Alpha is the weight of the newest difference of round trips. 0.875 (SIGCOMM 2015).
 	Alpha units.Fraction
-	// Beta is the strength of a decrease. 0.8 (SIGCOMM 2015).
-	Beta units.Fraction
+	Beta  units.Fraction // Beta is the strength of a decrease. 0.8 (SIGCOMM 2015).
 	// TLow is the round trip below which the rate always grows. 50us (SIGCOMM 2015).
 	TLow sim.Time
 	// THigh is the round trip above which the rate always falls. 500us (SIGCOMM 2015).
@@ -24,8 +23,7 @@ type Timely struct {
 	RateHAI units.BitRate
 	// HyperAfter is the number of consecutive increases by RateAI before RateHAI is used. 5 (SIGCOMM 2015).
 	HyperAfter int
-	// Window bounds the data in flight; none in the paper.
-	Window Window
+	Window     Window // Window bounds the data in flight; none in the paper.
 }
 
 // DefaultTimely returns the paper's parameters.

@@ -11,18 +11,14 @@ import (
 // Directed is a link in one direction.
 type Directed struct {
 	Link, From, To int32
-	// Channel is the virtual channel used on it.
-	Channel uint8
+	Channel        uint8 // Channel is the virtual channel used on it.
 }
 
 // Path is the cost of a path that carries no other traffic.
 type Path struct {
-	// Hops is the number of its links.
-	Hops int
-	// Delay is the sum of the links' propagation delays.
-	Delay sim.Time
-	// Rate is the rate of the slowest link.
-	Rate units.BitRate
+	Hops  int           // Hops is the number of its links.
+	Delay sim.Time      // Delay is the sum of the links' propagation delays.
+	Rate  units.BitRate // Rate is the rate of the slowest link.
 }
 
 // Walk appends the links of a path between hosts to buf, none without a path. pick chooses among n equal next hops, 0

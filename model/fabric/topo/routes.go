@@ -7,10 +7,8 @@ import (
 
 // Hop is one link out of a node.
 type Hop struct {
-	// Port is the node's port, from 0.
-	Port uint16
-	// Channel is the virtual channel to take on the link.
-	Channel uint8
+	Port    uint16 // Port is the node's port, from 0.
+	Channel uint8  // Channel is the virtual channel to take on the link.
 }
 
 // Routes are the shortest paths from every node to every host over the links that are up, through no host: those with

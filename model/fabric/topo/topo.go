@@ -3,8 +3,8 @@
 //
 // Its main type is Graph. Build makes the shapes of the literature (star, dumbbell, leaf-spine, Clos, fat-tree,
 // dragonfly) and explicit ones; Route finds the shortest paths, Check rejects graphs that cannot be simulated, and
-// Cycle finds the circular waits in which flow control by pausing could deadlock. Tree, Partition and Layout serve
-// multicast, parallel runs and pictures.
+// Cycle finds the circular waits in which flow control by pausing could deadlock. Partition and Layout serve parallel
+// runs and pictures.
 //
 // The Clos is that of SNIS (section III-A) and SRC (section IV): hosts below ToRs, every ToR linked to every leaf of
 // its pod, every leaf to every spine. Fat-trees follow Al-Fares et al. (SIGCOMM 2008), dragonflies Kim et al. (ISCA
