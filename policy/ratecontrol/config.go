@@ -11,11 +11,11 @@ type Kind uint8
 
 const (
 	None    Kind = iota // one submission queue per drive, as without the section
-	Static              // see NewStatic
-	AIMD                // see NewAIMD
-	SRC                 // see NewSRC
-	Reserve             // see NewReserve
-	Paced               // see NewPaced
+	Static              // see newStatic
+	AIMD                // see newAIMD
+	SRC                 // see newSRC
+	Reserve             // see newReserve
+	Paced               // see newPaced
 	kinds
 )
 
@@ -123,15 +123,15 @@ func New(c Config, predict []Predictor) (Controller, error) {
 	}
 	switch c.Kind {
 	case Static:
-		return NewStatic(c.WeightRatio), nil
+		return static{c.WeightRatio}, nil
 	case AIMD:
-		return NewAIMD(c.MaxRatio, c.Interval, c.Window), nil
+		return newAIMD(c.MaxRatio, c.Interval, c.Window), nil
 	case SRC:
-		return NewSRC(c, predict)
+		return newSRC(c, predict)
 	case Reserve:
-		return NewReserve(c.Headroom, float64(c.Yield)), nil
+		return &reserve{headroom: c.Headroom, yield: float64(c.Yield)}, nil
 	case Paced:
-		return NewPaced(c.Headroom, float64(c.Yield)), nil
+		return &reserve{headroom: c.Headroom, yield: float64(c.Yield), paced: true}, nil
 	}
 	return nil, nil
 }

@@ -1,8 +1,6 @@
 package ratecontrol
 
 import (
-	"math"
-
 	"farflash/block"
 	"farflash/numeric/units"
 )
@@ -37,28 +35,6 @@ type reserve struct {
 	took     float64 // recent mean time for a drive to read, s
 	earliest float64 // least time from a read's completion in its drive to its acknowledgement, s
 	largest  float64 // largest recent read, bytes
-}
-
-// NewReserve returns a controller; headroom, positive, is the goal for a read's wait to be sent, as a multiple of its
-// time in drive and network. yield, in (0, 1], is the share of the network's rate that writes may cost while reads
-// wait.
-func NewReserve(headroom, yield float64) Controller {
-	return newReserve(headroom, yield)
-}
-
-// NewPaced is NewReserve with reads handed to the network no faster than demanded.
-func NewPaced(headroom, yield float64) Controller {
-	c := newReserve(headroom, yield)
-	c.paced = true
-	return c
-}
-
-// newReserve returns the state of both.
-func newReserve(headroom, yield float64) *reserve {
-	if !(headroom > 0 && headroom <= math.MaxFloat64 && yield > 0 && yield <= 1) {
-		panic("ratecontrol: NewReserve or NewPaced with a headroom that is not positive, or a yield outside 0 to 1")
-	}
-	return &reserve{headroom: headroom, yield: yield}
 }
 
 func (c *reserve) Start(s *Steering) {
