@@ -37,11 +37,9 @@ var opNames = units.Names[Op]{"read", "write", "trim", "flush", "reset", "finish
 // OfZone reports whether the operation acts on a whole zone.
 func (o Op) OfZone() bool { return o >= Reset && o <= Close }
 
-// String returns the lower-case name used in scenarios, traces and metrics.
 func (o Op) String() string { return opNames.Name(o) }
 
-// Class is a submission queue's priority class under weighted round robin with urgent priority class (NVMe Base
-// Specification 2.0, section 3.4.4.2).
+// Class is a queue's priority under weighted round robin with urgent class (NVMe 2.0, 3.4.4.2).
 type Class uint8
 
 // The classes, most urgent first. Urgent is strict; the others share by weight.
@@ -55,13 +53,10 @@ const (
 
 var classNames = units.Names[Class]{"urgent", "high", "medium", "low"}
 
-// String returns the lower-case name used in scenarios.
 func (c Class) String() string { return classNames.Name(c) }
 
-// MarshalText writes the class's name.
 func (c Class) MarshalText() ([]byte, error) { return classNames.Marshal(c) }
 
-// UnmarshalText parses a class's name.
 func (c *Class) UnmarshalText(text []byte) error { return classNames.Unmarshal(text, c) }
 
 // Request is one command as the host sees it.
@@ -87,7 +82,6 @@ type Request struct {
 // Status is the result of a request.
 type Status uint8
 
-// The statuses.
 const (
 	OK               Status = iota
 	OutOfRange              // beyond the namespace
@@ -108,11 +102,9 @@ var statusNames = units.Names[Status]{"ok", "address out of range", "invalid fie
 	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones",
 	"invalid zone state transition"}
 
-// String returns the status in words.
 func (s Status) String() string { return statusNames.Name(s) }
 
-// Completion reports the result and the times of a request. Times are by the device's clock, whose origin is arbitrary:
-// only differences are meaningful.
+// Completion is the result of a request, with times on the device's own clock: only differences are meaningful.
 type Completion struct {
 	Tag       uint64
 	Submitted units.Duration // when Submit was called
@@ -160,8 +152,8 @@ type Device interface {
 	Close() error
 }
 
-// Expecter is a Device that can be notified of a request before it is submitted, so that it can prefetch the state that
-// it will look up. This affects only the speed of the program. The offset need not be valid for the namespace.
+// Expecter is a Device that prefetches its state of a request that will be submitted. This affects only the speed of
+// the program. The offset need not be valid.
 type Expecter interface {
 	Expect(namespace uint8, offset int64)
 }
@@ -172,8 +164,7 @@ type Tuner interface {
 	Tune(q QueueID, weight, inFlight int)
 }
 
-// Zones describes the division of a namespace into zones of equal size, which are written sequentially and reset as a
-// whole.
+// Zones divides a namespace into equal zones, written in order and reset as a whole.
 type Zones struct {
 	Size      int64 // bytes from the start of one zone to the next
 	Capacity  int64 // writable bytes of a zone

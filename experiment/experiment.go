@@ -26,10 +26,9 @@ import (
 
 // Options configure a run. Only the seed affects the result.
 type Options struct {
-	Seed    uint64
-	Version string // of the program, for result.json
-	// Progress, if not nil, receives the progress of the run from time to time.
-	Progress func(Progress)
+	Seed     uint64
+	Version  string         // of the program, for result.json
+	Progress func(Progress) // Progress, if not nil, receives the progress of the run from time to time.
 	// Sample, if not nil, receives every completed request. An error ends the run.
 	Sample func(cosim.Sample) error
 	// Flow, if not nil, receives every flow of a network at the end, and Pause every pause as it takes effect or ends.
@@ -39,11 +38,9 @@ type Options struct {
 	// Chunk, if not nil, receives every completed chunk of an object cluster. An error ends the run.
 	Chunk func(Chunk) error
 	// Notified, if not nil, is called for each CNP that arrives at a target of a coupled system.
-	Notified func(sim.Time)
-	// Timeline receives a timeline for Perfetto; nil: none.
-	Timeline io.Writer
-	// TimelineSlices limits its slices; 0 is the default.
-	TimelineSlices int
+	Notified       func(sim.Time)
+	Timeline       io.Writer // Timeline receives a timeline for Perfetto; nil: none.
+	TimelineSlices int       // TimelineSlices limits its slices; 0 is the default.
 
 	// Predict returns the predictor of a drive for a rate controller that needs one; nil: there is none.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
@@ -51,8 +48,7 @@ type Options struct {
 	ctx context.Context // of the run; nil if a Kind is called directly
 }
 
-// Preparing is called by a Kind while it builds models, with the completed share of a long preparation, from 0 to 1. An
-// error means that it must stop.
+// Preparing is called by a Kind with the completed share of a long preparation, from 0 to 1. An error stops it.
 func (o *Options) Preparing(share float64) error {
 	if o.Progress != nil {
 		o.Progress(Progress{Prepared: share})
@@ -75,8 +71,7 @@ type Progress struct {
 	Pass, Passes int
 }
 
-// Share is the completed share of a run, from 0 to 1, by completions or by simulated time, whichever is closer to the
-// end; 0 if neither total is known.
+// Share is the completed share by completions or time, whichever is larger; 0 if no total is known.
 func (p *Progress) Share() float64 {
 	share := 0.0
 	if p.Expected > 0 {
@@ -99,9 +94,8 @@ type Outcome struct {
 	Interrupted bool
 	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its
 	// last request; nil without accounts by tenant.
-	Own []float64
-	// Remarks concern the files that were requested.
-	Remarks []string
+	Own     []float64
+	Remarks []string // Remarks concern the files that were requested.
 }
 
 // Kind is a kind of experiment.
@@ -127,7 +121,7 @@ type Experiment interface {
 	Close() error
 }
 
-// Refusal is the reason why a scenario cannot be run, found before the run: Check finds the same.
+// Refusal is the reason why a scenario cannot be run, as Check and Run find it.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -169,7 +163,7 @@ func complete(ctx context.Context, k Kind, s *scenario.Scenario) error {
 	return nil
 }
 
-// Check builds the models of a scenario without running them: Run does not refuse a scenario that Check accepts.
+// Check builds a scenario's models without running them. Run accepts what Check accepts.
 func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 	if err := complete(ctx, k, s); err != nil {
 		return err
@@ -182,9 +176,8 @@ func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 	return x.Close()
 }
 
-// Run simulates a scenario of the given kind; words are the permitted names in its result. When the context ends, the
-// result covers the time until then and Outcome.Interrupted is set. The same scenario and seed yield the same result,
-// byte for byte.
+// Run simulates a scenario of a kind; words are the permitted names in its result. When the context ends, the result
+// covers the time until then and Outcome.Interrupted is set. The same scenario and seed yield the same bytes.
 func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome,
 	err error) {
 	if err := complete(ctx, k, s); err != nil {

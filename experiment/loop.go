@@ -17,11 +17,9 @@ type RunState struct {
 	Expected uint64   // their total number; 0 if unknown
 	// Stuck is the number of requests that have not completed although no events are left and no loss explains it: a
 	// fault of the models.
-	Stuck uint64
-	// Begun is the number of those that have started.
-	Begun uint64
-	// Stalled describes a livelock (see Watch); "" if there is none.
-	Stalled string
+	Stuck   uint64
+	Begun   uint64 // Begun is the number of those that have started.
+	Stalled string // Stalled describes a livelock (see Watch); "" if there is none.
 }
 
 // Meter observes models in slices of time.
@@ -42,8 +40,8 @@ type Loop struct {
 	reached sim.Time // time of the end
 }
 
-// Run advances models from one meter's slice to the next, until no events are left, a meter has settled, the time limit
-// is reached, or the context has ended; it reports whether the last was the reason.
+// Run advances models from slice to slice, until no events are left, a meter has settled, the time limit is reached, or
+// the context has ended, which it reports.
 func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err error) {
 	end := sim.Forever
 	if l.Until > 0 {
@@ -97,15 +95,14 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 	}
 }
 
-// Slices is the number of slices in runs of object clusters, which have a fixed length.
+// Slices is the number of slices in runs of object clusters.
 const Slices = 200
 
 // Even is a meter for a run of fixed length, with slices of equal length.
 type Even struct {
 	Until sim.Time
-	N     int // slices
-	// Take is called at the end of each slice.
-	Take  func(at sim.Time)
+	N     int               // slices
+	Take  func(at sim.Time) // Take is called at the end of each slice.
 	taken int
 }
 

@@ -19,17 +19,15 @@ type Flow struct {
 
 // Pause is a request to a port to pause or to resume, for pauses.parquet.
 type Pause struct {
-	Time units.Duration
-	Node int32
-	// Switch means that the node is a switch.
-	Switch bool
-	// Port counts from 1 within the node.
-	Port   int
+	Time   units.Duration
+	Node   int32
+	Switch bool // Switch means that the node is a switch.
+	Port   int  // Port counts from 1 within the node.
 	Class  int
 	Resume bool
 }
 
-// Chunk is a put or get of a chunk, a write or an exchange of events, for chunks.parquet.
+// Chunk is a put or get of a chunk, a write or an exchange, for chunks.parquet.
 type Chunk struct {
 	ID          uint64 // counted from 1 in order of completion
 	Op          string // put, get, write or exchange

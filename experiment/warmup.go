@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// CutWarmUp returns the number of a run's slices, with the given ends, that are its warm-up, and the end of the
-// warm-up; it records in the result how that was determined. means is the mean latency over time.
+// CutWarmUp returns how many of a run's slices, with the given ends, are its warm-up, and its end, and records in the
+// result how that was determined. means is the mean latency over time.
 func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *result.Result) (skip int, until sim.Time) {
 	var at units.Duration
 	explain := ""
@@ -40,8 +40,7 @@ func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *resul
 	return skip, until
 }
 
-// Close completes the result of an experiment with a single conservation law: whether it held, and whether the run
-// finished.
+// Close completes a result with one conservation law and whether the run finished.
 func Close(o *Outcome, law string, err error, detail string) {
 	r := o.Result
 	if err != nil {

@@ -7,17 +7,13 @@ import (
 	"farflash/sim"
 )
 
-// Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing (timers,
-// retransmissions, events at one instant) without progress, while something is waiting and no scheduled change is due.
-// It polls once every few thousand events.
-//
-// With measure.until a run always reaches its end, so only a clock that stands still counts as a stall.
+// Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing without progress,
+// while something is waiting and no scheduled change is due. With measure.until only a clock that stands still counts.
 type Watch struct {
 	// Moves is a progress counter: it changes when a request, flow or chunk starts or completes, when payload arrives,
 	// and with flash operations. nil disables stall detection.
 	Moves func() uint64
-	// Waits describes the waiters and their obstacles; "" if there are none.
-	Waits func() string
+	Waits func() string // Waits describes the waiters and their obstacles; "" if there are none.
 	// Pending reports whether a change is scheduled: an open-loop arrival, a link repair. nil: never.
 	Pending func() bool
 	// Patience is the longest simulated time without progress that is not a stall; nil is one second.
@@ -49,7 +45,7 @@ func (w *Watch) Attend(ctx context.Context, eng *sim.Engine) {
 	})
 }
 
-// Look reports whether the run is stalled at this time, after this many events.
+// Look reports whether the run is stalled at this time, after these events.
 func (w *Watch) Look(now sim.Time, events uint64) bool {
 	if w.Moves == nil {
 		return false

@@ -9,8 +9,7 @@ func Words() result.Words {
 	return l.Words
 }
 
-// Operation defines the words of an operation on a cluster; aborted and rate are set if it can be aborted, and if it
-// moves bytes.
+// Operation defines a cluster operation's words; aborted: it can be; rate: it moves bytes.
 func Operation(l *result.Lexicon, op string, aborted, rate bool) {
 	name := "cluster." + op
 	l.Metric(name+".count", "count", "completed "+op+"s")

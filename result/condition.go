@@ -12,9 +12,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Units maps each unit of a metric to the parser of a threshold in it. The parser reads text that carries its own unit
-// and returns the value in the metric's unit.
-var Units = map[string]func(text string) (float64, error){
+// unitParsers maps each unit of a metric to the parser of a threshold in it. The parser reads text that carries its
+// own unit and returns the value in the metric's unit.
+var unitParsers = map[string]func(text string) (float64, error){
 	"us": func(s string) (float64, error) {
 		d, err := units.ParseDuration(s)
 		return d.Microseconds(), err
@@ -83,7 +83,7 @@ func withSuffix(noun string, suffixes ...string) func(string) (float64, error) {
 	}
 }
 
-// Condition is a comparison of a metric with a threshold, as in --fail-if 'read.latency.p99>500us'.
+// Condition compares a metric with a threshold: read.latency.p99>500us.
 type Condition struct {
 	Metric    string
 	Operator  string  // >, >=, <, <=, == or !=
@@ -94,8 +94,7 @@ type Condition struct {
 
 var operators = []string{">=", "<=", "==", "!=", ">", "<"}
 
-// ParseCondition parses "metric operator value". The metric must be one of the table, and the value's unit must fit the
-// metric's: a bare number is refused where the metric has a unit.
+// ParseCondition parses "metric operator value". A bare number is refused where the metric has a unit.
 func ParseCondition(metrics *Table, text string) (Condition, error) {
 	c := Condition{Text: strings.TrimSpace(text)}
 	at := strings.IndexAny(c.Text, "<>=!")
@@ -124,7 +123,7 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 	}
 	c.Unit = d.Unit
 	var err error
-	if c.Threshold, err = Units[d.Unit](value); err != nil {
+	if c.Threshold, err = unitParsers[d.Unit](value); err != nil {
 		return c, fmt.Errorf("condition %q: %s is in %s: %w", text, c.Metric, unitNoun(d.Unit), err)
 	}
 	return c, nil
@@ -156,9 +155,8 @@ func unitNoun(unit string) string {
 	return unit
 }
 
-// Holds reports whether the condition is true of r, and describes the outcome in one line. A metric that the run does
-// not have is an error. A percentile for which there are too few values has no figure, but a condition that it lies
-// above a threshold holds if the lower end of its interval does.
+// Holds reports whether the condition is true of r, with a line that describes the outcome. A metric that r lacks is an
+// error. A percentile with too few values is above a threshold if the lower end of its interval is.
 func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	if c.Metric, err = r.numbered(c.Metric); err != nil {
 		return false, "", fmt.Errorf("condition %q: %w", c.Text, err)
@@ -169,8 +167,9 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
 			return true, fmt.Sprintf("%s holds: %s is at least %s us", c.Text, c.Metric, appendFloat(nil, us)), nil
 		}
-		return false, "", fmt.Errorf("condition %q: %s cannot be determined from %d values, it needs %d; it is at least %v",
-			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
+		return false, "", fmt.Errorf(
+			"condition %q: %s cannot be determined from %d values, it needs %d; it is at least %v",
+			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, quantileLevel), low)
 	}
 	v, err := c.value(r)
 	if err != nil {
@@ -184,8 +183,7 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	return held, fmt.Sprintf("%s %s: %s is %s %s", c.Text, word, c.Metric, appendFloat(nil, v), c.Unit), nil
 }
 
-// Value returns the figure that the condition compares, in the condition's unit. A metric that the run does not have is
-// an error.
+// Value returns the figure compared, in the condition's unit, or an error if r lacks it.
 func (c Condition) Value(r *Result) (float64, error) {
 	var err error
 	if c.Metric, err = r.numbered(c.Metric); err != nil {
@@ -211,7 +209,7 @@ func (c Condition) value(r *Result) (float64, error) {
 	return m.Value, nil
 }
 
-// Of reports whether the condition is true of the value v, which is in the condition's unit.
+// Of reports whether the condition is true of v, in the condition's unit.
 func (c Condition) Of(v float64) bool {
 	switch c.Operator {
 	case ">":

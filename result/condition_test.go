@@ -138,7 +138,7 @@ func TestConditionErrors(t *testing.T) {
 
 // TestUnitsRead verifies that the examples in error messages are accepted, for every unit.
 func TestUnitsRead(t *testing.T) {
-	for unit, read := range Units {
+	for unit, read := range unitParsers {
 		if _, err := read(example(unit)); err != nil {
 			t.Errorf("%s: %v", unit, err)
 		}

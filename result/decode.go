@@ -15,8 +15,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Decode parses result.json. Metrics, series, matrices and checks of unknown names are kept and other unknown fields
-// are ignored, so that it reads the results of later versions. Its errors are DecodeErrors.
+// Decode parses result.json, also of later versions: unknown names are kept and unknown fields ignored. Its errors are
+// DecodeErrors.
 func Decode(text []byte) (*Result, error) {
 	// Check the syntax of the whole text first, so that decode meets only values of the wrong type and never malformed
 	// ones.
@@ -298,7 +298,6 @@ func (d *DecodeError) Error() string {
 	return fmt.Sprintf("%d:%d: %v", d.Line, d.Column, d.Err)
 }
 
-// Unwrap returns the error without its position.
 func (d *DecodeError) Unwrap() error { return d.Err }
 
 // inFile puts a file's name in front of an error in its text.
@@ -310,7 +309,7 @@ func inFile(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// DecodeFile decodes the JSON text of a file into v. Its error carries the file's name, line and column.
+// DecodeFile decodes a file's JSON into v; errors have file, line and column.
 func DecodeFile(name string, text []byte, v any) error {
 	if err := decodeJSON(text, v); err != nil {
 		return inFile(name, err)

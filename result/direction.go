@@ -5,7 +5,7 @@ import "strings"
 // Direction indicates which of two values of a metric is better.
 type Direction int8
 
-// The directions. Most metrics have none: more garbage collection, say, may be the price of something else.
+// Most metrics have no direction.
 const (
 	LowerIsBetter  Direction = -1
 	NeitherBetter  Direction = 0

@@ -14,7 +14,7 @@ import (
 const (
 	ScenarioFile  = "scenario.yaml"
 	ResultFile    = "result.json"
-	TimingFile    = "timing.json"
+	timingFile    = "timing.json"
 	ReportFile    = "report.html"
 	CitationsFile = "citations.bib"
 	RequestsFile  = "requests.parquet"
@@ -24,9 +24,8 @@ const (
 	TimelineFile  = "timeline.pftrace" // written by result/perfetto
 )
 
-// Directory is a run directory that is being written. Its files go to a hidden directory next to the final path, and
-// Commit renames that, so that readers never see half a run, even after a crash of the machine. A program that is
-// interrupted calls Discard; one that is killed leaves only a directory named .farflash-*, which Unfinished finds.
+// Directory is a run directory that is being written, hidden until Commit renames it, so that readers never see half a
+// run, even after a crash. An interrupted program calls Discard; a killed one leaves what Unfinished finds.
 type Directory struct {
 	wanted   string
 	partial  string
@@ -37,11 +36,10 @@ type Directory struct {
 // ErrExists is wrapped by the error of Create if the path is in use.
 var ErrExists = errors.New("already exists; a run directory is never overwritten")
 
-// Create starts a run directory whose final path is exactly path. It refuses a path in use, unless by an empty
-// directory.
+// Create starts a run directory at path, which must not exist or be empty.
 func Create(path string) (*Directory, error) { return create(path, false) }
 
-// CreateNumbered starts a run directory at path, or at path-2, path-3 and so on if the path is in use.
+// CreateNumbered starts a run directory at path, or path-2 and so on if it is in use.
 func CreateNumbered(path string) (*Directory, error) { return create(path, true) }
 
 func create(path string, numbered bool) (*Directory, error) {
@@ -87,7 +85,7 @@ func (d *Directory) free(path string) error {
 // Path returns the path at which a file of that name is written until Commit.
 func (d *Directory) Path(name string) string { return filepath.Join(d.partial, name) }
 
-// Open creates a file that is written incrementally, such as requests.parquet. The caller must close it before Commit.
+// Open creates a file to be written incrementally and closed before Commit.
 func (d *Directory) Open(name string) (*os.File, error) {
 	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
 	if err == nil {
@@ -101,8 +99,7 @@ func (d *Directory) Write(name string, text []byte) error {
 	return os.WriteFile(d.Path(name), text, 0o666)
 }
 
-// Commit moves the directory to its final path and returns that path. The directory must hold at least one file. After
-// an error the directory still exists and can be committed again or discarded.
+// Commit moves the directory to its final path, which it returns. After an error it can be called again.
 func (d *Directory) Commit() (string, error) {
 	if err := syncAll(d.partial); err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
@@ -134,7 +131,7 @@ func (d *Directory) Commit() (string, error) {
 	}
 }
 
-// Discard removes the files written so far. After Commit it has no effect, so it can be deferred.
+// Discard removes the files, unless Commit has succeeded; it can be deferred.
 func (d *Directory) Discard() error {
 	if d.partial == "" {
 		return nil
@@ -147,7 +144,7 @@ func (d *Directory) Discard() error {
 	return err
 }
 
-// Run is the contents of a run directory. Requests and other large files are not loaded; they are read in place.
+// Run is a run directory's contents, without requests and other large files.
 type Run struct {
 	Path      string // of the directory
 	Result    *Result
@@ -157,7 +154,7 @@ type Run struct {
 	Citations string  // BibTeX; "" if the file is missing
 }
 
-// WriteRun writes the files that every run has. Empty Report or Citations leave their files out.
+// WriteRun writes the files of every run. Empty Report or Citations are left out.
 func (d *Directory) WriteRun(r Run) error {
 	text, err := r.Result.Encode()
 	if err != nil {
@@ -166,11 +163,11 @@ func (d *Directory) WriteRun(r Run) error {
 	files := []struct{ name, text string }{{ScenarioFile, r.Scenario}, {ResultFile, string(text)},
 		{ReportFile, r.Report}, {CitationsFile, r.Citations}}
 	if r.Timing != nil {
-		timing, err := r.Timing.Encode()
+		timing, err := r.Timing.encode()
 		if err != nil {
 			return err
 		}
-		files = append(files, struct{ name, text string }{TimingFile, string(timing)})
+		files = append(files, struct{ name, text string }{timingFile, string(timing)})
 	}
 	for _, f := range files {
 		if f.text == "" {
@@ -183,7 +180,7 @@ func (d *Directory) WriteRun(r Run) error {
 	return nil
 }
 
-// Load reads a run directory, or the directory around a result.json. Only result.json must be there.
+// Load reads a run directory, or that of a result.json, which must be there.
 func Load(path string) (*Run, error) {
 	s, err := os.Stat(path)
 	if strings.HasSuffix(path, ".json") && (err != nil || !s.IsDir()) {
@@ -220,16 +217,16 @@ func Load(path string) (*Run, error) {
 		}
 		*f.to = string(text)
 	}
-	text, err = os.ReadFile(filepath.Join(path, TimingFile))
+	text, err = os.ReadFile(filepath.Join(path, timingFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return run, nil
 	case err != nil:
 		return nil, err
 	}
-	t, err := DecodeTiming(text)
+	t, err := decodeTiming(text)
 	if err != nil {
-		return nil, inFile(filepath.Join(path, TimingFile), err)
+		return nil, inFile(filepath.Join(path, timingFile), err)
 	}
 	run.Timing = &t
 	return run, nil

@@ -40,7 +40,7 @@ func TestDirectory(t *testing.T) {
 	if err != nil || path != at {
 		t.Fatal(path, err)
 	}
-	for _, name := range []string{ScenarioFile, ResultFile, TimingFile, ReportFile, CitationsFile, RequestsFile} {
+	for _, name := range []string{ScenarioFile, ResultFile, timingFile, ReportFile, CitationsFile, RequestsFile} {
 		if _, err := os.Stat(filepath.Join(at, name)); err != nil {
 			t.Error(err)
 		}
@@ -227,7 +227,7 @@ func TestLoadErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{ResultFile: string(whole), TimingFile: "{\n\"wall_s\": true}"} {
+	for name, text := range map[string]string{ResultFile: string(whole), timingFile: "{\n\"wall_s\": true}"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

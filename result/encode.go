@@ -11,8 +11,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Encode returns the text of result.json. Equal Results give equal bytes. A metric that is not finite is an error; in
-// series and matrices NaN becomes null.
+// Encode returns result.json. Equal Results give equal bytes. A metric that is not finite is an error; other NaNs are
+// null.
 func (r *Result) Encode() ([]byte, error) {
 	e := encoder{}
 	e.raw("{\n")

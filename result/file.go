@@ -9,9 +9,7 @@ import (
 	"strings"
 )
 
-// Temporary returns a pattern for the name of an unfinished file or directory, with a star in place of the random part.
-// The name includes the process ID, so that a process that is interrupted can remove its own files and leave those of
-// others alone.
+// Temporary returns a pattern for the name of an unfinished file of this process, with a star for the random part.
 func Temporary(name string) string {
 	const most = 64 // the name with all its affixes must fit into the 255 bytes that file systems allow
 	if len(name) > most {
@@ -28,14 +26,12 @@ func Literal(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// Unfinished returns the pattern that matches, with filepath.Glob, every file and run directory that this process is
-// writing directly below folder.
+// Unfinished returns the Glob pattern of what this process is writing directly below folder.
 func Unfinished(folder string) string {
 	return filepath.Join(Literal(folder), fmt.Sprintf(".farflash-*-%d-*", os.Getpid()))
 }
 
-// WriteFile creates or replaces a file atomically: readers see the old or the new contents in full, even after a crash
-// of the machine. It creates the file's folder if need be.
+// WriteFile creates or replaces a file, and its folder, atomically, even through a crash.
 func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {

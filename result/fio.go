@@ -15,12 +15,11 @@ import (
 var fioPercentiles = []float64{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
 
 // WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, or one for the
-// whole run if it has no such parts, with read, write and trim sections, latencies in nanoseconds with fio's bins, and
-// percentiles derived from the bins as fio does (the middle of the bin). The latency is fio's completion latency; the
-// submission latency is zero, because a simulated host submits in no time. Figures that a simulation does not have
-// (context switches, CPU shares, page faults, queue depth shares) are omitted rather than invented. Timestamps come
-// from timing.json and are absent without it.
+// whole run. The latency is fio's completion latency; figures that a simulation does not have are omitted. Timestamps
+// come from timing.json.
 func WriteFio(w io.Writer, run *Run) error {
+	// Percentiles are derived from the bins as fio does (the middle of the bin). The latency is fio's completion
+	// latency; the submission latency is zero, because a simulated host submits in no time.
 	r := run.Result
 	e := &encoder{}
 	e.raw("{\n")

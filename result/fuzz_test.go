@@ -12,15 +12,15 @@ func FuzzTiming(f *testing.F) {
 	f.Add([]byte(`{"wall_s": 1e999}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer patience.Limit()()
-		x, err := DecodeTiming(text)
+		x, err := decodeTiming(text)
 		if err != nil {
 			return
 		}
-		again, err := x.Encode()
+		again, err := x.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if y, err := DecodeTiming(again); err != nil || y != x {
+		if y, err := decodeTiming(again); err != nil || y != x {
 			t.Errorf("%q reads back as %+v, %v", text, y, err)
 		}
 	})

@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: one line for each metric and run, named
-// after the metric, so that with the replicates of one design in one file and those of another in a second, benchstat
-// compares the designs metric by metric. Times are in seconds ("sec") and rates in bytes per second, which benchstat
-// scales itself. The design is the column label for benchstat -col design; if it is empty, no design is written.
+// WriteGobench writes runs as Go benchmarks, for benchstat: a line for each metric and run, in seconds and bytes per
+// second. The design is the label for benchstat -col design; "" writes none.
 func WriteGobench(w io.Writer, design string, runs ...*Result) error {
 	b := bufio.NewWriter(w)
 	if design != "" {

@@ -68,7 +68,7 @@ type WarmUp struct {
 	Explain string  `json:"explain"` // how it was found; may be empty
 }
 
-// Steady is the outcome of a run that was to stop once its mean latency was known precisely enough.
+// Steady is the outcome of a run that stops once its mean latency is known.
 type Steady struct {
 	Reached bool   `json:"reached"`
 	Explain string `json:"explain"` // how precisely it is known, or what prevents that
@@ -82,7 +82,7 @@ type Metric struct {
 	Help  string
 }
 
-// Series is one figure over time, or over another increasing ordinate such as the number of an iteration.
+// Series is a figure over time, or over another increasing ordinate.
 type Series struct {
 	Name     string
 	Unit     string
@@ -106,7 +106,7 @@ type Matrix struct {
 	V          [][]float64 // V[row][column]; NaN where there is no value
 }
 
-// Parts names the parts of a scope: Names[2] is the name of the part in "tenant[2].read.latency.p99".
+// Parts names the parts of a scope: Names[2] for "tenant[2].read.latency.p99".
 type Parts struct {
 	Scope string
 	Names []string
@@ -124,7 +124,7 @@ func New(words *Vocabulary, digest string, seed uint64, version string) *Result 
 	return &Result{Schema: Schema, Digest: digest, Seed: seed, Version: version, words: words}
 }
 
-// Set sets a metric; its unit and help come from the vocabulary. It panics if the vocabulary does not define the name.
+// Set sets a metric of the vocabulary; it panics at any other name.
 func (r *Result) Set(name string, value float64) {
 	d := must(r.words.Metrics, name)
 	m := Metric{Name: name, Value: value, Unit: d.Unit, Help: d.Help}
@@ -137,9 +137,8 @@ func (r *Result) Set(name string, value float64) {
 	r.Metrics = slices.Insert(r.Metrics, i, m)
 }
 
-// SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An
-// empty histogram sets no names, and quantiles for which it has too few values are left out; their intervals are
-// written with the histogram. The histogram is kept, not copied. It panics if the vocabulary does not define the names.
+// SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram, which is kept, not
+// copied. An empty one sets no names; quantiles with too few values are left out. It panics at an undefined name.
 func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	if h.Count() == 0 {
 		return
@@ -163,14 +162,13 @@ type Quantile struct {
 	Share float64
 }
 
-// Known reports whether n values, taken as independent, suffice for an interval of the quantile with an upper end. With
-// fewer values the quantile may well lie above all of them.
-func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, QuantileLevel) }
+// Known reports whether n independent values suffice for a bounded interval of the quantile.
+func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, quantileLevel) }
 
-// Interval returns the confidence interval at QuantileLevel of the quantile of the distribution that h samples, if the
-// values are independent; bounded is false if the interval has no upper end.
+// Interval returns the 95 % interval of the quantile that h samples, if values are independent; bounded: it has an
+// upper end.
 func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounded bool) {
-	a, b := stats.QuantileRanks(h.Count(), q.Share, QuantileLevel)
+	a, b := stats.QuantileRanks(h.Count(), q.Share, quantileLevel)
 	if a > 0 {
 		low = h.Smallest(a)
 	}
@@ -180,8 +178,8 @@ func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounde
 	return low, h.Smallest(b), true
 }
 
-// QuantileLevel is the confidence level of the intervals of quantiles.
-const QuantileLevel = 0.95
+// quantileLevel is the confidence level of the intervals of quantiles.
+const quantileLevel = 0.95
 
 // Quantiles lists the quantiles of a latency that have a metric.
 var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999},
@@ -190,8 +188,7 @@ var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.
 // FlowQuantiles lists the quantiles of a flow's figures that have a metric.
 var FlowQuantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}}
 
-// SetSeries sets a series over simulated seconds from the values of equal bins of the given width, the first of which
-// starts at 0. It panics if the vocabulary does not define the name.
+// SetSeries sets a series of equal bins from 0, of width simulated seconds. It panics at an undefined name.
 func (r *Result) SetSeries(name string, width units.Duration, values []float64) {
 	t := make([]float64, len(values))
 	for i := range t {
@@ -200,8 +197,7 @@ func (r *Result) SetSeries(name string, width units.Duration, values []float64) 
 	r.PutSeries(Series{Name: name, TimeUnit: "s", Width: width.Seconds(), T: t, V: values})
 }
 
-// PutSeries sets a series. The unit comes from the vocabulary. It panics if the vocabulary does not define the name or
-// if T and V differ in length.
+// PutSeries sets a series. It panics at an undefined name or if T and V differ in length.
 func (r *Result) PutSeries(s Series) {
 	s.Unit = must(r.words.Series, s.Name).Unit
 	if len(s.T) != len(s.V) {
@@ -216,7 +212,7 @@ func (r *Result) PutSeries(s Series) {
 	r.Series = slices.Insert(r.Series, i, s)
 }
 
-// SetHistogram sets a histogram. It panics if the vocabulary does not define the name.
+// SetHistogram sets a histogram. It panics at an undefined name.
 func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 	must(r.words.Histograms, name)
 	i, found := slices.BinarySearchFunc(r.Histograms, name,
@@ -243,8 +239,7 @@ func (r *Result) PartName(scope string, i int) string {
 	return fmt.Sprintf("%s[%d]", scope, i)
 }
 
-// SetMatrix sets a matrix. The unit comes from the vocabulary. It panics if the vocabulary does not define the name or
-// if the values do not have the shape of the labels.
+// SetMatrix sets a matrix. It panics at an undefined name or if values and labels differ in shape.
 func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
 	m := Matrix{Name: name, Unit: must(r.words.Matrices, name).Unit, Rows: rows, Cols: cols, V: v}
 	if err := m.valid(); err != nil {

@@ -11,8 +11,7 @@ import (
 	"farflash/internal/usage"
 )
 
-// Timing is the contents of timing.json: the measurements that depend on the machine and the wall clock, and so must
-// not be in result.json.
+// Timing is timing.json: what depends on the machine and the wall clock.
 type Timing struct {
 	WallS      float64 `json:"wall_s"`
 	CPUS       float64 `json:"cpu_s"` // user and system time of the whole process
@@ -46,7 +45,7 @@ func StartTiming() Stopwatch {
 	return Stopwatch{start: time.Now(), cpu: usage.CPU()}
 }
 
-// Timing returns the times since the start, for a run of the given number of events.
+// Timing returns the times since the start, for a run of events.
 func (s Stopwatch) Timing(events int64) Timing {
 	wall := time.Since(s.start)
 	cpu, peak := usage.Process()
@@ -62,14 +61,14 @@ func (s Stopwatch) Timing(events int64) Timing {
 	return t
 }
 
-// Encode returns timing.json.
-func (t Timing) Encode() ([]byte, error) {
+// encode returns timing.json.
+func (t Timing) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(t, "", "  ")
 	return append(text, '\n'), err
 }
 
-// DecodeTiming reads timing.json. Its errors are DecodeErrors.
-func DecodeTiming(text []byte) (Timing, error) {
+// decodeTiming reads timing.json. Its errors are DecodeErrors.
+func decodeTiming(text []byte) (Timing, error) {
 	var t Timing
 	return t, decodeJSON(text, &t)
 }

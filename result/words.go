@@ -16,19 +16,17 @@ type Definition struct {
 	Better Direction // better of two values, where beyond doubt
 }
 
-// Words are the names that a kind of experiment gives to its findings, each defined once.
+// Words are the names of a kind of experiment, each defined once.
 type Words struct {
-	Metrics, Series, Histograms, Matrices []Definition
-	Scopes                                []Scope
+	Metrics, series, Histograms, matrices []Definition
+	scopes                                []Scope
 }
 
-// Scope is a division of the measurements into parts, such as tenants, each of which has its own figures:
-// "tenant[2].read.latency.p99". The meaning of such a name is defined once for all parts, and for all scopes that share
-// the definitions.
+// Scope is a division into parts, such as tenants, each with its own figures: "tenant[2].read.latency.p99".
 type Scope struct {
 	Name                string // the first part of such names
 	Noun                string // word for a part in help texts: "tenant"
-	Metrics, Histograms []Definition
+	Metrics, histograms []Definition
 }
 
 // Vocabulary is the names that results can have. It is immutable.
@@ -37,25 +35,24 @@ type Vocabulary struct {
 	Scopes                                []Scope
 }
 
-// NewVocabulary combines the words of several kinds of experiment, in order. It panics on a duplicate name.
+// NewVocabulary combines words in order. It panics on a duplicate name.
 func NewVocabulary(parts ...Words) *Vocabulary {
 	var all Words
 	for _, p := range parts {
-		all.Metrics, all.Series = append(all.Metrics, p.Metrics...), append(all.Series, p.Series...)
-		all.Histograms, all.Matrices = append(all.Histograms, p.Histograms...), append(all.Matrices, p.Matrices...)
-		all.Scopes = append(all.Scopes, p.Scopes...)
+		all.Metrics, all.series = append(all.Metrics, p.Metrics...), append(all.series, p.series...)
+		all.Histograms, all.matrices = append(all.Histograms, p.Histograms...), append(all.matrices, p.matrices...)
+		all.scopes = append(all.scopes, p.scopes...)
 	}
 	groups := map[string]int{}
-	metrics := newTable("metric", all.Metrics, groups, all.Scopes, func(s *Scope) []Definition { return s.Metrics })
-	histograms := newTable("histogram", all.Histograms, groups, all.Scopes,
-		func(s *Scope) []Definition { return s.Histograms })
+	metrics := newTable("metric", all.Metrics, groups, all.scopes, func(s *Scope) []Definition { return s.Metrics })
+	histograms := newTable("histogram", all.Histograms, groups, all.scopes,
+		func(s *Scope) []Definition { return s.histograms })
 	none := func(*Scope) []Definition { return nil }
-	return &Vocabulary{metrics, newTable("series", all.Series, groups, nil, none), histograms,
-		newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
+	return &Vocabulary{metrics, newTable("series", all.series, groups, nil, none), histograms,
+		newTable("matrix", all.matrices, groups, nil, none), all.scopes}
 }
 
-// Table is an ordered list of definitions. The first part of a name, its group, can carry an index, "ssd[2].waf", if it
-// is one of indexed or a scope.
+// Table is an ordered list of definitions. A name's first part can carry an index: "ssd[2].waf".
 type Table struct {
 	what  string
 	list  []Definition
@@ -145,7 +142,7 @@ func (t *Table) place(plain string) (rank int, known bool) {
 	return rank + len(t.list), known
 }
 
-// Better returns which of two values of a metric is better. The name can carry an index.
+// Better returns which of two values of a metric is better. It accepts an index.
 func (t *Table) Better(name string) Direction {
 	d, _ := t.Lookup(name)
 	return d.Better
@@ -212,8 +209,7 @@ func (l *Lexicon) Metric(name, unit, help string) {
 	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
 }
 
-// Scope defines a division into parts. The parts have those metrics and histograms defined so far that of selects by
-// name, and the further metrics more.
+// Scope defines a division into parts, which have the words so far that of selects, and more.
 func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...Definition) {
 	pick := func(list []Definition) (out []Definition) {
 		for _, d := range list {
@@ -223,12 +219,12 @@ func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...De
 		}
 		return out
 	}
-	l.Scopes = append(l.Scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
+	l.scopes = append(l.scopes, Scope{name, noun, append(pick(l.Metrics), more...), pick(l.Histograms)})
 }
 
 // Series defines a series.
 func (l *Lexicon) Series(name, unit, help string) {
-	l.Words.Series = append(l.Words.Series, Definition{Name: name, Unit: unit, Help: help})
+	l.Words.series = append(l.Words.series, Definition{Name: name, Unit: unit, Help: help})
 }
 
 // Histogram defines a histogram of times.
@@ -238,11 +234,10 @@ func (l *Lexicon) Histogram(name, help string) {
 
 // Matrix defines a matrix.
 func (l *Lexicon) Matrix(name, unit, help string) {
-	l.Matrices = append(l.Matrices, Definition{Name: name, Unit: unit, Help: help})
+	l.matrices = append(l.matrices, Definition{Name: name, Unit: unit, Help: help})
 }
 
-// Latency defines the metrics and the histogram that SetLatencies sets. The text what begins with " of" and names the
-// times measured.
+// Latency defines what SetLatencies sets. what begins with " of" and names the times.
 func (l *Lexicon) Latency(prefix, what, histogram string) {
 	l.Metric(prefix+".latency.mean", "us", "mean"+what)
 	l.Metric(prefix+".latency.stddev", "us", "standard deviation"+what)
@@ -259,7 +254,7 @@ func (l *Lexicon) Quantiles(prefix, unit, what string, list []Quantile) {
 	}
 }
 
-// Fewer declares that lower values of the metrics, which must be defined already, are better.
+// Fewer declares that lower values of defined metrics are better.
 func (l *Lexicon) Fewer(names ...string) { l.better(LowerIsBetter, names) }
 
 // More declares that higher values are better.

@@ -96,7 +96,7 @@ func (s *Scenario) check(d *shape.Decoder) {
 	}
 }
 
-// Where returns the position of a path: its own, or that of the nearest enclosing section that the file contains.
+// Where returns the position of a path, or of the nearest section in the file.
 func (s *Scenario) Where(path string) shape.Position { return s.set.At(path) }
 
 // finish applies compat and validates the drive as a whole.
@@ -228,8 +228,7 @@ func (s *Scenario) checkPatterns(path string, fail func(key, format string, args
 	}
 }
 
-// Addressable returns the bytes of a namespace that the host can address, over all drives that its addresses are spread
-// over.
+// Addressable returns a namespace's bytes for the host, over all drives that it is spread over.
 func (s *Scenario) Addressable(namespace int) units.Bytes {
 	each := s.DriveOf(0).Addressable(namespace)
 	for i := range s.Targets {
@@ -238,7 +237,7 @@ func (s *Scenario) Addressable(namespace int) units.Bytes {
 	part, times := units.Sector, 1
 	switch _, drives := s.CountTargets(); {
 	case s.HostRAID != nil:
-		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.Members())
+		part, times = s.HostRAID.Chunk, s.HostRAID.Data(s.members())
 	case drives > 0 && s.Route.Target.By == ByStripe:
 		part, times = s.Route.Target.Stripe, drives
 	}
@@ -248,7 +247,7 @@ func (s *Scenario) Addressable(namespace int) units.Bytes {
 	return each * units.Bytes(times)
 }
 
-// Addressable returns the bytes that a host can address of one of the drive's namespaces.
+// Addressable returns the bytes of a namespace for a host.
 func (x *Drive) Addressable(namespace int) units.Bytes {
 	c := x.Config
 	if x.Compat == CompatMQSim {

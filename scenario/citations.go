@@ -53,7 +53,7 @@ func puts(scheme cluster.Scheme) func(*Scenario) bool {
 		if s.ObjectCluster == nil {
 			return false
 		}
-		x, ok := s.ObjectCluster.Protocol.Put()
+		x, ok := s.ObjectCluster.Protocol.put()
 		return ok && x == scheme
 	}
 }
@@ -363,8 +363,7 @@ func (s *Scenario) checkCite(d *shape.Decoder) {
 	}
 }
 
-// Citations returns the BibTeX entries of the scenario's models, of the traces whose format it names, and of the papers
-// that it cites itself.
+// Citations returns the BibTeX entries of its models, traces and cited papers.
 func (s *Scenario) Citations() string {
 	var entries []string
 	for i := range citations {

@@ -11,8 +11,8 @@ import (
 	"farflash/workload/trace"
 )
 
-// Resolved returns the scenario with every default, so that it loads back to an equal scenario. File names become
-// absolute. Comments mark the values that come from defaults and those set on the command line.
+// Resolved returns the scenario with every default and absolute file names. It loads back equal. Comments mark defaults
+// and values set on the command line.
 func (s *Scenario) Resolved() string {
 	return language.Encode(s, shape.Encoding{Marks: s.set, Skip: s.absent(), File: s.absolute})
 }
@@ -28,8 +28,7 @@ func (s *Scenario) absolute(name string) string {
 	return s.Path(name)
 }
 
-// Brief returns the scenario without the values that equal their defaults, as a user would write it. It loads to an
-// equal scenario.
+// Brief returns the scenario without defaults. It loads back equal.
 func (s *Scenario) Brief() string {
 	text := language.Encode(s, shape.Encoding{Skip: s.absent(), File: s.absolute, Base: func(section any) any {
 		if x, ok := section.(*Drive); ok && x.Preset != "" {
@@ -67,9 +66,8 @@ func sameScenario(a, b string) bool {
 // models changes results, so that results of different models never share a digest.
 const salt = "farflash/8\n"
 
-// Digest identifies the computation that the scenario describes, except for its seed: the SHA-256 of the resolved
-// scenario, with the contents of the files that it names in place of their paths, and without the keys that change no
-// result (the description, the preset's name, exports). The same digest and seed give the same result.json.
+// Digest identifies the computation, except for its seed: the SHA-256 of the resolved scenario with the contents of its
+// files, without keys that change no result. The same digest and seed give the same result.json.
 func (s *Scenario) Digest() (string, error) {
 	if s.files == nil {
 		s.files = map[string]string{}

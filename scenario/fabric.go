@@ -26,18 +26,13 @@ type Fabric struct {
 	Compat FabricCompat
 	// Transport carries the messages. The section's other keys change the network further.
 	Transport Transport
-	// Topology is the network's shape.
-	Topology Topology
-	// HostLink is the rate of hosts' links.
-	HostLink units.BitRate
-	// UpLink is the rate of links between switches.
-	UpLink units.BitRate
-	// Delay is the propagation delay of a link.
-	Delay units.Duration
+	Topology  Topology       // Topology is the network's shape.
+	HostLink  units.BitRate  // HostLink is the rate of hosts' links.
+	UpLink    units.BitRate  // UpLink is the rate of links between switches.
+	Delay     units.Duration // Delay is the propagation delay of a link.
 	// Loss is the probability that a link corrupts a packet, in each direction. A link's own loss overrides it.
-	Loss units.Fraction
-	// Failures are links that fail.
-	Failures []Failure
+	Loss     units.Fraction
+	Failures []Failure // Failures are links that fail.
 	// Parts is the number of parts, each of whole pods, that are simulated in turns so that each stays in the
 	// processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
@@ -56,28 +51,22 @@ type Topology struct {
 // Failure is a link that goes down.
 type Failure struct {
 	// A is the node at one end of the link, by a name such as tor0, or by number.
-	A string
-	// B is the node at the other end.
-	B string
-	// At is when the link goes down.
-	At units.Duration
-	// Until is when the link comes up again. 0 is never.
-	Until units.Duration
+	A     string
+	B     string         // B is the node at the other end.
+	At    units.Duration // At is when the link goes down.
+	Until units.Duration // Until is when the link comes up again. 0 is never.
 }
 
 // FlowLoad is one source of flows, of exactly one kind.
 type FlowLoad struct {
-	// File is a flow file of the simulator HPCC.
-	File string
-	// From is the time in the file at which the simulation starts.
-	From units.Duration
+	File string         // File is a flow file of the simulator HPCC.
+	From units.Duration // From is the time in the file at which the simulation starts.
 	flows.Config
 }
 
 // FabricCompat is the simulator whose deviations from a real network are reproduced.
 type FabricCompat uint8
 
-// The simulators.
 const (
 	FabricCompatNone    FabricCompat = iota // a network without deviations
 	FabricCompatHPCC                        // HPCC's ns-3
@@ -86,13 +75,10 @@ const (
 
 var fabricCompatNames = units.Names[FabricCompat]{"none", "hpcc", "ns3-rdma"}
 
-// String returns the simulator's name.
 func (c FabricCompat) String() string { return fabricCompatNames.Name(c) }
 
-// MarshalText returns the simulator's name.
 func (c FabricCompat) MarshalText() ([]byte, error) { return fabricCompatNames.Marshal(c) }
 
-// UnmarshalText parses a simulator's name.
 func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNames.Unmarshal(text, c) }
 
 // DefaultFabric returns a network of 40 Gbit/s links.
@@ -101,14 +87,14 @@ func DefaultFabric() Fabric {
 		Config: fabric.DefaultConfig()}
 }
 
-// DataClass is the traffic class of flows that name none: the class that RoCE networks use by convention.
+// DataClass is the traffic class of flows that name none, by RoCE's convention.
 const DataClass = 3
 
-// Prepare applies the values of the transport or of the simulator before the section's own.
+// Prepare applies the transport's or simulator's values before the section's.
 func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	// Errors in these keys are reported when they are decoded.
 	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
-		x.Config = x.Transport.Config()
+		x.Config = x.Transport.config()
 	}
 	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil &&
 		x.Compat != FabricCompatNone {
@@ -127,8 +113,7 @@ func (c FabricCompat) Config() fabric.Config {
 	return fabric.DefaultConfig()
 }
 
-// Settings returns the models' configuration, including the values that the compat simulator derives from other
-// settings.
+// Settings returns the models' configuration, with the compat simulator's values.
 func (x *Fabric) Settings() fabric.Config {
 	c := x.Config
 	if x.Compat == FabricCompatNS3RDMA {
@@ -291,7 +276,7 @@ func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
 	}
 }
 
-// Graph builds the network's graph. Its errors refer to fields of the fabric section.
+// Graph builds the network's graph; errors refer to the fabric section.
 func (s *Scenario) Graph() (*topo.Graph, error) {
 	x := s.Fabric
 	if x.Topology.File == "" {
@@ -318,7 +303,7 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, units.Wrong("topology.file", "%v", err)
 	}
-	return x.withLoss(TopologyGraph(t)), nil
+	return x.withLoss(topologyGraph(t)), nil
 }
 
 // withLoss applies the section's loss to links without a loss of their own.

@@ -12,10 +12,8 @@ import (
 
 // Fio is a fio job file. Each copy of each job is a flow.
 type Fio struct {
-	// File is the job file. A relative path starts at the scenario's folder.
-	File string
-	// Job names the only job section that is used. By default all are.
-	Job string
+	File string // File is the job file. A relative path starts at the scenario's folder.
+	Job  string // Job names the only job section that is used. By default all are.
 }
 
 // FioFlow is one copy of a job.
@@ -25,8 +23,7 @@ type FioFlow struct {
 	Ramp   units.Duration
 	Notes  []string // how the job was interpreted
 	fiojob.Order
-	// Job names the only job section that is used. Without it all are used.
-	Job    string
+	Job    string      // Job names the only job section that is used. Without it all are used.
 	Copies int         // of the job in total
 	Stride units.Bytes // from one copy to the next
 }
@@ -48,7 +45,7 @@ func ReadFio(file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	return FioFlows(jobs, file, only, capacity)
 }
 
-// FioFlows returns the copies of the jobs on a namespace of the given capacity; file names their origin in errors.
+// FioFlows returns the jobs' copies on a namespace of capacity; file is for errors.
 func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]FioFlow, error) {
 	var out []FioFlow
 	var names []string

@@ -14,8 +14,8 @@ type HostRAID struct {
 	raid.Config
 }
 
-// Members returns the number of drives in the volume.
-func (s *Scenario) Members() int {
+// members returns the number of drives in the volume.
+func (s *Scenario) members() int {
 	if len(s.Targets) > 0 {
 		_, n := s.CountTargets()
 		return n
@@ -26,7 +26,7 @@ func (s *Scenario) Members() int {
 	return 1
 }
 
-// RAID returns the model's configuration of the volume, with commands no larger than the protocol's.
+// RAID returns the volume's configuration, within the protocol's largest command.
 func (s *Scenario) RAID() raid.Config {
 	c := s.HostRAID.Config
 	if len(s.Targets) > 0 && s.Protocol.Capsules() {
@@ -53,7 +53,7 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 		return
 	}
 	c := s.RAID()
-	d.Wrong("host_raid", c.Validate(s.Members()))
+	d.Wrong("host_raid", c.Validate(s.members()))
 	if system {
 		if s.Initiators != 1 {
 			fail("host_raid", "one host must order all writes of a volume, and there are "+

@@ -120,5 +120,5 @@ func setDefault(p any) {
 	}
 }
 
-// Describe returns the description of the key at a path; "" is the whole scenario. Indices in the path are ignored.
+// Describe returns the description of the key at a path, without indices; "": all.
 func Describe(path string) (shape.Description, error) { return language.Describe(new(Scenario), path) }

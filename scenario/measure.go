@@ -26,8 +26,7 @@ type Measure struct {
 	// Anatomy explains the latencies of a local drive: where reads and writes spent their time, on average and at
 	// quantiles of latency, and what they waited for; with requests also for each request. A system always has it.
 	Anatomy bool
-	// Flows writes flows.parquet for a network alone, one row per flow.
-	Flows bool
+	Flows   bool // Flows writes flows.parquet for a network alone, one row per flow.
 	// Pauses writes pauses.parquet for a network alone, one row per pause or resumption of a port.
 	Pauses bool
 	// Timeline writes timeline.pftrace, for Perfetto: the stages of the first 20,000 requests (flows, chunks) and the
@@ -49,7 +48,6 @@ type WarmUp struct {
 	Share units.Fraction
 }
 
-// MarshalText returns text that UnmarshalText accepts.
 func (w WarmUp) MarshalText() ([]byte, error) {
 	switch {
 	case w.Auto:
@@ -88,9 +86,9 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 // None reports whether the whole run is measured.
 func (w WarmUp) None() bool { return w == WarmUp{} }
 
-// WarmUpUntil returns when measurement starts, if that is known before the run; otherwise 0. For a network alone, a
-// share is one of measure.until; for other scenarios it is one of the run's actual length.
+// WarmUpUntil returns when measurement starts, if that is known before the run; otherwise 0.
 func (s *Scenario) WarmUpUntil() units.Duration {
+	// For a network alone, a share is one of measure.until; for other scenarios it is one of the run's actual length.
 	m := &s.Measure
 	if s.NetworkAlone() {
 		return m.WarmUp.Time + units.Duration(float64(m.Until.Time)*float64(m.WarmUp.Share))
@@ -104,7 +102,6 @@ type Until struct {
 	Time   units.Duration // 0: when all flows and requests have completed
 }
 
-// MarshalText returns text that UnmarshalText accepts.
 func (u Until) MarshalText() ([]byte, error) {
 	switch {
 	case u.Steady:

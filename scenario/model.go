@@ -9,8 +9,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// AutoModel stands for a model that is trained for the drive on demand. Its training data depend only on the drive and
-// on the program, both of which the digest covers.
+// AutoModel stands for a model trained for the drive on demand.
 const AutoModel = "auto"
 
 // checkLocalControl validates the separate submission queues of a local drive, on which no network places demands.
@@ -32,12 +31,12 @@ func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 	}
 }
 
-// Foresees reports whether the rate controller needs a prediction of the drives' behaviour.
+// Foresees reports whether the rate controller needs a prediction.
 func (s *Scenario) Foresees() bool {
 	return s.RateControl != nil && s.RateControl.Kind == ratecontrol.SRC
 }
 
-// Unforeseen returns the drives that need a trained model: one for each kind of target.
+// Unforeseen returns the drives that need a trained model, one for each kind.
 func (s *Scenario) Unforeseen() []*Drive {
 	var out []*Drive
 	if s.Foresees() && s.RateControl.Model == AutoModel {
@@ -48,10 +47,11 @@ func (s *Scenario) Unforeseen() []*Drive {
 	return out
 }
 
-// Steered returns a target's drive as its rate controller sees it. The drive holds as many commands of each queue as
-// the target's driver submits at once; where nvmf.drive_depth is smaller than the drive's fetch size, that is the
-// limit. A model describes the drive at that depth.
+// Steered returns a target's drive as its rate controller sees it: with as many commands of each queue as the target's
+// driver submits at once.
 func (s *Scenario) Steered(group int) *Drive {
+	// Where nvmf.drive_depth is smaller than the drive's fetch size, that is the limit. A model describes the drive at
+	// that depth.
 	d := *s.DriveOf(group)
 	d.Host.FetchSize = min(d.Host.FetchSize, s.NVMf.DriveDepth)
 	return &d
@@ -67,16 +67,16 @@ func (s *Scenario) checkModel(d *shape.Decoder) {
 	}
 }
 
-// Model reads the model that predicts for rate_control from its file; nil if the model is trained on demand.
+// Model reads rate_control's model; nil if it is trained on demand.
 func (s *Scenario) Model() (*ratecontrol.Model, error) {
 	if s.RateControl == nil || s.RateControl.Model == AutoModel {
 		return nil, nil
 	}
-	return ReadModel(s.Path(s.RateControl.Model))
+	return readModel(s.Path(s.RateControl.Model))
 }
 
-// ReadModel reads the file of a drive's model.
-func ReadModel(file string) (*ratecontrol.Model, error) {
+// readModel reads the file of a drive's model.
+func readModel(file string) (*ratecontrol.Model, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -8,28 +8,17 @@ import (
 // MQSim is a synthetic flow of the simulator MQSim: the same requests, in the same order, from the same random numbers,
 // whatever the trial's seed.
 type MQSim struct {
-	// Reads is the share of requests that are reads.
-	Reads units.Fraction
-	// Addresses is how addresses are drawn.
-	Addresses MQSimAddresses
-	// HotRegion is the hot share of the working set; hot-cold only.
-	HotRegion units.Fraction
-	// WorkingSet is the share of the namespace that is used, from its start.
-	WorkingSet units.Fraction
-	// Align is the alignment to which addresses are rounded down. 0 is none.
-	Align units.Bytes
-	// Sizes is how sizes are drawn.
-	Sizes MQSimSizes
-	// Size is the mean size.
-	Size units.Bytes
-	// SizeDeviation is the standard deviation of sizes; normal only.
-	SizeDeviation units.Bytes
-	// Seed is the seed of the flow's random numbers.
-	Seed int32
-	// Requests is the number of requests, if stop is 0.
-	Requests int64
-	// Stop is when the flow stops issuing requests. 0 is never.
-	Stop units.Duration
+	Reads         units.Fraction // Reads is the share of requests that are reads.
+	Addresses     MQSimAddresses // Addresses is how addresses are drawn.
+	HotRegion     units.Fraction // HotRegion is the hot share of the working set; hot-cold only.
+	WorkingSet    units.Fraction // WorkingSet is the share of the namespace that is used, from its start.
+	Align         units.Bytes    // Align is the alignment to which addresses are rounded down. 0 is none.
+	Sizes         MQSimSizes     // Sizes is how sizes are drawn.
+	Size          units.Bytes    // Size is the mean size.
+	SizeDeviation units.Bytes    // SizeDeviation is the standard deviation of sizes; normal only.
+	Seed          int32          // Seed is the seed of the flow's random numbers.
+	Requests      int64          // Requests is the number of requests, if stop is 0.
+	Stop          units.Duration // Stop is when the flow stops issuing requests. 0 is never.
 	// Bandwidth is the mean rate of an open loop with exponential times between requests. 0 is a closed loop, whose
 	// depth is the item's closed.
 	Bandwidth units.ByteRate
@@ -40,13 +29,10 @@ type MQSimAddresses uint8
 
 var mqsimAddresses = units.Names[MQSimAddresses]{"uniform", "streaming", "hot-cold"}
 
-// String returns the distribution's name.
 func (a MQSimAddresses) String() string { return mqsimAddresses.Name(a) }
 
-// MarshalText returns the distribution's name.
 func (a MQSimAddresses) MarshalText() ([]byte, error) { return mqsimAddresses.Marshal(a) }
 
-// UnmarshalText parses a distribution's name.
 func (a *MQSimAddresses) UnmarshalText(text []byte) error { return mqsimAddresses.Unmarshal(text, a) }
 
 // MQSimSizes is one of MQSim's size distributions.
@@ -54,13 +40,10 @@ type MQSimSizes uint8
 
 var mqsimSizes = units.Names[MQSimSizes]{"fixed", "normal"}
 
-// String returns the distribution's name.
 func (s MQSimSizes) String() string { return mqsimSizes.Name(s) }
 
-// MarshalText returns the distribution's name.
 func (s MQSimSizes) MarshalText() ([]byte, error) { return mqsimSizes.Marshal(s) }
 
-// UnmarshalText parses a distribution's name.
 func (s *MQSimSizes) UnmarshalText(text []byte) error { return mqsimSizes.Unmarshal(text, s) }
 
 // defaultMQSim returns a flow of 4 KiB reads over the whole namespace.

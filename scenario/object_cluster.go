@@ -11,8 +11,7 @@ import (
 	"farflash/scenario/shape"
 )
 
-// ForCluster returns the scenario of an object cluster with known parameters, as if they had been written to a file,
-// with the given end and warm-up share.
+// ForCluster returns the scenario of an object cluster with the given end and warm-up share.
 func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
 	s := &Scenario{}
 	setDefault(s)
@@ -67,7 +66,7 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 		_, said := d.Set["object_cluster."+key]
 		return !said && !s.given
 	}
-	scheme, puts := c.Protocol.Put()
+	scheme, puts := c.Protocol.put()
 	if puts {
 		c.Config.Protocol = scheme
 	}
@@ -268,8 +267,7 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 	}
 }
 
-// ClusterHosts returns the host of each node. Gateways and targets are each spread evenly, so that every switch of a
-// regular network has its share of both.
+// ClusterHosts returns each node's host; gateways and targets are each spread evenly.
 func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	g, t := s.ObjectCluster.Gateways, s.ObjectCluster.Targets
 	if g+t > len(hosts) {

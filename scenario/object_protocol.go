@@ -21,8 +21,8 @@ const (
 	firstTraffic = Tiering + 1
 )
 
-// Put returns the put protocol of package cluster, if it is one.
-func (p ObjectProtocol) Put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
+// put returns the put protocol of package cluster, if it is one.
+func (p ObjectProtocol) put() (cluster.Scheme, bool) { return cluster.Scheme(p), p < Tiering }
 
 // Traffic returns the pattern of package traffic, if it is one.
 func (p ObjectProtocol) Traffic() (traffic.Kind, bool) {
@@ -51,10 +51,8 @@ func objectProtocols(put func(cluster.Scheme) string, tiering string, exchange f
 	return out
 }
 
-// String returns the protocol's name in scenarios.
 func (p ObjectProtocol) String() string { return objectProtocolNames.Name(p) }
 
-// MarshalText returns the protocol's name.
 func (p ObjectProtocol) MarshalText() ([]byte, error) { return objectProtocolNames.Marshal(p) }
 
 // UnmarshalText parses a protocol's name, or SURGE's number for it.

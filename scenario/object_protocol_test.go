@@ -25,7 +25,7 @@ func TestObjectProtocols(t *testing.T) {
 	}
 	for _, s := range cluster.Schemes() {
 		p := ObjectProtocol(s)
-		if got, ok := p.Put(); !ok || got != s || p.String() != s.String() {
+		if got, ok := p.put(); !ok || got != s || p.String() != s.String() {
 			t.Errorf("%v is %v (%v)", s, got, ok)
 		}
 		if _, ok := p.Traffic(); ok {
@@ -50,13 +50,13 @@ func TestObjectProtocols(t *testing.T) {
 		if got, ok := p.Traffic(); !ok || got != k {
 			t.Errorf("%v is %v (%v)", k, got, ok)
 		}
-		if _, ok := p.Put(); ok {
+		if _, ok := p.put(); ok {
 			t.Errorf("%v puts chunks", k)
 		}
 		say(want[0], p)
 		say(want[1], p)
 	}
-	if _, puts := Tiering.Put(); puts {
+	if _, puts := Tiering.put(); puts {
 		t.Error("tiers put chunks")
 	}
 	say("tiering", Tiering)

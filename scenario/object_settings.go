@@ -13,30 +13,24 @@ import (
 
 // ObjectCluster describes a cluster and the work of its gateways.
 type ObjectCluster struct {
-	// Protocol is how chunks are put.
-	Protocol ObjectProtocol
+	Protocol ObjectProtocol // Protocol is how chunks are put.
 	// Config is the configuration of clusters that put chunks; the others use part of it. Its own Protocol follows that
 	// of the scenario.
 	cluster.Config
-	// Tier is the SSD and the HDDs behind it, for protocol tiering only.
-	Tier tier.Policy
+	Tier tier.Policy // Tier is the SSD and the HDDs behind it, for protocol tiering only.
 	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
 	// only. The defaults are those of SURGE's model.
-	Traffic traffic.Pattern
-	// Durability estimates for how many years chunks last.
-	Durability Durability
+	Traffic    traffic.Pattern
+	Durability Durability // Durability estimates for how many years chunks last.
 }
 
 // Durability describes the drives' failures and the repair of lost pieces.
 type Durability struct {
-	// AFR is the share of drives that fail in a year; 0 disables the estimate.
-	AFR units.Fraction
-	// Capacity is the amount of data that each target keeps.
-	Capacity units.Bytes
+	AFR      units.Fraction // AFR is the share of drives that fail in a year; 0 disables the estimate.
+	Capacity units.Bytes    // Capacity is the amount of data that each target keeps.
 	// Bandwidth is each target's rate for rebuilding lost pieces, reads and writes together.
 	Bandwidth units.ByteRate
-	// Detect is the time from a failure to the start of the rebuild.
-	Detect units.Duration
+	Detect    units.Duration // Detect is the time from a failure to the start of the rebuild.
 }
 
 // defaultDurability disables the estimate.
@@ -55,26 +49,23 @@ func defaultObjectCluster() ObjectCluster {
 
 // Puts reports whether chunks are put.
 func (c *ObjectCluster) Puts() bool {
-	_, ok := c.Protocol.Put()
+	_, ok := c.Protocol.put()
 	return ok
 }
 
-// TrafficConfig returns the cluster as package traffic models it. Its events have the size of the unicast protocols'
-// control messages.
+// TrafficConfig returns the cluster as package traffic models it.
 func (c *ObjectCluster) TrafficConfig() traffic.Config {
 	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip,
 		Size: c.Control.Unicast}
 }
 
-// TierConfig returns the cluster as package tier models it: one gateway, and targets that are the SSD and the HDDs
-// behind it.
+// TierConfig returns the cluster as package tier models it.
 func (c *ObjectCluster) TierConfig() tier.Config {
 	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(),
 		Trip: c.Link.Trip, Control: c.Control.Unicast}
 }
 
-// Fleet returns the drives among which a chunk's pieces are placed, as package durability models them, and the number
-// of such fleets.
+// Fleet returns the drives for a chunk's pieces, for package durability, and the number of such fleets.
 func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
 	d, k := &c.Durability, c.Keeping()
 	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR,

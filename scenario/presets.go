@@ -91,7 +91,7 @@ func noSuchScenario(name string) error {
 	return fmt.Errorf("no file and %w", noSuchPreset(name))
 }
 
-// WithoutDrive is the error for a scenario without a drive where one is required; what names the scenario.
+// WithoutDrive is the error for a scenario, named by what, without a drive.
 func WithoutDrive(what string) error {
 	return fmt.Errorf("%s is a network without a drive; presets with one are %s", what, spelling.OrList(driveNames()))
 }

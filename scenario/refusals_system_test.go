@@ -180,11 +180,11 @@ func TestVolumesInWords(t *testing.T) {
 		"{drives: 4, level: 6, failed: [0, 2]}":         "RAID 6, 2 failed, chunks of 64KiB",
 	} {
 		s, err := parse(small + "host_raid: " + text + "\n")
-		if err != nil || s.HostRAID.String() != want || s.Members() != s.HostRAID.Drives {
+		if err != nil || s.HostRAID.String() != want || s.members() != s.HostRAID.Drives {
 			t.Errorf("%s: %v, %v", text, s, err)
 		}
 	}
-	if s, err := parse(small); err != nil || s.Members() != 1 || s.AsMQSim() {
+	if s, err := parse(small); err != nil || s.members() != 1 || s.AsMQSim() {
 		t.Errorf("%v", err)
 	}
 	if s, err := parse(strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, compat: mqsim}",

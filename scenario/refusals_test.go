@@ -639,7 +639,7 @@ func TestReadModel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m, err := ReadModel(file)
+		m, err := readModel(file)
 		if (err == nil) != (c.want == "") || (m == nil) != (err != nil) ||
 			err != nil && !strings.Contains(err.Error(), file+c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -33,10 +33,8 @@ import (
 // flows a network; targets a system of hosts, network, targets and drives; object_cluster a cluster of gateways and
 // targets.
 type Scenario struct {
-	// Name is the scenario's name in reports. The default is the file's name.
-	Name string
-	// Description says what the scenario shows. It changes no result.
-	Description string
+	Name        string // Name is the scenario's name in reports. The default is the file's name.
+	Description string // Description says what the scenario shows. It changes no result.
 	// Cite adds papers whose figures the scenario uses, by the keys that farflash cite prints, to those of its models.
 	// It changes no result.
 	Cite []string
@@ -46,31 +44,24 @@ type Scenario struct {
 	SSD *Drive
 	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members are
 	// local drives, or all drives of the targets.
-	HostRAID *HostRAID
-	// Initiators is the number of hosts of a system that issue requests.
-	Initiators int
+	HostRAID   *HostRAID
+	Initiators int // Initiators is the number of hosts of a system that issue requests.
 	// Targets are groups of equal machines with drives, behind the network. They make the scenario a system.
-	Targets []TargetGroup
-	// Route says who issues a request and where it goes.
-	Route Route
-	// Place says which of the network's hosts are initiators and which targets.
-	Place Place
-	// Protocol is how requests cross the network.
-	Protocol nvmf.Protocol
-	// NVMf is the protocol's settings.
-	NVMf nvmf.Config
+	Targets  []TargetGroup
+	Route    Route         // Route says who issues a request and where it goes.
+	Place    Place         // Place says which of the network's hosts are initiators and which targets.
+	Protocol nvmf.Protocol // Protocol is how requests cross the network.
+	NVMf     nvmf.Config   // NVMf is the protocol's settings.
 	// RateControl divides drives between reads and writes. By default a drive has one submission queue.
 	RateControl *ratecontrol.Config
-	// Coupling says how the network and the drives are simulated together.
-	Coupling Coupling
+	Coupling    Coupling // Coupling says how the network and the drives are simulated together.
 	// Fabric is the network. With flows and without drives it is simulated alone.
 	Fabric *Fabric
 	// Flows are the load of the network: messages from host to host. All items run at the same time.
 	Flows []FlowLoad
 	// ObjectCluster is a cluster of gateways, which put chunks, and targets, which store their replicas.
 	ObjectCluster *ObjectCluster
-	// Measure selects the measurements and the end of the run.
-	Measure Measure
+	Measure       Measure // Measure selects the measurements and the end of the run.
 
 	dir   string            // base of relative paths in the scenario
 	set   shape.Set         // keys present in the file, and their positions
@@ -81,28 +72,21 @@ type Scenario struct {
 
 // Load is one flow of requests, from exactly one of trace, synthetic, fio and mqsim.
 type Load struct {
-	// Name is used in messages and tables. The default is workload[i].
-	Name string
+	Name string // Name is used in messages and tables. The default is workload[i].
 	// Tenant is the user that the flow belongs to; flows of one tenant are reported together. If any flow names a
 	// tenant, a flow without one is a tenant by its own name.
-	Tenant string
-	// Trace replays a recorded trace.
-	Trace *Trace
-	// Synthetic generates requests with the given sizes, times and addresses.
-	Synthetic *synth.Config
-	// Fio runs the jobs of a fio job file.
-	Fio *Fio
-	// MQSim generates the requests of the simulator MQSim.
-	MQSim *MQSim
+	Tenant    string
+	Trace     *Trace        // Trace replays a recorded trace.
+	Synthetic *synth.Config // Synthetic generates requests with the given sizes, times and addresses.
+	Fio       *Fio          // Fio runs the jobs of a fio job file.
+	MQSim     *MQSim        // MQSim generates the requests of the simulator MQSim.
 	// Closed is the number of requests kept outstanding: each completion issues a new one, and the source's times are
 	// ignored. 0 is an open loop: each request is issued at its own time.
 	Closed int
 	// Copies repeats the item as several equal flows with their own random numbers.
 	Copies *Copies
-	// Think pauses a closed loop.
-	Think *Think
-	// Flush adds flushes after writes.
-	Flush *Flush
+	Think  *Think // Think pauses a closed loop.
+	Flush  *Flush // Flush adds flushes after writes.
 	// After names the item that must end, with everything that runs at the same time, before this one starts. Then
 	// start and until count from that moment.
 	After string
@@ -111,19 +95,15 @@ type Load struct {
 	// Until is when the flow stops issuing requests. Outstanding ones still complete. 0 is never.
 	Until units.Duration
 	// Limit is the largest number of requests issued. 0 is all that the source has.
-	Limit int64
-	// Namespace is the namespace that is addressed, counted from 0.
-	Namespace int
-	// Queue is the submission queue.
-	Queue Queue
+	Limit     int64
+	Namespace int   // Namespace is the namespace that is addressed, counted from 0.
+	Queue     Queue // Queue is the submission queue.
 	// Addresses sets the treatment of addresses beyond the end of the namespace.
-	Addresses Addresses
-	// LatencyFrom says where a latency starts.
-	LatencyFrom LatencyFrom
+	Addresses   Addresses
+	LatencyFrom LatencyFrom // LatencyFrom says where a latency starts.
 	// Placement is the placement hint of all writes (write stream, FDP placement handle). 0 is none.
 	Placement int
-	// Group is the reclaim group of all writes, counted from 0.
-	Group int
+	Group     int // Group is the reclaim group of all writes, counted from 0.
 	// FUA makes writes complete only when their data are on flash (force unit access).
 	FUA bool
 	// Zones makes the writes of synthetic requests follow the zones of a zoned namespace.
@@ -132,34 +112,29 @@ type Load struct {
 
 // Copies are equal flows.
 type Copies struct {
-	// Count is the number of copies.
-	Count int
+	Count int // Count is the number of copies.
 	// Stride is the distance between the addresses of one copy and those of the next.
 	Stride units.Bytes
 }
 
 // Think is the pause of a closed loop.
 type Think struct {
-	// Time is the length of the pause.
-	Time units.Duration
+	Time units.Duration // Time is the length of the pause.
 	// Every is the number of requests between pauses. A pause starts when all of them have completed.
 	Every int
 }
 
 // Flush is how often a flow flushes.
 type Flush struct {
-	// Every is the number of writes between flushes.
-	Every int64
+	Every int64 // Every is the number of writes between flushes.
 }
 
 // Queue is a submission and completion queue pair.
 type Queue struct {
 	// Depth is the submission queue's number of entries. 0 is the drive's submission_depth.
-	Depth int
-	// Class is the priority class under weighted round robin.
-	Class block.Class
-	// Weight is the queue's share within its class.
-	Weight int
+	Depth  int
+	Class  block.Class // Class is the priority class under weighted round robin.
+	Weight int         // Weight is the queue's share within its class.
 	// InFlight is the number of the queue's commands that the drive may hold at once. 0 is the drive's fetch_size.
 	InFlight int
 }
@@ -169,30 +144,24 @@ type Trace struct {
 	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's
 	// folder. blktrace's files, one per processor, are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for
 	// all of them.
-	File string
-	// Format is the trace's format.
-	Format trace.Format
-	// Columns assigns the columns of a table, with format: csv.
-	Columns *trace.Columns
-	// Unit is the unit of each column, with format: csv.
-	Unit *trace.Unit
+	File    string
+	Format  trace.Format   // Format is the trace's format.
+	Columns *trace.Columns // Columns assigns the columns of a table, with format: csv.
+	Unit    *trace.Unit    // Unit is the unit of each column, with format: csv.
 	// SkipBad is the number of damaged records that are skipped and counted; more are an error.
 	SkipBad int64
-	// Volume replays only this volume, by the trace's own name or number.
-	Volume string
-	// Volumes sets where a trace's volumes lie in the drive's address space.
-	Volumes VolumeWay
+	Volume  string    // Volume replays only this volume, by the trace's own name or number.
+	Volumes VolumeWay // Volumes sets where a trace's volumes lie in the drive's address space.
 	// Window is the number of records held back to sort them by time. 0 is the format's default.
 	Window int
-	// Scale multiplies the trace's times: 0.5 replays it twice as fast.
-	Scale float64
+	Scale  float64 // Scale multiplies the trace's times: 0.5 replays it twice as fast.
 	// Part is the share of the trace's records that is replayed, from its start.
 	Part units.Fraction
 	// Loop is the number of times that the trace is replayed, one after the other.
 	Loop int
 }
 
-// Options returns the options for reading the trace; seed spreads the requests of traces that record whole seconds.
+// Options returns the options for reading; seed spreads whole seconds' requests.
 func (t *Trace) Options(seed uint64) trace.Options {
 	o := trace.Options{Format: t.Format, Seed: seed, SkipBad: t.SkipBad, Volume: t.Volume, Window: t.Window}
 	if t.Columns != nil {
@@ -207,7 +176,6 @@ func (t *Trace) Options(seed uint64) trace.Options {
 // VolumeWay is the address layout of a trace's volumes.
 type VolumeWay uint8
 
-// The layouts.
 const (
 	// VolumesStacked: one after the other, in order of first appearance; each is as long as its highest address.
 	VolumesStacked  VolumeWay = iota
@@ -216,19 +184,15 @@ const (
 
 var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
 
-// String returns the layout's name.
 func (v VolumeWay) String() string { return volumeWays.Name(v) }
 
-// MarshalText returns the layout's name.
 func (v VolumeWay) MarshalText() ([]byte, error) { return volumeWays.Marshal(v) }
 
-// UnmarshalText parses a layout's name.
 func (v *VolumeWay) UnmarshalText(text []byte) error { return volumeWays.Unmarshal(text, v) }
 
 // Addresses says what happens to requests beyond the end of their namespace.
 type Addresses uint8
 
-// The choices.
 const (
 	AddressError Addresses = iota // it is an error
 	AddressFold                   // they are folded into the namespace (modulo its size)
@@ -236,19 +200,15 @@ const (
 
 var addressNames = units.Names[Addresses]{"error", "fold"}
 
-// String returns the choice's name.
 func (a Addresses) String() string { return addressNames.Name(a) }
 
-// MarshalText returns the choice's name.
 func (a Addresses) MarshalText() ([]byte, error) { return addressNames.Marshal(a) }
 
-// UnmarshalText parses a choice's name.
 func (a *Addresses) UnmarshalText(text []byte) error { return addressNames.Unmarshal(text, a) }
 
 // LatencyFrom says where a latency starts.
 type LatencyFrom uint8
 
-// The points.
 const (
 	FromArrival    LatencyFrom = iota // at the request's arrival, as a user sees it
 	FromSubmission                    // when the request enters the submission queue, as the drive sees it
@@ -256,19 +216,15 @@ const (
 
 var latencyNames = units.Names[LatencyFrom]{"arrival", "submission"}
 
-// String returns the point's name.
 func (l LatencyFrom) String() string { return latencyNames.Name(l) }
 
-// MarshalText returns the point's name.
 func (l LatencyFrom) MarshalText() ([]byte, error) { return latencyNames.Marshal(l) }
 
-// UnmarshalText parses a point's name.
 func (l *LatencyFrom) UnmarshalText(text []byte) error { return latencyNames.Unmarshal(text, l) }
 
 // Compat is the simulator whose deviations from a real drive are reproduced.
 type Compat uint8
 
-// The simulators.
 const (
 	CompatNone  Compat = iota // a drive without deviations
 	CompatMQSim               // the simulator MQSim
@@ -276,13 +232,10 @@ const (
 
 var compatNames = units.Names[Compat]{"none", "mqsim"}
 
-// String returns the simulator's name.
 func (c Compat) String() string { return compatNames.Name(c) }
 
-// MarshalText returns the simulator's name.
 func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
-// UnmarshalText parses a simulator's name.
 func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }
 
 // Drive is the ssd section: a preset, changed by the section's other keys.
@@ -310,7 +263,7 @@ func (x *Drive) Prepare(d *shape.Decoder, n *shape.Node, path string) {
 	x.Preset = p.Text
 }
 
-// Find reads the text of a scenario: a file, or a preset if there is no file of that name.
+// Find reads a scenario from a file, or a preset if there is no such file.
 func Find(name string) (shape.Source, error) {
 	src, err := shape.ReadFile(name)
 	switch {
@@ -343,7 +296,7 @@ func Parse(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	return load(top, src, changes)
 }
 
-// ParseWorkload parses a scenario for its workload alone: without an ssd section it has the drive mqsim-default.
+// ParseWorkload parses a scenario for its workload, by default with mqsim-default.
 func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) {
 	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {

@@ -15,28 +15,22 @@ import (
 
 // TargetGroup is a number of equal targets.
 type TargetGroup struct {
-	// Count is the number of targets of this kind.
-	Count int
-	// SSDs is the number of drives in each.
-	SSDs int
+	Count int // Count is the number of targets of this kind.
+	SSDs  int // SSDs is the number of drives in each.
 	// SSD describes each drive: a preset's name, or a section. The default is the scenario's ssd.
 	SSD *Drive
 }
 
 // Route says who issues a request and where it goes.
 type Route struct {
-	// Initiator says who issues a request.
-	Initiator InitiatorRoute
-	// Target is where a request goes.
-	Target TargetRoute
+	Initiator InitiatorRoute // Initiator says who issues a request.
+	Target    TargetRoute    // Target is where a request goes.
 }
 
 // TargetRoute says where a request goes. It may be one word, or {stripe: 64KiB}.
 type TargetRoute struct {
-	// By says how the drive is chosen.
-	By TargetBy
-	// Stripe is the length of a stripe.
-	Stripe units.Bytes
+	By     TargetBy    // By says how the drive is chosen.
+	Stripe units.Bytes // Stripe is the length of a stripe.
 }
 
 // Prepare selects striping where only a stripe's length is given.
@@ -52,7 +46,6 @@ func (r *TargetRoute) UnmarshalText(text []byte) error { return r.By.UnmarshalTe
 // InitiatorRoute is who issues requests.
 type InitiatorRoute uint8
 
-// The policies.
 const (
 	RoundRobin     InitiatorRoute = iota // initiators take turns
 	InitiatorTrace                       // the volume that the trace names decides
@@ -62,19 +55,15 @@ const (
 
 var initiatorRoutes = units.Names[InitiatorRoute]{"round-robin", "trace", "hash", "each"}
 
-// String returns the policy's name.
 func (r InitiatorRoute) String() string { return initiatorRoutes.Name(r) }
 
-// MarshalText returns the policy's name.
 func (r InitiatorRoute) MarshalText() ([]byte, error) { return initiatorRoutes.Marshal(r) }
 
-// UnmarshalText parses a policy's name.
 func (r *InitiatorRoute) UnmarshalText(text []byte) error { return initiatorRoutes.Unmarshal(text, r) }
 
 // TargetBy is how a request's drive is chosen.
 type TargetBy uint8
 
-// The policies.
 const (
 	ByHash   TargetBy = iota // a hash of the volume and of the address, in extents of 1MiB
 	ByStripe                 // the address, in stripes over all drives
@@ -84,31 +73,24 @@ const (
 
 var targetWays = units.Names[TargetBy]{"hash", "stripe", "volume", "trace"}
 
-// String returns the policy's name.
 func (t TargetBy) String() string { return targetWays.Name(t) }
 
-// MarshalText returns the policy's name.
 func (t TargetBy) MarshalText() ([]byte, error) { return targetWays.Marshal(t) }
 
-// UnmarshalText parses a policy's name.
 func (t *TargetBy) UnmarshalText(text []byte) error { return targetWays.Unmarshal(text, t) }
 
 // Place says which of the network's hosts are initiators and which targets.
 type Place struct {
-	// Initiators says which hosts are initiators.
-	Initiators Where
-	// Targets says which of the other hosts are targets.
-	Targets Where
+	Initiators Where // Initiators says which hosts are initiators.
+	Targets    Where // Targets says which of the other hosts are targets.
 	// InitiatorHosts lists the initiators' hosts by number, instead of initiators.
 	InitiatorHosts []int
-	// TargetHosts lists the targets' hosts by number, instead of targets.
-	TargetHosts []int
+	TargetHosts    []int // TargetHosts lists the targets' hosts by number, instead of targets.
 }
 
 // Where is a choice among hosts.
 type Where uint8
 
-// The choices.
 const (
 	FirstHosts  Where = iota // the first ones
 	LastHosts                // the last ones
@@ -117,21 +99,16 @@ const (
 
 var whereNames = units.Names[Where]{"first", "last", "spread"}
 
-// String returns the choice's name.
 func (w Where) String() string { return whereNames.Name(w) }
 
-// MarshalText returns the choice's name.
 func (w Where) MarshalText() ([]byte, error) { return whereNames.Marshal(w) }
 
-// UnmarshalText parses a choice's name.
 func (w *Where) UnmarshalText(text []byte) error { return whereNames.Unmarshal(text, w) }
 
 // Coupling says how the network and the drives are simulated together.
 type Coupling struct {
-	// Mode is how the network and the drives are simulated.
-	Mode CouplingMode
-	// Iterative has the settings of the iteration.
-	Iterative Iterative
+	Mode      CouplingMode // Mode is how the network and the drives are simulated.
+	Iterative Iterative    // Iterative has the settings of the iteration.
 }
 
 // Iterative is how SNIS iterates.
@@ -144,16 +121,13 @@ type Iterative struct {
 	StableFor int
 	// Weights are those of the changes of the mean, the median and the 90th percentile of requests' throughput in
 	// Conv_C.
-	Weights [3]units.Fraction
-	// Iterations is the largest number of iterations.
-	Iterations int
-	// Full continues to the last iteration even after convergence.
-	Full bool
+	Weights    [3]units.Fraction
+	Iterations int  // Iterations is the largest number of iterations.
+	Full       bool // Full continues to the last iteration even after convergence.
 	// FirstWriteArrival is when a write arrives at its drive in the first iteration, which SNIS' equation 2 does not
 	// define.
 	FirstWriteArrival FirstWrite
-	// WriteDelay is the delay of a write, which determines its throughput.
-	WriteDelay WriteDelay
+	WriteDelay        WriteDelay // WriteDelay is the delay of a write, which determines its throughput.
 	// CountFrom is the number of the first iteration, 0 or 1. SNIS counts from 0, and also calls the iteration with the
 	// first distance the second.
 	CountFrom int
@@ -169,7 +143,6 @@ type Iterative struct {
 // CouplingMode is how the network and the drives are simulated together.
 type CouplingMode uint8
 
-// The modes.
 const (
 	Coupled       CouplingMode = iota // in one event loop, where every interaction is exact
 	IterativeOnly                     // the drives and the network in turns, as in SNIS
@@ -178,19 +151,15 @@ const (
 
 var couplingModes = units.Names[CouplingMode]{"coupled", "iterative", "both"}
 
-// String returns the mode's name.
 func (m CouplingMode) String() string { return couplingModes.Name(m) }
 
-// MarshalText returns the mode's name.
 func (m CouplingMode) MarshalText() ([]byte, error) { return couplingModes.Marshal(m) }
 
-// UnmarshalText parses a mode's name.
 func (m *CouplingMode) UnmarshalText(text []byte) error { return couplingModes.Unmarshal(text, m) }
 
 // FirstWrite is when a write arrives at its drive in the first iteration.
 type FirstWrite uint8
 
-// The choices.
 const (
 	// FirstAtArrival: at the write's arrival; the paper's text has both simulators process all requests in each
 	// iteration.
@@ -201,19 +170,15 @@ const (
 
 var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
 
-// String returns the choice's name.
 func (f FirstWrite) String() string { return firstWrites.Name(f) }
 
-// MarshalText returns the choice's name.
 func (f FirstWrite) MarshalText() ([]byte, error) { return firstWrites.Marshal(f) }
 
-// UnmarshalText parses a choice's name.
 func (f *FirstWrite) UnmarshalText(text []byte) error { return firstWrites.Unmarshal(text, f) }
 
 // WriteDelay is the definition of a write's delay in an iteration.
 type WriteDelay uint8
 
-// The choices.
 const (
 	// DelayOfStages: the network's delay in this iteration and the drive's, as SNIS' text says (it includes both).
 	DelayOfStages WriteDelay = iota
@@ -224,13 +189,10 @@ const (
 
 var writeDelays = units.Names[WriteDelay]{"stages", "departure"}
 
-// String returns the choice's name.
 func (w WriteDelay) String() string { return writeDelays.Name(w) }
 
-// MarshalText returns the choice's name.
 func (w WriteDelay) MarshalText() ([]byte, error) { return writeDelays.Marshal(w) }
 
-// UnmarshalText parses a choice's name.
 func (w *WriteDelay) UnmarshalText(text []byte) error { return writeDelays.Unmarshal(text, w) }
 
 // systemKeys are the keys of scenarios with targets only.
@@ -459,7 +421,7 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// Places returns the hosts of initiators and targets, by number. Its errors refer to the scenario's fields.
+// Places returns the hosts of initiators and targets, by number.
 func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
 	count, _ := s.CountTargets()
 	taken := make([]bool, len(hosts))

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Tenants returns the tenants' names, in the order in which they first appear, and for each workload item the number of
-// its tenant. Where no item names one, each item is its own tenant; named reports whether any does.
+// Tenants returns the tenants' names, by first appearance, and each item's tenant; named: an item names one. Otherwise
+// each item is its own.
 func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	for i := range s.Workload {
 		named = named || s.Workload[i].Tenant != ""
@@ -27,8 +27,7 @@ func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	return names, of, named
 }
 
-// Lone returns the scenario with only one of its tenants running. Everything else is unchanged, so that the same seed
-// gives the same requests.
+// Lone returns the scenario with only one tenant running, with the same requests.
 func (s *Scenario) Lone(tenant int) *Scenario {
 	x := *s
 	_, of, _ := s.Tenants()
@@ -56,9 +55,10 @@ func (s *Scenario) FlowName(i int) string {
 	return f.Kind()
 }
 
-// AsMQSim reports whether the scenario is a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows
-// that start together start in reverse order of the list, the order of MQSim's unordered_map. Requests may lie outside
-// their flow's sectors and are folded by the drive. A looped trace restarts after the offset of its first request.
+// AsMQSim reports whether the scenario is a single drive with compat: mqsim, whose host deviates as MQSim's does.
 func (s *Scenario) AsMQSim() bool {
+	// Flows that start together start in reverse order of the list, the order of MQSim's unordered_map. Requests may
+	// lie outside their flow's sectors and are folded by the drive. A looped trace restarts after the offset of its
+	// first request.
 	return s.SSD != nil && len(s.Targets) == 0 && s.SSD.Compat == CompatMQSim
 }

@@ -15,8 +15,8 @@ func NodeName(t *peer.NS3Topology, i int) string {
 	return fmt.Sprintf("h%d", i)
 }
 
-// TopologyGraph returns the graph of a topology file.
-func TopologyGraph(t *peer.NS3Topology) *topo.Graph {
+// topologyGraph returns the graph of a topology file.
+func topologyGraph(t *peer.NS3Topology) *topo.Graph {
 	g := &topo.Graph{Channels: 1}
 	for i := range t.Nodes {
 		n := topo.Node{Name: NodeName(t, i), Pod: -1}

@@ -9,7 +9,6 @@ import (
 // Transport is the protocol that carries messages across a network.
 type Transport uint8
 
-// The transports.
 const (
 	RoCEv2 Transport = iota // RDMA over UDP
 	TCP                     // TCP, with its segments, acknowledgements, recovery and congestion control
@@ -17,17 +16,14 @@ const (
 
 var transportNames = units.Names[Transport]{"rocev2", "tcp"}
 
-// String returns the transport's name.
 func (t Transport) String() string { return transportNames.Name(t) }
 
-// MarshalText returns the transport's name.
 func (t Transport) MarshalText() ([]byte, error) { return transportNames.Marshal(t) }
 
-// UnmarshalText parses a transport's name.
 func (t *Transport) UnmarshalText(text []byte) error { return transportNames.Unmarshal(text, t) }
 
-// Config returns the default configuration of a transport's networks.
-func (t Transport) Config() fabric.Config {
+// config returns the default configuration of a transport's networks.
+func (t Transport) config() fabric.Config {
 	if t == TCP {
 		return fabric.TCP(fabric.DefaultConfig())
 	}

@@ -10,7 +10,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// CopyName distinguishes the random streams of each initiator's copy of a workload; the first has the workload's own.
+// CopyName distinguishes the random streams of initiators' copies of a workload.
 func CopyName(copy int) string {
 	if copy == 0 {
 		return ""
@@ -18,10 +18,8 @@ func CopyName(copy int) string {
 	return fmt.Sprintf("/initiator[%d]", copy)
 }
 
-// SyntheticConfig returns a flow's generator with the values that the surrounding scenario determines: the trial's
-// seed, whether it is a closed loop, and the namespace's size for requests without an address range.
-//
-// copy is the initiator's number if each has its own workload, number is the index among the item's equal flows.
+// SyntheticConfig returns a flow's generator with the surrounding scenario's values. copy is the initiator's number if
+// each has its own workload, number is the index among the item's equal flows.
 func (s *Scenario) SyntheticConfig(i, copy, number int, seed uint64, capacity units.Bytes) synth.Config {
 	l := &s.Workload[i]
 	c := *l.Synthetic
@@ -54,7 +52,7 @@ func (l *Load) Count() int {
 	return l.Copies.Count
 }
 
-// Wave returns the number of items that must end, one after the other, before an item starts.
+// Wave returns the number of items that must end before an item starts.
 func (s *Scenario) Wave(i int) int {
 	n := 0
 	for s.Workload[i].After != "" {
@@ -125,7 +123,7 @@ func (s *Scenario) checkOrder(i int, fail func(key, format string, args ...any))
 	}
 }
 
-// Located returns an error's mistakes, each with its position in the file. Those that have a position already keep it.
+// Located returns an error's mistakes, each with its position in the file.
 func (s *Scenario) Located(err error) error {
 	var list shape.Errors
 	var one *shape.Error

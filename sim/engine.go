@@ -18,20 +18,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Time is a point in simulated time, or a span of it, in picoseconds. An int64 holds 106 days.
+// Time is a point in simulated time, or a span, in picoseconds: up to 106 days.
 type Time = units.Duration
 
 // Forever is later than every event.
 const Forever Time = 1<<63 - 1
 
-// Component identifies a source of events. It breaks ties between events of the same time.
+// Component identifies a source of events and breaks ties between their times.
 type Component uint32
 
 // Target identifies the Handler to which an event is dispatched.
 type Target uint16
 
-// Event is something that happens at one time. The handler defines Kind and Arg; Arg is usually an index into its own
-// tables. An Event has few enough fields to be passed in registers.
+// Event happens at one time. Its handler defines Kind and Arg.
 type Event struct {
 	At   Time
 	Arg  uint32
@@ -40,20 +39,19 @@ type Event struct {
 
 const (
 	counterBits = 40 // a component may schedule 1.1e12 events
-	// MaxComponents is the largest number of components of one engine.
-	MaxComponents = 1 << (64 - counterBits)
-	// MaxTargets is the largest number of handlers of one engine.
-	MaxTargets = 1 << 16
+	// maxComponents is the largest number of components of one engine.
+	maxComponents = 1 << (64 - counterBits)
+	// maxTargets is the largest number of handlers of one engine.
+	maxTargets = 1 << 16
 )
 
-// Handler is implemented by a model. The engine calls Handle once per event, at the event's time, on the goroutine that
-// runs the engine. Handle may schedule events at the current time or later, and arm or disarm timers.
+// Handler is a model. The engine calls Handle once per event, at its time, on the goroutine that runs the engine.
+// Handle may schedule events at the current time or later, and arm or disarm timers.
 type Handler interface {
 	Handle(Event)
 }
 
-// Engine holds the clock and the pending events. It is not safe for concurrent use. Use New; the zero Engine is
-// invalid.
+// Engine holds the clock and the pending events, for use by one goroutine. Use New.
 type Engine struct {
 	now      Time
 	queue    queue
@@ -75,17 +73,15 @@ func New() *Engine {
 	return e
 }
 
-// Sibling returns another engine, with its own clock and events, for a model that is divided over several. The two
-// share e's present components and their counters: each component must schedule on only one of the engines, and no
-// components may be added to either.
+// Sibling returns another engine for a part of a divided model. It shares e's present components and their counters;
+// each must schedule on one of the engines only, and neither accepts new ones.
 func (e *Engine) Sibling() *Engine {
 	s := New()
 	s.counters = e.counters[:len(e.counters):len(e.counters)]
 	return s
 }
 
-// Wait advances the clock to a time before which no event is pending, for a model that is called from outside of its
-// engine at that time.
+// Wait advances the clock to a time before which no event is pending.
 func (e *Engine) Wait(until Time) {
 	if e.Next() < until {
 		panic("sim: Wait past a pending event")
@@ -93,10 +89,9 @@ func (e *Engine) Wait(until Time) {
 	e.now = max(e.now, until)
 }
 
-// NewComponent returns the next component id. Ids follow the order of the calls, which a scenario makes in a fixed
-// order.
+// NewComponent returns the next component id, in the order of the calls.
 func (e *Engine) NewComponent() Component {
-	if len(e.counters) == MaxComponents {
+	if len(e.counters) == maxComponents {
 		panic("sim: too many components")
 	}
 	id := Component(len(e.counters))
@@ -109,7 +104,7 @@ func (e *Engine) AddHandler(h Handler) Target {
 	if h == nil {
 		panic("sim: AddHandler of nil")
 	}
-	if len(e.handlers) == MaxTargets {
+	if len(e.handlers) == maxTargets {
 		panic("sim: too many handlers")
 	}
 	e.handlers = append(e.handlers, h)
@@ -122,11 +117,11 @@ func (e *Engine) Now() Time { return e.now }
 // Events returns the number of events dispatched.
 func (e *Engine) Events() uint64 { return e.events }
 
-// Pending returns the number of queued events, including those of disarmed timers.
+// Pending returns the number of queued events, with those of disarmed timers.
 func (e *Engine) Pending() int { return e.queue.len() }
 
-// Schedule queues an event for handler to at time at, on behalf of component from. Both must be the engine's, and at
-// must not be in the past. A handler that does not exist is refused by Run, when the event is due.
+// Schedule queues an event for handler at a time that is not past, on behalf of component from. A handler that does not
+// exist is refused by Run, when the event is due.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
@@ -140,8 +135,7 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	e.queue.push(x)
 }
 
-// Claim reserves the next order key of a component, for an event that is either reached by Advance or scheduled with
-// ScheduleAs.
+// Claim reserves a component's next order key, for Advance or ScheduleAs.
 func (e *Engine) Claim(from Component) uint64 {
 	if uint(from) >= uint(len(e.counters)) {
 		panic(noComponent)
@@ -151,7 +145,7 @@ func (e *Engine) Claim(from Component) uint64 {
 	return order
 }
 
-// ScheduleAs is Schedule with a claimed order key. A key must be used only once.
+// ScheduleAs is Schedule with a claimed order key, used only once.
 func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
@@ -162,12 +156,10 @@ func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg u
 	e.queue.push(newEntry(at, order, arg, kind, to))
 }
 
-// ClockError is the panic value of an engine for a time beyond the end of the clock: the sum of two times overflowed
-// int64 and became negative. It is not a fault of a model but a consequence of the user's times. Callers that run
-// models for users convert it to an error.
+// ClockError is the panic value for a time that overflowed the clock: a consequence of the user's times, not a fault of
+// a model. Callers that run models for users convert it to an error.
 type ClockError struct{ Now Time }
 
-// Error returns a message for the user.
 func (e *ClockError) Error() string {
 	return fmt.Sprintf("an event is due more than 106 days after the start, past the end of the simulated clock (now "+
 		"%v); the times and rates of the scenario make the run too long", e.Now)
@@ -194,10 +186,7 @@ func (e *Engine) unknown(from Component, to Target) string {
 		"AddHandler return, 0 is no handler", from, len(e.counters), to, len(e.handlers))
 }
 
-// Components returns the number of component ids.
-func (e *Engine) Components() int { return len(e.counters) }
-
-// Next returns the time of the first queued event, or Forever if there is none. The event of a disarmed timer counts.
+// Next returns the time of the first queued event, also of a disarmed timer, or Forever.
 func (e *Engine) Next() Time {
 	if !e.queue.ready(Forever) {
 		return Forever
@@ -205,8 +194,8 @@ func (e *Engine) Next() Time {
 	return Time(e.queue.front[e.queue.head%frontLen].at)
 }
 
-// Run dispatches events in order until none is left at or before until, or until Stop is called. It returns the number
-// dispatched. The clock stays at the last event.
+// Run dispatches events in order up to until, or until Stop is called, and returns their number. The clock stays at the
+// last event.
 //
 //go:noinline
 func (e *Engine) Run(until Time) uint64 {
@@ -252,11 +241,11 @@ func (e *Engine) fire(x entry) {
 	}
 }
 
-// Advance moves the clock to a later time if no other event is pending up to then, and reports whether it did. A
-// handler whose last action would be to schedule an event can call Advance instead and continue as if the event had
-// arrived: the order of all events stays the same, and a round trip through the queue is saved. It counts as an event.
-// The caller must do no further work of the previous time afterwards.
+// Advance moves the clock to a later time if no event is pending up to then, and reports whether it did. A handler
+// whose last action would be to schedule an event can call it and continue as if the event had arrived. It counts as an
+// event.
 func (e *Engine) Advance(to Time) bool {
+	// The order of all events stays the same, and a round trip through the queue is saved.
 	if to < e.now || uint64(to) >= e.bound || e.queue.first() <= uint64(to) ||
 		e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
@@ -269,9 +258,8 @@ func (e *Engine) Advance(to Time) bool {
 // pulseEvery is the number of events between pulses.
 const pulseEvery = 1 << 14
 
-// OnPulse registers f to be called every few thousand events on the goroutine that runs the engine. f may call Stop,
-// for example after the run was cancelled, whatever state the models are in. It must not change any other state. nil
-// ends the calls.
+// OnPulse registers f to be called every few thousand events, on the engine's goroutine; nil ends it. f may call Stop
+// and must not change any other state.
 func (e *Engine) OnPulse(f func()) {
 	if f == nil {
 		e.pulse, e.due = nil, math.MaxUint64
@@ -285,9 +273,8 @@ func (e *Engine) beat() {
 	e.pulse()
 }
 
-// Foresee registers f to be called with batches of up to some tens of upcoming events of a target, in order. Most
-// events, but not all, are announced. f should read the memory that their handling will read: a model larger than the
-// processor's cache then overlaps its cache misses instead of taking them one by one. f must not change any state.
+// Foresee registers f to be called with batches of upcoming events of a target, most of them and in order. f should
+// read the memory that their handling will read, which overlaps cache misses, and must not change any state.
 func (e *Engine) Foresee(to Target, f func([]Event)) {
 	if f == nil || to == 0 || int(to) >= len(e.handlers) {
 		panic("sim: Foresee of a handler that AddHandler has not returned, or with a nil function")
@@ -313,8 +300,7 @@ func (e *Engine) Foresee(to Target, f func([]Event)) {
 // Stop makes Run return after the event being handled.
 func (e *Engine) Stop() { e.bound = 0 }
 
-// Probe is an observation point. A model holds it as a field that is nil unless there is an observer, so that an unused
-// probe costs one comparison.
+// Probe is an observation point: a field of a model, nil unless there is an observer.
 type Probe[T any] func(T)
 
 // Fire passes v to the observer, if any.

@@ -2,7 +2,7 @@ package sim
 
 import "fmt"
 
-// Timer identifies a timer of an engine: an event that can be moved or cancelled.
+// Timer identifies an event of an engine that can be moved or cancelled.
 type Timer uint32
 
 // timer is a reusable event. Moving it to a later time, as each packet does to a retransmission timer, leaves the
@@ -27,8 +27,7 @@ func (e *Engine) unknownTimer(t Timer) string {
 	return fmt.Sprintf("sim: no timer %d among %d, or Release has freed it", t, len(e.timers))
 }
 
-// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to, on behalf of component from. Both
-// must be the engine's.
+// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to, on behalf of component from.
 func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Timer {
 	if uint(from) >= uint(len(e.counters)) || to == 0 || int(to) >= len(e.handlers) {
 		panic(e.unknown(from, to))
@@ -44,7 +43,7 @@ func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Ti
 	return Timer(len(e.timers) - 1)
 }
 
-// Arm sets the timer to fire at time at, replacing any earlier setting. at must not be in the past.
+// Arm sets the timer to fire at a time that is not past, replacing any setting.
 func (e *Engine) Arm(t Timer, at Time) {
 	if at < e.now {
 		e.refuse(at, "timer armed")
@@ -79,7 +78,7 @@ func (e *Engine) Disarm(t Timer) {
 	e.timers[t].armed = false
 }
 
-// Release frees a timer: a later NewTimer can return it. The caller must not use it afterwards.
+// Release frees a timer for a later NewTimer; the caller must not use it again.
 func (e *Engine) Release(t Timer) {
 	if uint(t) >= uint(len(e.timers)) || e.timers[t].from == released {
 		panic(e.unknownTimer(t))

@@ -7,8 +7,7 @@ import (
 	"farflash/workload/interleave"
 )
 
-// Merge returns a Source that interleaves the given ones by time. Records with equal times are ordered by source. The
-// times of all sources count from a common start.
+// Merge interleaves sources by time, from a common start; equal times are ordered by source.
 func Merge(sources ...Source) Source {
 	for i, src := range sources {
 		if src == nil {

@@ -67,7 +67,7 @@ func (s *sliceSource) Next(r *Record) error {
 	return nil
 }
 
-// Collect reads src to its end. It is for tests and short workloads: the whole of it is held in memory.
+// Collect reads src to its end and holds it in memory, for tests and short workloads.
 func Collect(src Source) ([]Record, error) {
 	if src == nil {
 		return nil, errNil
@@ -93,8 +93,7 @@ type limited struct {
 	until units.Duration
 }
 
-// Limit returns a Source that ends after n records of src (0: no limit), or before the first one at or after until (0:
-// no limit), whichever comes first.
+// Limit returns a Source that ends after n records of src, or before the first one at or after until; 0 is no limit.
 func Limit(src Source, n int64, until units.Duration) Source {
 	if src == nil {
 		return failed{errNil}
@@ -131,7 +130,7 @@ type flushed struct {
 	last   Record
 }
 
-// Flushed returns a Source that inserts a flush of the volume after every n-th write of src, at the write's time.
+// Flushed inserts a flush of the volume after every n-th write of src, at its time.
 func Flushed(src Source, n int64) Source {
 	switch {
 	case src == nil:

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"farflash/experiment/drive"
+	"farflash/experiment/internal/drivemeter"
 	"farflash/experiment/trial/trialtest"
 	"farflash/internal/patience"
 	"farflash/model/ssd"
@@ -171,7 +171,7 @@ workload: [{synthetic: {reads: {size: 4KiB}, requests: 10}, closed: 128}]
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := drive.Preconditioned(s, 0).Preconditioning.Free; got != c.want {
+		if got := drivemeter.Preconditioned(s, 0).Preconditioning.Free; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

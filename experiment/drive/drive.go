@@ -1,5 +1,4 @@
-// Package drive is the experiment with one drive and its host, and the measurements that all experiments with drives
-// share: Meter observes a host and its drives in slices, FillDrives fills in the drives' statistics.
+// Package drive is the experiment with one drive and its host.
 //
 // It leaves out networks between host and drive (package system).
 package drive
@@ -12,6 +11,7 @@ import (
 	"farflash/block"
 	"farflash/block/raid"
 	"farflash/experiment"
+	"farflash/experiment/internal/drivemeter"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/model/cosim"
@@ -19,20 +19,15 @@ import (
 	"farflash/model/ssd/blame"
 	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/scenario/shape"
 	"farflash/sim"
 )
 
 // Kind is a drive with its host, without a network.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) == 0 && s.Fabric == nil
 }
-
-// InterruptEvery is the number of requests after which a host checks whether the context has ended.
-const InterruptEvery = 256
 
 // alone holds the models.
 type alone struct {
@@ -44,31 +39,22 @@ type alone struct {
 	volume   *raid.Device   // nil: a single drive
 	divided  *cosim.Divided // nil: the drive's own queues
 	flows    *requests.Flows
-	meter    *Meter
+	meter    *drivemeter.Meter
 	timeline *timeline.Timeline
 	watch    *blame.Watch    // nil: no breakdown of latencies is requested
 	ctx      context.Context // of the present Advance
 	failed   error           // error of the receiver of samples
-	vain     Livelock
+	vain     drivemeter.Livelock
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
-}
-
-// Capacities returns the capacities of a device's namespaces in bytes, for the namespaces of the scenario's drive.
-func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int64 {
-	out := make([]int64, max(len(s.DriveOf(0).Namespaces), 1))
-	for i := range out {
-		out[i] = capacity(i)
-	}
-	return out
 }
 
 // models builds the drive, its host and its flows.
 func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	x := &alone{s: s, o: o, eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
-	m, err := ssd.Prepare(Preconditioned(s, 0), o.Seed, "ssd[0]", o.Preparing)
+	m, err := ssd.Prepare(drivemeter.Preconditioned(s, 0), o.Seed, "ssd[0]", o.Preparing)
 	if err != nil {
 		return nil, units.Within("ssd", err)
 	}
@@ -88,7 +74,7 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	} else if err := x.stripe(m, sink); err != nil {
 		return nil, units.Within("host_raid", err)
 	}
-	x.flows, err = requests.Open(s, o.Seed, Capacities(s, x.device().Capacity), 1)
+	x.flows, err = requests.Open(s, o.Seed, drivemeter.Capacities(s, x.device().Capacity), 1)
 	return x, err
 }
 
@@ -97,7 +83,7 @@ func (x *alone) stripe(m *ssd.Image, sink block.Sink) error {
 	x.volume = raid.NewDevice(sink)
 	var members []block.Device
 	for i := range x.s.HostRAID.Drives {
-		d, err := New(m, x.eng, x.volume.Member(i), x.o.Seed, i)
+		d, err := drivemeter.New(m, x.eng, x.volume.Member(i), x.o.Seed, i)
 		if err != nil {
 			return err
 		}
@@ -142,7 +128,6 @@ func (x *alone) handOut(r *cosim.Sample, to func(cosim.Sample) error) {
 	}
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x, err := models(s, o)
 	if err != nil {
@@ -150,9 +135,9 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	}
 	x.expected = requests.Expected(s)
 	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Pending: x.host.Expects,
-		Moves: func() uint64 { return Moves(x.host, x.drives) },
-		Waits: func() string { return Waits(x.host, x.drives) }}
-	x.meter = NewMeter(s, x.host, x.flows, x.drives, s.SSD)
+		Moves: func() uint64 { return drivemeter.Moves(x.host, x.drives) },
+		Waits: func() string { return drivemeter.Waits(x.host, x.drives) }}
+	x.meter = drivemeter.NewMeter(s, x.host, x.flows, x.drives, s.SSD)
 	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, x.eng)
 	if x.volume == nil {
 		x.timeline.ShowDrive(x.flows.List, x.drives[0], x.host)
@@ -172,7 +157,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		if o.Sample != nil {
 			x.handOut(r, o.Sample)
 		}
-		if x.host.Ended()%InterruptEvery == 0 && x.ctx.Err() != nil {
+		if x.host.Ended()%drivemeter.InterruptEvery == 0 && x.ctx.Err() != nil {
 			x.eng.Stop()
 		}
 	}
@@ -225,49 +210,10 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.RunState, 
 	if now.Over {
 		now.Stuck = now.Begun - now.Done
 	}
-	if err := Full(x.s, x.drives, &now); err != nil {
+	if err := drivemeter.Full(x.s, x.drives, &now); err != nil {
 		return now, err
 	}
 	return now, x.vain.Look(x.s, x.drives, &now)
-}
-
-// where returns the first of some paths of a drive that the scenario sets, with its position, or else that of targets,
-// which have their own drives.
-func where(s *scenario.Scenario, paths ...string) (path string, at shape.Position) {
-	for _, path = range append(paths, "targets") {
-		if at = s.Where(path); at != (shape.Position{}) {
-			break
-		}
-	}
-	return path, at
-}
-
-// Full is the error for drives that have run full and stopped with requests outstanding. Only drives with MQSim's rules
-// do; check rejects it for ours. A run that ends by time reports no error, and counts no requests as stuck.
-func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.RunState) error {
-	if now.Stuck == 0 {
-		return nil
-	}
-	for i, d := range drives {
-		x := s.SameDrive()
-		if d.Full() == 0 || x == nil || x.Compat != scenario.CompatMQSim {
-			continue
-		}
-		if s.Measure.Until.Time > 0 {
-			now.Stuck = 0 // uncompleted requests are counted
-			return nil
-		}
-		path, at := where(s, "ssd.compat")
-		return &shape.Error{At: at,
-			Msg: fmt.Sprintf("%s: %v: drive %d is full at %v, as the peer's would be: %d writes wait for a free "+
-				"page, and collection cannot "+
-				"empty any block, so %d of %d requests never complete. With compat the peer's namespaces may exceed "+
-				"the flash, and its mapping pages are never collected; write less "+
-				"(fewer requests, or measure.until), give more ssd.over_provisioning or "+
-				"ssd.geometry.blocks_per_plane, or leave compat out",
-				path, x.Compat, i, now.At, d.Full(), now.Stuck, now.Begun)}
-	}
-	return nil
 }
 
 // Fill implements experiment.Experiment.
@@ -279,11 +225,11 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	x.meter.Fill(out)
 	if x.volume != nil {
 		x.meter.FillEach(out.Result)
-		FillRAID(out.Result, x.volume.Raid())
+		drivemeter.FillRAID(out.Result, x.volume.Raid())
 	}
 	if x.watch != nil {
 		for op := block.Read; op <= block.Write; op++ {
-			FillAnatomy(out.Result, op.String(), x.meter.Anatomy(op), x.stages())
+			drivemeter.FillAnatomy(out.Result, op.String(), x.meter.Anatomy(op), x.stages())
 		}
 	}
 	if x.divided != nil {

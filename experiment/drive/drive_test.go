@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"farflash/experiment"
-	"farflash/experiment/drive"
+	"farflash/experiment/internal/drivemeter"
 	"farflash/experiment/trial"
 	"farflash/experiment/trial/trialtest"
 	"farflash/model/cosim"
@@ -186,7 +186,7 @@ func TestInterrupted(t *testing.T) {
 	if !o.Interrupted || !strings.HasPrefix(o.Result.Warnings[0], "incomplete") {
 		t.Errorf("interrupted %v, warnings %q", o.Interrupted, o.Result.Warnings)
 	}
-	if c := trialtest.Metric(t, o, "all.count"); c < 1000 || c > 1000+drive.InterruptEvery {
+	if c := trialtest.Metric(t, o, "all.count"); c < 1000 || c > 1000+drivemeter.InterruptEvery {
 		t.Errorf("%v requests were counted", c)
 	}
 	for _, c := range o.Result.Checks {

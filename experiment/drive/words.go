@@ -3,6 +3,7 @@ package drive
 import (
 	"fmt"
 
+	"farflash/block"
 	"farflash/experiment/accounts"
 	"farflash/result"
 )
@@ -182,4 +183,21 @@ func drives(l *result.Lexicon) {
 		l.Metric("ssd.queue.wait."+q.name+".max", "us",
 			"longest queue wait of "+q.noun+", warm-up included")
 	}
+}
+
+// raidWords defines the metrics of a volume of several drives.
+func raidWords(l *result.Lexicon) {
+	for op, noun := range [...]string{"reads", "writes"} {
+		op := block.Op(op)
+		l.Metric("raid."+op.String()+".commands", "count",
+			noun+" sent to members, also for parity and rebuild, warm-up included")
+		l.Metric("raid."+op.String()+".bytes", "B", "bytes of "+noun+" sent to members")
+	}
+	l.Metric("raid.rows.full", "count", "full-stripe writes, which need no reads")
+	l.Metric("raid.rows.modified", "count", "partial-stripe writes that read old data and parity (read-modify-write)")
+	l.Metric("raid.rows.reconstructed", "count",
+		"partial-stripe writes that read the rest of the stripe (reconstruct-write)")
+	l.Metric("raid.rows.waited", "count", "partial-stripe writes that waited for another write of the same stripe")
+	l.Metric("raid.degraded", "count", "reads and writes that computed a failed member's data")
+	l.Metric("raid.rebuilt", "fraction", "share of the failed member rebuilt by the end; 1 without a rebuild")
 }

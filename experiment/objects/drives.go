@@ -3,7 +3,7 @@ package objects
 import (
 	"fmt"
 
-	"farflash/experiment/drive"
+	"farflash/experiment/internal/drivemeter"
 	"farflash/model/cluster"
 	"farflash/model/ssd"
 	"farflash/numeric/units"
@@ -25,7 +25,7 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 	most := flashCeiling(&s.SSD.Config)
 	drives := make([]*ssd.Drive, s.ObjectCluster.Targets*s.ObjectCluster.Disk.Count)
 	for t := range drives {
-		if drives[t], err = drive.New(image, eng, c.Sink(t), seed, t); err != nil {
+		if drives[t], err = drivemeter.New(image, eng, c.Sink(t), seed, t); err != nil {
 			return nil, units.Within("ssd", err)
 		}
 		if err := c.Attach(t, drives[t], most); err != nil {
@@ -68,6 +68,6 @@ func fillDrives(s *scenario.Scenario, r *result.Result, drives []*ssd.Drive, las
 	if len(drives) == 0 {
 		return
 	}
-	drive.FillDrives(r, s.SSD, drives, last.drives.Since(&from.drives), last.at-from.at)
-	drive.CheckDrives(r, drives)
+	drivemeter.FillDrives(r, s.SSD, drives, last.drives.Since(&from.drives), last.at-from.at)
+	drivemeter.CheckDrives(r, drives)
 }

@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"farflash/experiment/network"
+	"farflash/experiment/internal/networks"
 	"farflash/model/cluster"
 	"farflash/numeric/units"
 	"farflash/scenario"
@@ -16,7 +16,7 @@ const (
 
 // clusterNet is the network of an object cluster.
 type clusterNet struct {
-	*network.Network
+	*networks.Network
 	c    *cluster.Cluster
 	host []int32 // of each node
 }
@@ -52,7 +52,7 @@ func carry(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint6
 	if s.ObjectCluster.Core != cluster.CorePacket {
 		return nil, nil
 	}
-	n := &clusterNet{Network: network.New(s, eng), c: c}
+	n := &clusterNet{Network: networks.New(s, eng), c: c}
 	n.Others = func(int32) bool { return true }
 	if err := n.Make(seed, n); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"math"
 
 	"farflash/experiment"
-	"farflash/experiment/network"
+	"farflash/experiment/internal/networks"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/internal/spelling"
@@ -45,7 +45,6 @@ type slice struct {
 // Kind is an object cluster.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster != nil && s.ObjectCluster.Puts()
 }
@@ -58,8 +57,8 @@ type running struct {
 	watch    experiment.Watch
 	c        *cluster.Cluster
 	drives   []*ssd.Drive
-	net      *network.Meter // nil: the ideal core
-	trace    *chunked       // nil: closed loop of the gateways
+	net      *networks.Meter // nil: the ideal core
+	trace    *chunked        // nil: closed loop of the gateways
 	replay   *requests.Replay
 	seen     *clusterWatch
 	rows     experiment.ChunkRows
@@ -69,7 +68,6 @@ type running struct {
 	slices   []*slice
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x := &running{s: s, o: o, eng: sim.New(), now: &slice{}, rows: experiment.ChunkRows{Emit: o.Chunk}}
 	if err := x.build(); err != nil {
@@ -110,7 +108,7 @@ func (x *running) build() (err error) {
 		return err
 	}
 	if net != nil {
-		x.net = network.NewMeter(net.Network)
+		x.net = networks.NewMeter(net.Network)
 	}
 	if len(s.Workload) > 0 {
 		if x.replay, x.trace, err = chunks(s, seed); err != nil {

@@ -14,7 +14,7 @@ import (
 	"farflash/sim"
 )
 
-// NewController returns the rate controller of a target with the given number of drives.
+// NewController returns the rate controller of a target with n drives.
 type NewController func(target, drives int) (ratecontrol.Controller, error)
 
 // steer installs the targets' rate controllers. group has the group of each drive.

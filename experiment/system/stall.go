@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"farflash/experiment"
-	"farflash/experiment/drive"
+	"farflash/experiment/internal/drivemeter"
 	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
@@ -16,7 +16,7 @@ func (x *coupled) watchOver() {
 	x.stall = experiment.Watch{
 		Until: x.s.Measure.Until.Time, Waits: x.waits,
 		Patience: func() sim.Time { return max(x.net.Patience(), units.Second) },
-		Moves:    func() uint64 { return drive.Moves(x.host, x.drives) + x.net.Moves() },
+		Moves:    func() uint64 { return drivemeter.Moves(x.host, x.drives) + x.net.Moves() },
 		Pending: func() bool {
 			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now())
 		},
@@ -25,7 +25,7 @@ func (x *coupled) watchOver() {
 
 // waits describes the outstanding requests and the targets that they wait for; "" if there are none.
 func (x *coupled) waits() string {
-	text := drive.Waits(x.host, x.drives)
+	text := drivemeter.Waits(x.host, x.drives)
 	if text == "" {
 		return x.net.Waits()
 	}
@@ -69,7 +69,7 @@ func (x *coupled) endless(r *result.Result, interrupted bool) {
 	}
 	n, who := x.severed()
 	ends := x.s.Measure.Until.Time > 0 || x.s.Measure.Until.Steady
-	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", who, drive.Left(x.host)), ": ")
+	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", who, drivemeter.Left(x.host)), ": ")
 	switch {
 	case n > 0 && (ends || x.net.Mends(x.eng.Now())):
 		r.Warn("%s", text)

@@ -12,8 +12,8 @@ import (
 
 	"farflash/block"
 	"farflash/experiment"
-	"farflash/experiment/drive"
-	"farflash/experiment/network"
+	"farflash/experiment/internal/drivemeter"
+	"farflash/experiment/internal/networks"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/internal/spelling"
@@ -35,7 +35,7 @@ type remote struct {
 	host    *cosim.Host
 	drives  []*ssd.Drive
 	flows   *requests.Flows
-	net     *network.Network
+	net     *networks.Network
 	tap     *tap // between network and system
 	sys     *nvmf.System
 	array   *cosim.Array
@@ -58,7 +58,7 @@ func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.I
 		if images[i] != nil {
 			continue
 		}
-		m, err := ssd.Prepare(drive.Preconditioned(s, i), seed, fmt.Sprintf("targets[%d].ssd", i), watch)
+		m, err := ssd.Prepare(drivemeter.Preconditioned(s, i), seed, fmt.Sprintf("targets[%d].ssd", i), watch)
 		if err != nil {
 			return nil, units.Within(fmt.Sprintf("targets[%d].ssd", i), err)
 		}
@@ -92,7 +92,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
 		return nil, units.Within("nvmf", err)
 	}
-	y.net = network.New(s, y.eng)
+	y.net = networks.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
 	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, capsules: protocol.Capsules()}
 	if err := y.net.Make(seed, y.tap); err != nil {
@@ -121,7 +121,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	group, target := groupOf(s)
 	for i := range group {
-		d, err := drive.New(images[group[i]], y.eng, y.tap, seed, i)
+		d, err := drivemeter.New(images[group[i]], y.eng, y.tap, seed, i)
 		if err != nil {
 			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
 		}
@@ -168,7 +168,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 		}
 	}
 	y.sys.Connect(y.net.Net, y.array)
-	if y.flows, err = requests.Open(s, seed, drive.Capacities(s, y.array.Capacity), y.copies); err != nil {
+	if y.flows, err = requests.Open(s, seed, drivemeter.Capacities(s, y.array.Capacity), y.copies); err != nil {
 		return nil, err
 	}
 	if err := y.array.SetOwners(y.flows.Owners); err != nil {
@@ -183,12 +183,10 @@ type Coupled struct {
 	Controller NewController
 }
 
-// Is implements experiment.Kind.
 func (Coupled) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) > 0 && s.Coupling.Mode == scenario.Coupled
 }
 
-// Build implements experiment.Kind.
 func (k Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
@@ -201,13 +199,13 @@ func (k Coupled) Build(s *scenario.Scenario, o *experiment.Options) (experiment.
 type coupled struct {
 	*remote
 	o        *experiment.Options
-	meter    *drive.Meter
+	meter    *drivemeter.Meter
 	rate     *rateMeter // nil without controllers
-	network  *network.Meter
+	network  *networks.Meter
 	timeline *timeline.Timeline
 	ctx      context.Context // of the present Advance
 	failed   error           // error of the receiver of samples
-	vain     drive.Livelock
+	vain     drivemeter.Livelock
 	stall    experiment.Watch
 	idle     bool
 	expected uint64
@@ -221,7 +219,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 		return nil, err
 	}
 	x := &coupled{remote: y, o: o, expected: requests.Expected(s) * uint64(y.copies)}
-	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
+	x.meter, x.network = drivemeter.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), networks.NewMeter(y.net)
 	x.meter.Inside = func() uint64 { return y.array.Inside() + y.host.Waiting() }
 	x.watchOver()
 	x.meter.Others = x.seldom
@@ -235,7 +233,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	x.timeline.ShowSystem(y.shown())
 	y.host.OnSample = x.sample
 	y.host.OnProgress = func(n uint64) {
-		if n%drive.InterruptEvery == 0 && x.ctx.Err() != nil {
+		if n%drivemeter.InterruptEvery == 0 && x.ctx.Err() != nil {
 			y.eng.Stop()
 		}
 	}
@@ -342,7 +340,7 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.RunState
 		now.Stuck = now.Begun - now.Done
 	}
 	if now.Over {
-		return now, drive.Full(x.s, x.drives, &now)
+		return now, drivemeter.Full(x.s, x.drives, &now)
 	}
 	return now, x.vain.Look(x.s, x.drives, &now)
 }
@@ -372,7 +370,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 		x.rate.fill(r)
 	}
 	x.tap.check(r, x.drives)
-	drive.FillRAID(r, x.array.Volume())
+	drivemeter.FillRAID(r, x.array.Volume())
 	x.endless(r, out.Interrupted)
 	return nil
 }
@@ -407,7 +405,7 @@ func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
 	for k := range nvmf.Stages {
 		cols = append(cols, k.String())
 	}
-	drive.FillAnatomy(r, op, a, cols)
+	drivemeter.FillAnatomy(r, op, a, cols)
 	if a.Count() == 0 {
 		return
 	}
@@ -418,13 +416,13 @@ func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
 }
 
 // summary describes the system in one line.
-func summary(s *scenario.Scenario, m *network.Meter) string {
+func summary(s *scenario.Scenario, m *networks.Meter) string {
 	return fmt.Sprintf("%s, %s, %v; %s", spelling.Plural(s.Initiators, "initiator"), describeTargets(s), s.Protocol,
 		m.Summary())
 }
 
 // limits returns the omissions of the system's models.
-func limits(s *scenario.Scenario, m *network.Meter) []string {
+func limits(s *scenario.Scenario, m *networks.Meter) []string {
 	out := m.Limits()[1:]
 	if s.Protocol.Capsules() {
 		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, "+

@@ -13,8 +13,8 @@ import (
 	"farflash/block"
 	"farflash/experiment"
 	"farflash/experiment/accounts"
-	"farflash/experiment/drive"
-	"farflash/experiment/network"
+	"farflash/experiment/internal/drivemeter"
+	"farflash/experiment/internal/networks"
 	"farflash/experiment/requests"
 	"farflash/model/cosim"
 	"farflash/model/fabric"
@@ -28,16 +28,13 @@ import (
 	"farflash/workload/flows"
 )
 
-// Turns is a system whose drives and network are simulated in turns, as in SNIS, and, if the scenario requests it, also
-// in one loop for comparison.
+// Turns simulates drives and network in turns, as in SNIS, and on request also in one loop.
 type Turns struct{}
 
-// Is implements experiment.Kind.
 func (Turns) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster == nil && len(s.Targets) > 0 && s.Coupling.Mode != scenario.Coupled
 }
 
-// Build implements experiment.Kind.
 func (Turns) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	images, err := prepareDrives(s, o.Seed, o.Preparing)
 	if err != nil {
@@ -197,7 +194,7 @@ func (t *turns) prepare() (err error) {
 	if t.rec, err = cosim.NewRecorder(eng, router); err != nil {
 		return err
 	}
-	list, err := requests.Open(s, t.seed, drive.Capacities(s, t.rec.Capacity), copies)
+	list, err := requests.Open(s, t.seed, drivemeter.Capacities(s, t.rec.Capacity), copies)
 	if err != nil {
 		return err
 	}
@@ -248,7 +245,7 @@ func (t *turns) prepare() (err error) {
 
 // unloaded returns the arrival time of a write at its drive in an otherwise idle network.
 func (t *turns) unloaded() (func(int) sim.Time, error) {
-	n := network.New(t.s, sim.New())
+	n := networks.New(t.s, sim.New())
 	if err := n.Make(t.seed, &n.Tally); err != nil {
 		return nil, err
 	}
@@ -305,7 +302,7 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 					eng = e
 					new(experiment.Watch).Attend(ctx, e)
 					var err error
-					if drives[i], err = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i); err != nil {
+					if drives[i], err = drivemeter.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i); err != nil {
 						return nil, err
 					}
 					return drives[i], nil
@@ -325,8 +322,8 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 
 // part is the network's part of an iteration, an experiment of its own.
 type part struct {
-	*network.Network
-	meter *network.Meter
+	*networks.Network
+	meter *networks.Meter
 	timed bool     // lost packets are retransmitted after a timeout
 	begun sim.Time // start of the last flow
 	// The counters at the last change, and the time of it.
@@ -367,11 +364,11 @@ func (*part) Fill(context.Context, *experiment.Outcome) error { return nil }
 func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64,
 	error) {
 	return func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-		n, err := network.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)
+		n, err := networks.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)
 		if err != nil {
 			return nil, 0, err
 		}
-		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{},
+		p := &part{Network: n, meter: networks.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{},
 			begun: list[len(list)-1].Start}
 		switch interrupted, err := (&experiment.Loop{}).Run(ctx, p); {
 		case err != nil:
@@ -427,8 +424,8 @@ func (t *turns) fill(r *result.Result, interrupted bool) {
 		sum.Add(&x)
 	}
 	// A drive continues for a while after completing the last request; shares cover all of its work.
-	drive.FillDrives(r, s.SameDrive(), t.drives, sum, max(end, last))
-	drive.CheckDrives(r, t.drives)
+	drivemeter.FillDrives(r, s.SameDrive(), t.drives, sum, max(end, last))
+	drivemeter.CheckDrives(r, t.drives)
 	r.Set("sim.events", float64(t.events.Load()))
 	t.figures(r)
 	if interrupted {

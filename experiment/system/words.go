@@ -2,8 +2,8 @@ package system
 
 import "farflash/result"
 
-// Stages are the parts of the time of a request that goes over a network to a drive, in the order of a read: the
-// columns of the anatomy matrices and the names between "stage." and ".mean" of their metrics.
+// Stages are the parts of a request's time over a network, in the order of a read: columns of the anatomy matrices, and
+// names in metrics.
 var Stages = []Stage{
 	{"initiator", "initiator (queue and software)"}, {"network_out", "network out"}, {"target", "target queue"},
 	{"drive_wait", "drive wait"},
@@ -13,7 +13,7 @@ var Stages = []Stage{
 // Stage is a part of the time of a request.
 type Stage struct{ Name, Words string }
 
-// Words returns the metrics of systems, other than those of their drives and their network.
+// Words returns the metrics of systems, without those of drives and network.
 func Words() result.Words {
 	var l result.Lexicon
 	for _, op := range []struct{ name, noun string }{{"read", "reads"}, {"write", "writes"}} {

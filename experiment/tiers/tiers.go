@@ -30,7 +30,6 @@ type slice struct {
 // Kind is an SSD in front of HDDs.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	return s.ObjectCluster != nil && s.ObjectCluster.Protocol == scenario.Tiering
 }
@@ -50,7 +49,6 @@ type running struct {
 	slices  []slice
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TierConfig(), rows: experiment.ChunkRows{Emit: o.Chunk}}
 	var err error

@@ -26,7 +26,6 @@ type slice struct {
 // Kind is nodes that exchange events.
 type Kind struct{}
 
-// Is implements experiment.Kind.
 func (Kind) Is(s *scenario.Scenario) bool {
 	if s.ObjectCluster == nil {
 		return false
@@ -49,7 +48,6 @@ type running struct {
 	slices  []slice
 }
 
-// Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x := &running{s: s, eng: sim.New(), cfg: s.ObjectCluster.TrafficConfig(), rows: experiment.ChunkRows{Emit: o.Chunk}}
 	var err error

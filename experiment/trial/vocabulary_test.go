@@ -22,8 +22,8 @@ func TestVocabulary(t *testing.T) {
 			if d.Help == "" || strings.HasSuffix(d.Help, ".") {
 				t.Errorf("%s %s: help %q", what, d.Name, d.Help)
 			}
-			if _, ok := result.Units[d.Unit]; !ok {
-				t.Errorf("%s %s: unknown unit %q", what, d.Name, d.Unit)
+			if _, err := result.ParseCondition(table, d.Name+"<0"); err != nil {
+				t.Errorf("%s %s in %q: %v", what, d.Name, d.Unit, err)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ import (
 
 func main() {
 	e := sim.New()
-	dcqcn, err := cc.NewDCQCN(cc.DefaultDCQCN(), 10*units.Mbps)
+	dcqcn, err := cc.New(cc.DefaultConfig(), 1)
 	if err != nil {
 		panic(err)
 	}

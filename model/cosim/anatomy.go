@@ -6,8 +6,7 @@ import (
 	"farflash/sim"
 )
 
-// Anatomy accounts for where the time of requests went. It keeps the stages apart by latency, so that it can describe
-// the tail as well as the mean. Its memory is bounded by the number of a histogram's buckets.
+// Anatomy accounts for the time of requests by stage and latency, in bounded memory.
 type Anatomy struct {
 	index map[int32]int32 // of rows, by bucket
 	rows  []row
@@ -39,8 +38,7 @@ func (r *row) merge(o *row) {
 	}
 }
 
-// Add records a request and its time in each of at most 17 stages. All requests must have the same number of stages,
-// and no latency is negative.
+// Add records a request's latency, not negative, and its time in each of at most 17 stages, as many for all.
 func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
 	if latency < 0 || len(stage) > mostStages {
 		panic("cosim: Anatomy.Add of a negative latency, or of more than 17 stages")
@@ -91,10 +89,10 @@ func (r *row) mean() (out [mostStages]float64) {
 	return out
 }
 
-// Around returns the mean time of each stage, in picoseconds, over the requests whose latencies rank between two shares
-// of all requests: those of the buckets that contain such ranks. It reports false if there are none. The ranks are as
-// exact as the histogram's buckets are narrow. If no rank lies between the shares, the first bucket above from is used.
+// Around returns each stage's mean time, in picoseconds, over the requests whose latencies rank between two shares, as
+// exactly as buckets are narrow; false if there are none.
 func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
+	// If no rank lies between the shares, the first bucket above from is used.
 	var sum row
 	first, last := from*float64(a.total.n), to*float64(a.total.n)
 	before := int64(0)

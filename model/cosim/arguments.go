@@ -132,7 +132,6 @@ func (f *refusals) refuse(q block.QueueID, r *block.Request, status block.Status
 	f.eng.Schedule(f.self, f.target, now, 0, 0)
 }
 
-// Handle implements sim.Handler.
 func (f *refusals) Handle(sim.Event) { f.sink(f.list.Pop()) }
 
 // Validate reports invalid settings.

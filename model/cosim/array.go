@@ -12,15 +12,13 @@ import (
 	"farflash/sim"
 )
 
-// Array is the drives behind a network as one block.Device: a host submits requests to it and cannot tell it from a
-// drive. It splits a request into commands for one drive each; the request completes with the last of them.
+// Array is the drives behind a network as one block.Device. It splits a request into commands for one drive each; the
+// request completes with the last of them.
 //
 // Striped volumes share all drives; the stripes of a drive are contiguous in it. Otherwise a volume has the same
-// addresses in each drive that holds a part of it, and the drive's map covers the used ones. Volumes must use different
-// addresses if they are not to overlap in a drive.
-//
-// Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no
-// larger than Route.MaxTransfer, and go to a volume that shares its zones with no other.
+// addresses in each drive that holds a part of it; volumes must not overlap there. Where drives are zoned, so is the
+// array, with each zone in one drive. A write to a zone must be one command, at most Route.MaxTransfer, to a volume
+// with zones of its own.
 type Array struct {
 	Router
 	zones    block.Zones // zones of all drives, in the array's addresses; none if they are not zoned
@@ -37,10 +35,8 @@ type Array struct {
 // Trip is a request's path: the timing of its last command.
 type Trip struct {
 	nvmf.Done
-	// Arrival is when the request arrived at the initiator.
-	Arrival sim.Time
-	// Commands is the number of commands of the request.
-	Commands int32
+	Arrival  sim.Time // Arrival is when the request arrived at the initiator.
+	Commands int32    // Commands is the number of commands of the request.
 }
 
 // pending is an outstanding request.
@@ -57,7 +53,7 @@ type pending struct {
 	waiting bool // it is still being split
 }
 
-// NewArray returns an array of a system's drives, which reports completed requests to sink.
+// NewArray returns an array of a system's drives that completes to sink.
 func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Completion)) (*Array, error) {
 	if eng == nil || sys == nil || sink == nil {
 		return nil, errors.New("cosim: an array needs an engine, a system and a sink; one of them is nil")
@@ -109,7 +105,7 @@ func (a *Array) findZones() error {
 // Zones implements block.Zoned. The limits are those of each drive.
 func (a *Array) Zones(int) block.Zones { return a.zones }
 
-// Submit implements block.Device. Queues are never full: requests wait at their initiators.
+// Submit implements block.Device. Requests wait at their initiators.
 func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	if s := a.status(q, &r); s != block.OK {
 		if a.closed {
@@ -197,8 +193,7 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 // Inside returns the number of outstanding requests.
 func (a *Array) Inside() uint64 { return a.inside + uint64(a.refusals.list.N) }
 
-// Tag returns the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume
-// belong to none.
+// Tag returns the host's tag of a command's outstanding request; a rebuild's has none.
 func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	if a.volume != nil {
 		if command >= uint64(a.volume.commands.Bound()) {
@@ -214,5 +209,5 @@ func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	return a.pending.At(int32(command)).tag, true
 }
 
-// Trip returns the path of the last completed request. It is valid until the next one completes.
+// Trip returns the path of the last completed request, until the next.
 func (a *Array) Trip() *Trip { return &a.trip }

@@ -10,9 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// Divided puts a drive behind separate submission queues for reads and for writes (package ratecontrol), as one
-// block.Device that a host cannot tell from the drive. Whatever queues the host opens, commands wait in these two,
-// which are unbounded, and move to the drive's single queue when they are fetched. Submit never refuses.
+// Divided puts a drive behind separate submission queues for reads and writes (package ratecontrol), as one
+// block.Device. Commands wait in these two, unbounded, and move to the drive's single queue when they are fetched.
 type Divided struct {
 	eng      *sim.Engine
 	sink     block.Sink
@@ -35,8 +34,7 @@ type divided struct {
 	ticket int32
 }
 
-// NewDivided returns a Divided that keeps at most depth commands in the drive that Behind gives it, and reports
-// completions to sink. Behind reports a nil engine or sink, and a depth that is not possible.
+// NewDivided keeps at most depth commands in Behind's drive and completes to sink. Behind reports invalid arguments.
 func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
 	if depth == mostDepth {
 		depth-- // the largest submission queue holds one command less than it has entries
@@ -46,7 +44,7 @@ func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
 	return d
 }
 
-// Behind sets the drive, which must have been created with d as its sink. It is called once, before Open.
+// Behind sets the drive, whose sink is d, once and before Open.
 func (d *Divided) Behind(dev block.Device) error {
 	switch {
 	case d.eng == nil || d.sink == nil || dev == nil:
@@ -71,7 +69,7 @@ const mostDepth = 65536
 // Queues returns the queues that commands wait in.
 func (d *Divided) Queues() *ratecontrol.Queues { return d.queues }
 
-// Open implements block.Device. A queue's depth, class, weight and limit are ignored.
+// Open implements block.Device. It ignores the queue's configuration.
 func (d *Divided) Open(block.QueueConfig) (block.QueueID, error) {
 	switch {
 	case d.dev == nil:
@@ -137,8 +135,7 @@ func (d *Divided) fetch() {
 	}
 }
 
-// Complete implements the drive's sink. The drive saw the number of the entry as the tag; the host gets its own tag and
-// the time of its submission back.
+// Complete implements the drive's sink.
 func (d *Divided) Complete(c block.Completion) {
 	n := int32(c.Tag)
 	if c.Tag >= uint64(d.wait.Bound()) {

@@ -51,9 +51,8 @@ type Flow struct {
 	// FromSubmission measures latency from when the request entered the submission queue, as a device does, rather than
 	// from its arrival, as a user does.
 	FromSubmission bool
-	// Placement and ForceUnit apply to every write.
-	Placement uint8
-	ForceUnit bool
+	Placement      uint8 // Placement and ForceUnit apply to every write.
+	ForceUnit      bool
 }
 
 // Measure is a host's measurement of one operation.
@@ -99,8 +98,7 @@ type Sample struct {
 	Trip *Trip
 }
 
-// Host issues flows to one device and measures them. It is the sim.Handler of its own arrivals and the sink of the
-// device's completions.
+// Host issues flows to one device, whose sink it is, and measures them.
 type Host struct {
 	eng     *sim.Engine
 	self    sim.Component
@@ -163,8 +161,7 @@ type issued struct {
 
 type list struct{ head, tail int32 }
 
-// NewHost returns a host on an engine. Attach sets its device, because the device needs the host as its sink. Attach
-// and Start report a nil engine.
+// NewHost returns a host; Attach sets its device. Both Attach and Start report a nil engine.
 func NewHost(eng *sim.Engine) *Host {
 	h := &Host{eng: eng, most: mostOutstanding}
 	if eng == nil {
@@ -230,10 +227,7 @@ type inOrder interface {
 	Bound(namespace uint8, last int64)
 }
 
-// Device returns the device that the flows go to.
-func (h *Host) Device() block.Device { return h.dev }
-
-// Start schedules each flow's first arrival. It needs a device, and is called once.
+// Start schedules each flow's first arrival, once and after Attach.
 func (h *Host) Start() error {
 	switch {
 	case h.err != nil:
@@ -306,7 +300,7 @@ func (h *Host) Ended() uint64 { return h.ended }
 // Measured returns the measurement of an operation over all flows.
 func (h *Host) Measured(op block.Op) *Measure { return h.total.of(op) }
 
-// FlowMeasured returns the measurement of an operation in one flow; an empty one if there is no such flow.
+// FlowMeasured returns the measurement of an operation in one flow.
 func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
 	if uint(i) >= uint(len(h.flows)) {
 		return new(Measure)
@@ -489,13 +483,12 @@ const mostOutstanding = 1 << 24
 type FlowError struct {
 	Flow int    // its index among the attached flows
 	Name string // its name
-	Err  error
+	err  error
 }
 
-func (e *FlowError) Error() string { return e.Name + ": " + e.Err.Error() }
+func (e *FlowError) Error() string { return e.Name + ": " + e.err.Error() }
 
-// Unwrap returns the cause.
-func (e *FlowError) Unwrap() error { return e.Err }
+func (e *FlowError) Unwrap() error { return e.err }
 
 // failOf stops the run because of an error of a flow.
 func (h *Host) failOf(f *flow, err error) {
@@ -569,7 +562,7 @@ func (h *Host) submit(f *flow, n int32, x *issued) bool {
 	})
 }
 
-// Complete implements the device's sink. The completion is of an outstanding request.
+// Complete implements the device's sink.
 func (h *Host) Complete(c block.Completion) {
 	n := int32(c.Tag)
 	if c.Tag == 0 || c.Tag >= uint64(h.live.Bound()) {
@@ -663,8 +656,8 @@ func (h *Host) submitWaiting(f *flow) {
 //
 //go:noinline
 func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
-	h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset,
-		Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+	h.failOf(f, &RefusedError{request: x.id + 1, Number: x.number, op: c.Op, append: x.append, offset: x.offset,
+		length: c.Length, status: c.Status, zones: h.zonesOf(f)})
 }
 
 // drained handles the moment when all issued requests have completed.
@@ -689,7 +682,7 @@ func (h *Host) allEnded() bool {
 	return true
 }
 
-// ID returns the number of the outstanding request with the given tag; 0 if the host never used the tag.
+// ID returns an outstanding request's number by its tag; 0 for an unused tag.
 func (h *Host) ID(tag uint64) uint64 {
 	if tag >= uint64(h.live.Bound()) {
 		return 0
@@ -697,7 +690,7 @@ func (h *Host) ID(tag uint64) uint64 {
 	return h.live.At(int32(tag)).id
 }
 
-// Expects reports whether requests are due that do not depend on the completion of others.
+// Expects reports whether requests are due regardless of completions.
 func (h *Host) Expects() bool {
 	for i := range h.flows {
 		if f := &h.flows[i]; f.have && f.Wave <= h.wave &&
@@ -735,8 +728,7 @@ func (h *Host) Left() (list []Left) {
 	return list
 }
 
-// Waiting returns the number of requests that wait for a place in a submission queue, at a zone, or in the queues of a
-// Divided.
+// Waiting returns the number of requests not yet in the drive.
 func (h *Host) Waiting() uint64 {
 	n := uint64(0)
 	for i := range h.flows {

@@ -27,13 +27,10 @@ const (
 
 var accelerationNames = units.Names[Acceleration]{"none", "relaxation", "aitken", "anderson"}
 
-// String returns the name used in scenarios.
 func (a Acceleration) String() string { return accelerationNames.Name(a) }
 
-// MarshalText writes the acceleration's name.
 func (a Acceleration) MarshalText() ([]byte, error) { return accelerationNames.Marshal(a) }
 
-// UnmarshalText reads an acceleration's name.
 func (a *Acceleration) UnmarshalText(text []byte) error { return accelerationNames.Unmarshal(text, a) }
 
 // IterativeConfig configures the alternating simulation of drives and network.
@@ -50,7 +47,7 @@ type IterativeConfig struct {
 	WritesToDeparture      bool // a write's delay is from its arrival to its departure from the drive
 }
 
-// Job is the part of a request that goes to one drive: one flow in the network and one command of a drive.
+// Job is the part of a request for one drive: one flow and one command.
 type Job struct {
 	Arrival sim.Time // A of SNIS
 	Request int32    // the request it belongs to, numbered from 0
@@ -64,8 +61,7 @@ type Turn struct {
 	ConvC, Mean, Median, P90 float64
 	// Throughput is the requests' throughput, size over delay, at the shares of ThroughputShares, in bytes per second.
 	Throughput []float64
-	// Pauses is the number of pauses that switches sent.
-	Pauses uint64
+	Pauses     uint64 // Pauses is the number of pauses that switches sent.
 	// Settled is the time before which later iterations cannot change: events depend only on earlier ones, and before
 	// it all arrivals equal those of the previous iteration.
 	Settled sim.Time
@@ -77,11 +73,8 @@ type Turn struct {
 var ThroughputShares = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
 
 // Iterative implements SNIS (Jia et al., IPCCC 2022, section III-C): it simulates the drives with the known arrivals,
-// then the network with the resulting departures, and repeats with the resulting arrivals until the requests'
-// throughput no longer changes.
-//
-// An iteration is Begin, Storage for each drive, which may run concurrently, Network, and Finish; or Undo, if it is
-// abandoned before Finish.
+// then the network with the resulting departures, until the throughput no longer changes. An iteration is Begin,
+// Storage for each drive, which may run concurrently, Network, and Finish; or Undo.
 type Iterative struct {
 	cfg      IterativeConfig
 	jobs     []Job
@@ -98,9 +91,8 @@ type Iterative struct {
 	past    []mixture // history for accelerations
 	omega   float64
 
-	Turns []Turn
-	// Converged is the index of the iteration that converged, -1 if none has.
-	Converged int
+	Turns     []Turn
+	Converged int // Converged is the index of the iteration that converged, -1 if none has.
 	// Fixed is the iteration that repeated the previous one to the picosecond, -1 if none has.
 	Fixed int
 }
@@ -122,8 +114,7 @@ func (s *simulated) each(f func(*[]sim.Time)) {
 	}
 }
 
-// NewIterative prepares the iterations. first returns the time at which a write arrives at its drive in the first
-// iteration; nil stands for its arrival.
+// NewIterative prepares iterations. first returns when a write reaches its drive in the first; nil: at its arrival.
 func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job int) sim.Time) (*Iterative, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -161,29 +152,24 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	return it, nil
 }
 
-// Jobs returns the number of jobs.
-func (it *Iterative) Jobs() int { return len(it.jobs) }
-
 // byTime sorts jobs by time, then by number.
 func byTime(list []int32, at []sim.Time) {
 	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
 }
 
-// Begin starts an iteration. The results start as a copy, because values that an iteration does not compute, such as a
-// write's NA, stay.
+// Begin starts an iteration from a copy of the previous one's results.
 func (it *Iterative) Begin() {
 	it.before = it.simulated
 	it.each(func(x *[]sim.Time) { *x = slices.Clone(*x) })
 }
 
-// Undo discards an iteration that was begun and not finished; the results are again those of the previous one.
+// Undo discards an iteration that was begun and not finished.
 func (it *Iterative) Undo() {
 	it.simulated = it.before
 	it.Turns = it.Turns[:it.ended]
 }
 
-// Storage simulates a drive, which make creates on an engine. Different drives may be simulated concurrently. Each
-// simulation has an engine of its own and touches only the entries of its own jobs, so none needs a lock.
+// Storage simulates a drive, which make creates on an engine of its own; several may run concurrently.
 func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Completion)) (block.Device, error)) error {
 	if drive < 0 || drive >= len(it.byDrive) || make == nil {
 		return fmt.Errorf("cosim: there is no drive %d among %d, or nothing that makes it", drive, len(it.byDrive))
@@ -298,8 +284,8 @@ func (r *replay) completed(c block.Completion) {
 	}
 }
 
-// Network simulates the network. run is given a flow for each job, in order of their starts, and returns when the first
-// packet of each was sent and its last byte delivered, and how many pauses switches sent.
+// Network simulates the network. run is given each job's flow, by start, and returns when the first packet of each was
+// sent and its last byte delivered, and how many pauses switches sent.
 func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
 	if ends == nil || run == nil {
@@ -341,10 +327,10 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	return nil
 }
 
-// Delays returns the requests' delays in the last simulated iteration, by request.
+// Delays returns the last iteration's delays, by request.
 func (it *Iterative) Delays() []sim.Time { return it.delay }
 
-// Times returns a job's arrival at and departure from its drive, and then the network, in the last simulated iteration.
+// Times returns a job's arrival at and departure from drive and network, in the last iteration.
 func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
 	if uint(job) >= uint(len(it.jobs)) {
 		panic(fmt.Sprintf("cosim: Times of job %d; there are %d", job, len(it.jobs)))
@@ -352,7 +338,7 @@ func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
 	return it.stored[job], it.sd[job], it.na[job], it.nd[job]
 }
 
-// Part returns the job of a request with the longest delay in the last simulated iteration.
+// Part returns a request's job with the longest delay in the last iteration.
 func (it *Iterative) Part(request int) int {
 	it.known(request)
 	return int(it.slowest[request])
@@ -365,7 +351,7 @@ func (it *Iterative) known(request int) {
 	}
 }
 
-// Stages returns where the delay of a request went in the last simulated iteration: the stages of its Part.
+// Stages returns the stages of a request's Part in the last iteration.
 func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	it.known(request)
 	i := it.slowest[request]
@@ -382,7 +368,7 @@ func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	return s
 }
 
-// Finish completes an iteration, whose network has been simulated, and reports whether another should follow.
+// Finish completes an iteration and reports whether another should follow.
 func (it *Iterative) Finish() bool {
 	if len(it.Turns) != it.ended+1 {
 		panic("cosim: Finish of an iteration without its Network")

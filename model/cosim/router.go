@@ -11,10 +11,9 @@ import (
 	"farflash/sim"
 )
 
-// Spread is the property by which requests are distributed over several initiators or drives.
+// Spread is the property by which requests are distributed.
 type Spread uint8
 
-// The spreads.
 const (
 	// ByTurn distributes requests in rotation; requests that need an order in their zone, by zone.
 	ByTurn Spread = iota
@@ -32,20 +31,15 @@ const (
 
 // Route determines which initiator issues a request and which drive serves it.
 type Route struct {
-	// Initiator is ByTurn, ByVolume, ByHash or ByFlow.
-	Initiator Spread
+	Initiator Spread // Initiator is ByTurn, ByVolume, ByHash or ByFlow.
 	// Drive is ByVolume, ByTarget, ByHash or ByStripe; ByTurn, the zero value, is ByVolume.
-	Drive Spread
-	// Unit is the length of stripes, or of hashed extents.
-	Unit units.Bytes
-	// MaxTransfer is the largest command; 0 is no limit.
-	MaxTransfer units.Bytes
-	// Owners has the initiator of each flow, for ByFlow.
-	Owners []int32
+	Drive       Spread
+	Unit        units.Bytes // Unit is the length of stripes, or of hashed extents.
+	MaxTransfer units.Bytes // MaxTransfer is the largest command; 0 is no limit.
+	Owners      []int32     // Owners has the initiator of each flow, for ByFlow.
 }
 
-// Router determines the initiator of a request and the drives it goes to. With Open, Capacity and Close it implements
-// all of block.Device except Submit.
+// Router determines the initiator of a request and its drives.
 type Router struct {
 	route      Route
 	initiators uint32
@@ -58,8 +52,7 @@ type Router struct {
 	zone       int64 // distance between zone starts, 0 if the drives have no zones
 }
 
-// NewRouter returns a router for a number of initiators and the drives of each target. capacity is that of the smallest
-// drive.
+// NewRouter returns a router for initiators and each target's drives. capacity is that of the smallest drive.
 func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (Router, error) {
 	r := Router{route: route, initiators: uint32(initiators), targets: targets, capacity: capacity}
 	for _, t := range targets {
@@ -103,7 +96,7 @@ func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(t.flows - 1), nil
 }
 
-// Capacity implements block.Device: the size of each volume, which has one namespace.
+// Capacity implements block.Device: the size of each volume.
 func (t *Router) Capacity(int) int64 { return t.capacity }
 
 // Close implements block.Device. The router owns no resources.
@@ -171,7 +164,7 @@ func (t *Router) holders(r *block.Request) (first, last int32) {
 	return 0, int32(t.drives) - 1
 }
 
-// Recorder is a block.Device that records submitted requests as jobs for Iterative, and completes none.
+// Recorder is a block.Device that records requests as jobs for Iterative.
 type Recorder struct {
 	Router
 	eng  *sim.Engine
@@ -190,10 +183,10 @@ func NewRecorder(eng *sim.Engine, router Router) (*Recorder, error) {
 	return &Recorder{Router: router, eng: eng}, nil
 }
 
-// Err returns the error of the first request that could not be recorded, if any.
+// Err returns the error of the first request that was not recorded.
 func (c *Recorder) Err() error { return c.err }
 
-// Submit implements block.Device. It refuses a request that no drive could be given, which Err then reports.
+// Submit implements block.Device. Err reports a request without a drive.
 func (c *Recorder) Submit(q block.QueueID, r block.Request) bool {
 	s := c.status(q, &r)
 	if s == block.OK && r.Length/int64(c.route.MaxTransfer) > mostOutstanding {

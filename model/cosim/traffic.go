@@ -38,11 +38,10 @@ type Traffic struct {
 	Enough func() bool
 }
 
-// EnoughEvery is the number of consecutively posted flows between two polls of Enough.
+// EnoughEvery is the number of posted flows between two polls of Enough.
 const EnoughEvery = 1024
 
-// NewTraffic returns traffic from a source. hosts has the network node of each of the source's hosts. Start reports a
-// nil engine, network or source.
+// NewTraffic returns a source's traffic; hosts are its hosts' nodes. Start reports a nil argument.
 func NewTraffic(eng *sim.Engine, net *fabric.Network, src flows.Source, hosts []int32) *Traffic {
 	t := &Traffic{eng: eng, net: net, src: src, hosts: hosts}
 	if eng == nil || net == nil || src == nil {
@@ -64,15 +63,14 @@ func (a *due) Before(b *due) bool {
 	return a.f.Start < b.f.Start || a.f.Start == b.f.Start && a.order < b.order
 }
 
-// React sets the sources that are notified of the completion of their group's flows, through Delivered and Acked, and
-// whose follow-up flows are then posted. It must be called before Start.
+// React sets the sources that Delivered and Acked notify of their group's flows, and whose follow-up flows are posted.
+// It must be called before Start.
 func (t *Traffic) React(sources []flows.Reactive) { t.reactive = sources }
 
-// Delivered reports that a message has fully arrived. Messages that are not the traffic's are ignored.
+// Delivered reports that a message has fully arrived; it ignores others' messages.
 func (t *Traffic) Delivered(m int32) { t.tell(m, false) }
 
-// Acked reports that a message's sender has received its acknowledgement. The message's index may be reused afterwards.
-// Messages that are not the traffic's are ignored.
+// Acked reports a message's acknowledgement, after which its index may be reused; it ignores others' messages.
 func (t *Traffic) Acked(m int32) { t.tell(m, true) }
 
 // tell notifies a flow's source of its completion, and schedules the flows that it starts.
@@ -176,7 +174,6 @@ func (t *Traffic) Ended() bool {
 // More reports whether more flows are to be posted.
 func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
 
-// Handle implements sim.Handler.
 func (t *Traffic) Handle(e sim.Event) {
 	if e.Kind == followUp {
 		t.postDue()
@@ -222,8 +219,7 @@ func (t *Traffic) fetch() bool {
 	return true
 }
 
-// CheckFlow reports an invalid flow: the number-th of a source, after one that started at before, among a number of
-// hosts.
+// CheckFlow reports an invalid flow: a source's number-th, after one that started at before.
 func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
 	switch {
 	case f.Start < before:

@@ -19,8 +19,7 @@ type volume struct {
 	last     nvmf.Done         // the last completed command
 }
 
-// Stripe combines all drives into one volume, which replaces the route. The first initiator is its host. It is called
-// once, before the first request.
+// Stripe makes all drives one volume of the first initiator, in place of the route, once and before the first request.
 func (a *Array) Stripe(cfg raid.Config, each int64) error {
 	if a.volume != nil || a.Inside() > 0 {
 		return errors.New("cosim: the array is a volume, or has requests in flight; use Stripe once, before any request")
@@ -73,7 +72,7 @@ func (v *volume) end(tag uint64, status block.Status) {
 	v.array.end(int32(tag), &v.last)
 }
 
-// Rebuild runs a volume's rebuild: it calls step at the times that step requests. Neither argument is nil.
+// Rebuild runs a volume's rebuild: it calls step at the times that step requests.
 func Rebuild(eng *sim.Engine, step func(since units.Duration) (next units.Duration, more bool)) {
 	if eng == nil || step == nil {
 		panic("cosim: Rebuild with a nil engine or step")
@@ -94,7 +93,6 @@ type rebuilder struct {
 	step   func(since units.Duration) (next units.Duration, more bool)
 }
 
-// Handle implements sim.Handler.
 func (r *rebuilder) Handle(sim.Event) {
 	if next, more := r.step(r.eng.Now()); more {
 		if next < r.eng.Now() {

@@ -127,33 +127,33 @@ func (h *Host) plugged() (n uint64) {
 
 // RefusedError reports a request that the device refused.
 type RefusedError struct {
-	Request        uint64 // counted from 1
+	request        uint64 // counted from 1
 	Number         uint64 // its number within its flow, counted from 1
-	Op             block.Op
-	Append         bool
-	Offset, Length int64
-	Status         block.Status
-	Zones          block.Zones // those of its namespace, if that is zoned
+	op             block.Op
+	append         bool
+	offset, length int64
+	status         block.Status
+	zones          block.Zones // those of its namespace, if that is zoned
 }
 
 func (e *RefusedError) Error() string {
-	what := e.Op.String()
-	if e.Append {
+	what := e.op.String()
+	if e.append {
 		what = "append"
 	}
-	if e.Op.OfZone() {
+	if e.op.OfZone() {
 		what += " of a zone"
 	} else {
-		what += fmt.Sprintf(" of %v", units.Bytes(e.Length))
+		what += fmt.Sprintf(" of %v", units.Bytes(e.length))
 	}
-	text := fmt.Sprintf("request %d (%s at %d): %v", e.Request, what, e.Offset, e.Status)
-	z := &e.Zones
+	text := fmt.Sprintf("request %d (%s at %d): %v", e.request, what, e.offset, e.status)
+	z := &e.zones
 	if z.Count == 0 {
 		return text
 	}
-	k := e.Offset / z.Size
+	k := e.offset / z.Size
 	text += fmt.Sprintf("; zone %d starts at %d and has %v", k, k*z.Size, units.Bytes(z.Capacity))
-	switch e.Status {
+	switch e.status {
 	case block.ZoneInvalidWrite:
 		text += ", which are written in order from its start: write at its write pointer, or append"
 	case block.ZoneFull, block.ZoneBoundary:

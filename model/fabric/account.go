@@ -40,7 +40,6 @@ type Counters struct {
 // DropReason is why a packet was lost.
 type DropReason uint8
 
-// The reasons.
 const (
 	DropBuffer    DropReason = iota // a switch had no space
 	DropCorrupted                   // on a lossy link
@@ -51,7 +50,6 @@ const (
 
 var dropNames = [...]string{"no room in the buffer", "corrupted on the link", "no way to go", "the link went down"}
 
-// String returns the reason in words.
 func (r DropReason) String() string { return dropNames[r] }
 
 // Drop is a lost packet.
@@ -115,8 +113,7 @@ func (c *Counters) DropCount() uint64 {
 	return sum
 }
 
-// Bytes estimates the memory that is touched over and over while the network is full: ports, their classes in use, and
-// one queue pair for each host.
+// Bytes estimates the memory that a full network touches over and over.
 func (n *Network) Bytes() int64 {
 	lanes := int64(bits.OnesCount8(n.used | 1))
 	return int64(len(n.ports))*(portBytes+lanes*laneBytes+chunkBytes) + int64(len(n.nics))*pairBytes
@@ -128,7 +125,7 @@ const (
 	pairBytes                        = 368
 )
 
-// OneSequence reports whether all random numbers come from one sequence, so that the network cannot be divided.
+// OneSequence reports whether one random sequence prevents division.
 func (n *Network) OneSequence() bool { return n.draws != nil }
 
 // PortReport is a port's statistics.
@@ -170,16 +167,14 @@ func (n *Network) Port(pi int32) PortReport {
 	return r
 }
 
-// Busy returns how long a port has been sending up to at, a time that the network has been run to. The part of a packet
-// that is sent after at does not count.
+// Busy returns how long a port has been sending up to at, a time that has been run to.
 func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
 	exists("port", pi, len(n.ports))
 	p := &n.ports[pi]
 	return max(0, p.busy-max(0, p.free-at))
 }
 
-// LinksBusy returns how long a node's links have been sending, and receiving, up to at, a time that the network has
-// been run to: the mean over its links.
+// LinksBusy returns how long a node's links have been sending, and receiving, up to at: the mean over its links.
 func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	first, count := n.PortsOf(node)
 	for pi := first; pi < first+count; pi++ {
@@ -189,8 +184,7 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
 }
 
-// Goodput returns the highest message rate of a node's links together, in each direction: full packets, without their
-// headers.
+// Goodput returns the rate of full packets without headers over a node's links, each way.
 func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	first, count := n.PortsOf(node)
 	for pi := first; pi < first+count; pi++ {
@@ -200,8 +194,8 @@ func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	return sum
 }
 
-// LeastTrip returns a lower bound of a message's travel time between any two of the hosts, not counting the time it
-// takes to leave the first: its last packet passes two links and a switch, or a link between hosts.
+// LeastTrip returns a lower bound of a message's travel time between any two of the hosts, from its last byte's
+// departure.
 func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
 	up, down := sim.Forever/2, sim.Forever/2
@@ -229,8 +223,8 @@ func (n *Network) PortOf(link int32, atA bool) int32 {
 	return n.nodes[node].first + int32(n.routes.Ports().Number(link, atA))
 }
 
-// PacketHops returns the number of packets put on wires, pause frames included.
-func (n *Network) PacketHops() uint64 {
+// packetHops returns the number of packets put on wires, pause frames included.
+func (n *Network) packetHops() uint64 {
 	sum := uint64(0)
 	for i := range n.ports {
 		sum += n.ports[i].packets
@@ -238,7 +232,7 @@ func (n *Network) PacketHops() uint64 {
 	return sum
 }
 
-// Check verifies the network's invariants and conservation laws and reports the first violation.
+// Check reports the first violation of a conservation law or invariant.
 func (n *Network) Check() error {
 	var flying, waiting uint64 // payload
 	for i := range n.ports {
@@ -311,7 +305,7 @@ func (n *Network) Check() error {
 // Pairs returns the number of queue pairs.
 func (n *Network) Pairs() int { return len(n.senders) }
 
-// Rate returns the rate that a queue pair may send at, 0 before its first message.
+// Rate returns a queue pair's rate, 0 before its first message.
 func (n *Network) Rate(q QP) units.BitRate {
 	exists("queue pair", int32(q), len(n.senders))
 	if n.senders[q].last < 0 {
@@ -321,8 +315,7 @@ func (n *Network) Rate(q QP) units.BitRate {
 	return n.control[lead].Rate
 }
 
-// Progress returns how much payload of a queue pair has been acknowledged in order since it was opened, and how much is
-// in flight.
+// Progress returns a queue pair's payload acknowledged in order, and in flight.
 func (n *Network) Progress(q QP) (acked, flight uint64) {
 	exists("queue pair", int32(q), len(n.senders))
 	_, s := n.lead(int32(q), &n.senders[q])
@@ -330,8 +323,7 @@ func (n *Network) Progress(q QP) (acked, flight uint64) {
 	return acked, next - acked
 }
 
-// Look sets the time that figures count up to: one that the engine has been run to, which can be later than its last
-// event.
+// Look sets the time that figures count up to, which has been run to.
 func (n *Network) Look(at sim.Time) { n.at = at }
 
 // Node returns the node of a port.
@@ -340,7 +332,7 @@ func (n *Network) Node(pi int32) int32 {
 	return n.ports[pi].node
 }
 
-// PortsOf returns a node's first port and the number of its ports, which are consecutive.
+// PortsOf returns a node's first port and their number; they are consecutive.
 func (n *Network) PortsOf(node int32) (first, count int32) {
 	exists("node", node, len(n.nodes))
 	return n.nodes[node].first, n.nodes[node].ports
@@ -369,8 +361,7 @@ type Endless struct {
 	Hung int
 }
 
-// Endless counts the messages that will never be acknowledged. Hung is exact once the network is idle, Severed at any
-// time, as long as no link is mended.
+// Endless counts messages that will never be acknowledged; Hung is exact once the network is idle.
 func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {

@@ -22,7 +22,7 @@ func BenchmarkIncast(b *testing.B) {
 			r.mustSend(b, i+1, 0, 1, units.MB)
 		}
 		r.eng.Run(sim.Forever)
-		sum += r.net.PacketHops()
+		sum += r.net.packetHops()
 	}
 	hops(b, sum)
 }
@@ -47,7 +47,7 @@ func BenchmarkClos(b *testing.B) {
 				}
 				b.StartTimer()
 				r.eng.Run(sim.Forever)
-				sum += r.net.PacketHops()
+				sum += r.net.packetHops()
 			}
 			hops(b, sum)
 		})
@@ -85,7 +85,7 @@ func BenchmarkFatTree(b *testing.B) {
 					} else {
 						runParts(b, n, g.Partition(parts), false, flows)
 					}
-					sum += n.PacketHops()
+					sum += n.packetHops()
 				}
 				hops(b, sum)
 			})

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 )
 
@@ -9,21 +10,17 @@ import (
 // from the shared buffer of buffer.go: it has one service pool, beyond whose limit every packet is charged to headroom,
 // minimums that thresholds add to, and a static or dynamic limit for each class.
 type Pools struct {
-	// Limit is the limit of the service pool; beyond it packets are headroom.
-	Limit units.Bytes
-	// Minimum is guaranteed to a class of a port; thresholds come on top of it.
-	Minimum units.Bytes
+	Limit   units.Bytes // Limit is the limit of the service pool; beyond it packets are headroom.
+	Minimum units.Bytes // Minimum is guaranteed to a class of a port; thresholds come on top of it.
 	// Alpha is the factor of the dynamic limit: alpha times the space left in the pool. 0 makes the limit static.
-	Alpha int
-	// ClassLimit is the static limit of a class.
-	ClassLimit units.Bytes
-	// ClassResume is the level below which a paused class is resumed.
-	ClassResume units.Bytes
+	Alpha       int
+	ClassLimit  units.Bytes // ClassLimit is the static limit of a class.
+	ClassResume units.Bytes // ClassResume is the level below which a paused class is resumed.
 	// Recheck is how long after a pause the switch decides whether to refresh or resume it; a pause lasts Lasts.
 	Recheck, Lasts units.Duration
 }
 
-// NS3RDMA sets the behaviour of ns3-rdma that is not a setting of its configuration files.
+// NS3RDMA sets the behaviour of ns3-rdma that its files do not set.
 func NS3RDMA(c Config) Config {
 	const cell = 1030
 	c.Header = 22 // 20 IP, 2 PPP; UDP and sequence numbers are payload, as its goodput counts them
@@ -31,7 +28,7 @@ func NS3RDMA(c Config) Config {
 	c.Acks.Class, c.Acks.HostClass = 0, 0
 	c.CNP.Size, c.CNP.Ticking, c.CNP.Echo = 30, true, false
 	c.PFC.Frame, c.PFC.Quanta = 31, 0
-	c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 100 * cell}
+	c.PFC.Headroom = setting.Headroom{Kind: HeadroomFixed, Size: 100 * cell}
 	c.Buffer = 9 * units.MB
 	c.CongestionControl.DCQCN = cc.NS3RDMADCQCN()
 	c.Rounding = WholeNanoseconds
@@ -41,7 +38,7 @@ func NS3RDMA(c Config) Config {
 	return c
 }
 
-// NS3RDMAPools returns the buffer of ns3-rdma's switches. Its limits are static if the configuration's threshold is.
+// NS3RDMAPools returns ns3-rdma's buffer, with static limits for a static threshold.
 func NS3RDMAPools(c Config) *Pools {
 	const cell = 1030
 	p := Pools{Limit: 4000 * cell, Minimum: 2 * cell, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}

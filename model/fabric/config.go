@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/spread"
 	"farflash/numeric/units"
 )
@@ -13,72 +14,60 @@ const MaxClasses = 8
 
 // Config describes NICs and switches in plain values. The network's shape is a topo.Graph.
 type Config struct {
-	// Payload is the largest payload of one packet, the path MTU of RoCE.
-	Payload units.Bytes
+	Payload units.Bytes // Payload is the largest payload of one packet, the path MTU of RoCE.
 	// Header is the size of a data packet on the wire without its payload. The default is RoCEv2 over Ethernet: 14
 	// Ethernet + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4 FCS + 20 preamble and gap.
-	Header units.Bytes
-	// CongestionControl sets the rate or window of each queue pair.
-	CongestionControl cc.Config
-	// QueuePairs sets how messages share queue pairs.
-	QueuePairs QueuePairs
+	Header            units.Bytes
+	CongestionControl cc.Config          // CongestionControl sets the rate or window of each queue pair.
+	QueuePairs        setting.QueuePairs // QueuePairs sets how messages share queue pairs.
 	// RoundTrip sets how congestion control's base round trips are computed.
-	RoundTrip RoundTrip
-	// Acks are the receivers' acknowledgements.
-	Acks Acks
-	// CNP are the receivers' congestion notification packets.
-	CNP CNP
-	// Recovery sets how lost packets are recovered.
-	Recovery Recovery
-	// PFC is priority flow control, IEEE 802.1Qbb.
-	PFC PFC
-	// Buffer is the packet memory of a switch, shared by its ports.
-	Buffer units.Bytes
+	RoundTrip setting.RoundTrip
+	Acks      setting.Acks     // Acks are the receivers' acknowledgements.
+	CNP       setting.CNP      // CNP are the receivers' congestion notification packets.
+	Recovery  setting.Recovery // Recovery sets how lost packets are recovered.
+	PFC       setting.PFC      // PFC is priority flow control, IEEE 802.1Qbb.
+	Buffer    units.Bytes      // Buffer is the packet memory of a switch, shared by its ports.
 	// SwitchLatency is a switch's processing time for a packet that has fully arrived, in addition to its time on
 	// wires. To use a data sheet's cut-through latency, subtract a packet's time on the wire.
 	SwitchLatency units.Duration
-	// ECN marks packets that leave a long queue.
-	ECN ECN
-	// Scheduler is the order in which a port serves its classes.
-	Scheduler Scheduler
+	ECN           setting.ECN       // ECN marks packets that leave a long queue.
+	Scheduler     setting.Scheduler // Scheduler is the order in which a port serves its classes.
 	// Weights are the shares of the classes under dwrr, from class 0 on. Missing ones are 1.
-	Weights []int
-	// Watchdog looks for ports that stay paused.
-	Watchdog Watchdog
+	Weights  []int
+	Watchdog setting.Watchdog // Watchdog looks for ports that stay paused.
 	// Telemetry is the data that switches write into packets for congestion control.
 	Telemetry Telemetry
 	// Ways is the order in which switches number equally short paths, among which a hash of addresses and ports
 	// selects.
-	Ways PathOrder
+	Ways setting.PathOrder
 	// Trimming makes switches cut the payload off packets that find their queue full.
-	Trimming Trimming
-	// LoadBalancing sets how switches choose among equally short paths.
-	LoadBalancing spread.Config
-	// Random is the source of the random numbers for ECN marking.
-	Random Random
-	// Rounding sets how a packet's time on a wire is rounded.
-	Rounding Rounding
+	Trimming      Trimming
+	LoadBalancing spread.Config    // LoadBalancing sets how switches choose among equally short paths.
+	Random        setting.Random   // Random is the source of the random numbers for ECN marking.
+	Rounding      setting.Rounding // Rounding sets how a packet's time on a wire is rounded.
 	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only its
 	// compat mode sets it.
 	Pools *Pools
 }
 
-// DefaultConfig returns RoCEv2 with DCQCN and PFC on shallow-buffered switches.
+// DefaultConfig is RoCEv2 with DCQCN and PFC on shallow-buffered switches.
 func DefaultConfig() Config {
 	return Config{
 		Payload: 1024, Header: 82,
 		CongestionControl: cc.DefaultConfig(),
-		QueuePairs:        QueuePairs{PerPeer: 1},
-		Acks:              Acks{Every: 1, Size: 86, Duplicates: true},
-		CNP:               CNP{Interval: 50 * units.Microsecond, Size: 98},
-		Recovery: Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
+		QueuePairs:        setting.QueuePairs{PerPeer: 1},
+		Acks:              setting.Acks{Every: 1, Size: 86, Duplicates: true},
+		CNP:               setting.CNP{Interval: 50 * units.Microsecond, Size: 98},
+		Recovery: setting.Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
 			NackInterval: 500 * units.Microsecond},
-		PFC: PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
-			Headroom: Headroom{Kind: HeadroomAuto}, Reserve: 4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84,
+		PFC: setting.PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
+			Headroom: setting.Headroom{Kind: HeadroomAuto},
+			Reserve:  4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84,
 			Quanta: 65535},
-		Buffer:        16 * units.MiB,
-		ECN:           ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2, Rate: 25 * units.Gbps},
-		Watchdog:      Watchdog{After: 10 * units.Millisecond},
+		Buffer: 16 * units.MiB,
+		ECN: setting.ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2,
+			Rate: 25 * units.Gbps},
+		Watchdog:      setting.Watchdog{After: 10 * units.Millisecond},
 		Trimming:      Trimming{Queue: 100 * units.KB, Size: 64},
 		LoadBalancing: spread.DefaultConfig(),
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -92,7 +93,7 @@ func TestNewRefuses(t *testing.T) {
 		{"buffer: 10KB is too small for s0, whose 3 ports take",
 			func(c *Config, g *topo.Graph) { c.Buffer = 10 * units.KB }},
 		{"buffer: 16MiB is too small for s0", func(c *Config, g *topo.Graph) {
-			c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 6 * units.MiB}
+			c.PFC.Headroom = setting.Headroom{Kind: HeadroomFixed, Size: 6 * units.MiB}
 		}},
 		{"acks.class: 7 is not possible with 2 virtual channels",
 			func(c *Config, g *topo.Graph) { g.Channels, c.Acks.Class, c.Acks.HostClass = 2, 7, 7 }},

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 )
@@ -86,7 +87,7 @@ func TestNS3RDMASettings(t *testing.T) {
 		c.Acks.Class != 0 || c.Acks.HostClass != 0 {
 		t.Errorf("packets: %+v", c)
 	}
-	if c.Buffer != 9*units.MB || c.PFC.Headroom != (Headroom{Kind: HeadroomFixed, Size: 103000}) {
+	if c.Buffer != 9*units.MB || c.PFC.Headroom != (setting.Headroom{Kind: HeadroomFixed, Size: 103000}) {
 		t.Errorf("buffer %v, headroom %+v", c.Buffer, c.PFC.Headroom)
 	}
 	if !c.CNP.Ticking || c.CNP.Echo || c.Acks.Duplicates || c.QueuePairs.Life != PerMessage ||

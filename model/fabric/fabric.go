@@ -5,6 +5,14 @@
 // sim.Engine. A host opens queue pairs (Open) and posts messages on them (Post); the network calls its Sink when a
 // message has arrived and when it is acknowledged.
 //
+// The model follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's reliable connection as
+// RoCEv2 uses it. Its level of detail is that of the simulators HPCC (Li et al., SIGCOMM 2019) and ns3-rdma (Zhu et
+// al., SIGCOMM 2015); their deviations are confined to compat_hpcc.go and compat_ns3rdma.go.
+//
+// Not modelled: the hosts' software and PCIe, cut-through switching, header contents, forwarding table sizes, and
+// control traffic in the shared buffer (class 0 is never refused).
+package fabric
+
 // A packet's path through the code: the NIC (nic.go) takes it from a queue pair whose rate, window and class allow it
 // to send; a link carries it (port.go); a switch (switch.go) admits it to its buffer (buffer.go), pauses the upstream
 // port when the buffer fills (pfc.go), queues it and marks it on departure; the receiver (receiver.go) replies with an
@@ -13,14 +21,6 @@
 // The layout is chosen for speed. Packets are values in rings. A link has one pending event however many packets it
 // carries, and a port has one only while packets wait. A queue pair's path is looked up once, when it is opened, rather
 // than at each switch. Rates are computed on demand.
-//
-// The model follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's reliable connection as
-// RoCEv2 uses it. Its level of detail is that of the simulators HPCC (Li et al., SIGCOMM 2019) and ns3-rdma (Zhu et
-// al., SIGCOMM 2015); their deviations are confined to compat_hpcc.go and compat_ns3rdma.go.
-//
-// Not modelled: the hosts' software and PCIe, cut-through switching, header contents, forwarding table sizes, and
-// control traffic in the shared buffer (class 0 is never refused).
-package fabric
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ const (
 	superseded                    // no state in the network refers to it
 )
 
-// Sink receives the network's notifications, synchronously at the simulated time of each. It may post.
+// Sink receives notifications synchronously, and may post.
 type Sink interface {
 	// Delivered reports that the whole message has arrived at its destination.
 	Delivered(m int32)
@@ -73,7 +73,7 @@ type Sink interface {
 	Acked(m int32)
 }
 
-// Network is a simulated network. Only the goroutine that runs its engine may use it.
+// Network is a simulated network, for the goroutine of its engine.
 type Network struct {
 	cfg    Config
 	graph  *topo.Graph
@@ -142,21 +142,17 @@ type Network struct {
 	fault    func(in int32, x packet) bool // see invariants.go
 
 	Counters Counters
-	// OnSend is called for each packet put on a wire.
-	OnSend sim.Probe[Sending]
+	OnSend   sim.Probe[Sending] // OnSend is called for each packet put on a wire.
 	// OnPause is called for each pause and resume, as it takes effect at the paused port.
 	OnPause sim.Probe[Pause]
-	// OnDrop is called for each lost packet.
-	OnDrop sim.Probe[Drop]
+	OnDrop  sim.Probe[Drop] // OnDrop is called for each lost packet.
 	// OnStuck is called for each port that stays paused longer than the watchdog's time.
 	OnStuck sim.Probe[Stuck]
-	// OnRate is called for each change of a queue pair's rate or window.
-	OnRate sim.Probe[RateChange]
-	OnCNP  sim.Probe[int32] // called for each CNP received, with the receiving node
+	OnRate  sim.Probe[RateChange] // OnRate is called for each change of a queue pair's rate or window.
+	OnCNP   sim.Probe[int32]      // called for each CNP received, with the receiving node
 }
 
-// RateChange is a change of a queue pair's rate or window. Sender is valid until the call returns. RTT is the round
-// trip measured with the change, 0 if none was.
+// RateChange is a queue pair's new rate or window. Sender is valid during the call. RTT is measured, or 0.
 type RateChange struct {
 	At, RTT sim.Time
 	QP      QP
@@ -190,8 +186,7 @@ const (
 	postPlanned               // a planned message of a part is due
 )
 
-// New returns a network on graph g, which it checks against the configuration. sink may be nil. name prefixes the names
-// of the network's random streams.
+// New returns a network on graph g. sink may be nil. name prefixes its random streams.
 func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
@@ -200,7 +195,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	return NewUnder(alg, cfg, g, eng, sink, seed, name)
 }
 
-// NewUnder is New with alg, which the network then owns, in place of the configured congestion control.
+// NewUnder is New under alg, which the network then owns.
 func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64,
 	name string) (*Network, error) {
 	if alg == nil || g == nil || eng == nil {
@@ -278,7 +273,6 @@ func (n *Network) check() error {
 // maxDelay bounds a link's delay: light in fibre goes more than three times around the world in it.
 const maxDelay = units.Second
 
-// Handle implements sim.Handler.
 func (n *Network) Handle(e sim.Event) {
 	n.Counters.Events++
 	switch e.Kind {

@@ -6,8 +6,7 @@ import (
 	"farflash/sim"
 )
 
-// Fail takes a link down at the given time and, if until is later, up again then. A link with overlapping failures
-// comes up when the last of them ends.
+// Fail takes a link down at the given time, until until if that is later.
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -19,11 +20,11 @@ func TestFailures(t *testing.T) {
 		g := build(t, topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 6, Spines: 2}},
 			10*units.Gbps, 10*units.Gbps, units.Microsecond)
 		c := DefaultConfig()
-		c.Recovery.Kind = RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
+		c.Recovery.Kind = setting.RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
 		c.Recovery.Timeout = Timeout{Time: units.Millisecond}
 		c.PFC.Quanta = rapid.SampledFrom([]int{0, 100, 65535}).Draw(t, "quanta")
 		c.PFC.Threshold = Threshold{Size: units.Bytes(rapid.IntRange(2000, 40000).Draw(t, "threshold"))}
-		c.QueuePairs.Life = Life(rapid.IntRange(0, 1).Draw(t, "life"))
+		c.QueuePairs.Life = setting.Life(rapid.IntRange(0, 1).Draw(t, "life"))
 		r := newRig(t, c, g, 1)
 		drawMessages(t, r, []uint8{1, 2}, 100)
 		for range rapid.IntRange(1, 5).Draw(t, "failures") {
@@ -117,7 +118,7 @@ func TestNeighboursDoNotMatter(t *testing.T) {
 // TestNoAllocations verifies that a packet causes no allocation, whatever the congestion control.
 func TestNoAllocations(t *testing.T) {
 	for _, scheme := range allSchemes {
-		for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+		for _, recovery := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
 			c := DefaultConfig()
 			c.CongestionControl.Algorithm = scheme
 			c.Recovery.Kind = recovery
@@ -127,12 +128,12 @@ func TestNoAllocations(t *testing.T) {
 				r.mustSend(t, i+1, 0, 1, 2*units.GB)
 			}
 			r.eng.Run(8 * units.Millisecond)
-			at, before := r.eng.Now(), r.net.PacketHops()
+			at, before := r.eng.Now(), r.net.packetHops()
 			allocs := testing.AllocsPerRun(5, func() {
 				at += 300 * units.Microsecond
 				r.eng.Run(at)
 			})
-			if hops := r.net.PacketHops() - before; allocs != 0 || hops < 1000 {
+			if hops := r.net.packetHops() - before; allocs != 0 || hops < 1000 {
 				t.Errorf("%v, %v: %v allocations a run, %d packet-hops in six", scheme, recovery, allocs, hops)
 			}
 		}
@@ -149,7 +150,7 @@ func TestFixedPoint(t *testing.T) {
 	const flows = 4
 	rate := 40 * units.Gbps
 	c := DefaultConfig()
-	c.ECN = ECN{Enabled: true, Kmin: 5 * units.KB, Kmax: 200 * units.KB, Pmax: 0.01, Rate: rate}
+	c.ECN = setting.ECN{Enabled: true, Kmin: 5 * units.KB, Kmax: 200 * units.KB, Pmax: 0.01, Rate: rate}
 	r := newRig(t, c, star(t, flows+1, rate, units.Microsecond), 1)
 	for i := range int32(flows) {
 		r.mustSend(t, i+1, 0, 1, 4*units.GB)
@@ -184,8 +185,8 @@ func TestFixedPoint(t *testing.T) {
 // becomes idle and Endless counts its messages. If the link is mended, all messages arrive, including those posted, and
 // on queue pairs opened, during the failure.
 func TestSevered(t *testing.T) {
-	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
-		for _, life := range []Life{Persistent, PerMessage} {
+	for _, kind := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
+		for _, life := range []setting.Life{Persistent, PerMessage} {
 			for _, timeout := range []Timeout{{}, {Auto: true}, {Time: sim.Forever}} {
 				for _, until := range []sim.Time{0, 300 * units.Microsecond} {
 					c := DefaultConfig()

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -16,12 +17,12 @@ import (
 func TestForget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.QueuePairs.Life = rapid.SampledFrom([]Life{Persistent, PerMessage}).Draw(t, "life")
+		cfg.QueuePairs.Life = rapid.SampledFrom([]setting.Life{Persistent, PerMessage}).Draw(t, "life")
 		cfg.PFC.Enabled = rapid.Bool().Draw(t, "pfc")
 		if !cfg.PFC.Enabled {
 			cfg.Buffer = 30 * units.KiB
 		}
-		cfg.Recovery.Kind = rapid.SampledFrom([]RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
+		cfg.Recovery.Kind = rapid.SampledFrom([]setting.RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
 		const hosts = 4
 		n := rapid.IntRange(1, 300).Draw(t, "messages")
 		posts := make([]post, n)

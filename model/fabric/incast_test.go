@@ -41,9 +41,9 @@ func TestIncastLastFCT(t *testing.T) {
 					t.Errorf("%d:1 at %v over %v: the last ACK came at %d ps, closed form %d ps", senders, rate,
 						delay, last, want)
 				}
-				if hops := uint64(senders) * packets * 2 * 2; r.net.PacketHops() != hops+r.net.Counters.Frames {
+				if hops := uint64(senders) * packets * 2 * 2; r.net.packetHops() != hops+r.net.Counters.Frames {
 					t.Errorf("%d:1 at %v: %d packet-hops, want %d and %d pause frames", senders, rate,
-						r.net.PacketHops(), hops, r.net.Counters.Frames)
+						r.net.packetHops(), hops, r.net.Counters.Frames)
 				}
 				if d := r.net.Counters.DropCount(); d > 0 {
 					t.Errorf("%d:1 at %v: %d packets lost", senders, rate, d)
@@ -143,7 +143,7 @@ func TestPacketHops(t *testing.T) {
 	}
 	r.run(t, 1e6)
 	r.drained(t)
-	if got := r.net.PacketHops() - r.net.Counters.Frames; got != want {
+	if got := r.net.packetHops() - r.net.Counters.Frames; got != want {
 		t.Errorf("%d packet-hops, want %d", got, want)
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"testing"
 
+	"farflash/model/fabric/setting"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
 )
 
 // faultRun lets three hosts send to a fourth through a small buffer, which produces data, ACKs, NACKs, pauses,
 // refreshes and resumes, and loses the packets that lose selects. All messages must arrive nevertheless.
-func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64,
+func faultRun(t *testing.T, kind setting.RecoveryKind, acks int, seed uint64,
 	lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
 	t.Helper()
 	c := plain()
@@ -45,7 +46,7 @@ func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64,
 
 // TestEverySingleLoss loses each packet and frame in turn.
 func TestEverySingleLoss(t *testing.T) {
-	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+	for _, kind := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, acks := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%v, acks in class %d", kind, acks), func(t *testing.T) {
 				all, _, c := faultRun(t, kind, acks, 1, func(int, packet) bool { return false })
@@ -69,7 +70,7 @@ func TestEverySingleLoss(t *testing.T) {
 // TestRandomLosses loses packets and frames at random, up to a third of them, seed by seed.
 func TestRandomLosses(t *testing.T) {
 	for seed := range uint64(40) {
-		for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+		for _, kind := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
 			s := rng.NewStream(seed, "faults")
 			chance := float64(seed%4+1) / 12
 			faultRun(t, kind, int(seed%2)*2, seed, func(int, packet) bool { return s.Float64() < chance })

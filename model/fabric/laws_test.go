@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
@@ -159,7 +160,7 @@ func TestLosslessNetworks(t *testing.T) {
 			sim.Time(pick(5000))*units.Nanosecond)
 		c := DefaultConfig()
 		c.CongestionControl.Algorithm = allSchemes[pick(len(allSchemes))]
-		c.QueuePairs.Life = Life(pick(2))
+		c.QueuePairs.Life = setting.Life(pick(2))
 		c.Acks.Every = 1 + pick(3)
 		c.SwitchLatency = sim.Time(pick(800)) * units.Nanosecond
 		c.PFC.Threshold = Threshold{Size: units.Bytes(2000 + pick(60000))}
@@ -191,7 +192,7 @@ func TestLosslessNetworks(t *testing.T) {
 // TestBusy verifies that a port is busy for as long as its packets take, at any time, and never for longer than that
 // time.
 func TestBusy(t *testing.T) {
-	for _, rounding := range []Rounding{Exact, WholeNanoseconds} {
+	for _, rounding := range []setting.Rounding{Exact, WholeNanoseconds} {
 		c := plain()
 		c.Rounding = rounding
 		r := newRig(t, c, star(t, 2, units.BitRate(33)*units.Gbps, units.Microsecond), 1)

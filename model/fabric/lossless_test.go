@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -99,7 +100,7 @@ func drawConfig(t *rapid.T, channels int) Config {
 	c.Header = rapid.SampledFrom([]units.Bytes{1, 48, 82, 300}).Draw(t, "header")
 	c.CongestionControl.Algorithm = rapid.SampledFrom(allSchemes).Draw(t, "algorithm")
 	c.QueuePairs.PerPeer = rapid.IntRange(1, 3).Draw(t, "per peer")
-	c.QueuePairs.Life = rapid.SampledFrom([]Life{Persistent, Persistent, PerMessage}).Draw(t, "life")
+	c.QueuePairs.Life = rapid.SampledFrom([]setting.Life{Persistent, Persistent, PerMessage}).Draw(t, "life")
 	c.Acks.Every = rapid.SampledFrom([]int{1, 1, 2, 7, 64}).Draw(t, "acks every")
 	c.Acks.Size = rapid.SampledFrom([]units.Bytes{20, 86, 1000}).Draw(t, "ack")
 	c.Acks.Class = rapid.IntRange(0, MaxClasses-channels).Draw(t, "acks class")
@@ -109,7 +110,7 @@ func drawConfig(t *rapid.T, channels int) Config {
 	c.Acks.HostClass = c.Acks.Class
 	c.CNP.Echo = rapid.Bool().Draw(t, "echo")
 	c.CNP.Ticking = rapid.Bool().Draw(t, "ticking")
-	c.Recovery.Kind = RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
+	c.Recovery.Kind = setting.RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
 	c.PFC.Threshold.Dynamic = rapid.Bool().Draw(t, "dynamic")
 	c.PFC.Threshold.Size = units.Bytes(rapid.IntRange(1, 20000).Draw(t, "threshold"))
 	c.PFC.Alpha = units.Fraction(rapid.SampledFrom([]float64{1. / 65536, 1. / 16, 1. / 8, 1, 64}).Draw(t, "alpha"))
@@ -120,7 +121,7 @@ func drawConfig(t *rapid.T, channels int) Config {
 	c.ECN.Enabled = rapid.Bool().Draw(t, "ecn")
 	c.ECN.Kmin = units.Bytes(rapid.IntRange(0, 20000).Draw(t, "kmin"))
 	c.ECN.Kmax = c.ECN.Kmin + units.Bytes(rapid.IntRange(0, 20000).Draw(t, "kmax"))
-	c.Scheduler = Scheduler(rapid.IntRange(0, 1).Draw(t, "scheduler"))
+	c.Scheduler = setting.Scheduler(rapid.IntRange(0, 1).Draw(t, "scheduler"))
 	c.Weights = rapid.SampledFrom([][]int{nil, {1, 1, 2, 3}, {1, 1, 1000}}).Draw(t, "weights")
 	if c.CongestionControl.Algorithm == cc.SchemeHPCC {
 		c.Telemetry = Telemetry{Size: 42, AckSize: 28, Multiple: rapid.IntRange(0, 1).Draw(t, "multiple")}

@@ -13,6 +13,7 @@ import (
 
 	"farflash/internal/golden"
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 )
 
@@ -35,7 +36,8 @@ func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 		c.ECN.Enabled = false
 		g.Algorithm = cc.SchemeNone
 		if rate == 10*units.Gbps {
-			c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 7846} // the reference was changed by hand: 4096 B more
+			// The reference was changed by hand: 4096 B more.
+			c.PFC.Headroom = setting.Headroom{Kind: HeadroomFixed, Size: 7846}
 		}
 	case "dcqcn":
 		g.Algorithm, g.DCQCN = cc.SchemeDCQCN, mellanox

@@ -39,8 +39,7 @@ func (n *Network) checkHosts(src, dst int32) error {
 	return nil
 }
 
-// Open opens a queue pair from one host's node to another's. class is the traffic class of its data packets; class 0 is
-// reserved for answers.
+// Open opens a queue pair between hosts' nodes with the traffic class of its data; class 0 is for answers.
 func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	q, err := n.open(src, dst, class, n.eng.Now())
 	if err == nil {
@@ -135,8 +134,7 @@ func (n *Network) introduce(q int32, s *sender) {
 	n.steer(q, s, &n.control[q])
 }
 
-// Use declares that a class will carry packets, and reserves its headroom from then on. Open does so too, but by then
-// the space may be occupied.
+// Use declares that a class will carry packets and reserves its headroom, as Open does later.
 func (n *Network) Use(class uint8) error {
 	if int(class)+n.channels() > MaxClasses {
 		return fmt.Errorf("traffic class %d is not possible; use 0 to %d", class, MaxClasses-n.channels())
@@ -202,8 +200,7 @@ func (n *Network) buried(r *receiver) bool {
 	return closed >= 0 && closed+n.grace <= n.eng.Now()
 }
 
-// Pair returns the persistent queue pair whose turn it is from one host to another. It opens queue pairs up to the
-// configured number per peer.
+// Pair returns the persistent queue pair whose turn it is between two hosts, and opens it if need be.
 func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 	q, err := n.pair(src, dst, class, n.eng.Now())
 	if err == nil && n.senders[q].planned {
@@ -244,7 +241,7 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	return q, nil
 }
 
-// Reserve preallocates for messages to come, where that is cheaper than growing step by step.
+// Reserve preallocates for messages to come.
 func (n *Network) Reserve(messages int) {
 	const most = 1 << 22
 	messages = min(max(messages, 0), most)
@@ -261,7 +258,7 @@ func (n *Network) Reserve(messages int) {
 	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
-// Send posts a message from one host to another, on a queue pair of its own or a shared one, as configured.
+// Send posts a message on a queue pair of its own or a shared one, as configured.
 func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
 	open := n.Pair
 	if n.cfg.QueuePairs.Life == PerMessage {
@@ -351,8 +348,7 @@ func (n *Network) begin(m int32) error {
 	return nil
 }
 
-// Forget reports that the owner of a message, which knows that it was acknowledged, will not look it up again. Its
-// index is reused some time later. Messages that are never forgotten are kept for ever. A message is forgotten once.
+// Forget releases an acknowledged message, once; its index is reused later. Others are kept for ever.
 func (n *Network) Forget(m int32) {
 	if uint(m) >= uint(len(n.messages)) || n.messages[m].over&forgotten != 0 {
 		panic(noSuch("message that is not forgotten,", m, len(n.messages)))
@@ -374,11 +370,10 @@ func (n *Network) note(m int32, what ending) {
 	}
 }
 
-// Messages returns all messages that were posted and not forgotten, in order of posting unless some were forgotten. The
-// slice is the network's; the caller must not change it.
+// Messages returns the messages posted and not forgotten. The caller must not change the slice.
 func (n *Network) Messages() []Message { return n.messages }
 
-// Begun returns when a message's first packet was sent, sim.Forever if it was not. The message must exist.
+// Begun returns when a message's first packet was sent, or sim.Forever.
 func (n *Network) Begun(m int32) sim.Time {
 	if uint(m) >= uint(len(n.messages)) {
 		panic(noSuch("message", m, len(n.messages)))
@@ -386,9 +381,8 @@ func (n *Network) Begun(m int32) sim.Time {
 	return n.messages[m].Begun
 }
 
-// Ideal returns how long a message would take from its posting to its ACK if it had the network to itself and only the
-// links' rates limited it. It is exact for a message on a single path. Where switches choose for each packet, it can be
-// too low by the time of a packet or two, provided that equally short paths are alike.
+// Ideal returns a message's time to its ACK if it had the network to itself. It is exact on a single path, and up to
+// two packet times low where switches choose for each packet.
 func (n *Network) Ideal(m int32) sim.Time {
 	if uint(m) >= uint(len(n.messages)) || n.messages[m].QP < 0 {
 		panic(noSuch("message", m, len(n.messages)))

@@ -70,8 +70,8 @@ type Flow struct {
 	Start    sim.Time
 }
 
-// Divide divides a network on which no message has been posted yet. of has the part of each node; sinks has one entry,
-// which may be nil, for each part. apart is whether parts may run at the same time.
+// Divide divides a network without messages into the parts of, by node; sinks has an entry, perhaps nil, for each.
+// apart: they may run at the same time.
 func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	switch {
 	case len(of) != len(n.nodes):
@@ -158,8 +158,7 @@ func (p *Parts) Forget(i int, m int32) { p.part(i).Forget(m) }
 // OnPause registers f for the pauses of a part's ports.
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.part(i).OnPause = f }
 
-// Plan creates the message of a flow, and a queue pair if it needs one, and schedules its posting. The flow must start
-// later than all past events. Flows must be planned in order of their starts, and no further ahead than Horizon.
+// Plan schedules a flow, in order of starts, later than all past events and no further ahead than Horizon.
 func (p *Parts) Plan(f Flow) (int32, error) {
 	n := p.base
 	var q QP
@@ -245,8 +244,7 @@ func (p *Parts) First() sim.Time {
 	return first
 }
 
-// Horizon returns the time up to which flows must be planned before a window that begins at first. Flows planned after
-// a link's failure see its effect on routes.
+// Horizon returns the time up to which flows must be planned for a window from first.
 func (p *Parts) Horizon(first sim.Time) sim.Time {
 	to := sim.Forever
 	if first < sim.Forever-p.base.reach {
@@ -258,14 +256,13 @@ func (p *Parts) Horizon(first sim.Time) sim.Time {
 	return to
 }
 
-// Whole runs the events of the network as a whole at first, unless a part has an earlier event, and reports whether
-// there were any.
+// Whole runs the whole network's events at first, unless a part's are earlier, and reports whether there were any.
 func (p *Parts) Whole(first sim.Time) bool {
 	n := p.base
 	if n.eng.Next() > first {
 		return false
 	}
-	p.Join()
+	p.join()
 	p.hand()
 	for _, x := range p.list {
 		x.eng.Wait(first)
@@ -293,8 +290,7 @@ func (p *Parts) hand() {
 	p.shared = now
 }
 
-// Window begins a window: it determines how far each part may run, at most up to to, and returns how many parts have
-// events in it. First must have been called before.
+// Window begins a window up to at most to, after First, and returns how many parts have events in it.
 func (p *Parts) Window(to sim.Time) (busy int) {
 	p.hand()
 	if at := p.base.eng.Next(); at <= to {
@@ -341,7 +337,7 @@ func (p *Parts) heard(i int) sim.Time {
 	return end
 }
 
-// Run runs a part to the end of its window. Parts that are apart may run concurrently.
+// Run runs a part to the end of its window; parts that are apart, concurrently.
 func (p *Parts) Run(i int) {
 	n := p.part(i)
 	if p.split.apart {
@@ -353,7 +349,7 @@ func (p *Parts) Run(i int) {
 	}
 }
 
-// Watch schedules the watchdog in the whole network if a part has requested it. It must be called after each window.
+// Watch schedules the watchdog if a part requested it, after each window.
 func (p *Parts) Watch() {
 	for _, x := range p.list {
 		if x.dog.looking {
@@ -380,17 +376,17 @@ func (n *Network) takeIn(list []*Network, round uint32) {
 	}
 }
 
-// Join moves all crossing packets to where the whole network can see them. It must be called while no part runs.
-func (p *Parts) Join() {
+// join moves all crossing packets to where the whole network can see them. It must be called while no part runs.
+func (p *Parts) join() {
 	for _, x := range p.list {
 		x.takeIn(p.list, 0)
 		x.takeIn(p.list, 1)
 	}
 }
 
-// Settle sums the figures of the parts in the whole network, up to a time that all have reached.
+// Settle sums the parts' figures up to a time that all have reached.
 func (p *Parts) Settle() {
-	p.Join()
+	p.join()
 	n := p.base
 	n.Counters = Counters{}
 	n.notes.taken = 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
@@ -102,7 +103,7 @@ func TestPartsAgree(t *testing.T) {
 			if scheme == cc.SchemeHPCC {
 				c.Telemetry = Telemetry{Size: 42, AckSize: 28}
 			}
-			for _, life := range []Life{Persistent, PerMessage} {
+			for _, life := range []setting.Life{Persistent, PerMessage} {
 				c.QueuePairs.Life = life
 				var want string
 				for _, parts := range []int{1, -1, 2, -2, 3, -3} {
@@ -147,7 +148,7 @@ func figures(n *Network) string {
 	for i := range n.Ports() {
 		s += fmt.Sprintf("%+v\n", n.Port(int32(i)))
 	}
-	return s + fmt.Sprintln(n.notes.taken, n.PacketHops())
+	return s + fmt.Sprintln(n.notes.taken, n.packetHops())
 }
 
 // TestBalance verifies that, counted in events, two threads that each take the next available part would need little
@@ -241,7 +242,7 @@ func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
 func TestPartsForget(t *testing.T) {
 	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
 		10*units.Gbps, 20*units.Gbps, units.Microsecond)
-	for _, life := range []Life{Persistent, PerMessage} {
+	for _, life := range []setting.Life{Persistent, PerMessage} {
 		c := DefaultConfig()
 		c.QueuePairs.Life = life
 		var want Counters

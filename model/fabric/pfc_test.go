@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -22,11 +23,11 @@ func circleOf(t failer, switches int) *topo.Graph {
 }
 
 // lockUp posts messages two hops around a ring of five, which have only one shortest path.
-func lockUp(t *testing.T, quanta int, action WatchdogAction, size units.Bytes) *rig {
+func lockUp(t *testing.T, quanta int, action setting.WatchdogAction, size units.Bytes) *rig {
 	t.Helper()
 	c := plain()
 	c.PFC.Quanta = quanta
-	c.Watchdog = Watchdog{After: units.Millisecond, Action: action}
+	c.Watchdog = setting.Watchdog{After: units.Millisecond, Action: action}
 	c.Recovery.Timeout = Timeout{Time: 4 * units.Millisecond}
 	c.Buffer = 250 * units.KiB
 	const switches = 5
@@ -90,7 +91,7 @@ func TestDeadlockEnds(t *testing.T) {
 // lossy network.
 func TestDeadlockProgress(t *testing.T) {
 	c := plain()
-	c.Watchdog = Watchdog{After: units.Millisecond, Action: WatchdogIgnore}
+	c.Watchdog = setting.Watchdog{After: units.Millisecond, Action: WatchdogIgnore}
 	c.Buffer = 250 * units.KiB
 	r := newRig(t, c, circleOf(t, 5), 1)
 	for i := range int32(5) {
@@ -188,7 +189,7 @@ func TestFramesCoalesce(t *testing.T) {
 // TestClassesShare verifies the shares that the schedulers give two classes, at a sender's NIC and in a switch.
 func TestClassesShare(t *testing.T) {
 	for _, x := range []struct {
-		scheduler Scheduler
+		scheduler setting.Scheduler
 		weights   []int
 		share     float64 // of class 1 while both send
 	}{{DWRR, nil, .5}, {DWRR, []int{1, 3, 1}, .75}, {Strict, nil, 1}} {

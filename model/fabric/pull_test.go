@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/spread"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -104,7 +105,7 @@ func TestPulledLosses(t *testing.T) {
 
 // TestPulledInParts verifies that a network whose receivers pull behaves in parts as in one piece.
 func TestPulledInParts(t *testing.T) {
-	for _, life := range []Life{Persistent, PerMessage} {
+	for _, life := range []setting.Life{Persistent, PerMessage} {
 		c := withPulls(16)
 		c.QueuePairs.Life = life
 		sameInParts(t, c)
@@ -150,12 +151,12 @@ func TestPullsAllocateNothing(t *testing.T) {
 		r.mustSend(t, i+1, 0, 1, 2*units.GB)
 	}
 	r.eng.Run(8 * units.Millisecond)
-	at, before := r.eng.Now(), r.net.PacketHops()
+	at, before := r.eng.Now(), r.net.packetHops()
 	allocs := testing.AllocsPerRun(5, func() {
 		at += 300 * units.Microsecond
 		r.eng.Run(at)
 	})
-	if hops := r.net.PacketHops() - before; allocs != 0 || hops < 1000 {
+	if hops := r.net.packetHops() - before; allocs != 0 || hops < 1000 {
 		t.Errorf("%v allocations a run, %d packet-hops in six", allocs, hops)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
 
 // repaired runs two messages of one queue pair over a star and loses the packet of the given kind and number on its way
 // from its host.
-func repaired(t *testing.T, kind kind, k int, recovery RecoveryKind) *rig {
+func repaired(t *testing.T, kind kind, k int, recovery setting.RecoveryKind) *rig {
 	t.Helper()
 	c := plain()
 	c.PFC.Enabled = false
@@ -41,7 +42,7 @@ func repaired(t *testing.T, kind kind, k int, recovery RecoveryKind) *rig {
 	return r
 }
 
-func lossEverywhere(t *testing.T, recovery RecoveryKind, loss float64, size units.Bytes) *rig {
+func lossEverywhere(t *testing.T, recovery setting.RecoveryKind, loss float64, size units.Bytes) *rig {
 	t.Helper()
 	c := plain()
 	c.PFC.Enabled = false
@@ -81,7 +82,7 @@ func TestSelectiveRepeatSendsWhatIsLost(t *testing.T) {
 
 // TestOneLost loses one packet of each kind: data in the middle and at the tail, an ACK in the middle and the last one.
 func TestOneLost(t *testing.T) {
-	for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+	for _, recovery := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, x := range []struct {
 			kind kind
 			k    int
@@ -95,7 +96,7 @@ func TestOneLost(t *testing.T) {
 
 // TestLostTail loses all packets from some point on, by a link that fails for a while.
 func TestLostTail(t *testing.T) {
-	for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
+	for _, recovery := range []setting.RecoveryKind{GoBackN, SelectiveRepeat} {
 		for at := 2 * units.Microsecond; at < 22*units.Microsecond; at += 500 * units.Nanosecond {
 			for link := range int32(2) {
 				c := plain()
@@ -129,7 +130,7 @@ func TestWithheldAck(t *testing.T) {
 
 // TestSinkPostsAndOpens verifies that a sink can post and open queue pairs from its notifications.
 func TestSinkPostsAndOpens(t *testing.T) {
-	for _, life := range []Life{Persistent, PerMessage} {
+	for _, life := range []setting.Life{Persistent, PerMessage} {
 		c := DefaultConfig()
 		c.QueuePairs.Life = life
 		c.Recovery.Timeout = Timeout{Time: units.Millisecond}

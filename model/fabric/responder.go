@@ -31,8 +31,8 @@ const (
 	answersRead         // the answer to such a request
 )
 
-// Respond opens the stream in which the sender of queue pair out answers the RDMA Reads that reach it on queue pair
-// back. Only persistent queue pairs can have one, and each has at most one.
+// Respond opens the stream on which out's sender answers the RDMA Reads that arrive on back, one for a persistent queue
+// pair.
 func (n *Network) Respond(out, back QP) (QP, error) {
 	for _, q := range [...]QP{out, back} {
 		if q < 0 || int(q) >= len(n.senders) {
@@ -74,8 +74,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	return q, nil
 }
 
-// Ask posts the request of an RDMA Read on a queue pair; size is that of the request. Once it is delivered, it must be
-// answered with Answer.
+// Ask posts an RDMA Read's request of a size; once delivered, Answer must follow.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	implicit := !n.cfg.Recovery.Kind.Keeps()
 	if implicit && size > n.cfg.Payload {
@@ -91,8 +90,7 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	return m, n.begin(m)
 }
 
-// Answer posts the data of an RDMA Read on the responder's stream of its queue pair. It must be called once for each
-// request, in the order of their delivery, and before the request is acknowledged: that is, from inside Delivered.
+// Answer posts the data of an RDMA Read, once for each request, from inside its Delivered.
 func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
 	if request < 0 || int(request) >= len(n.messages) {
 		return 0, fmt.Errorf("there is no request %d; there are %d messages", request, len(n.messages))

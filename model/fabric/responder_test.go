@@ -8,6 +8,7 @@ import (
 
 	"farflash/internal/draws"
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -160,7 +161,7 @@ func TestReadsLost(t *testing.T) {
 	draws.Until(t, func() bool { return lost > 0 && timeouts > 0 }, func(t *rapid.T) {
 		c := plain()
 		c.PFC.Enabled = false
-		c.Recovery.Kind = rapid.SampledFrom([]RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
+		c.Recovery.Kind = rapid.SampledFrom([]setting.RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
 		c.Acks.Every = rapid.SampledFrom([]int{1, 4}).Draw(t, "ack every")
 		c.CongestionControl.Algorithm = rapid.SampledFrom([]cc.Scheme{cc.SchemeNone, cc.SchemeDCTCP,
 			cc.SchemeHPCC}).Draw(t, "scheme")
@@ -260,7 +261,7 @@ func TestRespondRefuses(t *testing.T) {
 // TestReadsRescued verifies that a link that fails during answers strands both streams of their queue pair, and that
 // all answers arrive once it is mended.
 func TestReadsRescued(t *testing.T) {
-	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
+	for _, kind := range []setting.RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
 		c := plain()
 		c.Recovery.Kind = kind
 		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)

@@ -48,7 +48,7 @@ func (f flowKey) hash(seed uint32) uint32 {
 // back returns the key of the reverse direction.
 func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
-// Connected reports whether two hosts have paths to each other in both directions. Nodes that do not exist have none.
+// Connected reports whether two hosts have paths in both directions.
 func (n *Network) Connected(src, dst int32) bool {
 	if uint(src) >= uint(len(n.nodes)) || uint(dst) >= uint(len(n.nodes)) {
 		return false

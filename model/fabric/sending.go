@@ -8,7 +8,6 @@ import (
 // Carries is a packet's purpose.
 type Carries uint8
 
-// The purposes.
 const (
 	Payload    Carries = iota // a part of a message
 	Answer                    // an ACK or a NACK
@@ -19,15 +18,13 @@ const (
 
 var carriesNames = [...]string{"data", "ack", "cnp", "pull", "pause frame"}
 
-// String returns the purpose in words.
 func (c Carries) String() string { return carriesNames[c] }
 
 // Sending is a packet on a port's wire, which it occupies from Begin to End.
 type Sending struct {
 	Begin, End sim.Time
 	Port       int32
-	// QP is the packet's queue pair, -1 for a pause frame.
-	QP QP
+	QP         QP // QP is the packet's queue pair, -1 for a pause frame.
 	// Message is the packet's message. It is -1 if the packet carries no part of a message, or if the message is over:
 	// a packet can be retransmitted although its message had fully arrived.
 	Message int32

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
@@ -51,7 +52,7 @@ func chosenConfig(r *rng.Stream) Config {
 	c.PFC.Reserve, c.PFC.ResumeOffset = choose[units.Bytes](r, 0, 4096), choose[units.Bytes](r, 0, 3072)
 	c.ECN.Enabled, c.ECN.Kmin = choose(r, true, false), choose[units.Bytes](r, 2000, 20000)
 	c.ECN.Kmax = c.ECN.Kmin + choose[units.Bytes](r, 0, 20000)
-	c.Scheduler, c.Weights = choose(r, Scheduler(0), 1), choose(r, nil, []int{1, 1, 2, 3})
+	c.Scheduler, c.Weights = choose(r, setting.Scheduler(0), 1), choose(r, nil, []int{1, 1, 2, 3})
 	if c.CongestionControl.Algorithm == cc.SchemeHPCC {
 		c.Telemetry = Telemetry{Size: 42, AckSize: 28, Multiple: choose(r, 0, 1)}
 	}

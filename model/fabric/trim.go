@@ -10,12 +10,10 @@ import (
 // retransmits the packet at once. NDP's switches trim the queue's last packet instead in half of the cases; this model
 // always trims the arriving one.
 type Trimming struct {
-	// Enabled turns trimming on. It excludes PFC.
-	Enabled bool
+	Enabled bool // Enabled turns trimming on. It excludes PFC.
 	// Queue is the number of bytes that may wait in a port's class. A packet that would exceed it is trimmed.
 	Queue units.Bytes
-	// Size is the size of a trimmed packet on the wire.
-	Size units.Bytes
+	Size  units.Bytes // Size is the size of a trimmed packet on the wire.
 }
 
 func (c *Trimming) validate(all *Config) error {

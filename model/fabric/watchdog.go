@@ -185,8 +185,7 @@ func (n *Network) CycleName(ports []int32) string {
 	return strings.Join(names, " waits for ")
 }
 
-// Hazard names a cycle of links, each with its channel, in which pauses can deadlock; it is empty if there is none, or
-// without PFC. It considers all paths between all hosts, with all links up.
+// Hazard names a cycle of links in which pauses can deadlock, over all paths with all links up; empty if there is none.
 func (n *Network) Hazard() string {
 	if !n.cfg.PFC.Enabled {
 		return ""

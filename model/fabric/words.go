@@ -2,32 +2,15 @@ package fabric
 
 import "farflash/model/fabric/setting"
 
-// The types of a network's settings.
+// Types of settings that programs write out; package setting has all of them.
 type (
-	Life           = setting.Life
-	RecoveryKind   = setting.RecoveryKind
-	Scheduler      = setting.Scheduler
-	PathOrder      = setting.PathOrder
-	Random         = setting.Random
-	Rounding       = setting.Rounding
-	WatchdogAction = setting.WatchdogAction
-	Threshold      = setting.Threshold
-	HeadroomKind   = setting.HeadroomKind
-	Headroom       = setting.Headroom
-	Timeout        = setting.Timeout
-	QueuePairs     = setting.QueuePairs
-	RoundTrip      = setting.RoundTrip
-	Acks           = setting.Acks
-	CNP            = setting.CNP
-	Recovery       = setting.Recovery
-	PFC            = setting.PFC
-	ECN            = setting.ECN
-	ECNPort        = setting.ECNPort
-	Watchdog       = setting.Watchdog
-	Telemetry      = setting.Telemetry
+	Threshold = setting.Threshold
+	Timeout   = setting.Timeout
+	ECNPort   = setting.ECNPort
+	Telemetry = setting.Telemetry
 )
 
-// The values of the settings.
+// The values of settings.
 const (
 	Persistent       = setting.Persistent
 	PerMessage       = setting.PerMessage

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -26,7 +27,7 @@ func marked(queue units.Bytes) Config {
 	c := byHand()
 	c.CongestionControl.Algorithm = cc.SchemeDCQCN
 	c.CongestionControl.MinRate = 10 * units.Gbps
-	c.ECN = ECN{Enabled: true, Kmin: queue, Kmax: queue, Pmax: 1, Rate: 10 * units.Gbps}
+	c.ECN = setting.ECN{Enabled: true, Kmin: queue, Kmax: queue, Pmax: 1, Rate: 10 * units.Gbps}
 	return c
 }
 
@@ -100,7 +101,7 @@ func TestDynamicThreshold(t *testing.T) {
 	c := byHand()
 	c.PFC.Enabled, c.PFC.Reserve, c.PFC.Quanta = true, 0, 0
 	c.PFC.Threshold, c.PFC.Alpha, c.PFC.AlphaByRate = Threshold{Dynamic: true}, .5, false
-	c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 10 * units.KB}
+	c.PFC.Headroom = setting.Headroom{Kind: HeadroomFixed, Size: 10 * units.KB}
 	c.Buffer = 90_000 + 4*10*units.KB
 	r := newRig(t, c, star(t, 4, 10*units.Gbps, units.Microsecond), 1)
 	var got []Pause

@@ -64,7 +64,7 @@ func TestArguments(t *testing.T) {
 		return func() error {
 			l := link
 			change(&l)
-			return made().Steer(0, ratecontrol.NewStatic(1), 8, l, false)
+			return made().Steer(0, controller(ratecontrol.Static, 1, 1, 1), 8, l, false)
 		}
 	}
 	refused("nil engine", func() error {
@@ -76,8 +76,9 @@ func TestArguments(t *testing.T) {
 	refused("no configuration", func() error { _, err := nvmf.New(nvmf.Config{}, 0, true, sim.New()); return err },
 		"queue_pairs")
 	refused("no controller", func() error { return made().Steer(0, nil, 8, link, false) }, "controller is nil")
-	refused("no depth", func() error { return made().Steer(0, ratecontrol.NewStatic(1), 0, link, false) }, "depth of 0")
-	refused("no target", func() error { return made().Steer(7, ratecontrol.NewStatic(1), 8, link, false) }, "target 7")
+	static := controller(ratecontrol.Static, 1, 1, 1)
+	refused("no depth", func() error { return made().Steer(0, static, 0, link, false) }, "depth of 0")
+	refused("no target", func() error { return made().Steer(7, static, 8, link, false) }, "target 7")
 	refused("rate", steer(func(l *nvmf.Link) { l.Rate = 0 }), "link of 0")
 	refused("share", steer(func(l *nvmf.Link) { l.Share = math.NaN() }), "NaN")
 	refused("acknowledgements", steer(func(l *nvmf.Link) { l.Ack = math.Inf(1) }), "+Inf")
@@ -163,9 +164,10 @@ func FuzzSystem(f *testing.F) {
 			return
 		}
 		if code.Below(2) == 1 {
-			ctl := []ratecontrol.Controller{ratecontrol.NewStatic(1 + code.Below(9)), ratecontrol.NewReserve(2, 1),
-				ratecontrol.NewPaced(2, 0.5),
-				ratecontrol.NewAIMD(8, units.Millisecond, units.Millisecond)}[code.Below(4)]
+			ctl := []ratecontrol.Controller{controller(ratecontrol.Static, 1+code.Below(9), 1, 1),
+				controller(ratecontrol.Reserve, 1, 2, 1),
+				controller(ratecontrol.Paced, 1, 2, 0.5),
+				controller(ratecontrol.AIMD, 8, 1, 1)}[code.Below(4)]
 			_ = s.Steer(0, ctl, 1+code.Below(40), nvmf.Link{Rate: units.Gbps, Share: 1}, false)
 		}
 		for range 60 {

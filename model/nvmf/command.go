@@ -13,7 +13,7 @@ import (
 // Stage is a part of a command's time.
 type Stage uint8
 
-// The stages. At each moment between its submission and its completion a command is in exactly one of them.
+// From submission to completion a command is always in exactly one stage.
 const (
 	// AtInitiator: it waits for a place in a queue pair, or the initiator's software works on it or on its response.
 	AtInitiator Stage = iota
@@ -35,7 +35,6 @@ const (
 
 var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
 
-// String returns the name used in results.
 func (k Stage) String() string { return stageNames.Name(k) }
 
 // command is an outstanding command. Commands are identified by index; 0 is none.
@@ -81,7 +80,7 @@ type Done struct {
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
 }
 
-// Since moves a command's submission back to at, when it was already with its host.
+// Since moves a command's submission back to at.
 func (d *Done) Since(at sim.Time) {
 	d.Stage[AtInitiator] += d.Submitted - at
 	d.Submitted = at
@@ -121,8 +120,7 @@ func (s *System) end(c int32) {
 	s.sink.Ended(&s.done)
 }
 
-// Spent returns the total time of all commands in each stage, including outstanding ones. Of a stage that is not over
-// it counts only the part that ended with the arrival of a message.
+// Spent returns all commands' total time by stage; of an unfinished stage, the part up to a message's arrival.
 func (s *System) Spent() [Stages]sim.Time {
 	sum := s.Counters.Time
 	s.commands.Each(func(_ int32, x *command) {
@@ -140,7 +138,7 @@ type Between struct {
 	Since             sim.Time // when the first of them was submitted
 }
 
-// Outstanding lists the pairs of initiator and target with outstanding commands, sorted by both.
+// Outstanding lists initiators and targets with outstanding commands, sorted.
 func (s *System) Outstanding() []Between {
 	var list []Between
 	s.commands.Each(func(_ int32, x *command) {
@@ -161,14 +159,13 @@ func (s *System) Outstanding() []Between {
 	return out
 }
 
-// Visited returns the total time of successful reads, and of writes, in a drive, from submission to completion.
+// Visited returns the total time of successful reads, and of writes, in a drive.
 func (s *System) Visited(drive int32) [2]units.Total {
 	exists("drive", drive, len(s.drives))
 	return s.drives[drive].visited
 }
 
-// Carried returns a message's content and the index of its command, 0 if it is none of the system's. Indexes are
-// reused.
+// Carried returns a message's content and its command's index, 0 for others'.
 func (s *System) Carried(m int32) (Kind, int32) {
 	if !s.Carries(m) {
 		return 0, 0
@@ -176,7 +173,7 @@ func (s *System) Carried(m int32) (Kind, int32) {
 	return s.posted[m].kind, s.posted[m].command
 }
 
-// Check verifies the system's invariants and conservation laws and reports the first violation.
+// Check reports the first violation of a conservation law or invariant.
 func (s *System) Check() error {
 	var inside uint64
 	s.commands.Each(func(int32, *command) { inside++ })

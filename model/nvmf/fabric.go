@@ -36,8 +36,8 @@ type Reader interface {
 	Answer(q fabric.QP, size units.Bytes, request int32) (int32, error)
 }
 
-// Chooser is a network that chooses the queue pair of each message. The contract of Post applies to Send, except that
-// messages may arrive in any order.
+// Chooser chooses the queue pair of each message. Post's contract applies to Send, but messages may arrive in any
+// order.
 type Chooser interface {
 	Send(src, dst int32, class uint8, size units.Bytes) (int32, error)
 }

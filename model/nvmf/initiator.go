@@ -7,9 +7,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Submit gives an initiator a command for a drive. The sink is notified of its completion, never from inside Submit. A
-// command of an initiator, drive or operation that does not exist, before Connect, or of less than 0 or more than 1 GiB
-// stops the system, and Err reports it.
+// Submit gives an initiator a command for a drive. The sink is notified of its completion, never from inside Submit. An
+// invalid command, one before Connect, or one above 1 GiB stops the system, and Err reports it.
 func (s *System) Submit(initiator, drive int32, r block.Request) {
 	if uint(initiator) >= uint(len(s.initiators)) || uint(drive) >= uint(len(s.drives)) || r.Op >= block.Ops ||
 		uint64(r.Length) > uint64(maxLength) || s.sink == nil {

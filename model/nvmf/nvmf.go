@@ -38,7 +38,6 @@ import (
 // Protocol is the transport of requests.
 type Protocol uint8
 
-// The protocols.
 const (
 	// NVMeoF sends capsules over RDMA.
 	NVMeoF Protocol = iota
@@ -53,13 +52,10 @@ var protocolNames = units.Names[Protocol]{"nvmeof", "flows", "nvme-tcp"}
 // Capsules reports whether commands travel in capsules, on queue pairs of limited depth.
 func (p Protocol) Capsules() bool { return p != Flows }
 
-// String returns the name used in scenarios.
 func (p Protocol) String() string { return protocolNames.Name(p) }
 
-// MarshalText writes the protocol's name.
 func (p Protocol) MarshalText() ([]byte, error) { return protocolNames.Marshal(p) }
 
-// UnmarshalText reads a protocol's name.
 func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmarshal(text, p) }
 
 // Config describes initiators and targets.
@@ -69,9 +65,8 @@ type Config struct {
 	// QueueDepth is a queue pair's largest number of outstanding commands. Others wait at the initiator.
 	QueueDepth int
 	// InCapsule is the most write data that a capsule carries. The target fetches larger data.
-	InCapsule units.Bytes
-	// MaxTransfer is the largest command; larger requests are split.
-	MaxTransfer units.Bytes
+	InCapsule   units.Bytes
+	MaxTransfer units.Bytes // MaxTransfer is the largest command; larger requests are split.
 	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
 	// finds no space waits in the drive's completion queue and keeps its place in the submission queue. A response
 	// larger than the queue is sent alone, when the queue is empty.
@@ -79,19 +74,14 @@ type Config struct {
 	// WriteBuffers is a target's memory for write data that it fetches, allocated from before the RDMA Read until the
 	// response is acknowledged. Writes wait for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
-	// Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
-	Reads Reads
-	// TCP has the options that hosts negotiate when they connect by TCP.
-	TCP TCP
+	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
+	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
 	// DriveDepth is the largest number of commands that a target's driver gives a drive at once. Others wait in the
 	// target.
 	DriveDepth int
-	// Class is the traffic class of all messages.
-	Class uint8
-	// Initiator is the initiators' software.
-	Initiator Software
-	// Target is the targets' software.
-	Target Software
+	Class      uint8    // Class is the traffic class of all messages.
+	Initiator  Software // Initiator is the initiators' software.
+	Target     Software // Target is the targets' software.
 }
 
 // Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
@@ -118,15 +108,15 @@ type Software struct {
 }
 
 // DefaultConfig returns the Linux target's and SPDK's protocol with SPDK's software.
-//
-// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
-// include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS).
-// Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each direction. RDMA Reads: the 16
-// per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's initiators offer and their targets
-// accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth; SPDK's max_read_depth, beyond which
-// its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M
-// 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us of core time each.
 func DefaultConfig() Config {
+	// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
+	// include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE,
+	// NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each
+	// direction. RDMA Reads: the 16 per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's
+	// initiators offer and their targets accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's
+	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software:
+	// SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M 4 KiB random reads a second on 8 target cores, 5.46
+	// M on 4 initiator cores, which is 0.73 us of core time each.
 	cost := 730 * units.Nanosecond
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
@@ -184,7 +174,7 @@ type Sink interface {
 	Ended(*Done)
 }
 
-// System is all initiators and targets of a simulation. Only the goroutine that runs its engine may use it.
+// System is a simulation's initiators and targets, for its engine's goroutine.
 type System struct {
 	cfg      Config
 	protocol Protocol
@@ -237,10 +227,8 @@ type Counters struct {
 	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
-	// Time is the total time of completed commands in each stage.
-	Time [Stages]sim.Time
-	// Latency is the sum of their latencies.
-	Latency sim.Time
+	Time      [Stages]sim.Time // Time is the total time of completed commands in each stage.
+	Latency   sim.Time         // Latency is the sum of their latencies.
 }
 
 // machine is a node with processor cores.
@@ -288,8 +276,7 @@ const (
 	evWritesDue               // data of writes held by their pace may be requested; likewise
 )
 
-// New returns a system without machines. own gives each connection queue pairs of its own, which requires a network
-// with persistent queue pairs; without it the network chooses a queue pair for each message.
+// New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
 func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -302,9 +289,8 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	return s, nil
 }
 
-// Connect sets the network, which needs the system as its sink and is therefore created after it, and the sink of
-// completed commands. Unless connections have queue pairs of their own, the network must be a Chooser. Err reports a
-// network or a sink that cannot be used.
+// Connect sets the network, whose sink is the system, and the sink of commands. Without queue pairs of their own it
+// must be a Chooser. Err reports invalid arguments.
 func (s *System) Connect(net Fabric, sink Sink) {
 	if net == nil || sink == nil || s.net != nil {
 		s.fail(errors.New("nvmf: the network or the sink is nil, or the system is connected already"))
@@ -329,8 +315,8 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	}
 }
 
-// AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets must be
-// added before the first command; a later one is not added, its number is -1, and Err reports it.
+// AddInitiator adds an initiator at a node, before the first command, and returns its number; a later one is -1, and
+// Err reports it.
 func (s *System) AddInitiator(node int32) int32 {
 	if s.late() {
 		return -1
@@ -339,7 +325,7 @@ func (s *System) AddInitiator(node int32) int32 {
 	return int32(len(s.initiators) - 1)
 }
 
-// AddTarget adds a target at a node and returns its number, as AddInitiator does.
+// AddTarget adds a target at a node, as AddInitiator does.
 func (s *System) AddTarget(node int32) int32 {
 	if s.late() {
 		return -1
@@ -357,7 +343,7 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets returns the number of targets.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode returns an initiator's node in the network. The initiator must exist.
+// InitiatorNode returns the node of an initiator.
 func (s *System) InitiatorNode(i int32) int32 {
 	exists("initiator", i, len(s.initiators))
 	return s.initiators[i].node
@@ -391,7 +377,6 @@ func (s *System) fail(err error) {
 	s.eng.Stop()
 }
 
-// Handle implements sim.Handler.
 func (s *System) Handle(e sim.Event) {
 	c := int32(e.Arg)
 	switch e.Kind {
@@ -443,7 +428,7 @@ func (s *System) Delivered(m int32) {
 	}
 }
 
-// Acked implements fabric.Sink: the message leaves its target's transmit queue and is forgotten.
+// Acked implements fabric.Sink.
 func (s *System) Acked(m int32) {
 	if !s.Carries(m) {
 		return

@@ -10,6 +10,7 @@ import (
 	"farflash/block"
 	"farflash/block/blocktest"
 	"farflash/model/fabric"
+	"farflash/model/fabric/setting"
 	"farflash/model/nvmf"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -221,7 +222,7 @@ func TestLaws(t *testing.T) {
 				SuccessFlag: rapid.Bool().Draw(t, "success")}
 		}
 		if !l.own {
-			l.network.QueuePairs.Life = rapid.SampledFrom([]fabric.Life{fabric.Persistent, fabric.PerMessage}).Draw(t,
+			l.network.QueuePairs.Life = rapid.SampledFrom([]setting.Life{fabric.Persistent, fabric.PerMessage}).Draw(t,
 				"life")
 		}
 		l.initiators, l.targets, l.drives = rapid.IntRange(1, 6).Draw(t, "initiators"),
@@ -502,7 +503,7 @@ func TestTune(t *testing.T) {
 	}
 	for op := range block.Ops {
 		bad := l.cfg.OneQueue()
-		bad.Of[op] = 1
+		bad.Use(op, 1)
 		if _, err := r.sys.AddDriveQueues(0, d, bad); err == nil {
 			t.Errorf("%ss go to a queue that there is not", op)
 		}

@@ -19,10 +19,8 @@ const (
 // TCP is what machines negotiate when they connect by TCP. The kernel and SPDK differ in two defaults; both request no
 // digests and one R2T per command. Checksums take no core time beyond initiator.command and target.command.
 type TCP struct {
-	// HeaderDigest adds a checksum of the header, 4 bytes, to each unit.
-	HeaderDigest bool
-	// DataDigest adds a checksum of 4 bytes to each unit that carries data.
-	DataDigest bool
+	HeaderDigest bool // HeaderDigest adds a checksum of the header, 4 bytes, to each unit.
+	DataDigest   bool // DataDigest adds a checksum of 4 bytes to each unit that carries data.
 	// MaxHostData is the most data in a unit from an initiator (MAXH2CDATA); more data take several units. 128KiB
 	// (SPDK: its largest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
 	MaxHostData units.Bytes

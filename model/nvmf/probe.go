@@ -7,9 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// Steps calls f for each stage of the command in chronological order. The first starts at its submission, each further
-// one where the previous ended, and the last ends with the command. A write whose data the target fetches is on the
-// network and at the target twice. Stages that took no time are left out.
+// Steps calls f for each stage of the command in chronological order, without those that took no time. A write whose
+// data the target fetches is on the network and at the target twice.
 func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	at := d.Submitted
 	step := func(k Stage, to sim.Time) {
@@ -43,7 +42,6 @@ func (d *Done) sent() sim.Time {
 // Kind is the content of a message.
 type Kind uint8
 
-// The kinds.
 const (
 	Capsule  Kind = iota // the command, with a write's data if it fits
 	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
@@ -54,7 +52,6 @@ const (
 
 var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response"}
 
-// String returns the kind in words.
 func (k Kind) String() string { return kindNames.Name(k) }
 
 // toTarget reports whether messages of the kind go to the target.

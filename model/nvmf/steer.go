@@ -38,16 +38,14 @@ type steered struct {
 
 // Link describes a target's network link to its controller.
 type Link struct {
-	Rate units.BitRate
-	// Share is the part of the bytes sent that is data.
-	Share float64
+	Rate  units.BitRate
+	Share float64 // Share is the part of the bytes sent that is data.
 	// Ack is the number of bytes of acknowledgements in the other direction per byte of data.
 	Ack float64
 }
 
-// Steer gives a target, all of whose drives have been added, a controller. depth is the number of commands that each of
-// its drives holds at once. Unless demands are given (Demands), the network's OnRate must be connected to Paced. A
-// queue pair counts with the line rate until its first change.
+// Steer gives a target, with all of its drives, a controller. depth is the number of commands that each drive holds.
+// The network's OnRate must be connected to Paced, unless there are Demands.
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
 	switch {
 	case target < 0 || int(target) >= len(s.targets):
@@ -95,7 +93,7 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link
 // data returns the bytes of data per second at a rate.
 func (x *steered) data(r units.BitRate) float64 { return float64(r) / 8 * x.payload }
 
-// Steering returns the settings of a target's controller, and the queues of its drives; nil if it has none.
+// Steering returns a controller's settings and its drives' queues, or nil.
 func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Queues) {
 	exists("target", target, len(s.targets))
 	x := s.targets[target].steered
@@ -105,8 +103,7 @@ func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Q
 	return &x.steering, x.queues
 }
 
-// Demanded returns the bytes of data per second that the network, or the given demands, ask of a target that has a
-// controller.
+// Demanded returns the bytes per second that are asked of a target with a controller.
 func (s *System) Demanded(target int32) float64 { return s.controlled(target).told }
 
 // controlled returns the state of a target that must have a controller.
@@ -119,7 +116,7 @@ func (s *System) controlled(target int32) *steered {
 	return x
 }
 
-// Received returns how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
+// Received returns the acknowledged bytes of a controlled target's answers.
 func (s *System) Received(target int32) int64 { return s.controlled(target).sent }
 
 // InTXQ returns the fill level of a target's transmit queue.
@@ -128,7 +125,7 @@ func (s *System) InTXQ(target int32) units.Bytes {
 	return s.targets[target].used
 }
 
-// Demands gives demands, in place of the network's, to all controllers for which Steer was called with given.
+// Demands replaces the network's demands for controllers given them in Steer.
 func (s *System) Demands(list []ratecontrol.Demanded) {
 	for i := range list {
 		if d := &list[i]; d.At < s.eng.Now() || i > 0 && d.At < list[i-1].At || d.Rate < 0 {
@@ -174,7 +171,7 @@ type pace struct {
 	rate   units.BitRate
 }
 
-// Paced must be called by the network's OnRate: a queue pair's rate has changed.
+// Paced is for the network's OnRate.
 func (s *System) Paced(c fabric.RateChange) {
 	if uint(c.QP) >= uint(len(s.pace)) || s.pace[c.QP].target < 0 {
 		return

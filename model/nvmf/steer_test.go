@@ -20,14 +20,13 @@ import (
 // controllers returns the controllers that need no model.
 func controllers() map[string]func() ratecontrol.Controller {
 	return map[string]func() ratecontrol.Controller{
-		"static": func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
+		"static": func() ratecontrol.Controller { return controller(ratecontrol.Static, 4, 1, 1) },
 		"aimd": func() ratecontrol.Controller {
-			return ratecontrol.NewAIMD(32, units.Millisecond,
-				10*units.Millisecond)
+			return controller(ratecontrol.AIMD, 32, 1, 1)
 		},
-		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 1) },
-		"yield":   func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 0.06) },
-		"pace":    func() ratecontrol.Controller { return ratecontrol.NewPaced(2, 1) },
+		"reserve": func() ratecontrol.Controller { return controller(ratecontrol.Reserve, 1, 2, 1) },
+		"yield":   func() ratecontrol.Controller { return controller(ratecontrol.Reserve, 1, 2, 0.06) },
+		"pace":    func() ratecontrol.Controller { return controller(ratecontrol.Paced, 1, 2, 1) },
 	}
 }
 
@@ -370,4 +369,15 @@ func TestHeldAtInitiator(t *testing.T) {
 			t.Errorf("command %d of %d was held for %v, the one before it ended after %v", k, len(r.done), got, want)
 		}
 	}
+}
+
+// controller returns a controller of a kind: ratio is a constant weight ratio, or its limit.
+func controller(kind ratecontrol.Kind, ratio int, headroom, yield float64) ratecontrol.Controller {
+	c := ratecontrol.DefaultConfig()
+	c.Kind, c.WeightRatio, c.MaxRatio, c.Headroom, c.Yield = kind, ratio, ratio, headroom, units.Fraction(yield)
+	x, err := ratecontrol.New(c, nil)
+	if err != nil {
+		panic(err)
+	}
+	return x
 }

@@ -8,26 +8,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// Queues are the queues that a target opens on a drive, and the queue that the commands of each operation use.
+// queueSet are the queues that a target opens on a drive, and the queue that the commands of each operation use.
 // Config.DriveDepth bounds each separately, and commands that find one full do not wait for another.
-type Queues struct {
-	Open []block.QueueConfig
-	Of   [block.Ops]uint8
+type queueSet struct {
+	open []block.QueueConfig
+	use  [block.Ops]uint8
 }
 
-// OneQueue puts all commands into one queue.
-func (c *Config) OneQueue() Queues {
-	return Queues{Open: []block.QueueConfig{{Depth: min(c.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}}}
-}
-
-// ReadAndWrite has a queue for reads and one for writes and other commands that change data, of the same class, so that
-// their weights (Tune) determine how a drive divides itself between them.
-func (c *Config) ReadAndWrite() Queues {
-	q := c.OneQueue()
-	q.Open = append(q.Open, q.Open[0])
-	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1,
-		block.Open: 1, block.Close: 1}
-	return q
+// oneQueue puts all commands into one queue.
+func (c *Config) oneQueue() queueSet {
+	return queueSet{open: []block.QueueConfig{{Depth: min(c.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}}}
 }
 
 // drive is a drive of a target.
@@ -49,14 +39,14 @@ type driveQueue struct {
 	waiting list
 }
 
-// AddDrive adds a drive with one queue to a target. The drive's completions must go to the system. It returns the
-// drive's number over all targets.
+// AddDrive adds a drive with one queue to a target and returns its number over all targets. The drive completes to the
+// system.
 func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
-	return s.AddDriveQueues(target, dev, s.cfg.OneQueue())
+	return s.addDriveQueues(target, dev, s.cfg.oneQueue())
 }
 
-// AddDriveQueues is AddDrive with the given queues.
-func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (int32, error) {
+// addDriveQueues is AddDrive with the given queues.
+func (s *System) addDriveQueues(target int32, dev block.Device, queues queueSet) (int32, error) {
 	switch {
 	case target < 0 || int(target) >= len(s.targets):
 		return 0, fmt.Errorf("nvmf: there is no target %d; there are %d", target, len(s.targets))
@@ -65,15 +55,15 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 	case s.targets[target].steered != nil:
 		return 0, fmt.Errorf("nvmf: target %d has a controller of its drives; add them before Steer", target)
 	}
-	d := drive{dev: dev, of: queues.Of, target: target}
-	for _, c := range queues.Open {
+	d := drive{dev: dev, of: queues.use, target: target}
+	for _, c := range queues.open {
 		q, err := dev.Open(c)
 		if err != nil {
 			return 0, err
 		}
 		d.queues = append(d.queues, driveQueue{id: q})
 	}
-	for op, q := range queues.Of {
+	for op, q := range queues.use {
 		if int(q) >= len(d.queues) {
 			return 0, fmt.Errorf("%ss go to queue %d of a drive, which has %d", block.Op(op), q, len(d.queues))
 		}
@@ -82,19 +72,6 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 	n := int32(len(s.drives) - 1)
 	s.targets[target].drives = append(s.targets[target].drives, n)
 	return n, nil
-}
-
-// Tune changes the weight and limit of a drive's queue, by its index in Queues.Open. It reports false if the drive
-// cannot be tuned.
-func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
-	exists("drive", drive, len(s.drives))
-	d := &s.drives[drive]
-	exists("queue", int32(min(max(queue, -1), 1<<30)), len(d.queues))
-	t, ok := d.dev.(block.Tuner)
-	if ok {
-		t.Tune(d.queues[queue].id, weight, inFlight)
-	}
-	return ok
 }
 
 // capsuleArrived starts the target's software on a command.

@@ -33,7 +33,7 @@ func (u *uniform) Next(r *workload.Record) error {
 
 // loop is a closed loop on a drive that a benchmark can run in pieces.
 func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstanding int) (*sim.Engine, *cosim.Host,
-	*uniform) {
+	*ssd.Drive) {
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, 1, "ssd")
@@ -52,7 +52,7 @@ func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstandi
 	if err := h.Start(); err != nil {
 		b.Fatal(err)
 	}
-	return eng, h, u
+	return eng, h, d
 }
 
 // run runs until n more requests have completed.

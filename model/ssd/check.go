@@ -15,7 +15,7 @@ type Check struct {
 	Detail string
 }
 
-// InFlight returns the number of requests that were submitted and have not completed.
+// InFlight returns the number of uncompleted requests.
 func (d *Drive) InFlight() uint64 {
 	n := uint64(d.refused.N)
 	for op := range d.submitted {
@@ -24,9 +24,8 @@ func (d *Drive) InFlight() uint64 {
 	return n
 }
 
-// Checks tests the conservation laws that hold between any two events of the engine. It walks everything that has
-// changed since the drive was made and is meant for the end of a run. State that a drive still shares with its image
-// was checked when the image was made.
+// Checks tests the conservation laws, which hold between any two events, over everything that has changed since the
+// drive was made. It is meant for the end of a run.
 func (d *Drive) Checks() []Check {
 	var out []Check
 	add := func(name string, ok bool, format string, args ...any) {
@@ -288,11 +287,10 @@ func (d *Drive) programsUnderWay() (all uint64) {
 	return all
 }
 
-// Full returns the number of transactions that wait for a free page. If a drive has stopped with some waiting, no block
-// is left that collection could empty.
+// Full returns the number of transactions that wait for a free page.
 func (d *Drive) Full() int { return d.parked }
 
-// Operations returns the number of page reads, page programs and block erases so far.
+// Operations returns the number of page reads and programs and block erases.
 func (d *Drive) Operations() (n uint64) {
 	for _, k := range d.flashed {
 		n += k
@@ -300,8 +298,7 @@ func (d *Drive) Operations() (n uint64) {
 	return n
 }
 
-// Rounds returns how often, on average, collection has emptied each block to reclaim space, and how often the host has
-// written each page.
+// Rounds returns how often collection has emptied each block, and the host written each page, on average.
 func (d *Drive) Rounds() (collected, written float64) {
 	g := &d.cfg.Geometry
 	planes := int64(g.Planes())
@@ -309,7 +306,7 @@ func (d *Drive) Rounds() (collected, written float64) {
 		float64(d.hostPrograms) / float64(planes*g.PagesPerPlane())
 }
 
-// Held describes what the requests in flight wait for, for a drive that has stopped with no events left.
+// Held describes what the requests of a stopped drive wait for.
 func (d *Drive) Held() string {
 	queued, working, mapping, waiting, flushing, unfetched := 0, 0, 0, 0, 0, 0
 	for i := range d.lanes {

@@ -397,6 +397,5 @@ func (d *Drive) unparkMapping(pool int) {
 	}
 }
 
-// CollectBy makes a custom policy choose the victims from now on; see ftl.CollectBy. Config.Collection.Victim must be
-// FIFO.
+// CollectBy makes a custom policy choose victims (ftl.CollectBy), in place of FIFO, which must be configured.
 func (d *Drive) CollectBy(p ftl.Picker) error { return d.ftl.CollectBy(p) }

@@ -1,8 +1,7 @@
 package ssd
 
-// MQSim returns c with the quirks of MQSim, as of commit 7ec40e3 of 2022-10-05, that a comparison with it needs.
-// docs/validation/mqsim.md describes each one and how it was found. Quirks of MQSim that lose requests, crash or only
-// corrupt its output are not reproduced.
+// MQSim returns c with MQSim's quirks as of commit 7ec40e3 of 2022-10-05, except those that lose requests, crash or
+// corrupt output; docs/validation/mqsim.md describes each.
 func MQSim(c Config) Config {
 	c.Quirks = Quirks{
 		WholeChip:             true,

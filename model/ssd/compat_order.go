@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// MQSimOrder returns the order in which MQSim starts its objects, as indices into flows: the iteration order of
-// libstdc++'s unordered_map over their names, which depends on the number of chips and on all names. flows lists the
-// names of the flows in the order of the workload file.
+// MQSimOrder returns the order in which MQSim starts its objects, that of libstdc++'s unordered_map over their names,
+// as indices into the names of flows.
 func MQSimOrder(channels, chips int, flows []string) []int {
 	names := []string{"SSDDevice"}
 	for channel := range channels {

@@ -17,17 +17,15 @@ type Config struct {
 	// factor, not physical/logical - 1).
 	OverProvisioning units.Fraction
 
-	Host       Host
-	DRAM       DRAM
-	Cache      Cache
-	Mapping    Mapping
-	Scheduling Scheduling
-	Collection Collection
-	Wear       Wear
-	// Initial is what reads find at addresses that were never written.
-	Initial Initial
-	// Preconditioning is the state of the drive at time 0.
-	Preconditioning Preconditioning
+	Host            Host
+	DRAM            DRAM
+	Cache           Cache
+	Mapping         Mapping
+	Scheduling      Scheduling
+	Collection      Collection
+	Wear            Wear
+	Initial         Initial         // Initial is what reads find at addresses that were never written.
+	Preconditioning Preconditioning // Preconditioning is the state of the drive at time 0.
 
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
@@ -35,11 +33,9 @@ type Config struct {
 	// FDP is data placement by reclaim unit handles. A namespace can have streams instead.
 	FDP *FDP
 
-	// Zones make namespaces zoned (ZNS). By default they are conventional.
-	Zones *Zones
+	Zones *Zones // Zones make namespaces zoned (ZNS). By default they are conventional.
 
-	// Energy is the energy of each operation. By default it is not computed.
-	Energy *Energy
+	Energy *Energy // Energy is the energy of each operation. By default it is not computed.
 
 	// Controller is the time that the drive's processors spend on commands. The default is none.
 	Controller *Controller
@@ -47,8 +43,7 @@ type Config struct {
 	// PowerStates are the power states that an idle drive enters, in this order. By default it is always awake.
 	PowerStates []PowerState
 
-	// PowerLimit is the limit on the drive's power. The default is none.
-	PowerLimit *PowerLimit
+	PowerLimit *PowerLimit // PowerLimit is the limit on the drive's power. The default is none.
 
 	// SLCCache is a cache of flash written with one bit per cell. The default is none.
 	SLCCache *SLCCache
@@ -63,14 +58,11 @@ type Config struct {
 
 // Host is the PCIe link and the NVMe controller's front end.
 type Host struct {
-	// LaneRate is the rate of one lane in one direction, after line coding.
-	LaneRate units.ByteRate
-	// Lanes is the number of PCIe lanes.
-	Lanes int
+	LaneRate units.ByteRate // LaneRate is the rate of one lane in one direction, after line coding.
+	Lanes    int            // Lanes is the number of PCIe lanes.
 	// PacketBytes is a TLP's overhead in the physical, data link and transaction layers.
 	PacketBytes int
-	// MaxPayload is the largest payload of a TLP, in bytes.
-	MaxPayload int
+	MaxPayload  int // MaxPayload is the largest payload of a TLP, in bytes.
 	// FetchSize is the number of commands of one queue that the controller can hold, unless the queue sets in_flight.
 	FetchSize int
 	// Commands is the number of commands that the controller can hold in total, beyond which queues are arbitrated. 0
@@ -88,24 +80,17 @@ type Host struct {
 
 // DRAM is the drive's memory channel.
 type DRAM struct {
-	// RowSize is the number of bytes that one activation opens.
-	RowSize units.Bytes
-	// DataRate is the rate of the data bus.
-	DataRate units.TransferRate
-	// BurstSize is the number of bytes in a transfer, the bus's width.
-	BurstSize units.Bytes
-	// TRCD is the time from an activation to a read or write.
-	TRCD units.Duration
-	// TCL is the time from a read or write to its data.
-	TCL units.Duration
-	// TRP is the time of a precharge.
-	TRP units.Duration
+	RowSize   units.Bytes        // RowSize is the number of bytes that one activation opens.
+	DataRate  units.TransferRate // DataRate is the rate of the data bus.
+	BurstSize units.Bytes        // BurstSize is the number of bytes in a transfer, the bus's width.
+	TRCD      units.Duration     // TRCD is the time from an activation to a read or write.
+	TCL       units.Duration     // TCL is the time from a read or write to its data.
+	TRP       units.Duration     // TRP is the time of a precharge.
 }
 
 // CacheMode is the use of the data cache.
 type CacheMode uint8
 
-// The modes.
 const (
 	CacheOff CacheMode = iota
 	CacheWrite
@@ -115,19 +100,15 @@ const (
 
 var cacheModeNames = units.Names[CacheMode]{"off", "write", "read", "read-write"}
 
-// String is the name used in scenarios.
 func (m CacheMode) String() string { return cacheModeNames.Name(m) }
 
-// MarshalText writes the mode's name.
 func (m CacheMode) MarshalText() ([]byte, error) { return cacheModeNames.Marshal(m) }
 
-// UnmarshalText reads a mode's name.
 func (m *CacheMode) UnmarshalText(text []byte) error { return cacheModeNames.Unmarshal(text, m) }
 
 // Destage is the policy by which written data leave the cache for flash.
 type Destage uint8
 
-// The destaging policies.
 const (
 	// DestageOldest: programs the least recently written pages once more than DestageAt of the cache is dirty, at most
 	// DestageDepth at a time.
@@ -139,27 +120,19 @@ const (
 
 var destageNames = units.Names[Destage]{"oldest", "first-touch"}
 
-// String is the name used in scenarios.
 func (p Destage) String() string { return destageNames.Name(p) }
 
-// MarshalText writes the policy's name.
 func (p Destage) MarshalText() ([]byte, error) { return destageNames.Marshal(p) }
 
-// UnmarshalText reads a policy's name.
 func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarshal(text, p) }
 
 // Cache is the data cache in DRAM.
 type Cache struct {
-	// Mode is which requests the cache serves.
-	Mode CacheMode
-	// Capacity is the amount of data that the cache can hold.
-	Capacity units.Bytes
-	// Partitioned gives each namespace an equal share of the cache.
-	Partitioned bool
-	// Destage is the policy for programming cached writes to flash.
-	Destage Destage
-	// DestageAt is the dirty share of the cache at which destaging starts.
-	DestageAt units.Fraction
+	Mode        CacheMode      // Mode is which requests the cache serves.
+	Capacity    units.Bytes    // Capacity is the amount of data that the cache can hold.
+	Partitioned bool           // Partitioned gives each namespace an equal share of the cache.
+	Destage     Destage        // Destage is the policy for programming cached writes to flash.
+	DestageAt   units.Fraction // DestageAt is the dirty share of the cache at which destaging starts.
 	// DestageDepth is the largest number of pages in flight to flash. 0 is two per plane.
 	DestageDepth int
 }
@@ -195,7 +168,6 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 // Allocation is how a page that is written is assigned to a plane.
 type Allocation uint8
 
-// The kinds of allocation.
 const (
 	// AllocateDynamic: writes to the next page of an open superblock, a block of every plane, regardless of the
 	// address.
@@ -206,13 +178,10 @@ const (
 
 var allocationNames = units.Names[Allocation]{"dynamic", "static"}
 
-// String is the name used in scenarios.
 func (a Allocation) String() string { return allocationNames.Name(a) }
 
-// MarshalText writes the way's name.
 func (a Allocation) MarshalText() ([]byte, error) { return allocationNames.Marshal(a) }
 
-// UnmarshalText reads a way's name.
 func (a *Allocation) UnmarshalText(text []byte) error { return allocationNames.Unmarshal(text, a) }
 
 // Grain is the amount of data that an entry of the map covers; 0 is a page of flash.
@@ -255,32 +224,26 @@ type Mapping struct {
 	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and stored in mapping pages on flash (DFTL,
 	// Gupta et al., ASPLOS 2009).
-	Ideal bool
-	// CMTCapacity is the size of the cached mapping table.
-	CMTCapacity units.Bytes
+	Ideal       bool
+	CMTCapacity units.Bytes // CMTCapacity is the size of the cached mapping table.
 	// CMTShared has one table for all namespaces; otherwise each has an equal share.
 	CMTShared bool
 	// Scheme is the order in which consecutive addresses are striped over the planes: those never written, and all of
 	// them under static allocation.
-	Scheme Scheme
-	// Allocation is how a written page is assigned to a plane.
-	Allocation Allocation
+	Scheme     Scheme
+	Allocation Allocation // Allocation is how a written page is assigned to a plane.
 }
 
 // Scheduling is how the drive chooses commands to flash.
 type Scheduling struct {
-	// Classes makes the flash scheduler observe the queues' priority classes.
-	Classes bool
-	// SuspendProgram lets a read interrupt a running program.
-	SuspendProgram bool
-	// SuspendErase lets a read interrupt a running erase.
-	SuspendErase bool
+	Classes        bool // Classes makes the flash scheduler observe the queues' priority classes.
+	SuspendProgram bool // SuspendProgram lets a read interrupt a running program.
+	SuspendErase   bool // SuspendErase lets a read interrupt a running erase.
 	// ProgramLeftForRead is the least remaining time of a program that a read interrupts.
 	ProgramLeftForRead units.Duration
 	// EraseLeftForRead is the least remaining time of an erase that a read interrupts.
-	EraseLeftForRead units.Duration
-	// SuspendEraseForWrite lets a write interrupt an erase.
-	SuspendEraseForWrite bool
+	EraseLeftForRead     units.Duration
+	SuspendEraseForWrite bool // SuspendEraseForWrite lets a write interrupt an erase.
 	// EraseLeftForWrite is the least remaining time of an erase that a write interrupts.
 	EraseLeftForWrite units.Duration
 	// IndependentReads lets each plane of a die read pages independently. Otherwise planes read together, and only
@@ -290,10 +253,8 @@ type Scheduling struct {
 
 // Collection is garbage collection.
 type Collection struct {
-	// Victim is the policy that chooses the block to collect.
-	Victim ftl.Victim
-	// Choices is d of the d-choices policy; 0 is log2 of a plane's blocks.
-	Choices int
+	Victim  ftl.Victim // Victim is the policy that chooses the block to collect.
+	Choices int        // Choices is d of the d-choices policy; 0 is log2 of a plane's blocks.
 	// Window is the share of blocks, oldest first, that windowed greedy considers.
 	Window units.Fraction
 	// Start is the share of a plane's blocks that are free when collection starts.
@@ -302,20 +263,16 @@ type Collection struct {
 	Hard units.Fraction
 	// Preemptible gives host commands priority over collection until Hard is reached.
 	Preemptible bool
-	// Concurrent is the number of victims that a plane collects at once.
-	Concurrent int
+	Concurrent  int // Concurrent is the number of victims that a plane collects at once.
 	// Reserve is the number of a plane's free blocks that only collection can use.
-	Reserve int
-	// Copyback moves pages within a plane without using the channel.
-	Copyback bool
-	// Streams keeps the surviving pages of each write stream apart.
-	Streams bool
+	Reserve  int
+	Copyback bool // Copyback moves pages within a plane without using the channel.
+	Streams  bool // Streams keeps the surviving pages of each write stream apart.
 }
 
 // Wear is wear levelling and end of life.
 type Wear struct {
-	// Dynamic writes to the free block with the fewest erases.
-	Dynamic bool
+	Dynamic bool // Dynamic writes to the free block with the fewest erases.
 	// Static is the difference in erase counts within a plane at which a cold block is moved. 0 turns it off.
 	Static int
 	// Cycles is a block's rated number of program/erase cycles, only for the reported life used.
@@ -325,7 +282,6 @@ type Wear struct {
 // Initial is the content that reads find at addresses that were never written.
 type Initial uint8
 
-// The initial states.
 const (
 	// InitialFormula: data are where the plane allocation scheme puts them when the drive is written in address order;
 	// reads go to flash. They take no space.
@@ -338,19 +294,15 @@ const (
 
 var initialNames = units.Names[Initial]{"formula", "empty", "on-read"}
 
-// String is the name used in scenarios.
 func (i Initial) String() string { return initialNames.Name(i) }
 
-// MarshalText writes the state's name.
 func (i Initial) MarshalText() ([]byte, error) { return initialNames.Marshal(i) }
 
-// UnmarshalText reads a state's name.
 func (i *Initial) UnmarshalText(text []byte) error { return initialNames.Unmarshal(text, i) }
 
 // Fill is how a drive was filled before time 0.
 type Fill uint8
 
-// The fills.
 const (
 	// FillNone: as it left the factory.
 	FillNone Fill = iota
@@ -366,21 +318,16 @@ const (
 
 var fillNames = units.Names[Fill]{"none", "sequential", "steady", "replay"}
 
-// String is the name used in scenarios.
 func (f Fill) String() string { return fillNames.Name(f) }
 
-// MarshalText writes the fill's name.
 func (f Fill) MarshalText() ([]byte, error) { return fillNames.Marshal(f) }
 
-// UnmarshalText reads a fill's name.
 func (f *Fill) UnmarshalText(text []byte) error { return fillNames.Unmarshal(text, f) }
 
 // Preconditioning is how the drive was filled and used before time 0.
 type Preconditioning struct {
-	// Fill is how the drive was filled.
-	Fill Fill
-	// Occupancy is the share of the logical pages that hold data.
-	Occupancy units.Fraction
+	Fill      Fill           // Fill is how the drive was filled.
+	Occupancy units.Fraction // Occupancy is the share of the logical pages that hold data.
 	// Passes is the number of drive writes after the first fill, with fill: replay.
 	Passes float64
 	// SmallWrites makes each random write of steady and replay one grain of the map, not a page whose grains are then
@@ -393,7 +340,6 @@ type Preconditioning struct {
 // Free is the number of blocks of a plane that steady writes have left free.
 type Free uint8
 
-// The levels.
 const (
 	// FreeByLoad: hard if, by the mean times of programs and reads, the workload writes more than collection can keep
 	// up with behind the host's requests; otherwise, and for a trace, whose rate is not known in advance, start.
@@ -407,56 +353,42 @@ const (
 
 var freeNames = units.Names[Free]{"by-load", "start", "hard"}
 
-// String is the name used in scenarios.
 func (f Free) String() string { return freeNames.Name(f) }
 
-// MarshalText writes the level's name.
 func (f Free) MarshalText() ([]byte, error) { return freeNames.Marshal(f) }
 
-// UnmarshalText reads a level's name.
 func (f *Free) UnmarshalText(text []byte) error { return freeNames.Unmarshal(text, f) }
 
 // Namespace is a part of the drive with its own addresses. The lists select the channels, chips of a channel, dies of a
 // chip and planes of a die that store it; an empty list is all. Namespaces share common planes equally.
 type Namespace struct {
-	// Channels are the channels that store it; an empty list is all.
-	Channels []int
-	// Chips are the chips of each channel; an empty list is all.
-	Chips []int
-	// Dies are the dies of each chip; an empty list is all.
-	Dies []int
-	// Planes are the planes of each die; an empty list is all.
-	Planes []int
-	// Cache is the namespace's cache mode. The default is the drive's.
-	Cache *CacheMode
+	Channels []int      // Channels are the channels that store it; an empty list is all.
+	Chips    []int      // Chips are the chips of each channel; an empty list is all.
+	Dies     []int      // Dies are the dies of each chip; an empty list is all.
+	Planes   []int      // Planes are the planes of each die; an empty list is all.
+	Cache    *CacheMode // Cache is the namespace's cache mode. The default is the drive's.
 	// Streams is the number of placement hints (write streams, FDP placement handles) that the namespace distinguishes.
 	// Each has its own open block in each plane.
 	Streams int
 	// Handles are the reclaim unit handles of its placement handles, from placement 0 on; an empty list is all, in
 	// order.
-	Handles []int
-	// Conventional makes the namespace conventional on a drive with zones.
-	Conventional bool
+	Handles      []int
+	Conventional bool // Conventional makes the namespace conventional on a drive with zones.
 }
 
 // Energy is the energy of each operation and the power of the idle drive.
 type Energy struct {
 	// Read, Program and Erase are the array's energies for a page read, a page program and a block erase.
 	Read, Program, Erase units.Energy
-	// TransferPerByte is the energy of a byte over a flash channel.
-	TransferPerByte units.Energy
-	// LinkPerByte is the energy of a byte over the host link.
-	LinkPerByte units.Energy
-	// Idle is the power of the drive at rest, in watts.
-	Idle float64
-	// Source is the figures' source.
-	Source string
+	TransferPerByte      units.Energy // TransferPerByte is the energy of a byte over a flash channel.
+	LinkPerByte          units.Energy // LinkPerByte is the energy of a byte over the host link.
+	Idle                 float64      // Idle is the power of the drive at rest, in watts.
+	Source               string       // Source is the figures' source.
 }
 
 // Quirks are settings that only a compat file changes.
 type Quirks struct {
-	// WholeChip: a command is sent only to a chip none of whose dies is busy.
-	WholeChip bool
+	WholeChip bool // WholeChip: a command is sent only to a chip none of whose dies is busy.
 	// HeadBlocks: a command at the head of a chip's queue that waits for another one blocks the whole queue.
 	HeadBlocks bool
 	// DataFirst: read data that wait for a channel have priority over all commands, so that chips that could work wait
@@ -467,16 +399,12 @@ type Quirks struct {
 	MappingProgramsVanish bool
 	// MappingPagesLaidOut: all mapping pages except a last partial one are on flash at time 0 and take space.
 	MappingPagesLaidOut bool
-	// BusCyclesTruncated: a channel's cycle is a whole number of nanoseconds.
-	BusCyclesTruncated bool
-	// RowsHalved: DRAM transfers longer than a row count half the rows.
-	RowsHalved bool
-	// WholeNanoseconds: link and DRAM times are truncated to whole nanoseconds.
-	WholeNanoseconds bool
+	BusCyclesTruncated  bool // BusCyclesTruncated: a channel's cycle is a whole number of nanoseconds.
+	RowsHalved          bool // RowsHalved: DRAM transfers longer than a row count half the rows.
+	WholeNanoseconds    bool // WholeNanoseconds: link and DRAM times are truncated to whole nanoseconds.
 	// FrontiersAtOnce: every stream's open blocks are allocated from the pool at time 0.
 	FrontiersAtOnce bool
-	// CollectOnFill: collection is only considered when an open block fills up.
-	CollectOnFill bool
+	CollectOnFill   bool // CollectOnFill: collection is only considered when an open block fills up.
 	// SharesSummed: a namespace is as large as the sum of its shares of all its planes, although it uses the planes
 	// evenly.
 	SharesSummed bool
@@ -535,9 +463,8 @@ type Quirks struct {
 	ReadsThenWrites bool
 }
 
-// DefaultConfig is a drive like the one in MQSim's distributed configuration (FAST'18), without its quirks and with a 4
-// KiB map grain, as in current drives: 8 channels of 4 chips with 2 dies of 2 planes, 2048 blocks of 256 pages of 8
-// KiB, 512 GiB of raw flash.
+// DefaultConfig is MQSim's distributed drive (FAST'18) without quirks and with a 4 KiB map grain: 8 channels of 4 chips
+// with 2 dies of 2 planes, 2048 blocks of 256 pages of 8 KiB, 512 GiB.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
@@ -575,11 +502,11 @@ func DefaultConfig() Config {
 	}
 }
 
-// MaxNamespaces is the largest number of namespaces of a drive.
-const MaxNamespaces = 128
+// maxNamespaces is the largest number of namespaces of a drive.
+const maxNamespaces = 128
 
-// MaxStreams is the largest number of placement hints of a namespace.
-const MaxStreams = 128
+// maxStreams is the largest number of placement hints of a namespace.
+const maxStreams = 128
 
 // namespaces returns the list with the default filled in.
 func (c *Config) namespaces() []Namespace {

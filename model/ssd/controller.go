@@ -8,12 +8,9 @@ import (
 // Controller is the time that the drive's processors spend on commands, which share them first come, first served.
 // Without it, a command takes only the time of its link, DRAM and flash.
 type Controller struct {
-	// Processors is the number of commands processed at once.
-	Processors int
-	// Command is the processor time to start a command.
-	Command units.Duration
-	// Completion is the processor time to complete a command.
-	Completion units.Duration
+	Processors int            // Processors is the number of commands processed at once.
+	Command    units.Duration // Command is the processor time to start a command.
+	Completion units.Duration // Completion is the processor time to complete a command.
 }
 
 // DefaultController is one processor; its times must be given.

@@ -2,6 +2,13 @@ package ssd
 
 import "farflash/numeric/units"
 
+// Limits of settings.
+const (
+	MaxNamespaces = maxNamespaces
+	MaxStreams    = maxStreams
+	MaxHandles    = maxHandles
+)
+
 // Whole makes the map store every page, so that the end check walks them all. It reports whether this changed the map.
 func (d *Drive) Whole() bool {
 	if d.l2p.chunks != nil {
@@ -33,3 +40,15 @@ func (d *Drive) GroupOf(l int64) int {
 
 // Parts is the sum of a breakdown's parts.
 func (b *Breakdown) Parts() units.Total { return partsOf(b) }
+
+// Namespaces returns the number of namespaces.
+func (d *Drive) Namespaces() int { return len(d.ns) }
+
+// LogicalSize returns the size that the host can address, summed over all namespaces.
+func (d *Drive) LogicalSize() units.Bytes {
+	total := units.Bytes(0)
+	for i := range d.ns {
+		total += d.ns[i].capacity()
+	}
+	return total
+}

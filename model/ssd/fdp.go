@@ -21,7 +21,6 @@ type FDP struct {
 // Isolation is how long data of different handles stay apart.
 type Isolation uint8
 
-// The types of reclaim unit handles.
 const (
 	InitiallyIsolated Isolation = iota
 	PersistentlyIsolated
@@ -30,24 +29,20 @@ const (
 
 var isolationNames = units.Names[Isolation]{"initially", "persistently"}
 
-// String returns the name used in scenarios.
 func (i Isolation) String() string { return isolationNames.Name(i) }
 
-// MarshalText writes the name.
 func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal(i) }
 
-// UnmarshalText reads a name.
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
-// DefaultFDP has eight initially isolated handles, as in current drives (Allison et al., EuroSys 2025, on a Samsung
-// PM9D3).
+// DefaultFDP has eight initially isolated handles (Allison et al., EuroSys 2025, on a Samsung PM9D3).
 func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
 
 // mostPlacements is the number of placements that a request can distinguish.
 const mostPlacements = 1 << 8
 
-// MaxHandles is the largest number of reclaim unit handles of a drive.
-const MaxHandles = 64
+// maxHandles is the largest number of reclaim unit handles of a drive.
+const maxHandles = 64
 
 // placement is the destination that a placement hint selects.
 type placement struct {
@@ -78,8 +73,7 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 	return out
 }
 
-// Placements returns the number of placement hints that a namespace distinguishes in each reclaim group; 0 if there is
-// no such namespace. The configuration must be valid.
+// Placements returns how many placement hints a namespace has in each reclaim group, 0 for no namespace.
 func (c *Config) Placements(namespace int) int {
 	if uint(namespace) >= uint(len(c.namespaces())) {
 		return 0
@@ -102,8 +96,8 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		}
 		return
 	}
-	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles,
-		MaxHandles)
+	bad.Hold(f.Handles >= 1 && f.Handles <= maxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles,
+		maxHandles)
 	bad.Hold(f.Groups >= 1 && f.Groups <= mostPlacements, "fdp.groups", "%d is not possible; use 1 to %d", f.Groups,
 		mostPlacements)
 	bad.Hold(f.Groups*f.Handles <= mostPlacements, "fdp.groups",
@@ -118,7 +112,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
 			"the drive's handles are its streams; leave it out, or use handles")
 		key := fmt.Sprintf("namespaces[%d].handles", i)
-		bad.Hold(len(n.Handles) <= MaxStreams, key, "%d are more than %d", len(n.Handles), MaxStreams)
+		bad.Hold(len(n.Handles) <= maxStreams, key, "%d are more than %d", len(n.Handles), maxStreams)
 		seen := map[int]bool{}
 		for _, k := range n.Handles {
 			bad.Hold(k >= 0 && k < f.Handles, key, "no handle %d; the drive has 0 to %d", k, f.Handles-1)
@@ -128,7 +122,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	}
 }
 
-// ReclaimUnit returns the size of a reclaim unit of a drive with this configuration.
+// ReclaimUnit returns the size of a drive's reclaim unit.
 func (c *Config) ReclaimUnit() units.Bytes {
 	ns := c.layOut()
 	p := c.planePools(ns)

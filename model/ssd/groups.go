@@ -16,7 +16,7 @@ import (
 // one superblock. Of the pools that a page can be in, one a group, at least one therefore always has space, and no pool
 // exceeds what its collection can handle. The extra superblock lets data move between groups on a full drive.
 
-// Groups returns the number of reclaim groups of a drive with this configuration.
+// Groups returns the number of a drive's reclaim groups.
 func (c *Config) Groups() int {
 	if c.FDP == nil {
 		return 1

@@ -97,8 +97,7 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	return q, nil
 }
 
-// Tune sets a queue's weight within its class and the number of its commands that the controller may hold (0: the
-// drive's own limit). The queue must be open. It implements block.Tuner.
+// Tune implements block.Tuner. The queue must be open.
 func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 	if uint(q) >= uint(len(d.queues)) {
 		panic(fmt.Sprintf("ssd: Tune of queue %d, which Open has not returned", q))
@@ -115,8 +114,7 @@ func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 // maxWeight bounds the weight of a queue, whose turns in a round are counted in 32 bits.
 const maxWeight = 1 << 14
 
-// Capacity returns the size in bytes that the host can address of a namespace, 0 if there is no such namespace. It
-// implements block.Device.
+// Capacity implements block.Device.
 func (d *Drive) Capacity(namespace int) int64 {
 	if uint(namespace) >= uint(len(d.ns)) {
 		return 0
@@ -124,7 +122,7 @@ func (d *Drive) Capacity(namespace int) int64 {
 	return int64(d.ns[namespace].capacity())
 }
 
-// Close ends the drive's service: its queues accept no more requests. It implements block.Device.
+// Close implements block.Device.
 func (d *Drive) Close() error {
 	if n := d.InFlight(); n > 0 {
 		return fmt.Errorf("ssd: %d requests are outstanding", n)
@@ -136,8 +134,7 @@ func (d *Drive) Close() error {
 	return nil
 }
 
-// Submit puts a request into a submission queue and rings the doorbell. It reports false if the queue is full. It
-// implements block.Device.
+// Submit implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	if uint(q) >= uint(len(d.queues)) || r.Op >= block.Ops {
 		return d.refuse(q, &r)

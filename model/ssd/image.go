@@ -9,9 +9,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Image is the state of a drive's flash before time 0. Drives made from one image share it until they change it, page
-// by page of the map and plane by plane of the translation layer, which makes many equally preconditioned drives cost
-// little more than one. An Image is safe for concurrent use.
+// Image is the state of a drive's flash before time 0. Drives made from one image share it until they change it. It is
+// safe for concurrent use.
 type Image struct {
 	mu     sync.Mutex // ftl.Clone changes the owner of the pools on both sides
 	cfg    Config
@@ -23,11 +22,10 @@ type Image struct {
 	mapped int64
 }
 
-// Watch receives the progress of a preparation periodically, from 0 to 1. Returning an error aborts it.
+// Watch receives a preparation's progress, 0 to 1; an error aborts it.
 type Watch func(share float64) error
 
-// Prepare returns the image of a drive preconditioned according to its configuration. watch may be nil; if it returns
-// an error, so does Prepare.
+// Prepare returns the image of a preconditioned drive. watch may be nil.
 func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -66,8 +64,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	return m, nil
 }
 
-// Capacity returns the size in bytes that a host can address of a namespace of the image's drives, 0 if there is no
-// such namespace.
+// Capacity returns the bytes of a drive's namespace, 0 if there is none.
 func (m *Image) Capacity(namespace int) int64 { return int64(m.cfg.CapacityOf(namespace)) }
 
 // The image is the ftl.Map of its translation layer.

@@ -256,8 +256,7 @@ func (n *namespace) shareOf(pages uint32, k int) uint32 {
 // capacity returns the size that the host can address.
 func (n *namespace) capacity() units.Bytes { return units.Bytes(n.sectors) * nand.SectorSize }
 
-// CapacityOf returns the size that a host can address of a namespace of a drive with this configuration, which must be
-// valid; 0 if there is no such namespace.
+// CapacityOf returns the bytes that a host can address of a namespace of a valid configuration.
 func (c *Config) CapacityOf(namespace int) units.Bytes {
 	if uint(namespace) >= uint(len(c.namespaces())) {
 		return 0

@@ -9,10 +9,8 @@ import (
 // Specification 2.0, section 8.15), or a slot's. A die starts an operation only when enough energy has accumulated, at
 // the rate of the limit minus the idle power.
 type PowerLimit struct {
-	// Watts is the largest mean power over times much longer than the window.
-	Watts float64
-	// Window is the time over which unused energy accumulates for later use.
-	Window units.Duration
+	Watts  float64        // Watts is the largest mean power over times much longer than the window.
+	Window units.Duration // Window is the time over which unused energy accumulates for later use.
 }
 
 // DefaultPowerLimit has a window; the limit must be given.

@@ -27,13 +27,11 @@ func (a Activity) OnBus() bool { return a <= ReadData }
 var activityNames = [activities]string{"read command", "program data", "erase command", "read data", "read",
 	"program", "erase"}
 
-// String returns the activity in words.
 func (a Activity) String() string { return activityNames[a] }
 
 // Cause is why a page is read or programmed.
 type Cause uint8
 
-// The causes.
 const (
 	ForHost       Cause = iota // a request's own page
 	ForCache                   // data leaving the cache
@@ -47,20 +45,17 @@ var _ = [1]struct{}{}[Cause(fromMove)-ForCollection] // causes are origins
 
 var causeNames = [causes]string{"host", "cache", "update", "map", "GC"}
 
-// String returns the cause in a word.
 func (c Cause) String() string { return causeNames[c] }
 
-// Work is an interval in which a channel or a die is busy. It is reported as soon as it is known, possibly before it
-// starts, in order of time for each channel and each lane. The sums of the intervals, clipped at a time, are
-// ChannelBusy and LaneBusy of StatsAt that time.
+// Work is an interval in which a channel or a die is busy, reported as soon as it is known, possibly before it starts,
+// in order of time for each channel and each lane.
 type Work struct {
 	Begin, End sim.Time
 	// Number is the channel's or the lane's: the number of a die over all channels, or of a chip if chips execute one
 	// command at a time.
-	Number int32
-	Pages  int32 // pages of the command, over all planes
-	// Bytes on the bus.
-	Bytes    int64
+	Number   int32
+	Pages    int32 // pages of the command, over all planes
+	Bytes    int64 // Bytes on the bus.
 	Activity Activity
 	Cause    Cause // of the first page
 	Stream   uint8 // placement stream of the first page

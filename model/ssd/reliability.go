@@ -16,14 +16,11 @@ import (
 type Reliability struct {
 	// Curve is the raw bit error rate by wear, age and reads: that of a measured chip, or given, the one in fit.
 	Curve decay.Curve
-	// Fit is the curve's coefficients and exponents, with curve: given.
-	Fit *decay.Fit
+	Fit   *decay.Fit // Fit is the curve's coefficients and exponents, with curve: given.
 	// Scale multiplies the curve's error rate, for other chips or for pages worse than the mean.
-	Scale float64
-	// Cycles is the number of erases of each block before time 0.
-	Cycles int
-	// Retention is the age of the drive's data at time 0.
-	Retention units.Days
+	Scale     float64
+	Cycles    int        // Cycles is the number of erases of each block before time 0.
+	Retention units.Days // Retention is the age of the drive's data at time 0.
 	// Reads is the mean number of reads of a page at time 0, since its data were written.
 	Reads float64
 	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or months in a
@@ -35,13 +32,10 @@ type Reliability struct {
 	Correctable int
 	// Retries is how many times a page can be read again, with other reference voltages, until its codewords can be
 	// corrected.
-	Retries int
-	// RetryLatency is the additional array time of each retry.
-	RetryLatency units.Duration
-	// Gain is the share of wrong bits that remain after each retry.
-	Gain units.Fraction
-	// Refresh moves data before they become unreadable. The default is none.
-	Refresh *Refresh
+	Retries      int
+	RetryLatency units.Duration // RetryLatency is the additional array time of each retry.
+	Gain         units.Fraction // Gain is the share of wrong bits that remain after each retry.
+	Refresh      *Refresh       // Refresh moves data before they become unreadable. The default is none.
 }
 
 // Refresh moves the data of deteriorating blocks (Cai et al., "Flash Correct-and-Refresh", ICCD 2012). Each read checks
@@ -54,15 +48,13 @@ type Refresh struct {
 	Patrol units.Duration
 }
 
-// DefaultReliability is a fresh drive with the codes and retries of the literature: 72 bits a codeword of 1 KiB (Park
-// et al., "Reducing Solid-State Drive Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong bits
-// left by each further try (Jiao et al., "The Design and Implementation of a Capacity-Variant Storage System", FAST
-// 2024). Eight retries are an assumption.
+// DefaultReliability is a fresh drive: 72 bits a codeword of 1 KiB (Park et al., ASPLOS 2021), half of the wrong bits
+// left by each further try (Jiao et al., FAST 2024), and eight retries (assumed).
 func DefaultReliability() Reliability {
 	return Reliability{Scale: 1, Acceleration: 1, Codeword: units.KiB, Correctable: 72, Retries: 8, Gain: 0.5}
 }
 
-// DefaultRefresh moves data when half of the bits that the code can correct are wrong on average.
+// DefaultRefresh moves data when half of the correctable bits are wrong on average.
 func DefaultRefresh() Refresh { return Refresh{At: 0.5} }
 
 // mostRetries bounds the retries so that their number plus one fits in a byte.
@@ -123,7 +115,7 @@ type errs struct {
 	ErrorCounts
 }
 
-// ErrorCounts counts the errors of page reads, in page reads unless stated otherwise.
+// ErrorCounts counts page reads with errors, unless stated otherwise.
 type ErrorCounts struct {
 	Sensed        uint64  // pages that were read, for any reason
 	Retried       uint64  // those of them that had to be retried

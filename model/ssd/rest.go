@@ -10,14 +10,11 @@ import (
 // PowerState is a non-operational state that an idle drive enters autonomously (Autonomous Power State Transitions,
 // NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it, and it fetches no command before it is awake.
 type PowerState struct {
-	// After is the idle time before the drive enters the state.
-	After units.Duration
+	After units.Duration // After is the idle time before the drive enters the state.
 	// Entry is the time to enter the state (ENLAT), for whose end commands wait.
 	Entry units.Duration
-	// Exit is the time to wake up (EXLAT).
-	Exit units.Duration
-	// Watts is the power in the state, instead of energy.idle_watts.
-	Watts float64
+	Exit  units.Duration // Exit is the time to wake up (EXLAT).
+	Watts float64        // Watts is the power in the state, instead of energy.idle_watts.
 }
 
 // mostPowerStates is the largest number of power states besides the operational one.

@@ -11,26 +11,20 @@ import (
 // block can belong to the cache, which grows up to its capacity as blocks are to spare. Its blocks hold 1/bits of the
 // pages of others.
 type SLCCache struct {
-	// Capacity is the most host data that the cache can hold.
-	Capacity units.Bytes
+	Capacity units.Bytes // Capacity is the most host data that the cache can hold.
 	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
-	Reserved units.Bytes
-	// ReadLatency is the array time to read a page of the cache.
-	ReadLatency units.Duration
-	// ProgramLatency is the time to program a page of the cache.
-	ProgramLatency units.Duration
-	// Fold is when data are folded while blocks are not short.
-	Fold Folding
+	Reserved       units.Bytes
+	ReadLatency    units.Duration // ReadLatency is the array time to read a page of the cache.
+	ProgramLatency units.Duration // ProgramLatency is the time to program a page of the cache.
+	Fold           Folding        // Fold is when data are folded while blocks are not short.
 	// IdleAfter is the time without commands after which the drive starts to fold.
 	IdleAfter units.Duration
-	// WhenFull is where new data go when the cache is full.
-	WhenFull WhenFull
+	WhenFull  WhenFull // WhenFull is where new data go when the cache is full.
 }
 
 // Folding is when the data of an SLC cache are folded.
 type Folding uint8
 
-// The times of folding.
 const (
 	FoldIdle   Folding = iota // while no commands are outstanding
 	FoldAlways                // as soon as a block is full
@@ -39,19 +33,15 @@ const (
 
 var foldingNames = units.Names[Folding]{"idle", "always"}
 
-// String returns the name used in scenarios.
 func (f Folding) String() string { return foldingNames.Name(f) }
 
-// MarshalText writes the name.
 func (f Folding) MarshalText() ([]byte, error) { return foldingNames.Marshal(f) }
 
-// UnmarshalText reads a name.
 func (f *Folding) UnmarshalText(text []byte) error { return foldingNames.Unmarshal(text, f) }
 
 // WhenFull is the treatment of writes for which an SLC cache has no space.
 type WhenFull uint8
 
-// The treatments.
 const (
 	Bypass   WhenFull = iota // they go to blocks with all bits
 	WaitFold                 // they wait until a block of the cache has been folded
@@ -60,16 +50,13 @@ const (
 
 var whenFullNames = units.Names[WhenFull]{"bypass", "wait"}
 
-// String returns the name used in scenarios.
 func (w WhenFull) String() string { return whenFullNames.Name(w) }
 
-// MarshalText writes the name.
 func (w WhenFull) MarshalText() ([]byte, error) { return whenFullNames.Marshal(w) }
 
-// UnmarshalText reads a name.
 func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmarshal(text, w) }
 
-// DefaultSLCCache has typical latencies of one bit a cell; its capacity must be given.
+// DefaultSLCCache has typical latencies of one bit a cell, and no capacity.
 func DefaultSLCCache() SLCCache {
 	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond,
 		IdleAfter: 10 * units.Millisecond}

@@ -3,21 +3,21 @@
 // The main types are Config, which describes a drive in plain values, and Drive, a block.Device that runs on a
 // sim.Engine. Any number of drives can run in one engine.
 //
+// The level of detail is that of MQSim (Tavakkol et al., FAST 2018) and above: die interleaving, multi-plane commands,
+// program and erase suspension, mapping programs and their collection, copyback, trim, flush, priority classes with
+// weighted arbitration. Config.Quirks are MQSim's deviations, which only compat_mqsim.go turns on.
+//
+// It leaves out the wear that makes blocks fail (the drive survives such failures), redundancy across dies, and the
+// content of the data.
+package ssd
+
 // The path of a command: the host rings a doorbell; the controller fetches the entry over PCIe (host.go); reads and
 // writes pass through the data cache in DRAM (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
 // (table.go, cmt.go), gives each page its place (access.go); the scheduler (schedule.go) sends commands to chips over
 // channels (flash.go); the translation layer of package ftl decides which blocks are collected and erased (collect.go).
 //
-// The level of detail is that of MQSim (Tavakkol et al., FAST 2018) and above: die interleaving, multi-plane commands,
-// program and erase suspension, mapping programs and their collection, copyback, trim, flush, priority classes with
-// weighted arbitration. Config.Quirks are MQSim's deviations, which only compat_mqsim.go turns on.
-//
 // An entry of the map covers a grain, which is a part of a page of flash or all of it. A logical page here, and a page
 // in ftl, is a grain; grains.go fills pages of flash with them.
-//
-// It leaves out the wear that makes blocks fail (the drive survives such failures), redundancy across dies, and the
-// content of the data.
-package ssd
 
 import (
 	"errors"
@@ -29,7 +29,6 @@ import (
 	"farflash/model/ssd/nand"
 	"farflash/model/ssd/pack"
 	"farflash/numeric/rng"
-	"farflash/numeric/units"
 	"farflash/policy/ftl"
 	"farflash/sim"
 )
@@ -37,7 +36,7 @@ import (
 // Sink receives a drive's completions.
 type Sink = block.Sink
 
-// Drive is one simulated drive. It belongs to the goroutine that runs its engine and is not safe for concurrent use.
+// Drive is a simulated drive, for the goroutine that runs its engine.
 type Drive struct {
 	watch  //nolint:unused // counts with the build tag invariants
 	cfg    Config
@@ -193,8 +192,7 @@ const (
 	evRefused
 )
 
-// New returns a drive on an engine, in the state given by its configuration. The name separates its random streams from
-// those of other drives.
+// New returns a drive in the configuration's state; name separates its random streams.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := checkMaking(eng, sink); err != nil { // before the work of preconditioning
 		return nil, err
@@ -206,7 +204,7 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	return NewOnly(m, eng, sink, seed, name)
 }
 
-// NewOnly returns the only drive made from an image. The image cannot be used afterwards.
+// NewOnly returns the only drive of an image, which cannot be used afterwards.
 func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := m.usable(eng, sink); err != nil {
 		return nil, err
@@ -216,7 +214,7 @@ func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*D
 	return d, nil
 }
 
-// NewFrom returns a drive whose flash is in the state of an image, which it shares copy-on-write.
+// NewFrom returns a drive that shares an image copy-on-write.
 func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	if err := m.usable(eng, sink); err != nil {
 		return nil, err
@@ -495,8 +493,7 @@ type nextEvent struct {
 	order     uint64
 }
 
-// Handle implements sim.Handler. It handles one event, and directly after it any that are next of all and so need not
-// go through the queue.
+// Handle implements sim.Handler.
 func (d *Drive) Handle(ev sim.Event) {
 	d.handling = true
 	for {
@@ -553,7 +550,7 @@ func (d *Drive) Handle(ev sim.Event) {
 	d.happened()
 }
 
-// EraseHistogram returns, at index n, how many blocks have been erased n times.
+// EraseHistogram returns how many blocks have been erased n times, at index n.
 func (d *Drive) EraseHistogram() []int64 {
 	h := d.ftl.EraseHistogram()
 	for n := range h {
@@ -564,15 +561,3 @@ func (d *Drive) EraseHistogram() []int64 {
 
 // Config returns the configuration that the drive was made from.
 func (d *Drive) Config() Config { return d.cfg }
-
-// Namespaces returns the number of namespaces.
-func (d *Drive) Namespaces() int { return len(d.ns) }
-
-// LogicalSize returns the size that the host can address, summed over all namespaces.
-func (d *Drive) LogicalSize() units.Bytes {
-	total := units.Bytes(0)
-	for i := range d.ns {
-		total += d.ns[i].capacity()
-	}
-	return total
-}

@@ -474,10 +474,10 @@ func ExampleNew() {
 func TestLawsHoldInTheMidst(t *testing.T) {
 	for _, cfg := range []ssd.Config{collectingConfig(), ssd.MQSim(collectingConfig())} {
 		cfg.Geometry.Channels = 2
-		eng, h, _ := loop(t, cfg, block.Write, 8192, 1<<28, 64)
+		eng, h, d := loop(t, cfg, block.Write, 8192, 1<<28, 64)
 		for range 20 {
 			run(eng, h, 5000)
-			for _, c := range h.Device().(*ssd.Drive).Checks() {
+			for _, c := range d.Checks() {
 				if !c.OK {
 					t.Fatalf("%s: %s", c.Name, c.Detail)
 				}

@@ -47,8 +47,7 @@ type counters struct {
 	moved     int64              // bytes over the flash channels
 }
 
-// Breakdown is the time of requests by component, in total. Of a request's transactions only the last to complete
-// counts, so the components add up to the latency.
+// Breakdown is the total time of requests by component; a request's last transaction counts.
 type Breakdown struct {
 	Requests uint64
 	// Queue is the wait behind other commands until the drive fetches this one. Cache is the wait of a write for cache
@@ -56,8 +55,8 @@ type Breakdown struct {
 	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All units.Total
 }
 
-// Account is the time of one request by component, as in Breakdown. Wait is the time in the lane from Queued to Ended,
-// less Array and Transfer. A request that needed no flash has Lane -1.
+// Account is one request's Breakdown. Wait is the time in the lane without Array and Transfer. Lane is -1 without
+// flash.
 type Account struct {
 	Tag                                                                                  uint64
 	Op                                                                                   block.Op
@@ -209,8 +208,7 @@ type Stats struct {
 	ZeroReads              uint64
 	WritesHeld             uint64 // writes that had to wait for a free page
 
-	// For the host's transactions: 0 reads, 1 programs.
-	Transactions          [2]uint64
+	Transactions          [2]uint64 // For the host's transactions: 0 reads, 1 programs.
 	Array, Transfer, Wait [2]units.Total
 	Breakdown             [2]Breakdown
 
@@ -234,8 +232,7 @@ type Stats struct {
 	Cached, CacheRoom int64 // grains in the data caches, and their capacity
 }
 
-// NamespaceStats counts the grains of a namespace's data that were programmed for the host's writes, and those moved by
-// collection, wear levelling and refresh.
+// NamespaceStats counts a namespace's grains programmed for the host, and moved.
 type NamespaceStats struct{ Written, Moved uint64 }
 
 // QueueStats are the statistics of one kind of scheduler queue over all lanes.
@@ -247,14 +244,13 @@ type QueueStats struct {
 	MaxLength     int64
 }
 
-// Lanes returns the number of units that execute flash commands independently: dies, or chips under a quirk.
+// Lanes returns the number of dies, or of chips under a quirk, that work independently.
 func (d *Drive) Lanes() int { return len(d.laneBusy) }
 
 // Stats returns the statistics up to the present.
 func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
 
-// StatsAt returns the statistics up to a time at, before which no event is pending. For work in progress, the part
-// before at counts as busy time.
+// StatsAt returns the statistics up to at, before which no event is pending, with work in progress so far.
 func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
@@ -336,7 +332,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	return s
 }
 
-// Collected returns the pages that garbage collection programmed: moves for no other reason.
+// Collected returns the pages that garbage collection programmed.
 func (s *Stats) Collected() uint64 {
 	return s.MovePrograms - s.WearPrograms - s.RenewPrograms - s.FoldPrograms
 }

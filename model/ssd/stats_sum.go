@@ -77,8 +77,7 @@ func (s *Stats) sum(o *Stats, away bool) {
 	}
 }
 
-// Since returns the statistics of the interval between an earlier time and s. Levels, maxima and Commands are those of
-// s.
+// Since returns the statistics since an earlier time, with the levels, maxima and Commands of s.
 func (s *Stats) Since(earlier *Stats) Stats {
 	d := *s
 	d.sum(earlier, true)
@@ -118,8 +117,7 @@ func less(b, a []sim.Time) []sim.Time {
 	return out
 }
 
-// Add adds the statistics of another drive. Dies, channels, namespaces and groups are added element by element if both
-// drives have as many, and are dropped otherwise. FewestFree becomes the smaller of the two.
+// Add adds another drive's statistics, element by element where both have as many. FewestFree becomes the smaller.
 func (s *Stats) Add(o *Stats) {
 	s.sum(o, false)
 	for op, n := range o.Commands {

@@ -24,7 +24,6 @@ type linkTurns struct {
 	joined bool                   // the host acknowledges completions itself; see Join
 }
 
-// The directions.
 const (
 	downward = iota // from the host
 	upward
@@ -68,8 +67,7 @@ func (d *Drive) passed(direction uint32) {
 	}
 }
 
-// Join puts a host's events into one order with the drive's, under the component returned. From then on the host
-// acknowledges completions itself.
+// Join orders a host's events with the drive's; the host then acknowledges completions.
 func (d *Drive) Join() sim.Component {
 	if d.turns != nil {
 		d.turns.joined = true
@@ -77,7 +75,7 @@ func (d *Drive) Join() sim.Component {
 	return d.self
 }
 
-// Bound sets the last sector of a namespace that a host uses; requests beyond it are folded. The namespace must exist.
+// Bound sets the last sector of a namespace, beyond which requests are folded.
 func (d *Drive) Bound(namespace uint8, last int64) {
 	if int(namespace) >= len(d.ns) {
 		panic(fmt.Sprintf("ssd: Bound of namespace %d; there are %d", namespace, len(d.ns)))

@@ -9,7 +9,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Validate returns an error that lists every invalid setting by its key in scenarios.
+// Validate lists every invalid setting by its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	shape := c.Geometry.Validate()
@@ -59,7 +59,7 @@ func (c *Config) Validate() error {
 	bad.Hold(p.Occupancy <= 1 && (p.Occupancy > 0 || unused && p.Occupancy >= 0),
 		"preconditioning.occupancy", "%v is not possible", p.Occupancy)
 	bad.Hold(p.Passes >= 0 && p.Passes <= 1000, "preconditioning.passes", "%v is not possible; use 0 to 1000", p.Passes)
-	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)
+	bad.Hold(len(c.Namespaces) <= maxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), maxNamespaces)
 	if shape != nil {
 		return bad.Err() // the checks below count pages and planes
 	}
@@ -152,8 +152,8 @@ func (n *Namespace) validate(g nand.Geometry) error {
 			seen[id] = true
 		}
 	}
-	bad.Hold(n.Streams >= 0 && n.Streams <= MaxStreams, "streams", "%d is not possible; use 1 to %d", n.Streams,
-		MaxStreams)
+	bad.Hold(n.Streams >= 0 && n.Streams <= maxStreams, "streams", "%d is not possible; use 1 to %d", n.Streams,
+		maxStreams)
 	return bad.Err()
 }
 

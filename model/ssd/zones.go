@@ -23,11 +23,10 @@ type Zones struct {
 	MaxOpen int
 	// MaxActive is the largest number of zones open or closed at once; 0 is no limit.
 	MaxActive int
-	// MaxAppend is the largest size of a Zone Append; 0 is no limit.
-	MaxAppend units.Bytes
+	MaxAppend units.Bytes // MaxAppend is the largest size of a Zone Append; 0 is no limit.
 }
 
-// DefaultZones has as many open and active zones as the Western Digital ZN540 (2021), in zones of one superblock.
+// DefaultZones has the limits of the Western Digital ZN540 (2021), in zones of one superblock.
 func DefaultZones() Zones { return Zones{MaxOpen: 14, MaxActive: 14} }
 
 // zoning is the division of a namespace into zones; nil: conventional.
@@ -204,7 +203,7 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 // mostLogical is the largest number of logical pages that the map can number.
 const mostLogical = 1<<32 - 4
 
-// Zones returns the division of a namespace into zones; none if there is no such namespace. It implements block.Zoned.
+// Zones implements block.Zoned.
 func (d *Drive) Zones(namespace int) block.Zones {
 	if uint(namespace) >= uint(len(d.ns)) {
 		return block.Zones{}
@@ -212,8 +211,7 @@ func (d *Drive) Zones(namespace int) block.Zones {
 	return d.ns[namespace].blockZones()
 }
 
-// ZonesOf returns the division of a namespace of a drive with this configuration, which must be valid; none if there is
-// no such namespace.
+// ZonesOf returns the zones of a namespace of a valid configuration, if any.
 func (c *Config) ZonesOf(namespace int) block.Zones {
 	if uint(namespace) >= uint(len(c.namespaces())) || !c.isZoned(namespace) {
 		return block.Zones{}

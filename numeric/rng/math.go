@@ -11,8 +11,8 @@ const (
 	ln2Low  = 1.90821492927058770002e-10 // ln 2 - ln2High
 )
 
-// Log returns the natural logarithm of x to within 2 units in the last place, with the same bits on every machine.
-// Log(0) is -Inf; Log of a negative number is NaN.
+// Log returns the natural logarithm to 2 units in the last place, with the same bits on every machine. Log(0) is -Inf,
+// of a negative number NaN.
 func Log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x < 0:
@@ -42,8 +42,7 @@ func Log(x float64) float64 {
 	return float64(ke*ln2High) + (lead + (tail + float64(ke*ln2Low)))
 }
 
-// Exp returns e to the power x to within 2 units in the last place, with the same bits on every machine. It overflows
-// to +Inf and underflows to 0.
+// Exp returns e to the power x to 2 units in the last place, with the same bits on every machine.
 func Exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x):
@@ -63,7 +62,7 @@ func Exp(x float64) float64 {
 }
 
 // Pow returns x to the power y for x > 0, with the same bits on every machine. Its relative error grows with |y ln x|:
-// about 1e-14 where that is 50.
+// 1e-14 at 50.
 func Pow(x, y float64) float64 {
 	if y == 0 || x == 1 {
 		return 1

@@ -10,7 +10,7 @@ type MQSim struct {
 	s [2][3]int64
 }
 
-// NewMQSim seeds a generator: all ones, advanced by (seed/200 + 1) * 2^(seed mod 200) steps.
+// NewMQSim seeds a generator: all ones, advanced (seed/200 + 1) * 2^(seed mod 200) steps.
 func NewMQSim(seed int32) MQSim {
 	g := MQSim{[2][3]int64{{1, 1, 1}, {1, 1, 1}}}
 	g.advance(int64(seed/200+1), int(seed%200))
@@ -98,8 +98,7 @@ func reduceRounded(x, m float64) int64 {
 	return int64(x)
 }
 
-// Between returns an integer from a to b, inclusive. b is not less than a, and the range contains fewer than 2^63
-// integers.
+// Between returns an integer from a to b, inclusive, of fewer than 2^63.
 func (g *MQSim) Between(a, b uint64) uint64 {
 	if b < a || b-a >= 1<<63-1 {
 		panic("rng: Between two numbers of which the second is less, or that are 2^63 apart")

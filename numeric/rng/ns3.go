@@ -1,8 +1,7 @@
 package rng
 
-// NS3Draws generates the numbers of an ns-3 program that creates a new random variable for each draw: the first number
-// of each stream of MRG32k3a (mrg32k3a.go), stream after stream. ns-3 seeds all streams with one number, spaces them
-// 2^127 steps apart, and offsets each run by 2^76 steps.
+// NS3Draws generates the numbers of an ns-3 program that creates a random variable for each draw: the first number of
+// each stream of MRG32k3a. Streams are 2^127 steps apart, runs 2^76.
 type NS3Draws struct {
 	s    [2][3]uint64
 	jump [2]matrix
@@ -19,7 +18,7 @@ var (
 	}
 )
 
-// NewNS3Draws starts at the given stream of a run, with ns-3's default seed of 1.
+// NewNS3Draws starts at the given stream of a run, with ns-3's seed of 1.
 func NewNS3Draws(run, stream uint64) *NS3Draws {
 	d := &NS3Draws{s: [2][3]uint64{{1, 1, 1}, {1, 1, 1}}}
 	for i, m := range mrgModuli {

@@ -28,11 +28,11 @@ func TestArguments(t *testing.T) {
 		{"time", func() { series(ok).Add(-1, 0) }, "before time 0"},
 		{"latency", func() { NewLatencySeries(ok).Add(0, -1) }, "negative"},
 		{"duration", func() { new(Histogram).Record(-1) }, "negative duration"},
-		{"merge of bins", func() { series(ok).Merge(series(SeriesConfig{Width: 1, Bins: 2})) }, "numbers of bins"},
+		{"merge of bins", func() { series(ok).merge(series(SeriesConfig{Width: 1, Bins: 2})) }, "numbers of bins"},
 		{"merge of widths", func() {
-			series(SeriesConfig{Width: 3, Bins: 2}).Merge(series(SeriesConfig{Width: 5, Bins: 2}))
+			series(SeriesConfig{Width: 3, Bins: 2}).merge(series(SeriesConfig{Width: 5, Bins: 2}))
 		}, "powers of two"},
-		{"settling", func() { NewSettling(SettlingConfig{Precision: math.NaN()}) }, "invalid SettlingConfig"},
+		{"settling", func() { NewSettling(SettlingConfig{precision: math.NaN()}) }, "invalid SettlingConfig"},
 		{"quantile of nothing", func() { QuantileOf(nil, 0.5) }, "QuantileOf"},
 	} {
 		refused(c.name, func() error { c.do(); return nil }, c.want)
@@ -83,10 +83,10 @@ func FuzzAPI(f *testing.F) {
 			for _, f := range []func(){
 				func() { QuantileOf(xs, a) }, func() { Ratio(a, b) }, func() { Micro(a) },
 				func() { Bucket(units.Duration(n)) }, func() { Holm(xs) }, func() { BenjaminiHochberg(xs) },
-				func() { ByValue(xs) }, func() { AllAlike(int(n)) }, func() { SignFlips(xs) },
-				func() { TQuantile(a, int(n)) }, func() { TwoSidedT(a, int(n)) }, func() { WarmUp(xs) },
+				func() { ByValue(xs) }, func() { AllAlike(int(n)) }, func() { signFlips(xs) },
+				func() { TQuantile(a, int(n)) }, func() { twoSidedT(a, int(n)) }, func() { WarmUp(xs) },
 				func() { _, _ = Replicates(xs, a) }, func() { _, _ = CompareDesigns(xs, ys, a) },
-				func() { _, _ = PairedT(xs, ys, a) }, func() { _, _ = Wilcoxon(xs) },
+				func() { _, _ = pairedT(xs, ys, a) }, func() { _, _ = Wilcoxon(xs) },
 				func() { _, _ = ReplicatesToDetect(a, b, c, d) }, func() { DeviationBound(a, int(n), b) },
 				func() { QuantileKnown(n, a, b) }, func() { QuantileNeeds(a, b) }, func() { QuantileRanks(n, a, b) },
 				func() { Looks(int(n)) },
@@ -124,7 +124,7 @@ func FuzzAPI(f *testing.F) {
 					s.Means()
 				},
 				func() {
-					s := NewSettling(SettlingConfig{Precision: a, Level: b, Growth: c, Least: int(n)})
+					s := NewSettling(SettlingConfig{precision: a, level: b, growth: c, least: int(n)})
 					for _, x := range xs {
 						s.Add(x)
 					}

@@ -136,7 +136,7 @@ func flips(n, changes int) []float64 {
 // TestJudgeBatches verifies the size of the batches behind a verdict's interval, and that the interval excludes the
 // warm-up.
 func TestJudgeBatches(t *testing.T) {
-	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 100})
+	s := NewSettling(SettlingConfig{precision: 0.05, level: 0.95, least: 64, growth: 2, patience: 100})
 	for i := range 300 {
 		s.Add(10 + float64(i*7%5))
 	}
@@ -157,7 +157,7 @@ func TestJudgeBatches(t *testing.T) {
 // TestWidth verifies that the reported precision is the interval's half width plus the shift of the mean by the
 // warm-up.
 func TestWidth(t *testing.T) {
-	s := NewSettling(SettlingConfig{Precision: 1e-4, Level: 0.95, Least: 64, Growth: 2, Patience: 1 << 20})
+	s := NewSettling(SettlingConfig{precision: 1e-4, level: 0.95, least: 64, growth: 2, patience: 1 << 20})
 	for range 20 {
 		s.Add(500)
 	}
@@ -174,7 +174,7 @@ func TestWidth(t *testing.T) {
 
 // TestOccurrences verifies which rare events delay the stop rule, up to which count, and when it gives up waiting.
 func TestOccurrences(t *testing.T) {
-	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 200})
+	s := NewSettling(SettlingConfig{precision: 0.05, level: 0.95, least: 64, growth: 2, patience: 200})
 	add := func(n int) {
 		for i := range n {
 			s.Add(10 + float64(i*7%5))
@@ -201,7 +201,7 @@ func TestOccurrences(t *testing.T) {
 		t.Errorf("after all patience: %+v", v)
 	}
 	// Other reasons take precedence.
-	wild := NewSettling(SettlingConfig{Precision: 0.001, Level: 0.95, Least: 64, Growth: 2, Patience: 100})
+	wild := NewSettling(SettlingConfig{precision: 0.001, level: 0.95, least: 64, growth: 2, patience: 100})
 	for i := range 400 {
 		wild.Add(float64(i * 37 % 101))
 	}

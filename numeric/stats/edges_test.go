@@ -16,7 +16,7 @@ func TestRoundedDigits(t *testing.T) {
 	if got := TQuantile(0.975, 10); got != 2.22813885 {
 		t.Errorf("t(0.975, 10) is %v, want 2.22813885", got)
 	}
-	if got := TwoSidedT(2, 10); got != 0.073388 {
+	if got := twoSidedT(2, 10); got != 0.073388 {
 		t.Errorf("the tail beyond 2 is %v, want 0.073388", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestRestoreBounds(t *testing.T) {
 }
 
 // TestReplicatesRefused verifies that significance and power must be strictly between 0 and 1, and that a zero effect
-// exceeds MostReplicates.
+// exceeds mostReplicates.
 func TestReplicatesRefused(t *testing.T) {
 	for _, x := range [][4]float64{{1, 1, 0, .8}, {1, 1, 1, .8}, {1, 1, .05, 0}, {1, 1, .05, 1},
 		{1, 1, math.NaN(), .8}, {1, 1, .05, math.NaN()}, {0, 1, .05, .8}, {math.NaN(), 1, .05, .8},
@@ -97,12 +97,12 @@ func TestReplicatesRefused(t *testing.T) {
 
 // TestSettlingRefused tests the limits of the configuration from both sides.
 func TestSettlingRefused(t *testing.T) {
-	good := SettlingConfig{Precision: .05, Level: .95, Growth: 1.5, Least: 2 * fewestBatches}
+	good := SettlingConfig{precision: .05, level: .95, growth: 1.5, least: 2 * fewestBatches}
 	NewSettling(good)
 	for name, spoil := range map[string]func(c *SettlingConfig){
-		"precision": func(c *SettlingConfig) { c.Precision = 0 }, "level 0": func(c *SettlingConfig) { c.Level = 0 },
-		"level 1": func(c *SettlingConfig) { c.Level = 1 },
-		"growth":  func(c *SettlingConfig) { c.Growth = 1 }, "least": func(c *SettlingConfig) { c.Least-- },
+		"precision": func(c *SettlingConfig) { c.precision = 0 }, "level 0": func(c *SettlingConfig) { c.level = 0 },
+		"level 1": func(c *SettlingConfig) { c.level = 1 },
+		"growth":  func(c *SettlingConfig) { c.growth = 1 }, "least": func(c *SettlingConfig) { c.least-- },
 	} {
 		c := good
 		spoil(&c)
@@ -278,7 +278,7 @@ func TestPairedAlike(t *testing.T) {
 	for i := range b {
 		b[i] = .1
 	}
-	p, err := PairedT(a, b, .95)
+	p, err := pairedT(a, b, .95)
 	if err != nil || p.Deviation != 0 || p.Effect.Half != 0 || p.P != AllAlike(7) {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -2,8 +2,7 @@ package stats
 
 import "math"
 
-// QuantileOf returns the smallest of the sorted values that is not exceeded by at least the given share of them. sorted
-// must not be empty.
+// QuantileOf returns the smallest of the sorted values, at least one, that a share of them does not exceed.
 func QuantileOf(sorted []float64, share float64) float64 {
 	if len(sorted) == 0 {
 		panic("stats: QuantileOf no values; use at least one")
@@ -20,5 +19,5 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Micro rounds to millionths, which is precise enough for charts and keeps the printed coordinates short.
+// Micro rounds to millionths, for charts.
 func Micro(x float64) float64 { return math.Round(x*1e6) / 1e6 }

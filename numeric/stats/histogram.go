@@ -20,11 +20,8 @@ const Buckets = 29 << 6
 // picos is the number of picoseconds in a nanosecond, the histogram's unit.
 const picos = uint64(units.Nanosecond)
 
-// Histogram counts durations in fio's buckets. It keeps the count, sum, sum of squares, minimum and maximum exactly, in
-// picoseconds. Bucket i holds the durations whose whole nanoseconds fall into it; the last one also holds everything
-// from 2^34 ns (17.2 s) on.
-//
-// The zero Histogram is empty and ready to use. A Histogram takes 15 KB and is not safe for concurrent use.
+// Histogram counts durations in fio's buckets, the last from 2^34 ns (17.2 s) on, and keeps count, sum, sum of squares,
+// minimum and maximum exactly, in picoseconds. The zero Histogram is empty. It takes 15 KB and is for one goroutine.
 type Histogram struct {
 	counts   [Buckets]uint64
 	n        uint64
@@ -33,7 +30,7 @@ type Histogram struct {
 	min, max units.Duration
 }
 
-// Record counts one duration, which must not be negative. It does not allocate.
+// Record counts a duration that is not negative. It does not allocate.
 func (h *Histogram) Record(d units.Duration) {
 	if d < 0 {
 		panic("stats: negative duration recorded")
@@ -75,10 +72,10 @@ func fioIndex(ns uint64) int {
 	return i
 }
 
-// Bucket returns the bucket, from 0 to Buckets-1, in which a duration is counted.
+// Bucket returns a duration's bucket, from 0 to Buckets-1.
 func Bucket(d units.Duration) int { return fioIndex(uint64(max(d, 0)) / picos) }
 
-// Merge adds all counts of o. The result does not depend on the order of merges.
+// Merge adds all counts of o; the order of merges does not matter.
 func (h *Histogram) Merge(o *Histogram) {
 	if o.n == 0 {
 		return
@@ -116,20 +113,20 @@ func (h *Histogram) Min() units.Duration { return h.min }
 // Max returns the largest recorded duration, 0 if there is none.
 func (h *Histogram) Max() units.Duration { return h.max }
 
-// Sum returns the sum of all durations in picoseconds.
-func (h *Histogram) Sum() *big.Int { return fromWords(h.sum[:]) }
+// exact returns the sum of all durations in picoseconds.
+func (h *Histogram) exact() *big.Int { return fromWords(h.sum[:]) }
 
-// Mean returns the mean in picoseconds, correctly rounded; 0 if there are no durations.
+// Mean returns the mean in picoseconds, correctly rounded; 0 if empty.
 func (h *Histogram) Mean() float64 {
 	if h.n == 0 {
 		return 0
 	}
-	q := new(big.Rat).SetFrac(h.Sum(), new(big.Int).SetUint64(h.n))
+	q := new(big.Rat).SetFrac(h.exact(), new(big.Int).SetUint64(h.n))
 	f, _ := q.Float64()
 	return f
 }
 
-// StdDev returns the standard deviation of the recorded values (divisor n) in picoseconds; 0 if there are none.
+// StdDev returns the standard deviation (divisor n) in picoseconds; 0 if empty.
 func (h *Histogram) StdDev() float64 {
 	if h.n == 0 {
 		return 0
@@ -138,16 +135,14 @@ func (h *Histogram) StdDev() float64 {
 	n := new(big.Int).SetUint64(h.n)
 	v := fromWords(h.squares[:])
 	v.Mul(v, n)
-	s := h.Sum()
+	s := h.exact()
 	v.Sub(v, s.Mul(s, s))
 	f, _ := new(big.Rat).SetFrac(v, n.Mul(n, n)).Float64()
 	return math.Sqrt(f)
 }
 
-// Quantile returns the duration that a share q of all durations does not exceed, q from 0 to 1: Quantile(0.99) is the
-// 99th percentile. It is the ceil(q*n)-th smallest duration, to within the width of its bucket (1 ns up to 128 ns, 1/64
-// of the value above), interpolated as if the values were spread evenly over the bucket, and always within [Min, Max].
-// It is 0 if there are no durations.
+// Quantile returns the duration that a share q, from 0 to 1, does not exceed: the ceil(q*n)-th smallest, interpolated
+// in its bucket (1 ns up to 128 ns, 1/64 of the value above) and within [Min, Max]; 0 if empty.
 func (h *Histogram) Quantile(q float64) units.Duration {
 	if h.n == 0 {
 		return 0
@@ -155,7 +150,7 @@ func (h *Histogram) Quantile(q float64) units.Duration {
 	return h.atRank(rankOf(q, h.n))
 }
 
-// Smallest returns the k-th smallest duration, counting from 1, with the accuracy of Quantile.
+// Smallest returns the k-th smallest duration, from 1, as Quantile does.
 func (h *Histogram) Smallest(k int64) units.Duration { return h.atRank(float64(k)) }
 
 func (h *Histogram) atRank(rank float64) units.Duration {
@@ -200,7 +195,7 @@ func (h *Histogram) span(i int) (low, high units.Duration) {
 	return max(low, h.min), min(high, h.max)
 }
 
-// CDF returns the share of durations up to d, interpolated within d's bucket; 0 if there are no durations.
+// CDF returns the share of durations up to d, interpolated in d's bucket; 0 if empty.
 func (h *Histogram) CDF(d units.Duration) float64 {
 	switch {
 	case h.n == 0 || d < h.min:
@@ -228,7 +223,7 @@ type Bin struct {
 	Count     int64
 }
 
-// Middle returns the value that names the bucket in fio's json+ output, in nanoseconds.
+// Middle is the bucket's name in fio's json+ output, in nanoseconds.
 func (b Bin) Middle() int64 {
 	low, high := int64(b.Low/units.Nanosecond), int64(b.High/units.Nanosecond)
 	if high-low == 1 {
@@ -237,7 +232,7 @@ func (b Bin) Middle() int64 {
 	return low + (high-low)/2
 }
 
-// Bins returns the non-empty buckets in ascending order. Their bounds are the geometry's, not clipped to [Min, Max].
+// Bins returns the non-empty buckets in ascending order, not clipped to [Min, Max].
 func (h *Histogram) Bins() []Bin {
 	var bins []Bin
 	for i, c := range &h.counts {
@@ -260,12 +255,11 @@ type State struct {
 
 // State returns h as plain values.
 func (h *Histogram) State() State {
-	return State{Count: int64(h.n), Sum: h.Sum(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max,
+	return State{Count: int64(h.n), Sum: h.exact(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max,
 		Bins: h.Bins()}
 }
 
-// Restore returns the histogram that s describes. It rejects states that no sequence of records can produce, as far as
-// it can detect them: invalid bucket bounds, counts that do not add up, sums that the buckets rule out.
+// Restore returns the histogram that s describes, and an error for states that no records can produce.
 func Restore(s State) (*Histogram, error) {
 	h := &Histogram{min: s.Min, max: s.Max}
 	least, most := new(big.Int), new(big.Int) // bounds on the sum implied by the buckets

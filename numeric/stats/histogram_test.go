@@ -149,7 +149,7 @@ func TestHistogramUniform(t *testing.T) {
 	}
 	// Within a bucket the values are evenly spread, as interpolation assumes, so percentiles are accurate to 1 ns.
 	for _, q := range []float64{0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999} {
-		if got, want := h.Quantile(q).Nanoseconds(), q*n; math.Abs(got-want) > 1.001 {
+		if got, want := h.Quantile(q).Microseconds()*1e3, q*n; math.Abs(got-want) > 1.001 {
 			t.Errorf("Quantile(%v) = %v ns, want %v", q, got, want)
 		}
 		if got := h.CDF(units.Microseconds(q * n / 1000)); math.Abs(got-q) > 2.0/n {
@@ -165,8 +165,8 @@ func TestHistogramWideSums(t *testing.T) {
 		h.Record(units.Forever)
 	}
 	want := new(big.Int).Mul(big.NewInt(math.MaxInt64), big.NewInt(100))
-	if h.Sum().Cmp(want) != 0 {
-		t.Errorf("sum %v, want %v", h.Sum(), want)
+	if h.exact().Cmp(want) != 0 {
+		t.Errorf("sum %v, want %v", h.exact(), want)
 	}
 	if h.Mean() != float64(math.MaxInt64) || h.StdDev() != 0 || h.Quantile(0.5) != units.Forever {
 		t.Errorf("mean %v, deviation %v, median %v", h.Mean(), h.StdDev(), h.Quantile(0.5))
@@ -337,7 +337,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !reflect.DeepEqual(h.State().Bins, s.Bins) || h.Sum().Cmp(s.Sum) != 0 {
+		if !reflect.DeepEqual(h.State().Bins, s.Bins) || h.exact().Cmp(s.Sum) != 0 {
 			t.Fatal("an accepted state changed")
 		}
 		for _, q := range []float64{0, 0.3, 0.999, 1} {

@@ -5,10 +5,8 @@ import (
 	"slices"
 )
 
-// Holm adjusts the p values of a family of tests so that the probability of even one false finding among them stays
-// below the level with which they are compared (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is
-// multiplied by their number m, the next by m-1 and so on; none falls below the adjusted value of a smaller one, and
-// none exceeds 1.
+// Holm adjusts a family's p values so that the probability of even one false finding stays below the level (Holm,
+// Scandinavian Journal of Statistics 6(2), 1979).
 func Holm(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))
@@ -20,10 +18,8 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// BenjaminiHochberg adjusts the p values of a family of tests so that among those below a level the expected share of
-// false findings stays below that level (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1),
-// 1995; valid for tests that are independent or positively dependent). The largest of m is unchanged, the next is
-// multiplied by m/(m-1), the smallest by m; none exceeds the adjusted value of a larger one.
+// BenjaminiHochberg adjusts a family's p values so that the expected share of false findings stays below the level
+// (Journal of the Royal Statistical Society B 57(1), 1995; for independent or positively dependent tests).
 func BenjaminiHochberg(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))
@@ -36,7 +32,7 @@ func BenjaminiHochberg(p []float64) []float64 {
 	return out
 }
 
-// ByValue returns the indices of values in ascending order; equal values keep their order.
+// ByValue returns the indices of values in ascending, stable order.
 func ByValue(p []float64) []int {
 	order := make([]int, len(p))
 	for i := range order {

@@ -23,7 +23,7 @@ func TestMomentsClosedForm(t *testing.T) {
 	}
 	near(t, "mean", m.Mean(), 4, 1e-15)
 	near(t, "variance", m.Variance(), 10, 1e-14)
-	near(t, "sample variance", m.SampleVariance(), 12.5, 1e-14)
+	near(t, "sample variance", m.sampleVariance(), 12.5, 1e-14)
 	near(t, "scv", m.SCV(), 10.0/16, 1e-14)
 	near(t, "skewness", m.Skewness(), 36/math.Pow(10, 1.5), 1e-14)
 	near(t, "acf1", m.ACF1(), 8.0/50, 1e-14)

@@ -23,7 +23,7 @@ func (i Interval) Low() float64 { return i.Mean - i.Half }
 // High returns the upper end.
 func (i Interval) High() float64 { return i.Mean + i.Half }
 
-// Relative returns the half width as a share of the mean; infinite if the mean is 0 and the half width is not.
+// Relative is the half width as a share of the mean; infinite at mean 0.
 func (i Interval) Relative() float64 {
 	if i.Half == 0 {
 		return 0
@@ -31,7 +31,7 @@ func (i Interval) Relative() float64 {
 	return math.Abs(i.Half / i.Mean)
 }
 
-// Replicates returns Student's t interval of the mean of independent values, one per replicate.
+// Replicates returns Student's t interval of the mean of independent values.
 func Replicates(xs []float64, level float64) (Interval, error) {
 	if err := checkLevel(level); err != nil {
 		return Interval{}, err
@@ -51,7 +51,7 @@ func interval(xs []float64, level float64) Interval {
 		return Interval{Mean: xs[0], Level: level, N: len(xs), Batch: 1}
 	}
 	n := float64(m.N())
-	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.SampleVariance()/n)
+	half := TQuantile((1+level)/2, len(xs)-1) * math.Sqrt(m.sampleVariance()/n)
 	return Interval{Mean: m.Mean(), Half: half, Level: level, N: len(xs), Batch: 1}
 }
 
@@ -93,10 +93,11 @@ func longEnough(means []float64) bool {
 	return m.ACF1() <= math.Max(uncorrelated, 1.28/math.Sqrt(n)-1/n)
 }
 
-// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits, because the
-// library's last bits can differ between processors, and a result must be byte-identical everywhere. It is NaN unless
-// p is between 0 and 1 and degrees at least 1.
+// TQuantile returns the p quantile of Student's t, rounded to 9 significant digits; NaN unless p is between 0 and 1 and
+// degrees at least 1.
 func TQuantile(p float64, degrees int) float64 {
+	// Rounded because the library's last bits can differ between processors, and a result must be byte-identical
+	// everywhere.
 	if !(p > 0 && p < 1) || degrees < 1 {
 		return math.NaN()
 	}

@@ -15,9 +15,7 @@ const (
 	coarseBuckets           = coarseGroups << coarseSub
 )
 
-// LatencySeries collects durations by time and provides the mean, the maximum and quantiles of each bin. Bins are those
-// of [Series]; each has a coarse histogram of 2 KB, allocated when the bin is first used, so quantiles are accurate to
-// 1/16 or better.
+// LatencySeries is a [Series] of durations with a coarse histogram of 2 KB a bin: quantiles are accurate to 1/16.
 type LatencySeries struct {
 	series Series
 	shapes []*[coarseBuckets]uint32
@@ -92,12 +90,11 @@ func (s *LatencySeries) fold() {
 	s.series.fold()
 }
 
-// Durations returns the recorded values without the histograms, merged with those of others. All must have started with
-// the same bin width.
+// Durations returns the values, merged with those of others of the same initial width.
 func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
 	all := &Series{slots: s.series.slots, bins: slices.Clone(s.series.bins)}
 	for _, o := range others {
-		all.Merge(&o.series)
+		all.merge(&o.series)
 	}
 	return all
 }
@@ -108,11 +105,10 @@ func (s *LatencySeries) Width() units.Duration { return s.series.width }
 // Means returns each bin's mean in picoseconds, NaN where a bin is empty.
 func (s *LatencySeries) Means() []float64 { return s.series.Means() }
 
-// Slots returns each bin's exact count, sum (ps) and maximum (ps). The caller must not change them.
+// Slots returns each bin's exact count, sum and maximum (ps), not to be changed.
 func (s *LatencySeries) Slots() []Slot { return s.series.Slots() }
 
-// Quantiles returns each bin's q quantile in picoseconds, interpolated as in [Histogram.Quantile]; NaN where a bin is
-// empty.
+// Quantiles returns each bin's q quantile in picoseconds; NaN where empty.
 func (s *LatencySeries) Quantiles(q float64) []float64 {
 	out := make([]float64, s.series.used)
 	for i := range out {

@@ -2,9 +2,8 @@ package stats
 
 import "math"
 
-// Moments describes a stream of numbers in constant memory: count, minimum, maximum, mean, variance and skewness (all
-// by Welford's updates), and lag-1 autocorrelation, also about running means. Products are rounded before they are
-// added, so that the results are identical on every machine. The zero Moments is empty and ready to use.
+// Moments describes a stream of numbers in constant memory: count, minimum, maximum, mean, variance, skewness
+// (Welford's updates) and lag-1 autocorrelation, with the same bits on every machine. The zero Moments is empty.
 type Moments struct {
 	n        int64
 	min, max float64
@@ -51,7 +50,7 @@ func (m *Moments) Max() float64 { return m.max }
 // Mean returns the mean, 0 if there are no numbers.
 func (m *Moments) Mean() float64 { return m.mean }
 
-// Variance returns the variance of the numbers themselves (divisor n); 0 for fewer than two.
+// Variance returns the variance (divisor n); 0 for fewer than two.
 func (m *Moments) Variance() float64 {
 	if m.n < 2 {
 		return 0
@@ -59,8 +58,8 @@ func (m *Moments) Variance() float64 {
 	return m.m2 / float64(m.n)
 }
 
-// SampleVariance returns the unbiased estimate of the population variance (divisor n-1).
-func (m *Moments) SampleVariance() float64 {
+// sampleVariance returns the unbiased estimate of the population variance (divisor n-1).
+func (m *Moments) sampleVariance() float64 {
 	if m.n < 2 {
 		return 0
 	}
@@ -70,7 +69,7 @@ func (m *Moments) SampleVariance() float64 {
 // StdDev returns the square root of Variance.
 func (m *Moments) StdDev() float64 { return math.Sqrt(m.Variance()) }
 
-// SCV returns the squared coefficient of variation, variance / mean^2; 0 if the mean is 0.
+// SCV returns variance / mean^2; 0 if the mean is 0.
 func (m *Moments) SCV() float64 {
 	if m.mean == 0 {
 		return 0
@@ -78,7 +77,7 @@ func (m *Moments) SCV() float64 {
 	return m.Variance() / float64(m.mean*m.mean)
 }
 
-// Skewness returns the third standardised moment (divisor n); 0 if all numbers are equal.
+// Skewness returns the third standardised moment (divisor n); 0 if all are equal.
 func (m *Moments) Skewness() float64 {
 	sigma := m.StdDev()
 	if sigma <= 0 {
@@ -87,8 +86,7 @@ func (m *Moments) Skewness() float64 {
 	return m.m3 / float64(m.n) / float64(float64(sigma*sigma)*sigma)
 }
 
-// ACF1 returns the lag-1 autocorrelation coefficient: the sum of the products of neighbours' deviations from the mean
-// over the sum of all squared deviations; 0 if all numbers are equal.
+// ACF1 returns the lag-1 autocorrelation coefficient; 0 if all are equal.
 func (m *Moments) ACF1() float64 {
 	if m.n < 2 || m.m2 <= 0 {
 		return 0

@@ -6,8 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Packed is the contents of a Histogram with only the non-empty buckets, for large numbers of sparse histograms. It is
-// immutable.
+// Packed is a Histogram's non-empty buckets, immutable.
 type Packed struct {
 	bucket   []uint16
 	counts   []uint64
@@ -17,7 +16,7 @@ type Packed struct {
 	min, max units.Duration
 }
 
-// Pack moves the histogram's contents into a Packed and leaves it empty. It visits only the buckets from Min to Max.
+// Pack moves the contents into a Packed and leaves the histogram empty.
 func (h *Histogram) Pack() Packed {
 	p := Packed{n: h.n, sum: h.sum, squares: h.squares, min: h.min, max: h.max}
 	if h.n == 0 {

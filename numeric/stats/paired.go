@@ -14,7 +14,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Paired is a comparison of one figure of two designs from replicates with common random numbers.
+// Paired compares one figure of two designs under common random numbers.
 type Paired struct {
 	A, B      float64  // means of the two designs; geometric ones if Ratio
 	Ratio     bool     // Effect is of logarithms: exp(Effect.Mean) is the ratio of B to A
@@ -22,19 +22,18 @@ type Paired struct {
 	Deviation float64  // sample standard deviation of the differences or log ratios, as used by the interval
 	Degrees   int      // of freedom of Deviation
 	Tests     int      // tests that share the error: 1, or 2 for CompareDesigns
-	P         float64  // two-sided p value for a mean of 0: Student's t test, combined with SignFlips for small counts
+	P         float64  // two-sided p value for a mean of 0: Student's t test, combined with signFlips for small counts
 }
 
-// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms if all
-// values are positive, because simulated metrics spread by factors and cannot fall by more than 100 %; otherwise
-// differences.
-//
-// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect both
-// designs alike. The other is a t test of the difference of means with Welch's degrees of freedom (Biometrika 34,
-// 1947), about twice as many, which matters with few replicates; it uses the deviation of the differences where that is
-// larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are those of the
-// test with the smaller p value.
+// CompareDesigns compares two designs by values paired by seed or independent: logarithms if all are positive,
+// otherwise differences. It makes a paired test and a t test with Welch's degrees of freedom (Biometrika 34, 1947),
+// each at half the error; P and the interval are those of the smaller p value.
 func CompareDesigns(a, b []float64, level float64) (Paired, error) {
+	// Logarithms, because simulated metrics spread by factors and cannot fall by more than 100 %. One is pairedT, which
+	// is stronger when the seeds affect both designs alike. The other is a t test of the difference of means with
+	// Welch's degrees of freedom (Biometrika 34, 1947), about twice as many, which matters with few replicates; it uses
+	// the deviation of the differences where that is larger, and so is valid unless the seeds affect the designs in
+	// opposite ways.
 	scale := func(x float64) float64 { return x }
 	ratio := len(a) == len(b) && positive(a) && positive(b)
 	if ratio {
@@ -68,7 +67,7 @@ func within(a, b []float64, scale func(float64) float64) (deviation float64, deg
 		first.Add(scale(a[i]))
 		second.Add(scale(b[i]))
 	}
-	v, w := first.SampleVariance(), second.SampleVariance()
+	v, w := first.sampleVariance(), second.sampleVariance()
 	sum := v + w
 	if !(sum > 0) {
 		return 0, len(a) - 1
@@ -80,10 +79,10 @@ func within(a, b []float64, scale func(float64) float64) (deviation float64, deg
 
 // test returns the two-sided p value of the mean effect for a given deviation.
 func (p *Paired) test(deviation float64, degrees int) float64 {
-	return TwoSidedT(p.Effect.Mean/(deviation/math.Sqrt(float64(p.Effect.N))), degrees)
+	return twoSidedT(p.Effect.Mean/(deviation/math.Sqrt(float64(p.Effect.N))), degrees)
 }
 
-// counted returns the p value of SignFlips for differences of small counts, and 0 for others.
+// counted returns the p value of signFlips for differences of small counts, and 0 for others.
 func counted(a, b []float64) float64 {
 	d := make([]float64, len(a))
 	for i := range a {
@@ -92,18 +91,18 @@ func counted(a, b []float64) float64 {
 	if !stepped(d) {
 		return 0
 	}
-	return SignFlips(d)
+	return signFlips(d)
 }
 
 func positive(xs []float64) bool {
 	return !slices.ContainsFunc(xs, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 }
 
-// PairedT compares two designs by the differences of paired values: a[i] and b[i] are from the same seed. Pairs without
+// pairedT compares two designs by the differences of paired values: a[i] and b[i] are from the same seed. Pairs without
 // any difference have a p value of 1. If all differences are equal and not 0, there is no spread to test the mean
 // against, which happens with small counts by chance. Only their sign is then informative, and the p value is that of
 // the signs: AllAlike(n).
-func PairedT(a, b []float64, level float64) (Paired, error) {
+func pairedT(a, b []float64, level float64) (Paired, error) {
 	p, err := paired(a, b, level, func(x float64) float64 { return x })
 	if err == nil && p.Deviation > 0 {
 		p.P = math.Max(p.test(p.Deviation, p.Degrees), counted(a, b))
@@ -136,7 +135,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		diff.Add(d)
 		low, high = math.Min(low, d), math.Max(high, d)
 	}
-	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance()), Degrees: len(a) - 1,
+	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.sampleVariance()), Degrees: len(a) - 1,
 		Tests: 1}
 	p.Effect = Interval{Mean: diff.Mean(), N: len(a), Batch: 1}
 	if high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
@@ -167,7 +166,7 @@ func (p *Paired) At(level float64) Interval {
 	return i
 }
 
-// AllAlike returns the probability 2^(1-n) that n differences, each equally likely up or down, all have the same sign.
+// AllAlike returns 2^(1-n), the probability that n differences up or down at random have one sign.
 func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 
 // mostSteps is the largest difference, in steps, that counts as a small count.
@@ -203,10 +202,10 @@ func stepped(d []float64) bool {
 // mostFlips bounds the exact enumeration; with more differences the steps no longer matter.
 const mostFlips = 20
 
-// SignFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments",
+// signFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments",
 // section 21): the share of sign assignments whose sum is at least as far from 0. It is exact if both signs are equally
 // likely. With more than 20 differences it returns 0.
-func SignFlips(d []float64) float64 {
+func signFlips(d []float64) float64 {
 	if len(d) > mostFlips {
 		return 0
 	}
@@ -232,10 +231,10 @@ func SignFlips(d []float64) float64 {
 	return math.Ldexp(float64(count), -len(d))
 }
 
-// TwoSidedT returns the probability that Student's t with the given degrees of freedom is at least as far from 0 as t:
+// twoSidedT returns the probability that Student's t with the given degrees of freedom is at least as far from 0 as t:
 // I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. Like TQuantile it is rounded, to 6
 // significant digits. It is NaN if t is, or degrees is below 1.
-func TwoSidedT(t float64, degrees int) float64 {
+func twoSidedT(t float64, degrees int) float64 {
 	if math.IsNaN(t) || degrees < 1 {
 		return math.NaN()
 	}
@@ -257,21 +256,18 @@ func rounded(v float64, digits int) float64 {
 	return r
 }
 
-// MostReplicates is the largest number that ReplicatesToDetect returns.
-const MostReplicates = 1_000_000
+// mostReplicates is the largest number that ReplicatesToDetect returns.
+const mostReplicates = 1_000_000
 
-// ErrTooSmall is returned by ReplicatesToDetect for an effect that MostReplicates would not detect.
+// ErrTooSmall is ReplicatesToDetect's error for effects that no reasonable number would detect.
 var ErrTooSmall = errors.New("the effect is too small for the spread of the differences")
 
-// ReplicatesToDetect returns the smallest number of replicates for which a two-sided paired t test at significance
-// alpha detects a true effect of the given size with probability power, if the differences have the given standard
-// deviation:
-//
-//	the least n with  n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2
-//
-// This approximates the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation
-// 7.10). Two replicates suffice for differences without spread.
+// ReplicatesToDetect returns the least number of replicates for which a two-sided paired t test at significance alpha
+// detects an effect with probability power, if the differences have the given standard deviation (Zar, "Biostatistical
+// Analysis", 5th ed., equation 7.10); 2 without spread.
 func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
+	// The least n with n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2. This approximates the
+	// noncentral t distribution by a shifted one.
 	if !(alpha > 0 && alpha < 1 && power > 0 && power < 1) {
 		return 0, fmt.Errorf("significance %v and power %v are not both between 0 and 1", alpha, power)
 	}
@@ -283,12 +279,12 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 		t := (TQuantile(1-float64(alpha/2), n-1) + TQuantile(power, n-1)) * ratio
 		return float64(n) >= float64(t*t)
 	}
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || !enough(MostReplicates) {
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || !enough(mostReplicates) {
 		return 0, ErrTooSmall
 	}
 	low, high := 1, 2 // low is too small
 	for !enough(high) {
-		low, high = high, min(2*high, MostReplicates)
+		low, high = high, min(2*high, mostReplicates)
 	}
 	for high-low > 1 {
 		if middle := (low + high) / 2; enough(middle) {
@@ -300,16 +296,12 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	return high, nil
 }
 
-// DeviationBound returns the upper confidence bound, at a one-sided level, of the true standard deviation of n values
-// with the given sample deviation:
-//
-//	deviation sqrt((n-1) / chi2(1-level, n-1))
-//
-// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
-// from the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine
-// 14(17), 1995). Like TQuantile it is rounded to 9 significant digits. It is NaN unless n is at least 2 and level
-// between 0 and 1.
+// DeviationBound returns the upper confidence bound of the true standard deviation of n values, at a one-sided level:
+// deviation sqrt((n-1) / chi2(1-level, n-1)) (Browne, Statistics in Medicine 14(17), 1995), to 9 significant digits. It
+// is NaN unless n is at least 2 and level between 0 and 1.
 func DeviationBound(deviation float64, n int, level float64) float64 {
+	// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed
+	// from the deviation of a small pilot itself, it falls short more often than not.
 	if n < 2 || !(level > 0 && level < 1) {
 		return math.NaN()
 	}

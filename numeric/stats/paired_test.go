@@ -24,7 +24,7 @@ var darwin = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -4
 
 func TestPairedT(t *testing.T) {
 	a := make([]float64, len(darwin))
-	p, err := PairedT(a, darwin, 0.95)
+	p, err := pairedT(a, darwin, 0.95)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,18 +50,18 @@ func TestPairedDegenerate(t *testing.T) {
 		{"shifted often", []float64{1, 2, 4, 1, 2}, []float64{2, 3, 5, 2, 3}, 1, 0, 0.0625},
 		{"equal counts", []float64{7, 7}, []float64{9, 9}, 2, 0, 0.5},
 	} {
-		p, err := PairedT(c.a, c.b, 0.95)
+		p, err := pairedT(c.a, c.b, 0.95)
 		if err != nil || p.Effect.Mean != c.mean || p.Effect.Half != c.half || p.P != c.p {
 			t.Errorf("%s: %+v, %v", c.name, p, err)
 		}
 	}
 	for _, c := range [][2][]float64{{{1}, {2}}, {{1, 2}, {1, 2, 3}}, {{1, math.NaN()}, {1, 2}},
 		{{1, 2}, {1, math.Inf(1)}}} {
-		if _, err := PairedT(c[0], c[1], 0.95); err == nil {
+		if _, err := pairedT(c[0], c[1], 0.95); err == nil {
 			t.Errorf("%v against %v is taken", c[0], c[1])
 		}
 	}
-	if _, err := PairedT([]float64{1, 2}, []float64{1, 3}, 1); err == nil {
+	if _, err := pairedT([]float64{1, 2}, []float64{1, 3}, 1); err == nil {
 		t.Error("a level of 1 is taken")
 	}
 }
@@ -69,17 +69,17 @@ func TestPairedDegenerate(t *testing.T) {
 // TestTwoSidedT compares with the closed forms for one and two degrees of freedom, and with gonum's distribution.
 func TestTwoSidedT(t *testing.T) {
 	for _, x := range []float64{0.1, 0.7, 1, 2.5, 12.7, 60} {
-		closeTo(t, "p with 1 degree", TwoSidedT(x, 1), 1-2/math.Pi*math.Atan(x), 6e-6)
-		closeTo(t, "p with 2 degrees", TwoSidedT(-x, 2), 1-x/math.Sqrt(2+x*x), 6e-6)
+		closeTo(t, "p with 1 degree", twoSidedT(x, 1), 1-2/math.Pi*math.Atan(x), 6e-6)
+		closeTo(t, "p with 2 degrees", twoSidedT(-x, 2), 1-x/math.Sqrt(2+x*x), 6e-6)
 		for _, degrees := range []int{3, 9, 29, 400} {
 			want := 2 * distuv.StudentsT{Sigma: 1, Nu: float64(degrees)}.CDF(-x)
-			closeTo(t, "p", TwoSidedT(x, degrees), want, 6e-6)
+			closeTo(t, "p", twoSidedT(x, degrees), want, 6e-6)
 		}
 	}
-	if p := TwoSidedT(0, 4); p != 1 {
+	if p := twoSidedT(0, 4); p != 1 {
 		t.Errorf("p of 0 is %v", p)
 	}
-	if p := TwoSidedT(math.Inf(-1), 4); p != 0 {
+	if p := twoSidedT(math.Inf(-1), 4); p != 0 {
 		t.Errorf("p of -inf is %v", p)
 	}
 }
@@ -268,7 +268,7 @@ func TestReplicatesToDetect(t *testing.T) {
 			for i := range b {
 				b[i] = effect + g.NormFloat64()
 			}
-			p, err := PairedT(a, b, 0.95)
+			p, err := pairedT(a, b, 0.95)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func TestEdgesOfSamples(t *testing.T) {
 	}
 	for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 		for _, pair := range [][2][]float64{{{1, 2}, {1, v}}, {{v, 2}, {1, 3}}} {
-			if _, err := PairedT(pair[0], pair[1], 0.95); err == nil {
+			if _, err := pairedT(pair[0], pair[1], 0.95); err == nil {
 				t.Errorf("%v beside %v has a difference", pair[0], pair[1])
 			}
 		}

@@ -9,11 +9,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// QuantileRanks returns the ranks, counting from 1, of the values among n independent ones between which the quantile
-// q of their distribution lies with at least the given probability, whatever the distribution (order statistics: the
-// number of values below it is binomial; David and Nagaraja, Order Statistics, 3rd ed., 7.1). low is 0 if there is no
-// lower bound at that level, and high is n+1 if there is no upper bound; so it is for a q or a level that is not
-// between 0 and 1. n is at least 0.
+// QuantileRanks returns the ranks, from 1, of n independent values between which the quantile q lies with at least the
+// probability level, whatever the distribution (David and Nagaraja, Order Statistics, 3rd ed., 7.1). low is 0 and high
+// n+1 where there is no bound, or for a q or level not between 0 and 1.
 func QuantileRanks(n int64, q, level float64) (low, high int64) {
 	if n < 0 || n == math.MaxInt64 {
 		panic("stats: QuantileRanks of fewer than 0 values, or more than 2^63-2")
@@ -38,9 +36,7 @@ func QuantileRanks(n int64, q, level float64) (low, high int64) {
 	return low, high
 }
 
-// QuantileKnown reports whether n independent values suffice for an interval of the quantile q with an upper end:
-// whether one of them exceeds the quantile with the required probability. 368 suffice for the 99th percentile at 95 %,
-// 3,688 for the 99.9th. None suffice for a q or a level that is not between 0 and 1.
+// QuantileKnown reports whether n independent values bound the quantile q above: 368 for the 99th percentile at 95 %.
 func QuantileKnown(n int64, q, level float64) bool {
 	return inside(q) && inside(level) && float64(float64(n)*rng.Log(q)) <= rng.Log((1-level)/2)
 }
@@ -48,7 +44,7 @@ func QuantileKnown(n int64, q, level float64) bool {
 // inside reports whether x is between 0 and 1.
 func inside(x float64) bool { return x > 0 && x < 1 }
 
-// QuantileNeeds returns the least n for which QuantileKnown is true, or the largest int64 if there is none.
+// QuantileNeeds returns the least n for QuantileKnown, or the largest int64.
 func QuantileNeeds(q, level float64) int64 {
 	if !inside(q) || !inside(level) {
 		return math.MaxInt64

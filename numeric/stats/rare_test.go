@@ -137,7 +137,7 @@ func TestRarePromise(t *testing.T) {
 				off := s.total/float64(s.n)/x.truth - 1
 				bias += off / float64(runs)
 				length += s.n / runs
-				if math.Abs(off) <= DefaultSettlingConfig().Precision {
+				if math.Abs(off) <= DefaultSettlingConfig().precision {
 					inside++
 				}
 			}

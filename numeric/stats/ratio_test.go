@@ -67,7 +67,7 @@ func TestCompareDesigns(t *testing.T) {
 		c := slices.Clone(a)
 		c[2] = zero
 		got, err := CompareDesigns(a, c, 0.95)
-		want, _ := PairedT(a, c, 0.95)
+		want, _ := pairedT(a, c, 0.95)
 		if err != nil || got.Effect.Mean != want.Effect.Mean || got.A != want.A || got.B != want.B || got.Ratio {
 			t.Errorf("%+v, not %+v: %v", got, want, err)
 		}
@@ -104,7 +104,7 @@ func TestTwoTests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				q, err := PairedT(la, lb, 0.95)
+				q, err := pairedT(la, lb, 0.95)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -158,14 +158,14 @@ func TestSignFlips(t *testing.T) {
 				count++
 			}
 		}
-		if got, want := SignFlips(d), float64(count)/float64(int(1)<<len(d)); got != want {
+		if got, want := signFlips(d), float64(count)/float64(int(1)<<len(d)); got != want {
 			t.Fatalf("%v: %v, not %v", d, got, want)
 		}
 	})
-	if got := SignFlips([]float64{3, 3, 3, 3}); got != AllAlike(4) {
+	if got := signFlips([]float64{3, 3, 3, 3}); got != AllAlike(4) {
 		t.Errorf("of differences that are alike it is %v", got)
 	}
-	if got := SignFlips(make([]float64, mostFlips+1)); got != 0 {
+	if got := signFlips(make([]float64, mostFlips+1)); got != 0 {
 		t.Errorf("of too many it is %v", got)
 	}
 }
@@ -185,7 +185,7 @@ func TestStepped(t *testing.T) {
 			t.Errorf("%v: %v", c.d, got)
 		}
 	}
-	p, err := PairedT([]float64{0, 0, 0, 0}, []float64{1, 1, 1, 2}, 0.95)
+	p, err := pairedT([]float64{0, 0, 0, 0}, []float64{1, 1, 1, 2}, 0.95)
 	if err != nil || p.P != 0.125 {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -347,7 +347,7 @@ func TestDeviationBound(t *testing.T) {
 		for range 5 {
 			m.Add(g.NormFloat64())
 		}
-		s := math.Sqrt(m.SampleVariance())
+		s := math.Sqrt(m.sampleVariance())
 		bound := DeviationBound(s, 5, 0.8)
 		if bound >= 1 {
 			above++

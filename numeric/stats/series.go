@@ -14,7 +14,7 @@ type SeriesConfig struct {
 	Bins  int            // maximum number of bins; even, at least 2
 }
 
-// DefaultSeriesConfig returns bins of 100 us initially and at most 256 of them: a long run ends with 128 to 256 bins.
+// DefaultSeriesConfig is bins of 100 us initially and at most 256.
 func DefaultSeriesConfig() SeriesConfig {
 	return SeriesConfig{Width: 100 * units.Microsecond, Bins: 256}
 }
@@ -107,7 +107,7 @@ func (s *Slot) merge(o *Slot) {
 	s.Count += o.Count
 }
 
-// Sum returns the sum of the bin's values, rounded once.
+// exact returns the sum of the bin's values, rounded once.
 func (s *Slot) Sum() float64 {
 	if s.sum[1] == 0 {
 		return float64(s.sum[0])
@@ -116,24 +116,22 @@ func (s *Slot) Sum() float64 {
 	return f
 }
 
-// Mean returns the mean of the bin's values, NaN if it is empty.
-func (s *Slot) Mean() float64 {
+// mean returns the mean of the bin's values, NaN if it is empty.
+func (s *Slot) mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
 	}
 	return s.Sum() / float64(s.Count)
 }
 
-// Series collects values by time in bins of equal width. When a value lies beyond the last bin, neighbouring bins are
-// merged and the width doubles, so that memory is bounded whatever the length of the run and no count is lost. Sums are
-// exact. Add does not allocate once the bins exist.
+// Series collects values by time in bins of equal width. Beyond the last bin, neighbours are merged and the width
+// doubles, so memory is bounded and no count lost. Sums are exact. Add does not allocate once the bins exist.
 type Series struct {
 	slots
 	bins []Slot
 }
 
-// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive, even and
-// at most 1048576.
+// NewSeries panics unless the width is positive and the bins even, from 2 to 1048576.
 func NewSeries(c SeriesConfig) *Series {
 	return &Series{slots: newSlots(c), bins: make([]Slot, c.Bins)}
 }
@@ -161,9 +159,9 @@ func (s *Series) fold() {
 	s.double()
 }
 
-// Merge adds all values of o. Both must have the same number of bins, and initial widths that are equal or differ by a
+// merge adds all values of o. Both must have the same number of bins, and initial widths that are equal or differ by a
 // power of two; otherwise it panics.
-func (s *Series) Merge(o *Series) {
+func (s *Series) merge(o *Series) {
 	if len(s.bins) != len(o.bins) {
 		panic("stats: merge of series with different numbers of bins")
 	}
@@ -186,11 +184,10 @@ func (s *Series) Merge(o *Series) {
 // Width returns the current width of a bin.
 func (s *Series) Width() units.Duration { return s.width }
 
-// Slots returns the bins up to the last non-empty one. The caller must not change them.
+// Slots returns the bins up to the last non-empty one, not to be changed.
 func (s *Series) Slots() []Slot { return s.bins[:s.used] }
 
-// Rates returns each bin's sum per second: bytes become a bandwidth. The last bin is taken to finish at end if its
-// nominal end is later, because the run was over by then.
+// Rates returns each bin's sum per second; the last bin finishes at end at the latest.
 func (s *Series) Rates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
@@ -201,8 +198,7 @@ func (s *Series) Rates(end units.Duration) []float64 {
 	return out
 }
 
-// CountRates returns each bin's number of values per second, with the last bin shortened as in Rates: completions
-// become IOPS.
+// CountRates returns each bin's values per second, as Rates does.
 func (s *Series) CountRates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
@@ -222,7 +218,7 @@ func (s *Series) covered(i int, end units.Duration) units.Duration {
 func (s *Series) Means() []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
-		out[i] = s.bins[i].Mean()
+		out[i] = s.bins[i].mean()
 	}
 	return out
 }

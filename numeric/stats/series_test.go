@@ -80,7 +80,7 @@ func TestSeriesConserves(t *testing.T) {
 				b.Add(at, v)
 			}
 		}
-		a.Merge(b)
+		a.merge(b)
 		sum := 0.0
 		if len(a.Slots()) != len(whole.Slots()) || a.Width() != whole.Width() {
 			t.Fatalf("merged: %d bins of %v; whole: %d of %v", len(a.Slots()), a.Width(), len(whole.Slots()),

@@ -7,18 +7,16 @@ import (
 
 // SettlingConfig is the accuracy of a mean at which a run may end.
 type SettlingConfig struct {
-	Precision float64 // the mean must be within this share of the true one, such as 0.05,
-	Level     float64 // with this probability, such as 0.95
-	Least     int     // observations before the first look
-	Growth    float64 // each look has this many times the observations of the previous one
-	Patience  int     // observations after which the run no longer waits for rare events
+	precision float64 // the mean must be within this share of the true one, such as 0.05,
+	level     float64 // with this probability, such as 0.95
+	least     int     // observations before the first look
+	growth    float64 // each look has this many times the observations of the previous one
+	patience  int     // observations after which the run no longer waits for rare events
 }
 
-// DefaultSettlingConfig returns 5 % of the mean at 95 %, with a first look after 4096 observations and further ones
-// after each increase by half. Events with a frequency of 1 in 3,000 occur often enough within the Patience of a
-// million observations.
+// DefaultSettlingConfig is 5 % of the mean at 95 %, with looks from 4096 observations on.
 func DefaultSettlingConfig() SettlingConfig {
-	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
+	return SettlingConfig{precision: 0.05, level: 0.95, least: 4096, growth: 1.5, patience: 1 << 20}
 }
 
 // Occurrence counts a costly event.
@@ -28,29 +26,14 @@ type Occurrence struct {
 	Last  bool // it cannot happen again
 }
 
-// LeastOccurrences is the number of times that each event must have happened: the observed spread carries no
+// leastOccurrences is the number of times that each event must have happened: the observed spread carries no
 // information about events seen a few times or never. With 320 independent events, each of 32 batches has ten, and
 // their rate is known to 6 %.
-const LeastOccurrences = 320
+const leastOccurrences = 320
 
-// Settling decides during a run whether the mean of its observations is known accurately enough to end it.
-//
-// A run that ends as soon as an interval looks narrow ends too early: it selects the moment at which its variance is
-// underestimated, which in a queue is also when its mean is. The countermeasures, following Skart (Tafazzoli, Wilson,
-// Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
-//
-//   - observations are counted individually, so that the mean is over requests and not over bins of time;
-//   - looks are rare, at numbers of observations that grow geometrically, so that only two or three fall near the end;
-//     the coverage lost to repeated looks is less than the widening below adds (docs/validation/stats.md lists the
-//     shares of runs within the precision);
-//   - the interval is based on 32 to 64 batch means that pass as uncorrelated; it is widened for the remaining
-//     correlation, as for an autoregression of order one (factor (1+r)/(1-r) on the variance), and for skewness
-//     (Johnson's modified t as inverted by Willink, Communications in Statistics 34(3), 2005);
-//   - the caller counts costly rare events: until each has happened often enough, the interval is not trusted;
-//   - the observations before MSER-5's cut may not shift the overall mean by more than the precision leaves, so that
-//     the guarantee applies to the mean that is printed.
-//
-// A Settling takes bounded memory, and Add does not allocate.
+// Settling decides during a run whether the mean of its observations is known accurately enough to end it, following
+// Skart (Tafazzoli, Wilson, Lada and Steiger, INFORMS J. on Computing 23(2), 2011). It takes bounded memory, and Add
+// does not allocate.
 type Settling struct {
 	c     SettlingConfig
 	means []float64 // of batches of equal size, in order
@@ -68,12 +51,27 @@ const (
 	fewestBatches = 32
 )
 
-// NewSettling returns a Settling without observations. It panics if the configuration is invalid.
+// A run that ends as soon as an interval looks narrow ends too early: it selects the moment at which its variance is
+// underestimated, which in a queue is also when its mean is. The countermeasures, following Skart (Tafazzoli, Wilson,
+// Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
+//
+//   - observations are counted individually, so that the mean is over requests and not over bins of time;
+//   - looks are rare, at numbers of observations that grow geometrically, so that only two or three fall near the end;
+//     the coverage lost to repeated looks is less than the widening below adds (docs/validation/stats.md lists the
+//     shares of runs within the precision);
+//   - the interval is based on 32 to 64 batch means that pass as uncorrelated; it is widened for the remaining
+//     correlation, as for an autoregression of order one (factor (1+r)/(1-r) on the variance), and for skewness
+//     (Johnson's modified t as inverted by Willink, Communications in Statistics 34(3), 2005);
+//   - the caller counts costly rare events: until each has happened often enough, the interval is not trusted;
+//   - the observations before MSER-5's cut may not shift the overall mean by more than the precision leaves, so that
+//     the guarantee applies to the mean that is printed.
+
+// NewSettling panics if the configuration is invalid.
 func NewSettling(c SettlingConfig) *Settling {
-	if !(c.Precision > 0 && c.Level > 0 && c.Level < 1 && c.Growth > 1 && c.Least >= 2*fewestBatches) {
+	if !(c.precision > 0 && c.level > 0 && c.level < 1 && c.growth > 1 && c.least >= 2*fewestBatches) {
 		panic(fmt.Sprintf("stats: invalid SettlingConfig: %+v", c))
 	}
-	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.Least}
+	return &Settling{c: c, means: make([]float64, 0, keptBatches), size: 1, next: c.least}
 }
 
 // Add observes x.
@@ -109,16 +107,16 @@ type Verdict struct {
 	Explain  string // one sentence
 }
 
-// Look evaluates the stop rule and schedules the next look. Calling it before it is due weakens the guarantee.
+// Look evaluates the stop rule, when it is due, and schedules the next look.
 func (s *Settling) Look(happened ...Occurrence) Verdict {
-	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
+	s.next = max(int(math.Ceil(float64(s.n)*s.c.growth)), s.n+1)
 	return s.Judge(happened...)
 }
 
 // Judge is Look for a run that has ended: it does not schedule another look.
 func (s *Settling) Judge(happened ...Occurrence) Verdict {
-	if s.n < s.c.Least {
-		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.Least)}
+	if s.n < s.c.least {
+		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.least)}
 	}
 	v := Verdict{Cut: WarmUp(s.means)}
 	if !v.Cut.Found {
@@ -132,7 +130,7 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		return v
 	}
 	var correlated bool
-	v.Interval, correlated = adjusted(batches(after, size), s.c.Level)
+	v.Interval, correlated = adjusted(batches(after, size), s.c.level)
 	v.Interval.Batch = size * s.size
 	off := math.Abs(s.total/float64(s.n) - v.Interval.Mean)
 	width := (v.Interval.Half + off) / math.Abs(v.Interval.Mean)
@@ -141,18 +139,18 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		v.Explain = "the observations are still correlated over the longest batches that fit"
 	case v.Interval.Half == 0 && off == 0:
 		v.Reached, v.Explain = true, "nothing varies"
-	case !(width <= s.c.Precision):
-		v.Explain = fmt.Sprintf("the mean is known to %.2g %%; %.2g %% is required", 100*width, 100*s.c.Precision)
+	case !(width <= s.c.precision):
+		v.Explain = fmt.Sprintf("the mean is known to %.2g %%; %.2g %% is required", 100*width, 100*s.c.precision)
 	default:
 		v.Reached = true
 		v.Explain = fmt.Sprintf("the mean is known to %.2g %% after %d observations", 100*width, s.n)
 	}
 	for _, x := range happened {
-		if v.Reached && x.Times < LeastOccurrences {
-			v.Reached, v.Hopeless = false, x.Last || s.n >= s.c.Patience
+		if v.Reached && x.Times < leastOccurrences {
+			v.Reached, v.Hopeless = false, x.Last || s.n >= s.c.patience
 			v.Explain = fmt.Sprintf(
 				"%s: only %d in %d observations; at least %d are needed to know their part of the mean", x.What,
-				x.Times, s.n, LeastOccurrences)
+				x.Times, s.n, leastOccurrences)
 		}
 	}
 	return v

@@ -79,7 +79,7 @@ func TestSettlingPromise(t *testing.T) {
 			off := s.total/float64(s.n)/truth - 1
 			bias += off / float64(runs)
 			length += s.n / runs
-			if math.Abs(off) <= DefaultSettlingConfig().Precision {
+			if math.Abs(off) <= DefaultSettlingConfig().precision {
 				inside++
 			}
 		}
@@ -169,7 +169,7 @@ func TestSettlingSays(t *testing.T) {
 
 // TestSettlingLooks verifies that looks are spaced as configured, and that they do not allocate.
 func TestSettlingLooks(t *testing.T) {
-	s := NewSettling(SettlingConfig{Precision: 1e-9, Level: 0.95, Least: 64, Growth: 2})
+	s := NewSettling(SettlingConfig{precision: 1e-9, level: 0.95, least: 64, growth: 2})
 	r := rand.New(rand.NewPCG(1, 2))
 	var at []int
 	for n := 1; n <= 1100; n++ {

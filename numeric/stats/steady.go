@@ -15,9 +15,8 @@ type Cut struct {
 // mserBatch is the batch size of MSER-5.
 const mserBatch = 5
 
-// WarmUp finds the warm-up of xs by MSER-5: it chooses the cut that minimises the standard error of the mean of the
-// remaining observations, over batches of five. A minimum in the second half means that the series did not settle; it
-// is reported as not found, with an Index of 0. NaNs (empty bins) are skipped.
+// WarmUp finds the warm-up of xs by MSER-5: the cut that minimises the standard error of the mean of the rest, over
+// batches of five. A minimum in the second half is reported as not found, with an Index of 0. NaNs are skipped.
 func WarmUp(xs []float64) Cut {
 	batches, starts := fives(xs)
 	n := len(batches)

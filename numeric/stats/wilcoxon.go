@@ -19,12 +19,9 @@ type SignedRank struct {
 // bits, and beyond it the normal approximation is accurate to any digits of practical interest.
 const mostExact = 50
 
-// Wilcoxon tests whether differences are symmetric about 0 (Wilcoxon, Biometrics Bulletin 1(6), 1945). Zeros are left
-// out, as in the original. For up to 50 differences the distribution under the null hypothesis is exact, including
-// ties: each of the 2^n assignments of signs to the given ranks is equally likely, and they are counted by their sum.
-// Beyond that it is normal, with a tie correction of the variance and a continuity correction.
-//
-// The smallest p value of n differences is 2^(1-n): fewer than 6 never fall below 0.05.
+// Wilcoxon tests whether differences are symmetric about 0 (Biometrics Bulletin 1(6), 1945), without zeros. Up to 50
+// differences the distribution is exact, including ties; beyond, normal with corrections for ties and continuity. Fewer
+// than 6 differences never fall below 0.05.
 func Wilcoxon(differences []float64) (SignedRank, error) {
 	var d []float64
 	for i, x := range differences {

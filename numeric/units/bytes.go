@@ -53,10 +53,8 @@ func (b Bytes) String() string {
 	return sizes.format(int64(b))
 }
 
-// MarshalText returns String.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText parses text with [ParseBytes].
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, err := ParseBytes(string(text))
 	if err == nil {

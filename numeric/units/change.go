@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Change is a relative change of a quantity: "20%" is a fifth more, "-15%" is 15 hundredths less. It is written as a
-// Fraction, with or without a sign.
+// Change is a relative change: "20%" is a fifth more. It is written as a Fraction, with or without a sign.
 type Change float64
 
-// ParseChange parses "20%", "+20%", "-15%" or "0".
-func ParseChange(s string) (Change, error) {
+// parseChange parses "20%", "+20%", "-15%" or "0".
+func parseChange(s string) (Change, error) {
 	text := strings.TrimSpace(s)
 	cut, less := strings.CutPrefix(text, "-")
 	if !less {
@@ -29,7 +28,7 @@ func ParseChange(s string) (Change, error) {
 	return Change(f), nil
 }
 
-// String returns the change in the form that ParseChange accepts.
+// String returns the change in the form that parseChange accepts.
 func (c Change) String() string {
 	if c < 0 {
 		return "-" + Fraction(-c).String()
@@ -40,11 +39,9 @@ func (c Change) String() string {
 // Wanted describes the expected text for error messages.
 func (Change) Wanted() string { return "a change such as 20% or -15%" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (c Change) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (c *Change) UnmarshalText(text []byte) (err error) {
-	*c, err = ParseChange(string(text))
+	*c, err = parseChange(string(text))
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Days is a span of calendar time, for spans beyond the range of a Duration. It is written with a unit: "5y" of 365
-// days, "36mo" of a twelfth of that, "30d", "12h".
+// Days is a span of calendar time, beyond the range of a Duration: "5y" of 365 days, "36mo" of a twelfth of that,
+// "30d", "12h".
 type Days float64
 
 // DaysPerYear and DaysPerMonth are the conventions of vendors and bills.
@@ -23,8 +23,8 @@ var dayUnits = []struct {
 	days float64
 }{{"mo", DaysPerMonth}, {"y", DaysPerYear}, {"d", 1}, {"h", 1.0 / 24}}
 
-// ParseDays parses a span.
-func ParseDays(s string) (Days, error) {
+// parseDays parses a span.
+func parseDays(s string) (Days, error) {
 	t := strings.TrimSpace(s)
 	if t == "0" {
 		return 0, nil
@@ -51,11 +51,9 @@ func (d Days) String() string {
 // Wanted describes the expected text for error messages.
 func (Days) Wanted() string { return "a span of time such as 5y, 36mo, 30d or 12h" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (d Days) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Days) UnmarshalText(text []byte) (err error) {
-	*d, err = ParseDays(string(text))
+	*d, err = parseDays(string(text))
 	return err
 }

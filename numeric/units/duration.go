@@ -2,8 +2,7 @@ package units
 
 import "math"
 
-// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. Its range is 106
-// days.
+// Duration is a span of time, or an instant counted from a start, in picoseconds: up to 106 days.
 type Duration int64
 
 // Common durations.
@@ -50,10 +49,8 @@ func (d Duration) String() string {
 	return durations.format(int64(d))
 }
 
-// MarshalText returns String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses text with [ParseDuration].
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := ParseDuration(string(text))
 	if err == nil {
@@ -65,20 +62,13 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Seconds returns d in seconds, rounded to the nearest float64.
 func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
 
-// Milliseconds returns d in milliseconds.
-func (d Duration) Milliseconds() float64 { return float64(d) / float64(Millisecond) }
-
 // Microseconds returns d in microseconds.
 func (d Duration) Microseconds() float64 { return float64(d) / float64(Microsecond) }
 
-// Nanoseconds returns d in nanoseconds.
-func (d Duration) Nanoseconds() float64 { return float64(d) / float64(Nanosecond) }
-
-// Seconds returns s seconds as a Duration, rounded to the nearest picosecond. Values out of range, infinities included,
-// saturate; NaN gives zero.
+// Seconds returns s seconds to the nearest picosecond. Values out of range saturate; NaN is 0.
 func Seconds(s float64) Duration { return fromFloat(s, float64(Second)) }
 
-// Microseconds returns us microseconds as a Duration, rounded as [Seconds] does.
+// Microseconds returns us microseconds, rounded as [Seconds] does.
 func Microseconds(us float64) Duration { return fromFloat(us, float64(Microsecond)) }
 
 func fromFloat(v, scale float64) Duration {

@@ -64,8 +64,7 @@ func ParseEnergy(s string) (Energy, error) {
 	return Energy(v * joules), nil
 }
 
-// String returns the energy in the largest unit for which the number is at least 1, such as "42uJ"; it parses back
-// exactly.
+// String returns the largest unit with a number of at least 1, such as "42uJ"; it parses back exactly.
 func (e Energy) String() string {
 	v := float64(e)
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -94,7 +93,6 @@ func (e Energy) MarshalText() ([]byte, error) {
 	return []byte(e.String()), nil
 }
 
-// UnmarshalText parses text with [ParseEnergy].
 func (e *Energy) UnmarshalText(text []byte) error {
 	v, err := ParseEnergy(string(text))
 	if err == nil {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// FieldError is an error about one field of a configuration. Its path is in the user's notation: keys in snake_case,
-// joined by points, with indices in brackets, as in "cache.capacity" or "ports[2].rate". Within prefixes the path of
-// the enclosing part; the reader of the file adds the position.
+// FieldError is an error about one field of a configuration. Its path is in the user's notation: "cache.capacity",
+// "ports[2].rate". Within prefixes the path of the enclosing part; the reader of the file adds the position.
 type FieldError struct {
 	Path string // of the field; "" is the whole configuration
 	Msg  string // the fault and the remedy
@@ -15,7 +14,6 @@ type FieldError struct {
 	err error
 }
 
-// Error returns the path and the message.
 func (e *FieldError) Error() string {
 	if e.Path == "" {
 		return e.Msg
@@ -23,7 +21,6 @@ func (e *FieldError) Error() string {
 	return e.Path + ": " + e.Msg
 }
 
-// Unwrap returns the original error, or nil.
 func (e *FieldError) Unwrap() error { return e.err }
 
 // Wrong returns an error about one field.
@@ -31,7 +28,7 @@ func Wrong(path, format string, args ...any) error {
 	return &FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-// JoinPath returns the path of a field within another: "a" and "b" give "a.b", "a" and "[0]" give "a[0]".
+// JoinPath returns a field's path within another: "a.b" of "a" and "b", "a[0]" of "a" and "[0]".
 func JoinPath(outer, inner string) string {
 	switch {
 	case outer == "":
@@ -44,8 +41,7 @@ func JoinPath(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// FieldErrors returns the errors that err joins, each as a FieldError. An error that names no field applies to the
-// whole. It returns none if err is nil.
+// FieldErrors returns the errors that err joins; one that names no field applies to the whole.
 func FieldErrors(err error) []*FieldError {
 	if err == nil {
 		return nil
@@ -63,7 +59,7 @@ func FieldErrors(err error) []*FieldError {
 	return []*FieldError{{Msg: err.Error(), err: err}}
 }
 
-// Within returns the errors of a part with paths relative to the whole. Nil stays nil.
+// Within returns a part's errors with paths relative to the whole; nil stays nil.
 func Within(path string, err error) error {
 	var c Faults
 	c.Within(path, err)

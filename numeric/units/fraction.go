@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Fraction is a dimensionless part of a whole, such as a read share or an over-provisioning ratio. It is not negative.
+// Fraction is a dimensionless part of a whole, such as a read share; not negative.
 type Fraction float64
 
-// ParseFraction parses "7%", "0.07" or "1/3". It refuses a bare number above 1, because 7 is more often a forgotten
-// percent sign than sevenfold, which is "700%".
+// ParseFraction parses "7%", "0.07" or "1/3". It refuses a bare number above 1: "700%".
 func ParseFraction(s string) (Fraction, error) {
 	text := strings.TrimSpace(s)
 	if text == "" {
@@ -62,7 +61,7 @@ func (d decimal) float() (float64, error) {
 	return v, nil
 }
 
-// String returns the fraction as a percentage that parses back exactly, such as "7%".
+// String returns a percentage that parses back exactly, such as "7%".
 func (f Fraction) String() string {
 	text, err := f.percent()
 	if err != nil {
@@ -109,7 +108,6 @@ func (f Fraction) MarshalText() ([]byte, error) {
 	return []byte(text), err
 }
 
-// UnmarshalText parses text with [ParseFraction].
 func (f *Fraction) UnmarshalText(text []byte) error {
 	v, err := ParseFraction(string(text))
 	if err == nil {

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// Money is an amount in the single currency of a plan's prices. It is written as a number, optionally with a dollar
-// sign or followed by USD: "$2700", "2700", "2700 USD". There is no conversion, and amounts are printed with a dollar
-// sign, so amounts in other currencies are refused.
+// Money is an amount in the single currency of a plan's prices: "$2700", "2700", "2700 USD". Other currencies are
+// refused.
 type Money float64
 
-// ParseMoney parses an amount. It cannot be negative.
-func ParseMoney(s string) (Money, error) {
+// parseMoney parses an amount. It cannot be negative.
+func parseMoney(s string) (Money, error) {
 	t := strings.TrimSpace(s)
 	t = strings.TrimSpace(strings.TrimPrefix(t, "$"))
 	number, letters := t, ""
@@ -33,17 +32,15 @@ func ParseMoney(s string) (Money, error) {
 	return Money(v), nil
 }
 
-// String returns the amount in the form that ParseMoney accepts.
+// String returns the amount in the form that parseMoney accepts.
 func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f', -1, 64) }
 
 // Wanted describes the expected text for error messages.
 func (Money) Wanted() string { return "an amount of money such as $2700" }
 
-// MarshalText implements encoding.TextMarshaler.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (m *Money) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMoney(string(text))
+	*m, err = parseMoney(string(text))
 	return err
 }

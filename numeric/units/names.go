@@ -17,7 +17,7 @@ import (
 //	func (m *Mode) UnmarshalText(text []byte) error    { return modeNames.Unmarshal(text, m) }
 type Names[T ~uint8] []string
 
-// Name returns the name of a value, or the number in parentheses if it has none.
+// Name returns a value's name, or its number in parentheses.
 func (n Names[T]) Name(v T) string {
 	if int(v) < len(n) && n[v] != "" {
 		return n[v]
@@ -30,25 +30,25 @@ func (n Names[T]) Marshal(v T) ([]byte, error) {
 	if int(v) < len(n) && n[v] != "" {
 		return []byte(n[v]), nil
 	}
-	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.List()))
+	return nil, fmt.Errorf("unknown value %d; use %s", uint8(v), spelling.OrList(n.list()))
 }
 
-// Unmarshal sets v to the value named text; the error for any other text is a *TextError.
+// Unmarshal sets v to the value named text; other texts are a *TextError.
 func (n Names[T]) Unmarshal(text []byte, v *T) error {
 	if i := slices.Index(n, string(text)); i >= 0 && len(text) > 0 {
 		*v = T(i)
 		return nil
 	}
-	list := n.List()
+	list := n.list()
 	return &TextError{Text: string(text), Use: spelling.OrList(list), Near: spelling.Nearest(string(text), list)}
 }
 
-// List returns the names that can be written, in the order of the values.
-func (n Names[T]) List() []string {
+// list returns the names that can be written, in the order of the values.
+func (n Names[T]) list() []string {
 	return slices.DeleteFunc(slices.Clone(n), func(s string) bool { return s == "" })
 }
 
-// TextError is the error for a text that is not a value of its type, with the valid ones.
+// TextError is the error for a text that is not a value of its type.
 type TextError struct {
 	Text string // the invalid text
 	Is   string // the fault; "" stands for "is not possible"
@@ -56,7 +56,6 @@ type TextError struct {
 	Near string // the probable intention; "" if no valid text is similar
 }
 
-// Error returns the error as a sentence.
 func (e *TextError) Error() string {
 	is := e.Is
 	if is == "" {

@@ -6,7 +6,7 @@ type BitRate int64
 // ByteRate is a rate in bytes per second, the unit for drives.
 type ByteRate int64
 
-// TransferRate is a rate in transfers per second, the unit for parallel buses: each transfer moves one bus width.
+// TransferRate is in transfers per second, each of one width of a parallel bus.
 type TransferRate int64
 
 // Common rates.
@@ -93,16 +93,12 @@ func (r ByteRate) String() string { return byteRates.format(int64(r)) }
 // String returns the shortest exact form, such as "333MT/s".
 func (r TransferRate) String() string { return transferRates.format(int64(r)) }
 
-// MarshalText returns String.
 func (r BitRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// MarshalText returns String.
 func (r ByteRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// MarshalText returns String.
 func (r TransferRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses text with [ParseBitRate].
 func (r *BitRate) UnmarshalText(text []byte) error {
 	v, err := ParseBitRate(string(text))
 	if err == nil {
@@ -111,7 +107,6 @@ func (r *BitRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText parses text with [ParseByteRate].
 func (r *ByteRate) UnmarshalText(text []byte) error {
 	v, err := ParseByteRate(string(text))
 	if err == nil {
@@ -120,7 +115,6 @@ func (r *ByteRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText parses text with [ParseTransferRate].
 func (r *TransferRate) UnmarshalText(text []byte) error {
 	v, err := ParseTransferRate(string(text))
 	if err == nil {
@@ -129,8 +123,8 @@ func (r *TransferRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// TimeFor returns the time for b bytes at r, to the nearest picosecond, halves up. Zero bytes take no time; any bytes
-// at rate zero take Forever, and longer times saturate.
+// TimeFor returns the time for b bytes to the nearest picosecond, halves up. Zero bytes take no time; any at rate zero
+// take Forever, and longer times saturate.
 func (r ByteRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -141,7 +135,7 @@ func (r ByteRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), uint64(Second), uint64(r)))
 }
 
-// TimeFor returns the time for b bytes of eight bits at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for b bytes of eight bits, as [ByteRate.TimeFor] does.
 func (r BitRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -152,7 +146,7 @@ func (r BitRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), 8*uint64(Second), uint64(r)))
 }
 
-// TimeFor returns the time for n transfers at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for n transfers, rounded as [ByteRate.TimeFor] does.
 func (r TransferRate) TimeFor(n int64) Duration {
 	if n <= 0 {
 		return 0
@@ -161,23 +155,4 @@ func (r TransferRate) TimeFor(n int64) Duration {
 		return Forever
 	}
 	return Duration(scaled(uint64(n), uint64(Second), uint64(r)))
-}
-
-// ByteRate returns r in bytes per second, rounded down.
-func (r BitRate) ByteRate() ByteRate { return ByteRate(r / 8) }
-
-// BitRate returns r in bits per second; beyond the range of an int64 it saturates.
-func (r ByteRate) BitRate() BitRate {
-	if r > 1<<60-1 {
-		return 1<<63 - 1
-	}
-	return BitRate(r * 8)
-}
-
-// RateOf returns b bytes per d as a byte rate, to the nearest byte per second; it is zero when d is not positive.
-func RateOf(b Bytes, d Duration) ByteRate {
-	if d <= 0 || b <= 0 {
-		return 0
-	}
-	return ByteRate(scaled(uint64(b), uint64(Second), uint64(d)))
 }

@@ -6,8 +6,7 @@ import (
 	"math/bits"
 )
 
-// Total is a sum of durations, exact. A Duration holds 106 days; ten million requests that each wait for a second have
-// waited for 115. The zero value is an empty sum.
+// Total is an exact sum of durations, also beyond 106 days. The zero value is empty.
 type Total struct {
 	high int64
 	low  uint64 // picoseconds are high * 2^64 + low
@@ -52,15 +51,15 @@ func (t Total) Sign() int {
 	return 0
 }
 
-// Duration returns the sum if one Duration can hold it.
-func (t Total) Duration() (Duration, bool) {
+// duration returns the sum if one Duration can hold it.
+func (t Total) duration() (Duration, bool) {
 	d := Duration(t.low)
 	return d, t.high == int64(d)>>63
 }
 
-// Picoseconds returns the sum as the nearest number: for a sum that a Duration can hold it is that Duration's.
+// Picoseconds returns the nearest number.
 func (t Total) Picoseconds() float64 {
-	if d, ok := t.Duration(); ok {
+	if d, ok := t.duration(); ok {
 		return float64(d)
 	}
 	n := new(big.Int).Lsh(big.NewInt(t.high), 64)
@@ -73,7 +72,7 @@ func (t Total) Microseconds() float64 { return t.Picoseconds() / float64(Microse
 
 // String is the sum as a Duration is written, or in seconds if it is longer.
 func (t Total) String() string {
-	if d, ok := t.Duration(); ok {
+	if d, ok := t.duration(); ok {
 		return d.String()
 	}
 	return fmt.Sprintf("%.9gs", t.Picoseconds()/float64(Second))

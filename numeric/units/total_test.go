@@ -33,7 +33,7 @@ func TestTotal(t *testing.T) {
 		if f, _ := new(big.Float).SetInt(want).Float64(); sum.Picoseconds() != f {
 			t.Errorf("%v is %v as a number", want, sum.Picoseconds())
 		}
-		if d, ok := sum.Duration(); ok != want.IsInt64() || ok && int64(d) != want.Int64() {
+		if d, ok := sum.duration(); ok != want.IsInt64() || ok && int64(d) != want.Int64() {
 			t.Errorf("%v is %v, %t", want, d, ok)
 		}
 	})

@@ -3,8 +3,8 @@
 // megabytes.
 //
 // The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate]
-// (transfers/s), [Fraction], [Energy] (joules), [Money] and [Days]. Each has a Parse function, a String method whose
-// text parses back to the same value, and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
+// (transfers/s), [Fraction], [Energy] (joules), [Money] and [Days]. Each has a String method whose text parses back to
+// the same value, and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
 //
 // A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that
 // lists the units that fit, except for money and for zero. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and

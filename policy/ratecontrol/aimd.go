@@ -17,13 +17,9 @@ type aimd struct {
 	shares   shares
 }
 
-// NewAIMD returns a reactive controller with a weight ratio of at most most, which decides once per interval. Its
-// target's demand is divided among drives by the reads that they received in a window. most is at least 1, and both
-// times are positive; New verifies them.
-func NewAIMD(most int, interval, window units.Duration) Controller {
-	if most < 1 || interval <= 0 || window <= 0 {
-		panic("ratecontrol: NewAIMD with a ratio below 1, or an interval or a window that is not positive")
-	}
+// newAIMD returns a reactive controller with a weight ratio of at most most, at least 1, which decides once per
+// interval and divides demand by the reads that drives received in a window.
+func newAIMD(most int, interval, window units.Duration) Controller {
 	a := &aimd{most: most, interval: interval}
 	a.shares.window = window
 	return a

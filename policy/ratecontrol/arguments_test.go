@@ -27,15 +27,16 @@ func TestArguments(t *testing.T) {
 	refused("headroom", config(func(c *ratecontrol.Config) { c.Headroom = math.NaN() }), "headroom")
 	refused("yield", config(func(c *ratecontrol.Config) { c.Yield = units.Fraction(math.Inf(1)) }), "yield")
 	refused("tolerance", config(func(c *ratecontrol.Config) { c.Tolerance = units.Fraction(math.NaN()) }), "tolerance")
+	refused("static", config(func(c *ratecontrol.Config) { c.Kind, c.WeightRatio = ratecontrol.Static, 0 }), "weight_ratio")
+	refused("aimd", config(func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.AIMD, 0 }), "window")
 	refused("no model", config(func(c *ratecontrol.Config) { c.Kind = ratecontrol.SRC }), "model")
 	refused("nil model", func() error {
-		_, err := ratecontrol.NewSRC(ratecontrol.DefaultConfig(), []ratecontrol.Predictor{nil})
+		c := ratecontrol.DefaultConfig()
+		c.Kind = ratecontrol.SRC
+		_, err := ratecontrol.New(c, []ratecontrol.Predictor{nil})
 		return err
 	}, "drive 0 is nil")
-	refused("src without window", func() error {
-		_, err := ratecontrol.NewSRC(ratecontrol.Config{}, make([]ratecontrol.Predictor, 1))
-		return err
-	}, "window")
+	refused("src without window", config(func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, 0 }), "window")
 	refused("nil forest", func() error { _, err := ratecontrol.NewModel(nil); return err }, "forest is nil")
 	q := ratecontrol.NewQueues(2)
 	one, two := q.Push(1, block.Read, 0, 0, 512), q.Push(2, block.Read, 0, 4096, 512)
@@ -50,10 +51,6 @@ func TestArguments(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"static", func() { ratecontrol.NewStatic(0) }, "NewStatic"},
-		{"aimd", func() { ratecontrol.NewAIMD(2, units.Second, 0) }, "NewAIMD"},
-		{"reserve", func() { ratecontrol.NewReserve(math.NaN(), 1) }, "NewReserve"},
-		{"paced", func() { ratecontrol.NewPaced(1, 2) }, "NewPaced"},
 		{"held", func() { q.Hold(2, true) }, "no such queue"},
 		{"waiting", func() { q.Waiting(-1) }, "no such queue"},
 		{"inside", func() { q.Inside(2) }, "no such queue"},

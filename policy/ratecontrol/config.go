@@ -9,32 +9,27 @@ import (
 // Kind is the type of a target's controller.
 type Kind uint8
 
-// The kinds.
 const (
 	None    Kind = iota // one submission queue per drive, as without the section
-	Static              // see NewStatic
-	AIMD                // see NewAIMD
-	SRC                 // see NewSRC
-	Reserve             // see NewReserve
-	Paced               // see NewPaced
+	Static              // see newStatic
+	AIMD                // see newAIMD
+	SRC                 // see newSRC
+	Reserve             // see newReserve
+	Paced               // see newPaced
 	kinds
 )
 
 var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve", "pace"}
 
-// String returns the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// MarshalText writes the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
-// UnmarshalText reads a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Search is how SRC finds the weight ratio whose predicted read throughput is closest to the demand.
 type Search uint8
 
-// The search methods.
 const (
 	Scan Search = iota // the ratio, of all ratios, whose prediction is closest to the demand
 	// Paper is Algorithm 1 as printed: upwards from 1 until the prediction changes by less than the tolerance.
@@ -45,13 +40,10 @@ const (
 
 var searchNames = units.Names[Search]{"scan", "paper", "corrected"}
 
-// String returns the method's name in scenarios.
 func (s Search) String() string { return searchNames.Name(s) }
 
-// MarshalText writes the method's name.
 func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
 
-// UnmarshalText reads a method's name.
 func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
 
 // Config is how drives are divided between reads and writes.
@@ -71,8 +63,7 @@ type Config struct {
 	// Interval is the time between two decisions of aimd, and the minimum time between two of src. src applies a demand
 	// that arrives earlier at the end of the interval.
 	Interval units.Duration
-	// Mode is the method by which src finds the ratio.
-	Mode Search
+	Mode     Search // Mode is the method by which src finds the ratio.
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
 	// Model is the prediction model of src: a file written by farflash predict train, or auto, which trains one for the
@@ -83,21 +74,17 @@ type Config struct {
 	Headroom float64
 	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
 	// with reserve and pace. A larger share allows more writes and fewer reads. At 100% writes are not held back.
-	Yield units.Fraction
-	// Demands replace the network's demand, from the first one on.
-	Demands []Demanded
+	Yield   units.Fraction
+	Demands []Demanded // Demands replace the network's demand, from the first one on.
 }
 
 // Demanded is a demand from a given time on.
 type Demanded struct {
-	// At is the time from which it applies.
-	At units.Duration
-	// Rate is the rate at which each target may send data from then on.
-	Rate units.BitRate
+	At   units.Duration // At is the time from which it applies.
+	Rate units.BitRate  // Rate is the rate at which each target may send data from then on.
 }
 
-// DefaultConfig returns SRC's figures where it states them. It does not state the largest weight ratio: at 32, reads
-// have 4 of 128 commands. Nor does it state how often decisions are made: the default is a tenth of the window.
+// DefaultConfig returns SRC's figures where it states them.
 func DefaultConfig() Config {
 	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond,
 		Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
@@ -129,23 +116,22 @@ func (c *Config) Validate() error {
 	return bad.Err()
 }
 
-// New returns the controller of one target, nil for None. predict has a predictor for each of its drives; only SRC
-// needs it.
+// New returns a target's controller, nil for None. SRC needs a predictor for each drive.
 func New(c Config, predict []Predictor) (Controller, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	switch c.Kind {
 	case Static:
-		return NewStatic(c.WeightRatio), nil
+		return static{c.WeightRatio}, nil
 	case AIMD:
-		return NewAIMD(c.MaxRatio, c.Interval, c.Window), nil
+		return newAIMD(c.MaxRatio, c.Interval, c.Window), nil
 	case SRC:
-		return NewSRC(c, predict)
+		return newSRC(c, predict)
 	case Reserve:
-		return NewReserve(c.Headroom, float64(c.Yield)), nil
+		return &reserve{headroom: c.Headroom, yield: float64(c.Yield)}, nil
 	case Paced:
-		return NewPaced(c.Headroom, float64(c.Yield)), nil
+		return &reserve{headroom: c.Headroom, yield: float64(c.Yield), paced: true}, nil
 	}
 	return nil, nil
 }

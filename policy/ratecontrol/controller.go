@@ -7,10 +7,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before all else,
-// and React on every event, in order of time, and applies Steering after each call. A controller receives the time with
-// each call and has no clock of its own; it starts no goroutine, and does not allocate once its state has reached its
-// largest size. So the same controller steers a simulated target and a real one.
+// Controller divides the drives of one target between reads and writes. Its owner calls Start once, then React on every
+// event, in order of time, and applies Steering after each call. A controller has no clock or goroutine of its own and
+// does not allocate once its state is largest, so the same one steers a simulated target and a real one.
 type Controller interface {
 	// Start sets the initial Steering; the fields marked as inputs are already set.
 	Start(*Steering)
@@ -18,10 +17,9 @@ type Controller interface {
 	React(*Steering, *Signal)
 }
 
-// Steering is the interface between a controller and its target: inputs from the target, and settings for it.
+// Steering has a controller's inputs from the target, and its settings for it.
 type Steering struct {
-	// Weights are the weights of each drive's queues.
-	Weights []Weights
+	Weights []Weights // Weights are the weights of each drive's queues.
 	// ReadLimit is the limit on bytes of reads between their fetch and their acknowledgement by the initiators, over
 	// all drives of the target. At or above it no read is fetched, so a single read may exceed it. 0 means no limit.
 	ReadLimit int64
@@ -40,20 +38,15 @@ type Steering struct {
 	// space or for SendLimit. Otherwise commands leave their drives in order of completion, as in SRC.
 	Overtake bool
 	// Wake is the time at which React must be called with Timer; units.Forever means never.
-	Wake units.Duration
-	// Predictions counts the predictions of a drive's throughput.
-	Predictions uint64
+	Wake        units.Duration
+	Predictions uint64 // Predictions counts the predictions of a drive's throughput.
 
 	// Reading is the number of bytes of reads that count towards ReadLimit, as of after the event of the call. Input.
 	Reading int64
-	// Depth is the number of commands that a drive holds at once. Input.
-	Depth int
-	// TXQ is the capacity of the target's transmit queue in bytes. Input.
-	TXQ int64
-	// Pairs is the number of queue pairs of the target. Input.
-	Pairs int
-	// Line is the rate of the target's link in bytes of data per second. Input.
-	Line float64
+	Depth   int     // Depth is the number of commands that a drive holds at once. Input.
+	TXQ     int64   // TXQ is the capacity of the target's transmit queue in bytes. Input.
+	Pairs   int     // Pairs is the number of queue pairs of the target. Input.
+	Line    float64 // Line is the rate of the target's link in bytes of data per second. Input.
 	// Toll is the number of bytes of data that the acknowledgements of one written byte displace on the path to the
 	// initiators. Input.
 	Toll float64
@@ -62,7 +55,7 @@ type Steering struct {
 // Slack is the unused time on which SendRate and WriteRate may catch up.
 const Slack = units.Millisecond
 
-// Weights are the weights of a drive's read and write submission queue, each at least 1.
+// Weights are those of a drive's read and write queue, each at least 1.
 type Weights struct{ Read, Write int }
 
 // Ratio is the write's weight over the read's.
@@ -79,7 +72,6 @@ func (s *Steering) SetRatio(drive, w int) {
 // Event is the cause of a call to React.
 type Event uint8
 
-// The events.
 const (
 	// Arrived: a command arrived in one of the drives' queues.
 	Arrived Event = iota
@@ -99,9 +91,8 @@ type Signal struct {
 	Op    block.Op // of Arrived and Ended
 	// Cut means that the demanded rate is lower than before (a pause event of SRC); otherwise it is higher (a retrieval
 	// event).
-	Cut bool
-	// Drive is the drive's index at the target (Arrived, Ended).
-	Drive int32
+	Cut   bool
+	Drive int32 // Drive is the drive's index at the target (Arrived, Ended).
 	Now   units.Duration
 	// Bytes is the size of the command (Arrived, Ended), or of the response that left the transmit queue (Sent).
 	Bytes int64

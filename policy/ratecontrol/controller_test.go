@@ -208,7 +208,7 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 			took: units.Duration(rapid.IntRange(20, 500).Draw(t, "took")) * units.Microsecond,
 			way:  units.Duration(rapid.IntRange(2, 50).Draw(t, "way")) * units.Microsecond,
 		}
-		p.c = ratecontrol.NewReserve(1, 1)
+		p.c = controller(ratecontrol.Reserve, 1, 1, 1)
 		p.c.Start(p.s)
 		p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Demand,
 			Rate: p.rate * rapid.SampledFrom([]float64{0.7, 1, 2}).Draw(t, "told")})
@@ -349,4 +349,15 @@ func TestCorrectedUnasked(t *testing.T) {
 	if s.Weights[0].Write != 2 {
 		t.Errorf("%+v, not the model's 2", s.Weights)
 	}
+}
+
+// controller returns a controller of a kind: ratio is a constant weight ratio, or its limit.
+func controller(kind ratecontrol.Kind, ratio int, headroom, yield float64) ratecontrol.Controller {
+	c := ratecontrol.DefaultConfig()
+	c.Kind, c.WeightRatio, c.MaxRatio, c.Headroom, c.Yield = kind, ratio, ratio, headroom, units.Fraction(yield)
+	x, err := ratecontrol.New(c, nil)
+	if err != nil {
+		panic(err)
+	}
+	return x
 }

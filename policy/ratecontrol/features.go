@@ -6,7 +6,7 @@ import (
 	"farflash/block"
 )
 
-// Features describe the load on a drive in a window of time: SRC's Ch (section III-B).
+// Features describe a drive's load in a window: SRC's Ch (section III-B).
 type Features struct {
 	ReadShare float64         // share of reads among reads and writes; 0 if there are none
 	Of        [2]FlowFeatures // by block.Read, block.Write
@@ -21,13 +21,13 @@ type FlowFeatures struct {
 	Speed           float64 // arriving bytes per second
 }
 
-// Inputs is the number of inputs of a drive's model: the features and the weight ratio.
+// Inputs is the number of a model's inputs: the features and the weight ratio.
 const Inputs = 12
 
 // Outputs is the number of its outputs: bytes per second read and written.
 const Outputs = 2
 
-// InputNames returns the names of a model's inputs, in order. A model file must have the same names.
+// InputNames returns the names of a model's inputs, as its file must have them.
 func InputNames() []string {
 	names := []string{"read_share"}
 	for _, op := range []block.Op{block.Read, block.Write} {
@@ -41,7 +41,7 @@ func InputNames() []string {
 // OutputNames returns the names of a model's outputs, in order.
 func OutputNames() []string { return []string{"read.throughput", "write.throughput"} }
 
-// Vector returns the model's inputs for the features and a weight ratio, in the order of InputNames.
+// Vector returns the inputs for a weight ratio, in the order of InputNames.
 func (f *Features) Vector(w int) [Inputs]float64 {
 	r, x := &f.Of[block.Read], &f.Of[block.Write]
 	return [Inputs]float64{

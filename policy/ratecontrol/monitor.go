@@ -7,11 +7,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Monitor records the requests to a drive within a sliding window that ends now, and computes their features: SRC's
-// workload monitor (section III-C).
-//
-// Sums are integers, so that requests that leave the window leave no rounding error behind. It does not allocate once
-// the window has held its largest number of requests.
+// Monitor computes the features of the requests to a drive in a sliding window: SRC's workload monitor (section III-C).
+// It does not allocate once the window has held its largest number of requests.
 type Monitor struct {
 	window units.Duration
 	began  units.Duration
@@ -65,7 +62,7 @@ func (m *moments) of(n int) (mean, scv float64) {
 	return mean, max(0, float64(square/float64(n))/float64(mean*mean)-1)
 }
 
-// NewMonitor returns a monitor with a window of the given length, which must be positive; its time starts at now.
+// NewMonitor returns a monitor from now on, with a window of positive length.
 func NewMonitor(window, now units.Duration) *Monitor {
 	if window <= 0 {
 		panic("ratecontrol: monitor window must be positive")
@@ -73,11 +70,7 @@ func NewMonitor(window, now units.Duration) *Monitor {
 	return &Monitor{window: window, began: now}
 }
 
-// Window returns the length of the window.
-func (m *Monitor) Window() units.Duration { return m.window }
-
-// Arrived records a request of a size that is not negative. Times must not decrease from one call to the next, for all
-// operations together. Operations other than reads and writes are ignored.
+// Arrived records a read or write of a size that is not negative, at times that do not decrease.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	if op > block.Write {
 		return
@@ -102,8 +95,7 @@ func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	a.size.add(bytes)
 }
 
-// Features returns the features of the window that ends now. Until a whole window has passed, it starts at the
-// monitor's start.
+// Features returns those of the window that ends now, or since the start.
 func (m *Monitor) Features(now units.Duration) Features {
 	span := min(m.window, now-m.began).Seconds()
 	var f Features

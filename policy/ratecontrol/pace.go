@@ -6,18 +6,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// Pace limits a flow to a rate: the next bytes may go when those before have had their time (the generic cell rate
-// algorithm; ITU-T I.371, annex A). The unit is a whole command, so one may start as soon as any credit is left, and
-// the next waits until all of it is paid. Unused time beyond the slack is lost.
-//
-// It is a plain state machine; its caller supplies the time, which must not decrease from one call to the next.
+// Pace limits a flow to a rate by the generic cell rate algorithm (ITU-T I.371, annex A): a whole command starts as
+// soon as any credit is left, and the next waits until all of it is paid. Unused time beyond the slack is lost. Its
+// caller supplies the time, which must not decrease.
 type Pace struct {
 	slack units.Duration
 	rate  float64        // bytes per second; 0: no limit
 	due   units.Duration // when the next may go
 }
 
-// NewPace returns a Pace without a limit; slack is the unused time on which it may catch up, which is not negative.
+// NewPace returns a Pace without a limit, which may catch up on slack.
 func NewPace(slack units.Duration) Pace {
 	if slack < 0 {
 		panic("ratecontrol: NewPace with a negative slack")
@@ -25,8 +23,7 @@ func NewPace(slack units.Duration) Pace {
 	return Pace{slack: slack}
 }
 
-// SetRate changes the rate, in bytes per second; 0 or less, infinity and NaN mean no limit. Bytes that have gone but
-// are not yet paid for are rescaled to the new rate.
+// SetRate sets bytes per second; 0 or less, infinity and NaN mean no limit. It rescales bytes not yet paid for.
 func (p *Pace) SetRate(now units.Duration, rate float64) {
 	if !(rate > 0 && rate <= math.MaxFloat64) {
 		rate = 0

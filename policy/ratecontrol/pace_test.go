@@ -89,7 +89,7 @@ func TestPaceByHand(t *testing.T) {
 func TestYield(t *testing.T) {
 	s := steering(1)
 	s.Toll = 0.08
-	c := ratecontrol.NewReserve(1, 0.02)
+	c := controller(ratecontrol.Reserve, 1, 1, 0.02)
 	c.Start(s)
 	if !s.Overtake {
 		t.Error("responses do not overtake")

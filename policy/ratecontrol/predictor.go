@@ -17,7 +17,7 @@ type Predictor interface {
 	Predict(ch *Features, w int) (read, write float64)
 }
 
-// Model predicts with a random forest that was trained on a drive (SRC, section III-B). It is safe for concurrent use.
+// Model is a random forest trained on a drive (SRC, section III-B), safe for concurrent use.
 type Model struct {
 	forest *forest.Forest
 }
@@ -35,9 +35,6 @@ func NewModel(f *forest.Forest) (*Model, error) {
 	}
 	return &Model{f}, nil
 }
-
-// Forest returns the model's forest.
-func (m *Model) Forest() *forest.Forest { return m.forest }
 
 // Predict implements Predictor.
 func (m *Model) Predict(ch *Features, w int) (read, write float64) {

@@ -7,24 +7,13 @@ import (
 	"farflash/block"
 )
 
-// The queues of a drive.
 const (
 	ReadQueue  = 0 // RSQ
 	WriteQueue = 1 // WSQ: writes, and other commands that change data
 )
 
 // Queues are the read and the write submission queue of one drive, which share a completion queue and a queue depth
-// (SRC, section III-A).
-//
-// Waiting commands are fetched by weighted round robin: a queue has as many tokens as its weight; each fetched command
-// takes one, and when both queues have none left a new round starts. A queue without a command that can be fetched
-// yields its turn to the other, without losing tokens. The queue depth is divided in proportion to the weights, but
-// only while both queues have commands to fetch.
-//
-// A command that overlaps a waiting one follows it into its queue, so that both are fetched in order of arrival, and
-// takes a token of the queue of its own kind. A command that overlaps waiting ones in both queues joins the queue of
-// the latest, and waits until all of them are done.
-//
+// (SRC, section III-A), fetched by weighted round robin. A command that overlaps waiting ones is fetched after them.
 // Queues do not allocate once they have held their largest number of commands.
 type Queues struct {
 	depth  int32
@@ -70,8 +59,7 @@ type fifo struct{ head, tail, n int32 }
 // beyond is the exclusive upper limit of addresses within a space.
 const beyond = int64(1) << 54
 
-// NewQueues returns the queues of a drive of the given depth, with weights of 1. A depth outside 1 to 2^31-1 is taken
-// as the nearer of them.
+// NewQueues returns the queues of a drive, with weights of 1. depth is clamped to 1 to 2^31-1.
 func NewQueues(depth int) *Queues {
 	q := &Queues{depth: int32(min(max(depth, 1), math.MaxInt32)), slots: make([]slot, 1), edges: make([]edge, 1),
 		seed: 1}
@@ -87,8 +75,7 @@ func kindOf(op block.Op) uint8 {
 	return WriteQueue
 }
 
-// SetWeights sets the queues' weights. A weight outside 1 to 2^31-1 is taken as the nearer of them. If they change, a
-// new round starts.
+// SetWeights sets weights, clamped to 1 to 2^31-1; a change starts a new round.
 func (q *Queues) SetWeights(read, write int) {
 	w := [2]int32{int32(min(max(read, 1), math.MaxInt32)), int32(min(max(write, 1), math.MaxInt32))}
 	if w == q.weight {
@@ -110,7 +97,7 @@ func (q *Queues) Tokens() (read, write int) { return int(q.token[0]), int(q.toke
 // noQueue is the refusal of a queue.
 const noQueue = "ratecontrol: no such queue; use ReadQueue or WriteQueue"
 
-// Hold stops fetching from a queue, ReadQueue or WriteQueue, while held is set.
+// Hold stops fetching from a queue while held is set.
 func (q *Queues) Hold(queue int, held bool) {
 	if uint(queue) > WriteQueue {
 		panic(noQueue)
@@ -118,7 +105,7 @@ func (q *Queues) Hold(queue int, held bool) {
 	q.held[queue] = held
 }
 
-// Waiting returns the number of commands that wait in a queue, ReadQueue or WriteQueue.
+// Waiting returns the number of commands that wait in a queue.
 func (q *Queues) Waiting(queue int) int {
 	if uint(queue) > WriteQueue {
 		panic(noQueue)
@@ -126,7 +113,7 @@ func (q *Queues) Waiting(queue int) int {
 	return int(q.list[queue].n)
 }
 
-// Inside returns the number of commands that were fetched from a queue, ReadQueue or WriteQueue, and are not done.
+// Inside returns the number of a queue's fetched commands that are not done.
 func (q *Queues) Inside(queue int) int {
 	if uint(queue) > WriteQueue {
 		panic(noQueue)
@@ -134,7 +121,7 @@ func (q *Queues) Inside(queue int) int {
 	return int(q.inside[queue])
 }
 
-// First returns the command at the head of a queue, ReadQueue or WriteQueue, if there is one.
+// First returns the command at the head of a queue, if any.
 func (q *Queues) First(queue int) (id int32, ok bool) {
 	if uint(queue) > WriteQueue {
 		panic(noQueue)
@@ -146,9 +133,11 @@ func (q *Queues) First(queue int) (id int32, ok bool) {
 	return q.slots[l.head].id, true
 }
 
-// Push adds a command, which its owner identifies by id. Addresses in different spaces, such as namespaces, never
-// overlap. It returns the ticket for Done.
+// Push adds the command id and returns its ticket for Done. Spaces never overlap.
 func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) (ticket int32) {
+	// A command that overlaps a waiting one follows it into its queue, so that both are fetched in order of arrival,
+	// and takes a token of the queue of its own kind. A command that overlaps waiting ones in both queues joins the
+	// queue of the latest, and waits until all of them are done.
 	i := q.take()
 	x := &q.slots[i]
 	q.last++
@@ -206,9 +195,12 @@ func (q *Queues) follow(i int32) {
 	}
 }
 
-// Next returns the next command to fetch, and its queue. ok is false if no command can be fetched, or if the depth is
-// used up.
+// Next returns the next command to fetch and its queue; ok is false if there is none.
 func (q *Queues) Next() (id int32, queue int, ok bool) {
+	// Waiting commands are fetched by weighted round robin: a queue has as many tokens as its weight; each fetched
+	// command takes one, and when both queues have none left a new round starts. A queue without a command that can be
+	// fetched yields its turn to the other, without losing tokens. The queue depth is divided in proportion to the
+	// weights, but only while both queues have commands to fetch.
 	if q.inside[0]+q.inside[1] >= q.depth {
 		return 0, 0, false
 	}

@@ -1,8 +1,6 @@
 package ratecontrol
 
 import (
-	"math"
-
 	"farflash/block"
 	"farflash/numeric/units"
 )
@@ -37,29 +35,6 @@ type reserve struct {
 	took     float64 // recent mean time for a drive to read, s
 	earliest float64 // least time from a read's completion in its drive to its acknowledgement, s
 	largest  float64 // largest recent read, bytes
-}
-
-// NewReserve returns the controller; headroom is the goal for the wait of a read until it is sent, as a multiple of the
-// time for a drive to read it and the network to send it. yield is the share of the network's rate that writes may cost
-// while reads wait; 1 means no limit. headroom is positive, and yield more than 0 and at most 1; New verifies them.
-func NewReserve(headroom, yield float64) Controller {
-	return newReserve(headroom, yield)
-}
-
-// NewPaced returns the controller that also hands reads to the network no faster than demanded. Its arguments are
-// those of NewReserve.
-func NewPaced(headroom, yield float64) Controller {
-	c := newReserve(headroom, yield)
-	c.paced = true
-	return c
-}
-
-// newReserve returns the state of both.
-func newReserve(headroom, yield float64) *reserve {
-	if !(headroom > 0 && headroom <= math.MaxFloat64 && yield > 0 && yield <= 1) {
-		panic("ratecontrol: NewReserve or NewPaced with a headroom that is not positive, or a yield outside 0 to 1")
-	}
-	return &reserve{headroom: headroom, yield: yield}
 }
 
 func (c *reserve) Start(s *Steering) {

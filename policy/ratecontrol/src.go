@@ -43,13 +43,10 @@ type past struct {
 	read     int64          // bytes
 }
 
-// NewSRC returns the controller; predict has one predictor for each drive of the target.
-func NewSRC(c Config, predict []Predictor) (Controller, error) {
+// newSRC returns SRC's controller; predict has a predictor for each drive.
+func newSRC(c Config, predict []Predictor) (Controller, error) {
 	if len(predict) == 0 {
 		return nil, errors.New("ratecontrol: src needs a model for each drive")
-	}
-	if err := c.Validate(); err != nil {
-		return nil, err
 	}
 	for d, p := range predict {
 		if p == nil {

@@ -1,15 +1,7 @@
 package ratecontrol
 
-// static has constant weights.
+// static has a constant weight ratio of writes to reads, at least 1.
 type static struct{ ratio int }
-
-// NewStatic returns a controller with a constant weight ratio of writes to reads, at least 1.
-func NewStatic(ratio int) Controller {
-	if ratio < 1 {
-		panic("ratecontrol: NewStatic with a weight ratio below 1")
-	}
-	return static{ratio}
-}
 
 func (c static) Start(s *Steering) {
 	for d := range s.Weights {

@@ -11,7 +11,6 @@ import (
 // Pattern is the distribution of request addresses.
 type Pattern uint8
 
-// The patterns.
 const (
 	Uniform Pattern = iota // all places are equally likely
 	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
@@ -26,29 +25,20 @@ const (
 
 var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
 
-// String returns the pattern's name, as UnmarshalText reads it.
 func (p Pattern) String() string { return patternNames.Name(p) }
 
-// MarshalText returns the pattern's name.
 func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) }
 
-// UnmarshalText parses a pattern's name.
 func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
 // Addresses determines where requests go: in runs of consecutive requests, each starting where the pattern says.
 type Addresses struct {
-	// Pattern is the distribution of the starts of runs.
-	Pattern Pattern `yaml:"pattern,omitempty"`
-	// Start is the first byte of the volume that is used.
-	Start units.Bytes `yaml:"start,omitempty"`
-	// Space is the size of the range that is used.
-	Space units.Bytes `yaml:"space"`
-	// Align is the alignment of the start of a run; 0 is 4 KiB.
-	Align units.Bytes `yaml:"align,omitempty"`
-	// Theta is the exponent of pattern zipf.
-	Theta float64 `yaml:"theta,omitempty"`
-	// H is the parameter of pattern pareto, above 0 and below 1.
-	H float64 `yaml:"h,omitempty"`
+	Pattern Pattern     `yaml:"pattern,omitempty"` // Pattern is the distribution of the starts of runs.
+	Start   units.Bytes `yaml:"start,omitempty"`   // Start is the first byte of the volume that is used.
+	Space   units.Bytes `yaml:"space"`             // Space is the size of the range that is used.
+	Align   units.Bytes `yaml:"align,omitempty"`   // Align is the alignment of the start of a run; 0 is 4 KiB.
+	Theta   float64     `yaml:"theta,omitempty"`   // Theta is the exponent of pattern zipf.
+	H       float64     `yaml:"h,omitempty"`       // H is the parameter of pattern pareto, above 0 and below 1.
 	// HotRequests is the share of requests that go to the hot part, for pattern hot-cold.
 	HotRequests units.Fraction `yaml:"hot_requests,omitempty"`
 	// HotSpace is the share of the space that is hot, for pattern hot-cold.

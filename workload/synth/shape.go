@@ -22,19 +22,15 @@ const (
 
 var kindNames = units.Names[Kind]{"auto", "constant", "exponential", "gamma", "h2", "mmpp2"}
 
-// String returns the kind's name, as UnmarshalText reads it.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// MarshalText returns the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
 
-// UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
 // Shape describes a sequence apart from its mean. The default is a constant.
 type Shape struct {
-	// Kind is the distribution.
-	Kind Kind `yaml:"kind,omitempty"`
+	Kind Kind `yaml:"kind,omitempty"` // Kind is the distribution.
 	// SCV is the squared coefficient of variation, variance over squared mean. A constant has 0, an exponential 1.
 	SCV float64 `yaml:"scv,omitempty"`
 	// Skewness is the third standardised moment. 0 leaves it open: a hyperexponential then has balanced means.
@@ -142,8 +138,7 @@ func (s *Shape) only(skewness float64) error {
 		s.resolve(), s.SCV, skewness)
 }
 
-// SkewnessBound returns the infimum of the skewness of a hyperexponential with that SCV (above 1): its third moment
-// must exceed 1.5 times the squared second over the first.
+// SkewnessBound returns the infimum of a hyperexponential's skewness at that SCV (above 1).
 func SkewnessBound(scv float64) float64 {
 	second := 1 + scv
 	third := float64(1.5 * float64(second*second))
@@ -184,11 +179,10 @@ func (s *Shape) hyper() (phases, error) {
 // MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the process
 // leaves the state at rate Sigma[i].
 type MMPP2 struct {
-	Lambda, Sigma [2]float64 // per unit of the mean
+	lambda, sigma [2]float64 // per unit of the mean
 }
 
-// Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is
-// the same point process as the sampler's, in the notation of the literature.
+// Process returns the shape, of kind h2 or mmpp2, with the given mean in the notation of the literature.
 func (s *Shape) Process(mean float64) (MMPP2, error) {
 	h, err := s.fit()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // moments returns mean, SCV, skewness and lag-1 autocorrelation of the intervals of an MMPP(2) from its matrices
 // alone: with M = (-D0)^-1 and the embedded chain P = M D1, they are pi M 1, 2 pi M^2 1, 6 pi M^3 1 and pi M P M 1.
 func (m *MMPP2) moments() (mean, scv, skewness, acf1 float64) {
-	l, s := m.Lambda, m.Sigma
+	l, s := m.lambda, m.sigma
 	det := (l[0]+s[0])*(l[1]+s[1]) - s[0]*s[1]
 	inv := [2][2]float64{{(l[1] + s[1]) / det, s[0] / det}, {s[1] / det, (l[0] + s[0]) / det}}
 	var chain [2][2]float64
@@ -61,10 +61,10 @@ func TestWorkedExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "lambda1", m.Lambda[0], 0.0290408942, 1e-8)
-	near(t, "lambda2", m.Lambda[1], 0.002164779563, 1e-8)
-	near(t, "sigma1", m.Sigma[0], 0.001341299998, 1e-8)
-	near(t, "sigma2", m.Sigma[1], 0.001794198322, 1e-8)
+	near(t, "lambda1", m.lambda[0], 0.0290408942, 1e-8)
+	near(t, "lambda2", m.lambda[1], 0.002164779563, 1e-8)
+	near(t, "sigma1", m.sigma[0], 0.001341299998, 1e-8)
+	near(t, "sigma2", m.sigma[1], 0.001794198322, 1e-8)
 	near(t, "rho5", correlationBound(4)*math.Pow(h.stay, 5), 0.0161817284, 1e-8)
 }
 
@@ -84,7 +84,7 @@ func TestFitIsExact(t *testing.T) {
 			t.Fatalf("%+v: %v", shape, err)
 		}
 		for i := range 2 {
-			if !(m.Lambda[i] >= 0 && m.Sigma[i] >= 0) {
+			if !(m.lambda[i] >= 0 && m.sigma[i] >= 0) {
 				t.Fatalf("%+v gives %+v", shape, m)
 			}
 		}

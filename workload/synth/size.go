@@ -10,13 +10,11 @@ import (
 
 // Size is the distribution of request sizes. A quantity alone, such as "44KB", is a constant size.
 type Size struct {
-	// Mean is the mean size of a request.
-	Mean  units.Bytes `yaml:"mean"`
+	Mean  units.Bytes `yaml:"mean"` // Mean is the mean size of a request.
 	Shape `yaml:",inline"`
 	// Granule is the unit of which every size is a multiple; 0 is 512 B.
 	Granule units.Bytes `yaml:"granule,omitempty"`
-	// Min is the smallest size; 0 is a granule.
-	Min units.Bytes `yaml:"min,omitempty"`
+	Min     units.Bytes `yaml:"min,omitempty"` // Min is the smallest size; 0 is a granule.
 	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
 	Max units.Bytes `yaml:"max,omitempty"`
 	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", in which all
@@ -33,7 +31,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Largest is the largest possible size, whatever space is addressed. It does not cover mixtures.
+// Largest is the largest possible size. It does not cover mixtures.
 func (s *Size) Largest() units.Bytes {
 	d := s.withDefaults(units.GiB)
 	return d.Max

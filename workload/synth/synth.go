@@ -29,8 +29,7 @@ import (
 
 // Interarrival is the distribution of inter-arrival times. A quantity alone, such as "10us", is a constant time.
 type Interarrival struct {
-	// Mean is the mean time from one arrival to the next.
-	Mean  units.Duration `yaml:"mean"`
+	Mean  units.Duration `yaml:"mean"` // Mean is the mean time from one arrival to the next.
 	Shape `yaml:",inline"`
 }
 
@@ -45,21 +44,17 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 
 // Flow is the requests of one kind.
 type Flow struct {
-	// Size is how large requests are.
-	Size Size `yaml:"size"`
+	Size Size `yaml:"size"` // Size is how large requests are.
 	// Interarrival is the time between requests of this kind. Leave it out in a closed loop, and for a single stream of
 	// reads and writes.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
-	// Addresses is where requests go.
-	Addresses Addresses `yaml:"addresses"`
+	Addresses    Addresses    `yaml:"addresses"` // Addresses is where requests go.
 }
 
 // Config is a synthetic workload.
 type Config struct {
-	// Reads are the read requests; the default is none.
-	Reads *Flow `yaml:"reads,omitempty"`
-	// Writes are the write requests; the default is none.
-	Writes *Flow `yaml:"writes,omitempty"`
+	Reads  *Flow `yaml:"reads,omitempty"`  // Reads are the read requests; the default is none.
+	Writes *Flow `yaml:"writes,omitempty"` // Writes are the write requests; the default is none.
 
 	// Interarrival is the time between requests of a single stream of reads and writes, instead of one of each kind.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
@@ -68,18 +63,15 @@ type Config struct {
 	// QueueDepth is the number of requests that a closed loop keeps outstanding; 0 is an open loop.
 	QueueDepth int `yaml:"queue_depth,omitempty"`
 
-	// Requests is the number of requests; 0 is no limit.
-	Requests int64 `yaml:"requests,omitempty"`
+	Requests int64 `yaml:"requests,omitempty"` // Requests is the number of requests; 0 is no limit.
 	// Duration is the time after which no request arrives; 0 is no limit.
 	Duration units.Duration `yaml:"duration,omitempty"`
 	Volume   uint32         `yaml:"volume,omitempty"`
 	Seed     uint64         `yaml:"seed,omitempty"`
-	// Name begins the random streams' names.
-	Name string `yaml:"name,omitempty"`
+	Name     string         `yaml:"name,omitempty"` // Name begins the random streams' names.
 }
 
-// DefaultConfig returns a small workload with three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1
-// GiB. Set Writes to nil for reads alone.
+// DefaultConfig is three reads per write: Poisson arrivals, 4 KiB requests, uniform over 1 GiB.
 func DefaultConfig() Config {
 	flow := func(mean units.Duration) *Flow {
 		return &Flow{
@@ -116,7 +108,7 @@ type arrivals struct {
 	next units.Duration
 }
 
-// New returns the generator of a workload, or an error that names the invalid settings.
+// New returns a generator; its error names the invalid settings.
 func New(cfg Config) (*Generator, error) {
 	g := &Generator{cfg: cfg}
 	if err := cfg.validate(); err != nil {
@@ -242,13 +234,10 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Closed reports whether the workload is a closed loop, whose records have no arrival times.
-func (g *Generator) Closed() bool { return g.cfg.QueueDepth > 0 }
+// closed reports whether the workload is a closed loop, whose records have no arrival times.
+func (g *Generator) closed() bool { return g.cfg.QueueDepth > 0 }
 
-// Config returns the configuration.
-func (g *Generator) Config() Config { return g.cfg }
-
-// Sizes returns the moments of the sizes of reads or of writes after rounding and clamping.
+// Sizes returns the moments of sizes after rounding and clamping.
 func (g *Generator) Sizes(op block.Op) Achieved { return g.flows[op].sizes.achieved }
 
 // Next generates the next request; see [workload.Source].

@@ -337,7 +337,7 @@ func TestModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !g.Closed() {
+	if !g.closed() {
 		t.Error("a queue depth makes a closed loop")
 	}
 	share := func(records []workload.Record) float64 {

@@ -10,9 +10,9 @@ import (
 
 // Stages of a request, as blkparse abbreviates them. One of them is chosen as the request's arrival.
 const (
-	ActionQueued    = 'Q' // queued by the block layer, before merging
-	ActionIssued    = 'D' // issued to the driver, after merging
-	ActionCompleted = 'C' // completed
+	actionQueued    = 'Q' // queued by the block layer, before merging
+	actionIssued    = 'D' // issued to the driver, after merging
+	actionCompleted = 'C' // completed
 )
 
 // blkparseDecoder reads blkparse's text. Lines of other actions than the chosen one yield no records; completions are
@@ -48,7 +48,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 	if len(f[5]) != 1 && !isUpper(f[5]) {
 		return false, fieldError("action", f[5], "an upper-case abbreviation such as Q, D or C")
 	}
-	if len(f[5]) != 1 || f[5][0] != d.action && f[5][0] != ActionCompleted {
+	if len(f[5]) != 1 || f[5][0] != d.action && f[5][0] != actionCompleted {
 		return false, nil
 	}
 	e.completes = f[5][0] != d.action
@@ -131,11 +131,11 @@ func chooseAction(lines [][]byte) (byte, string) {
 			continue
 		}
 		switch f[5][0] {
-		case ActionQueued:
+		case actionQueued:
 			queued++
-		case ActionIssued:
+		case actionIssued:
 			issued++
-		case ActionCompleted:
+		case actionCompleted:
 			completed++
 		}
 	}
@@ -143,13 +143,13 @@ func chooseAction(lines [][]byte) (byte, string) {
 }
 
 func pickAction(queued, issued, completed int) (byte, string) {
-	action := byte(ActionQueued)
+	action := byte(actionQueued)
 	switch {
 	case queued > 0:
 	case issued > 0:
-		action = ActionIssued
+		action = actionIssued
 	case completed > 0:
-		action = ActionCompleted
+		action = actionCompleted
 	}
 	return action, fmt.Sprintf("a request arrives at its %c event (the file begins with %d Q, %d D and %d C events)",
 		action, queued, issued, completed)

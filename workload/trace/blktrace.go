@@ -68,13 +68,13 @@ func (d *blktraceDecoder) decode(b []byte, e *event) (bool, error) {
 	var stage byte
 	switch action & 0xffff {
 	case blktraceQueue:
-		stage = ActionQueued
+		stage = actionQueued
 	case blktraceIssue:
-		stage = ActionIssued
+		stage = actionIssued
 	case blktraceComplete:
-		stage = ActionCompleted
+		stage = actionCompleted
 	}
-	if stage == 0 || stage != d.action && stage != ActionCompleted {
+	if stage == 0 || stage != d.action && stage != actionCompleted {
 		return false, nil
 	}
 	e.completes = stage != d.action

@@ -13,44 +13,36 @@ import (
 	"farflash/workload"
 )
 
-// CSV describes how to read a table: one request per line, in columns separated by commas, semicolons, tabs or spaces,
-// whichever the first line contains.
+// CSV describes a table: one request per line, in columns separated by commas, semicolons, tabs or spaces, whichever
+// the first line contains.
 type CSV struct {
-	// Columns are the columns that hold the fields of a request.
-	Columns Columns `yaml:"columns"`
-	// Unit is the unit of each numeric column.
-	Unit Unit `yaml:"unit"`
+	Columns Columns `yaml:"columns"` // Columns are the columns that hold the fields of a request.
+	Unit    Unit    `yaml:"unit"`    // Unit is the unit of each numeric column.
 }
 
 // Columns are the columns of a table, by their names in its first line or by numbers from 1.
 type Columns struct {
-	// Time is the request's arrival.
-	Time string `yaml:"time"`
+	Time string `yaml:"time"` // Time is the request's arrival.
 	// Op is read, write, trim or flush, or its first letter, in either case; rd, wr, discard and unmap are accepted
 	// too.
-	Op string `yaml:"op"`
-	// Offset is where the request begins.
-	Offset string `yaml:"offset"`
-	// Size is its length.
-	Size string `yaml:"size"`
+	Op     string `yaml:"op"`
+	Offset string `yaml:"offset"` // Offset is where the request begins.
+	Size   string `yaml:"size"`   // Size is its length.
 	// Volume is the volume, disk or file. By default there is one volume.
 	Volume string `yaml:"volume,omitempty"`
 	// Response is the response time, in the unit of time. It may be empty.
 	Response string `yaml:"response,omitempty"`
 	// Reads is the value of op that means a read, if it is another: 0 in many tables.
-	Reads string `yaml:"reads,omitempty"`
-	// Writes is the value of op that means a write.
-	Writes string `yaml:"writes,omitempty"`
+	Reads  string `yaml:"reads,omitempty"`
+	Writes string `yaml:"writes,omitempty"` // Writes is the value of op that means a write.
 }
 
 // Unit is the unit of each column.
 type Unit struct {
 	// Time is a power of ten of seconds, such as 1s, 1ms or 100ns. 0 is 1s.
-	Time units.Duration `yaml:"time,omitempty"`
-	// Offset is 512B for addresses in sectors. 0 is 1B.
-	Offset units.Bytes `yaml:"offset,omitempty"`
-	// Size is 512B for lengths in sectors. 0 is 1B.
-	Size units.Bytes `yaml:"size,omitempty"`
+	Time   units.Duration `yaml:"time,omitempty"`
+	Offset units.Bytes    `yaml:"offset,omitempty"` // Offset is 512B for addresses in sectors. 0 is 1B.
+	Size   units.Bytes    `yaml:"size,omitempty"`   // Size is 512B for lengths in sectors. 0 is 1B.
 }
 
 // Validate rejects configurations that cannot read any table.

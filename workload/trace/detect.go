@@ -80,7 +80,7 @@ func (t *trial) hint(name string) string {
 func try(f Format, lines [][]byte) trial {
 	t := trial{format: f}
 	var v volumes
-	opts := Options{Action: ActionQueued}
+	opts := Options{Action: actionQueued}
 	if f == Blkparse {
 		opts.Action, _ = chooseAction(lines)
 	}

@@ -87,7 +87,6 @@ var descriptions = [formatCount]description{
 			"size: Bytes}"},
 }
 
-// String returns the format's name, as ParseFormat reads it.
 func (f Format) String() string {
 	if f < formatCount {
 		return descriptions[f].name
@@ -124,7 +123,7 @@ func Formats() []Format {
 	return list
 }
 
-// Layout describes a record of the format in one line. It is empty if there is no such format.
+// Layout describes a record of the format in one line; "" for no format.
 func (f Format) Layout() string {
 	if f >= formatCount {
 		return ""
@@ -135,10 +134,8 @@ func (f Format) Layout() string {
 // Wanted describes the accepted text.
 func (Format) Wanted() string { return "auto, " + spelling.OrList(names()) }
 
-// MarshalText returns the format's name.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText parses a name as ParseFormat does.
 func (f *Format) UnmarshalText(text []byte) error {
 	v, err := ParseFormat(string(text))
 	if err == nil {

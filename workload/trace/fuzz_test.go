@@ -40,7 +40,7 @@ func examine(t *testing.T, data string, format Format) {
 		if err == nil {
 			continue
 		}
-		var bad *Error
+		var bad *parseError
 		if opts.SkipBad < 0 && r.yielded > 0 && errors.As(err, &bad) && !strings.Contains(err.Error(), "106 days") {
 			t.Fatalf("%s %+v: a bad record was not skipped: %v", r.Format(), opts, err)
 		}

@@ -102,8 +102,8 @@ func newVSCSIInput(in *headReader, name string) (*vscsiInput, error) {
 	v := &vscsiInput{in: in}
 	v.decoder.version = vscsiVersion(in.head)
 	if v.decoder.version == 0 {
-		return nil, &Error{File: name,
-			Err: errors.New("no vscsi record; the high byte of its version field must be 1 or 2")}
+		return nil, &parseError{file: name,
+			err: errors.New("no vscsi record; the high byte of its version field must be 1 or 2")}
 	}
 	return v, nil
 }
@@ -160,8 +160,8 @@ type blktraceInput struct {
 func newBlktraceInput(in *headReader, name string, action byte) (*blktraceInput, error) {
 	order := blktraceOrder(in.head)
 	if order == nil {
-		return nil, &Error{File: name,
-			Err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
+		return nil, &parseError{file: name,
+			err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
 	}
 	return &blktraceInput{in: in, decoder: blktraceDecoder{order: order, action: action}}, nil
 }

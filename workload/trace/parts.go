@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Parts returns the files of the trace that a path names, in order. blktrace writes one file per processor, such as
-// nvme0n1.blktrace.0 and nvme0n1.blktrace.1: any of them names the whole trace, and so do nvme0n1.blktrace.*,
-// nvme0n1.blktrace and, as for blkparse, nvme0n1. Any other path is a single file, whether or not it exists.
+// Parts returns the files of the trace that a path names, in order. blktrace writes one file per processor: any of
+// nvme0n1.blktrace.0, nvme0n1.blktrace.*, nvme0n1.blktrace and nvme0n1 names the whole trace. Any other path is a
+// single file, whether or not it exists.
 func Parts(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil

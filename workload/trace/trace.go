@@ -30,8 +30,7 @@ import (
 	"farflash/workload"
 )
 
-// Options configures how a trace is read. The zero value detects the format, tolerates no bad records and yields every
-// volume.
+// Options configures reading. The zero value detects the format, tolerates no bad records and yields every volume.
 type Options struct {
 	Format     Format // Auto: detect
 	Seed       uint64 // for spreading whole seconds
@@ -51,23 +50,22 @@ const defaultWindow = 1 << 16
 // place is the position of a record: its line (from 1) in a text file, or its byte offset (from 0) in a binary one.
 type place int64
 
-// Error is a mistake in a trace, with its position.
-type Error struct {
-	File   string
-	Line   int64 // from 1; 0 in a binary file
-	Offset int64 // binary file: offset of the record, after decompression
-	Err    error
+// parseError is a mistake in a trace, with its position.
+type parseError struct {
+	file   string
+	line   int64 // from 1; 0 in a binary file
+	offset int64 // binary file: offset of the record, after decompression
+	err    error
 }
 
-func (e *Error) Error() string {
-	if e.Line > 0 {
-		return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+func (e *parseError) Error() string {
+	if e.line > 0 {
+		return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err)
 	}
-	return fmt.Sprintf("%s: record at byte %d: %v", e.File, e.Offset, e.Err)
+	return fmt.Sprintf("%s: record at byte %d: %v", e.file, e.offset, e.err)
 }
 
-// Unwrap returns the error without the position.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *parseError) Unwrap() error { return e.err }
 
 // Reader yields the records of a trace.
 type Reader struct {
@@ -112,8 +110,7 @@ type badRecord struct{ err error }
 func (b *badRecord) Error() string { return b.err.Error() }
 func (b *badRecord) Unwrap() error { return b.err }
 
-// Open opens the trace at path, or standard input if path is "-". The per-processor files of blktrace are one trace;
-// see [Parts]. The caller closes the Reader.
+// Open opens the trace at path ("-": standard input), with all of its [Parts]. The caller closes the Reader.
 func Open(path string, opts Options) (*Reader, error) {
 	if path == "-" {
 		return NewReader(os.Stdin, "standard input", opts)
@@ -188,7 +185,7 @@ func (o *Options) check() error {
 	if o.Window < 0 {
 		return fmt.Errorf("window of %d records; it must be 0 (the format's own) or more", o.Window)
 	}
-	if a := o.Action; a != 0 && a != ActionQueued && a != ActionIssued && a != ActionCompleted {
+	if a := o.Action; a != 0 && a != actionQueued && a != actionIssued && a != actionCompleted {
 		return fmt.Errorf("action %q; it must be Q, D or C", a)
 	}
 	if o.Format >= formatCount {
@@ -247,7 +244,7 @@ func (r *Reader) prepare(head *headReader) error {
 
 // arrange sets up the stages after the decoder.
 func (r *Reader) arrange() {
-	if (r.format == Blkparse || r.format == Blktrace) && r.opts.Action != ActionCompleted {
+	if (r.format == Blkparse || r.format == Blktrace) && r.opts.Action != actionCompleted {
 		r.pairs = newPairs()
 	}
 	if r.opts.AsRecorded {
@@ -269,7 +266,7 @@ func (r *Reader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// Next yields the next request; see [workload.Source]. With AsRecorded, its time may be earlier than the previous one.
+// Next implements [workload.Source]. With AsRecorded, times can decrease.
 func (r *Reader) Next(rec *workload.Record) error {
 	if r.err != nil {
 		return r.err
@@ -363,12 +360,12 @@ func (r *Reader) explain(err error) error {
 func (r *Reader) locate(p place, err error) error {
 	if j, ok := r.input.(*joinedInput); ok {
 		name, offset := j.at(p)
-		return &Error{File: name, Offset: offset, Err: err}
+		return &parseError{file: name, offset: offset, err: err}
 	}
 	if r.format == VSCSI || r.format == Blktrace {
-		return &Error{File: r.name, Offset: int64(p), Err: err}
+		return &parseError{file: r.name, offset: int64(p), err: err}
 	}
-	return &Error{File: r.name, Line: int64(p), Err: err}
+	return &parseError{file: r.name, line: int64(p), err: err}
 }
 
 // Locate adds to an error the position of the record that Next returned last.
@@ -452,11 +449,10 @@ func (r *Reader) Format() Format { return r.format }
 // Skipped returns the number of bad records skipped so far.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// OutOfOrder returns the number of requests so far that follow one with a later time in the file.
+// OutOfOrder returns the number of requests after one with a later time.
 func (r *Reader) OutOfOrder() int64 { return r.outOfOrder }
 
-// Start returns the time of the first record yielded, on the trace's own clock: seconds since its epoch (1970 if the
-// format has one) and the rest of the second.
+// Start returns the time of the first record on the trace's clock: seconds since its epoch, and the rest.
 func (r *Reader) Start() (seconds int64, rest units.Duration) {
 	return r.start.sec, units.Duration(r.start.ps)
 }

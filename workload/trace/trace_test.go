@@ -255,8 +255,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		}
 	}
 	_, _, err := read(msr+"x\n", Options{Format: MSR})
-	var where *Error
-	if !errors.As(err, &where) || where.Line != 2 || where.File != "t" {
+	var where *parseError
+	if !errors.As(err, &where) || where.line != 2 || where.file != "t" {
 		t.Errorf("error %#v does not tell file and line", err)
 	}
 }

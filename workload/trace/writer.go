@@ -27,8 +27,7 @@ type WriterOptions struct {
 	LeaveOut bool
 }
 
-// Writer writes records as a trace of one format. Anything that the format cannot represent is an error or, if only
-// precision is lost, a note; no information is lost silently.
+// Writer writes records as a trace. What the format cannot represent is an error or, if only precision is lost, a note.
 type Writer struct {
 	to      *bufio.Writer
 	format  Format
@@ -58,8 +57,7 @@ func Writable() []Format {
 	return []Format{MSR, Systor, Tencent, Alibaba, SPC, FIU, K5cloud, MQSim, DiskSim, FioLog}
 }
 
-// NewWriter returns a writer of a trace of the given format to w. The caller calls Close at the end; it does not close
-// w.
+// NewWriter returns a writer to w. The caller calls Close, which does not close w.
 func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) {
 	if w == nil {
 		return nil, errors.New("trace: the writer is nil")
@@ -307,24 +305,4 @@ func (w *Writer) volumeName(id uint32) string {
 		return w.opts.VolumeName(id)
 	}
 	return strconv.FormatUint(uint64(id), 10)
-}
-
-// Copy writes all of src, closes the writer, and returns the number of records written.
-func Copy(w *Writer, src workload.Source) (int64, error) {
-	if w == nil || src == nil {
-		return 0, errors.New("trace: Copy needs a writer and a source; one of them is nil")
-	}
-	var r workload.Record
-	for {
-		err := src.Next(&r)
-		if err == io.EOF {
-			return w.written, w.Close()
-		}
-		if err == nil {
-			err = w.Write(&r)
-		}
-		if err != nil {
-			return w.written, err
-		}
-	}
 }

@@ -16,22 +16,17 @@ import (
 	"farflash/sim"
 )
 
-// Sender is the sending side of one queue pair, as an algorithm sees and controls it. The network reads Rate, Window
-// and Wake after each call.
+// Sender is one queue pair's sending side. The network reads Rate, Window and Wake after each call.
 type Sender struct {
 	// Rate paces the queue pair, in bits per second of whole packets, headers included.
-	Rate units.BitRate
-	// Window bounds the payload bytes in flight; 0 means no bound.
-	Window units.Bytes
+	Rate   units.BitRate
+	Window units.Bytes // Window bounds the payload bytes in flight; 0 means no bound.
 	// Wake is when React is to be called with the kind Timer; sim.Forever means never.
 	Wake sim.Time
 
-	// Line is the rate of the host's link, the upper bound of Rate.
-	Line units.BitRate
-	// BaseRTT is the round trip of a packet that waits nowhere.
-	BaseRTT sim.Time
-	// BDP is the payload that Line carries in BaseRTT.
-	BDP units.Bytes
+	Line    units.BitRate // Line is the rate of the host's link, the upper bound of Rate.
+	BaseRTT sim.Time      // BaseRTT is the round trip of a packet that waits nowhere.
+	BDP     units.Bytes   // BDP is the payload that Line carries in BaseRTT.
 	// MTU is the payload of a full packet; 0 stands for 1000 B. DCTCP and Swift count in packets.
 	MTU units.Bytes
 	// Hops is the number of switches on the path. Swift's target delay grows with it.
@@ -42,9 +37,8 @@ type Sender struct {
 	Credit int32
 }
 
-// Demand returns the rate at which the queue pair may send: its Rate, or its window over rtt, the last measured round
-// trip, if that is less. If none was measured, rtt is 0; Demand then uses the base round trip and returns an upper
-// bound.
+// Demand returns the queue pair's Rate, or its window over rtt, the last measured round trip (0: the base one), if that
+// is less.
 func (s *Sender) Demand(rtt sim.Time) units.BitRate {
 	rtt = max(rtt, s.BaseRTT)
 	if s.Window <= 0 || rtt <= 0 {
@@ -56,7 +50,6 @@ func (s *Sender) Demand(rtt sim.Time) units.BitRate {
 // Kind is the kind of a signal.
 type Kind uint8
 
-// The kinds of feedback.
 const (
 	// Ack: an acknowledgement arrived. A negative one counts too.
 	Ack Kind = iota
@@ -84,18 +77,15 @@ type Signal struct {
 	Kind Kind
 	// Marked reports that the acknowledged packet carried a congestion mark (Ack).
 	Marked bool
-	// Power is PINT's encoded utilisation (Ack, if Wants.PINT).
-	Power uint16
-	Now   sim.Time
+	Power  uint16 // Power is PINT's encoded utilisation (Ack, if Wants.PINT).
+	Now    sim.Time
 	// Acked is how much of the queue pair's byte stream has been acknowledged in order, Next the position just past the
 	// data sent; both count payload bytes from 0 (Ack).
 	Acked, Next uint64
 	// Came is how many bytes are known to have arrived, in order or not (Ack, if Wants.Came).
-	Came uint64
-	// Payload is the number of bytes handed to the link (Sent).
-	Payload units.Bytes
-	// Pulls is the number of packets requested (Pull).
-	Pulls int32
+	Came    uint64
+	Payload units.Bytes // Payload is the number of bytes handed to the link (Sent).
+	Pulls   int32       // Pulls is the number of packets requested (Pull).
 	// RTT is the time from when the acknowledged packet was handed to the link until now (Ack, if Wants.RTT).
 	RTT sim.Time
 	// Hops is the telemetry that the switches on the path wrote into the packet (Ack, if Wants.INT). The slice is the
@@ -110,29 +100,24 @@ type Signal struct {
 
 // Hop is one switch's in-band telemetry, taken as the packet left its queue.
 type Hop struct {
-	// Time is when the packet left, on the switch's clock.
-	Time sim.Time
-	// Bytes is how many bytes the port had sent by then.
-	Bytes uint64
-	// Queue is the number of bytes waiting in the port.
-	Queue units.Bytes
-	// Rate is the port's rate.
-	Rate units.BitRate
+	Time  sim.Time      // Time is when the packet left, on the switch's clock.
+	Bytes uint64        // Bytes is how many bytes the port had sent by then.
+	Queue units.Bytes   // Queue is the number of bytes waiting in the port.
+	Rate  units.BitRate // Rate is the port's rate.
 }
 
-// MaxHops is the largest number of switches that write telemetry into a packet.
+// MaxHops is the most switches that write telemetry into a packet.
 const MaxHops = 8
 
-// Wants declares which signals and measurements an algorithm needs from the network. It is constant.
+// Wants declares an algorithm's signals and measurements. It is constant.
 type Wants struct {
-	Acks bool // every acknowledgement
-	CNPs bool // congestion notifications
-	Sent bool // every packet that is sent
-	RTT  bool
-	INT  bool
-	PINT bool
-	// Losses: each round of missing packets
-	Losses bool
+	Acks   bool // every acknowledgement
+	CNPs   bool // congestion notifications
+	Sent   bool // every packet that is sent
+	RTT    bool
+	INT    bool
+	PINT   bool
+	Losses bool // Losses: each round of missing packets
 	// Came: the window counts packets not known to have arrived, instead of those not acknowledged in order
 	Came bool
 	// Pulls: receivers pull once for each arriving packet, at the pace of their links, and Sender.Credit instead of
@@ -143,8 +128,8 @@ type Wants struct {
 }
 
 // Algorithm is congestion control for all queue pairs of a network. The network calls Wants once, Start when a queue
-// pair is opened or its index reused, and React for each signal that the algorithm wants, in order of time for each
-// queue pair. q counts from 0 and is dense. Neither allocates in steady state.
+// pair is opened or its index reused, and React for each signal wanted, in order of time for each queue pair. q counts
+// from 0 and is dense. Neither allocates in steady state.
 type Algorithm interface {
 	Wants() Wants
 	// Start sets Rate, Window and Wake of a queue pair; the caller has set the rest of s.

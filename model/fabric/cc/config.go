@@ -5,7 +5,6 @@ import "farflash/numeric/units"
 // Scheme names an algorithm.
 type Scheme uint8
 
-// The algorithms of this package.
 const (
 	SchemeNone     Scheme = iota // queue pairs send at line rate
 	SchemeDCQCN                  // rate, by marks that receivers report (RoCE NICs)
@@ -23,19 +22,15 @@ const (
 var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc",
 	"ndp"}
 
-// String returns the name used in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
 
-// MarshalText writes the algorithm's name.
 func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 
-// UnmarshalText reads an algorithm's name.
 func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
 // Config selects an algorithm. Only its settings apply.
 type Config struct {
-	// Algorithm is the algorithm. The section of its name has its settings.
-	Algorithm Scheme
+	Algorithm Scheme // Algorithm is the algorithm. The section of its name has its settings.
 	// MinRate is the lowest rate of a queue pair; algorithms with a window have a smallest window instead. 100Mbps
 	// (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate
@@ -56,8 +51,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
-		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(),
-		PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
+		DCQCN: DefaultDCQCN(), DCTCP: defaultDCTCP(), Timely: DefaultTimely(), HPCC: defaultHPCC(),
+		PINT: defaultPINT(), Swift: defaultSwift(), TCP: defaultTCP(), NSCC: defaultNSCC(), NDP: defaultNDP(),
 	}
 }
 
@@ -67,29 +62,29 @@ func (c Config) Validate() error {
 	return err
 }
 
-// New returns the algorithm that c selects. The seed is the trial's; only HPCC-PINT draws random numbers.
+// New returns the algorithm that c selects. seed is the trial's, for HPCC-PINT.
 func New(c Config, seed uint64) (Algorithm, error) {
 	switch c.Algorithm {
 	case SchemeNone:
 		return NewNone(c.None, c.MinRate)
 	case SchemeDCQCN:
-		return NewDCQCN(c.DCQCN, c.MinRate)
+		return newDCQCN(c.DCQCN, c.MinRate)
 	case SchemeDCTCP:
-		return NewDCTCP(c.DCTCP, c.MinRate)
+		return newDCTCP(c.DCTCP, c.MinRate)
 	case SchemeTimely:
-		return NewTimely(c.Timely, c.MinRate)
+		return newTimely(c.Timely, c.MinRate)
 	case SchemeHPCC:
-		return NewHPCC(c.HPCC, c.MinRate)
+		return newHPCC(c.HPCC, c.MinRate)
 	case SchemeHPCCPINT:
-		return NewPINT(c.PINT, c.MinRate, seed)
+		return newPINT(c.PINT, c.MinRate, seed)
 	case SchemeSwift:
-		return NewSwift(c.Swift)
+		return newSwift(c.Swift)
 	case SchemeTCP:
-		return NewTCP(c.TCP)
+		return newTCP(c.TCP)
 	case SchemeNSCC:
-		return NewNSCC(c.NSCC)
+		return newNSCC(c.NSCC)
 	case SchemeNDP:
-		return NewNDP(c.NDP)
+		return newNDP(c.NDP)
 	}
 	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
 }

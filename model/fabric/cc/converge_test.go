@@ -230,12 +230,12 @@ func TestConvergence(t *testing.T) {
 	const line = 40 * units.Gbps
 	scaled := MellanoxDCQCN(line)
 	scaled.Window = WindowScaled
-	ai := DefaultHPCC()
+	ai := defaultHPCC()
 	ai.RateAI = 200 * units.Mbps
 	ai.MaxStage = 0
 	multi := ai
 	multi.MultiRate = true
-	pint := DefaultPINT()
+	pint := defaultPINT()
 	pint.RateAI, pint.MaxStage = ai.RateAI, 0
 	sampled := pint
 	sampled.Probability = 1.0 / 16
@@ -249,17 +249,17 @@ func TestConvergence(t *testing.T) {
 		use, jain float64
 		queue     units.Bytes
 	}{
-		{"dcqcn/paper", must(NewDCQCN(DefaultDCQCN(), 100*units.Mbps)), 50 * us, false, 0.97, 0.95, 300 * units.KB},
-		{"dcqcn/mellanox", must(NewDCQCN(MellanoxDCQCN(line), 100*units.Mbps)), 0, false, 0.95, 0.95, 300 * units.KB},
-		{"dcqcn/mellanox with a window", must(NewDCQCN(scaled, 100*units.Mbps)), 0, false, 0.95, 0.95, 300 * units.KB},
-		{"dcqcn/ns3-rdma", must(NewDCQCN(NS3RDMADCQCN(), 100*units.Mbps)), 50 * us, false, 0.95, 0.9, 300 * units.KB},
-		{"dctcp", must(NewDCTCP(DefaultDCTCP(), 100*units.Mbps)), 0, true, 0.97, 0.95, 200 * units.KB},
-		{"timely", must(NewTimely(timelyHere, 100*units.Mbps)), 0, false, 0.7, 0.9, 400 * units.KB},
-		{"hpcc", must(NewHPCC(ai, 100*units.Mbps)), 0, false, 0.9, 0.8, 20 * units.KB},
-		{"hpcc/a rate per hop", must(NewHPCC(multi, 100*units.Mbps)), 0, false, 0.9, 0.8, 20 * units.KB},
-		{"hpcc-pint", must(NewPINT(pint, 100*units.Mbps, 1)), 0, false, 0.85, 0.9, 20 * units.KB},
-		{"hpcc-pint, sampled", must(NewPINT(sampled, 100*units.Mbps, 1)), 0, false, 0.8, 0.9, 40 * units.KB},
-		{"swift", must(NewSwift(DefaultSwift())), 0, false, 0.97, 0.95, 600 * units.KB},
+		{"dcqcn/paper", must(newDCQCN(DefaultDCQCN(), 100*units.Mbps)), 50 * us, false, 0.97, 0.95, 300 * units.KB},
+		{"dcqcn/mellanox", must(newDCQCN(MellanoxDCQCN(line), 100*units.Mbps)), 0, false, 0.95, 0.95, 300 * units.KB},
+		{"dcqcn/mellanox with a window", must(newDCQCN(scaled, 100*units.Mbps)), 0, false, 0.95, 0.95, 300 * units.KB},
+		{"dcqcn/ns3-rdma", must(newDCQCN(NS3RDMADCQCN(), 100*units.Mbps)), 50 * us, false, 0.95, 0.9, 300 * units.KB},
+		{"dctcp", must(newDCTCP(defaultDCTCP(), 100*units.Mbps)), 0, true, 0.97, 0.95, 200 * units.KB},
+		{"timely", must(newTimely(timelyHere, 100*units.Mbps)), 0, false, 0.7, 0.9, 400 * units.KB},
+		{"hpcc", must(newHPCC(ai, 100*units.Mbps)), 0, false, 0.9, 0.8, 20 * units.KB},
+		{"hpcc/a rate per hop", must(newHPCC(multi, 100*units.Mbps)), 0, false, 0.9, 0.8, 20 * units.KB},
+		{"hpcc-pint", must(newPINT(pint, 100*units.Mbps, 1)), 0, false, 0.85, 0.9, 20 * units.KB},
+		{"hpcc-pint, sampled", must(newPINT(sampled, 100*units.Mbps, 1)), 0, false, 0.8, 0.9, 40 * units.KB},
+		{"swift", must(newSwift(defaultSwift())), 0, false, 0.97, 0.95, 600 * units.KB},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bottle{alg: c.alg, line: line, link: line, rtt: 8 * us, kmin: 160 * units.KB, kmax: 640 * units.KB,
@@ -290,7 +290,7 @@ func TestFixedPointIsMet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := bottle{alg: must(NewDCQCN(c, units.Mbps)), line: 40 * units.Gbps, link: link.Capacity, rtt: 4 * us,
+		b := bottle{alg: must(newDCQCN(c, units.Mbps)), line: 40 * units.Gbps, link: link.Capacity, rtt: 4 * us,
 			kmin: link.KMin, kmax: link.KMax, pmax: 1, cnpEvery: link.CNPInterval, from: 30 * units.Millisecond}
 		b.start(n)
 		const until = 60 * units.Millisecond

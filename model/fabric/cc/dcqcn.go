@@ -40,8 +40,8 @@ type dcqcnState struct {
 	hyper    bool     // the last increase was a hyper increase
 }
 
-// NewDCQCN returns DCQCN. Rates stay at or above minRate.
-func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
+// newDCQCN returns DCQCN. Rates stay at or above minRate.
+func newDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("dcqcn", minRate, c); err != nil {
 		return nil, err
 	}

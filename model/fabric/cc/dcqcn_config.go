@@ -8,7 +8,6 @@ import (
 // Clamp names which cuts set the target rate to the rate before the cut.
 type Clamp uint8
 
-// The rules.
 const (
 	ClampAlways Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
 	// ClampAfterIncrease: a cut after an increase, so that a series of cuts recovers to its first rate
@@ -20,13 +19,10 @@ const (
 
 var clampNames = units.Names[Clamp]{"always", "after-increase", "after-bytes"}
 
-// String returns the name used in scenarios.
 func (c Clamp) String() string { return clampNames.Name(c) }
 
-// MarshalText writes the rule's name.
 func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 
-// UnmarshalText reads a rule's name.
 func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
 // DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Each
@@ -37,9 +33,8 @@ func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(t
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
-	Gain units.Fraction
-	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
-	AlphaInitial units.Fraction
+	Gain         units.Fraction
+	AlphaInitial units.Fraction // AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the CNP
 	// interval).
 	AlphaInterval sim.Time
@@ -58,8 +53,7 @@ type DCQCN struct {
 	// RateOnFirstCNP multiplies the rate at the first CNP. 1 (HPCC's ns-3; rate_to_set_on_first_cnp of Mellanox
 	// firmware).
 	RateOnFirstCNP units.Fraction
-	// ClampTarget sets which cuts lower the target rate.
-	ClampTarget Clamp
+	ClampTarget    Clamp // ClampTarget sets which cuts lower the target rate.
 	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
 	KeepByteCount bool
 
@@ -68,9 +62,8 @@ type DCQCN struct {
 	RateIncreaseTimer sim.Time
 	// ByteCounter is the number of bytes between two increases. The packet that exceeds it makes the increase, and the
 	// excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
-	ByteCounter units.Bytes
-	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
-	FastRecovery int
+	ByteCounter  units.Bytes
+	FastRecovery int // FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	// StageFromZero counts an increase after making it, so that fast recovery has F increases, not F-1 (Mellanox).
 	StageFromZero bool
 	// RateAI is added to the target by an additive increase. 40Mbps (SIGCOMM 2015, for 40G links).
@@ -89,16 +82,13 @@ type DCQCN struct {
 	HyperHalves bool
 	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1
 	// (ns3-rdma, as in 802.1Qau).
-	TargetCut bool
-	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
-	TargetUnbounded bool
+	TargetCut       bool
+	TargetUnbounded bool // TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
 
-	// Window bounds the data in flight; none in the paper.
-	Window Window
+	Window Window // Window bounds the data in flight; none in the paper.
 }
 
-// DefaultDCQCN returns the paper's state machine with the paper's parameters (SIGCOMM 2015), which were deployed on 40G
-// links.
+// DefaultDCQCN is the paper's (SIGCOMM 2015), as deployed on 40G links.
 func DefaultDCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,
@@ -108,8 +98,8 @@ func DefaultDCQCN() DCQCN {
 	}
 }
 
-// MellanoxDCQCN returns the state machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's) with the parameters
-// of its experiments for hosts of the given rate (run.py "dcqcn").
+// MellanoxDCQCN is that of HPCC's ns-3 (CC_MODE 1) with its experiments' parameters for hosts of the rate (run.py
+// "dcqcn").
 func MellanoxDCQCN(line units.BitRate) DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
@@ -120,8 +110,7 @@ func MellanoxDCQCN(line units.BitRate) DCQCN {
 	}
 }
 
-// NS3RDMADCQCN returns the state machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN
-// and TIMELY", CoNEXT 2016) with the parameters of the configuration shipped with it.
+// NS3RDMADCQCN is that of ns3-rdma (Zhu et al., CoNEXT 2016) with the parameters shipped with it.
 func NS3RDMADCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,
@@ -136,8 +125,8 @@ func NS3RDMADCQCN() DCQCN {
 // maxStages bounds F, because stages are counted in 16 bits.
 const maxStages = 1000
 
-// Validate reports invalid settings.
-func (c DCQCN) Validate() error {
+// validate reports invalid settings.
+func (c DCQCN) validate() error {
 	var f faults
 	f.share("gain", c.Gain)
 	f.share("alpha_initial", c.AlphaInitial)

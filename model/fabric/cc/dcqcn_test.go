@@ -43,7 +43,7 @@ func TestDCQCNPaper(t *testing.T) {
 	c := DefaultDCQCN()
 	c.Gain, c.FastRecovery, c.RateAI, c.RateHAI = 0.25, 2, units.Gbps, 2*units.Gbps
 	c.ByteCounter = 10 * units.KB
-	a := must(NewDCQCN(c, 100*units.Mbps))
+	a := must(newDCQCN(c, 100*units.Mbps))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	d := a.(*dcqcn)
@@ -82,7 +82,7 @@ func TestDCQCNPaper(t *testing.T) {
 func TestDCQCNMellanox(t *testing.T) {
 	c := MellanoxDCQCN(10 * units.Gbps)
 	c.Gain, c.AlphaInterval, c.RateIncreaseTimer, c.RateAI, c.RateHAI = 0.25, 2*us, 10*us, units.Gbps, 4*units.Gbps
-	a := must(NewDCQCN(c, 100*units.Mbps))
+	a := must(newDCQCN(c, 100*units.Mbps))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	d := a.(*dcqcn)
@@ -390,7 +390,7 @@ func lazyIsEager(r *rapid.T, machine string) {
 		e = newEager(c, line, least)
 		cnp, sent = e.ns3rdma()
 	}
-	a := must(NewDCQCN(c, least))
+	a := must(newDCQCN(c, least))
 	s := newSender(line)
 	a.Start(0, &s)
 	timersFirst := rapid.Bool().Draw(r, "timers first")
@@ -441,7 +441,7 @@ func lazyIsEager(r *rapid.T, machine string) {
 
 // TestDCQCNAlphaFolds compares one step over many intervals with many steps over one.
 func TestDCQCNAlphaFolds(t *testing.T) {
-	d := must(NewDCQCN(MellanoxDCQCN(100*units.Gbps), units.Mbps)).(*dcqcn)
+	d := must(newDCQCN(MellanoxDCQCN(100*units.Gbps), units.Mbps)).(*dcqcn)
 	for _, n := range []int{1, 2, 31, 32, 33, 34, 100, 3000} {
 		for _, seen := range []bool{false, true} {
 			once := dcqcnState{alpha: 0.7, seen: seen}
@@ -461,7 +461,7 @@ func TestDCQCNAlphaFolds(t *testing.T) {
 // TestDCQCNIdleCostsNothing verifies that a queue pair at line rate requests no timer.
 func TestDCQCNIdleCostsNothing(t *testing.T) {
 	for _, c := range []DCQCN{DefaultDCQCN(), MellanoxDCQCN(10 * units.Gbps)} {
-		a := must(NewDCQCN(c, units.Mbps))
+		a := must(newDCQCN(c, units.Mbps))
 		s := newSender(10 * units.Gbps)
 		a.Start(0, &s)
 		if s.Wake != sim.Forever || s.Window != 0 || s.Rate != s.Line {
@@ -495,7 +495,7 @@ func BenchmarkDCQCN(b *testing.B) {
 		{"mellanox/500ns", MellanoxDCQCN(100 * units.Gbps), 500 * ns},
 	} {
 		b.Run(fmt.Sprintf("CNP/%s", m.name), func(b *testing.B) {
-			a := must(NewDCQCN(m.c, units.Mbps))
+			a := must(newDCQCN(m.c, units.Mbps))
 			s := newSender(100 * units.Gbps)
 			a.Start(0, &s)
 			x := Signal{Kind: CNP}

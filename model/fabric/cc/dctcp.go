@@ -9,17 +9,16 @@ type DCTCP struct {
 	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a packet of 1 KB per round trip of
 	// 13us); 1Gbps in HPCC's code.
 	RateAI units.BitRate
-	// Window bounds the data in flight; scaled in HPCC's experiments.
-	Window Window
+	Window Window // Window bounds the data in flight; scaled in HPCC's experiments.
 }
 
-// DefaultDCTCP returns the settings of HPCC's experiments.
-func DefaultDCTCP() DCTCP {
+// defaultDCTCP returns the settings of HPCC's experiments.
+func defaultDCTCP() DCTCP {
 	return DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps, Window: WindowScaled}
 }
 
-// Validate reports invalid settings.
-func (c DCTCP) Validate() error {
+// validate reports invalid settings.
+func (c DCTCP) validate() error {
 	var f faults
 	f.share("gain", c.Gain)
 	f.rate("rate_ai", c.RateAI)
@@ -45,8 +44,8 @@ type dctcpState struct {
 	cut    bool  // the rate has been cut and reduce is not yet acknowledged
 }
 
-// NewDCTCP returns DCTCP. Rates stay at or above minRate.
-func NewDCTCP(c DCTCP, minRate units.BitRate) (Algorithm, error) {
+// newDCTCP returns DCTCP. Rates stay at or above minRate.
+func newDCTCP(c DCTCP, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("dctcp", minRate, c); err != nil {
 		return nil, err
 	}

@@ -10,65 +10,36 @@ import (
 
 // Bottleneck is the single link that all flows of the fluid model share.
 type Bottleneck struct {
-	// Flows is N, the number of long flows.
-	Flows int
-	// Capacity is C, the link's rate, headers included.
-	Capacity units.BitRate
-	// Packet is the size of a packet on the wire.
-	Packet units.Bytes
+	Flows    int           // Flows is N, the number of long flows.
+	Capacity units.BitRate // Capacity is C, the link's rate, headers included.
+	Packet   units.Bytes   // Packet is the size of a packet on the wire.
 	// CNPInterval is tau, the shortest time between two CNPs of a flow. 50us (SIGCOMM 2015). For a DCQCN that does not
 	// cut at once, its decrease interval applies instead.
 	CNPInterval sim.Time
 	// KMin and KMax are the queues at which marking begins and at which every packet is marked; the probability rises
 	// between them from 0 to PMax.
 	KMin, KMax units.Bytes
-	// PMax is in (0, 1].
-	PMax units.Fraction
+	PMax       units.Fraction // PMax is in (0, 1].
 }
 
 // Equilibrium is the fixed point of the fluid model.
 type Equilibrium struct {
-	// Queue is the queue at the bottleneck.
-	Queue units.Bytes
-	// Rate is the rate of each flow, Target the target rate that it approaches.
-	Rate, Target units.BitRate
-	// P is the probability that a packet is marked.
-	P float64
-	// Alpha is alpha of each flow.
-	Alpha float64
+	Queue        units.Bytes   // Queue is the queue at the bottleneck.
+	Rate, Target units.BitRate // Rate is the rate of each flow, Target the target rate that it approaches.
+	P            float64       // P is the probability that a packet is marked.
+	Alpha        float64       // Alpha is alpha of each flow.
 }
 
-// FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra,
-// Padhye: "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT
-// 2016). With R and R_T in packets per second, B in packets, T the increase
-// timer, tau the time between CNPs and tau' alpha's interval,
-//
-//	dalpha/dt = g/tau' ((1 - (1-p)^(tau' R)) - alpha)
-//	dR_T/dt   = -(R_T - R)/tau a + R_AI R (c + e)
-//	dR/dt     = -R alpha/(2 tau) a + (R_T - R)/2 R (b + d)
-//
-//	a = 1 - (1-p)^(tau R)      a CNP comes within tau
-//	b = p / ((1-p)^-B - 1)     increases by bytes, for each packet
-//	c = (1-p)^(F B) b          those beyond fast recovery
-//	d = p / ((1-p)^(-T R) - 1) increases by time, for each packet
-//	e = (1-p)^(F T R) d        those beyond fast recovery
-//
-// At rest R = C/N, alpha = 1 - (1-p)^(tau' R), R_T - R = tau R_AI R (c + e)/a, and
-//
-//	a^2 alpha = tau^2 R_AI R (b + d)(c + e)
-//
-// whose left side grows with p from 0 and whose right side shrinks, so that it has one solution. For small p it is
-// close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2. The queue is where the marking curve has p; where p
-// exceeds PMax the queue stays at KMax. The round trip does not occur because delay does not move the fixed point; it
-// only decides whether the point is stable. Also left out: hyper increase, the lowest rate, and the bound of the target
-// by the line rate.
+// FixedPoint solves DCQCN's fluid model for its fixed point (Zhu, Ghobadi, Misra, Padhye: "ECN or Delay: Lessons Learnt
+// from Analysis of DCQCN and TIMELY", CoNEXT 2016). Left out: hyper increase, the lowest rate, and the bound of the
+// target by the line rate.
 func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	tau := n.CNPInterval
 	if !c.CutAtOnce {
 		tau = c.RateDecreaseInterval
 	}
 	var f faults
-	f.Within("dcqcn", c.Validate())
+	f.Within("dcqcn", c.validate())
 	positive(&f, "flows", n.Flows)
 	positive(&f, "capacity", n.Capacity)
 	positive(&f, "packet", n.Packet)
@@ -104,6 +75,28 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	out.Queue = n.KMin + units.Bytes(math.Round(share*float64(n.KMax-n.KMin)))
 	return out, nil
 }
+
+// With R and R_T in packets per second, B in packets, T the increase timer, tau the time between CNPs and tau' alpha's
+// interval,
+//
+//	dalpha/dt = g/tau' ((1 - (1-p)^(tau' R)) - alpha)
+//	dR_T/dt   = -(R_T - R)/tau a + R_AI R (c + e)
+//	dR/dt     = -R alpha/(2 tau) a + (R_T - R)/2 R (b + d)
+//
+//	a = 1 - (1-p)^(tau R)      a CNP comes within tau
+//	b = p / ((1-p)^-B - 1)     increases by bytes, for each packet
+//	c = (1-p)^(F B) b          those beyond fast recovery
+//	d = p / ((1-p)^(-T R) - 1) increases by time, for each packet
+//	e = (1-p)^(F T R) d        those beyond fast recovery
+//
+// At rest R = C/N, alpha = 1 - (1-p)^(tau' R), R_T - R = tau R_AI R (c + e)/a, and
+//
+//	a^2 alpha = tau^2 R_AI R (b + d)(c + e)
+//
+// whose left side grows with p from 0 and whose right side shrinks, so that it has one solution. For small p it is
+// close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2. The queue is where the marking curve has p; where p
+// exceeds PMax the queue stays at KMax. The round trip does not occur because delay does not move the fixed point; it
+// only decides whether the point is stable.
 
 // balance holds the model's constants in packets and seconds.
 type balance struct {

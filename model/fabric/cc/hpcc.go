@@ -20,20 +20,18 @@ type HPCC struct {
 	// trip. Otherwise the rate itself changes once per round trip.
 	FastReact bool
 	// MultiRate keeps a reference rate per hop and sends at the lowest. Otherwise the busiest hop sets the only one.
-	MultiRate bool
-	// SampleFeedback ignores hops without a queue within a round trip.
-	SampleFeedback bool
-	// Window bounds the data in flight; scaled in the paper.
-	Window Window
+	MultiRate      bool
+	SampleFeedback bool   // SampleFeedback ignores hops without a queue within a round trip.
+	Window         Window // Window bounds the data in flight; scaled in the paper.
 }
 
-// DefaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.
-func DefaultHPCC() HPCC {
+// defaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.
+func defaultHPCC() HPCC {
 	return HPCC{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, FastReact: true, Window: WindowScaled}
 }
 
-// Validate reports invalid settings.
-func (c HPCC) Validate() error {
+// validate reports invalid settings.
+func (c HPCC) validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
 	f.rate("rate_ai", c.RateAI)
@@ -51,9 +49,9 @@ const (
 	intTimeBits, intBytesBits, intQueueBits = 24, 20, 17
 )
 
-// Quantise returns a hop as the telemetry header of HPCC's ns-3 carries it: time in whole nanoseconds, bytes rounded
-// down to 128*multi and the queue to 80*multi. Each value wraps around at the width of its field: time after 16.8 ms,
-// bytes after 134 MB*multi and the queue at 10.5 MB*multi. multi below 1 counts as 1.
+// Quantise returns a hop as the telemetry header of HPCC's ns-3 carries it: time in whole nanoseconds up to 16.8 ms,
+// bytes rounded down to 128*multi up to 134 MB*multi and the queue to 80*multi up to 10.5 MB*multi. multi below 1
+// counts as 1.
 func Quantise(h Hop, multi int) Hop {
 	m := units.Bytes(max(1, multi))
 	h.Time = h.Time % (units.Nanosecond << intTimeBits)
@@ -90,8 +88,8 @@ type hpccHop struct {
 	stage     int
 }
 
-// NewHPCC returns HPCC. Rates stay at or above minRate.
-func NewHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
+// newHPCC returns HPCC. Rates stay at or above minRate.
+func newHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("hpcc", minRate, c); err != nil {
 		return nil, err
 	}

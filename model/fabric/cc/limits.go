@@ -11,7 +11,6 @@ import (
 // Window names how a rate-based algorithm bounds the data in flight.
 type Window uint8
 
-// The windows.
 const (
 	WindowNone Window = iota // no limit
 	WindowBDP                // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
@@ -22,13 +21,10 @@ const (
 
 var windowNames = units.Names[Window]{"none", "bdp", "scaled"}
 
-// String returns the name used in scenarios.
 func (w Window) String() string { return windowNames.Name(w) }
 
-// MarshalText writes the window's name.
 func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 
-// UnmarshalText reads a window's name.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Unmarshal(text, w) }
 
 // limits bounds rates and windows.
@@ -97,11 +93,11 @@ func over(r units.BitRate, f float64) units.BitRate {
 }
 
 // possible reports an invalid lowest rate or invalid settings of the algorithm with the given key.
-func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
+func possible(key string, minRate units.BitRate, settings interface{ validate() error }) error {
 	var f units.Faults
 	f.Hold(minRate > 0 && minRate <= top, "min_rate",
 		"%v is not possible; a queue pair must continue to send, so use a rate such as 100Mbps", minRate)
-	f.Within(key, settings.Validate())
+	f.Within(key, settings.validate())
 	return f.Err()
 }
 

@@ -9,10 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// Meter is PINT's part in a switch: a port's average utilisation, computed with the approximate logarithms that a
-// switch's tables offer, as in HPCC's ns-3 (switch-node.cc). The zero Meter is that of a port that has not sent yet.
-//
-// For every packet that leaves the port the network must call Update, if the packet carries telemetry, or else Pass.
+// Meter is PINT's average utilisation of a port, with the approximate logarithms of a switch's tables, as in HPCC's
+// ns-3 (switch-node.cc). The zero Meter has not sent. Each packet that leaves needs Update, with telemetry, or Pass.
 type Meter struct {
 	at   sim.Time // when the last packet left
 	size units.Bytes
@@ -33,16 +31,14 @@ const (
 	logGiga = 29.897352853986263 * logUnit
 )
 
-// Utilisation returns the average as of the last Update.
-func (m *Meter) Utilisation() float64 { return m.u }
+// utilisation returns the average as of the last Update.
+func (m *Meter) utilisation() float64 { return m.u }
 
 // Pass records a packet without telemetry that leaves the port.
 func (m *Meter) Pass(now sim.Time, size units.Bytes) { m.at, m.size = now, size }
 
-// Update records a packet of the given size that leaves the port at now with queue bytes waiting behind it, and returns
-// the port's utilisation, encoded. The average is over maxRTT, the longest round trip in the network, in whole
-// nanoseconds. The bytes counted as sent since the previous packet are those of that packet, whatever its kind. Update
-// draws up to five random numbers.
+// Update records a packet that leaves the port at now with queue bytes behind it and returns the port's utilisation,
+// averaged over maxRTT whole nanoseconds and encoded. It draws up to five random numbers.
 func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate, maxRTT sim.Time, c *Codec,
 	r *rng.Stream) uint16 {
 	if rate != m.rate || maxRTT != m.maxRTT {
@@ -67,7 +63,7 @@ func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate
 	}
 	m.u = u
 	m.Pass(now, size)
-	return c.Encode(u, r)
+	return c.encode(u, r)
 }
 
 func log2(x float64) float64 { return rng.Log(x) * (1 / math.Ln2) }

@@ -19,11 +19,11 @@ type NDP struct {
 	Window int
 }
 
-// DefaultNDP returns the paper's settings.
-func DefaultNDP() NDP { return NDP{} }
+// defaultNDP returns the paper's settings.
+func defaultNDP() NDP { return NDP{} }
 
-// Validate reports invalid settings.
-func (c NDP) Validate() error {
+// validate reports invalid settings.
+func (c NDP) validate() error {
 	var f faults
 	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window",
 		"%d is not possible; it must be 1 to 1000000 packets, or 0 for the bandwidth-delay product", c.Window)
@@ -36,9 +36,9 @@ type ndp struct {
 	first []int32 // packets of the first window, by queue pair
 }
 
-// NewNDP returns NDP. The receivers' side is in package fabric.
-func NewNDP(c NDP) (Algorithm, error) {
-	if err := units.Within("ndp", c.Validate()); err != nil {
+// newNDP returns NDP. The receivers' side is in package fabric.
+func newNDP(c NDP) (Algorithm, error) {
+	if err := units.Within("ndp", c.validate()); err != nil {
 		return nil, err
 	}
 	return &ndp{c: c}, nil

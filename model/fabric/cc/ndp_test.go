@@ -13,7 +13,7 @@ import (
 func TestCreditIsConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(0, 40).Draw(t, "window")
-		a := must(NewNDP(NDP{Window: window}))
+		a := must(newNDP(NDP{Window: window}))
 		s := newSender(10 * units.Gbps)
 		s.MTU = 1000
 		a.Start(0, &s)

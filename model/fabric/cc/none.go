@@ -4,19 +4,17 @@ import "farflash/numeric/units"
 
 // LineRate configures no congestion control: flow control only.
 type LineRate struct {
-	// Window bounds the data in flight.
-	Window Window
+	Window Window // Window bounds the data in flight.
 }
 
-// Validate reports invalid settings.
-func (c LineRate) Validate() error {
+// validate reports invalid settings.
+func (c LineRate) validate() error {
 	var f faults
 	f.window(c.Window)
 	return f.Err()
 }
 
-// NewNone returns an algorithm without congestion control: every queue pair always sends at line rate. minRate is not
-// used but must be valid.
+// NewNone returns no congestion control: line rate. minRate must be valid.
 func NewNone(c LineRate, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("none", minRate, c); err != nil {
 		return nil, err

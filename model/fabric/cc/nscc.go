@@ -21,17 +21,13 @@ type NSCC struct {
 	Fair float64
 	// Fast is the share of the acknowledged bytes that is added while the delay stays below FastBelow for a window. 25%
 	// (uet-htsim).
-	Fast units.Fraction
-	// FastBelow is the delay below which fast applies. 1us (uet-htsim).
-	FastBelow sim.Time
-	// Constant is added each base round trip, in packets. 0.15 (uet-htsim).
-	Constant float64
-	// Gamma is the strength of a decrease. 0.8 (uet-htsim).
-	Gamma units.Fraction
+	Fast      units.Fraction
+	FastBelow sim.Time       // FastBelow is the delay below which fast applies. 1us (uet-htsim).
+	Constant  float64        // Constant is added each base round trip, in packets. 0.15 (uet-htsim).
+	Gamma     units.Fraction // Gamma is the strength of a decrease. 0.8 (uet-htsim).
 	// MaxDecrease is the largest share of the window that one decrease removes. 50% (uet-htsim).
 	MaxDecrease units.Fraction
-	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
-	Gain units.Fraction
+	Gain        units.Fraction // Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	// QuickBelow is the share of the largest window below which arrivals trigger quick adaptation. 0 is never. 1/8
 	// (uet-htsim).
 	QuickBelow units.Fraction
@@ -39,14 +35,14 @@ type NSCC struct {
 	MaxWindow float64
 }
 
-// DefaultNSCC returns uet-htsim's values.
-func DefaultNSCC() NSCC {
+// defaultNSCC returns uet-htsim's values.
+func defaultNSCC() NSCC {
 	return NSCC{Proportional: 4, Fair: 5, Fast: 0.25, FastBelow: units.Microsecond, Constant: 0.15, Gamma: 0.8,
 		MaxDecrease: 0.5, Gain: 0.0125, QuickBelow: 1.0 / 8, MaxWindow: 1.5}
 }
 
-// Validate reports invalid settings.
-func (c NSCC) Validate() error {
+// validate reports invalid settings.
+func (c NSCC) validate() error {
 	var f faults
 	f.short("target_delay", c.TargetDelay)
 	f.short("fast_below", c.FastBelow)
@@ -106,9 +102,9 @@ type nsccState struct {
 	hit                 bool // a packet was trimmed or lost since the last adaptation
 }
 
-// NewNSCC returns NSCC. It has a smallest window of one packet instead of a lowest rate.
-func NewNSCC(c NSCC) (Algorithm, error) {
-	if err := units.Within("nscc", c.Validate()); err != nil {
+// newNSCC returns NSCC. It has a smallest window of one packet instead of a lowest rate.
+func newNSCC(c NSCC) (Algorithm, error) {
+	if err := units.Within("nscc", c.validate()); err != nil {
 		return nil, err
 	}
 	return &nscc{c: c}, nil

@@ -23,18 +23,17 @@ type PINT struct {
 	LogBase float64
 	// Probability is the share of acknowledgements that are used. 1 (run.py); the paper goes down to 1/256.
 	Probability units.Fraction
-	// Window bounds the data in flight; scaled in HPCC's experiments.
-	Window Window
+	Window      Window // Window bounds the data in flight; scaled in HPCC's experiments.
 }
 
-// DefaultPINT is HPCC-PINT using every acknowledgement.
-func DefaultPINT() PINT {
+// defaultPINT is HPCC-PINT using every acknowledgement.
+func defaultPINT() PINT {
 	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1,
 		Window: WindowScaled}
 }
 
-// Validate reports invalid settings.
-func (c PINT) Validate() error {
+// validate reports invalid settings.
+func (c PINT) validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
 	f.rate("rate_ai", c.RateAI)
@@ -60,7 +59,7 @@ const notCodable = "%v is not possible; it must be 1.0002 to 2"
 // codable reports whether 16 bits hold the exponents of a base that utilisations need.
 func codable(base float64) bool { return base >= 1.0002 && base <= 2 }
 
-// NewCodec returns the codec with a base of 1.0002 to 2. Its codes have 16 bits.
+// NewCodec returns the codec of 16 bits with a base of 1.0002 to 2.
 func NewCodec(base float64) (*Codec, error) {
 	if !codable(base) {
 		return nil, units.Wrong("pint.log_base", notCodable, base)
@@ -80,9 +79,9 @@ func (c *Codec) power(p uint16) float64 {
 	return rng.Pow(c.base, float64(p))
 }
 
-// Encode returns the exponent of u in units of 1/512, rounded up or down at random so that the decoded mean is
+// encode returns the exponent of u in units of 1/512, rounded up or down at random so that the decoded mean is
 // unbiased. A utilisation up to 1/512 is 0. It draws one random number.
-func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
+func (c *Codec) encode(u float64, r *rng.Stream) uint16 {
 	n := max(1, math.Ceil(min(u*pintUnits, math.MaxUint32)))
 	log := rng.Log(n) * c.factor
 	up, down := uint16(min(math.Ceil(log), math.MaxUint16)), uint16(min(math.Floor(log), math.MaxUint16))
@@ -96,10 +95,10 @@ func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
 	return down
 }
 
-// Decode returns the utilisation of the code p.
-func (c *Codec) Decode(p uint16) float64 { return c.power(p) / pintUnits }
+// decode returns the utilisation of the code p.
+func (c *Codec) decode(p uint16) float64 { return c.power(p) / pintUnits }
 
-// Bytes returns how many header bytes the greatest encoded utilisation takes: 1 or 2.
+// Bytes returns the header bytes of an encoded utilisation: 1 or 2.
 func (c *Codec) Bytes() units.Bytes {
 	most := rng.Log(pintUnits*pintUnits) * c.factor
 	if most <= 256 {
@@ -129,9 +128,9 @@ type pintState struct {
 	random    rng.Stream
 }
 
-// NewPINT returns HPCC-PINT. Rates stay at or above minRate. The seed is the trial's: each queue pair samples with an
+// newPINT returns HPCC-PINT. Rates stay at or above minRate. The seed is the trial's: each queue pair samples with an
 // independent stream.
-func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
+func newPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
 	if err := possible("pint", minRate, c); err != nil {
 		return nil, err
 	}
@@ -169,7 +168,7 @@ func (p *pint) React(q int32, s *Sender, x *Signal) {
 		st.round = x.Next
 		return
 	}
-	load := p.codec.Decode(x.Power) / p.eta
+	load := p.codec.decode(x.Power) / p.eta
 	r, stage := nextRate(p.limits, st.reference, load, st.stage, p.c.MaxStage, p.c.RateAI, s)
 	p.set(s, r)
 	if full {

@@ -18,7 +18,7 @@ func TestReferenceRates(t *testing.T) {
 	}
 	const least = 100 * units.Mbps
 	hpcc := func(trial int, multi bool) Algorithm {
-		return must(NewHPCC(HPCC{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
+		return must(newHPCC(HPCC{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
 			FastReact: trial%4 != 3, MultiRate: multi, SampleFeedback: trial%3 == 1}, least))
 	}
 	timely := DefaultTimely()
@@ -30,13 +30,13 @@ func TestReferenceRates(t *testing.T) {
 	}{
 		{"hpcc", func(trial int) Algorithm { return hpcc(trial, false) }, 0x44551f0ed07cabca},
 		{"hpcc, a rate per hop", func(trial int) Algorithm { return hpcc(trial, true) }, 0x70aa8a96cc707a73},
-		{"timely", func(int) Algorithm { return must(NewTimely(timely, least)) }, 0x433c0115f2c714a4},
+		{"timely", func(int) Algorithm { return must(newTimely(timely, least)) }, 0x433c0115f2c714a4},
 		{"dctcp", func(int) Algorithm {
-			return must(NewDCTCP(DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps},
+			return must(newDCTCP(DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps},
 				least))
 		}, 0xd27ad957c5e2d254},
 		{"hpcc-pint", func(trial int) Algorithm {
-			return must(NewPINT(PINT{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
+			return must(newPINT(PINT{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
 				LogBase: 1.05, Probability: 1}, least, 1))
 		}, 0xb1a959376ef6ac07},
 	} {

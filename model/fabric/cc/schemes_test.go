@@ -26,7 +26,7 @@ func TestNone(t *testing.T) {
 
 // TestDCTCP follows DCTCP by hand: 10G, g = 1/4, packets of 1000 B.
 func TestDCTCP(t *testing.T) {
-	a := must(NewDCTCP(DCTCP{Gain: 0.25, RateAI: units.Gbps, Window: WindowScaled}, 100*units.Mbps))
+	a := must(newDCTCP(DCTCP{Gain: 0.25, RateAI: units.Gbps, Window: WindowScaled}, 100*units.Mbps))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	d := a.(*dctcp)
@@ -60,7 +60,7 @@ func TestDCTCP(t *testing.T) {
 func TestTimely(t *testing.T) {
 	c := DefaultTimely()
 	c.Alpha, c.RateAI, c.RateHAI, c.HyperAfter = 0.5, 100*units.Mbps, units.Gbps, 2
-	a := must(NewTimely(c, 100*units.Mbps))
+	a := must(newTimely(c, 100*units.Mbps))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	pos := uint64(0)
@@ -102,7 +102,7 @@ func TestHPCC(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		c := HPCC{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, FastReact: true, MultiRate: multi,
 			Window: WindowScaled}
-		a := must(NewHPCC(c, 100*units.Mbps))
+		a := must(newHPCC(c, 100*units.Mbps))
 		s := newSender(10 * units.Gbps)
 		a.Start(0, &s)
 		hops := []Hop{{Rate: 10 * units.Gbps}, {Rate: 20 * units.Gbps}}
@@ -155,9 +155,9 @@ func TestHPCC(t *testing.T) {
 }
 
 func TestHPCCOptions(t *testing.T) {
-	c := DefaultHPCC()
+	c := defaultHPCC()
 	c.SampleFeedback, c.FastReact = true, true
-	a := must(NewHPCC(c, units.Mbps))
+	a := must(newHPCC(c, units.Mbps))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	x := ack(1000, 8000)
@@ -170,7 +170,7 @@ func TestHPCCOptions(t *testing.T) {
 		t.Error("a hop without a queue counts within the round trip")
 	}
 	c.SampleFeedback, c.FastReact = false, false
-	a = must(NewHPCC(c, units.Mbps))
+	a = must(newHPCC(c, units.Mbps))
 	a.Start(0, &s)
 	for _, x := range []Signal{ack(1000, 8000), ack(2000, 9000)} {
 		x.Hops = []Hop{{Rate: 10 * units.Gbps, Time: sim.Time(x.Acked) * us, Bytes: x.Acked * 1e7}}
@@ -206,7 +206,7 @@ func TestCodec(t *testing.T) {
 		mean := 0.0
 		const n = 20000
 		for range n {
-			v := c.Decode(c.Encode(u, &r))
+			v := c.decode(c.encode(u, &r))
 			if v > want*1.0501 || v < want/1.0501 {
 				t.Fatalf("%v comes back as %v", u, v)
 			}
@@ -241,8 +241,8 @@ func TestMeter(t *testing.T) {
 		u += float64(queue>>8<<8) * dt / (float64(rate) / 8e9) / (whole * whole)
 		exact, last, size = u, now, 1048
 		m.Update(now, 1048, queue, rate, rtt, c, &r)
-		if math.Abs(m.Utilisation()-exact) > 0.02*exact {
-			t.Fatalf("at %v: utilisation %v, exactly %v", now, m.Utilisation(), exact)
+		if math.Abs(m.utilisation()-exact) > 0.02*exact {
+			t.Fatalf("at %v: utilisation %v, exactly %v", now, m.utilisation(), exact)
 		}
 	}
 	for _, x := range []int64{1, 2, 3, 255, 256, 1000, 1 << 15, 65535, 65536, 1 << 20, 123456789} {
@@ -254,7 +254,7 @@ func TestMeter(t *testing.T) {
 
 // TestPINT follows HPCC-PINT by hand.
 func TestPINT(t *testing.T) {
-	a := must(NewPINT(PINT{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, LogBase: 2, Probability: 1},
+	a := must(newPINT(PINT{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, LogBase: 2, Probability: 1},
 		100*units.Mbps, 1))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
@@ -279,9 +279,9 @@ func TestPINT(t *testing.T) {
 		}
 	}
 	// One in four is used.
-	c := DefaultPINT()
+	c := defaultPINT()
 	c.Probability = 0.25
-	a = must(NewPINT(c, units.Mbps, 7))
+	a = must(newPINT(c, units.Mbps, 7))
 	a.Start(2, &s)
 	first := ack(1, 1e6)
 	for a.(*pint).qps[2].round == 0 {
@@ -304,9 +304,9 @@ func TestPINT(t *testing.T) {
 
 // TestSwift follows Swift by hand: target 25us, no flow scaling.
 func TestSwift(t *testing.T) {
-	c := DefaultSwift()
+	c := defaultSwift()
 	c.FlowScaling, c.TargetPerHop, c.InitialWindow = 0, 5*us, 4
-	a := must(NewSwift(c))
+	a := must(newSwift(c))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	w := a.(*swift)
@@ -344,7 +344,7 @@ func TestSwift(t *testing.T) {
 		t.Errorf("window %v after five timeouts", got)
 	}
 	// Flow scaling at the ends of its range.
-	w = must(NewSwift(DefaultSwift())).(*swift)
+	w = must(newSwift(defaultSwift())).(*swift)
 	for window, want := range map[float64]sim.Time{0.01: 127 * us, 0.1: 127 * us, 100: 27 * us, 1000: 27 * us} {
 		if got := w.target(window, 2); got < want-2 || got > want+2 {
 			t.Errorf("target for %v packets is %v, want %v", window, got, want)
@@ -362,10 +362,10 @@ func TestHPCCPath(t *testing.T) {
 		return []Hop{{Time: at, Bytes: bytes, Rate: 100 * units.Gbps}}
 	}
 	for _, perHop := range []bool{false, true} {
-		c := DefaultHPCC()
+		c := defaultHPCC()
 		c.MultiRate = perHop
 		begin := func() (Algorithm, *Sender) {
-			a := must(NewHPCC(c, 100*units.Mbps))
+			a := must(newHPCC(c, 100*units.Mbps))
 			s := newSender(100 * units.Gbps)
 			a.Start(0, &s)
 			for i := range uint64(20) { // half of the link

@@ -25,8 +25,7 @@ type Swift struct {
 	ScalingMin, ScalingMax float64
 	// Increase is added per round trip below the target, in packets (ai). 1 (csg-htsim).
 	Increase float64
-	// Beta is the strength of a decrease. 0.8 (csg-htsim).
-	Beta units.Fraction
+	Beta     units.Fraction // Beta is the strength of a decrease. 0.8 (csg-htsim).
 	// MaxDecrease is the largest share of the window that one decrease removes (max_mdf). 0.5 (csg-htsim).
 	MaxDecrease units.Fraction
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
@@ -39,9 +38,9 @@ type Swift struct {
 	ResetAfter int
 }
 
-// DefaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses: the paper leaves most to the
+// defaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses: the paper leaves most to the
 // operator. Check them against the round trips of your own fabric before drawing conclusions.
-func DefaultSwift() Swift {
+func defaultSwift() Swift {
 	return Swift{
 		TargetDelay: 25 * units.Microsecond, TargetPerHop: units.Microsecond,
 		FlowScaling: 100 * units.Microsecond, ScalingMin: 0.1, ScalingMax: 100,
@@ -49,8 +48,8 @@ func DefaultSwift() Swift {
 	}
 }
 
-// Validate reports invalid settings.
-func (c Swift) Validate() error {
+// validate reports invalid settings.
+func (c Swift) validate() error {
 	var f faults
 	f.interval("target_delay", c.TargetDelay)
 	positive(&f, "scaling_min", c.ScalingMin)
@@ -94,9 +93,9 @@ type swiftState struct {
 	may      bool // no decrease yet: the first need not wait for a round trip
 }
 
-// NewSwift returns Swift. It has a smallest window instead of a lowest rate.
-func NewSwift(c Swift) (Algorithm, error) {
-	if err := units.Within("swift", c.Validate()); err != nil {
+// newSwift returns Swift. It has a smallest window instead of a lowest rate.
+func newSwift(c Swift) (Algorithm, error) {
+	if err := units.Within("swift", c.validate()); err != nil {
 		return nil, err
 	}
 	w := &swift{c: c, beta: float64(c.Beta), mdf: float64(c.MaxDecrease)}

@@ -20,9 +20,8 @@ type TCP struct {
 	MaxWindow units.Bytes
 	// Beta is the share of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep
 	// half.
-	Beta units.Fraction
-	// Scale is cubic's C, packets per cubed second. 0.4 (RFC 9438; Linux).
-	Scale float64
+	Beta  units.Fraction
+	Scale float64 // Scale is cubic's C, packets per cubed second. 0.4 (RFC 9438; Linux).
 	// Gain is dctcp's g, the weight of the newest round trip in alpha. 1/16 (RFC 8257; Linux).
 	Gain units.Fraction
 }
@@ -30,7 +29,6 @@ type TCP struct {
 // Growth is the law of a TCP window's growth and reduction.
 type Growth uint8
 
-// The laws.
 const (
 	GrowthCubic Growth = iota
 	GrowthNewReno
@@ -40,22 +38,19 @@ const (
 
 var growthNames = units.Names[Growth]{"cubic", "newreno", "dctcp"}
 
-// String returns the name used in scenarios.
 func (g Growth) String() string { return growthNames.Name(g) }
 
-// MarshalText writes the law's name.
 func (g Growth) MarshalText() ([]byte, error) { return growthNames.Marshal(g) }
 
-// UnmarshalText reads a law's name.
 func (g *Growth) UnmarshalText(text []byte) error { return growthNames.Unmarshal(text, g) }
 
-// DefaultTCP returns Linux' settings.
-func DefaultTCP() TCP {
+// defaultTCP returns Linux' settings.
+func defaultTCP() TCP {
 	return TCP{InitialWindow: 10, MaxWindow: 3 * units.MiB, Beta: 0.7, Scale: 0.4, Gain: 1.0 / 16}
 }
 
-// Validate reports invalid settings.
-func (c TCP) Validate() error {
+// validate reports invalid settings.
+func (c TCP) validate() error {
 	var f faults
 	f.Hold(c.Growth < growths, "growth", "%v is not possible; use cubic, newreno or dctcp", c.Growth)
 	f.Hold(c.InitialWindow >= 1 && c.InitialWindow <= mostPackets, "initial_window",
@@ -97,9 +92,9 @@ type tcpState struct {
 	share         float64 // alpha
 }
 
-// NewTCP returns TCP. It has a smallest window instead of a lowest rate.
-func NewTCP(c TCP) (Algorithm, error) {
-	if err := units.Within("tcp", c.Validate()); err != nil {
+// newTCP returns TCP. It has a smallest window instead of a lowest rate.
+func newTCP(c TCP) (Algorithm, error) {
+	if err := units.Within("tcp", c.validate()); err != nil {
 		return nil, err
 	}
 	t := &tcp{c: c, beta: 0.5}

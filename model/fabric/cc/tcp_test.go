@@ -21,7 +21,7 @@ const segment = 1000
 
 func newLine(t *testing.T, c TCP, rtt sim.Time) *line {
 	t.Helper()
-	l := &line{Algorithm: must(NewTCP(c)), s: newSender(100 * units.Gbps), rtt: rtt}
+	l := &line{Algorithm: must(newTCP(c)), s: newSender(100 * units.Gbps), rtt: rtt}
 	l.s.MTU = segment
 	l.Start(0, &l.s)
 	return l
@@ -57,7 +57,7 @@ func near(t *testing.T, what string, got, want, within float64) {
 // TestSlowStart verifies that the window doubles each round trip, that the losses of a round halve it once, and that it
 // then grows by a packet per round trip.
 func TestSlowStart(t *testing.T) {
-	c := DefaultTCP()
+	c := defaultTCP()
 	c.Growth = GrowthNewReno
 	l := newLine(t, c, 100*us)
 	for _, want := range []float64{10, 20, 40, 80} {
@@ -83,7 +83,7 @@ func TestSlowStart(t *testing.T) {
 
 // TestIdleWindow verifies that a window that is not filled does not grow.
 func TestIdleWindow(t *testing.T) {
-	l := newLine(t, DefaultTCP(), 100*us)
+	l := newLine(t, defaultTCP(), 100*us)
 	for i := range uint64(1000) {
 		l.React(0, &l.s, &Signal{Kind: Ack, Now: sim.Time(i) * 100 * us, Acked: (i + 1) * segment,
 			Next: (i + 1) * segment, RTT: 100 * us})
@@ -93,7 +93,7 @@ func TestIdleWindow(t *testing.T) {
 
 // TestCubic verifies RFC 9438's window W(t) = C (t - K)^3 + W_max on a round trip so long that NewReno is slower.
 func TestCubic(t *testing.T) {
-	c := DefaultTCP()
+	c := defaultTCP()
 	const rtt = 100 * units.Millisecond
 	l := newLine(t, c, rtt)
 	for range 5 {
@@ -116,7 +116,7 @@ func TestCubic(t *testing.T) {
 
 // TestDCTCPShare verifies that the window shrinks by half of the smoothed share of marks (RFC 8257, 3.3).
 func TestDCTCPShare(t *testing.T) {
-	c := DefaultTCP()
+	c := defaultTCP()
 	c.Growth = GrowthDCTCP
 	l := newLine(t, c, 100*us)
 	l.trip(0)

@@ -10,8 +10,7 @@ import (
 type Timely struct {
 	// Alpha is the weight of the newest difference of round trips. 0.875 (SIGCOMM 2015).
 	Alpha units.Fraction
-	// Beta is the strength of a decrease. 0.8 (SIGCOMM 2015).
-	Beta units.Fraction
+	Beta  units.Fraction // Beta is the strength of a decrease. 0.8 (SIGCOMM 2015).
 	// TLow is the round trip below which the rate always grows. 50us (SIGCOMM 2015).
 	TLow sim.Time
 	// THigh is the round trip above which the rate always falls. 500us (SIGCOMM 2015).
@@ -24,8 +23,7 @@ type Timely struct {
 	RateHAI units.BitRate
 	// HyperAfter is the number of consecutive increases by RateAI before RateHAI is used. 5 (SIGCOMM 2015).
 	HyperAfter int
-	// Window bounds the data in flight; none in the paper.
-	Window Window
+	Window     Window // Window bounds the data in flight; none in the paper.
 }
 
 // DefaultTimely returns the paper's parameters.
@@ -37,8 +35,8 @@ func DefaultTimely() Timely {
 	}
 }
 
-// Validate reports invalid settings.
-func (c Timely) Validate() error {
+// validate reports invalid settings.
+func (c Timely) validate() error {
 	var f faults
 	f.share("alpha", c.Alpha)
 	f.share("beta", c.Beta)
@@ -70,8 +68,8 @@ type timelyState struct {
 	increases  int
 }
 
-// NewTimely returns TIMELY. Rates stay at or above minRate.
-func NewTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
+// newTimely returns TIMELY. Rates stay at or above minRate.
+func newTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("timely", minRate, c); err != nil {
 		return nil, err
 	}

@@ -34,8 +34,6 @@ func TestArguments(t *testing.T) {
 	refused("apart", func() error { g.Apart(nil); return nil }, "0 nodes")
 	refused("delays", func() error { g.Delays([]int32{0, 0, 1}, 1); return nil }, "part 1")
 	refused("links", func() error { g.Route(make([]bool, 7)); return nil }, "7 links")
-	refused("tree", func() error { _, err := g.Tree(r, 9, nil, nil); return err }, "no node 9")
-	refused("members", func() error { _, err := g.Tree(r, 0, []int32{-1}, nil); return err }, "no node -1")
 	refused("graph", func() error { return (&topo.Graph{Nodes: make([]topo.Node, 1)}).Check() }, "no link")
 	refused("link", func() error {
 		return (&topo.Graph{Nodes: make([]topo.Node, 2), Links: []topo.Link{{A: 0, B: 9, Rate: 1}}}).Check()

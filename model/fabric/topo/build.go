@@ -8,8 +8,8 @@ import (
 )
 
 // Build builds the network that c describes. Links of hosts have the rate hostLink and those between switches upLink;
-// all have the delay. Hosts are nodes 0 to H-1 with the names h0 to h(H-1), those of a pod next to each other; switches
-// follow tier by tier. Errors begin with the offending key in c, host_link, up_link and delay included.
+// all have the delay. Hosts are nodes 0 to H-1, h0 to h(H-1), pod by pod; switches follow tier by tier. Errors begin
+// with the offending key.
 func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Graph, error) {
 	var given []string
 	for _, shape := range []struct {
@@ -134,7 +134,7 @@ func (d *drawing) rates() error {
 }
 
 // maxCount bounds every number in a shape, so that products do not overflow.
-const maxCount = MaxPorts
+const maxCount = maxPorts
 
 // count is a number in a shape, with its key.
 type count struct {
@@ -161,10 +161,10 @@ const maxLinks = 1 << 22
 // fits rejects networks that are too large, before they are built.
 func fits(shape string, hosts, switches, links int64) error {
 	switch {
-	case hosts > MaxPorts:
-		return units.Wrong(shape, "%d hosts are too many; use at most %d", hosts, MaxPorts)
-	case switches > MaxSwitches:
-		return units.Wrong(shape, "%d switches are too many; use at most %d", switches, MaxSwitches)
+	case hosts > maxPorts:
+		return units.Wrong(shape, "%d hosts are too many; use at most %d", hosts, maxPorts)
+	case switches > maxSwitches:
+		return units.Wrong(shape, "%d switches are too many; use at most %d", switches, maxSwitches)
 	case links > maxLinks:
 		return units.Wrong(shape, "%d links are too many; use at most %d", links, maxLinks)
 	}

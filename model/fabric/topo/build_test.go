@@ -29,9 +29,9 @@ func build(t testing.TB, c Config) *Graph {
 // degrees maps each name without its number to the number of ports of such nodes; -1 where they differ.
 func degrees(g *Graph) map[string]int {
 	out := map[string]int{}
-	ports := g.Ports()
+	ports := g.ports()
 	for i, n := range g.Nodes {
-		kind, d := strings.TrimRight(n.Name, "0123456789"), len(ports.Of(int32(i)))
+		kind, d := strings.TrimRight(n.Name, "0123456789"), len(ports.of(int32(i)))
 		if before, ok := out[kind]; ok && before != d {
 			d = -1
 		}

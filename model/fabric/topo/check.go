@@ -2,14 +2,13 @@ package topo
 
 import "fmt"
 
-// Check reports the first reason why the graph cannot be simulated, with the names of the nodes: a link that ends at no
-// node, an invalid rate, delay or loss, a host without a link, two hosts with no path between them.
+// Check reports the first reason why the graph cannot be simulated, with the names of the nodes.
 func (g *Graph) Check() error {
 	_, err := g.CheckedRoutes()
 	return err
 }
 
-// CheckedRoutes is Check followed by Route with all links up. It computes the routes once.
+// CheckedRoutes is Check followed by Route with all links up.
 func (g *Graph) CheckedRoutes() (*Routes, error) {
 	if err := g.checkParts(); err != nil {
 		return nil, err
@@ -23,15 +22,15 @@ func (g *Graph) CheckedRoutes() (*Routes, error) {
 
 // checkParts checks nodes and links one by one.
 func (g *Graph) checkParts() error {
-	if g.Channels < 0 || g.Channels > MaxChannels {
-		return fmt.Errorf("%d channels are not possible; use 1 to %d", g.Channels, MaxChannels)
+	if g.Channels < 0 || g.Channels > maxChannels {
+		return fmt.Errorf("%d channels are not possible; use 1 to %d", g.Channels, maxChannels)
 	}
 	hosts := g.Hosts()
 	if hosts == 0 {
 		return fmt.Errorf("the network has no host")
 	}
-	if n := len(g.Nodes) - hosts; n > MaxSwitches {
-		return fmt.Errorf("%d switches are more than %d", n, MaxSwitches)
+	if n := len(g.Nodes) - hosts; n > maxSwitches {
+		return fmt.Errorf("%d switches are more than %d", n, maxSwitches)
 	}
 	degree := make([]int, len(g.Nodes))
 	for i := range g.Links {
@@ -42,8 +41,8 @@ func (g *Graph) checkParts() error {
 		degree[g.Links[i].B]++
 	}
 	for i, d := range degree {
-		if d > MaxPorts {
-			return fmt.Errorf("%s has %d links; a node has at most %d", g.name(int32(i)), d, MaxPorts)
+		if d > maxPorts {
+			return fmt.Errorf("%s has %d links; a node has at most %d", g.name(int32(i)), d, maxPorts)
 		}
 		if d == 0 && g.Nodes[i].Kind == Host {
 			return fmt.Errorf("%s has no link", g.name(int32(i)))

@@ -6,12 +6,9 @@ import (
 
 // Config is a network's shape, exactly one of the following.
 type Config struct {
-	// Star is one switch with all hosts.
-	Star *Star
-	// Dumbbell is two switches with hosts and one link between them.
-	Dumbbell *Dumbbell
-	// LeafSpine is hosts below leaves, and every leaf linked to every spine.
-	LeafSpine *LeafSpine
+	Star      *Star      // Star is one switch with all hosts.
+	Dumbbell  *Dumbbell  // Dumbbell is two switches with hosts and one link between them.
+	LeafSpine *LeafSpine // LeafSpine is hosts below leaves, and every leaf linked to every spine.
 	// Clos is pods of ToRs and leaves below spines, as in the papers SNIS and SRC.
 	Clos *Clos
 	// FatTree is the three-tier network of equal switches of Al-Fares et al. (SIGCOMM 2008).
@@ -28,74 +25,57 @@ type Config struct {
 
 // Star is one switch, s0, with all hosts.
 type Star struct {
-	// Hosts is the number of hosts.
-	Hosts int
+	Hosts int // Hosts is the number of hosts.
 }
 
 // Dumbbell is two switches, s0 and s1, with one link between them, which has the rate of links between switches.
 type Dumbbell struct {
-	// Left is the number of hosts of s0. They are numbered first.
-	Left int
-	// Right is the number of hosts of s1.
-	Right int
+	Left  int // Left is the number of hosts of s0. They are numbered first.
+	Right int // Right is the number of hosts of s1.
 }
 
 // LeafSpine is two tiers of switches. A leaf and its hosts are a pod.
 type LeafSpine struct {
-	// Leaves is the number of leaves.
-	Leaves int
-	// Spines is the number of spines. Each has a link to every leaf.
-	Spines int
-	// HostsPerLeaf is the number of hosts of each leaf.
-	HostsPerLeaf int
+	Leaves       int // Leaves is the number of leaves.
+	Spines       int // Spines is the number of spines. Each has a link to every leaf.
+	HostsPerLeaf int // HostsPerLeaf is the number of hosts of each leaf.
 }
 
 // Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf to
 // every spine.
 type Clos struct {
-	// Pods is the number of pods.
-	Pods int
-	// Leaves is the number of leaves of each pod.
-	Leaves int
-	// Tors is the number of top-of-rack switches of each pod.
-	Tors int
+	Pods   int // Pods is the number of pods.
+	Leaves int // Leaves is the number of leaves of each pod.
+	Tors   int // Tors is the number of top-of-rack switches of each pod.
 	// HostsPerPod is the number of hosts of each pod, spread evenly over its ToRs.
 	HostsPerPod int
-	// Spines is the total number of spines.
-	Spines int
+	Spines      int // Spines is the total number of spines.
 }
 
 // FatTree is three tiers of switches that all have K ports: K pods of K/2 edge and K/2
 // aggregation switches, (K/2)^2 core switches and K^3/4 hosts.
 type FatTree struct {
-	// K is the number of ports of a switch, an even number.
-	K int
+	K int // K is the number of ports of a switch, an even number.
 }
 
 // Dragonfly is groups of routers that are linked to each other. A group's global links are spread evenly over the other
 // groups; any remainder stays unused (none with groups = routers*global_links + 1). Global links have the rate of links
 // between switches.
 type Dragonfly struct {
-	// Groups is the number of groups, at most routers*global_links + 1.
-	Groups int
-	// Routers is the number of routers in each group (a of Kim et al.).
-	Routers int
-	// HostsPerRouter is the number of hosts of each router (p of Kim et al.).
-	HostsPerRouter int
+	Groups         int // Groups is the number of groups, at most routers*global_links + 1.
+	Routers        int // Routers is the number of routers in each group (a of Kim et al.).
+	HostsPerRouter int // HostsPerRouter is the number of hosts of each router (p of Kim et al.).
 	// GlobalLinks is each router's number of links to other groups (h of Kim et al.).
 	GlobalLinks int
 }
 
 // LinkSpec is a link between two named nodes.
 type LinkSpec struct {
-	// A is one end: h and a number is a host, any other name a switch.
-	A string
-	// B is the other end.
-	B string
+	A string // A is one end: h and a number is a host, any other name a switch.
+	B string // B is the other end.
 	// Rate is the rate of each direction. The default is host_link for a host's link, and up_link between switches.
-	Rate units.BitRate
-	// Delay is the propagation delay. The default is the network's.
-	Delay *units.Duration
+	Rate  units.BitRate
+	Delay *units.Duration // Delay is the propagation delay. The default is the network's.
 	// Loss is the probability that the link corrupts a packet, in each direction.
 	Loss units.Fraction
 }

@@ -5,12 +5,8 @@ import (
 	"slices"
 )
 
-// Cycle finds a cycle of links, each with its channel, in which every link waits for the next one: packets that arrive
-// over one may leave over the next. Flow control that pauses links can deadlock in such a cycle. It returns nil if
-// there is none; by Dally and Seitz (1987) a deadlock is then impossible. It considers all paths between all hosts, not
-// those of any particular traffic.
-//
-// The links of a cycle are in order; the last one leads to the first.
+// Cycle finds a cycle of links, each with its channel and in order, in which every link waits for the next one, over
+// all paths between all hosts: pausing can deadlock there, and without one cannot (Dally and Seitz, 1987). nil: none.
 func (g *Graph) Cycle(r *Routes) []Directed {
 	if g.upThenDown(r) {
 		return nil
@@ -56,7 +52,7 @@ func (g *Graph) upThenDown(r *Routes) bool {
 			}
 			*w = way{first: x.first, count: x.count}
 			for _, hop := range r.hopsOf(x) {
-				peer := level[r.ports.Of(int32(i))[hop.Port].Peer]
+				peer := level[r.ports.of(int32(i))[hop.Port].peer]
 				w.up = w.up || peer > level[i]
 				w.down = w.down || peer != 0 && peer < level[i]
 			}
@@ -66,7 +62,7 @@ func (g *Graph) upThenDown(r *Routes) bool {
 				continue
 			}
 			for _, hop := range r.hopsOf(&rows[r.column[i]]) {
-				if p := r.ports.Of(int32(i))[hop.Port].Peer; level[p] != 0 && level[p] < level[i] && ways[p].up {
+				if p := r.ports.of(int32(i))[hop.Port].peer; level[p] != 0 && level[p] < level[i] && ways[p].up {
 					return false
 				}
 			}
@@ -90,10 +86,10 @@ func (g *Graph) levels(r *Routes) (level []int32, ok bool) {
 	}
 	for k := 0; k < len(queue); k++ {
 		node := queue[k]
-		for _, p := range r.ports.Of(node) {
-			if r.up(p.Link) && level[p.Peer] == none {
-				level[p.Peer] = level[node] + 1
-				queue = append(queue, p.Peer)
+		for _, p := range r.ports.of(node) {
+			if r.up(p.link) && level[p.peer] == none {
+				level[p.peer] = level[node] + 1
+				queue = append(queue, p.peer)
 			}
 		}
 	}
@@ -139,10 +135,10 @@ func newWaits(g *Graph, r *Routes) *waits {
 	for i := range g.Nodes {
 		node := int32(i)
 		lanes := int32(0)
-		for k, p := range r.ports.Of(node) {
+		for k, p := range r.ports.of(node) {
 			at := &w.slot[r.ports.first[i]+int32(k)]
 			*at = -1
-			if g.Nodes[i].Kind == Switch && g.Nodes[p.Peer].Kind == Switch && r.up(p.Link) {
+			if g.Nodes[i].Kind == Switch && g.Nodes[p.peer].Kind == Switch && r.up(p.link) {
 				*at = lanes
 				lanes += int32(w.channels)
 			}
@@ -159,9 +155,9 @@ func newWaits(g *Graph, r *Routes) *waits {
 			w.spread = append(w.spread, node)
 			continue
 		}
-		for _, p := range r.ports.Of(node) {
-			if r.up(p.Link) {
-				w.fed[p.Peer]++
+		for _, p := range r.ports.of(node) {
+			if r.up(p.link) {
+				w.fed[p.peer]++
 			}
 		}
 	}
@@ -190,7 +186,7 @@ func (w *waits) add(class int) {
 	}
 	for _, h := range w.spread {
 		for _, hop := range r.hopsOf(&rows[r.column[h]]) {
-			w.live[r.ports.Of(h)[hop.Port].Peer] = true
+			w.live[r.ports.of(h)[hop.Port].peer] = true
 		}
 	}
 	w.sort(rows)
@@ -203,10 +199,10 @@ func (w *waits) add(class int) {
 		for _, hop := range r.hopsOf(&rows[r.column[node]]) {
 			out := w.lane(node, hop.Port, hop.Channel)
 			mask[out/64] |= 1 << (out % 64)
-			p := r.ports.Of(node)[hop.Port]
-			w.live[p.Peer] = true
-			in := w.lane(p.Peer, r.ports.Number(p.Link, w.g.Links[p.Link].A == p.Peer), hop.Channel)
-			w.entering[p.Peer][in/64] |= 1 << (in % 64)
+			p := r.ports.of(node)[hop.Port]
+			w.live[p.peer] = true
+			in := w.lane(p.peer, r.ports.Number(p.link, w.g.Links[p.link].A == p.peer), hop.Channel)
+			w.entering[p.peer][in/64] |= 1 << (in % 64)
 		}
 		for i, word := range w.entering[node] {
 			for ; word != 0; word &= word - 1 {
@@ -274,12 +270,12 @@ func (w *waits) cycle() []Directed {
 		stack = append(stack, visit{d, slices.Clone(w.after[d.To][in*words:][:words])})
 	}
 	for i := range w.g.Nodes {
-		for k, p := range w.r.ports.Of(int32(i)) {
+		for k, p := range w.r.ports.of(int32(i)) {
 			if w.slot[int(w.r.ports.first[i])+k] < 0 {
 				continue
 			}
 			for c := range w.channels {
-				if root := (Directed{p.Link, int32(i), p.Peer, uint8(c)}); state[number(root)] == untouched {
+				if root := (Directed{p.link, int32(i), p.peer, uint8(c)}); state[number(root)] == untouched {
 					enter(root)
 				}
 				for len(stack) > 0 {
@@ -317,9 +313,9 @@ func (w *waits) take(node int32, set []uint64) (Directed, bool) {
 		}
 		set[i] = word & (word - 1)
 		lane := int32(i*64 + bits.TrailingZeros64(word))
-		for k, p := range w.r.ports.Of(node) {
+		for k, p := range w.r.ports.of(node) {
 			if at := w.slot[int(w.r.ports.first[node])+k]; at >= 0 && lane >= at && lane < at+int32(w.channels) {
-				return Directed{p.Link, node, p.Peer, uint8(lane - at)}, true
+				return Directed{p.link, node, p.peer, uint8(lane - at)}, true
 			}
 		}
 	}

@@ -93,19 +93,19 @@ func TestCycleIsFound(t *testing.T) {
 			t.Fatalf("%s %s", g.Names(cycle), bad)
 		}
 		waits := map[Directed]map[Directed]bool{}
-		ports := g.Ports()
+		ports := g.ports()
 		var follow func(node, dst int32, in Directed)
 		follow = func(node, dst int32, in Directed) {
 			for _, h := range r.Next(node, dst) {
-				p := ports.Of(node)[h.Port]
-				out := Directed{p.Link, node, p.Peer, h.Channel}
+				p := ports.of(node)[h.Port]
+				out := Directed{p.link, node, p.peer, h.Channel}
 				if in.From >= 0 {
 					if waits[in] == nil {
 						waits[in] = map[Directed]bool{}
 					}
 					waits[in][out] = true
 				}
-				follow(p.Peer, dst, out)
+				follow(p.peer, dst, out)
 			}
 		}
 		for src := range g.Nodes {

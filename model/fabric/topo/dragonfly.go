@@ -28,7 +28,7 @@ func (f *Dragonfly) draw(d *drawing) error {
 			f.Groups, most-1, most)
 	}
 	routers := int64(f.Groups) * int64(f.Routers)
-	if routers > MaxSwitches {
+	if routers > maxSwitches {
 		return fits("dragonfly", 0, routers, 0)
 	}
 	hosts := routers * int64(f.HostsPerRouter)

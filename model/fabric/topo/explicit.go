@@ -97,8 +97,8 @@ func hostNumber(name string) (number int, host bool, err error) {
 	}
 	n, err := strconv.Atoi(digits)
 	switch {
-	case err != nil || n >= MaxPorts:
-		return 0, false, fmt.Errorf("%s is not possible; hosts are numbered from h0 to h%d", name, MaxPorts-1)
+	case err != nil || n >= maxPorts:
+		return 0, false, fmt.Errorf("%s is not possible; hosts are numbered from h0 to h%d", name, maxPorts-1)
 	case strconv.Itoa(n) != digits:
 		return 0, false, fmt.Errorf("%s is not possible; write h%d", name, n)
 	}
@@ -114,7 +114,7 @@ func (g *Graph) SetTiers() {
 
 // tiers returns each node's distance to the nearest host in links, up to 254; 255 is not connected.
 func (g *Graph) tiers() []uint8 {
-	ports := g.Ports()
+	ports := g.ports()
 	out := slices.Repeat([]uint8{255}, len(g.Nodes))
 	var queue []int32
 	for i := range g.Nodes {
@@ -126,10 +126,10 @@ func (g *Graph) tiers() []uint8 {
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]
-		for _, p := range ports.Of(n) {
-			if far := min(out[n], 253) + 1; far < out[p.Peer] {
-				out[p.Peer] = far
-				queue = append(queue, p.Peer)
+		for _, p := range ports.of(n) {
+			if far := min(out[n], 253) + 1; far < out[p.peer] {
+				out[p.peer] = far
+				queue = append(queue, p.peer)
 			}
 		}
 	}

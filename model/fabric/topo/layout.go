@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Point is the position of a node in a picture: X from 0, left, to 1, right, and Y from 0, the top, to 1, the bottom.
+// Point is a position in a picture: X from 0, left, to 1; Y from 0, top, to 1.
 type Point struct{ X, Y float64 }
 
-// Layout places the nodes for a picture: tiers above each other with the hosts at the bottom, pods side by side, and
-// the nodes of a tier without pods below those that they are linked to. A network with global links is drawn as a
-// circle of its groups, with the hosts outside. Where switches have no tiers, their distance to the nearest host is
-// used.
+// Layout places the nodes for a picture: tiers above each other with the hosts at the bottom, pods side by side; a
+// network with global links is a circle of its groups.
 func (g *Graph) Layout() []Point {
+	// Where switches have no tiers, their distance to the nearest host is used.
 	out := make([]Point, len(g.Nodes))
 	tier := make([]uint8, len(g.Nodes))
 	top := uint8(0)
@@ -32,7 +31,7 @@ func (g *Graph) Layout() []Point {
 		pods = max(pods, n.Pod+1)
 	}
 	around := slices.ContainsFunc(g.Links, func(l Link) bool { return l.Global })
-	ports := g.Ports()
+	ports := g.ports()
 	for t := int(top); t >= 0; t-- {
 		var loose []int32
 		inPod := make([][]int32, pods)
@@ -72,9 +71,9 @@ func sortBelow(nodes []int32, t int, tier []uint8, ports *Ports, at []Point) {
 	mean := make(map[int32]float64, len(nodes))
 	for _, n := range nodes {
 		sum, count := 0.0, 0
-		for _, p := range ports.Of(n) {
-			if int(tier[p.Peer]) > t {
-				sum += at[p.Peer].X
+		for _, p := range ports.of(n) {
+			if int(tier[p.peer]) > t {
+				sum += at[p.peer].X
 				count++
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"farflash/sim"
 )
 
-// Partition divides the nodes among at most n parts, numbered from 0: whole pods, evenly, and the nodes without a pod
-// in rotation. There are never more parts than pods, and a network without pods is one part.
+// Partition divides the nodes among at most n parts, from 0: whole pods, evenly. A network without pods is one part.
 func (g *Graph) Partition(n int) []int32 {
 	out := make([]int32, len(g.Nodes))
 	var pods []int32
@@ -36,8 +35,7 @@ func (g *Graph) Partition(n int) []int32 {
 	return out
 }
 
-// Apart reports whether the parts of a partition can be simulated independently for some time: every link between two
-// of them has a delay.
+// Apart reports whether every link between two parts has a delay.
 func (g *Graph) Apart(of []int32) bool {
 	g.checkOf(of)
 	for _, l := range g.Links {
@@ -55,8 +53,7 @@ func (g *Graph) checkOf(of []int32) {
 	}
 }
 
-// Delays returns the shortest times in which an event in one part can affect another, along links and through other
-// parts; sim.Forever if it cannot.
+// Delays returns the shortest times for one part to affect another, or sim.Forever.
 func (g *Graph) Delays(of []int32, parts int) [][]sim.Time {
 	g.checkOf(of)
 	for _, p := range of {

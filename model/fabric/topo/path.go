@@ -11,22 +11,18 @@ import (
 // Directed is a link in one direction.
 type Directed struct {
 	Link, From, To int32
-	// Channel is the virtual channel used on it.
-	Channel uint8
+	Channel        uint8 // Channel is the virtual channel used on it.
 }
 
 // Path is the cost of a path that carries no other traffic.
 type Path struct {
-	// Hops is the number of its links.
-	Hops int
-	// Delay is the sum of the links' propagation delays.
-	Delay sim.Time
-	// Rate is the rate of the slowest link.
-	Rate units.BitRate
+	Hops  int           // Hops is the number of its links.
+	Delay sim.Time      // Delay is the sum of the links' propagation delays.
+	Rate  units.BitRate // Rate is the rate of the slowest link.
 }
 
-// Walk appends the links of a path from one host to another to buf. pick chooses among n equal next hops, 0 to n-1; nil
-// takes the first. If there is no path, buf is returned unchanged.
+// Walk appends the links of a path between hosts to buf, none without a path. pick chooses among n equal next hops, 0
+// to n-1; nil takes the first.
 func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Directed {
 	for node := src; node != dst; {
 		next := r.Next(node, dst)
@@ -37,49 +33,46 @@ func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Di
 		if pick != nil && len(next) > 1 {
 			k = pick(len(next))
 		}
-		p := r.ports.Of(node)[next[k].Port]
-		buf = append(buf, Directed{p.Link, node, p.Peer, next[k].Channel})
-		node = p.Peer
+		p := r.ports.of(node)[next[k].Port]
+		buf = append(buf, Directed{p.link, node, p.peer, next[k].Channel})
+		node = p.peer
 	}
 	return buf
 }
 
-// Path returns the cost of the first of the shortest paths between two hosts; ok is false if there is none. From a host
-// to itself the path is empty and Rate is 0.
+// Path returns the cost of the first shortest path; to the host itself it is empty and Rate 0.
 func (r *Routes) Path(src, dst int32) (Path, bool) {
 	var out Path
 	if !r.Reachable(src, dst) {
 		return out, false
 	}
 	for node := src; node != dst; out.Hops++ {
-		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
-		l := &r.graph.Links[p.Link]
+		p := r.ports.of(node)[r.Next(node, dst)[0].Port]
+		l := &r.graph.Links[p.link]
 		out.Delay += l.Delay
 		if out.Hops == 0 || l.Rate < out.Rate {
 			out.Rate = l.Rate
 		}
-		node = p.Peer
+		node = p.peer
 	}
 	return out, true
 }
 
-// Serialisation returns how long b bytes take to be sent, one link after the other, along the first of the shortest
-// paths between two hosts: the sum of size over rate. Each link's time is rounded down to a multiple of step: a
-// picosecond is the resolution of the simulation, a nanosecond that of ns-3. If there is no path, or if the time
-// overflows, it is sim.Forever.
+// Serialisation returns how long b bytes take over each link in turn of the first shortest path, each rounded down to a
+// multiple of step: 1 ps in the simulation, 1 ns in ns-3. Without a path, or on overflow, it is sim.Forever.
 func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim.Time {
 	if !r.Reachable(src, dst) {
 		return sim.Forever
 	}
 	var sum sim.Time
 	for node := src; node != dst; {
-		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
-		t := onWire(b, r.graph.Links[p.Link].Rate, step)
+		p := r.ports.of(node)[r.Next(node, dst)[0].Port]
+		t := onWire(b, r.graph.Links[p.link].Rate, step)
 		if t > sim.Forever-sum {
 			return sim.Forever
 		}
 		sum += t
-		node = p.Peer
+		node = p.peer
 	}
 	return sum
 }
@@ -101,7 +94,7 @@ func onWire(b units.Bytes, rate units.BitRate, step sim.Time) sim.Time {
 	return sim.Time(t) - sim.Time(t)%max(step, 1)
 }
 
-// Names writes consecutive directed links as the nodes that they pass: "s0 > s1 > s2".
+// Names writes consecutive links as their nodes: "s0 > s1 > s2".
 func (g *Graph) Names(links []Directed) string {
 	if len(links) == 0 {
 		return ""

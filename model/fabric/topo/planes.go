@@ -13,10 +13,10 @@ const maxPlanes = 16
 // copies after the first have the prefix p1., p2. and so on, and are in the same pods.
 func (g *Graph) planes(n int) (*Graph, error) {
 	hosts, switches := g.Hosts(), len(g.Nodes)-g.Hosts()
-	if int64(switches)*int64(n) > MaxSwitches || int64(len(g.Links))*int64(n) > maxLinks {
+	if int64(switches)*int64(n) > maxSwitches || int64(len(g.Links))*int64(n) > maxLinks {
 		return nil, units.Wrong("planes",
 			"%d planes of %d switches and %d links are too many; use at most %d switches and %d links", n, switches,
-			len(g.Links), MaxSwitches, maxLinks)
+			len(g.Links), maxSwitches, maxLinks)
 	}
 	out := &Graph{Nodes: g.Nodes, Links: g.Links, Channels: g.Channels}
 	for p := 1; p < n; p++ {

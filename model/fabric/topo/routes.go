@@ -7,21 +7,12 @@ import (
 
 // Hop is one link out of a node.
 type Hop struct {
-	// Port is the node's port, from 0.
-	Port uint16
-	// Channel is the virtual channel to take on the link.
-	Channel uint8
+	Port    uint16 // Port is the node's port, from 0.
+	Channel uint8  // Channel is the virtual channel to take on the link.
 }
 
-// Routes are the shortest paths from every node to every host over the links that are up. No path leads through a host.
-// Where links are global, the shortest path is the one with the fewest global links, and the fewest links among those.
-//
-// Equal paths have a fixed order, that of the HPCC simulator: a search goes breadth first from the destination and
-// visits each node's neighbours by ascending node number, and the next hops of a node are in the order in which the
-// search visited them. Parallel links are in order of port number.
-//
-// Hosts that are attached to the same switches share a row of the table, and a host with a single link has the next
-// hops of its switch; so the table has a row for each switch with hosts, not for each host.
+// Routes are the shortest paths from every node to every host over the links that are up, through no host: those with
+// the fewest global links, and the fewest links among those. Equal paths have the HPCC simulator's order.
 type Routes struct {
 	graph *Graph
 	ports *Ports
@@ -70,14 +61,20 @@ const (
 	noPath    = 1<<64 - 1
 )
 
-// Route finds the shortest paths over the links that are not down; with nil all are up. All links must end at the
-// graph's nodes.
+// Equal paths have a fixed order, that of the HPCC simulator: a search goes breadth first from the destination and
+// visits each node's neighbours by ascending node number, and the next hops of a node are in the order in which the
+// search visited them. Parallel links are in order of port number.
+//
+// Hosts that are attached to the same switches share a row of the table, and a host with a single link has the next
+// hops of its switch; so the table has a row for each switch with hosts, not for each host.
+
+// Route finds the shortest paths over the links that are not down; nil: all are up.
 func (g *Graph) Route(down []bool) *Routes {
 	if len(down) != 0 && len(down) != len(g.Links) {
 		panic(fmt.Sprintf("topo: Route with the states of %d links; there are %d", len(down), len(g.Links)))
 	}
 	n := len(g.Nodes)
-	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n),
+	r := &Routes{graph: g, ports: g.ports(), down: slices.Clone(down), class: make([]int32, n),
 		column: make([]int32, n),
 		alone:  make([]int32, n), lastFirst: make([]int32, n+1)}
 	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{},
@@ -149,8 +146,8 @@ func (r *Routes) classify(s *search) {
 // soleHops stores the only hop of a host for each channel, one after the other.
 func (r *Routes) soleHops(s *search, host int32) int32 {
 	s.list = s.list[:0]
-	for k, p := range r.ports.Of(host) {
-		if !r.up(p.Link) {
+	for k, p := range r.ports.of(host) {
+		if !r.up(p.link) {
 			continue
 		}
 		for c := range r.graph.channels() {
@@ -161,8 +158,7 @@ func (r *Routes) soleHops(s *search, host int32) int32 {
 	return int32(first)
 }
 
-// Next returns the next hops from a node to a host, in their fixed order. The list is empty if there is no path, or if
-// node is dst. The caller must not change it.
+// Next returns the next hops to a host, in fixed order and not to be changed; none without a path.
 func (r *Routes) Next(node, dst int32) []Hop {
 	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
 		panic(r.noNode(node, dst))
@@ -193,7 +189,7 @@ func (r *Routes) Next(node, dst int32) []Hop {
 	return nil
 }
 
-// Distance returns the number of links from a node to a host: 0 from the host to itself, -1 if there is no path.
+// Distance returns the number of links to a host, -1 without a path.
 func (r *Routes) Distance(node, dst int32) int {
 	if uint(node) >= uint(len(r.column)) || uint(dst) >= uint(len(r.class)) {
 		panic(r.noNode(node, dst))
@@ -223,24 +219,3 @@ func (r *Routes) noNode(node, dst int32) string {
 
 // Ports returns the ports of the graph's nodes, to which Hop refers.
 func (r *Routes) Ports() *Ports { return r.ports }
-
-// Graph returns the graph that the routes are for.
-func (r *Routes) Graph() *Graph { return r.graph }
-
-// Unreachable finds two hosts of which the first cannot reach the second, and reports whether there are any: those that
-// link failures would leave unreachable.
-func (r *Routes) Unreachable() (from, to int32, found bool) {
-	// Hosts with the same neighbours reach the same hosts; two of them represent all.
-	var hosts []int32
-	for _, m := range r.members {
-		hosts = append(hosts, m[:min(2, len(m))]...)
-	}
-	for _, a := range hosts {
-		for _, b := range hosts {
-			if a != b && !r.Reachable(a, b) {
-				return a, b, true
-			}
-		}
-	}
-	return 0, 0, false
-}

@@ -32,12 +32,12 @@ func (s *search) link() {
 	s.arcs = make([]arc, 0, 2*len(g.Links))
 	for i := range g.Nodes {
 		from := len(s.arcs)
-		for _, p := range s.r.ports.Of(int32(i)) {
-			if !s.r.up(p.Link) {
+		for _, p := range s.r.ports.of(int32(i)) {
+			if !s.r.up(p.link) {
 				continue
 			}
-			l := &g.Links[p.Link]
-			a := arc{p.Peer, s.r.ports.Number(p.Link, l.A == p.Peer), perHop}
+			l := &g.Links[p.link]
+			a := arc{p.peer, s.r.ports.Number(p.link, l.A == p.peer), perHop}
 			if l.Global {
 				a.cost = perGlobal
 			}

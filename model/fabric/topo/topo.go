@@ -3,8 +3,8 @@
 //
 // Its main type is Graph. Build makes the shapes of the literature (star, dumbbell, leaf-spine, Clos, fat-tree,
 // dragonfly) and explicit ones; Route finds the shortest paths, Check rejects graphs that cannot be simulated, and
-// Cycle finds the circular waits in which flow control by pausing could deadlock. Tree, Partition and Layout serve
-// multicast, parallel runs and pictures.
+// Cycle finds the circular waits in which flow control by pausing could deadlock. Partition and Layout serve parallel
+// runs and pictures.
 //
 // The Clos is that of SNIS (section III-A) and SRC (section IV): hosts below ToRs, every ToR linked to every leaf of
 // its pod, every leaf to every spine. Fat-trees follow Al-Fares et al. (SIGCOMM 2008), dragonflies Kim et al. (ISCA
@@ -24,7 +24,6 @@ import (
 // Kind is the kind of a node.
 type Kind uint8
 
-// The kinds.
 const (
 	Host Kind = iota
 	Switch
@@ -51,8 +50,7 @@ type Link struct {
 	Global bool
 }
 
-// Graph is a network. Nodes are numbered from 0, hosts and switches in any order. Port k of a node, from 0, is the k-th
-// entry of Links that mentions it.
+// Graph is a network of nodes from 0. Port k of a node, from 0, is the k-th entry of Links that mentions it.
 type Graph struct {
 	Nodes []Node
 	Links []Link
@@ -63,26 +61,26 @@ type Graph struct {
 
 // Limits of a graph: ports are numbered and distances counted in 16 bits.
 const (
-	MaxPorts    = 1<<16 - 1
-	MaxSwitches = 1<<16 - 4
-	MaxChannels = 1 << 8
+	maxPorts    = 1<<16 - 1
+	maxSwitches = 1<<16 - 4
+	maxChannels = 1 << 8
 )
 
-// Port is where a link is attached to a node.
-type Port struct {
-	// Link is the index of the link, Peer the node at its other end.
-	Link, Peer int32
+// port is where a link is attached to a node.
+type port struct {
+	// link is the index of the link, Peer the node at its other end.
+	link, peer int32
 }
 
 // Ports are the ports of all nodes.
 type Ports struct {
 	first []int32 // of each node, plus one entry at the end
-	list  []Port
+	list  []port
 	at    [][2]uint16 // of each link: its port number at A and at B
 }
 
-// Of returns the ports of a node, by port number.
-func (p *Ports) Of(node int32) []Port { return p.list[p.first[node]:p.first[node+1]] }
+// of returns the ports of a node, by port number.
+func (p *Ports) of(node int32) []port { return p.list[p.first[node]:p.first[node+1]] }
 
 // Number returns a link's port number at one of its ends: at A, or else at B.
 func (p *Ports) Number(link int32, atA bool) uint16 {
@@ -92,9 +90,9 @@ func (p *Ports) Number(link int32, atA bool) uint16 {
 	return p.at[link][1]
 }
 
-// Ports numbers the ports of a graph. All links must end at its nodes.
-func (g *Graph) Ports() *Ports {
-	p := &Ports{first: make([]int32, len(g.Nodes)+1), list: make([]Port, 2*len(g.Links)),
+// ports numbers the ports of a graph. All links must end at its nodes.
+func (g *Graph) ports() *Ports {
+	p := &Ports{first: make([]int32, len(g.Nodes)+1), list: make([]port, 2*len(g.Links)),
 		at: make([][2]uint16, len(g.Links))}
 	for _, l := range g.Links {
 		p.first[l.A+1]++
@@ -107,7 +105,7 @@ func (g *Graph) Ports() *Ports {
 	add := func(node, link, peer int32) uint16 {
 		k := next[node]
 		next[node]++
-		p.list[p.first[node]+k] = Port{link, peer}
+		p.list[p.first[node]+k] = port{link, peer}
 		return uint16(k)
 	}
 	for i, l := range g.Links {

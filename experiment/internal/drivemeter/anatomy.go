@@ -1,4 +1,4 @@
-package drive
+package drivemeter
 
 import (
 	"farflash/model/cosim"

@@ -1,0 +1,37 @@
+package nvmf
+
+import "farflash/block"
+
+// ReadAndWrite has a queue for reads and one for writes and other commands that change data, of the same class, so that
+// their weights (Tune) determine how a drive divides itself between them.
+func (c *Config) ReadAndWrite() queueSet {
+	q := c.oneQueue()
+	q.open = append(q.open, q.open[0])
+	q.use = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1,
+		block.Open: 1, block.Close: 1}
+	return q
+}
+
+// Tune changes the weight and limit of a drive's queue, by its index in Queues.open. It reports false if the drive
+// cannot be tuned.
+func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
+	exists("drive", drive, len(s.drives))
+	d := &s.drives[drive]
+	exists("queue", int32(min(max(queue, -1), 1<<30)), len(d.queues))
+	t, ok := d.dev.(block.Tuner)
+	if ok {
+		t.Tune(d.queues[queue].id, weight, inFlight)
+	}
+	return ok
+}
+
+// OneQueue is the set of queues that AddDrive opens.
+func (c *Config) OneQueue() queueSet { return c.oneQueue() }
+
+// Use makes the commands of an operation use a queue.
+func (q *queueSet) Use(op block.Op, queue uint8) { q.use[op] = queue }
+
+// AddDriveQueues is AddDrive with the given queues.
+func (s *System) AddDriveQueues(target int32, dev block.Device, queues queueSet) (int32, error) {
+	return s.addDriveQueues(target, dev, queues)
+}
