@@ -183,8 +183,8 @@ func same[T any](t *testing.T, want, got T) {
 // TestRoundTrips verifies that each structure is decoded as it was encoded.
 func TestRoundTrips(t *testing.T) {
 	c := wire.Controller{Serial: "S1", Model: "Farflash", Firmware: "1.0", ID: 77, Version: wire.Version14,
-		Transfer: 8, Events: wire.EventANA, Entries: 128, Namespaces: 32, Options: wire.OptionCompare, VolatileCache: true,
-		ANA: true, KeepAlive: 10, InCapsule: 8192, Subsystem: "nqn.2026-01.example:disk"}
+		Transfer: 8, Events: wire.EventANA, Entries: 128, Namespaces: 32, Options: wire.OptionCompare,
+		VolatileCache: true, ANA: true, KeepAlive: 10, InCapsule: 8192, Subsystem: "nqn.2026-01.example:disk"}
 	same(t, c, wire.DecodeController(c.Append(nil)))
 	same(t, wire.Controller{Discovery: true}, wire.DecodeController(wire.Controller{Discovery: true}.Append(nil)))
 	n := wire.Namespace{Blocks: 1 << 40, Used: 77, Shift: 9, Grain: 8, Group: 1, ReadOnly: true,
