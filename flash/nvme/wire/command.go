@@ -202,6 +202,7 @@ const (
 	TooManyEvents     Status = 0x105
 	InvalidLog        Status = 0x109
 	NotSaveable       Status = 0x10d
+	NotChangeable     Status = 0x10e
 	ConnectFormat     Status = 0x180
 	ControllerBusy    Status = 0x181
 	ConnectParameters Status = 0x182
@@ -227,7 +228,7 @@ var statusNames = map[Status]string{
 	WriteProtected: "namespace is write protected", TransientError: "transient transport error",
 	OutOfRange: "LBA out of range", CapacityExceeded: "capacity exceeded", NamespaceNotReady: "namespace not ready",
 	TooManyEvents: "too many asynchronous event requests", InvalidLog: "invalid log page",
-	NotSaveable: "feature is not saveable", ConnectFormat: "incompatible format of Connect",
+	NotSaveable: "feature is not saveable", NotChangeable: "feature is not changeable", ConnectFormat: "incompatible format of Connect",
 	ControllerBusy: "controller busy", ConnectParameters: "invalid parameters of Connect",
 	ConnectRestart: "restart discovery", InvalidHost: "host is not allowed", WriteFault: "write fault",
 	UnrecoveredRead: "unrecovered read error", CompareFailure: "compare failure",

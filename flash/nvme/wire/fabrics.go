@@ -30,8 +30,8 @@ const (
 )
 
 // CAP returns the capabilities of a controller with queues of up to entries entries: contiguous queues, ready within
-// two seconds, the NVM command set, pages of 4 KiB (Base 3.1.3.1).
-func CAP(entries int) uint64 { return uint64(entries-1) | 1<<16 | 4<<24 | 1<<37 }
+// ten seconds, the NVM command set, pages of 4 KiB (Base 3.1.3.1).
+func CAP(entries int) uint64 { return uint64(entries-1) | 1<<16 | 20<<24 | 1<<37 }
 
 // Version14 is the version of the base specification, as VS and Identify give it: 1.4, because 2.0 adds CNS values that
 // hosts may then ask for.

@@ -88,6 +88,7 @@ func (c Controller) Append(b []byte) []byte {
 	p[259] = eventLimit          // AERL
 	p[260] = 3                   // FRMW: one slot, read-only
 	p[261] = 1<<1 | 1<<2         // LPA: log of commands supported, lengths and offsets of 32 bits
+	p[262] = ErrorEntries - 1    // ELPE
 	le.PutUint16(p[320:], c.KeepAlive)
 	p[512], p[513] = 0x66, 0x44 // SQES, CQES
 	le.PutUint16(p[514:], c.Entries)

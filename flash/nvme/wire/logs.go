@@ -98,8 +98,11 @@ type ErrorEntry struct {
 	NSID       uint32
 }
 
-// ErrorSize is the size of an entry, in bytes.
-const ErrorSize = 64
+// ErrorSize is the size of an entry, in bytes. ErrorEntries is the number of entries of a controller's log (ELPE).
+const (
+	ErrorSize    = 64
+	ErrorEntries = 16
+)
 
 // Append appends the entry's bytes.
 func (e ErrorEntry) Append(b []byte) []byte {
