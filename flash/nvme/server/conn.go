@@ -56,6 +56,7 @@ type conn struct {
 	}
 	kick    chan struct{}
 	settled chan struct{}
+	driven  *driven // set if a loop does the I/O
 }
 
 func newConn(s *Server, nc net.Conn, port uint16) *conn {
@@ -78,12 +79,26 @@ func (c *conn) Wake() {
 	in.turn = true
 	in.Unlock()
 	if wake {
-		signal(c.kick)
+		c.nudge()
 	}
 }
 
+// nudge wakes the connection's loop or writer.
+func (c *conn) nudge() {
+	if c.driven != nil {
+		c.driven.wake()
+		return
+	}
+	signal(c.kick)
+}
+
 // Gone implements nvme.Peer.
-func (c *conn) Gone() bool { return disconnected(c.raw) }
+func (c *conn) Gone() bool {
+	if c.driven != nil {
+		return c.driven.disconnected()
+	}
+	return disconnected(c.raw)
+}
 
 // serve serves the connection until it ends.
 func (c *conn) serve() error {
@@ -93,13 +108,22 @@ func (c *conn) serve() error {
 	}
 	c.mu.Lock()
 	c.send.Prepare()
-	err := c.nc.SetDeadline(c.born.Add(c.server.cfg.Handshake))
-	if err != nil || c.draining {
-		c.fail(err)
-	}
 	c.mu.Unlock()
-	go c.write()
-	c.read()
+	if loops := c.server.cfg.Loops; loops != nil && loops.Sockets() {
+		if err := c.drive(); err != nil {
+			close(c.settled)
+			return errors.Join(err, closed(c.nc.Close()))
+		}
+	} else {
+		c.mu.Lock()
+		err := c.nc.SetDeadline(c.born.Add(c.server.cfg.Handshake))
+		if err != nil || c.draining {
+			c.fail(err)
+		}
+		c.mu.Unlock()
+		go c.write()
+		c.read()
+	}
 	<-c.settled
 	c.mu.Lock()
 	if c.patience != nil {
@@ -108,7 +132,11 @@ func (c *conn) serve() error {
 	last := c.queue.Last()
 	c.queue.Close()
 	c.mu.Unlock()
-	c.part(last)
+	if c.driven != nil {
+		c.driven.part(last)
+	} else {
+		c.part(last)
+	}
 	if errors.Is(c.err, nvme.ErrEnded) {
 		c.err = nil // the admin queue has its own reason
 	}
@@ -149,7 +177,7 @@ func (c *conn) done(t *nvme.Task) {
 	wake := !in.busy && len(in.tasks) == 1
 	in.Unlock()
 	if wake {
-		signal(c.kick)
+		c.nudge()
 	}
 }
 
@@ -193,7 +221,7 @@ func (c *conn) attend(yes bool) {
 	late := !yes && (len(in.tasks) > 0 || in.turn)
 	in.Unlock()
 	if late {
-		signal(c.kick)
+		c.nudge()
 	}
 }
 
@@ -206,6 +234,10 @@ func (c *conn) begin() bool {
 	batch := c.batch
 	c.starts, c.batch = nil, nil // the other goroutine may get here in the meantime
 	c.working += len(tasks)
+	lane := c.driven.lane()
+	for _, t := range tasks {
+		t.Loop = lane
+	}
 	c.mu.Unlock()
 	batch = nvme.Start(tasks, batch)
 	clear(tasks)
@@ -221,7 +253,7 @@ func (c *conn) proceed(wait bool) {
 	if !c.known && c.queue.Known() {
 		c.known = true
 		err := c.server.place(c)
-		if err == nil && !c.draining && !c.over {
+		if err == nil && !c.draining && !c.over && c.driven == nil {
 			err = c.nc.SetDeadline(time.Time{})
 		}
 		if err != nil {
@@ -238,7 +270,7 @@ func (c *conn) fail(err error) {
 	if !c.over {
 		c.over, c.err = true, err
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // wakes a blocked reader or writer; if this fails, it gets its own error
-		signal(c.kick)
+		c.nudge()
 	}
 	if !c.sending && !c.sinking {
 		c.queue.Fail(net.ErrClosed)
@@ -254,6 +286,9 @@ func (c *conn) flush(wait bool) bool {
 	}
 	if len(c.vec) == 0 {
 		return false
+	}
+	if c.driven != nil {
+		return c.driven.flush()
 	}
 	n, err := c.send.Try(c.raw, c.vec)
 	switch {
@@ -319,6 +354,13 @@ func (c *conn) write() {
 	close(c.settled)
 }
 
+// cut ends the connection at once.
+func (c *conn) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(nil)
+}
+
 // administers reports that the connection carries the admin queue of an association.
 func (c *conn) administers() bool {
 	c.mu.Lock()
@@ -342,7 +384,7 @@ func (c *conn) drain(within time.Duration) {
 		c.fail(os.ErrDeadlineExceeded)
 		c.mu.Unlock()
 	})
-	signal(c.kick)
+	c.nudge()
 }
 
 // space returns where to read into: the memory of the task being filled, if enough data are outstanding, otherwise the
@@ -390,6 +432,14 @@ func (c *conn) limit(partial bool) error {
 	return c.nc.SetReadDeadline(time.Time{})
 }
 
+// advance passes received bytes to the queue and executes the result. The caller holds c.mu.
+func (c *conn) advance() {
+	c.start += c.queue.Input(c.in[c.start:c.end])
+	c.attend(true)
+	c.proceed(false)
+	c.attend(false)
+}
+
 // read is the reader goroutine.
 func (c *conn) read() {
 	c.mu.Lock()
@@ -397,11 +447,7 @@ func (c *conn) read() {
 	defer c.mu.Unlock()
 	partial := false // the read deadline is for a partially received PDU
 	for !c.over {
-		c.start += c.queue.Input(c.in[c.start:c.end])
-		c.attend(true)
-		c.proceed(false)
-		c.attend(false)
-		if c.over {
+		if c.advance(); c.over {
 			return
 		}
 		into := c.space()

@@ -3,9 +3,10 @@
 //
 // Server accepts connections on any number of listeners, each a port of the target, and serves each connection until it
 // ends. A connection has two goroutines: one reads, starts the resulting tasks and sends, with one system call, the
-// answers that are ready in the meantime; the other sends results that a volume completes later. Data are sent directly
-// from the volume's memory and received directly into the memory of their task. If a host does not read, the output
-// lent by the volume is copied after Config.Hold, and the host is cut off after Config.Progress.
+// answers that are ready in the meantime; the other sends results that a volume completes later. With Loops, one of
+// their threads does this for many connections, together with the device operations that they request. Data are sent
+// directly from the volume's memory and received directly into the memory of their task. If a host does not read, the
+// output lent by the volume is copied after Config.Hold, and the host is cut off after Config.Progress.
 //
 // Without authentication and encryption, which package nvme leaves out, only local addresses can be served.
 package server
@@ -26,6 +27,9 @@ import (
 // Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {
 	Target *nvme.Target
+	// Loops, if set, do the I/O of connections and, ideally, of the volumes' device. The caller closes them after the
+	// server.
+	Loops *Loops
 	// Most is the maximum number of connections that are part of an association.
 	Most int
 	// Early is the maximum number of connections that are not part of an association yet. A further one displaces the
@@ -158,7 +162,7 @@ func (s *Server) take(nc net.Conn, port uint16) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	if full {
-		_ = oldest.nc.Close() // its goroutine notices
+		oldest.cut()
 	}
 	if report > 0 && s.cfg.Failed != nil {
 		s.cfg.Failed(oldest.nc.RemoteAddr(),

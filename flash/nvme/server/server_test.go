@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"farflash/flash/nbd"
+	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nvme"
 	"farflash/flash/nvme/nvmetest"
 	"farflash/flash/nvme/server"
@@ -45,9 +46,9 @@ func open(t testing.TB, addr string, l nvmetest.Login) *nvmetest.Host {
 }
 
 // quick is a configuration for tests: a server whose timeouts tests can wait for.
-func quick(t *testing.T, target *nvme.Target) server.Config {
+func quick(t *testing.T, target *nvme.Target, loops *server.Loops) server.Config {
 	cfg := server.DefaultConfig()
-	cfg.Target = target
+	cfg.Target, cfg.Loops = target, loops
 	cfg.Drain = time.Second
 	var ends atomic.Bool
 	t.Cleanup(func() { ends.Store(true) })
@@ -59,11 +60,19 @@ func quick(t *testing.T, target *nvme.Target) server.Config {
 	return cfg
 }
 
+// ways runs a test with connections that have goroutines, and with loops.
+func ways(t *testing.T, f func(t *testing.T, loops *server.Loops)) {
+	t.Run("goroutines", func(t *testing.T) { f(t, nil) })
+	t.Run("loops", func(t *testing.T) { f(t, nbdtest.Loops(t)) })
+}
+
 // TestIdentify verifies what a host learns of the controller and its namespaces, with the values that Linux demands.
-func TestIdentify(t *testing.T) {
+func TestIdentify(t *testing.T) { ways(t, testIdentify) }
+
+func testIdentify(t *testing.T, loops *server.Loops) {
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, nvmetest.NewMemory(1<<20)),
 		nvmetest.Space(7, nvmetest.NewMemory(1<<30)))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(3))
 	c := h.Controller
 	if c.ID != h.ID || c.KeepAlive == 0 || c.InCapsule != 8192 || c.Subsystem != nvmetest.Subsystem || !c.ANA ||
@@ -117,14 +126,16 @@ func TestIdentify(t *testing.T) {
 }
 
 // TestDiscovery verifies that a discovery controller lists a subsystem on each port, for the hosts that may use it.
-func TestDiscovery(t *testing.T) {
+func TestDiscovery(t *testing.T) { ways(t, testDiscovery) }
+
+func testDiscovery(t *testing.T, loops *server.Loops) {
 	cfg := nvme.DefaultConfig()
 	cfg.Ports = []nvme.Port{{ID: 1, Address: "127.0.0.1", Service: "4420"}, {ID: 2, Address: "::1", Service: "4421",
 		IPv6: true}}
 	cfg.Subsystems = []nvme.Subsystem{{Name: "nqn.2026-01.example:secret",
 		Hosts: []string{"nqn.2026-01.example:other"}}}
 	target := nvmetest.Target(t, cfg, nvmetest.Space(1, nvmetest.NewMemory(1<<20)))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	l := login(0)
 	l.Subsystem = wire.DiscoveryName
 	h := open(t, addr, l)
@@ -169,18 +180,20 @@ func shapes() map[string]nvmetest.Login {
 }
 
 // TestRandom runs random commands on several queues, each on its own part of a namespace, beside a byte slice.
-func TestRandom(t *testing.T) {
+func TestRandom(t *testing.T) { ways(t, testRandom) }
+
+func testRandom(t *testing.T, loops *server.Loops) {
 	for _, block := range []int{512, 4096} {
 		for name, l := range shapes() {
 			t.Run(fmt.Sprintf("%d,%s", block, name), func(t *testing.T) {
 				t.Parallel()
-				testRandom(t, block, l)
+				runRandom(t, loops, block, l)
 			})
 		}
 	}
 }
 
-func testRandom(t *testing.T, block int, l nvmetest.Login) {
+func runRandom(t *testing.T, loops *server.Loops, block int, l nvmetest.Login) {
 	const part = 4 << 20
 	rounds := 6
 	if patience.Long(t) {
@@ -191,7 +204,7 @@ func testRandom(t *testing.T, block int, l nvmetest.Login) {
 	cfg.Block = block
 	cfg.Limits.Memory = 1 << 20 // so that commands wait for memory
 	target := nvmetest.Target(t, cfg, nvmetest.Space(1, m))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, l)
 	var running sync.WaitGroup
 	for i, c := range h.IO {
@@ -281,14 +294,12 @@ func randomOp(draw die, block, from int, want []byte, at, n int) (*nvmetest.Op, 
 		}
 		// Whole pages, which all become zeros.
 		first, last := (at+4095)/4096*4096, (at+n)/4096*4096
-		o := nvmetest.Ranges(1)
+		r := wire.Range{Start: slba}
 		if first < last {
 			clear(want[first:last])
-			o = nvmetest.Ranges(1,
-				wire.Range{Start: uint64((from + first) / block), Blocks: uint32((last - first) / block)})
-		} else {
-			o = nvmetest.Ranges(1, wire.Range{Start: slba})
+			r = wire.Range{Start: uint64((from + first) / block), Blocks: uint32((last - first) / block)}
 		}
+		o := nvmetest.Ranges(1, r)
 		o.Out = append(o.Out, make([]byte, 4096-len(o.Out))...) // as Linux does
 		o.InCapsule = draw.below(2) == 0
 		return o, must(o, 0)
@@ -308,11 +319,13 @@ func fabrics(k wire.FabricsType) *nvmetest.Op {
 }
 
 // TestStatuses verifies the errors of commands that are refused, and that the connection goes on.
-func TestStatuses(t *testing.T) {
+func TestStatuses(t *testing.T) { ways(t, testStatuses) }
+
+func testStatuses(t *testing.T, loops *server.Loops) {
 	readOnly := nvmetest.Space(2, nvmetest.NewMemory(1<<20))
 	readOnly.ReadOnly = true
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, nvmetest.NewMemory(8<<20)), readOnly)
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(1))
 	data := func(o *nvmetest.Op, out, in int, capsule bool) *nvmetest.Op {
 		o.Out, o.In, o.InCapsule = make([]byte, out), make([]byte, in), capsule
@@ -348,12 +361,10 @@ func TestStatuses(t *testing.T) {
 		"zeroes, protected": {nvmetest.IOOp(wire.WriteZeroes, 2, 0, 1, 0), wire.WriteProtected | dnr},
 		"a range beyond the end": {nvmetest.Ranges(1, wire.Range{}, wire.Range{Start: 16384, Blocks: 1}),
 			wire.OutOfRange | dnr},
-		"flush":     {nvmetest.IOOp(wire.Flush, 1, 0, 1, 0), 0},
-		"flush all": {nvmetest.IOOp(wire.Flush, 1<<32-1, 0, 1, 0), 0},
-		"a property": {&nvmetest.Op{Request: wire.Request{Opcode: wire.Fabrics,
-			Fabrics: wire.PropertyGet}}, wire.InvalidField | dnr},
-		"authentication": {&nvmetest.Op{Request: wire.Request{Opcode: wire.Fabrics,
-			Fabrics: wire.AuthReceive}}, wire.InvalidOpcode | dnr},
+		"flush":          {nvmetest.IOOp(wire.Flush, 1, 0, 1, 0), 0},
+		"flush all":      {nvmetest.IOOp(wire.Flush, 1<<32-1, 0, 1, 0), 0},
+		"a property":     {fabrics(wire.PropertyGet), wire.InvalidField | dnr},
+		"authentication": {fabrics(wire.AuthReceive), wire.InvalidOpcode | dnr},
 	} {
 		if err := h.IO[0].Run(x.op); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -370,10 +381,12 @@ func TestStatuses(t *testing.T) {
 
 // TestEvents verifies that a host learns of namespaces that are added, removed and resized, and of the state of a port,
 // once until it reads the log.
-func TestEvents(t *testing.T) {
+func TestEvents(t *testing.T) { ways(t, testEvents) }
+
+func testEvents(t *testing.T, loops *server.Loops) {
 	m := nvmetest.NewMemory(8 << 20)
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, m))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(1))
 	if _, err := h.Admin.Feature(wire.FeatureEvents, wire.EventNamespace|wire.EventANA); err != nil {
 		t.Fatal(err)
@@ -440,7 +453,9 @@ func TestEvents(t *testing.T) {
 
 // TestFence verifies that a host is let in again only after the commands of its earlier association are done, so that a
 // write that it repeats is not undone by the first one.
-func TestFence(t *testing.T) {
+func TestFence(t *testing.T) { ways(t, testFence) }
+
+func testFence(t *testing.T, loops *server.Loops) {
 	m := nvmetest.NewMemory(1 << 20)
 	stuck := make(chan *nbd.Task, 16)
 	var hold atomic.Bool
@@ -452,7 +467,7 @@ func TestFence(t *testing.T) {
 		return true
 	}
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, m))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(2))
 	hold.Store(true)
 	o := nvmetest.IOOp(wire.Write, 1, 0, 1, 0)
@@ -502,14 +517,16 @@ func TestFence(t *testing.T) {
 }
 
 // TestFenceTimes verifies that a host whose old commands do not end is refused for now, in time.
-func TestFenceTimes(t *testing.T) {
+func TestFenceTimes(t *testing.T) { ways(t, testFenceTimes) }
+
+func testFenceTimes(t *testing.T, loops *server.Loops) {
 	m := nvmetest.NewMemory(1 << 20)
 	stuck := make(chan *nbd.Task, 1)
 	m.Before = func(x *nbd.Task) bool { stuck <- x; return false }
 	cfg := nvme.DefaultConfig()
 	cfg.Grace = int64(time.Second)
 	target := nvmetest.Target(t, cfg, nvmetest.Space(1, m))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(1))
 	if err := h.IO[0].Send(nvmetest.IOOp(wire.Flush, 1, 0, 1, 0)); err != nil {
 		t.Fatal(err)
@@ -523,11 +540,13 @@ func TestFenceTimes(t *testing.T) {
 }
 
 // TestKeepAlive verifies that a silent host's association ends, and that commands keep one alive.
-func TestKeepAlive(t *testing.T) {
+func TestKeepAlive(t *testing.T) { ways(t, testKeepAlive) }
+
+func testKeepAlive(t *testing.T, loops *server.Loops) {
 	cfg := nvme.DefaultConfig()
 	cfg.Grace = int64(100 * time.Millisecond)
 	target := nvmetest.Target(t, cfg, nvmetest.Space(1, nvmetest.NewMemory(1<<20)))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	l := login(1)
 	l.KeepAlive = 500
 	silent := open(t, addr, l)
@@ -548,9 +567,11 @@ func TestKeepAlive(t *testing.T) {
 
 // TestReset verifies that a host that disables the controller sees its I/O queues end before CSTS says so, and can
 // enable it again.
-func TestReset(t *testing.T) {
+func TestReset(t *testing.T) { ways(t, testReset) }
+
+func testReset(t *testing.T, loops *server.Loops) {
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, nvmetest.NewMemory(1<<20)))
-	_, addr := nvmetest.Serve(t, quick(t, target))
+	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(2))
 	for _, cc := range []struct {
 		value, mask, want uint64
