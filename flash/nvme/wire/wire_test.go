@@ -2,24 +2,26 @@ package wire_test
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"farflash/flash/nvme/nvmetest"
 	"farflash/flash/nvme/wire"
 	"farflash/internal/patience"
 )
 
-// TestPDUs decodes the PDUs in testdata/pdus. In the hex, NN*COUNT repeats a byte; rows of comments start with #.
+// TestPDUs decodes the PDUs in testdata/pdus.
 func TestPDUs(t *testing.T) {
 	datadriven.RunTest(t, "testdata/pdus", func(t *testing.T, d *datadriven.TestData) string {
-		b := unhex(t, d.Input)
+		b, err := nvmetest.Hex(d.Input)
+		if err != nil {
+			t.Fatal(err)
+		}
 		digests := wire.Digests{Header: d.HasArg("hdgst"), Data: d.HasArg("ddgst")}
 		switch d.Cmd {
 		case "from-host", "from-controller":
@@ -28,25 +30,6 @@ func TestPDUs(t *testing.T) {
 		d.Fatalf(t, "unknown command %s", d.Cmd)
 		return ""
 	})
-}
-
-var repeated = regexp.MustCompile(`([0-9a-f]{2})\*(\d+)`)
-
-func unhex(t *testing.T, text string) []byte {
-	t.Helper()
-	text = regexp.MustCompile(`#.*`).ReplaceAllString(text, "")
-	text = repeated.ReplaceAllStringFunc(text, func(s string) string {
-		var n int
-		if _, err := fmt.Sscanf(s[3:], "%d", &n); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Repeat(s[:2], n)
-	})
-	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // describe decodes one PDU as a peer does, and prints what it finds.
