@@ -244,7 +244,9 @@ func AppendDiscovery(b []byte, generation uint64, entries []Entry) []byte {
 		from = len(b)
 		b = append(b, make([]byte, EntrySize)...)
 		p := b[from:]
-		p[0], p[1], p[2], p[3] = 3, 1, 2, 2 // TCP, IPv4, an NVM subsystem, no secure channel required
+		// TCP, IPv4, an NVM subsystem. Whether a secure channel is required is not specified: nvme-cli 2.3 asks the
+		// kernel for TLS if it is said not to be required.
+		p[0], p[1], p[2], p[3] = 3, 1, 2, 0
 		if e.IPv6 {
 			p[1] = 2
 		}

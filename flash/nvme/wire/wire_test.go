@@ -193,7 +193,11 @@ func TestRoundTrips(t *testing.T) {
 	}
 	entries := []wire.Entry{{Port: 1, Address: "127.0.0.1", Service: "4420", Subsystem: "nqn.a"},
 		{Discovery: true, IPv6: true, Port: 2, Address: "::1", Service: "8009", Subsystem: wire.DiscoveryName}}
-	gen, list, ok := wire.DecodeDiscovery(wire.AppendDiscovery(nil, 4, entries))
+	log := wire.AppendDiscovery(nil, 4, entries)
+	if log[wire.DiscoveryHeader+3] != 0 {
+		t.Error("with a TREQ nvme-cli 2.3 asks for TLS, and connect-all fails")
+	}
+	gen, list, ok := wire.DecodeDiscovery(log)
 	if same(t, entries, list); gen != 4 || !ok {
 		t.Errorf("%d %v", gen, ok)
 	}
