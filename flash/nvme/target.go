@@ -187,7 +187,8 @@ func (t *Target) unlock() {
 }
 
 // Set adds a subsystem, or changes that of the same name. Hosts that are connected learn which namespaces were added,
-// removed or resized. A namespace whose size, UUID or right changes is opened again.
+// removed or resized. A namespace whose size, UUID or right changes is opened again. A namespace of a connected host
+// cannot become smaller: the host would not protect the data beyond.
 func (t *Target) Set(s Subsystem) error {
 	if err := checkSubsystem(&s); err != nil {
 		return err
@@ -200,6 +201,16 @@ func (t *Target) Set(s Subsystem) error {
 		t.subsystems = append(t.subsystems, &subsystem{Subsystem: s})
 		t.discovered()
 		return nil
+	}
+	connected := slices.ContainsFunc(t.sorted(), func(c *controller) bool { return c.subsystem == old })
+	for i := range s.Namespaces {
+		n := &s.Namespaces[i]
+		for j := range old.Namespaces {
+			if o := &old.Namespaces[j]; connected && o.ID == n.ID && o.UUID == n.UUID && n.Size < o.Size {
+				return fmt.Errorf("nvme: namespace %d of %s has %d bytes and cannot shrink to %d while a host is connected; "+
+					"disconnect it first", n.ID, s.Name, o.Size, n.Size)
+			}
+		}
 	}
 	old.Subsystem = s
 	for _, c := range t.sorted() {

@@ -385,7 +385,9 @@ func TestEvents(t *testing.T) { ways(t, testEvents) }
 
 func testEvents(t *testing.T, loops *server.Loops) {
 	m := nvmetest.NewMemory(8 << 20)
-	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, m))
+	small := nvmetest.Space(1, m)
+	small.Size = 1 << 20
+	target := nvmetest.Target(t, nvme.DefaultConfig(), small)
 	_, addr := nvmetest.Serve(t, quick(t, target, loops))
 	h := open(t, addr, login(1))
 	if _, err := h.Admin.Feature(wire.FeatureEvents, wire.EventNamespace|wire.EventANA); err != nil {
@@ -417,13 +419,16 @@ func testEvents(t *testing.T, loops *server.Loops) {
 		}
 	}
 	ask()
-	set(nvmetest.Space(1, m), nvmetest.Space(2, nvmetest.NewMemory(1<<20)))
+	set(small, nvmetest.Space(2, nvmetest.NewMemory(1<<20)))
 	await(wire.NamespacesChanged)
 	ask()
-	small := nvmetest.Space(1, m)
-	small.Size = 1 << 20
-	set(small) // no event: the log is not read
+	middle := nvmetest.Space(1, m)
+	middle.Size = 4 << 20
+	set(middle) // no event: the log is not read
 	changed(1, 2)
+	if err := target.Set(nvme.Subsystem{Name: nvmetest.Subsystem, Namespaces: []nvme.Namespace{small}}); err == nil {
+		t.Error("a namespace shrinks under its host")
+	}
 	set(nvmetest.Space(1, m))
 	await(wire.NamespacesChanged)
 	changed(1)
