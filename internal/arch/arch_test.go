@@ -120,6 +120,8 @@ var (
 	// machines are the parts of the real stack that must be plain state machines too, and their wrappers that run on
 	// the caller's goroutine.
 	machines = []string{"flash/ctl", "flash/client/resume"}
+	// protocols are those of the real stack, as state machines.
+	protocols = []string{"flash/wire", "flash/verbs", "flash/nbd", "flash/nvme", "flash/nvme/wire"}
 )
 
 // TestImports verifies which packages import which.
@@ -368,12 +370,13 @@ func TestModels(t *testing.T) {
 func TestProtocol(t *testing.T) {
 	banned := []string{"os", "net", "log", "io/fs", "syscall", "unsafe", "math/rand", "crypto/rand", "time"}
 	for _, f := range tree(t) {
-		if f.test || f.pkg != "flash/wire" && f.pkg != "flash/verbs" && f.pkg != "flash/nbd" {
+		if f.test || !slices.Contains(protocols, f.pkg) {
 			continue
 		}
 		for _, i := range f.imports {
 			if within(i, banned...) {
-				t.Errorf("%s imports %s; what does I/O is in flash/verbs/stream and flash/nbd/server", f.path, i)
+				t.Errorf("%s imports %s; what does I/O is in flash/verbs/stream, flash/nbd/server and flash/nvme/server", f.path,
+					i)
 			}
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -109,7 +109,7 @@ func Rearrange(devices []device.Device, over float64, logPages func(int64) int64
 	return s, sorted, nil
 }
 
-// clue is a record of a pool found on a device, with what it shows of the layout.
+// clue is a record of a pool found on a device, with its evidence of the layout.
 type clue struct {
 	at       int64 // grain
 	odd      bool  // of a checkpoint: of an odd generation, which is in the second slot

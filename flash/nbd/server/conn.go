@@ -9,14 +9,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"farflash/flash/nbd"
+	"farflash/flash/sendv"
 )
 
 const (
 	bufferSize = 256 << 10 // size of the read buffer
-	vectors    = 512       // vectors per system call; the kernel's limit is 1024
 	gather     = 128 << 10 // bytes per write where vectors are not available
 	direct     = 16 << 10  // outstanding payload, in bytes, from which it is read directly into its task
 )
@@ -44,7 +43,7 @@ type conn struct {
 	err      error
 	vec      [][]byte
 	flat     []byte
-	send     sender
+	send     sendv.Sender
 	starts   []*nbd.Task
 	patience *time.Timer // timer that bounds a drain
 
@@ -89,7 +88,7 @@ func (c *conn) serve(require bool) error {
 	if s, ok := c.nc.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
 			c.raw = raw
-			c.send.prepare()
+			c.send.Prepare()
 		}
 	}
 	if len(c.in) < bufferSize {
@@ -319,7 +318,7 @@ func (c *conn) flush(wait bool) bool {
 		c.fail(err)
 		return false
 	}
-	c.vec = c.session.Vectors(c.vec[:0], vectors)
+	c.vec = c.session.Vectors(c.vec[:0], sendv.Most)
 	if len(c.vec) == 0 {
 		return false
 	}
@@ -333,7 +332,7 @@ func (c *conn) flush(wait bool) bool {
 		signal(c.kick)
 		return false
 	}
-	n, err := c.send.try(c.raw, c.vec)
+	n, err := c.send.Try(c.raw, c.vec)
 	switch {
 	case err != nil:
 		c.fail(err)
@@ -357,7 +356,7 @@ func (c *conn) wait() bool {
 		n, err := 0, c.nc.SetWriteDeadline(time.Now().Add(limit)) // under c.mu: a concurrent fail must win
 		c.mu.Unlock()
 		if err == nil {
-			n, err = c.send.wait(c.raw, c.vec)
+			n, err = c.send.Wait(c.raw, c.vec)
 		}
 		if err == nil {
 			err = c.nc.SetWriteDeadline(time.Time{})
@@ -373,7 +372,7 @@ func (c *conn) wait() bool {
 			return false
 		}
 		c.session.Detach()
-		c.vec = c.session.Vectors(c.vec[:0], vectors)
+		c.vec = c.session.Vectors(c.vec[:0], sendv.Most)
 	}
 	return false
 }
@@ -541,66 +540,4 @@ func (c *conn) read() {
 		}
 		c.came(n, err)
 	}
-}
-
-// sender writes vectors with one system call. It is kept together with its closures, so that a call does not allocate.
-type sender struct {
-	iov  []syscall.Iovec
-	n    int
-	err  error
-	once func(fd uintptr) bool
-	full func(fd uintptr) bool
-}
-
-func (s *sender) prepare() {
-	s.iov = make([]syscall.Iovec, vectors)
-	s.once = func(fd uintptr) bool { s.call(fd); return true }
-	s.full = func(fd uintptr) bool { s.call(fd); return s.err != syscall.EAGAIN }
-}
-
-func (s *sender) call(fd uintptr) {
-	for {
-		n, _, no := syscall.Syscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&s.iov[0])), uintptr(len(s.iov)))
-		if no == syscall.EINTR {
-			continue
-		}
-		s.n, s.err = int(n), nil
-		if no != 0 {
-			s.n, s.err = 0, no
-		}
-		return
-	}
-}
-
-func (s *sender) load(vec [][]byte) {
-	s.iov = s.iov[:len(vec)]
-	for i, v := range vec {
-		s.iov[i].Base = unsafe.SliceData(v)
-		s.iov[i].SetLen(len(v))
-	}
-}
-
-// try writes as much as the connection accepts without blocking, possibly 0 bytes.
-func (s *sender) try(raw syscall.RawConn, vec [][]byte) (int, error) {
-	s.load(vec)
-	outer := raw.Write(s.once)
-	clear(s.iov)
-	switch {
-	case outer != nil:
-		return 0, outer
-	case s.err == syscall.EAGAIN:
-		return 0, nil
-	}
-	return s.n, s.err
-}
-
-// wait writes, blocking until the connection accepts some bytes or the deadline expires.
-func (s *sender) wait(raw syscall.RawConn, vec [][]byte) (int, error) {
-	s.load(vec)
-	outer := raw.Write(s.full)
-	clear(s.iov)
-	if outer != nil {
-		return 0, outer
-	}
-	return s.n, s.err
 }

@@ -94,9 +94,9 @@ func (d *driven) flush() bool {
 	if d.full {
 		return false
 	}
-	d.send.load(d.vec)
-	n, err := d.socket.SendVectors(d.send.iov)
-	clear(d.send.iov)
+	iov := d.send.Load(d.vec)
+	n, err := d.socket.SendVectors(iov)
+	clear(iov)
 	switch {
 	case err != nil:
 		d.fail(err)

@@ -34,9 +34,17 @@ const Host = "10.0.2.2"
 // ends.
 func Guest(t *testing.T, forward, command string) <-chan string {
 	t.Helper()
-	dir := os.Getenv("FARFLASH_SIW")
+	return Machine(t, "siw", forward, command)
+}
+
+// Machine is Guest with another machine: that which .ci/NAME creates in the folder that the variable FARFLASH_NAME, in
+// capitals, names.
+func Machine(t *testing.T, name, forward, command string) <-chan string {
+	t.Helper()
+	variable := "FARFLASH_" + strings.ToUpper(name)
+	dir := os.Getenv(variable)
 	if dir == "" {
-		t.Skip("FARFLASH_SIW is not set; .ci/siw creates the folder to set it to")
+		t.Skipf("%s is not set; .ci/%s creates the folder to set it to", variable, name)
 	}
 	qemu, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {

@@ -1,0 +1,245 @@
+// Package nvme implements the target's side of NVMe over TCP, so that every Linux host since 5.0 can use the exports of
+// the real stack as block devices, with the kernel's own driver. It contains the protocol only, as plain state machines
+// over byte slices; flash/nvme/wire has its bytes. A namespace is an nbd.Volume, the same storage that flash/nbd
+// serves.
+//
+// Target is the subsystems, their namespaces and the associations of hosts: its methods are safe for concurrent use. A
+// Queue is one connection, which carries the admin queue or an I/O queue of an association. It consumes bytes through
+// Input, issues tasks through Starts, takes completed ones back through Finish in any order, and returns the output as
+// Vectors: its own headers and, for reads, the volume's memory itself. Neither does I/O, has a goroutine or reads a
+// clock; flash/nvme/server drives them.
+//
+// When an association ends, its tasks finish before its host is let in again: the host repeats the writes that were not
+// answered, and an old one must not land after a newer one.
+//
+// The package follows the NVM Express Base Specification 2.0, the NVMe/TCP Transport Specification 1.0 and the NVM
+// Command Set Specification 1.0, with the behaviour of Linux where these leave a choice. It leaves out in-band
+// authentication, TLS, reservations, metadata, fused operations and the other command sets.
+package nvme
+
+import (
+	"fmt"
+	"sync"
+
+	"farflash/flash/nbd"
+	"farflash/flash/nvme/wire"
+)
+
+const (
+	// Window is the maximum length of a task and of an R2T, in bytes. Longer commands are split, so that the memory of
+	// one command is bounded whatever its length. It is also MAXH2CDATA.
+	Window = nbd.Window
+	// transfer is MDTS: 4 KiB << transfer is the longest command, 1 MiB.
+	transfer    = 8
+	maxTransfer = 4096 << transfer
+	// MaxNamespace is the highest namespace identifier.
+	MaxNamespace = 1024
+	// page is the pool's unit of allocation and of atomic writes, in bytes.
+	page = 4096
+	// errorEntries is the length of a controller's error log.
+	errorEntries = wire.ErrorEntries
+)
+
+// Namespace is an export as a namespace.
+type Namespace struct {
+	ID       uint32 // 1 to MaxNamespace; it names the same export for ever
+	UUID     [16]byte
+	Size     uint64 // bytes; those beyond the last whole block are not visible
+	ReadOnly bool
+	// Used returns the bytes that are allocated; may be nil, then all are.
+	Used func() uint64
+	// Open opens the export for one association.
+	Open func() (nbd.Export, error)
+}
+
+// Subsystem is a set of namespaces.
+type Subsystem struct {
+	Name       string   // NVMe qualified name
+	Serial     string   // at most 20 bytes
+	Hosts      []string // names of the hosts that may connect; empty: all
+	Namespaces []Namespace
+}
+
+// Port is an address that a driver listens on.
+type Port struct {
+	ID      uint16
+	Address string // as hosts reach it, for discovery
+	Service string
+	IPv6    bool
+}
+
+// Limits bound the resources of a target's connections.
+type Limits struct {
+	Controllers int // associations
+	Queues      int // I/O queues of an association
+	Entries     int // commands outstanding on a queue, at most 1024
+	InCapsule   int // bytes of data in a capsule of an I/O queue, a multiple of 16 up to 64 KiB
+	Memory      int // bytes of outstanding reads and of R2Ts on a connection, at least Window
+}
+
+// DefaultLimits returns limits of 64 associations with 16 queues of 128 commands, 8 KiB in a capsule and 8 MiB for a
+// connection.
+func DefaultLimits() Limits {
+	return Limits{Controllers: 64, Queues: 16, Entries: 128, InCapsule: 8192, Memory: 8 << 20}
+}
+
+// Config configures a Target. DefaultConfig returns the defaults.
+type Config struct {
+	Subsystems      []Subsystem
+	Ports           []Port
+	Model, Firmware string
+	// Block is the size of a block, 512 or 4096 bytes.
+	Block int
+	// First is the identifier of the first controller, from which the others count. Identifiers must be unique in a
+	// subsystem, also if several processes serve it, so a driver draws it at random.
+	First  uint16
+	Limits Limits
+	// Terminate sends a C2HTermReq before a connection is closed for an error of its host. Linux 6.1 can crash when an
+	// established connection receives one, so it is off by default; then only connections without an association
+	// receive it.
+	Terminate bool
+	// Health, if set, completes the SMART log, in which the commands and bytes have been counted.
+	Health func(*wire.Health)
+	// Grace is added to the keep-alive timeout of hosts, and bounds how long a Connect waits for the end of the host's
+	// earlier association, in nanoseconds.
+	Grace int64
+}
+
+// DefaultConfig returns a configuration without subsystems.
+func DefaultConfig() Config {
+	return Config{Model: "Farflash", Firmware: "1", Block: 512, First: 1, Limits: DefaultLimits(), Grace: 5e9}
+}
+
+// check completes and verifies a configuration.
+func (c *Config) check() error {
+	l := &c.Limits
+	switch {
+	case c.Block != 512 && c.Block != page:
+		return fmt.Errorf("nvme: blocks of %d bytes; use 512 or 4096", c.Block)
+	case l.InCapsule < 0 || l.InCapsule > 64<<10 || l.InCapsule%16 != 0:
+		return fmt.Errorf("nvme: %d bytes in a capsule; use a multiple of 16 up to 65536", l.InCapsule)
+	case l.Entries < 2 || l.Entries > 1024:
+		return fmt.Errorf("nvme: queues of %d entries; use 2 to 1024", l.Entries)
+	case l.Queues < 1 || l.Queues > 1024:
+		return fmt.Errorf("nvme: %d I/O queues; use 1 to 1024", l.Queues)
+	case len(c.Model) > 40 || len(c.Firmware) > 8:
+		return fmt.Errorf("nvme: model %q or firmware %q is longer than 40 or 8 bytes", c.Model, c.Firmware)
+	}
+	l.Controllers, l.Memory = max(1, l.Controllers), max(Window, l.Memory)
+	return nil
+}
+
+// checkSubsystem verifies a subsystem.
+func checkSubsystem(s *Subsystem) error {
+	if !wire.ValidName(s.Name) || s.Name == wire.DiscoveryName {
+		return fmt.Errorf("nvme: %q is no name of a subsystem; use nqn.YEAR-MONTH.DOMAIN:NAME", s.Name)
+	}
+	if len(s.Serial) > 20 {
+		return fmt.Errorf("nvme: serial number %q is longer than 20 bytes", s.Serial)
+	}
+	for _, h := range s.Hosts {
+		if !wire.ValidName(h) {
+			return fmt.Errorf("nvme: %q is no name of a host", h)
+		}
+	}
+	seen := map[uint32]bool{}
+	names := map[[16]byte]bool{{}: true}
+	for i := range s.Namespaces {
+		n := &s.Namespaces[i]
+		switch {
+		case n.ID < 1 || n.ID > MaxNamespace || seen[n.ID]:
+			return fmt.Errorf("nvme: namespace identifier %d of %s is not unique from 1 to %d", n.ID, s.Name, MaxNamespace)
+		case names[n.UUID]:
+			return fmt.Errorf("nvme: UUID %x of namespace %d of %s is zero or not unique", n.UUID, n.ID, s.Name)
+		case n.Open == nil:
+			return fmt.Errorf("nvme: namespace %d of %s cannot be opened", n.ID, s.Name)
+		}
+		seen[n.ID], names[n.UUID] = true, true
+	}
+	return nil
+}
+
+// Peer is the driver's side of a connection. Its methods must not block, and are called on any goroutine.
+type Peer interface {
+	// Wake makes the driver call Turn soon.
+	Wake()
+	// Gone reports whether the host has closed the connection, even if bytes that it sent before are not read yet.
+	Gone() bool
+}
+
+// Task is one operation on a volume. It belongs to the volume from its start to Done.
+type Task struct {
+	nbd.Task
+	space   *space
+	command *command
+	buffer  *buffer
+	charge  int
+	answer  answer
+}
+
+// Start starts tasks, those of one volume together. buffer is memory for it, which is returned.
+func Start(tasks []*Task, buffer []*nbd.Task) []*nbd.Task {
+	for len(tasks) > 0 {
+		v := tasks[0].space.export.Volume
+		n := 0
+		for buffer = buffer[:0]; n < len(tasks) && tasks[n].space == tasks[0].space; n++ {
+			buffer = append(buffer, &tasks[n].Task)
+		}
+		tasks = tasks[n:]
+		v.Start(buffer)
+	}
+	clear(buffer[:cap(buffer)])
+	return buffer[:0]
+}
+
+// buffer is memory for data that arrive, or for data copied out of the volume for sending.
+type buffer struct{ b []byte }
+
+// buffers are pooled by size class. The largest holds the output of a task.
+var buffers = [...]struct {
+	size int
+	pool sync.Pool
+}{{size: 4 << 10}, {size: 16 << 10}, {size: 64 << 10}, {size: Window}, {size: Window + 4096}}
+
+func getBuffer(n int) *buffer {
+	for i := range buffers {
+		if n <= buffers[i].size {
+			if b, ok := buffers[i].pool.Get().(*buffer); ok {
+				return b
+			}
+			return &buffer{make([]byte, buffers[i].size)}
+		}
+	}
+	return &buffer{make([]byte, n)}
+}
+
+func putBuffer(b *buffer) {
+	for i := range buffers {
+		if len(b.b) == buffers[i].size {
+			buffers[i].pool.Put(b)
+		}
+	}
+}
+
+// zeros is the source of zero bytes.
+var zeros = make([]byte, 64<<10)
+
+// status converts the error of a task. A loss of data is reported to one Flush only, so it must not be repeated.
+func status(t *Task) wire.Status {
+	switch t.Err {
+	case 0:
+		return wire.Success
+	case nbd.ENOSPC:
+		return wire.CapacityExceeded | wire.NoRetry
+	case nbd.EPERM:
+		return wire.WriteProtected | wire.NoRetry
+	case nbd.EINVAL:
+		return wire.InvalidField | wire.NoRetry
+	case nbd.ESHUTDOWN, nbd.ENOMEM:
+		return wire.InternalError
+	}
+	if t.Kind == nbd.Read || t.Kind == nbd.Cache {
+		return wire.UnrecoveredRead | wire.NoRetry
+	}
+	return wire.WriteFault | wire.NoRetry
+}
