@@ -1,6 +1,7 @@
 package drives
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -167,15 +168,7 @@ func (o *Outcome) sensitivity(ctx context.Context) []Effect {
 	if p.Calendar() && p.Algorithm.optimal {
 		try("Growth a year", "-5 points", "+10 points", func(b *bend, high bool) { b.growth = of(high, -0.05, 0.1) })
 	}
-	slices.SortStableFunc(list, func(a, b Effect) int {
-		switch {
-		case a.Span() > b.Span():
-			return -1
-		case a.Span() < b.Span():
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Effect) int { return cmp.Compare(b.Span(), a.Span()) })
 	return list
 }
 

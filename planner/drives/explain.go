@@ -1,6 +1,7 @@
 package drives
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -62,24 +63,17 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 	} else if err = o.replay(j, x); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(x.Choices, func(a, b Choice) int {
+	rank := func(c *Choice) int {
 		switch {
-		case (a.Obstacle == "") != (b.Obstacle == ""):
-			if a.Obstacle == "" {
-				return -1
-			}
-			return 1
-		case a.Chosen != b.Chosen:
-			if a.Chosen {
-				return -1
-			}
-			return 1
-		case a.CostPerGB < b.CostPerGB:
-			return -1
-		case a.CostPerGB > b.CostPerGB:
+		case c.Obstacle != "":
+			return 2
+		case !c.Chosen:
 			return 1
 		}
 		return 0
+	}
+	slices.SortStableFunc(x.Choices, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.CostPerGB, b.CostPerGB))
 	})
 	if len(x.Choices) > 1 && x.Choices[0].Chosen && x.Choices[1].Obstacle == "" {
 		x.Chosen, x.Next = x.Choices[0].Drive, x.Choices[1].Drive

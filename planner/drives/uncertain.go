@@ -118,9 +118,7 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 			}
 		}
 	}
-	if out.Again > 0 {
-		out.Regret /= float64(out.Again)
-	}
+	out.Regret /= float64(max(out.Again, 1))
 	if out.Draws == 0 {
 		return nil
 	}

@@ -276,9 +276,7 @@ func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Re
 		}
 		// Go half of the way, because full steps make workloads swap places repeatedly.
 		for j := range p.jobs {
-			if w := &p.jobs[j]; w.Wears > 0 {
-				w.Wears = math.Sqrt(float64(w.Wears * searched[j]))
-			}
+			p.jobs[j].Wears = math.Sqrt(float64(p.jobs[j].Wears * searched[j]))
 		}
 	}
 	copy(p.jobs, jobs)
