@@ -95,6 +95,31 @@ func TestUnkept(t *testing.T) {
 	}
 }
 
+// TestLargeRequests verifies that large requests have a p99 where a drive serves few of them, and that one which is
+// overloaded by them is found to be, whatever they are among.
+func TestLargeRequests(t *testing.T) {
+	for _, c := range []struct{ writes, kib, want float64 }{{0, 4, 20000}, {0.125, 64, 20000}, {0, 128, 10000},
+		{0.5, 512, 2500}, {0.125, 512, 4000}, {0.875, 512, 4000}, {0, 1 << 14, 500}, {1, 1 << 14, 500},
+		{0.5, 1 << 14, 1000}} {
+		if got := (&mixed{rate: 1, writes: c.writes, kib: c.kib}).requests(); got != c.want {
+			t.Errorf("%v requests of %v KiB with %v of writes; %v is right", got, c.kib, c.writes, c.want)
+		}
+	}
+	p := loaded(t, oneOfTLC)
+	src, err := scenario.Find("tlc-enterprise")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.simulatedLatency(t.Context(), src, mixed{rate: 100, writes: 0.125, kib: 512})
+	if err != nil || !(v.read > 100 && v.read < 1000) || !(v.write > 50 && v.write < 1000) {
+		t.Errorf("%+v us, %v", v, err)
+	}
+	v, err = p.simulatedLatency(t.Context(), src, mixed{rate: 1e6, writes: 0.125, kib: 512})
+	if err != nil || !math.IsInf(v.read, 1) || !math.IsInf(v.write, 1) {
+		t.Errorf("%+v us of a drive that is overloaded, %v", v, err)
+	}
+}
+
 // TestFewDraws verifies the result of uncertain inputs at its edges: none drawn, none that the plan serves, and none
 // planned again.
 func TestFewDraws(t *testing.T) {

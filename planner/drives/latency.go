@@ -47,7 +47,8 @@ const (
 	sequentialParts = 2
 )
 
-// tailRequests is the number of requests of a simulation, for sizes of up to tailSize KiB; larger requests are fewer.
+// tailRequests is the number of requests of a simulation, for sizes of up to tailSize KiB; larger requests are fewer,
+// but at least leastTailRequests of reads and of writes: of fewer than 368 the 99th percentile is not known.
 const (
 	tailRequests      = 20000
 	tailSize          = 64
@@ -226,9 +227,19 @@ func (t *simulatedTail) curve(n node) []latencies {
 // mixed is the load on a drive: I/Os per second, share of writes, I/O size, sequential share of the writes.
 type mixed struct{ rate, writes, kib, sequential float64 }
 
+// requests is the number of requests to simulate.
+func (m *mixed) requests() float64 {
+	least := float64(leastTailRequests)
+	for _, share := range []float64{m.writes, 1 - m.writes} {
+		if share > 0 {
+			least = max(least, leastTailRequests/share)
+		}
+	}
+	return max(least, tailRequests*min(1, tailSize/m.kib))
+}
+
 // workload returns the load as the workload of a scenario.
 func (m *mixed) workload() string {
-	requests := max(leastTailRequests, tailRequests*min(1, tailSize/m.kib))
 	var items []string
 	flow := func(kind string, share float64, more string) string {
 		if share == 0 {
@@ -239,7 +250,7 @@ func (m *mixed) workload() string {
 	}
 	item := func(flows string) {
 		if flows != "" {
-			items = append(items, fmt.Sprintf("{synthetic: {%sduration: %.6gus}}", flows, float64(1e6*requests)/m.rate))
+			items = append(items, fmt.Sprintf("{synthetic: {%sduration: %.6gus}}", flows, float64(1e6*m.requests())/m.rate))
 		}
 	}
 	item(flow("reads", 1-m.writes, "") + flow("writes", float64(m.writes*(1-m.sequential)), ""))
@@ -286,12 +297,11 @@ func (p *Plan) simulatedLatency(ctx context.Context, src shape.Source, m mixed) 
 			v.write = x.Value
 		}
 	}
-	if m.writes < 1 && math.IsNaN(v.read) || m.writes > 0 && math.IsNaN(v.write) {
-		return fail(fmt.Errorf("no request was served"))
-	}
-	requests := max(leastTailRequests, tailRequests*min(1, tailSize/m.kib))
-	if took, came := r.SimulatedS, requests/m.rate; took > float64(came*(1+lateShare))+lateTime {
+	if took, came := r.SimulatedS, m.requests()/m.rate; took > float64(came*(1+lateShare))+lateTime {
 		v = latencies{math.Inf(1), math.Inf(1)}
+	}
+	if m.writes < 1 && math.IsNaN(v.read) || m.writes > 0 && math.IsNaN(v.write) {
+		return fail(fmt.Errorf("too few requests were served for a p99"))
 	}
 	p.simulated.trials[t.Name()] = v
 	return v, nil
