@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -299,5 +300,17 @@ func TestWritersOf(t *testing.T) {
 		math.Abs(out[0].space-2.4) > 1e-9 || out[0].sequential != 0.1 || math.Abs(out[1].rate-0.8) > 1e-9 ||
 		out[2] != want[2] {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestAuthorsOrdered verifies that workloads of one mix are ordered by their writes per GB, so that merging them joins
+// those that write alike: what has no space of its own is written most densely.
+func TestAuthorsOrdered(t *testing.T) {
+	jobs := []tco.Workload{{WriteRate: 5}, {WriteRate: 10, WorkingSet: 1}, {WriteRate: 4, WorkingSet: 2}, {},
+		{WriteRate: 2, WorkingSet: 1}, {WorkingSet: 4}, {WriteRate: 1, WorkingSet: 9, Sequential: 0.5}}
+	want := []author{{space: 4}, {rate: 2, space: 1}, {rate: 4, space: 2}, {rate: 10, space: 1}, {rate: 5},
+		{rate: 1, space: 9, sequential: 0.5}}
+	if got, err := (&Plan{}).authors(jobs); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v; %+v is right", got, err, want)
 	}
 }
