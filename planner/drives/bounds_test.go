@@ -307,8 +307,9 @@ func TestWritersOf(t *testing.T) {
 // those that write alike: what has no space of its own is written most densely.
 func TestAuthorsOrdered(t *testing.T) {
 	jobs := []tco.Workload{{WriteRate: 5}, {WriteRate: 10, WorkingSet: 1}, {WriteRate: 4, WorkingSet: 2}, {},
-		{WriteRate: 2, WorkingSet: 1}, {WorkingSet: 4}, {WriteRate: 1, WorkingSet: 9, Sequential: 0.5}}
-	want := []author{{space: 4}, {rate: 2, space: 1}, {rate: 4, space: 2}, {rate: 10, space: 1}, {rate: 5},
+		{WriteRate: 2, WorkingSet: 1}, {WorkingSet: 4}, {WriteRate: 1, WorkingSet: 9, Sequential: 0.5},
+		{WriteRate: 6}}
+	want := []author{{space: 4}, {rate: 2, space: 1}, {rate: 4, space: 2}, {rate: 10, space: 1}, {rate: 5}, {rate: 6},
 		{rate: 1, space: 9, sequential: 0.5}}
 	if got, err := (&Plan{}).authors(jobs); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v; %+v is right", got, err, want)

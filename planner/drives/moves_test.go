@@ -28,6 +28,8 @@ func TestWornOut(t *testing.T) {
 			drives.Move{Day: 800, From: "x", To: "y", Copied: 900}, true},
 		"bought": {"{DRIVE, name: x, up_to: 2}", heavy,
 			drives.Move{Day: 800, From: "x #1", To: "x #2", Copied: 900, NeedsNewDrive: true}, true},
+		"bought, listed first": {"{DRIVE, name: y, up_to: 1}, {DRIVE, name: x, count: 1}", heavy,
+			drives.Move{Day: 800, From: "x", To: "y", Copied: 900, NeedsNewDrive: true}, true},
 		"nowhere": {"{DRIVE, name: x, count: 1}", heavy, drives.Move{Day: 800, From: "x", Refused: "endurance"},
 			true},
 	} {
