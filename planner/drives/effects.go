@@ -61,9 +61,7 @@ func (o *Outcome) bent(ctx context.Context, b bend) (*Outcome, error) {
 	for j := range p.jobs {
 		w := &p.jobs[j]
 		w.WriteRate, w.WorkingSet, w.PeakIOPS = w.WriteRate*b.writes, w.WorkingSet*b.space, w.PeakIOPS*b.iops
-		if p.jobs[j].Growth != 0 || b.growth != 0 {
-			p.jobs[j].Growth = max(-0.99, p.jobs[j].Growth+b.growth)
-		}
+		w.Growth = max(-0.99, w.Growth+b.growth)
 	}
 	p.Horizon = units.Days(b.horizon)
 	was := p.costs()
