@@ -76,7 +76,7 @@ func outdated(x *ctl.Examined, e cfs.Status) (all stretches) {
 	return all
 }
 
-// findings is what is wrong with a pool, as lines of text.
+// findings are the faults of a pool, as lines of text.
 type findings struct {
 	pool   *ctl.Examined
 	survey *cfs.Survey // nil without a file system
@@ -188,7 +188,7 @@ func (f *findings) any() bool {
 	return f.pool.Any() || len(f.drop) > 0 || f.survey != nil && len(f.survey.Violations) > 0
 }
 
-// survey reads what is left of the file system of an examined pool; nil if there is none.
+// survey reads the remains of the file system of an examined pool; nil if there is none.
 func survey(x *ctl.Examined) (*cfs.Survey, error) {
 	s, err := cfs.NewSurvey(x.Pool, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNoFS) {
@@ -219,7 +219,7 @@ func watched[T any](ctx context.Context, p *program, label string, work func(ste
 	})
 }
 
-// examine reads all of a pool and prints what is wrong with it.
+// examine reads all of a pool and prints its faults.
 func (p *program) examine(ctx context.Context, x *ctl.Examined, name string) (*findings, error) {
 	f := &findings{pool: x}
 	bad, err := watched(ctx, p, "reading", x.Read)
@@ -264,7 +264,7 @@ func (p *program) agreed(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// repair prints what is wrong with a pool and what mending it changes, and does so if that is agreed to. It reports
+// repair prints the faults of a pool and the changes that mend it, and makes these if that is agreed to. It reports
 // false if nothing is wrong.
 func (p *program) repair(ctx context.Context, o pool.Options, yes bool, devices ...string) (bool, error) {
 	name := strings.Join(devices, ", ")

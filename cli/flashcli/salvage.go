@@ -218,7 +218,7 @@ func (r *rescue) part(out *os.File, base uint64, from, n int64, lost *stretches)
 	return nil
 }
 
-// write writes what is not zeros.
+// write writes the bytes that are not zeros.
 func write(out *os.File, b []byte, at int64) error {
 	if len(bytes.TrimLeft(b, "\x00")) == 0 {
 		return nil

@@ -148,7 +148,7 @@ func TestSalvageInterrupted(t *testing.T) {
 	}
 }
 
-// TestAgreed verifies that nobody but a terminal can agree.
+// TestAgreed verifies that only a terminal can agree.
 func TestAgreed(t *testing.T) {
 	p, out := quiet()
 	if yes, err := p.agreed(context.Background(), "?"); yes || err == nil || out.Len() > 0 {

@@ -377,7 +377,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	return verb.Failed(s.Drain(f.drain))
 }
 
-// attend executes flash fs for other processes while the pool is served. Without it, what is served is served
+// attend executes flash fs for other processes while the pool is served. Without it, clients are served
 // nevertheless: the directory of a device may not be one for sockets.
 func (p *program) attend(tree *cfs.FS, devices []string) *live.Server {
 	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})

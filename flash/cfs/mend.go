@@ -14,7 +14,7 @@ import (
 
 // Survey is what can be read of a file system in whatever state.
 type Survey struct {
-	Entries    []Status // by path, each directory before what is in it; a file that has no name is in LostFound
+	Entries    []Status // by path, each directory before its contents; a file that has no name is in LostFound
 	Violations []ctl.Violation
 	Mends      []string // what Mend will do, in words
 	Hopeless   bool     // a violation is ambiguous, so Mend changes nothing
@@ -221,7 +221,7 @@ func (p *plan) orphans(l *loader) {
 
 func lostPath(n *node) string { return fmt.Sprintf("/%s/inode-%d", LostFound, n.number) }
 
-// NewSurvey reads what is left of the file system of a pool, which may be read-only, and plans how to mend it. It
+// NewSurvey reads the remains of the file system of a pool, which may be read-only, and plans how to mend it. It
 // returns ErrNoFS if there is none.
 func NewSurvey(pool *ctl.Pool, cfg Config) (*Survey, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}

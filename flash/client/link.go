@@ -193,7 +193,7 @@ func (c *Client) dispatch(l *link, x verbs.Completion) {
 		c.mu.Unlock()
 		select {
 		case l.got <- x:
-		default: // nobody waits for it any more
+		default: // its caller has left
 		}
 	case idAnswer:
 		l.answered = true

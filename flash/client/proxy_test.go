@@ -25,7 +25,7 @@ type way struct {
 // The ends of a connection. reset: both ends are reset. fin: both are closed. half: only the receiver of the
 // direction sees an end, and the other direction goes on until it ends too. hold: the client sees a reset at once,
 // and the server gets the bytes from the cut on later, as from a network in which they took another path. mute:
-// nothing is forwarded in this direction any more, and nobody is told.
+// nothing is forwarded in this direction any more, and neither end notices.
 const (
 	reset = iota
 	fin
@@ -229,7 +229,7 @@ func (p *proxy) finish(to, from net.Conn, n int, w way, b []byte, left int) {
 	}
 }
 
-// chaos returns ways drawn from a seed: connections end after up to so many bytes.
+// chaos returns ways drawn from a seed: connections end after a bounded number of bytes.
 func chaos(seed uint64, bytes int) func(n int) way {
 	return func(n int) way {
 		r := rand.New(rand.NewPCG(seed, uint64(n)))

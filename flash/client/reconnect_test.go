@@ -281,7 +281,7 @@ func TestLateWrite(t *testing.T) {
 }
 
 // TestChaos runs several goroutines over connections that break all the time, with and without a server that is killed,
-// and verifies everything that they read against what they wrote.
+// and verifies all data read against the data written.
 func TestChaos(t *testing.T) {
 	for _, kills := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kills=%v", kills), func(t *testing.T) {

@@ -51,7 +51,7 @@ func (c *Client) replace(l *link, why error, backoff *resume.Backoff) (*link, er
 		case !resumes:
 			return nil, why
 		case !pending:
-			backoff.Answered() // nobody waited for an answer
+			backoff.Answered() // no operation waited for an answer
 			select {
 			case <-c.want:
 			case <-c.ctx.Done():

@@ -407,7 +407,7 @@ func (c *core) tryGet(r request) bool {
 			c.give(r.fn, c.ref(slot, r, w.Frame()), nil)
 			return true
 		case table.InFlight:
-			// The request takes no reference yet: arrive or putWhole gives one to every waiter.
+			// The request takes no reference yet: publish or putWhole gives one to every waiter.
 			if !slot.Swap(w, w.Expect()) {
 				continue // the read has just completed, without the lock
 			}

@@ -59,8 +59,8 @@ type Config struct {
 	// damaged, on the completion path: it must not block.
 	Trouble func(Trouble)
 	// LaneFrames are the frames that each lane (GetOn) keeps idle for the pages that it reads from the devices, at most
-	// 1024, and at most a quarter of all frames for all lanes. With 0, and when a lane has none left, a read takes the
-	// pool's lock.
+	// 1024, and fewer where many lanes share few frames; they are taken back when others run short. With 0, and when a
+	// lane has none left, a read takes the pool's lock.
 	LaneFrames int
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.

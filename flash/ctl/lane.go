@@ -251,23 +251,27 @@ func (c *core) overwrite(at int32, slot *table.Slot, w table.Word, page uint64) 
 }
 
 // miss begins the reads of those wanted pages that are on the medium and in no frame, without p.mu, and gives out
-// frames for those of them that are to be overwritten whole. It returns what is left of wants, which it reorders. It
+// frames for those of them that are to be overwritten whole. It returns the remaining wants, which it reorders. It
 // begins nothing if the lane lacks frames for all of them: a caller that held some while it waited for the rest could
 // wait for another one that does the same.
 func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 	c := p.core
 	l := &c.lanes[on]
-	if c.cfg.LaneFrames == 0 || c.frameWanted.Load() || p.shut.Load() || !p.misses(wants) {
+	if c.cfg.LaneFrames == 0 || c.frameWanted.Load() {
 		return wants
 	}
 	l.mu.Lock()
-	if len(l.free) < len(wants) && l.dry > 0 {
-		l.dry--
+	if p.shut.Load() { // under the lock, which Close takes once before it releases the frames
 		l.mu.Unlock()
 		return wants
 	}
 	if len(l.free) < len(wants) {
+		wait := l.dry > 0
+		l.dry = max(0, l.dry-1)
 		l.mu.Unlock()
+		if wait || !p.misses(wants) {
+			return wants
+		}
 		if !p.try() {
 			p.post(nil, post{kind: postGrant, lane: on}) // for the next time
 			return wants

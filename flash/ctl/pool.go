@@ -520,6 +520,10 @@ func (p *Pool) release(err error) error {
 	for _, d := range slices.Backward(p.devices) {
 		err = errors.Join(err, d.Close())
 	}
+	for i := range p.core.lanes { // a lane that did not see shut has published its frames
+		p.core.lanes[i].mu.Lock()
+		p.core.lanes[i].mu.Unlock() //nolint:staticcheck // only waits
+	}
 	p.lock()
 	p.core.forget()
 	p.err = errors.Join(err, device.Release(p.arena))

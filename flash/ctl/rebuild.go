@@ -16,7 +16,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// rebuild finds the state of a pool that readState refuses, from what is left of the checkpoints, the log and the
+// rebuild finds the state of a pool that readState refuses, from the remains of the checkpoints, the log and the
 // segments' summaries, in the order of time. It only reads.
 //
 // Where records are missing, it distinguishes pages whose newest place is certain from doubtful ones. A page is certain
@@ -226,7 +226,7 @@ func (b *rebuild) overlay(s *remains.Snapshot) {
 			b.renamed[p>>6] |= 1 << (p & 63)
 		}
 	})
-	// What is doubtful where entries are lost counts only if it is still there.
+	// A doubtful page among lost entries counts only if its content is still there.
 	var doubtful []ftl.PPA
 	s.Each(true, func(at int64, _ *media.Entry) {
 		p := ftl.PPA(at)
@@ -281,7 +281,7 @@ func (b *rebuild) readable(places []ftl.PPA) map[ftl.PPA]uint32 {
 
 func (b *rebuild) isDoubtful(p ftl.PPA) bool { return b.doubt[p>>6]>>(p&63)&1 != 0 }
 
-// vacant unmaps what is at a place.
+// vacant unmaps the page at a place.
 func (b *rebuild) vacant(p ftl.PPA) {
 	if b.isLive(p) {
 		b.table.Make(b.owners[p]).Store(0)

@@ -38,7 +38,7 @@ type Damage struct {
 	// Missing is set if a page that reads as zeros may have had content.
 	Missing bool
 	// Tail has the pages after the end of the log that are not valid. They were being written when the pool
-	// stopped, or they were damaged later: then the last changes are missing, and nothing else tells of them.
+	// stopped, or they were damaged later: then the last changes are missing, and no other record shows it.
 	Tail []Lost
 }
 

@@ -110,9 +110,9 @@ func (o *outcome) add(x outcome) {
 	o.zero, o.lost = o.zero+x.zero, o.lost+x.lost
 }
 
-// examine verifies that each page has its newest content, or is named: as lost, or as doubtful with an earlier content.
-// If the log ends at a damaged page, anything may be missing, because nothing tells it from a page that was being
-// written.
+// examine verifies that each page has its newest content, or is named: as lost, or as doubtful with an earlier
+// content. If the log ends at a damaged page, anything may be missing, because it cannot be distinguished from a page
+// that was being written.
 func (w *wreck) examine(label string, x *ctl.Examined) (o outcome) {
 	w.t.Helper()
 	bad := map[uint64]bool{}
@@ -298,7 +298,7 @@ func (w *wreck) parts() map[string][]int64 {
 	}
 }
 
-// TestRuins damages whole parts of a pool's records. The pages that come back are those that what is left has records
+// TestRuins damages whole parts of a pool's records. The pages that come back are those that the remains have records
 // of; none comes back out of date without being named.
 func TestRuins(t *testing.T) {
 	_, layout := small()

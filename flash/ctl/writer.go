@@ -135,7 +135,7 @@ func (c *core) furnish(arena []byte) {
 }
 
 // place starts writing a dirty frame without references, and reports false if there is no space. Until its content is
-// copied (Pool.fill), the page is InFlight, so that nobody changes it. The caller holds p.mu, as for all methods of
+// copied (Pool.fill), the page is InFlight, so that it does not change. The caller holds p.mu, as for all methods of
 // core.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]

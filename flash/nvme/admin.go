@@ -206,7 +206,7 @@ func (t *Target) describe(c *controller) []byte {
 	return w.Append(nil)
 }
 
-// page answers Get Log Page (Base 5.16). What is asked beyond its end is zeros, which nvme-cli relies on.
+// page answers Get Log Page (Base 5.16). Bytes beyond its end are zeros, which nvme-cli relies on.
 func (q *Queue) page(c *command) {
 	r := c.sqe.LogRequest()
 	if r.Length != uint64(c.sqe.SGL().Length) || r.Length > maxTransfer {

@@ -207,7 +207,8 @@ func (t *Target) Set(s Subsystem) error {
 		n := &s.Namespaces[i]
 		for j := range old.Namespaces {
 			if o := &old.Namespaces[j]; connected && o.ID == n.ID && o.UUID == n.UUID && n.Size < o.Size {
-				return fmt.Errorf("nvme: namespace %d of %s has %d bytes and cannot shrink to %d while a host is connected; "+
+				return fmt.Errorf("nvme: namespace %d of %s has %d bytes and cannot shrink to %d while a host is "+
+					"connected; "+
 					"disconnect it first", n.ID, s.Name, o.Size, n.Size)
 			}
 		}
@@ -237,7 +238,7 @@ func (t *Target) Remove(name string) {
 	t.discovered()
 }
 
-// SetState changes the state of all namespaces on a port. Hosts that are connected through it are told.
+// SetState changes the state of all namespaces on a port. Hosts that are connected through it get an event.
 func (t *Target) SetState(port uint16, state wire.State) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -258,7 +259,7 @@ func (t *Target) stateOf(port uint16) wire.State {
 	return wire.Optimized
 }
 
-// discovered tells discovery controllers that there are other subsystems.
+// discovered notifies discovery controllers of a change of the subsystems.
 func (t *Target) discovered() {
 	t.generation++
 	for _, c := range t.sorted() {
@@ -435,7 +436,8 @@ func (t *Target) Tick(now int64) {
 		case c.heard.Swap(false) || c.deadline == 0:
 			c.deadline = now + int64(c.keepAlive)*1e6 + t.cfg.Grace
 		case now > c.deadline:
-			t.kill(c, fmt.Errorf("nvme: host %s was not heard for its keep-alive timeout of %d ms", c.host, c.keepAlive))
+			t.kill(c, fmt.Errorf("nvme: host %s was not heard for its keep-alive timeout of %d ms", c.host,
+				c.keepAlive))
 		}
 	}
 	for _, q := range t.held {

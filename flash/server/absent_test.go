@@ -10,7 +10,7 @@ import (
 	"farflash/flash/verbs/control"
 )
 
-// TestAbsent verifies what a client is told that opens or stats a name which no export has: the name and the nearest
+// TestAbsent verifies the error of a client that opens or stats a name which no export has: the name and the nearest
 // one, or those that there are. A name that no file can have is a malformed request. The connection stays usable.
 func TestAbsent(t *testing.T) { ways(t, testAbsent) }
 
@@ -28,7 +28,8 @@ func testAbsent(t *testing.T) {
 		}{
 			{"disj", "client: disj: file does not exist; did you mean disk?", fs.ErrNotExist},
 			{"/lokced/", "did you mean locked?", fs.ErrNotExist},
-			{"something", "client: something: file does not exist; the exports are disk, locked, other", fs.ErrNotExist},
+			{"something", "client: something: file does not exist; the exports are disk, locked, other",
+				fs.ErrNotExist},
 			{"..", "client: ..: malformed request", control.Malformed},
 			{"a\nb", "malformed request", control.Malformed},
 			{"", "malformed request", control.Malformed},

@@ -15,7 +15,7 @@ import (
 )
 
 // TestShrunk truncates a pool's file while it is served. A read beyond its end is EIO to the client, and is reported
-// with the file and a place beyond that end. The close fails, also if nothing was read: what it writes itself succeeds,
+// with the file and a place beyond that end. The close fails, also if nothing was read: its own writes succeed,
 // because a write beyond a file's end extends it.
 func TestShrunk(t *testing.T) { ways(t, testShrunk) }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // TestChoices verifies the order in which an explanation lists drives (the chosen one, then others from the cheapest
-// on, then those that cannot take the workload), equal ones in the plan's order, and what it says of the second best.
+// on, then those that cannot take the workload), equal ones in the plan's order, and the sentence on the second best.
 func TestChoices(t *testing.T) {
 	const text = "horizon: 1000d\ncosts: {electricity: 0}\ndrives: [{model: Intel DC P3600 2TB, name: dear, up_to: 3, " +
 		"price: $2000, afr: 0%}, {model: Intel DC P3600 2TB, name: full, count: 1, price: $1, afr: 0%}, {model: " +
@@ -97,7 +97,8 @@ func TestEffects(t *testing.T) {
 		"": {"0", "Price of drives, Growth a year, Electricity, Horizon, PUE, Write rates, Write amplification",
 			map[string][2]float64{"Price of drives": {500 + 1500*power, 2000 + 1500*power},
 				"Electricity": {1000 + 750*power, 1000 + 3000*power}, "PUE": {1000 + 1100*power, 1000 + 2000*power},
-				"Horizon": {1000 + 900*power, 1000 + 2400*power}, "Write rates": {1000 + 1500*power, 1000 + 1500*power}}},
+				"Horizon":     {1000 + 900*power, 1000 + 2400*power},
+				"Write rates": {1000 + 1500*power, 1000 + 1500*power}}},
 		"objective: paper\n": {"0", "", map[string][2]float64{
 			"Price of drives": {(500 + 1500*power) / 1000, (2000 + 1500*power) / 1000},
 			"Write rates":     {(1000 + 1500*power) / 500, (1000 + 1500*power) / 2000}}},

@@ -27,10 +27,11 @@ disk,18000,,,170,550,9.4,5.3,300,,1%,,hdd
 	return file
 }
 
-// TestSources verifies what is said of a group's figures, and where they are from, for every way to state them.
+// TestSources verifies the stated sources of a group's figures, for every way to state them.
 func TestSources(t *testing.T) {
 	own := ownTable(t)
-	const mtbf, form = "2 million hours MTBF, as in data sheets", "closed form for random writes at the drive's spare space"
+	const mtbf, form = "2 million hours MTBF, as in data sheets",
+		"closed form for random writes at the drive's spare space"
 	for _, c := range []struct{ head, drive, name, want string }{
 		{"", "measured", "endurance", "3700 TB, rated at a WAF of 3.50 | the catalogue"},
 		{"", "plain", "endurance", "3700 TB, rated at a WAF of 1.00 | the catalogue"},
@@ -38,7 +39,8 @@ func TestSources(t *testing.T) {
 		{"", "plain, tbw: 9000, rated_waf: 2", "endurance", "9000 TB, rated at a WAF of 2.00 | stated in the plan"},
 		{"", "Intel DC P3700 2TB, price: 1", "endurance", "36500 TB, rated at a WAF of 5.59 | the catalogue; " + form},
 		{"mode: paper\nobjective: paper\n", "plain", "endurance", "3700 TB written to flash | the catalogue"},
-		{"mode: paper\nobjective: paper\n", "plain, tbw: 1", "endurance", "1.000 TB written to flash | stated in the plan"},
+		{"mode: paper\nobjective: paper\n", "plain, tbw: 1", "endurance",
+			"1.000 TB written to flash | stated in the plan"},
 		{"", "measured", "price", "$500.0 | the catalogue, 2024"}, {"", "plain", "price", "$500.0 | the catalogue"},
 		{"", "plain, price: 7", "price", "$7.000 | stated in the plan"},
 		{"", "measured", "failures", "0.500 % a year | the catalogue"},
@@ -105,7 +107,8 @@ func TestSources(t *testing.T) {
 // TestRefusedPlans verifies that what only shows when a plan is made is an error with its place and its remedy.
 func TestRefusedPlans(t *testing.T) {
 	own := ownTable(t)
-	const quiet, busy = "{name: w, working_set_gb: 1, peak_iops: 1}", "{name: w, write_gb_per_day: 1, working_set_gb: 1}"
+	const quiet, busy = "{name: w, working_set_gb: 1, peak_iops: 1}",
+		"{name: w, write_gb_per_day: 1, working_set_gb: 1}"
 	const paper = "objective: paper\n"
 	for _, c := range []struct{ head, drives, jobs, want string }{
 		{"", "{model: disk, count: 1, waf: 2}", busy,

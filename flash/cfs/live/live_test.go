@@ -178,7 +178,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// endless is a stream without an end, which fails or blocks after so many bytes.
+// endless is a stream without an end, which fails or blocks after a number of bytes.
 type endless struct {
 	left  int
 	err   error

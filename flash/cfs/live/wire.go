@@ -20,9 +20,9 @@ import (
 	"farflash/flash/ctl"
 )
 
-// The protocol: frames of a kind, a length of four bytes, big-endian, and so many bytes. A client sends one frame with
-// the path of a device, and then for each request a frame with it, in JSON, followed by those of Put's stream. The
-// server answers each with the frames of Get's stream and one with the answer.
+// The protocol: frames of a kind, a length of four bytes, big-endian, and that number of bytes. A client sends one
+// frame with the path of a device, and then for each request a frame with it, in JSON, followed by those of Put's
+// stream. The server answers each with the frames of Get's stream and one with the answer.
 const (
 	frameHello = 'h'
 	frameAsk   = 'q'
@@ -74,7 +74,7 @@ func (c *conn) send(kind byte, b []byte) error {
 	return err
 }
 
-// receive returns the next frame, of at most so many bytes, in b if it fits.
+// receive returns the next frame, of at most the given number of bytes, in b if it fits.
 func (c *conn) receive(b []byte, most uint32) (kind byte, got []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {

@@ -4,7 +4,7 @@
 // Backoff times the attempts, and Ledger knows the operations. Both are plain state machines, without clock, goroutines
 // or I/O; flash/client executes their decisions. The reasons are in docs/adr/0031-reconnecting.md.
 //
-// It leaves out what is specific to a connection: opening exports again, and ending the earlier connection at the
+// It leaves out the work of a connection: opening exports again, and ending the earlier connection at the
 // server.
 package resume
 

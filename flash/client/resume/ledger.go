@@ -67,7 +67,7 @@ type entry[F any] struct {
 // entries bounds the number of kept writes, whatever their size.
 const entries = 1024
 
-// NewLedger returns a ledger for operations in so many slots, which keeps writes of so many bytes together.
+// NewLedger returns a ledger for operations in a number of slots, which keeps writes of the given bytes in all.
 func NewLedger[F any](slots, budget int) *Ledger[F] {
 	return &Ledger[F]{ops: make([]op, slots), budget: budget}
 }
@@ -183,7 +183,7 @@ type Step[F any] struct {
 	number uint64
 }
 
-// Again appends what is to be sent again on a new connection to out, in the order in which to send it, before anything
+// Again appends the operations to repeat on a new connection to out, in the order in which to send it, before anything
 // else: the order in which it was sent first. So an earlier write never lands after a later one.
 func (l *Ledger[F]) Again(out []Step[F]) []Step[F] {
 	l.trim()

@@ -260,7 +260,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestKeep verifies the limits of what is kept, and that it is forgotten when answered and dropped with its file.
+// TestKeep verifies the limits of the kept writes, and that they are forgotten when answered and dropped with their
+// file.
 func TestKeep(t *testing.T) {
 	l, data := resume.NewLedger[string](1, 1000), make([]byte, 1000)
 	keep := func(n int) bool {

@@ -1,8 +1,8 @@
-// Package remains reads what is left of the records of a flash controller's pool: pages of its log, checkpoints of
+// Package remains reads the remains of the records of a flash controller's pool: pages of its log, checkpoints of
 // which parts are damaged, and summaries of segments. It believes a page only if its checksum is right.
 //
 // Its main type is Pool, with the methods Log, Snapshot and Summaries. It only reads, and leaves out what to conclude
-// from what is left (package ctl).
+// from them (package ctl).
 package remains
 
 import (
@@ -76,7 +76,7 @@ func (p *Pool) Log() (log map[uint64]Page, highest, mark uint64) {
 	return log, highest, mark
 }
 
-// Snapshot is what is left of a checkpoint.
+// Snapshot is the readable part of a checkpoint.
 type Snapshot struct {
 	Header media.Header // only Generation, unless Headed
 	Headed bool         // a copy of the header is left
@@ -91,7 +91,7 @@ type Snapshot struct {
 	Slot    int
 }
 
-// Snapshot reads what is left of the checkpoint in a slot, of which h is the header, or nil. It returns nil if that is
+// Snapshot reads the checkpoint in a slot as far as it can, of which h is the header, or nil. It returns nil if that is
 // nothing.
 func (p *Pool) Snapshot(slot int, h *media.Header) *Snapshot {
 	segments := p.Shape.AllSegments()
@@ -298,7 +298,7 @@ func (s *Snapshot) Position(run []Run) uint64 {
 	return 0
 }
 
-// Pieces is what is left of the log.
+// Pieces is the readable part of the log.
 type Pieces struct {
 	Runs    []Run  // in order; records can be missing between them
 	Highest uint64 // number of a page

@@ -122,7 +122,7 @@ func (g *guest) finish(lines <-chan string) {
 	}
 }
 
-// TestLinux lets an unmodified kernel discover, connect with two queues and both digests, verify what it writes, make a
+// TestLinux lets an unmodified kernel discover, connect with two queues and both digests, verify its writes, make a
 // file system and trim it, use every command of nvme-cli, see a namespace grow, and reset the controller.
 func TestLinux(t *testing.T) {
 	g := newGuest(t)

@@ -148,7 +148,7 @@ func testDiscovery(t *testing.T, loops *server.Loops) {
 		entries[0].Service != "4420" || entries[1].Address != "::1" || !entries[1].IPv6 {
 		t.Errorf("%+v %v %v", entries, ok, err)
 	}
-	// A change is told.
+	// The host gets an event of a change.
 	if _, err := h.Admin.Feature(wire.FeatureEvents, 1<<31); err != nil {
 		t.Fatal(err)
 	}
