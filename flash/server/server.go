@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"farflash/flash/accept"
 	"farflash/flash/ctl"
 	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
@@ -375,47 +376,39 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// accept accepts connections. If there are too many handshakes it closes another one.
+// accept accepts connections until the listener is closed.
 func (s *Server) accept() {
 	defer s.running.Done()
-	for wait := time.Millisecond; ; {
-		nc, err := s.listener.Accept()
-		if err == nil {
-			s.slots <- struct{}{} // displaced handshakes end soon, since their connections are closed
-		}
+	isEnding := func() bool {
 		s.mu.Lock()
-		ending := s.ending
-		if err == nil && !ending {
-			oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc, time.Now())
-			s.running.Add(1)
-			s.mu.Unlock()
-			wait = time.Millisecond
-			go s.serve(nc)
-			if full {
-				_ = oldest.Close() // its goroutine notices
-			}
-			if report > 0 {
-				s.notice("%v: %d connections closed in their handshakes to admit others (at most %d have one); this "+
-					"is the last", oldest.RemoteAddr(), report, s.cfg.Handshakes)
-			}
-			continue
-		}
+		defer s.mu.Unlock()
+		return s.ending
+	}
+	if err := accept.Loop(s.listener, s.take, isEnding, func(err error) { s.notice("accepting: %v", err) }); err != nil {
+		s.notice("no more connections are accepted: %v", err)
+	}
+}
+
+// take serves a connection. If there are too many handshakes it closes another one.
+func (s *Server) take(nc net.Conn) {
+	s.slots <- struct{}{} // displaced handshakes end soon, since their connections are closed
+	s.mu.Lock()
+	if s.ending {
 		s.mu.Unlock()
-		switch {
-		case ending:
-			if err == nil {
-				_ = nc.Close() // the server is draining
-			}
-			return
-		case errors.Is(err, net.ErrClosed):
-			s.notice("no more connections are accepted: %v", err)
-			return
-		default:
-			// A transient error, such as running out of descriptors, which become available when connections end.
-			s.notice("accepting: %v", err)
-			time.Sleep(wait)
-			wait = min(2*wait, time.Second)
-		}
+		<-s.slots
+		_ = nc.Close() // the server is draining
+		return
+	}
+	oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), nc, time.Now())
+	s.running.Add(1)
+	s.mu.Unlock()
+	go s.serve(nc)
+	if full {
+		_ = oldest.Close() // its goroutine notices
+	}
+	if report > 0 {
+		s.notice("%v: %d connections closed in their handshakes to admit others (at most %d have one); this is the last",
+			oldest.RemoteAddr(), report, s.cfg.Handshakes)
 	}
 }
 

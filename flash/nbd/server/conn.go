@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"farflash/flash/accept"
 	"farflash/flash/nbd"
 	"farflash/flash/sendv"
 )
@@ -74,7 +75,7 @@ func (c *conn) serve(require bool) error {
 		if h != nil {
 			h.Abandon()
 		}
-		return errors.Join(err, closed(c.nc.Close()))
+		return errors.Join(err, accept.Closed(c.nc.Close()))
 	}
 	e, _, _ := h.Chosen()
 	defer h.Abandon()
@@ -98,7 +99,7 @@ func (c *conn) serve(require bool) error {
 	}
 	if loops := c.server.cfg.Loops; c.raw != nil && loops != nil && loops.Sockets() {
 		if err := c.drive(); err != nil {
-			return errors.Join(err, closed(c.nc.Close()))
+			return errors.Join(err, accept.Closed(c.nc.Close()))
 		}
 	} else {
 		go c.write()
@@ -110,16 +111,7 @@ func (c *conn) serve(require bool) error {
 		c.patience.Stop()
 	}
 	c.mu.Unlock()
-	return errors.Join(c.err, closed(c.nc.Close()))
-}
-
-// closed suppresses the error of closing a connection that is already closed or broken, because the cause is known.
-func closed(err error) error {
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
+	return errors.Join(c.err, accept.Closed(c.nc.Close()))
 }
 
 // negotiate runs everything before transmission. It returns a nil handshake if the client leaves.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"farflash/flash/accept"
 	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 )
@@ -100,20 +101,9 @@ func New(cfg Config) (*Server, error) {
 		early: halfopen.New[*conn](cfg.Early), slots: make(chan struct{}, 2*max(cfg.Early, 1)+max(cfg.Most, 0))}, nil
 }
 
-// local reports whether an address can be reached from this machine only.
-func local(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.UnixAddr:
-		return true
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	}
-	return false
-}
-
 // Serve accepts connections until the server is shut down, which closes l. Without TLS, it refuses a non-local address.
 func (s *Server) Serve(l net.Listener) error {
-	if !local(l.Addr()) && s.cfg.TLS == nil {
+	if !accept.Local(l.Addr()) && s.cfg.TLS == nil {
 		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
 	}
 	s.mu.Lock()
@@ -123,31 +113,25 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	s.listeners[l] = true
 	s.mu.Unlock()
-	for wait := time.Millisecond; ; {
-		nc, err := l.Accept()
-		if err == nil {
-			s.take(nc, !local(l.Addr()))
-			wait = time.Millisecond
-			continue
-		}
-		s.mu.Lock()
-		closing := s.closing
-		if closing || errors.Is(err, net.ErrClosed) {
-			delete(s.listeners, l)
-			s.mu.Unlock()
-			if closing {
-				return nil
-			}
-			return errors.Join(err, l.Close())
-		}
-		s.mu.Unlock()
-		// A transient error, such as running out of descriptors, which become available when connections end.
+	err := accept.Loop(l, func(nc net.Conn) { s.take(nc, !accept.Local(l.Addr())) }, s.ending, func(err error) {
 		if s.cfg.Failed != nil {
 			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
 		}
-		time.Sleep(wait)
-		wait = min(2*wait, time.Second)
+	})
+	s.mu.Lock()
+	delete(s.listeners, l)
+	s.mu.Unlock()
+	if err != nil {
+		err = errors.Join(err, l.Close())
 	}
+	return err
+}
+
+// ending reports whether the server has begun to shut down.
+func (s *Server) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }
 
 // take serves a connection. If there are too many handshakes it closes another one, which takes no part in them any

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"farflash/flash/accept"
 	"farflash/flash/nbd"
 	"farflash/flash/nvme"
 	"farflash/flash/sendv"
@@ -112,7 +113,7 @@ func (c *conn) serve() error {
 	if loops := c.server.cfg.Loops; loops != nil && loops.Sockets() {
 		if err := c.drive(); err != nil {
 			close(c.settled)
-			return errors.Join(err, closed(c.nc.Close()))
+			return errors.Join(err, accept.Closed(c.nc.Close()))
 		}
 	} else {
 		c.mu.Lock()
@@ -140,7 +141,7 @@ func (c *conn) serve() error {
 	if errors.Is(c.err, nvme.ErrEnded) {
 		c.err = nil // the admin queue has its own reason
 	}
-	return errors.Join(c.err, closed(c.nc.Close()))
+	return errors.Join(c.err, accept.Closed(c.nc.Close()))
 }
 
 // linger bounds how long a host may take to notice the last words of a queue that has failed.
@@ -158,15 +159,6 @@ func (c *conn) part(last []byte) {
 	if x, ok := c.nc.(*net.TCPConn); ok && x.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, x) // what the host still sends has no meaning
 	}
-}
-
-// closed suppresses the error of closing a connection that is already closed or broken, because the cause is known.
-func closed(err error) error {
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
 }
 
 // done is every task's Done.

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"farflash/flash/accept"
 	"farflash/flash/halfopen"
 	"farflash/flash/nvme"
 )
@@ -98,15 +99,9 @@ func (s *Server) clock() {
 	}
 }
 
-// local reports whether an address can be reached from this machine only.
-func local(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
 // Serve accepts connections on a port until the server is shut down, which closes l.
 func (s *Server) Serve(l net.Listener, port uint16) error {
-	if !local(l.Addr()) {
+	if _, is := l.Addr().(*net.TCPAddr); !is || !accept.Local(l.Addr()) { // Gone needs TCP
 		return errors.Join(fmt.Errorf("nvme: %v is reachable from other machines without encryption; listen on "+
 			"127.0.0.1 "+
 			"and give hosts a tunnel to it", l.Addr()), l.Close())
@@ -118,31 +113,25 @@ func (s *Server) Serve(l net.Listener, port uint16) error {
 	}
 	s.listeners[l] = true
 	s.mu.Unlock()
-	for wait := time.Millisecond; ; {
-		nc, err := l.Accept()
-		if err == nil {
-			s.take(nc, port)
-			wait = time.Millisecond
-			continue
-		}
-		s.mu.Lock()
-		closing := s.closing
-		if closing || errors.Is(err, net.ErrClosed) {
-			delete(s.listeners, l)
-			s.mu.Unlock()
-			if closing {
-				return nil
-			}
-			return errors.Join(err, l.Close())
-		}
-		s.mu.Unlock()
-		// A transient error, such as running out of descriptors, which become available when connections end.
+	err := accept.Loop(l, func(nc net.Conn) { s.take(nc, port) }, s.ending, func(err error) {
 		if s.cfg.Failed != nil {
 			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
 		}
-		time.Sleep(wait)
-		wait = min(2*wait, time.Second)
+	})
+	s.mu.Lock()
+	delete(s.listeners, l)
+	s.mu.Unlock()
+	if err != nil {
+		err = errors.Join(err, l.Close())
 	}
+	return err
+}
+
+// ending reports whether the server has begun to shut down.
+func (s *Server) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }
 
 // take serves a connection.
