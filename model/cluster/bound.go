@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"math"
+	"slices"
+
 	"farflash/model/cluster/put"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -25,7 +28,8 @@ type Bound struct {
 // piece of a put and read every piece of a get; the links of targets and gateways carry, in each direction, whatever
 // the protocol sends over them; and a closed-loop gateway with n chunks outstanding cannot complete more than n in the
 // least time one takes. Headers are excluded from the link rates, and so is the share that Replicast reserves for
-// control messages. With a packet network, the network reports the capacity of its links.
+// control messages. With a packet network, the network reports the capacity of its links. A resource that a chunk
+// occupies for no time, as SURGE's links do with a chunk of one byte, imposes no ceiling and is left out.
 func (c *Cluster) Bounds() []Bound { return c.BoundsWithout(0) }
 
 // BoundsWithout returns the Bounds of the cluster with the given number of targets failed.
@@ -67,7 +71,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	if !c.cfg.Load.open() && c.load.source == nil && get == 0 && len(c.cfg.Sizes) == 0 && c.cfg.Update.Share == 0 {
 		list = append(list, Bound{boundOutstanding, float64(c.cfg.Gateways*c.cfg.Outstanding) / c.Least().Seconds()})
 	}
-	return list
+	return slices.DeleteFunc(list, func(b Bound) bool { return math.IsInf(b.Chunks, 1) })
 }
 
 // links returns the capacity of the links of nodes [from, to), expressed in links of the given rate.
@@ -141,11 +145,11 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	return written, read, read, written
 }
 
-// Bound returns the tightest of the Bounds.
+// Bound returns the tightest of the Bounds. A drive without a ceiling of its own still has links, so there is one.
 func (c *Cluster) Bound() Bound {
-	var least Bound
-	for i, b := range c.Bounds() {
-		if i == 0 || b.Chunks < least.Chunks {
+	least := Bound{Chunks: math.Inf(1)}
+	for _, b := range c.Bounds() {
+		if b.Chunks < least.Chunks {
 			least = b
 		}
 	}

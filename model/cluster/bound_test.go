@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -62,4 +64,22 @@ func TestBoundsHold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNoCeiling verifies that a link that SURGE crosses in no time, with a chunk of one byte, is not listed as a bound,
+// and that the others are.
+func TestNoCeiling(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.Compat, cfg.Control.Queued, cfg.Chunk = cluster.CompatSURGEHead, false, 1
+	c, _ := run(t, cfg, 1, 0)
+	var names []string
+	for _, b := range c.Bounds() {
+		names = append(names, b.Resource)
+		if math.IsInf(b.Chunks, 0) || b.Chunks <= 0 {
+			t.Errorf("%s allow %v chunks a second", b.Resource, b.Chunks)
+		}
+	}
+	if !slices.Equal(names, []string{"disks", "chunks outstanding"}) || math.IsInf(c.Bound().Chunks, 0) {
+		t.Errorf("bounds of %v, the least %v", names, c.Bound())
+	}
 }
