@@ -56,9 +56,15 @@ func (p *program) flashServe() *cobra.Command {
 		Use:   "serve FILE...",
 		Short: "Serve a pool's files over the network",
 		Long: `Serve the files of a pool with one-sided reads, writes and atomics over iWARP
-(RDMA over TCP), and with --nbd as network block devices. --size first formats an
-empty file or device as a pool with one file, called disk. Unknown data are never
+(RDMA over TCP), with --nbd as network block devices, and with --nvme over
+NVMe/TCP, to which every Linux since 5.0 can connect. --size first formats an empty
+file or device as a pool with one file, called disk. Unknown data are never
 overwritten.
+
+With --nvme, each file is a namespace of one subsystem. Files that farflash flash fs
+creates, removes or resizes meanwhile appear, disappear and grow at connected hosts.
+The address must be on this machine; other hosts need a tunnel to it. With --nvme
+given twice, hosts have two paths.
 
 Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
 --tls-key, and either --tls-clients, the CA of client certificates, or
@@ -76,6 +82,7 @@ flight, flushes, and writes a checkpoint for a quick restart. A second signal
 ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
+  farflash flash serve data.img --nvme 127.0.0.1:4420
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
 		Args: verb.Arguments(1, -1, "one or more files or block devices"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
@@ -86,6 +93,12 @@ ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "NBD `address`, HOST:PORT or unix:PATH")
+	fl.StringArrayVar(&f.cfg.NVMe, "nvme", nil, "NVMe/TCP `address`, HOST:PORT, on this machine (repeatable)")
+	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "", "`name` of the NVMe subsystem; by default from the pool's UUID")
+	fl.StringArrayVar(&f.cfg.Hosts, "nvme-host", nil,
+		"`name` of an NVMe host that may connect (repeatable); by default all may")
+	fl.IntVar(&f.cfg.Queues, "nvme-queues", 0,
+		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus; must be on this machine")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
@@ -353,13 +366,16 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	if door := p.attend(tree, args); door != nil {
+	if door := p.attend(tree, s.Refresh, args); door != nil {
 		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
 	}
-	at := f.addresses(s.Addresses())
+	at := f.addresses(s.Addresses()) + paths(s)
 	fmt.Fprint(p.Out, at)
+	for _, a := range s.Paths() {
+		fmt.Fprintf(p.Out, "  nvme connect -t tcp -a %v -s %d -n %s\n", a.IP, a.Port, s.Name())
+	}
 	if f.ready != "" {
 		whole := p.Unfinished(f.ready) // removed however the daemon ends
 		defer whole()
@@ -379,11 +395,11 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 
 // attend executes flash fs for other processes while the pool is served. Without it, clients are served
 // nevertheless: the directory of a device may not be one for sockets.
-func (p *program) attend(tree *cfs.FS, devices []string) *live.Server {
+func (p *program) attend(tree *cfs.FS, changed func(), devices []string) *live.Server {
 	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
 	if err == nil {
 		var door *live.Server
-		if door, err = live.Serve(tree, l, devices...); err == nil {
+		if door, err = live.Serve(tree, l, changed, devices...); err == nil {
 			return door
 		}
 	}
@@ -469,6 +485,14 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 		text += "metrics " + metrics + " /metrics\n"
 	case metrics != "":
 		text += "metrics http://" + metrics + "/metrics\n"
+	}
+	return text
+}
+
+// paths lists the addresses of the NVMe subsystem, one per line, as libnvme writes them.
+func paths(s *server.Server) (text string) {
+	for _, a := range s.Paths() {
+		text += fmt.Sprintf("nvme nvme+tcp://%v/%s\n", a, s.Name())
 	}
 	return text
 }

@@ -57,6 +57,7 @@ type FS struct {
 	mu     sync.RWMutex // guards all fields below; writers also hold change
 	tree   *tree
 	made   uint64       // files created since Open; guarded by change
+	opened uint32       // time of Open
 	filled [spares]bool // spare pages that are allocated, as all should be; guarded by change
 	found  Found
 	untidy bool // leftovers of a crash are still there, because the pool was opened read-only
@@ -77,7 +78,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	if err := pool.ReadAt(page, superPage*ctl.Page); err != nil {
 		return fmt.Errorf("cfs: %w", err)
 	}
-	if err := decodeSuper(page, f.uuid); err == nil {
+	if _, err := decodeSuper(page, f.uuid); err == nil {
 		return fmt.Errorf("cfs: the pool already has a file system: %w", fs.ErrExist)
 	} else if !errors.Is(err, ErrNoFS) {
 		return fmt.Errorf("cfs: %w", err)
@@ -132,7 +133,7 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 
 // begin takes a tree into use, and cleans up.
 func (f *FS) begin(t *tree) error {
-	f.tree = t
+	f.tree, f.opened = t, f.time()
 	for i := range f.filled {
 		f.filled[i] = f.pool.Holds(uint64(sparePage + i))
 	}

@@ -268,6 +268,18 @@ func (c *change) unlink(n *node) {
 	})
 }
 
+// birth returns the birth of a new node with a number. It differs from that of the node that had the number before. If
+// that one was removed before Open, it is not known, and the time decides.
+func (c *change) birth(number uint32) uint8 {
+	switch {
+	case c.tree.layout == firstVersion:
+		return 0
+	case int(number) < len(c.tree.born) && c.tree.born[number] != 0:
+		return c.tree.born[number]%births + 1
+	}
+	return uint8((uint64(c.opened)+c.made)%births + 1)
+}
+
 // create makes a node that has no name yet.
 func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
 	c.made++
@@ -275,7 +287,9 @@ func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
 	if n.number >= maxInodes-1 {
 		return nil, fmt.Errorf("cfs: %d files: %w", n.number, ctl.ErrFull)
 	}
-	n.inode = inode{kind: kind, perm: perm & 0o777, order: noOrder, uid: who.UID, gid: who.GID, mtime: c.time()}
+	n.inode = inode{kind: kind, birth: c.birth(n.number), perm: perm & 0o777, order: noOrder, uid: who.UID,
+		gid:   who.GID,
+		mtime: c.time()}
 	if kind == Directory {
 		n.children = map[string]*node{}
 	}

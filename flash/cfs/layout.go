@@ -34,7 +34,8 @@ const (
 	maxOrder   = 38 // order of MaxSize
 	rootInode  = 1
 	noOrder    = 63 // marks an inode without a block
-	direntHead = 5  // bytes before a name
+	births     = 63
+	direntHead = 5 // bytes before a name
 	dirHead    = 32
 	dirRoom    = ctl.Page - dirHead
 )
@@ -57,7 +58,8 @@ type inode struct {
 	size     uint64 // bytes
 	order    uint8  // the block has 2^order pages; noOrder: no block
 	kind     Kind
-	nameless bool // in no directory
+	nameless bool  // in no directory
+	birth    uint8 // distinguishes files that have the number in turn, 1 to births; 0 in a layout without it
 	perm     uint16
 	uid, gid uint32
 	mtime    uint32 // seconds since 1970
@@ -77,19 +79,19 @@ func (in *inode) sum(b []byte, seed, number uint32) uint32 {
 
 // encode writes an inode into its 32 bytes. None is 32 zeros, so that pages never written contain no inodes.
 //
-//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless
-//	bits of the second:     0-51 size, 52-60 permissions
+//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless, 61-63 the low bits of birth
+//	bits of the second:     0-51 size, 52-60 permissions, 61-63 the high bits of birth
 func (in *inode) encode(b []byte, seed, number uint32) {
 	clear(b[:inodeSize])
 	if in.kind == None {
 		return
 	}
-	word := in.base | uint64(in.order)<<52 | uint64(in.kind)<<58
+	word := in.base | uint64(in.order)<<52 | uint64(in.kind)<<58 | uint64(in.birth&7)<<61
 	if in.nameless {
 		word |= 1 << 60
 	}
 	le.PutUint64(b, word)
-	le.PutUint64(b[8:], in.size|uint64(in.perm)<<52)
+	le.PutUint64(b[8:], in.size|uint64(in.perm)<<52|uint64(in.birth>>3)<<61)
 	le.PutUint32(b[16:], in.uid)
 	le.PutUint32(b[20:], in.gid)
 	le.PutUint32(b[24:], in.mtime)
@@ -104,14 +106,14 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	first, second := le.Uint64(b), le.Uint64(b[8:])
 	in = inode{
 		base: first & (1<<52 - 1), order: uint8(first >> 52 & 63), kind: Kind(first >> 58 & 3),
-		nameless: first>>60&1 != 0,
-		size:     second & (1<<52 - 1), perm: uint16(second >> 52),
+		nameless: first>>60&1 != 0, birth: uint8(first>>61 | second>>61<<3),
+		size: second & (1<<52 - 1), perm: uint16(second >> 52 & (1<<9 - 1)),
 		uid: le.Uint32(b[16:]), gid: le.Uint32(b[20:]), mtime: le.Uint32(b[24:]),
 	}
 	switch {
 	case le.Uint32(b[28:]) != in.sum(b, seed, number):
 		return inode{}, fmt.Errorf("checksum mismatch: %w", errDamaged)
-	case in.kind != Regular && in.kind != Directory || first>>61 != 0 || in.perm > 0o777:
+	case in.kind != Regular && in.kind != Directory:
 		return inode{}, fmt.Errorf("unknown kind: %w", errDamaged)
 	case in.kind == Directory && (in.size%ctl.Page != 0 || in.nameless):
 		return inode{}, fmt.Errorf("invalid directory of %d bytes: %w", in.size, errDamaged)
@@ -194,7 +196,11 @@ func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err e
 	return entries, nil
 }
 
-const version = 1
+// Layouts: the first has no births.
+const (
+	firstVersion = 1
+	version      = 2
+)
 
 // encodeSuper writes the superblock.
 func encodeSuper(page []byte, u media.UUID) {
@@ -205,18 +211,21 @@ func encodeSuper(page []byte, u media.UUID) {
 	sealPage(page, u.Seed())
 }
 
-func decodeSuper(page []byte, u media.UUID) error {
+// decodeSuper returns the layout of the file system.
+func decodeSuper(page []byte, u media.UUID) (layout uint32, err error) {
+	layout = le.Uint32(page[8:])
 	switch {
 	case [ctl.Page]byte(page) == [ctl.Page]byte{}:
-		return ErrNoFS
+		return 0, ErrNoFS
 	case le.Uint32(page) != magicSuper:
-		return fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
+		return 0, fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
 	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):
-		return fmt.Errorf("checksum mismatch, or the superblock of another pool: %w", errDamaged)
-	case le.Uint32(page[8:]) != version:
-		return fmt.Errorf("the file system has layout %d; this program supports %d", le.Uint32(page[8:]), version)
+		return 0, fmt.Errorf("checksum mismatch, or the superblock of another pool: %w", errDamaged)
+	case layout < firstVersion || layout > version:
+		return 0, fmt.Errorf("the file system has layout %d; this program supports %d to %d", layout, firstVersion,
+			version)
 	}
-	return nil
+	return layout, nil
 }
 
 // checkName returns ErrName with the reason if a name is invalid.

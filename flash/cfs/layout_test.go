@@ -9,7 +9,8 @@ import (
 // correct checksum.
 func TestInode(t *testing.T) {
 	const seed, number = 7, 9
-	good := inode{base: 1 << 30, size: 5 * pageSize, order: 3, kind: Regular, perm: 0o640, uid: 1, gid: 2, mtime: 3}
+	good := inode{base: 1 << 30, size: 5 * pageSize, order: 3, kind: Regular, perm: 0o640, birth: 10, uid: 1, gid: 2,
+		mtime: 3}
 	b := make([]byte, inodeSize)
 	for name, c := range map[string]struct {
 		change func(*inode)
@@ -21,7 +22,8 @@ func TestInode(t *testing.T) {
 		"full":              {func(in *inode) { in.size = 8 * pageSize }, true},
 		"directory":         {func(in *inode) { in.kind = Directory }, true},
 		"unknown kind":      {func(in *inode) { in.kind = 3 }, false},
-		"permissions":       {func(in *inode) { in.perm = 0o1000 }, false},
+		"the last birth":    {func(in *inode) { in.birth = births }, true},
+		"the first layout":  {func(in *inode) { in.birth = 0 }, true},
 		"size and no block": {func(in *inode) { in.base, in.order = 0, noOrder }, false},
 		"base and no block": {func(in *inode) { in.size, in.order = 0, noOrder }, false},
 		"too long":          {func(in *inode) { in.size = 8*pageSize + 1 }, false},

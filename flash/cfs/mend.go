@@ -230,7 +230,7 @@ func NewSurvey(pool *ctl.Pool, cfg Config) (*Survey, error) {
 	l := &loader{FS: f, tree: newTree(), page: make([]byte, ctl.Page), plan: s.plan}
 	err := pool.ReadAt(l.page, superPage*ctl.Page)
 	if err == nil {
-		err = decodeSuper(l.page, f.uuid)
+		l.tree.layout, err = decodeSuper(l.page, f.uuid)
 	}
 	if errors.Is(err, ErrNoFS) {
 		if _, held := pool.Run(inodePage, 1); !held { // or all of it is lost

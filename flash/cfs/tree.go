@@ -54,8 +54,11 @@ func (n *node) path() string {
 
 // tree is the stored metadata, in memory.
 type tree struct {
-	nodes      []*node // by number
-	lowest     uint32  // all lower numbers are in use
+	layout uint32
+	nodes  []*node // by number
+	// by number: the birth of the node, or of the last that had the number since Open; 0: none had it
+	born       []uint8
+	lowest     uint32 // all lower numbers are in use
 	inodePages map[uint32]bool
 	space      *buddy.Space
 }
@@ -71,7 +74,10 @@ func (t *tree) set(n *node) {
 	for int(n.number) >= len(t.nodes) {
 		t.nodes = append(t.nodes, nil)
 	}
-	t.nodes[n.number] = n
+	for len(t.born) < len(t.nodes) {
+		t.born = append(t.born, 0)
+	}
+	t.nodes[n.number], t.born[n.number] = n, n.birth
 }
 
 func (t *tree) get(number uint32) *node {
@@ -204,7 +210,9 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 		l.wrong("superblock", err)
 		return nil, l.violations
 	}
-	switch err := decodeSuper(l.page, f.uuid); {
+	layout, err := decodeSuper(l.page, f.uuid)
+	l.tree.layout = layout
+	switch {
 	case errors.Is(err, ErrNoFS):
 		return nil, nil
 	case err != nil:

@@ -39,6 +39,8 @@ type File struct {
 	Base, Size uint64 // in bytes
 	Rights     verbs.Rights
 	Identity   string // as control.Export; empty: not known
+	Number     uint32 // among all files, and not that of another file while it exists; 0: none
+	Lasting    string // distinguishes it from files of other times, and outlives the server; empty: not known
 	Close      func() error
 }
 
@@ -75,7 +77,7 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 		}
 		inode, made := f.Identity()
 		return File{Base: base, Size: uint64(size), Rights: may, Identity: fmt.Sprintf("%d/%d", inode, made),
-			Close: f.Close}, nil
+			Number: inode - 1, Lasting: fmt.Sprintf("%d/%d", inode, f.Birth()), Close: f.Close}, nil
 	}
 	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
 }
@@ -267,28 +269,42 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 			return nbd.Export{}, errors.New("no default export; give a name")
 		}
 	}
+	return v.s.export(name, "")
+}
+
+// readable opens a file that can be read, with all the rights that the server grants.
+func (s *Server) readable(name string) (File, error) {
 	want := verbs.RemoteRead | change
-	if v.s.cfg.ReadOnly {
+	if s.cfg.ReadOnly {
 		want = verbs.RemoteRead
 	}
-	if !v.s.uses.take(name, v.s.cfg.PerExport) {
-		return nbd.Export{}, errors.New("too many connections use the export")
-	}
-	f, err := v.s.cfg.Files.Open(name, want)
+	f, err := s.cfg.Files.Open(name, want)
 	if err == nil && f.Rights&verbs.RemoteRead == 0 {
 		err = errors.Join(fs.ErrPermission, f.Close())
 	}
+	return f, err
+}
+
+// export opens a file as a volume. If identity is not empty, it must be that file's.
+func (s *Server) export(name, identity string) (nbd.Export, error) {
+	if !s.uses.take(name, s.cfg.PerExport) {
+		return nbd.Export{}, errors.New("too many connections use the export")
+	}
+	f, err := s.readable(name)
+	if err == nil && identity != "" && f.Identity != identity {
+		err = errors.Join(fs.ErrNotExist, f.Close())
+	}
 	if err != nil {
-		v.s.uses.give(name)
+		s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	vol, leave, err := v.s.volume(name, f)
+	vol, leave, err := s.volume(name, f)
 	if err != nil {
-		v.s.uses.give(name)
+		s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
 	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Close: func() { v.s.closed(name, f) }}, nil
+		Close: func() { s.closed(name, f) }}, nil
 }
 
 // nbdExports returns the exports of an NBD client. Where TLS is required, names are listed only after TLS.

@@ -1,5 +1,6 @@
 // Package server is the daemon that exports a pool's files to the network: over iWARP, where clients read, write and
-// modify files with one-sided operations; over NBD; and with a /metrics endpoint for monitoring.
+// modify files with one-sided operations; over NBD; over NVMe/TCP, where each file is a namespace; and with a /metrics
+// endpoint for monitoring.
 //
 // New checks a Config, Listen starts serving, and Drain stops: outstanding operations get bounded time to finish, and
 // no more are accepted. Files is the set of files to export; Tree exports a file system of flash/cfs. Every connection
@@ -53,6 +54,7 @@ type Config struct {
 
 	Address string      // iWARP listen address, HOST:PORT or unix:PATH; empty: not served
 	NBD     string      // NBD listen address; empty: not served
+	NVMe    []string    // NVMe/TCP listen addresses, HOST:PORT, each a path of its own for hosts; must be local
 	Metrics string      // /metrics listen address; empty: not served
 	TLS     *tls.Config // server certificate, and ClientCAs if clients need one; nil: no TLS
 	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
@@ -61,12 +63,17 @@ type Config struct {
 	// NBDConnections is the maximum number of NBD connections. 0: as many as an eighth of the pool's memory allows with
 	// the memory that each needs for long reads (nbd.Window), up to 16.
 	NBDConnections int
-	Handshakes     int           // maximum number of unauthenticated connections, for iWARP and NBD each; see halfopen
-	PerExport      int           // maximum number of simultaneous opens of an export
-	Open           int           // maximum number of open exports per connection
-	Reads          int           // maximum outstanding reads and atomics per connection (IRD)
-	Handshake      time.Duration // time limit of TLS and of MPA startup, each
-	Progress       time.Duration // time limit of one frame
+	// Subsystem is the name of the NVMe subsystem; empty: made from the pool's UUID.
+	Subsystem string
+	Hosts     []string // names of the NVMe hosts that may connect; empty: all
+	// Queues is the maximum number of I/O queues of an NVMe host; 0: up to 16, fewer if the pool's memory is small.
+	Queues     int
+	Handshakes int           // maximum number of unauthenticated connections of each protocol; see halfopen
+	PerExport  int           // maximum number of simultaneous opens of an export
+	Open       int           // maximum number of open exports per connection
+	Reads      int           // maximum outstanding reads and atomics per connection (IRD)
+	Handshake  time.Duration // time limit of TLS and of MPA startup, each
+	Progress   time.Duration // time limit of one frame
 	// Idle is the maximum time between iWARP frames; 0: unlimited. NBD clients have no such limit, because a device may
 	// be quiet for days.
 	Idle time.Duration
@@ -101,6 +108,9 @@ func (c *Config) Check() error {
 
 // check validates the network settings and resolves the listen addresses.
 func (c *Config) check() (addresses [3]net.Addr, err error) {
+	if err := c.checkNVMe(); err != nil {
+		return addresses, err
+	}
 	certified := c.TLS != nil && c.TLS.ClientCAs != nil
 	for _, n := range []struct {
 		what string
@@ -115,7 +125,7 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
 		return addresses, fmt.Errorf("%d NBD connections; give 1 to %d, or 0 for what the memory allows",
 			c.NBDConnections, 1<<14)
-	case c.Address == "" && c.NBD == "":
+	case c.Address == "" && c.NBD == "" && len(c.NVMe) == 0:
 		return addresses, errors.New("no address to listen on")
 	case c.Handshake <= 0 || c.Progress <= 0 || c.Idle < 0:
 		return addresses, errors.New("deadlines must be positive")
@@ -134,20 +144,24 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 			return addresses, err
 		case i == 1 && c.Token != nil && !certified:
 			return addresses, fmt.Errorf(
-				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of clients' certificates, or serve NBD from a daemon without a token", at)
+				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of "+
+					"clients' certificates, or serve NBD from a daemon without a token", at)
 		case here:
 		case i == 2:
 			return addresses, fmt.Errorf(
 				"%s is reachable from other machines, but /metrics is served locally only; use 127.0.0.1", at)
 		case c.TLS == nil:
 			return addresses, fmt.Errorf(
-				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or listen on 127.0.0.1", at)
+				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or "+
+					"listen on 127.0.0.1", at)
 		case i == 1 && !certified:
 			return addresses, fmt.Errorf(
-				"%s is reachable from other machines, and NBD cannot carry a token; give the authority of clients' certificates, or listen on 127.0.0.1", at)
+				"%s is reachable from other machines, and NBD cannot carry a token; give the authority of clients' "+
+					"certificates, or listen on 127.0.0.1", at)
 		case !certified && c.Token == nil:
 			return addresses, fmt.Errorf(
-				"%s is reachable from other machines without authentication; give the authority of clients' certificates or a token, or listen on 127.0.0.1", at)
+				"%s is reachable from other machines without authentication; give the authority of clients' "+
+					"certificates or a token, or listen on 127.0.0.1", at)
 		}
 		addresses[i] = a
 	}
@@ -170,6 +184,7 @@ type Server struct {
 	listener net.Listener
 	nbdAt    net.Listener
 	blocks   *nbdserver.Server
+	spaces   *spaces // nil: NVMe is not served
 	metricsL net.Listener
 	metrics  *http.Server
 
@@ -192,6 +207,9 @@ const segment = wire.MaxULPDU/pageSize + 2
 // window per read, a second window for the read being sent, and one segment of a write. Three quarters of the pool's
 // memory are divided among the maximum number of connections, so none of them ever waits for pages that another holds.
 func (c *Config) window(frames int) (int, error) {
+	if c.Address == "" { // no connections
+		return pageSize, nil
+	}
 	share := frames * 3 / 4 / c.Connections
 	window := ((share-segment)/(c.Reads+1) - 1) * pageSize
 	if window < pageSize {
@@ -307,6 +325,9 @@ func (s *Server) Listen() (err error) {
 					err = errors.Join(err, l.Close())
 				}
 			}
+			if s.blocks != nil {
+				err = errors.Join(err, s.blocks.Drain(0))
+			}
 		}
 	}()
 	for i, to := range []*net.Listener{&s.listener, &s.nbdAt, &s.metricsL} {
@@ -337,6 +358,11 @@ func (s *Server) Listen() (err error) {
 				s.notice("NBD: %v", err)
 			}
 		}()
+	}
+	if len(s.cfg.NVMe) > 0 {
+		if s.spaces, err = s.listenNVMe(); err != nil {
+			return err
+		}
 	}
 	if s.metricsL != nil {
 		mux := http.NewServeMux()
@@ -384,7 +410,8 @@ func (s *Server) accept() {
 		defer s.mu.Unlock()
 		return s.ending
 	}
-	if err := accept.Loop(s.listener, s.take, isEnding, func(err error) { s.notice("accepting: %v", err) }); err != nil {
+	if err := accept.Loop(s.listener, s.take, isEnding, func(err error) { s.notice("accepting: %v", err) }); err !=
+		nil {
 		s.notice("no more connections are accepted: %v", err)
 	}
 }
@@ -519,10 +546,15 @@ func (s *Server) Drain(within time.Duration) error {
 	}
 	s.mu.Unlock()
 	s.gates.open()
+	var blocks, spaces error
 	if s.blocks != nil {
-		errs = append(errs, s.blocks.Drain(within))
+		all.Go(func() { blocks = s.blocks.Drain(within) })
+	}
+	if s.spaces != nil {
+		all.Go(func() { spaces = s.spaces.drain(within) })
 	}
 	all.Wait()
+	errs = append(errs, blocks, spaces)
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
 	}
@@ -543,7 +575,8 @@ const usualNBD = 16
 // crypto/tls does not list. It then sends no certificate.
 func explained(err error) error {
 	if err != nil && strings.Contains(err.Error(), noCertificate) {
-		return fmt.Errorf("%w; qemu and libnbd with GnuTLS 3.7 send none over TLS 1.3 that has an RSA key: use one with "+
+		return fmt.Errorf("%w; qemu and libnbd with GnuTLS 3.7 send none over TLS 1.3 that has an RSA key: use one "+
+			"with "+
 			"an ECDSA or Ed25519 key", err)
 	}
 	return err

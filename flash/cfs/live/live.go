@@ -36,6 +36,9 @@ const (
 	Get    Op = "get"
 )
 
+// changes reports whether the operation can change the tree or the size of a file.
+func (o Op) changes() bool { return o != List && o != Stat && o != Usage && o != Get }
+
 // Request is one operation. Each Op uses some of the fields besides Path.
 type Request struct {
 	Op        Op

@@ -22,6 +22,7 @@ import (
 // Server executes the requests of other processes on a file system.
 type Server struct {
 	files   *cfs.FS
+	changed func() // called after each request that may have changed files
 	l       *net.UnixListener
 	devices []os.FileInfo
 	ctx     context.Context // ends operations in progress
@@ -37,9 +38,9 @@ type Server struct {
 const most = 16
 
 // Serve serves the file system of a pool on these devices, until Close. The socket becomes accessible to the owner of
-// this process only.
-func Serve(files *cfs.FS, l *net.UnixListener, devices ...string) (*Server, error) {
-	s := &Server{files: files, l: l, conns: map[net.Conn]bool{}}
+// this process only. changed is called after each request that may have changed the tree, before it is answered.
+func Serve(files *cfs.FS, l *net.UnixListener, changed func(), devices ...string) (*Server, error) {
+	s := &Server{files: files, changed: changed, l: l, conns: map[net.Conn]bool{}}
 	for _, path := range devices {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -125,6 +126,9 @@ func (s *Server) serve(nc *net.UnixConn) {
 		}
 		stream := &stream{c: c, ctx: s.ctx, over: r.Op != Put}
 		y, err := execute(s.ctx, s.files, r, stream, stream)
+		if r.Op.changes() {
+			s.changed()
+		}
 		if c.answer(y, err) != nil || !stream.over || !s.busy(nc, false) {
 			return // a stream that was not read to its end cannot be followed by a request
 		}

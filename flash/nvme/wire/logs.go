@@ -54,6 +54,9 @@ type Health struct {
 	UnsafeTerminating uint64 // shutdowns
 }
 
+// WarnReadOnly is the critical warning of media that accept no writes any more.
+const WarnReadOnly = 1 << 3
+
 // HealthSize is the size of the page, in bytes.
 const HealthSize = 512
 
