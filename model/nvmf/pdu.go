@@ -2,18 +2,17 @@ package nvmf
 
 import (
 	"farflash/block"
+	"farflash/flash/nvme/wire"
 	"farflash/numeric/units"
 )
 
-// Sizes of NVMe/TCP's protocol data units without their data, in bytes (NVM Express TCP Transport Specification 1.0,
-// section 3.6): a common header of 8, plus the command (64) in a command capsule, the completion (16) in a response
-// capsule, and 16 specific bytes in the others.
+// Sizes of NVMe/TCP's protocol data units without their data, in bytes: those that the real target sends.
 const (
-	commandPDU  units.Bytes = 72
-	responsePDU units.Bytes = 24
-	dataPDU     units.Bytes = 24 // H2CData and C2HData
-	r2tPDU      units.Bytes = 24
-	digestSize  units.Bytes = 4 // CRC32C
+	commandPDU  units.Bytes = wire.CommandSize
+	responsePDU units.Bytes = wire.DataSize
+	dataPDU     units.Bytes = wire.DataSize // H2CData and C2HData
+	r2tPDU      units.Bytes = wire.DataSize
+	digestSize  units.Bytes = wire.DigestSize // CRC32C
 )
 
 // TCP is what machines negotiate when they connect by TCP. The kernel and SPDK differ in two defaults; both request no
