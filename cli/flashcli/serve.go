@@ -40,6 +40,7 @@ type serveFlags struct {
 	key     string
 	clients string
 	token   string
+	keys    string
 	ready   string
 	limits  []string
 	drain   time.Duration
@@ -63,8 +64,11 @@ overwritten.
 
 With --nvme, each file is a namespace of one subsystem. Files that farflash flash fs
 creates, removes or resizes meanwhile appear, disappear and grow at connected hosts.
-The address must be on this machine; other hosts need a tunnel to it. With --nvme
-given twice, hosts have two paths.
+With --nvme given twice, hosts have two paths. NVMe/TCP is not encrypted: without
+--nvme-keys, by which hosts prove who they are, the address must be on this machine,
+and with it the address belongs into a tunnel. Each line of the file has the name of
+a host, its key as nvme gen-dhchap-key prints it, and, if the host shall verify the
+subsystem too, the subsystem's key.
 
 Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
 --tls-key, and either --tls-clients, the CA of client certificates, or
@@ -97,6 +101,7 @@ ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "", "`name` of the NVMe subsystem; by default from the pool's UUID")
 	fl.StringArrayVar(&f.cfg.Hosts, "nvme-host", nil,
 		"`name` of an NVMe host that may connect (repeatable); by default all may")
+	fl.StringVar(&f.keys, "nvme-keys", "", "`file` with the DH-HMAC-CHAP keys of the NVMe hosts that may connect")
 	fl.IntVar(&f.cfg.Queues, "nvme-queues", 0,
 		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus; must be on this machine")
@@ -155,8 +160,13 @@ func rate(text string) (name string, l qos.Limit, err error) {
 	return name, l, nil
 }
 
-// secure reads the certificates and the token.
-func (f *serveFlags) secure() error {
+// secure reads the keys, the certificates and the token.
+func (f *serveFlags) secure() (err error) {
+	if f.keys != "" {
+		if f.cfg.Keys, err = readKeys(f.keys); err != nil {
+			return fmt.Errorf("--nvme-keys: %w", err)
+		}
+	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return errors.New("--tls-cert and --tls-key must be given together")

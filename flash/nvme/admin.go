@@ -21,6 +21,10 @@ func (q *Queue) admitFabrics(c *command, n uint32) wire.Status {
 		return 0
 	}
 	switch {
+	case k == wire.AuthSend || k == wire.AuthReceive:
+		return q.admitProof(c, n)
+	case q.state == proving:
+		return wire.AuthRequired | wire.NoRetry
 	case q.state != serving:
 		return wire.SequenceError
 	case k == wire.Disconnect && q.id != 0:
@@ -31,7 +35,7 @@ func (q *Queue) admitFabrics(c *command, n uint32) wire.Status {
 		}
 		return 0
 	}
-	return wire.InvalidOpcode | wire.NoRetry // authentication is not supported, nor are unknown types
+	return wire.InvalidOpcode | wire.NoRetry
 }
 
 // fabrics executes a Fabrics command.
@@ -40,6 +44,12 @@ func (q *Queue) fabrics(c *command) {
 	switch s.FabricsType() {
 	case wire.Connect:
 		q.connect(c)
+		return
+	case wire.AuthSend:
+		q.hear(c)
+		return
+	case wire.AuthReceive:
+		q.say(c)
 		return
 	case wire.Disconnect:
 		q.leaving = true
@@ -77,6 +87,9 @@ func (q *Queue) connect(c *command) {
 	}
 	if c.status == 0 {
 		q.state = serving
+		if q.auth != nil {
+			q.state = proving
+		}
 		q.resize(int(x.Size) + 1)
 		q.head = 1
 		q.unbounded = x.Attribs&wire.NoFlowControl != 0

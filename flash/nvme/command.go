@@ -18,6 +18,8 @@ func (q *Queue) admit(c *command, n uint32) wire.Status {
 		return q.admitFabrics(c, n)
 	}
 	switch {
+	case q.state == proving:
+		return wire.AuthRequired | wire.NoRetry
 	case q.state != serving:
 		return wire.SequenceError
 	case q.id != 0:
@@ -274,6 +276,9 @@ func (q *Queue) finish(t *Task) {
 	c.tasks--
 	if c.status == 0 {
 		switch c.sqe.Opcode() {
+		case wire.Fabrics:
+			q.said(t)
+			return
 		case wire.Read:
 			q.send(t)
 			return

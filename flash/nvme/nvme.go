@@ -7,21 +7,24 @@
 // Queue is one connection, which carries the admin queue or an I/O queue of an association. It consumes bytes through
 // Input, issues tasks through Starts, takes completed ones back through Finish in any order, and returns the output as
 // Vectors: its own headers and, for reads, the volume's memory itself. Neither does I/O, has a goroutine or reads a
-// clock; flash/nvme/server drives them.
+// clock; flash/nvme/server drives them. flash/nvme/chap authenticates hosts.
 //
 // When an association ends, its tasks finish before its host is let in again: the host repeats the writes that were not
 // answered, and an old one must not land after a newer one.
 //
 // The package follows the NVM Express Base Specification 2.0, the NVMe/TCP Transport Specification 1.0 and the NVM
-// Command Set Specification 1.0, with the behaviour of Linux where these leave a choice. It leaves out in-band
-// authentication, TLS, reservations, metadata, fused operations and the other command sets.
+// Command Set Specification 1.0, with the behaviour of Linux where these leave a choice. It leaves out TLS,
+// reservations, metadata, fused operations and the other command sets.
 package nvme
 
 import (
+	"crypto/rand"
 	"fmt"
+	"io"
 	"sync"
 
 	"farflash/flash/nbd"
+	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
 )
 
@@ -54,9 +57,11 @@ type Namespace struct {
 
 // Subsystem is a set of namespaces.
 type Subsystem struct {
-	Name       string   // NVMe qualified name
-	Serial     string   // at most 20 bytes
-	Hosts      []string // names of the hosts that may connect; empty: all
+	Name   string   // NVMe qualified name
+	Serial string   // at most 20 bytes
+	Hosts  []string // names of the hosts that may connect; empty: all
+	// Keys are the secrets of the hosts that may connect, by their names; nil: no host must prove who it is.
+	Keys       map[string]chap.Keys
 	Namespaces []Namespace
 }
 
@@ -103,11 +108,14 @@ type Config struct {
 	// Grace is added to the keep-alive timeout of hosts, and bounds how long a Connect waits for the end of the host's
 	// earlier association, in nanoseconds.
 	Grace int64
+	// Random is the source of challenges.
+	Random io.Reader
 }
 
 // DefaultConfig returns a configuration without subsystems.
 func DefaultConfig() Config {
-	return Config{Model: "Farflash", Firmware: "1", Block: 512, First: 1, Limits: DefaultLimits(), Grace: 5e9}
+	return Config{Model: "Farflash", Firmware: "1", Block: 512, First: 1, Limits: DefaultLimits(), Grace: 5e9,
+		Random: rand.Reader}
 }
 
 // check completes and verifies a configuration.
@@ -140,6 +148,11 @@ func checkSubsystem(s *Subsystem) error {
 	for _, h := range s.Hosts {
 		if !wire.ValidName(h) {
 			return fmt.Errorf("nvme: %q is no name of a host", h)
+		}
+	}
+	for h, k := range s.Keys {
+		if !wire.ValidName(h) || k.Host.Zero() {
+			return fmt.Errorf("nvme: %q is no name of a host, or has no key", h)
 		}
 	}
 	seen := map[uint32]bool{}
@@ -175,11 +188,25 @@ type Task struct {
 	buffer  *buffer
 	charge  int
 	answer  answer
+	compute func() // if it is not of a volume: what to compute for the answer
+	said    []byte // the result
 }
 
-// Start starts tasks, those of one volume together. buffer is memory for it, which is returned.
+// run computes the answer.
+func (t *Task) run() {
+	t.compute()
+	t.Done(&t.Task)
+}
+
+// Start starts tasks, those of one volume together. What is to be computed for authentication gets a goroutine, because
+// it would hold up the other connections of a loop. buffer is memory for it, which is returned.
 func Start(tasks []*Task, buffer []*nbd.Task) []*nbd.Task {
 	for len(tasks) > 0 {
+		if tasks[0].compute != nil {
+			go tasks[0].run()
+			tasks = tasks[1:]
+			continue
+		}
 		v := tasks[0].space.export.Volume
 		n := 0
 		for buffer = buffer[:0]; n < len(tasks) && tasks[n].space == tasks[0].space; n++ {

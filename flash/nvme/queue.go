@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"farflash/flash/nbd"
+	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
 	"farflash/internal/fifo"
 )
@@ -45,6 +46,7 @@ type command struct {
 const (
 	opening = iota // an ICReq is expected
 	joining        // only Connect is allowed
+	proving        // only authentication is allowed
 	serving
 )
 
@@ -69,6 +71,9 @@ type Queue struct {
 	size       int  // entries
 	unbounded  bool // without SQ flow control
 	head       int
+	auth       *chap.Controller // while the host proves who it is
+	computing  bool             // a task has auth
+	why        error            // the reason for leaving
 
 	slots   []*command
 	free    []uint16
@@ -112,7 +117,12 @@ func (q *Queue) resize(n int) {
 }
 
 // Err returns the reason why the connection must be closed, or nil.
-func (q *Queue) Err() error { return q.err }
+func (q *Queue) Err() error {
+	if q.err == nil && q.Over() {
+		return q.why
+	}
+	return q.err
+}
 
 // Known reports that the host is part of an association.
 func (q *Queue) Known() bool { return q.state == serving }

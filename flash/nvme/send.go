@@ -225,7 +225,7 @@ func (q *Queue) recycle(t *Task) {
 		putBuffer(t.buffer)
 		t.buffer = nil
 	}
-	t.Payload, t.command, t.space, t.charge = nil, nil, nil, 0
+	t.Payload, t.command, t.space, t.charge, t.compute, t.said = nil, nil, nil, 0, nil, nil
 	clear(t.Pieces)
 	t.Pieces = t.Pieces[:0]
 	clear(t.answer.vec)

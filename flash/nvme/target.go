@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"farflash/flash/nbd"
+	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
 )
 
@@ -144,6 +145,7 @@ type controller struct {
 	state   atomic.Uint32 // wire.State
 	enabled atomic.Bool   // I/O queues may be used
 	heard   atomic.Bool   // a command has arrived since the last Tick
+	proved  atomic.Bool   // the host need not prove any more who it is
 
 	// The remaining fields are guarded by the target's mu.
 	cc, csts   uint32
@@ -481,6 +483,12 @@ func (t *Target) connect(q *Queue, x wire.Connection, i wire.Identity) (result u
 	case sub != nil && len(sub.Hosts) > 0 && !slices.Contains(sub.Hosts, i.Host):
 		return offset(wire.ConnectHostAt, true), wire.InvalidHost | wire.NoRetry, false
 	}
+	var keys chap.Keys
+	if sub != nil && sub.Keys != nil {
+		if keys = sub.Keys[i.Host]; keys.Host.Zero() {
+			return offset(wire.ConnectHostAt, true), wire.InvalidHost | wire.NoRetry, false
+		}
+	}
 	if sub != nil && t.fenced(sub, i) {
 		if q.late.Swap(false) {
 			t.held = slices.DeleteFunc(t.held, func(x *Queue) bool { return x == q })
@@ -492,7 +500,7 @@ func (t *Target) connect(q *Queue, x wire.Connection, i wire.Identity) (result u
 		}
 		return 0, 0, true
 	}
-	if len(t.alive)+len(t.dying) >= t.cfg.Limits.Controllers {
+	if t.admitted() >= t.cfg.Limits.Controllers {
 		return 0, wire.ControllerBusy, false
 	}
 	c := &controller{id: t.identifier(), subsystem: sub, port: q.port, host: i.Host, hostID: i.HostID,
@@ -503,7 +511,24 @@ func (t *Target) connect(q *Queue, x wire.Connection, i wire.Identity) (result u
 	}
 	t.alive[c.id] = c
 	t.enter(q, c, x)
-	return uint64(c.id), 0, false
+	if keys.Host.Zero() {
+		c.proved.Store(true)
+		return uint64(c.id), 0, false
+	}
+	t.proves(q, keys, i)
+	return uint64(c.id) | wire.ConnectProve, 0, false
+}
+
+// admitted is the number of associations that count towards the limit: not those whose hosts have yet to prove who they
+// are, so that strangers cannot keep hosts out.
+func (t *Target) admitted() int {
+	n := len(t.dying)
+	for _, c := range t.alive {
+		if c.proved.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // fenced reports whether an earlier association of a host has not ended. One whose host has closed a connection ends
@@ -554,6 +579,8 @@ func (t *Target) join(q *Queue, x wire.Connection, i wire.Identity) (result uint
 		return offset(wire.ConnectHostAt, true), wire.ConnectParameters | wire.NoRetry, false
 	case int(x.Queue) > c.granted:
 		return offset(wire.ConnectQueueAt, false), wire.ConnectParameters | wire.NoRetry, false
+	case !c.proved.Load():
+		return 0, wire.AuthRequired | wire.NoRetry, false
 	case !c.enabled.Load():
 		return 0, wire.SequenceError, false
 	case c.queues[x.Queue] != nil:

@@ -59,6 +59,14 @@ func (c *Config) checkNVMe() error {
 			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
 		}
 	}
+	for h := range c.Keys {
+		if !wire.ValidName(h) {
+			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
+		}
+		if len(c.Hosts) > 0 && !slices.Contains(c.Hosts, h) {
+			return fmt.Errorf("there is a key of %s, which is not one of the hosts that may connect", h)
+		}
+	}
 	if c.Queues < 0 || c.Queues > mostQueues {
 		return fmt.Errorf("%d I/O queues of an NVMe host; give 1 to %d, or 0 for what the memory allows", c.Queues,
 			mostQueues)
@@ -70,9 +78,9 @@ func (c *Config) checkNVMe() error {
 			return err
 		case a.Network() != "tcp":
 			return fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
-		case !here:
-			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is served without encryption; listen "+
-				"on 127.0.0.1 and give hosts a tunnel to it", at)
+		case !here && len(c.Keys) == 0:
+			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on 127.0.0.1, or "+
+				"give the keys of hosts and listen in a tunnel", at)
 		}
 	}
 	return nil
@@ -127,6 +135,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	}
 	c := nvmeserver.DefaultConfig()
 	c.Target, c.Loops, c.Most, c.Early = n.target, s.cfg.Loops, connections, s.cfg.Handshakes
+	c.Far = len(s.cfg.Keys) > 0
 	c.Handshake, c.Progress = s.cfg.Handshake+time.Duration(cfg.Grace), s.cfg.Progress
 	c.Failed = func(a net.Addr, err error) { s.notice("NVMe, %v: %v", a, err) }
 	if n.driver, err = nvmeserver.New(c); err != nil {
@@ -244,7 +253,8 @@ func (n *spaces) refresh() error {
 	n.at.Lock()
 	n.files = files
 	n.at.Unlock()
-	sub := nvme.Subsystem{Name: n.s.Name(), Hosts: n.s.cfg.Hosts, Serial: serial(n.s.cfg.Pool.Shape().UUID)}
+	sub := nvme.Subsystem{Name: n.s.Name(), Hosts: n.s.cfg.Hosts, Keys: n.s.cfg.Keys,
+		Serial: serial(n.s.cfg.Pool.Shape().UUID)}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		sub.Namespaces = append(sub.Namespaces, now[id])
 	}

@@ -272,12 +272,12 @@ func TestNVMeHosts(t *testing.T) {
 // TestNVMeMistakes verifies the errors of settings.
 func TestNVMeMistakes(t *testing.T) {
 	for want, change := range map[string]func(*server.Config){
-		"without encryption": func(c *server.Config) { c.NVMe = []string{"0.0.0.0:4420"} },
-		"needs HOST:PORT":    func(c *server.Config) { c.NVMe = []string{"unix:/tmp/x"} },
-		"missing port":       func(c *server.Config) { c.NVMe = []string{"127.0.0.1"} },
-		"NVMe subsystem":     func(c *server.Config) { c.Subsystem = "disk" },
-		"/etc/nvme/hostnqn":  func(c *server.Config) { c.Hosts = []string{"me"} },
-		"I/O queues":         func(c *server.Config) { c.Queues = 1000 },
+		"not encrypted":     func(c *server.Config) { c.NVMe = []string{"0.0.0.0:4420"} },
+		"needs HOST:PORT":   func(c *server.Config) { c.NVMe = []string{"unix:/tmp/x"} },
+		"missing port":      func(c *server.Config) { c.NVMe = []string{"127.0.0.1"} },
+		"NVMe subsystem":    func(c *server.Config) { c.Subsystem = "disk" },
+		"/etc/nvme/hostnqn": func(c *server.Config) { c.Hosts = []string{"me"} },
+		"I/O queues":        func(c *server.Config) { c.Queues = 1000 },
 	} {
 		cfg := server.DefaultConfig()
 		cfg.Address, cfg.NVMe = "", paths(1)

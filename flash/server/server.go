@@ -35,6 +35,7 @@ import (
 	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
+	"farflash/flash/nvme/chap"
 	"farflash/flash/qos"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
@@ -54,7 +55,7 @@ type Config struct {
 
 	Address string      // iWARP listen address, HOST:PORT or unix:PATH; empty: not served
 	NBD     string      // NBD listen address; empty: not served
-	NVMe    []string    // NVMe/TCP listen addresses, HOST:PORT, each a path of its own for hosts; must be local
+	NVMe    []string    // NVMe/TCP listen addresses, HOST:PORT, each a path of its own for hosts
 	Metrics string      // /metrics listen address; empty: not served
 	TLS     *tls.Config // server certificate, and ClientCAs if clients need one; nil: no TLS
 	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
@@ -66,6 +67,9 @@ type Config struct {
 	// Subsystem is the name of the NVMe subsystem; empty: made from the pool's UUID.
 	Subsystem string
 	Hosts     []string // names of the NVMe hosts that may connect; empty: all
+	// Keys are the secrets by which NVMe hosts prove who they are, by their names; nil: they need not. Only with keys may
+	// other machines reach the addresses, and then through a tunnel only: the proof protects no data.
+	Keys map[string]chap.Keys
 	// Queues is the maximum number of I/O queues of an NVMe host; 0: up to 16, fewer if the pool's memory is small.
 	Queues     int
 	Handshakes int           // maximum number of unauthenticated connections of each protocol; see halfopen

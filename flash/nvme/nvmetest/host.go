@@ -7,11 +7,13 @@ package nvmetest
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 
+	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
 )
 
@@ -23,6 +25,8 @@ type Conn struct {
 	// Chunk, if not 0, is the longest H2CData to send, in bytes.
 	Chunk uint32
 	Queue uint16
+	// Asked reports that the controller demands authentication.
+	Asked bool
 	r     *bufio.Reader
 	cid   uint16
 }
@@ -275,6 +279,7 @@ type Login struct {
 	Entries   int    // of the I/O queues; 0 is 128
 	KeepAlive uint32 // ms
 	NoFlow    bool
+	Keys      *chap.Keys // to prove who it is, if it is asked to
 }
 
 // Host is an association.
@@ -303,8 +308,33 @@ func (c *Conn) Connect(l Login, queue, controller uint16) (id uint16, err error)
 	o := &Op{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: wire.Connect, Words: x.Words()}, InCapsule: true,
 		Out: l.Append(nil)}
 	err = c.Do(o)
-	c.Queue = queue
+	c.Queue, c.Asked = queue, o.CQE.Result&wire.ConnectProve != 0
 	return uint16(o.CQE.Result), err
+}
+
+// Prove authenticates the host.
+func (c *Conn) Prove(h *chap.Host) error {
+	for {
+		b := h.Send()
+		if b == nil {
+			return errors.Join(h.Err(), errors.New("the exchange has ended early"))
+		}
+		if err := c.Do(&Op{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: wire.AuthSend,
+			Words: wire.ProofWords(len(b))}, InCapsule: true, Out: b}); err != nil || h.Done() || h.Err() != nil {
+			return errors.Join(err, h.Err())
+		}
+		o := &Op{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: wire.AuthReceive, Words: wire.ProofWords(4096)},
+			In: make([]byte, 4096)}
+		if err := c.Do(o); err != nil {
+			return err
+		}
+		if h.Receive(o.In); h.Done() && !h.Says() {
+			return nil
+		}
+		if h.Err() != nil && !h.Says() {
+			return h.Err()
+		}
+	}
 }
 
 // Set and Get access a property.
@@ -356,6 +386,12 @@ func (h *Host) begin() (err error) {
 	}
 	if h.ID, err = h.Admin.Connect(h.login, 0, wire.AnyController); err != nil {
 		return err
+	}
+	if h.Admin.Asked && h.login.Keys != nil {
+		if err := h.Admin.Prove(chap.NewHost(*h.login.Keys, chap.Names{Host: h.login.Host, Subsystem: h.login.Subsystem},
+			1, rand.Reader)); err != nil {
+			return err
+		}
 	}
 	if _, err = h.Admin.Get(wire.PropCAP, true); err != nil {
 		return err

@@ -8,7 +8,7 @@
 // directly from the volume's memory and received directly into the memory of their task. If a host does not read, the
 // output lent by the volume is copied after Config.Hold, and the host is cut off after Config.Progress.
 //
-// Without authentication and encryption, which package nvme leaves out, only local addresses can be served.
+// Without encryption, which package nvme leaves out, only local addresses are served unless Config.Far is set.
 package server
 
 import (
@@ -31,6 +31,9 @@ type Config struct {
 	// Loops, if set, do the I/O of connections and, ideally, of the volumes' device. The caller closes them after the
 	// server.
 	Loops *Loops
+	// Far permits addresses that other machines can reach. What is sent there can be read and changed on the way, unless
+	// it goes through a tunnel.
+	Far bool
 	// Most is the maximum number of connections that are part of an association.
 	Most int
 	// Early is the maximum number of connections that are not part of an association yet. A further one displaces the
@@ -101,7 +104,7 @@ func (s *Server) clock() {
 
 // Serve accepts connections on a port until the server is shut down, which closes l.
 func (s *Server) Serve(l net.Listener, port uint16) error {
-	if _, is := l.Addr().(*net.TCPAddr); !is || !accept.Local(l.Addr()) { // Gone needs TCP
+	if _, is := l.Addr().(*net.TCPAddr); !is || !s.cfg.Far && !accept.Local(l.Addr()) { // Gone needs TCP
 		return errors.Join(fmt.Errorf("nvme: %v is reachable from other machines without encryption; listen on "+
 			"127.0.0.1 "+
 			"and give hosts a tunnel to it", l.Addr()), l.Close())

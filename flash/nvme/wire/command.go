@@ -47,6 +47,15 @@ const (
 	Disconnect  FabricsType = 0x08
 )
 
+// authProtocol is SECP of Authentication Send and Receive, with SPSP0 and SPSP1 of 1 (Base 6.1, 6.2).
+const authProtocol = 0xe9
+
+// Proof reports whether an Authentication Send or Receive is of the one protocol that there is.
+func (s SQE) Proof() bool { return s[41] == 1 && s[42] == 1 && s[43] == authProtocol }
+
+// ProofWords are the dwords 10 to 15 of an Authentication Send or Receive with n bytes.
+func ProofWords(n int) [6]uint32 { return [6]uint32{1<<8 | 1<<16 | authProtocol<<24, uint32(n)} }
+
 // Flags of a command's data words.
 const (
 	FUA            = 1 << 30 // dword 12 of reads and writes (NVM 3.2.4, 3.2.6)
@@ -208,6 +217,7 @@ const (
 	ConnectParameters Status = 0x182
 	ConnectRestart    Status = 0x183
 	InvalidHost       Status = 0x184
+	AuthRequired      Status = 0x191
 
 	WriteFault      Status = 0x280
 	UnrecoveredRead Status = 0x281

@@ -68,6 +68,9 @@ const (
 // ConnectSize is the length of Connect's data, in bytes.
 const ConnectSize = 1024
 
+// ConnectProve is set in the result of a Connect if the host must prove who it is (AUTHREQ.ATR).
+const ConnectProve = 1 << 17
+
 // AnyController is the controller identifier of a Connect to the admin queue in the dynamic model.
 const AnyController = 0xffff
 
