@@ -7,7 +7,7 @@
 // Queue is one connection, which carries the admin queue or an I/O queue of an association. It consumes bytes through
 // Input, issues tasks through Starts, takes completed ones back through Finish in any order, and returns the output as
 // Vectors: its own headers and, for reads, the volume's memory itself. Neither does I/O, has a goroutine or reads a
-// clock; flash/nvme/server drives them.
+// clock; flash/driver and flash/nvme/server do.
 //
 // When an association ends, its tasks finish before its host is let in again: the host repeats the writes that were not
 // answered, and an old one must not land after a newer one.
@@ -177,19 +177,26 @@ type Task struct {
 	answer  answer
 }
 
-// Start starts tasks, those of one volume together. buffer is memory for it, which is returned.
-func Start(tasks []*Task, buffer []*nbd.Task) []*nbd.Task {
-	for len(tasks) > 0 {
-		v := tasks[0].space.export.Volume
-		n := 0
-		for buffer = buffer[:0]; n < len(tasks) && tasks[n].space == tasks[0].space; n++ {
-			buffer = append(buffer, &tasks[n].Task)
-		}
-		tasks = tasks[n:]
-		v.Start(buffer)
+// Start starts tasks of the queue on a thread as in nbd.Task.Loop, those of one volume together. Unlike other calls, it
+// need not be serialized.
+func (q *Queue) Start(tasks []*Task, loop uint8) {
+	batch := q.batch.Swap(nil)
+	if batch == nil {
+		batch = new([]*nbd.Task)
 	}
-	clear(buffer[:cap(buffer)])
-	return buffer[:0]
+	for len(tasks) > 0 {
+		space, b := tasks[0].space, (*batch)[:0]
+		for len(b) < len(tasks) && tasks[len(b)].space == space {
+			t := &tasks[len(b)].Task
+			t.Loop = loop
+			b = append(b, t)
+		}
+		tasks = tasks[len(b):]
+		space.export.Volume.Start(b)
+		clear(b)
+		*batch = b
+	}
+	q.batch.Store(batch)
 }
 
 // buffer is memory for data that arrive, or for data copied out of the volume for sending.
