@@ -20,7 +20,7 @@ func TestPart(t *testing.T) {
 		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6",
 			"farflash/flash/uring.(*Ring).enter", "farflash/flash/uring.(*Device).submit"}},
 		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.RawSyscall6",
-			"farflash/flash/uring.(*Socket).SendVectors", "farflash/flash/nbd/server.(*driven).flush"}},
+			"farflash/flash/uring.(*Socket).SendVectors", "farflash/flash/driver.(*driven[...]).try"}},
 		{Scheduling, []string{"runtime.futex", "runtime.notesleep", "runtime.findRunnable", "runtime.schedule",
 			"runtime.park_m", "runtime.mcall"}},
 		{Scheduling, []string{"runtime.goready", "runtime.chansend", "farflash/flash/verbs/stream.signal"}},

@@ -419,10 +419,11 @@ func (k *talker) check() {
 		}
 	}
 	s := k.s
-	if s.Pending() != owed || s.active != open || s.Idle() != (open == 0 && owed == 0) ||
+	idle := s.Drained() && s.Pending() == 0 // as package driver concludes
+	if s.Pending() != owed || s.active != open || idle != (open == 0 && owed == 0) ||
 		s.Drained() != (open == coming) {
 		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Pending(), owed,
-			s.active, open, s.Idle(), s.Drained())
+			s.active, open, idle, s.Drained())
 	}
 	used := 0 // memory in use by tasks of the volume and by output waiting for the client
 	for _, t := range append(s.all(), k.v.begun...) {
@@ -471,11 +472,11 @@ func (k *talker) talk(all bool) {
 		for _, a := range k.asked {
 			header = header && (a.end <= k.taken() || a.head > k.taken())
 		}
-		if used < n && !k.s.Stalled() && (n-used >= requestSize || !header) {
+		if used < n && !k.s.stalled && (n-used >= requestSize || !header) {
 			k.Fatalf("%d of %d bytes are taken", used, n)
 		}
 	}
-	if len(k.said) == before && k.s.Stalled() && k.s.active == 0 {
+	if len(k.said) == before && k.s.stalled && k.s.active == 0 {
 		k.Fatalf("a session that has nothing to do waits")
 	}
 }
@@ -584,9 +585,9 @@ func (k *talker) complete(leaves bool) {
 	if unanswered := slices.IndexFunc(k.asked, func(a *asked) bool { return !a.answered }); unanswered >= 0 {
 		k.Fatalf("%+v has no answer", k.asked[unanswered])
 	}
-	if k.s.memory != 0 || k.s.Over() != leaves || k.s.Leaving() != leaves || len(k.heard) > 0 {
+	if k.s.memory != 0 || k.s.Over() != leaves || k.s.leaving != leaves || len(k.heard) > 0 {
 		k.Fatalf("%d bytes are left, over %v, leaving %v, %d bytes are no answer", k.s.memory, k.s.Over(),
-			k.s.Leaving(), len(k.heard))
+			k.s.leaving, len(k.heard))
 	}
 }
 

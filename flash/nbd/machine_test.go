@@ -170,7 +170,7 @@ func TestSteps(t *testing.T) {
 					}
 					v.Start(more)
 				}
-				if s.Stalled() {
+				if s.stalled {
 					out.WriteString("stalled\n")
 				}
 				if s.Err() != nil {

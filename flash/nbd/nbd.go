@@ -3,10 +3,10 @@
 // slices: Handshake (fixed newstyle, with its options) and Session (transmission: commands, simple and structured
 // replies, in any order). A Volume is the storage being served.
 //
-// Neither machine does I/O, has a goroutine or reads a clock; flash/nbd/server drives them over connections. A Session
-// consumes bytes through Input, issues the resulting tasks to its driver through Starts, takes completed tasks back
-// through Finish in any order, and returns the output as Vectors: its own headers and, for reads, the volume's memory
-// itself.
+// Neither machine does I/O, has a goroutine or reads a clock; flash/nbd/server drives the negotiation, and flash/driver
+// the transmission. A Session consumes bytes through Input, issues the resulting tasks to its driver through Starts,
+// takes completed tasks back through Finish in any order, and returns the output as Vectors: its own headers and, for
+// reads, the volume's memory itself.
 //
 // The package follows the NBD project's protocol document (doc/proto.md, 2023). It leaves out oldstyle negotiation,
 // resizing, extended headers (64-bit lengths) and metadata contexts other than base:allocation.

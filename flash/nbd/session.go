@@ -126,17 +126,12 @@ func (s *Session) Err() error { return s.err }
 // Over reports that the client has disconnected and all earlier commands have been answered.
 func (s *Session) Over() bool { return s.leaving && s.active == 0 && s.out.N == 0 }
 
-// Stalled reports that Input is waiting for outstanding commands to finish.
-func (s *Session) Stalled() bool { return s.stalled }
-
-// Leaving reports that the client has sent a disconnect; the driver reads no more.
-func (s *Session) Leaving() bool { return s.leaving }
+// Ready reports that more input is of use. It is not while Input waits for outstanding commands to finish, and after a
+// disconnect or an error.
+func (s *Session) Ready() bool { return !s.stalled && !s.leaving && s.err == nil }
 
 // Drained reports that every completely received command has been answered.
 func (s *Session) Drained() bool { return s.active == 0 || s.active == 1 && s.write != nil }
-
-// Idle reports that no command is outstanding or partially received.
-func (s *Session) Idle() bool { return s.active == 0 && s.write == nil && s.skip == 0 }
 
 // Pending is the number of payload bytes still to be received; 0 between commands.
 func (s *Session) Pending() int {
@@ -169,7 +164,7 @@ func (s *Session) Sink() []byte {
 func (s *Session) Sunk(n int) { s.arrived(n) }
 
 // Input consumes received bytes and returns the number consumed. The caller passes the remainder again with more bytes,
-// or once Stalled is false.
+// or once the session is Ready.
 func (s *Session) Input(b []byte) int {
 	n := 0
 	s.stalled = false
@@ -652,8 +647,11 @@ func (s *Session) status(c *command) {
 	s.push(t)
 }
 
-// Vectors appends the output, at most `most` slices.
+// Vectors appends the output, at most `most` slices; none after an error.
 func (s *Session) Vectors(into [][]byte, most int) [][]byte {
+	if s.err != nil {
+		return into
+	}
 	for i := range s.out.N {
 		t := *s.out.At(i)
 		for _, v := range t.answer.vec[t.answer.at:] {

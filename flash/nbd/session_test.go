@@ -168,8 +168,8 @@ func TestStatus(t *testing.T) {
 		if x.want == "" {
 			want = "chunk of 9: type 32769 error 5 \"input/output error\", done\n"
 		}
-		if got := heard(s); got != want || !s.Idle() {
-			t.Errorf("%s: %.200s idle %v", what, got, s.Idle())
+		if got := heard(s); got != want || !s.Drained() {
+			t.Errorf("%s: %.200s drained %v", what, got, s.Drained())
 		}
 		if n := len(x.extents) - len(v.extents); n != x.asked || v.lost {
 			t.Errorf("%s: %d extents are asked for, in other places %v", what, n, v.lost)
@@ -187,8 +187,8 @@ func TestLimitsHaveLeast(t *testing.T) {
 		v := &tape{size: 1 << 20}
 		s := transmission(Export{Volume: v}, true, limits)
 		read := AppendRequest(nil, 0, CmdRead, 1, 0, 2*Window)
-		if n := s.Input(append(read, read...)); n != requestSize || !s.Stalled() {
-			t.Fatalf("%+v: %d bytes are taken, stalled %v", limits, n, s.Stalled())
+		if n := s.Input(append(read, read...)); n != requestSize || !s.stalled {
+			t.Fatalf("%+v: %d bytes are taken, stalled %v", limits, n, s.stalled)
 		}
 		for range 2 {
 			if v.Start(s.Starts(nil)); len(v.begun) != 1 || v.begun[0].Length != Window {
@@ -206,15 +206,15 @@ func TestLimitsHaveLeast(t *testing.T) {
 	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} {
 		// one byte less than two reads need, and enough for both
 		s := transmission(Export{Volume: v}, true, Limits{Depth: 3, Memory: memory, Ahead: 1})
-		if n := s.Input(append(read, read...)); n != want*requestSize || s.Stalled() != (want == 1) {
-			t.Errorf("of two reads with memory for %d bytes %d bytes are taken, stalled %v", memory, n, s.Stalled())
+		if n := s.Input(append(read, read...)); n != want*requestSize || s.stalled != (want == 1) {
+			t.Errorf("of two reads with memory for %d bytes %d bytes are taken, stalled %v", memory, n, s.stalled)
 		}
 	}
 	// commands without payload need no memory
 	s := transmission(Export{Volume: v}, true, Limits{Depth: 3})
 	if n := s.Input(AppendRequest(AppendRequest(read, 0, CmdCache, 2, 0, 2*Window), 0, CmdFlush, 3, 0, 0)); n != 3*
-		requestSize || s.Stalled() {
-		t.Errorf("%d bytes are taken beside a read that has all the memory, stalled %v", n, s.Stalled())
+		requestSize || s.stalled {
+		t.Errorf("%d bytes are taken beside a read that has all the memory, stalled %v", n, s.stalled)
 	}
 }
 
@@ -228,8 +228,8 @@ func TestHalfAnswered(t *testing.T) {
 	v.finish(0)
 	heard(s)
 	v.Start(s.Starts(nil))
-	if s.Pending() != 100 || len(s.Sink()) != 100 || s.Drained() || s.Idle() {
-		t.Fatalf("%d bytes are owed, drained %v, idle %v", s.Pending(), s.Drained(), s.Idle())
+	if s.Pending() != 100 || len(s.Sink()) != 100 || s.Drained() {
+		t.Fatalf("%d bytes are owed, drained %v", s.Pending(), s.Drained())
 	}
 	v.fail = ENOSPC
 	v.finish(0)
@@ -286,8 +286,8 @@ func TestDisconnect(t *testing.T) {
 	v := &tape{size: 1 << 20}
 	s := transmission(Export{Volume: v}, true, Limits{Depth: 1})
 	b := AppendRequest(AppendRequest(nil, 0, CmdFlush, 1, 0, 0), 0, CmdDisconnect, 0, 0, 0)
-	if n := s.Input(append(b, b...)); n != len(b) || !s.Leaving() || s.Over() || s.Drained() {
-		t.Fatalf("%d of %d bytes are taken, leaving %v, over %v", n, len(b), s.Leaving(), s.Over())
+	if n := s.Input(append(b, b...)); n != len(b) || !s.leaving || s.Over() || s.Drained() {
+		t.Fatalf("%d of %d bytes are taken, leaving %v, over %v", n, len(b), s.leaving, s.Over())
 	}
 	v.Start(s.Starts(nil))
 	v.finish(0)

@@ -77,7 +77,7 @@ func (r *rig) work() {
 			r.queue.Turn()
 		}
 		tasks := r.queue.Starts(nil)
-		nvme.Start(tasks, nil)
+		r.queue.Start(tasks, 0)
 		if r.late || len(tasks) == 0 && len(r.done) == 0 && !r.woken {
 			return
 		}
@@ -493,14 +493,13 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 	in = append(in, capsule(wire.Digests{}, wire.Request{Opcode: wire.Write, CID: 3, NSID: 1,
 		SGL: wire.SGL{Length: 4096, Type: wire.InCapsule}, Words: [6]uint32{2: 7}}, make([]byte, 4096))...)
 	var tasks []*nvme.Task
-	var batch []*nbd.Task
 	var vec [][]byte
 	if n := testing.AllocsPerRun(100, func() {
 		if io.queue.Input(in) != len(in) {
 			t.Fatal(io.queue.Err())
 		}
 		tasks = io.queue.Starts(tasks[:0])
-		batch = nvme.Start(tasks, batch)
+		io.queue.Start(tasks, 0)
 		for _, x := range io.done {
 			io.queue.Finish(x)
 		}

@@ -7,7 +7,7 @@
 // Queue is one connection, which carries the admin queue or an I/O queue of an association. It consumes bytes through
 // Input, issues tasks through Starts, takes completed ones back through Finish in any order, and returns the output as
 // Vectors: its own headers and, for reads, the volume's memory itself. Neither does I/O, has a goroutine or reads a
-// clock; flash/nvme/server drives them. flash/nvme/chap authenticates hosts.
+// clock; flash/driver and flash/nvme/server do. flash/nvme/chap authenticates hosts.
 //
 // When an association ends, its tasks finish before its host is let in again: the host repeats the writes that were not
 // answered, and an old one must not land after a newer one.
@@ -18,7 +18,6 @@
 package nvme
 
 import (
-	"crypto/rand"
 	"fmt"
 	"io"
 	"sync"
@@ -108,14 +107,13 @@ type Config struct {
 	// Grace is added to the keep-alive timeout of hosts, and bounds how long a Connect waits for the end of the host's
 	// earlier association, in nanoseconds.
 	Grace int64
-	// Random is the source of challenges.
+	// Random is the source of challenges; it may be nil if no subsystem has keys.
 	Random io.Reader
 }
 
 // DefaultConfig returns a configuration without subsystems.
 func DefaultConfig() Config {
-	return Config{Model: "Farflash", Firmware: "1", Block: 512, First: 1, Limits: DefaultLimits(), Grace: 5e9,
-		Random: rand.Reader}
+	return Config{Model: "Farflash", Firmware: "1", Block: 512, First: 1, Limits: DefaultLimits(), Grace: 5e9}
 }
 
 // check completes and verifies a configuration.
@@ -138,7 +136,7 @@ func (c *Config) check() error {
 }
 
 // checkSubsystem verifies a subsystem.
-func checkSubsystem(s *Subsystem) error {
+func (c *Config) checkSubsystem(s *Subsystem) error {
 	if !wire.ValidName(s.Name) || s.Name == wire.DiscoveryName {
 		return fmt.Errorf("nvme: %q is no name of a subsystem; use nqn.YEAR-MONTH.DOMAIN:NAME", s.Name)
 	}
@@ -155,13 +153,17 @@ func checkSubsystem(s *Subsystem) error {
 			return fmt.Errorf("nvme: %q is no name of a host, or has no key", h)
 		}
 	}
+	if s.Keys != nil && c.Random == nil {
+		return fmt.Errorf("nvme: %s has keys, and there is no source of challenges", s.Name)
+	}
 	seen := map[uint32]bool{}
 	names := map[[16]byte]bool{{}: true}
 	for i := range s.Namespaces {
 		n := &s.Namespaces[i]
 		switch {
 		case n.ID < 1 || n.ID > MaxNamespace || seen[n.ID]:
-			return fmt.Errorf("nvme: namespace identifier %d of %s is not unique from 1 to %d", n.ID, s.Name, MaxNamespace)
+			return fmt.Errorf("nvme: namespace identifier %d of %s is not unique from 1 to %d", n.ID, s.Name,
+				MaxNamespace)
 		case names[n.UUID]:
 			return fmt.Errorf("nvme: UUID %x of namespace %d of %s is zero or not unique", n.UUID, n.ID, s.Name)
 		case n.Open == nil:
@@ -192,31 +194,36 @@ type Task struct {
 	said    []byte // the result
 }
 
-// run computes the answer.
-func (t *Task) run() {
+// Computes reports that the task is not for a volume: it computes an answer, which can take tens of milliseconds. The
+// driver calls Compute, not Start.
+func (t *Task) Computes() bool { return t.compute != nil }
+
+// Compute executes such a task, up to its Done.
+func (t *Task) Compute() {
 	t.compute()
 	t.Done(&t.Task)
 }
 
-// Start starts tasks, those of one volume together. What is to be computed for authentication gets a goroutine, because
-// it would hold up the other connections of a loop. buffer is memory for it, which is returned.
-func Start(tasks []*Task, buffer []*nbd.Task) []*nbd.Task {
-	for len(tasks) > 0 {
-		if tasks[0].compute != nil {
-			go tasks[0].run()
-			tasks = tasks[1:]
-			continue
-		}
-		v := tasks[0].space.export.Volume
-		n := 0
-		for buffer = buffer[:0]; n < len(tasks) && tasks[n].space == tasks[0].space; n++ {
-			buffer = append(buffer, &tasks[n].Task)
-		}
-		tasks = tasks[n:]
-		v.Start(buffer)
+// Start starts tasks of the queue on a thread as in nbd.Task.Loop, those of one volume together. Unlike other calls, it
+// need not be serialized.
+func (q *Queue) Start(tasks []*Task, loop uint8) {
+	batch := q.batch.Swap(nil)
+	if batch == nil {
+		batch = new([]*nbd.Task)
 	}
-	clear(buffer[:cap(buffer)])
-	return buffer[:0]
+	for len(tasks) > 0 {
+		space, b := tasks[0].space, (*batch)[:0]
+		for len(b) < len(tasks) && tasks[len(b)].space == space {
+			t := &tasks[len(b)].Task
+			t.Loop = loop
+			b = append(b, t)
+		}
+		tasks = tasks[len(b):]
+		space.export.Volume.Start(b)
+		clear(b)
+		*batch = b
+	}
+	q.batch.Store(batch)
 }
 
 // buffer is memory for data that arrive, or for data copied out of the volume for sending.

@@ -87,7 +87,8 @@ type Queue struct {
 
 	tasks  []*Task // free
 	starts []*Task
-	out    fifo.Ring[*Task] // to send
+	batch  atomic.Pointer[[]*nbd.Task] // memory for Start
+	out    fifo.Ring[*Task]            // to send
 
 	// The PDU being received, after its header.
 	pdu struct {
@@ -130,17 +131,23 @@ func (q *Queue) Known() bool { return q.state == serving }
 // Administers reports that the connection carries the admin queue of an association.
 func (q *Queue) Administers() bool { return q.controller != nil && q.id == 0 }
 
-// Idle reports that no command is outstanding, except Asynchronous Event Requests, or partially received.
-func (q *Queue) Idle() bool { return q.active == q.parked && !q.Partial() }
+// Ready reports that more input is of use: the connection has not failed.
+func (q *Queue) Ready() bool { return q.err == nil }
 
-// Partial reports that the data of a PDU are not received completely.
-func (q *Queue) Partial() bool { return q.pdu.left > 0 || q.pdu.pad > 0 || q.pdu.check }
+// Drained reports that no command is outstanding, except Asynchronous Event Requests, or partially received.
+func (q *Queue) Drained() bool { return q.active == q.parked && q.Pending() == 0 }
 
 // Over reports that the host has disconnected and everything is answered.
 func (q *Queue) Over() bool { return q.leaving && q.active == 0 && q.out.N == 0 }
 
-// Pending is the number of data bytes of the current PDU still to be received.
-func (q *Queue) Pending() int { return q.pdu.left }
+// Pending is the number of bytes of the current PDU still to be received after its header; 0 between PDUs.
+func (q *Queue) Pending() int {
+	n := q.pdu.pad + q.pdu.left
+	if q.pdu.check {
+		n += wire.DigestSize
+	}
+	return n
+}
 
 // ErrEnded is the reason why an I/O queue ends with the admin queue of its association.
 var ErrEnded = errors.New("nvme: the connection of the admin queue has ended")

@@ -192,7 +192,7 @@ func (t *Target) unlock() {
 // removed or resized. A namespace whose size, UUID or right changes is opened again. A namespace of a connected host
 // cannot become smaller: the host would not protect the data beyond.
 func (t *Target) Set(s Subsystem) error {
-	if err := checkSubsystem(&s); err != nil {
+	if err := t.cfg.checkSubsystem(&s); err != nil {
 		return err
 	}
 	s.Namespaces, s.Hosts = slices.Clone(s.Namespaces), slices.Clone(s.Hosts)

@@ -126,7 +126,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	queues, connections, memory := s.cfg.queues(s.cfg.Pool.Frames())
 	cfg.Limits.Queues, cfg.Limits.Memory = queues, memory
 	cfg.Limits.Controllers = connections / (queues + 1)
-	cfg.Health = n.health
+	cfg.Health, cfg.Random = n.health, rand.Reader
 	if n.target, err = nvme.New(cfg); err != nil {
 		return nil, errors.Join(err, n.shut())
 	}

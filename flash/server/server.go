@@ -67,8 +67,8 @@ type Config struct {
 	// Subsystem is the name of the NVMe subsystem; empty: made from the pool's UUID.
 	Subsystem string
 	Hosts     []string // names of the NVMe hosts that may connect; empty: all
-	// Keys are the secrets by which NVMe hosts prove who they are, by their names; nil: they need not. Only with keys may
-	// other machines reach the addresses, and then through a tunnel only: the proof protects no data.
+	// Keys are the secrets by which NVMe hosts prove who they are, by their names; nil: they need not. Only with keys
+	// may other machines reach the addresses, and then through a tunnel only: the proof protects no data.
 	Keys map[string]chap.Keys
 	// Queues is the maximum number of I/O queues of an NVMe host; 0: up to 16, fewer if the pool's memory is small.
 	Queues     int

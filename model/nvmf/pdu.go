@@ -2,17 +2,17 @@ package nvmf
 
 import (
 	"farflash/block"
-	"farflash/flash/nvme/wire"
+	"farflash/block/pdu"
 	"farflash/numeric/units"
 )
 
 // Sizes of NVMe/TCP's protocol data units without their data, in bytes: those that the real target sends.
 const (
-	commandPDU  units.Bytes = wire.CommandSize
-	responsePDU units.Bytes = wire.DataSize
-	dataPDU     units.Bytes = wire.DataSize // H2CData and C2HData
-	r2tPDU      units.Bytes = wire.DataSize
-	digestSize  units.Bytes = wire.DigestSize // CRC32C
+	commandPDU  units.Bytes = pdu.Command
+	responsePDU units.Bytes = pdu.Response
+	dataPDU     units.Bytes = pdu.Transfer // H2CData and C2HData
+	r2tPDU      units.Bytes = pdu.Transfer
+	digestSize  units.Bytes = pdu.Digest
 )
 
 // TCP is what machines negotiate when they connect by TCP. The kernel and SPDK differ in two defaults; both request no

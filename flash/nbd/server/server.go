@@ -1,12 +1,9 @@
-// Package server drives the Network Block Device protocol of flash/nbd over connections. It does the I/O, runs the
-// goroutines and reads the clock, so that package nbd needs none of them.
+// Package server serves the Network Block Device protocol of flash/nbd over connections. It does the I/O of the
+// negotiation, and has the listeners and limits.
 //
-// Server accepts connections and serves each until it ends; Config sets the exports, TLS and limits. A connection has
-// two goroutines. One reads, starts the resulting tasks and sends, with one system call, the replies that are ready in
-// the meantime; the other sends results that the volume completes later. With Loops, one of their threads does this for
-// many connections, together with the device operations that they request. Replies are sent directly from the volume's
-// memory, as vectors; over TLS they are gathered into a buffer first. If a client does not read, the output lent by the
-// volume is copied after Config.Hold, and the client is cut off after Config.Progress.
+// Server accepts connections and serves each until it ends; Config sets the exports, TLS and limits. A connection
+// negotiates on a goroutine of its own; then package driver runs it. Replies are sent directly from the volume's
+// memory, as vectors; over TLS they are gathered into a buffer first.
 //
 // Access control beyond TLS is left to Config.Exports, which is called for every connection with its TLS state.
 package server
@@ -20,9 +17,13 @@ import (
 	"time"
 
 	"farflash/flash/accept"
+	"farflash/flash/driver"
 	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 )
+
+// Loops are threads that do the I/O of connections.
+type Loops = driver.Loops
 
 // Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {

@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 var names = Names{"nqn.2026-01.example:host", "nqn.2026-01.example:disk"}
@@ -88,7 +90,8 @@ func TestPrimes(t *testing.T) {
 		p := g.prime()
 		half := new(big.Int).Rsh(p, 1)
 		s := fmt.Sprintf("%X", p)
-		if p.BitLen() != int(parameters[g].bits) || !strings.HasPrefix(s, "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1") ||
+		if p.BitLen() != int(parameters[g].bits) ||
+			!strings.HasPrefix(s, "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1") ||
 			!strings.HasSuffix(s, "FFFFFFFFFFFFFFFF") {
 			t.Errorf("group %d: %s", g, s)
 		}
@@ -147,7 +150,8 @@ func TestExchange(t *testing.T) {
 			b := NewHost(c.host, names, 77, rand.Reader)
 			b.Hashes, b.Groups = []Hash{c.hash}, []Group{c.group}
 			exchange(a, b, same)
-			if !errors.Is(a.Err(), c.controllers) || !errors.Is(b.Err(), c.hosts) || a.Done() != (c.controllers == nil) ||
+			if !errors.Is(a.Err(), c.controllers) || !errors.Is(b.Err(), c.hosts) ||
+				a.Done() != (c.controllers == nil) ||
 				b.Done() != (c.hosts == nil) {
 				t.Errorf("the controller: %v, %v; the host: %v, %v", a.Done(), a.Err(), b.Done(), b.Err())
 			}
@@ -192,8 +196,8 @@ func TestWeakSecrets(t *testing.T) {
 	}
 }
 
-// TestAltered changes a byte, or the length, of each message of an exchange in turn: no side is content with a proof that
-// was altered, and no input makes one panic.
+// TestAltered changes a byte, or the length, of each message of an exchange in turn: no side is content with a proof
+// that was altered, and no input makes one panic.
 func TestAltered(t *testing.T) {
 	k := Keys{key(t), key(t)}
 	for at := range 5 {
@@ -225,11 +229,13 @@ func TestAltered(t *testing.T) {
 	}
 }
 
+// FuzzReceive verifies that no messages make either side panic, or the controller content.
 func FuzzReceive(f *testing.F) {
 	f.Add(offer{hashes: []Hash{SHA256}, groups: []Group{Null}}.append(), []byte{})
 	f.Add(offer{hashes: []Hash{SHA256}, groups: []Group{Null}}.append(),
 		reply{response: make([]byte, 32), value: make([]byte, 32)}.append(0))
 	f.Fuzz(func(t *testing.T, one, two []byte) {
+		defer patience.Limit()()
 		k, err := ParseKey(text)
 		if err != nil {
 			t.Fatal(err)

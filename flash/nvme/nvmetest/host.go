@@ -388,7 +388,8 @@ func (h *Host) begin() (err error) {
 		return err
 	}
 	if h.Admin.Asked && h.login.Keys != nil {
-		if err := h.Admin.Prove(chap.NewHost(*h.login.Keys, chap.Names{Host: h.login.Host, Subsystem: h.login.Subsystem},
+		if err := h.Admin.Prove(chap.NewHost(*h.login.Keys,
+			chap.Names{Host: h.login.Host, Subsystem: h.login.Subsystem},
 			1, rand.Reader)); err != nil {
 			return err
 		}

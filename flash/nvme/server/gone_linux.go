@@ -1,19 +1,15 @@
 package server
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // established is the state of a TCP connection that neither side has closed.
 const established = 1
 
 // disconnected reports whether the peer has closed a TCP connection, even if bytes that it sent before are not read
 // yet.
-func disconnected(raw syscall.RawConn) bool {
+func disconnected(c *conn) bool {
 	gone := false
-	err := raw.Control(func(fd uintptr) {
+	err := c.Control(func(fd uintptr) {
 		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		gone = err != nil || i.State != established
 	})

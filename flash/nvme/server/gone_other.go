@@ -2,7 +2,5 @@
 
 package server
 
-import "syscall"
-
 // disconnected reports whether a connection is closed on this side; the peer's side is not known on this system.
-func disconnected(raw syscall.RawConn) bool { return raw.Control(func(uintptr) {}) != nil }
+func disconnected(c *conn) bool { return c.Control(func(uintptr) {}) != nil }

@@ -30,12 +30,13 @@ func testProof(t *testing.T, loops *server.Loops) {
 	}
 	const other = "nqn.2026-01.example:other"
 	cfg := nvme.DefaultConfig()
-	cfg.Limits.Controllers = 2
+	cfg.Limits.Controllers, cfg.Random = 2, rand.Reader
 	cfg.Subsystems = []nvme.Subsystem{{Name: "nqn.2026-01.example:open", Serial: "2"}}
 	target := nvmetest.Target(t, cfg)
 	space := nvmetest.Space(1, nvmetest.NewMemory(1<<20))
 	if err := target.Set(nvme.Subsystem{Name: nvmetest.Subsystem, Namespaces: []nvme.Namespace{space},
-		Keys: map[string]chap.Keys{nvmetest.HostName: {Host: k[0], Controller: k[1]}, other: {Host: k[2]}}}); err != nil {
+		Keys: map[string]chap.Keys{nvmetest.HostName: {Host: k[0], Controller: k[1]}, other: {Host: k[2]}}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -70,7 +71,8 @@ func testProof(t *testing.T, loops *server.Loops) {
 		{"a wrong key", nvmetest.HostName, &chap.Keys{Host: k[1]}, chap.Failed},
 		{"another key of the subsystem", nvmetest.HostName, &chap.Keys{Host: k[0], Controller: k[2]}, chap.Failed},
 		{"no key", nvmetest.HostName, nil, wire.AuthRequired | wire.NoRetry},
-		{"a host without a key here", "nqn.2026-01.example:stranger", &chap.Keys{Host: k[0]}, wire.InvalidHost | wire.NoRetry},
+		{"a host without a key here", "nqn.2026-01.example:stranger", &chap.Keys{Host: k[0]},
+			wire.InvalidHost | wire.NoRetry},
 	} {
 		if err := open(x.host, x.keys); !errors.Is(err, x.want) || (err == nil) != (x.want == nil) {
 			t.Errorf("%s: %v, want %v", x.name, err, x.want)

@@ -1,12 +1,9 @@
-// Package server drives the NVMe/TCP target of flash/nvme over connections. It does the I/O, runs the goroutines and
-// reads the clock, so that package nvme needs none of them.
+// Package server serves the NVMe/TCP target of flash/nvme over connections. It has the listeners and limits, and gives
+// the target the time.
 //
-// Server accepts connections on any number of listeners, each a port of the target, and serves each connection until it
-// ends. A connection has two goroutines: one reads, starts the resulting tasks and sends, with one system call, the
-// answers that are ready in the meantime; the other sends results that a volume completes later. With Loops, one of
-// their threads does this for many connections, together with the device operations that they request. Data are sent
-// directly from the volume's memory and received directly into the memory of their task. If a host does not read, the
-// output lent by the volume is copied after Config.Hold, and the host is cut off after Config.Progress.
+// Server accepts connections on any number of listeners, each a port of the target, and package driver runs each
+// connection until it ends. Data are sent directly from the volume's memory and received directly into the memory of
+// their task.
 //
 // Without encryption, which package nvme leaves out, only local addresses are served unless Config.Far is set.
 package server
@@ -21,9 +18,13 @@ import (
 	"time"
 
 	"farflash/flash/accept"
+	"farflash/flash/driver"
 	"farflash/flash/halfopen"
 	"farflash/flash/nvme"
 )
+
+// Loops are threads that do the I/O of connections.
+type Loops = driver.Loops
 
 // Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {
@@ -31,8 +32,8 @@ type Config struct {
 	// Loops, if set, do the I/O of connections and, ideally, of the volumes' device. The caller closes them after the
 	// server.
 	Loops *Loops
-	// Far permits addresses that other machines can reach. What is sent there can be read and changed on the way, unless
-	// it goes through a tunnel.
+	// Far permits addresses that other machines can reach. What is sent there can be read and changed on the way,
+	// unless it goes through a tunnel.
 	Far bool
 	// Most is the maximum number of connections that are part of an association.
 	Most int
@@ -154,7 +155,7 @@ func (s *Server) take(nc net.Conn, port uint16) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	if full {
-		oldest.cut()
+		oldest.Cut(nil)
 	}
 	if report > 0 && s.cfg.Failed != nil {
 		s.cfg.Failed(oldest.nc.RemoteAddr(),
@@ -191,9 +192,16 @@ func (s *Server) place(c *conn) error {
 	if s.places >= s.cfg.Most || !s.early.Leave(c) {
 		return errMany
 	}
-	c.placed = true
+	c.placed, c.admin = true, c.queue.Administers()
 	s.places++
 	return nil
+}
+
+// administers reports that a connection carries the admin queue of an association.
+func (s *Server) administers(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.admin
 }
 
 // Connections is the number of connections that are part of an association, and of those that are not yet.
@@ -230,12 +238,12 @@ func (s *Server) Drain(within time.Duration) error {
 	// these come last.
 	for _, admin := range []bool{false, true} {
 		for _, c := range all {
-			if c.administers() == admin {
-				c.drain(within)
+			if s.administers(c) == admin {
+				c.Drain(within)
 			}
 		}
 		for _, c := range all {
-			if c.administers() == admin {
+			if s.administers(c) == admin {
 				<-c.settled
 			}
 		}

@@ -1,11 +1,15 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"farflash/block/pdu"
+)
 
 // Sizes of a submission and a completion queue entry, in bytes (Base 3.3.3).
 const (
-	SQESize = 64
-	CQESize = 16
+	SQESize = pdu.Submission
+	CQESize = pdu.Completion
 )
 
 // Opcode is a command's operation. Its two low bits are the direction of the data (Base 3.3.3.1).

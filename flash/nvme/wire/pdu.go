@@ -14,6 +14,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"farflash/block/pdu"
 )
 
 var le = binary.LittleEndian
@@ -50,12 +52,12 @@ const (
 
 // Sizes in bytes. Longest is that of the longest header with its digest.
 const (
-	CommonSize  = 8
-	DigestSize  = 4
+	CommonSize  = pdu.Common
+	DigestSize  = pdu.Digest
 	ICSize      = 128
 	TermSize    = 24
-	DataSize    = 24 // H2CData, C2HData, R2T and CapsuleResp
-	CommandSize = CommonSize + SQESize
+	DataSize    = pdu.Transfer // H2CData, C2HData, R2T and CapsuleResp
+	CommandSize = pdu.Command
 	Longest     = ICSize
 	MaxTermData = 128 // bytes of the offending header in a TermReq
 )

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package server
+package driver
 
 // Loops are threads that do the I/O of connections. They are not available on this system.
 type Loops struct{}
@@ -9,16 +9,12 @@ type Loops struct{}
 func (*Loops) Sockets() bool { return false }
 
 // driven is the state of a connection that a loop drives; empty on this system.
-type driven struct{}
+type driven[T any] struct{ socket interface{ Wake() } }
 
-func (*driven) lane() uint8 { return 0 }
+func (*driven[T]) control(func(fd uintptr)) error { return nil }
 
-func (*driven) wake() {}
+func (*driven[T]) try() (int, error) { return 0, nil }
 
-func (*driven) flush() bool { return false }
+func (*driven[T]) part([]byte) {}
 
-func (*driven) disconnected() bool { return false }
-
-func (*driven) part([]byte) {}
-
-func (*conn) drive() error { return nil }
+func (*Conn[T]) drive() error { return nil }
