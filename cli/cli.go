@@ -49,7 +49,7 @@ type program struct {
 // verbs returns the part of the invocation that verbs in packages of their own use.
 func (p *program) verbs() *verb.Program {
 	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping,
-		Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
+		Hangup: p.hangup, Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
 		Cache: func(dir string, quiet bool) (*study.Cache, error) {
 			name, err := programName()
 			if err != nil {

@@ -19,14 +19,17 @@ import (
 
 // How a command ends: normally, by a signal, or by a panic.
 //
-// The first SIGINT, SIGTERM or SIGHUP cancels the context of a verb that has called keeping, so that it saves the
-// completed work. Any other verb has no work to save and ends at once. The second signal ends every verb at once. In
-// either case no partially written file stays behind.
+// SIGHUP makes a verb that has called hangup read its files again, and go on. The first SIGINT, SIGTERM or other
+// SIGHUP cancels the context of a verb that has called keeping, so that it saves the completed work. Any other verb
+// has no work to save and ends at once. The second signal ends every verb at once. In either case no partially
+// written file stays behind.
 
 // ending is the state that is needed to end a command cleanly. mu guards all fields.
 type ending struct {
 	mu         sync.Mutex
 	keeps      bool
+	reload     func() // called for SIGHUP
+	signals    chan os.Signal
 	unfinished map[string]bool // glob patterns of files and directories that leave removes
 	progress   *term.Progress  // nil: none is shown
 }
@@ -36,6 +39,14 @@ func (p *program) keeping() {
 	p.ending.mu.Lock()
 	defer p.ending.mu.Unlock()
 	p.ending.keeps = true
+}
+
+// hangup makes SIGHUP call reload instead of ending the command, also under nohup.
+func (p *program) hangup(reload func()) {
+	p.ending.mu.Lock()
+	defer p.ending.mu.Unlock()
+	p.ending.reload = reload
+	signal.Notify(p.ending.signals, syscall.SIGHUP)
 }
 
 // unfinished registers a pattern of files that are removed if the command is cut short. whole unregisters it.
@@ -91,6 +102,9 @@ func (p *program) carry(command func(context.Context) error) error {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
+	p.ending.mu.Lock()
+	p.ending.signals = signals
+	p.ending.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan error, 1)
@@ -110,10 +124,14 @@ func (p *program) carry(command func(context.Context) error) error {
 		case <-patience:
 			p.note("interrupted; results are saved when the models reach a point where they can stop. A " +
 				"second signal ends the program at once and saves nothing")
-		case <-signals:
+		case s := <-signals:
 			p.ending.mu.Lock()
-			wait := p.ending.keeps && ctx.Err() == nil
+			wait, reload := p.ending.keeps && ctx.Err() == nil, p.ending.reload
 			p.ending.mu.Unlock()
+			if s == syscall.SIGHUP && reload != nil {
+				reload()
+				continue
+			}
 			cancel()
 			if !wait {
 				p.ending.leave()

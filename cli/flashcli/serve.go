@@ -27,6 +27,7 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/uring"
+	"farflash/internal/notify"
 	"farflash/internal/term"
 	"farflash/numeric/units"
 )
@@ -81,7 +82,8 @@ latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 farflash flash fs works while the daemon runs, for its user and the superuser, over
 the socket FILE.socket.
 
-On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
+SIGHUP makes it read the certificates, the token and the keys again. It says READY=1
+to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
 flight, flushes, and writes a checkpoint for a quick restart. A second signal
 ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
@@ -160,44 +162,66 @@ func rate(text string) (name string, l qos.Limit, err error) {
 	return name, l, nil
 }
 
-// secure reads the keys, the certificates and the token.
-func (f *serveFlags) secure() (err error) {
+// secrets reads the keys, the certificates and the token.
+func (f *serveFlags) secrets() (x server.Secrets, err error) {
 	if f.keys != "" {
-		if f.cfg.Keys, err = readKeys(f.keys); err != nil {
-			return fmt.Errorf("--nvme-keys: %w", err)
+		if x.Keys, err = readKeys(f.keys); err != nil {
+			return x, fmt.Errorf("--nvme-keys: %w", err)
 		}
 	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return errors.New("--tls-cert and --tls-key must be given together")
+		return x, errors.New("--tls-cert and --tls-key must be given together")
 	case f.cert == "" && (f.clients != "" || f.token != ""):
-		return errors.New("--tls-clients and --token-file need --tls-cert and --tls-key")
+		return x, errors.New("--tls-clients and --token-file need --tls-cert and --tls-key")
 	case f.cert == "":
-		return nil
+		return x, nil
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
+		return x, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
 	}
-	f.cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	x.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
 	if f.clients != "" {
 		text, err := os.ReadFile(f.clients)
 		if err != nil {
-			return fmt.Errorf("--tls-clients: %w", err)
+			return x, fmt.Errorf("--tls-clients: %w", err)
 		}
-		f.cfg.TLS.ClientCAs = x509.NewCertPool()
-		if !f.cfg.TLS.ClientCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--tls-clients %s: no certificate in the file", f.clients)
+		x.TLS.ClientCAs = x509.NewCertPool()
+		if !x.TLS.ClientCAs.AppendCertsFromPEM(text) {
+			return x, fmt.Errorf("--tls-clients %s: no certificate in the file", f.clients)
 		}
 	}
 	if f.token != "" {
 		text, err := os.ReadFile(f.token)
 		if err != nil {
-			return fmt.Errorf("--token-file: %w", err)
+			return x, fmt.Errorf("--token-file: %w", err)
 		}
-		f.cfg.Token = bytes.TrimRight(text, "\r\n")
+		x.Token = bytes.TrimRight(text, "\r\n")
 	}
-	return nil
+	return x, nil
+}
+
+// reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force.
+func (p *program) reload(f *serveFlags, s *server.Server) {
+	p.noteManager(notify.Reloading())
+	x, err := f.secrets()
+	if err == nil {
+		err = s.Reload(x)
+	}
+	if err != nil {
+		p.Note("SIGHUP: certificates, token and keys stay as they were: %v", err)
+	} else {
+		p.Note("SIGHUP: certificates, token and keys are read again; connections that are open keep theirs")
+	}
+	p.noteManager(notify.Ready("serving"))
+}
+
+// noteManager prints that the service manager cannot be reached, which hinders no client.
+func (p *program) noteManager(err error) {
+	if err != nil {
+		p.Note("%v", err)
+	}
 }
 
 // found opens the pool and its file system, and formats them first if all devices are blank.
@@ -316,9 +340,11 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		f.cfg.Limits[name] = l
 	}
-	if err := f.secure(); err != nil {
+	secrets, err := f.secrets()
+	if err != nil {
 		return verb.BadInput(err)
 	}
+	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {
 		return verb.BadInput(err)
 	}
@@ -398,7 +424,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
+	p.Hangup(func() { p.reload(f, s) })
+	p.noteManager(notify.Ready("serving"))
 	<-cmd.Context().Done()
+	p.noteManager(notify.Stopping())
 	p.Note("stopping: completing requests in flight")
 	return verb.Failed(s.Drain(f.drain))
 }

@@ -17,6 +17,7 @@ import (
 
 	"farflash/flash/nbd"
 	"farflash/flash/nvme"
+	"farflash/flash/nvme/chap"
 	nvmeserver "farflash/flash/nvme/server"
 	"farflash/flash/nvme/wire"
 	"farflash/flash/verbs"
@@ -36,6 +37,7 @@ type spaces struct {
 	files map[uint32]place
 
 	mu      sync.Mutex // of refresh
+	keys    map[string]chap.Keys
 	served  map[uint32]nvme.Namespace
 	noted   map[string]bool // messages
 	again   *time.Timer     // refresh waits for hosts to disconnect
@@ -78,6 +80,8 @@ func (c *Config) checkNVMe() error {
 			return err
 		case a.Network() != "tcp":
 			return fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
+		case a.(*net.TCPAddr).IP == nil || a.(*net.TCPAddr).IP.IsUnspecified():
+			return fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
 		case !here && len(c.Keys) == 0:
 			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on 127.0.0.1, or "+
 				"give the keys of hosts and listen in a tunnel", at)
@@ -106,7 +110,7 @@ func (c *Config) queues(frames int) (queues, connections, memory int) {
 
 // listenNVMe opens the sockets of the NVMe front and starts it. After an error, no socket is open.
 func (s *Server) listenNVMe() (n *spaces, err error) {
-	n = &spaces{s: s, files: map[uint32]place{}, noted: map[string]bool{}}
+	n = &spaces{s: s, keys: s.cfg.Keys, files: map[uint32]place{}, noted: map[string]bool{}}
 	cfg := nvme.DefaultConfig()
 	for i, at := range s.cfg.NVMe {
 		l, err := net.Listen("tcp", at)
@@ -223,6 +227,14 @@ func (n *spaces) open(id uint32) (nbd.Export, error) {
 	return n.s.export(at.name, at.identity)
 }
 
+// rekey replaces the keys of hosts.
+func (n *spaces) rekey(keys map[string]chap.Keys) error {
+	n.mu.Lock()
+	n.keys = keys
+	n.mu.Unlock()
+	return n.refresh()
+}
+
 // refresh looks at the files and changes the subsystem accordingly. A disk that has become smaller stays as it is while
 // hosts are connected.
 func (n *spaces) refresh() error {
@@ -253,7 +265,7 @@ func (n *spaces) refresh() error {
 	n.at.Lock()
 	n.files = files
 	n.at.Unlock()
-	sub := nvme.Subsystem{Name: n.s.Name(), Hosts: n.s.cfg.Hosts, Keys: n.s.cfg.Keys,
+	sub := nvme.Subsystem{Name: n.s.Name(), Hosts: n.s.cfg.Hosts, Keys: n.keys,
 		Serial: serial(n.s.cfg.Pool.Shape().UUID)}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		sub.Namespaces = append(sub.Namespaces, now[id])

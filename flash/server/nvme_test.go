@@ -272,7 +272,9 @@ func TestNVMeHosts(t *testing.T) {
 // TestNVMeMistakes verifies the errors of settings.
 func TestNVMeMistakes(t *testing.T) {
 	for want, change := range map[string]func(*server.Config){
-		"not encrypted":     func(c *server.Config) { c.NVMe = []string{"0.0.0.0:4420"} },
+		"not encrypted":     func(c *server.Config) { c.NVMe = []string{"10.1.2.3:4420"} },
+		"that they reach":   func(c *server.Config) { c.NVMe = []string{"0.0.0.0:4420"} },
+		"one that they":     func(c *server.Config) { c.NVMe = []string{":4420"} },
 		"needs HOST:PORT":   func(c *server.Config) { c.NVMe = []string{"unix:/tmp/x"} },
 		"missing port":      func(c *server.Config) { c.NVMe = []string{"127.0.0.1"} },
 		"NVMe subsystem":    func(c *server.Config) { c.Subsystem = "disk" },

@@ -18,8 +18,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -135,8 +133,10 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 		return addresses, errors.New("deadlines must be positive")
 	case c.Token != nil && c.TLS == nil:
 		return addresses, errors.New("a token needs TLS, or it could be read in transit; give a certificate")
-	case c.Token != nil && (len(c.Token) < 16 || len(c.Token) > 256):
-		return addresses, fmt.Errorf("the token has %d bytes; give 16 to 256 that cannot be guessed", len(c.Token))
+	case c.Token != nil:
+		if err := checkToken(c.Token); err != nil {
+			return addresses, err
+		}
 	}
 	for i, at := range []string{c.Address, c.NBD, c.Metrics} {
 		if at == "" {
@@ -176,8 +176,7 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 type Server struct {
 	cfg     Config
 	at      [3]net.Addr
-	tls     *tls.Config
-	token   [sha256.Size]byte
+	proofs  atomic.Pointer[proofs]
 	adapter *verbs.Adapter
 	stream  stream.Config
 	window  int
@@ -276,16 +275,7 @@ func New(cfg Config) (*Server, error) {
 	if s.adapter, err = verbs.NewAdapter(key); err != nil {
 		return nil, err
 	}
-	if cfg.TLS != nil {
-		s.tls = cfg.TLS.Clone()
-		s.tls.MinVersion = tls.VersionTLS13
-		if s.tls.ClientCAs != nil {
-			s.tls.ClientAuth = tls.RequireAndVerifyClientCert
-		}
-	}
-	if cfg.Token != nil {
-		s.token = sha256.Sum256(cfg.Token)
-	}
+	s.proofs.Store(newProofs(Secrets{TLS: cfg.TLS, Token: cfg.Token}))
 	if s.gates, err = newGates(cfg.Limits, cfg.Depth); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -302,22 +292,6 @@ func (s *Server) notice(format string, args ...any) {
 	if s.cfg.Notice != nil {
 		s.cfg.Notice(fmt.Sprintf(format, args...))
 	}
-}
-
-// errToken is the only answer to a client with a wrong token.
-var errToken = errors.New("not allowed")
-
-// admit verifies a client's token, in constant time.
-func (s *Server) admit(request wire.StartupFields) error {
-	if s.cfg.Token == nil {
-		return nil
-	}
-	given := sha256.Sum256(request.Private)
-	if subtle.ConstantTimeCompare(given[:], s.token[:]) != 1 {
-		s.denied.Add(1)
-		return errToken
-	}
-	return nil
 }
 
 // Listen opens the sockets and starts serving. After an error no socket is open.
@@ -345,7 +319,7 @@ func (s *Server) Listen() (err error) {
 	}
 	if s.nbdAt != nil {
 		c := nbdserver.DefaultConfig()
-		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(),
+		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.secret(), s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
 		c.Early = s.cfg.Handshakes
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
@@ -494,10 +468,10 @@ func (s *Server) serve(nc net.Conn) {
 
 // begin performs the handshakes.
 func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, *control.Server, error) {
-	if s.tls != nil {
+	if x := s.proofs.Load().tls; x != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handshake)
 		defer cancel()
-		secret := tls.Server(nc, s.tls)
+		secret := tls.Server(nc, x)
 		if err := secret.HandshakeContext(ctx); err != nil {
 			return nil, nil, errors.Join(err, nc.Close())
 		}

@@ -186,7 +186,7 @@ var layers = [][]string{
 	{"policy/ratecontrol", "policy/ftl", "scenario/peer"}, {"policy/forest"}, {"workload"}, {"block"},
 	{"numeric/stats"}, {"sim"}, {"numeric/rng"}, {"numeric/units"},
 	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window",
-		"internal/divide", "internal/cells", "internal/usage"},
+		"internal/divide", "internal/cells", "internal/usage", "internal/notify"},
 }
 
 // layerOf returns a folder's layer and its entry there, the longest that contains it, or -1 for a folder outside the

@@ -5,6 +5,7 @@
 package nbdtest
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,17 @@ func NewClient(nc net.Conn, flags uint32) (*Client, error) {
 	}
 	_, err := nc.Write(binary.BigEndian.AppendUint32(nil, flags))
 	return c, err
+}
+
+// Secure upgrades the connection to TLS.
+func (c *Client) Secure(cfg *tls.Config) error {
+	all, err := c.Option(nbd.OptStartTLS, nil)
+	if err != nil || all[len(all)-1].Reply != nbd.ReplyAck {
+		return errors.Join(err, fmt.Errorf("STARTTLS: %v", all))
+	}
+	t := tls.Client(c.Conn, cfg)
+	c.Conn = t
+	return t.Handshake()
 }
 
 // Answer is one reply to an option.
