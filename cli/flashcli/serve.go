@@ -42,6 +42,8 @@ type serveFlags struct {
 	clients string
 	token   string
 	keys    string
+	config  string
+	exports config
 	ready   string
 	limits  []string
 	drain   time.Duration
@@ -82,7 +84,17 @@ latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 farflash flash fs works while the daemon runs, for its user and the superuser, over
 the socket FILE.socket.
 
-SIGHUP makes it read the certificates, the token and the keys again. It says READY=1
+--config reads the flags from a file, with underscores in their names, besides
+devices, a list, and exports, of which it creates those that are missing and extends
+those that are smaller:
+
+  devices: [data.img]
+  size: 1TB
+  exports: {db: 100GiB, logs: 50GiB}
+  limit: {logs: 100MB/s}
+  nvme: [127.0.0.1:4420]
+
+SIGHUP makes it read exports, certificates, the token and the keys again. It says READY=1
 to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
 flight, flushes, and writes a checkpoint for a quick restart. A second signal
 ends it at once; durable data stays durable.`,
@@ -90,11 +102,33 @@ ends it at once; durable data stays durable.`,
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
   farflash flash serve data.img --nvme 127.0.0.1:4420
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
-		Args: verb.Arguments(1, -1, "one or more files or block devices"),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.config != "" {
+				return nil
+			}
+			return verb.Arguments(1, -1, "one or more files or block devices")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.config != "" {
+				if f.exports, err = readConfig(cmd, f.config, true); err != nil {
+					return verb.BadInput(err)
+				}
+				if len(args) == 0 {
+					args = f.exports.devices
+				}
+				if len(args) == 0 {
+					return verb.Usagef("%s: no devices; write for example devices: [data.img]", f.config)
+				}
+				if len(f.exports.exports) > 0 && !cmd.Flags().Changed("disk") {
+					f.disk = f.exports.exports[0].name
+				}
+			}
+			return p.serve(cmd, &f, args)
+		},
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
+	fl.StringVar(&f.config, "config", "", "YAML `file` with devices, exports and flags, which the command line overrides")
 	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
@@ -202,19 +236,42 @@ func (f *serveFlags) secrets() (x server.Secrets, err error) {
 	return x, nil
 }
 
-// reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force.
-func (p *program) reload(f *serveFlags, s *server.Server) {
+// reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force. It
+// also makes the exports of the config that are missing or smaller.
+func (p *program) reload(cmd *cobra.Command, f *serveFlags, s *server.Server, tree *cfs.FS) {
 	p.noteManager(notify.Reloading())
-	x, err := f.secrets()
-	if err == nil {
-		err = s.Reload(x)
+	if f.config != "" {
+		c, err := readConfig(cmd, f.config, false)
+		if err == nil {
+			err = c.make(tree, p.Note)
+		}
+		if err != nil {
+			p.Note("SIGHUP: exports stay as they are: %v", err)
+		} else {
+			p.Note("SIGHUP: %s is read again, for its exports", f.config)
+		}
+		s.Refresh()
 	}
-	if err != nil {
+	switch err := p.renew(f, s); {
+	case f.cert == "" && f.keys == "":
+		if f.config == "" {
+			p.Note("SIGHUP: there are no certificates and keys to read again")
+		}
+	case err != nil:
 		p.Note("SIGHUP: certificates, token and keys stay as they were: %v", err)
-	} else {
+	default:
 		p.Note("SIGHUP: certificates, token and keys are read again; connections that are open keep theirs")
 	}
 	p.noteManager(notify.Ready("serving"))
+}
+
+// renew replaces the secrets of a server.
+func (p *program) renew(f *serveFlags, s *server.Server) error {
+	x, err := f.secrets()
+	if err != nil {
+		return err
+	}
+	return s.Reload(x)
 }
 
 // noteManager prints that the service manager cannot be reached, which hinders no client.
@@ -252,11 +309,18 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	switch blank {
 	case 0:
 	case len(args):
-		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) },
-			func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
+		first, disk := []string{server.Name(f.disk)}, f.disk
+		if all := f.exports.exports; len(all) > 0 { // made below
+			first, disk = nil, ""
+			for _, x := range all {
+				first = append(first, server.Name(x.name))
+			}
+		}
+		if err := f.limited(func(name string) bool { return slices.Contains(first, name) },
+			func() ([]string, error) { return first, nil }); err != nil {
 			return nil, nil, err // check before formatting: a new pool has no other file
 		}
-		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
+		if _, err := p.makePool(o, uint64(f.size.bytes), disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
 	default:
@@ -282,7 +346,10 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
 			strings.Join(args, " "))
 	}
-	if err == nil && f.size.bytes != 0 && blank == 0 {
+	if err == nil {
+		err = f.exports.make(tree, p.Note)
+	}
+	if err == nil && f.size.bytes != 0 && blank == 0 && len(f.exports.exports) == 0 {
 		var i cfs.Status
 		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
 			err = fmt.Errorf("%s has %d bytes, not %v; leave out --size, or resize it: farflash flash fs truncate",
@@ -424,7 +491,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
-	p.Hangup(func() { p.reload(f, s) })
+	p.Hangup(func() { p.reload(cmd, f, s, tree) })
 	p.noteManager(notify.Ready("serving"))
 	<-cmd.Context().Done()
 	p.noteManager(notify.Stopping())
