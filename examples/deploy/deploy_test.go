@@ -8,8 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
-	"io"
 	"math/big"
 	"net"
 	"os"
@@ -22,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	yaml "go.yaml.in/yaml/v4"
+	"farflash/scenario/shape"
 )
 
 // program builds the program.
@@ -138,44 +136,41 @@ func keys(t *testing.T, dir string) {
 	}
 }
 
-// documents decodes a file of YAML documents.
-func documents(t *testing.T, name string) (all []map[string]any) {
+// documents parses a file of YAML documents.
+func documents(t *testing.T, name string) (all []*shape.Node) {
 	t.Helper()
 	b, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := yaml.NewDecoder(bytes.NewReader(b))
-	for {
-		x := map[string]any{}
-		switch err := d.Decode(&x); {
-		case errors.Is(err, io.EOF):
-			return all
-		case err != nil:
+	for text := range strings.SplitSeq(string(b), "\n---\n") {
+		n, err := shape.Parse(name, []byte(text))
+		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, x)
+		all = append(all, n)
 	}
+	return all
 }
 
-// at returns what is at a path of keys; an element of a list is the first.
-func at[T any](t *testing.T, x any, path ...string) (v T) {
+// at returns the node at a path of keys, which leads through the first element of each list.
+func at(t *testing.T, n *shape.Node, path ...string) *shape.Node {
 	t.Helper()
 	for _, k := range path {
-		if list, ok := x.([]any); ok && len(list) > 0 {
-			x = list[0]
+		if n.Kind == shape.Sequence && len(n.Items) > 0 {
+			n = n.Items[0]
 		}
-		m, ok := x.(map[string]any)
-		if !ok {
-			t.Fatalf("%v: no mapping at %s", path, k)
+		if n = n.Get(k); n == nil {
+			t.Fatalf("%v: no key %s", path, k)
 		}
-		x = m[k]
 	}
-	v, ok := x.(T)
-	if !ok {
-		t.Fatalf("%v is %v", path, x)
-	}
-	return v
+	return n
+}
+
+// text is the scalar at a path.
+func text(t *testing.T, n *shape.Node, path ...string) string {
+	t.Helper()
+	return at(t, n, path...).Text
 }
 
 // TestDaemons runs the daemon with both configs, through a reload, a kill and a stop: it is ready, answers the probe,
@@ -188,9 +183,9 @@ func TestDaemons(t *testing.T) {
 	}
 	manifests := documents(t, "kubernetes.yaml")
 	set := manifests[2]
-	probe := at[[]any](t, set, "spec", "template", "spec", "containers", "livenessProbe", "exec", "command")
+	probe := at(t, set, "spec", "template", "spec", "containers", "livenessProbe", "exec", "command").Items
 	for name, config := range map[string]string{"systemd": string(unit),
-		"Kubernetes": at[string](t, manifests[0], "data", "farflash.yaml")} {
+		"Kubernetes": text(t, manifests[0], "data", "farflash.yaml")} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "f") // a test's own directory may be too long for a socket's path
 			if err != nil {
@@ -205,10 +200,10 @@ func TestDaemons(t *testing.T) {
 			d.says("READY=1")
 			var args []string
 			for _, a := range probe[1:] {
-				args = append(args, strings.ReplaceAll(a.(string), "/data/", dir+"/"))
+				args = append(args, strings.ReplaceAll(a.Text, "/data/", dir+"/"))
 			}
 			if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
-				t.Errorf("%v: %v: %s", probe, err, out)
+				t.Errorf("%v: %v: %s", args, err, out)
 			}
 			d.signal(syscall.SIGKILL)
 			_ = d.cmd.Wait() // killed
@@ -234,51 +229,51 @@ func TestManifests(t *testing.T) {
 	all := documents(t, "kubernetes.yaml")
 	var kinds []string
 	for _, x := range all {
-		kinds = append(kinds, at[string](t, x, "apiVersion")+" "+at[string](t, x, "kind"))
-		if at[string](t, x, "metadata", "name") != "farflash" {
-			t.Errorf("%v has another name", x["metadata"])
+		kinds = append(kinds, text(t, x, "apiVersion")+" "+text(t, x, "kind"))
+		if name := text(t, x, "metadata", "name"); name != "farflash" {
+			t.Errorf("%s has another name", name)
 		}
 	}
 	if !slices.Equal(kinds, []string{"v1 ConfigMap", "v1 Service", "apps/v1 StatefulSet"}) {
 		t.Fatalf("%v", kinds)
 	}
-	config, set := at[string](t, all[0], "data", "farflash.yaml"), all[2]
-	pod := at[map[string]any](t, set, "spec", "template", "spec")
-	box := at[[]any](t, pod, "containers")[0]
-	label := at[string](t, set, "spec", "template", "metadata", "labels", "app")
-	for _, got := range []string{at[string](t, set, "spec", "selector", "matchLabels", "app"),
-		at[string](t, all[1], "spec", "selector", "app"), at[string](t, set, "spec", "serviceName")} {
+	config, set := text(t, all[0], "data", "farflash.yaml"), all[2]
+	pod := at(t, set, "spec", "template", "spec")
+	box := at(t, pod, "containers").Items[0]
+	label := text(t, set, "spec", "template", "metadata", "labels", "app")
+	for _, got := range []string{text(t, set, "spec", "selector", "matchLabels", "app"),
+		text(t, all[1], "spec", "selector", "app"), text(t, set, "spec", "serviceName")} {
 		if got != label {
 			t.Errorf("%s is not %s", got, label)
 		}
 	}
 	mounts := map[string]string{}
-	for _, x := range at[[]any](t, box, "volumeMounts") {
-		mounts[at[string](t, x, "name")] = at[string](t, x, "mountPath")
+	for _, x := range at(t, box, "volumeMounts").Items {
+		mounts[text(t, x, "name")] = text(t, x, "mountPath")
 	}
-	volumes := []string{at[string](t, set, "spec", "volumeClaimTemplates", "metadata", "name")}
-	for _, x := range at[[]any](t, pod, "volumes") {
-		volumes = append(volumes, at[string](t, x, "name"))
+	volumes := []string{text(t, set, "spec", "volumeClaimTemplates", "metadata", "name")}
+	for _, x := range at(t, pod, "volumes").Items {
+		volumes = append(volumes, text(t, x, "name"))
 	}
 	for name := range mounts {
 		if !slices.Contains(volumes, name) {
 			t.Errorf("no volume %s", name)
 		}
 	}
-	if args := at[[]any](t, box, "args"); args[1] != mounts["config"]+"/farflash.yaml" {
-		t.Errorf("the config is %v", args)
+	if args := at(t, box, "args").Items; args[1].Text != mounts["config"]+"/farflash.yaml" {
+		t.Errorf("the config is %s", args[1].Text)
 	}
 	for _, path := range []string{mounts["data"] + "/pool.img", mounts["tls"] + "/server.key"} {
 		if !strings.Contains(config, path) {
 			t.Errorf("%s is not in the config", path)
 		}
 	}
-	if port := at[int](t, box, "ports", "containerPort"); port != at[int](t, all[1], "spec", "ports", "port") ||
-		!strings.Contains(config, "nbd: 0.0.0.0:10809") || port != 10809 {
-		t.Errorf("port %d", port)
+	if port := text(t, box, "ports", "containerPort"); port != text(t, all[1], "spec", "ports", "port") ||
+		!strings.Contains(config, "nbd: 0.0.0.0:"+port+"\n") {
+		t.Errorf("port %s", port)
 	}
-	if grace := at[int](t, pod, "terminationGracePeriodSeconds"); grace != 30 {
-		t.Errorf("%d s to end", grace)
+	if grace := text(t, pod, "terminationGracePeriodSeconds"); grace != "30" {
+		t.Errorf("%s s to end", grace)
 	}
 }
 
@@ -294,9 +289,9 @@ func TestUnit(t *testing.T) {
 	}
 	// Its program and its manual need not be installed here.
 	path := filepath.Join(t.TempDir(), "farflash.service")
-	text := strings.ReplaceAll(string(unit), "/usr/local/bin/farflash", "/bin/true")
-	text = regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(text, "")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	form := strings.ReplaceAll(string(unit), "/usr/local/bin/farflash", "/bin/true")
+	form = regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(form, "")
+	if err := os.WriteFile(path, []byte(form), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(analyze, "verify", path).CombinedOutput(); err != nil || len(out) > 0 {
