@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net"
 	"net/url"
@@ -45,6 +46,7 @@ type serveFlags struct {
 	drain   time.Duration
 	threads int
 	spin    time.Duration
+	log     string
 	trouble troubles
 	cfg     server.Config
 }
@@ -86,7 +88,7 @@ ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "NBD `address`, HOST:PORT or unix:PATH")
-	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus; must be on this machine")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus, /healthz and /readyz; must be on this machine")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
@@ -107,6 +109,7 @@ ends it at once; durable data stays durable.`,
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit for one frame of a client")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
+	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
@@ -186,7 +189,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
-	f.trouble.note, f.trouble.now = p.Note, time.Now
+	f.trouble.log, f.trouble.now = f.cfg.Log, time.Now
 	o.Pool.Trouble = f.trouble.report
 	blank := 0
 	for _, path := range args {
@@ -229,7 +232,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case err != nil:
 		return nil, nil, refused(err, args)
 	}
-	p.noteFound(args[0], opened)
+	noteFound(func(format string, args ...any) { f.cfg.Log.Warn(fmt.Sprintf(format, args...)) }, args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNoFS) {
 		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
@@ -271,16 +274,20 @@ func refused(err error, devices []string) error {
 }
 
 // noteFound prints what was damaged when a pool was opened, and why it is read-only, if it is.
-func (p *program) noteFound(device string, opened *ctl.Pool) {
+func noteFound(note func(format string, args ...any), device string, opened *ctl.Pool) {
 	for _, x := range opened.Found().Lost {
-		p.Note("%s: damaged, and rebuilt without loss: %v", device, x)
+		note("%s: damaged, and rebuilt without loss: %v", device, x)
 	}
 	if err := opened.ReadOnly(); err != nil {
-		p.Note("%s: %v", device, err)
+		note("%s: %v", device, err)
 	}
 }
 
 func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err error) {
+	if f.cfg.Log, err = logger(f.log, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	f.cfg.Version = p.Version
 	f.cfg.Limits = map[string]qos.Limit{}
 	for _, text := range f.limits {
 		name, l, err := rate(text)
@@ -335,7 +342,6 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
-	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
 		return verb.BadInput(err)
@@ -353,7 +359,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	if door := p.attend(tree, args); door != nil {
+	if door := attend(f.cfg.Log, tree, args); door != nil {
 		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
@@ -373,13 +379,13 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
 	<-cmd.Context().Done()
-	p.Note("stopping: completing requests in flight")
+	f.cfg.Log.Info("stopping: completing requests in flight")
 	return verb.Failed(s.Drain(f.drain))
 }
 
 // attend executes flash fs for other processes while the pool is served. Without it, clients are served
 // nevertheless: the directory of a device may not be one for sockets.
-func (p *program) attend(tree *cfs.FS, devices []string) *live.Server {
+func attend(log *slog.Logger, tree *cfs.FS, devices []string) *live.Server {
 	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
 	if err == nil {
 		var door *live.Server
@@ -387,7 +393,7 @@ func (p *program) attend(tree *cfs.FS, devices []string) *live.Server {
 			return door
 		}
 	}
-	p.Note("farflash flash fs cannot be used while this daemon runs: %v", err)
+	log.Warn("farflash flash fs cannot be used while this daemon runs", "error", err)
 	return nil
 }
 
@@ -563,7 +569,7 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 					err = errors.Join(err, verb.Failed(closing))
 				}
 			}()
-			p.noteFound(args[0], opened)
+			noteFound(p.Note, args[0], opened)
 			r := opened.Check(!quick)
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
