@@ -39,8 +39,11 @@ func (*lines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.L
 func (x *lines) Handle(_ context.Context, r slog.Record) error {
 	var b, more strings.Builder
 	fmt.Fprintf(&b, "farflash: %s", r.Time.Format("2006-01-02 15:04:05.000 "))
-	if r.Level > slog.LevelInfo {
-		b.WriteString(strings.ToLower(r.Level.String()) + ": ")
+	switch {
+	case r.Level >= slog.LevelError:
+		b.WriteString("error: ")
+	case r.Level >= slog.LevelWarn:
+		b.WriteString("warning: ")
 	}
 	b.WriteString(oneLine(r.Message))
 	each := func(a slog.Attr) bool {

@@ -330,7 +330,7 @@ func (s *Server) Listen() (err error) {
 			return err
 		}
 		c.Failed = func(a net.Addr, err error) {
-			s.log.Warn("connection ended", "protocol", "nbd", "peer", a, "error", explained(err))
+			s.log.Warn("connection ended", "protocol", "nbd", "peer", a.String(), "error", explained(err))
 		}
 		if s.blocks, err = nbdserver.New(c); err != nil {
 			return err
@@ -414,7 +414,7 @@ func (s *Server) take(nc net.Conn) {
 	}
 	if report > 0 {
 		s.log.Warn("connections were closed in their handshakes to admit others; this is the last", "protocol", "iwarp",
-			"peer", oldest.RemoteAddr(), "closed", report, "most", s.cfg.Handshakes)
+			"peer", oldest.RemoteAddr().String(), "closed", report, "most", s.cfg.Handshakes)
 	}
 }
 
@@ -426,7 +426,7 @@ func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
 	view := &exports{s: s}
-	log := s.log.With("protocol", "iwarp", "peer", nc.RemoteAddr())
+	log := s.log.With("protocol", "iwarp", "peer", nc.RemoteAddr().String())
 	c, server, err := s.begin(nc, view, &placed)
 	<-s.slots
 	defer func() {
@@ -482,7 +482,7 @@ func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, 
 	domain := s.adapter.NewDomain(s.cfg.Open)
 	server := control.NewServer(view, domain, s.cfg.Open)
 	cfg := s.stream
-	peer := nc.RemoteAddr()
+	peer := nc.RemoteAddr().String()
 	cfg.Verbs.Notice = func(err error) {
 		s.log.Warn("connection closed", "protocol", "iwarp", "peer", peer, "error", err)
 	}

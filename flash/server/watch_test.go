@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +27,7 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
+	"farflash/scenario/shape"
 )
 
 // get requests a path of the metrics address under a host's name.
@@ -280,6 +284,59 @@ func TestLint(t *testing.T) {
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestDeployed verifies that the metrics that the dashboard and the rules name exist, and so do the recorded ones.
+func TestDeployed(t *testing.T) {
+	d := begin(t, func(c *server.Config) { c.NBD, c.Metrics = "127.0.0.1:0", "127.0.0.1:0" })
+	d.nbd("disk")
+	there := map[string]bool{}
+	for line := range strings.Lines(d.metrics()) {
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(strings.TrimSpace(name), " ")
+			if there[name] = true; kind == "histogram" {
+				there[name+"_bucket"], there[name+"_count"], there[name+"_sum"] = true, true, true
+			}
+		}
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	rules, dashboard := read("examples/deploy/rules.yaml"), read("examples/deploy/dashboard.json")
+	if _, err := shape.Parse("rules.yaml", []byte(rules)); err != nil {
+		t.Error(err)
+	}
+	if _, err := shape.Parse("prometheus.yaml", []byte(read("examples/deploy/prometheus.yaml"))); err != nil {
+		t.Error(err)
+	}
+	if !json.Valid([]byte(dashboard)) {
+		t.Error("the dashboard is no JSON")
+	}
+	for _, m := range regexp.MustCompile(`- record: (\S+)`).FindAllStringSubmatch(rules, -1) {
+		there[m[1]] = true
+	}
+	page := read("docs/how-to/watch-a-daemon.md")
+	named := regexp.MustCompile(`\b(farflash[_:]|process_|go_)[a-z0-9_:]+`)
+	for where, text := range map[string]string{"rules": rules, "dashboard": dashboard, "page": page} {
+		all := named.FindAllString(text, -1)
+		if len(all) < 5 {
+			t.Errorf("the %s name the metrics %q only", where, all)
+		}
+		for _, name := range all {
+			if !there[name] {
+				t.Errorf("the %s name %s, which /metrics does not have", where, name)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`- alert: (\S+)`).FindAllStringSubmatch(rules, -1) {
+		if !strings.Contains(page, "`"+m[1]+"`") {
+			t.Errorf("the page does not explain %s", m[1])
+		}
 	}
 }
 
