@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -175,7 +176,7 @@ func pairs(value *shape.Node, f func(name, n *shape.Node) error) *shape.Error {
 
 // make creates the exports that are missing, and extends those that are smaller than in the config. None becomes
 // smaller or is removed: that is left to farflash flash fs.
-func (c *config) make(tree *cfs.FS, say func(format string, args ...any)) error {
+func (c *config) make(tree *cfs.FS, log *slog.Logger) error {
 	files := live.Local(tree)
 	for _, x := range c.exports {
 		at := func(err error) error { return &shape.Error{At: x.at, Msg: fmt.Sprintf("%s: %v", x.name, err)} }
@@ -191,7 +192,7 @@ func (c *config) make(tree *cfs.FS, say func(format string, args ...any)) error 
 					return at(err)
 				}
 			}
-			say("export %s is new, %v", x.name, x.size)
+			log.Info("new export", "export", x.name, "size", x.size.String())
 		case err != nil:
 			return at(err)
 		case was.Kind == cfs.Directory:
@@ -202,7 +203,7 @@ func (c *config) make(tree *cfs.FS, say func(format string, args ...any)) error 
 			return at(fmt.Errorf("it has %v, more than %v; to cut it: farflash flash fs truncate", units.Bytes(was.Size),
 				x.size))
 		default:
-			say("export %s grows from %v to %v", x.name, units.Bytes(was.Size), x.size)
+			log.Info("larger export", "export", x.name, "size", x.size.String(), "was", units.Bytes(was.Size).String())
 		}
 		err = files.Change(live.Request{Op: live.Resize, Path: x.name, Size: int64(x.size), Create: true, Perm: 0o600})
 		if err != nil {

@@ -1,6 +1,8 @@
 package flashcli
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -102,15 +104,16 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said int
-	say := func(string, ...any) { said++ }
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	changes := func() int { return strings.Count(said.String(), "\n") }
 	c := config{exports: []export{{name: "db", size: units.MiB}, {name: "/a/b/logs", size: 2 * units.MiB}}}
-	if err := c.make(tree, say); err != nil || said != 2 {
-		t.Fatal(said, err)
+	if err := c.make(tree, log); err != nil || changes() != 2 {
+		t.Fatal(said.String(), err)
 	}
 	c.exports[0].size = 3 * units.MiB
-	if err := c.make(tree, say); err != nil || said != 3 {
-		t.Fatal(said, err)
+	if err := c.make(tree, log); err != nil || changes() != 3 {
+		t.Fatal(said.String(), err)
 	}
 	var got []int64
 	for _, name := range []string{"db", "a/b/logs"} {
@@ -126,11 +129,11 @@ func TestExports(t *testing.T) {
 	for want, x := range map[string]export{"more than": {name: "db", size: units.MiB},
 		"directory": {name: "a", size: units.MiB}, "name": {name: "..", size: units.MiB}} {
 		c := config{exports: []export{x}}
-		if err := c.make(tree, say); err == nil || !strings.Contains(err.Error(), want) {
+		if err := c.make(tree, log); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if said != 3 {
-		t.Errorf("%d lines for three changes", said)
+	if changes() != 3 {
+		t.Errorf("lines for three changes: %s", said.String())
 	}
 }

@@ -95,7 +95,7 @@ func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error)
 			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", device, closing)))
 		}
 	}()
-	p.noteFound(device, opened)
+	noteFound(p.Note, device, opened)
 	files, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	switch {
 	case errors.Is(err, cfs.ErrNoFS):

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net"
 	"net/url"
@@ -49,6 +50,7 @@ type serveFlags struct {
 	drain   time.Duration
 	threads int
 	spin    time.Duration
+	log     string
 	trouble troubles
 	cfg     server.Config
 }
@@ -140,7 +142,8 @@ ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.keys, "nvme-keys", "", "`file` with the DH-HMAC-CHAP keys of the NVMe hosts that may connect")
 	fl.IntVar(&f.cfg.Queues, "nvme-queues", 0,
 		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
-	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus; must be on this machine")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "",
+		"`address` of /metrics for Prometheus, /healthz and /readyz; must be on this machine")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
@@ -161,6 +164,7 @@ ends it at once; durable data stays durable.`,
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit for one frame of a client")
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
+	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
@@ -238,35 +242,36 @@ func (f *serveFlags) secrets() (x server.Secrets, err error) {
 
 // reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force. It
 // also makes the exports of the config that are missing or smaller.
-func (p *program) reload(cmd *cobra.Command, f *serveFlags, s *server.Server, tree *cfs.FS) {
-	p.noteManager(notify.Reloading())
+func (f *serveFlags) reload(cmd *cobra.Command, s *server.Server, tree *cfs.FS) {
+	log := f.cfg.Log
+	noteManager(log, notify.Reloading())
 	if f.config != "" {
 		c, err := readConfig(cmd, f.config, false)
 		if err == nil {
-			err = c.make(tree, p.Note)
+			err = c.make(tree, log)
 		}
 		if err != nil {
-			p.Note("SIGHUP: exports stay as they are: %v", err)
+			log.Error("SIGHUP: exports stay as they are", "error", err)
 		} else {
-			p.Note("SIGHUP: %s is read again, for its exports", f.config)
+			log.Info("SIGHUP: exports are read again", "config", f.config)
 		}
 		s.Refresh()
 	}
-	switch err := p.renew(f, s); {
+	switch err := f.renew(s); {
 	case f.cert == "" && f.keys == "":
 		if f.config == "" {
-			p.Note("SIGHUP: there are no certificates and keys to read again")
+			log.Warn("SIGHUP: there are no certificates and keys to read again")
 		}
 	case err != nil:
-		p.Note("SIGHUP: certificates, token and keys stay as they were: %v", err)
+		log.Error("SIGHUP: certificates, token and keys stay as they were", "error", err)
 	default:
-		p.Note("SIGHUP: certificates, token and keys are read again; connections that are open keep theirs")
+		log.Info("SIGHUP: certificates, token and keys are read again; open connections keep theirs")
 	}
-	p.noteManager(notify.Ready("serving"))
+	noteManager(log, notify.Ready("serving"))
 }
 
 // renew replaces the secrets of a server.
-func (p *program) renew(f *serveFlags, s *server.Server) error {
+func (f *serveFlags) renew(s *server.Server) error {
 	x, err := f.secrets()
 	if err != nil {
 		return err
@@ -274,10 +279,10 @@ func (p *program) renew(f *serveFlags, s *server.Server) error {
 	return s.Reload(x)
 }
 
-// noteManager prints that the service manager cannot be reached, which hinders no client.
-func (p *program) noteManager(err error) {
+// noteManager logs that the service manager cannot be reached, which hinders no client.
+func noteManager(log *slog.Logger, err error) {
 	if err != nil {
-		p.Note("%v", err)
+		log.Warn("the service manager does not know the state", "error", err)
 	}
 }
 
@@ -290,7 +295,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
-	f.trouble.note, f.trouble.now = p.Note, time.Now
+	f.trouble.log, f.trouble.now = f.cfg.Log, time.Now
 	o.Pool.Trouble = f.trouble.report
 	blank := 0
 	for _, path := range args {
@@ -340,14 +345,14 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case err != nil:
 		return nil, nil, refused(err, args)
 	}
-	p.noteFound(args[0], opened)
+	noteFound(func(format string, args ...any) { f.cfg.Log.Warn(fmt.Sprintf(format, args...)) }, args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNoFS) {
 		err = fmt.Errorf("%w; if its data can be lost, format it: farflash flash format --overwrite %s", err,
 			strings.Join(args, " "))
 	}
 	if err == nil {
-		err = f.exports.make(tree, p.Note)
+		err = f.exports.make(tree, f.cfg.Log)
 	}
 	if err == nil && f.size.bytes != 0 && blank == 0 && len(f.exports.exports) == 0 {
 		var i cfs.Status
@@ -385,16 +390,20 @@ func refused(err error, devices []string) error {
 }
 
 // noteFound prints what was damaged when a pool was opened, and why it is read-only, if it is.
-func (p *program) noteFound(device string, opened *ctl.Pool) {
+func noteFound(note func(format string, args ...any), device string, opened *ctl.Pool) {
 	for _, x := range opened.Found().Lost {
-		p.Note("%s: damaged, and rebuilt without loss: %v", device, x)
+		note("%s: damaged, and rebuilt without loss: %v", device, x)
 	}
 	if err := opened.ReadOnly(); err != nil {
-		p.Note("%s: %v", device, err)
+		note("%s: %v", device, err)
 	}
 }
 
 func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err error) {
+	if f.cfg.Log, err = logger(f.log, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	f.cfg.Version = p.Version
 	f.cfg.Limits = map[string]qos.Limit{}
 	for _, text := range f.limits {
 		name, l, err := rate(text)
@@ -451,7 +460,6 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
-	f.cfg.Notice = func(text string) { p.Note("%s", text) }
 	s, err := server.New(f.cfg)
 	if err != nil {
 		return verb.BadInput(err)
@@ -469,7 +477,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	if door := p.attend(tree, s.Refresh, args); door != nil {
+	if door := attend(f.cfg.Log, tree, s.Refresh, args); door != nil {
 		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
@@ -491,17 +499,17 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
-	p.Hangup(func() { p.reload(cmd, f, s, tree) })
-	p.noteManager(notify.Ready("serving"))
+	p.Hangup(func() { f.reload(cmd, s, tree) })
+	noteManager(f.cfg.Log, notify.Ready("serving"))
 	<-cmd.Context().Done()
-	p.noteManager(notify.Stopping())
-	p.Note("stopping: completing requests in flight")
+	noteManager(f.cfg.Log, notify.Stopping())
+	f.cfg.Log.Info("stopping: completing requests in flight")
 	return verb.Failed(s.Drain(f.drain))
 }
 
 // attend executes flash fs for other processes while the pool is served. Without it, clients are served
 // nevertheless: the directory of a device may not be one for sockets.
-func (p *program) attend(tree *cfs.FS, changed func(), devices []string) *live.Server {
+func attend(log *slog.Logger, tree *cfs.FS, changed func(), devices []string) *live.Server {
 	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
 	if err == nil {
 		var door *live.Server
@@ -509,7 +517,7 @@ func (p *program) attend(tree *cfs.FS, changed func(), devices []string) *live.S
 			return door
 		}
 	}
-	p.Note("farflash flash fs cannot be used while this daemon runs: %v", err)
+	log.Warn("farflash flash fs cannot be used while this daemon runs", "error", err)
 	return nil
 }
 
@@ -693,7 +701,7 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 					err = errors.Join(err, verb.Failed(closing))
 				}
 			}()
-			p.noteFound(args[0], opened)
+			noteFound(p.Note, args[0], opened)
 			r := opened.Check(!quick)
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})

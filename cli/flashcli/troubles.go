@@ -1,10 +1,12 @@
 package flashcli
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
 	"farflash/flash/ctl"
+	"farflash/flash/device"
 )
 
 // Up to troubleLines are printed in each troublePeriod, so that a device that fails all of its operations does not
@@ -14,9 +16,9 @@ const (
 	troublePeriod = 10 * time.Second
 )
 
-// troubles prints what goes wrong on a pool's devices, when it does. It is safe for concurrent use.
+// troubles logs what goes wrong on a pool's devices, when it does. It is safe for concurrent use.
 type troubles struct {
-	note    func(format string, args ...any)
+	log     *slog.Logger
 	now     func() time.Time
 	mu      sync.Mutex
 	since   time.Time // the start of the period
@@ -38,13 +40,20 @@ func (x *troubles) report(t ctl.Trouble) {
 		return
 	}
 	x.rest()
-	x.note("%v", t)
+	where := []any{"device", t.Name, "operation", t.Kind.String()}
+	if t.Kind != device.Flush {
+		where = append(where, "offset", t.Offset, "bytes", t.Bytes)
+	}
+	if t.Paged {
+		where = append(where, "page", t.Page)
+	}
+	x.log.Error("an operation of a device failed, or found a damaged page", append(where, "error", t.Err)...)
 }
 
 // rest says how many reports were not printed. x is locked.
 func (x *troubles) rest() {
 	if x.held > 0 {
-		x.note("%d more failed operations of devices, and damaged pages, before this", x.held)
+		x.log.Error("more failed operations of devices, and damaged pages, before this", "count", x.held)
 		x.held = 0
 	}
 }

@@ -152,11 +152,12 @@ type Stats struct {
 	Checkpoint   int64 // pages of checkpoints written
 	Summaries    int64 // pages of segment summaries written
 	Rewritten    int64 // rewritten elsewhere after a write failed
-	Hits, Misses int64 // gets on the slow path only; the lock-free path counts no hits
+	Hits, Misses int64 // gets of pages that were in memory, and of those that had to be read from a device
 	LaneMisses   int64 // of Misses, those that took no lock of the pool
 	Flushes      int64 // of the devices
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
+	Erased       int64               // segments that became empty
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
@@ -176,7 +177,7 @@ func (s Stats) Sub(o Stats) Stats {
 		s.Rewritten - o.Rewritten,
 		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
 		s.Checkpoints - o.Checkpoints,
-		s.Damaged - o.Damaged, s.Streams,
+		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -560,6 +561,15 @@ func (c *core) touch(at int32) {
 	if !c.lately[at].Load() {
 		c.lately[at].Store(true)
 	}
+}
+
+// hit counts a get of a page in memory. Goroutines that all have lane 0 share the counters of the last lanes, by the
+// page's frame.
+func (c *core) hit(lane uint8, at int32) {
+	if lane == 0 {
+		lane = mostLanes/2 | uint8(at)
+	}
+	c.lanes[lane].hits.Add(1)
 }
 
 // evict takes the frame of an idle page, and reports false if the page is in use.

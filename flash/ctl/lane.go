@@ -46,7 +46,8 @@ type lane struct {
 	free   []int32    // frames
 	dry    int        // misses that take p.mu before the next look for idle frames
 	misses int64
-	_      [80]byte // two cache lines for each lane
+	hits   atomic.Int64
+	_      [72]byte // two cache lines for each lane
 }
 
 const (
@@ -150,6 +151,7 @@ func (c *core) reuse() {
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
 		c.erasing--
+		c.stats.Erased++
 		c.ftl.Erased(b)
 		free = true
 		return true

@@ -236,6 +236,7 @@ func (p *Pool) tryGet(lane uint8, page uint64, mode Mode) (Ref, bool) {
 			// The reference pins the frame: evict and place fail on a word with references.
 			at := w.Frame()
 			p.core.touch(at)
+			p.core.hit(lane, at)
 			return Ref{slot: slot, Page: page, frame: at, lane: lane, Data: p.core.buffers[at]}, true
 		}
 	}
@@ -564,6 +565,7 @@ func (p *Pool) Stats() Stats {
 		l.mu.Lock()
 		s.LaneMisses += l.misses
 		l.mu.Unlock()
+		s.Hits += l.hits.Load()
 	}
 	s.Misses += s.LaneMisses
 	return s
@@ -574,6 +576,13 @@ func (p *Pool) Use() (used, capacity int64) {
 	p.lock()
 	defer p.leave()
 	return p.core.used, p.core.shape.Capacity
+}
+
+// Segments returns the number of segments without data, and of all.
+func (p *Pool) Segments() (empty, all int64) {
+	p.lock()
+	defer p.leave()
+	return int64(p.core.ftl.Free(0)), int64(len(p.core.segments))
 }
 
 // Heat returns a page's number of reads and the estimated number of writes to the pool between two writes of this page.

@@ -20,6 +20,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
+	"farflash/flash/meter"
 	"farflash/flash/verbs"
 )
 
@@ -38,6 +39,8 @@ type Extent struct {
 	base uint64
 	size uint64
 	gate Gate
+	use  *meter.Use // nil: accesses are not counted
+	why  func(error) meter.Failure
 }
 
 // New returns an extent. base must be page-aligned. gate may be nil.
@@ -46,6 +49,31 @@ func New(pool *ctl.Pool, base, size uint64, gate Gate) (*Extent, error) {
 		return nil, fmt.Errorf("extent: %d bytes at %d are not a page-aligned range of the pool", size, base)
 	}
 	return &Extent{pool: pool, base: base, size: size, gate: gate}, nil
+}
+
+// Count has accesses counted, with their errors classified by why; use may be nil. It is called before the first Get. A
+// read ends when its pages have arrived, and a write when it is put, or durable if it is Sync. An atomic counts as a
+// write, and so does each segment of one.
+func (e *Extent) Count(use *meter.Use, why func(error) meter.Failure) { e.use, e.why = use, why }
+
+// Arrive counts an access that waits for something else before its Get.
+func (e *Extent) Arrive(a *verbs.Access) {
+	h := of(a)
+	h.at, h.early = e.use.Begin(1), true
+}
+
+// Withdraw counts that there will be no Get of an access that has arrived.
+func (e *Extent) Withdraw(a *verbs.Access) {
+	h := of(a)
+	h.early = false
+	e.use.End(h.at, kind(a), 0, meter.Dropped)
+}
+
+func kind(a *verbs.Access) meter.Kind {
+	if a.Write {
+		return meter.Write
+	}
+	return meter.Read
 }
 
 // Size implements verbs.Store.
@@ -75,6 +103,10 @@ type hold struct {
 	mu   sync.Mutex
 	err  error // the first error
 
+	at    int64 // when the access arrived
+	early bool  // it was counted before Get
+	ended bool  // the end of a write was counted
+
 	begin func()
 	got   func(ctl.Ref, error)
 	done  func(error)
@@ -88,14 +120,24 @@ type page struct {
 	have bool
 }
 
-// Get implements verbs.Store.
-func (e *Extent) Get(a *verbs.Access) {
+// of returns the state of an access, a new one for its first use.
+func of(a *verbs.Access) *hold {
 	h, ok := a.Private.(*hold)
 	if !ok {
 		h = &hold{}
 		h.begin, h.got, h.done = h.start, h.arrived, h.durable
 		a.Private = h
 	}
+	return h
+}
+
+// Get implements verbs.Store.
+func (e *Extent) Get(a *verbs.Access) {
+	h := of(a)
+	if !h.early {
+		h.at = e.use.Begin(1)
+	}
+	h.early, h.ended = false, false
 	h.extent, h.access, h.err, h.next = e, a, nil, 0
 	h.first = (e.base + a.Offset) / ctl.Page
 	n := int((e.base+a.Offset+uint64(a.Length)-1)/ctl.Page-h.first) + 1
@@ -194,10 +236,14 @@ func (h *hold) note(err error) {
 // down counts n callbacks. After the last one, a failed access reports its error; after the last one and Put, the pages
 // are released.
 func (h *hold) down(n int64) {
-	gate, bytes := h.extent.gate, h.access.Length // read first: the hold can be reused once left has been decremented
+	// Read first: the hold can be reused once left has been decremented.
+	gate, use, bytes, at, isRead := h.extent.gate, h.extent.use, h.access.Length, h.at, !h.access.Write
 	left := h.left.Add(-n)
 	if left&(refusal-1) == 1 && gate != nil {
 		gate.Leave(bytes)
+	}
+	if left == 1 && isRead {
+		use.End(at, meter.Read, bytes, meter.Succeeded)
 	}
 	switch {
 	case left&(refusal-1) == 0:
@@ -207,6 +253,10 @@ func (h *hold) down(n int64) {
 		err := h.err
 		h.err = nil
 		h.mu.Unlock()
+		if use != nil {
+			h.ended = true
+			use.End(at, kind(h.access), bytes, h.extent.why(err))
+		}
 		h.access.Fail(err)
 	}
 }
@@ -252,6 +302,13 @@ func (h *hold) end(n int64) {
 		return
 	}
 	a, err := h.access, h.err
+	if use := h.extent.use; use != nil && a.Write && !h.ended {
+		f := meter.Dropped // the connection ended before the bytes came
+		if a.Changed {
+			f = h.extent.why(err)
+		}
+		use.End(h.at, meter.Write, a.Length, f)
+	}
 	clear(h.pages)
 	a.Done(err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
+	"farflash/flash/meter"
 	"farflash/flash/nbd"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
@@ -167,15 +168,26 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		e.s.uses.give(name)
 		return x, err
 	}
-	if x.Region, err = e.s.region(name, f); err != nil {
+	use := e.s.meter.Open(name, "iwarp")
+	if x.Region, err = e.s.region(name, f, use); err != nil {
+		use.Close()
 		e.s.uses.give(name)
 		return x, errors.Join(err, f.Close())
 	}
 	if f.Identity != "" {
 		x.Identity = fmt.Sprintf("%v/%s", e.s.cfg.Pool.Shape().UUID, f.Identity)
 	}
-	x.Flush = e.s.cfg.Pool.User(f.Base, f.Size).Sync
-	x.Close = func() { e.s.closed(name, f) }
+	user := e.s.cfg.Pool.User(f.Base, f.Size)
+	x.Flush = func() error {
+		at := use.Begin(1)
+		err := user.Sync()
+		use.End(at, meter.Flush, 0, reason(err))
+		return err
+	}
+	x.Close = func() {
+		use.Close()
+		e.s.closed(name, f)
+	}
 	return x, nil
 }
 
@@ -183,7 +195,7 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 func (s *Server) closed(name string, f File) {
 	s.uses.give(name)
 	if err := f.Close(); err != nil {
-		s.notice("closing %s: %v", name, err)
+		s.log.Error("closing a file failed", "export", name, "error", err)
 	}
 }
 
@@ -198,7 +210,7 @@ func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 	if err != nil {
 		return verbs.RegionConfig{}, err
 	}
-	c, err := e.s.region(name, f)
+	c, err := e.s.region(name, f, nil)
 	return c, errors.Join(err, f.Close())
 }
 
@@ -233,8 +245,8 @@ func (e *exports) Hint(name string) string {
 	return Hint(Name(name), all)
 }
 
-func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
-	store, err := s.store(name, f)
+func (s *Server) region(name string, f File, use *meter.Use) (verbs.RegionConfig, error) {
+	store, err := s.store(name, f, use)
 	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
 }
 
@@ -252,7 +264,7 @@ func (v volumes) List() iter.Seq[nbd.Export] {
 		}
 		for name, err := range v.s.cfg.Files.List() {
 			if err != nil {
-				v.s.notice("listing files: %v", err)
+				v.s.log.Error("listing files failed", "error", err)
 				return
 			}
 			if !yield(nbd.Export{Name: name}) {
@@ -269,7 +281,7 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 			return nbd.Export{}, errors.New("no default export; give a name")
 		}
 	}
-	return v.s.export(name, "")
+	return v.s.export(name, "nbd", "")
 }
 
 // readable opens a file that can be read, with all the rights that the server grants.
@@ -285,8 +297,8 @@ func (s *Server) readable(name string) (File, error) {
 	return f, err
 }
 
-// export opens a file as a volume. If identity is not empty, it must be that file's.
-func (s *Server) export(name, identity string) (nbd.Export, error) {
+// export opens a file as a volume for a protocol. If identity is not empty, it must be that file's.
+func (s *Server) export(name, protocol, identity string) (nbd.Export, error) {
 	if !s.uses.take(name, s.cfg.PerExport) {
 		return nbd.Export{}, errors.New("too many connections use the export")
 	}
@@ -298,7 +310,7 @@ func (s *Server) export(name, identity string) (nbd.Export, error) {
 		s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	vol, leave, err := s.volume(name, f)
+	vol, leave, err := s.volume(name, protocol, f)
 	if err != nil {
 		s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())

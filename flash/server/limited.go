@@ -4,35 +4,118 @@ import (
 	"errors"
 
 	"farflash/flash/extent"
+	"farflash/flash/meter"
 	"farflash/flash/nbd"
 	"farflash/flash/nbd/volume"
 	"farflash/flash/verbs"
 )
 
-// volume returns a file as an NBD volume for one connection; its tasks queue at a gate if there are limits. leave, if
-// not nil, must be called when the connection ends.
-func (s *Server) volume(name string, f File) (v nbd.Volume, leave func(), err error) {
-	v, err = volume.New(s.cfg.Pool, f.Base, f.Size)
-	x := s.gates.of(name)
-	if x == nil || err != nil {
-		return v, nil, err
+// volume returns a file as an NBD volume for one connection of a protocol. Its tasks are counted, and queue at a gate
+// if there are limits. leave must be called when the connection ends.
+func (s *Server) volume(name, protocol string, f File) (v nbd.Volume, leave func(), err error) {
+	inner, err := volume.New(s.cfg.Pool, f.Base, f.Size)
+	if err != nil {
+		return nil, nil, err
 	}
-	l := limited{v, x}
-	x.begin, x.refuse = l.begin, l.refuse
-	return l, x.shut, nil
+	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
+	x := c.gate
+	if x == nil {
+		return c, c.use.Close, nil
+	}
+	x.begin = func(what any) { c.start(what.(*operation)) }
+	x.refuse = func(what any) { what.(*operation).refuse() }
+	return c, func() { x.shut(); c.use.Close() }, nil
 }
 
-// limited is a volume whose tasks queue at a gate.
-type limited struct {
+// counted is a volume whose tasks are counted and may have to queue at a gate. The time in the queue is part of their
+// latency.
+type counted struct {
 	nbd.Volume
-	gate *gate
+	gate *gate // nil: no limits
+	use  *meter.Use
+}
+
+// operation is what a counted volume keeps for a task. Between Start and Done, the task's Private is that of the volume
+// inside, and at other times the operation.
+type operation struct {
+	volume  *counted
+	task    *nbd.Task
+	inner   any // Private of the volume inside
+	done    func(*nbd.Task)
+	end     func(*nbd.Task)
+	at      int64
+	one     [1]*nbd.Task
+	charged bool // the task has passed the gate
 }
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
-func (l limited) Start(tasks []*nbd.Task) {
-	for _, t := range tasks {
-		l.gate.enter(cost(t), t)
+func (c *counted) Start(tasks []*nbd.Task) {
+	at := c.use.Begin(len(tasks))
+	for i, t := range tasks {
+		o, ok := t.Private.(*operation)
+		if !ok {
+			o = &operation{volume: c, task: t}
+			o.end = o.ended
+		}
+		o.at, o.done = at, t.Done
+		t.Private, t.Done = o.inner, o.end
+		if c.gate != nil {
+			tasks[i] = nil // the task may be reused as soon as it is done
+			c.gate.enter(cost(t), o)
+		}
 	}
+	if c.gate == nil {
+		c.Volume.Start(tasks)
+	}
+}
+
+// start starts a task that passed the gate.
+func (c *counted) start(o *operation) {
+	o.charged, o.one[0] = true, o.task
+	c.Volume.Start(o.one[:])
+}
+
+func (o *operation) refuse() {
+	o.task.Err = nbd.ESHUTDOWN
+	o.ended(o.task)
+}
+
+// ended is the Done of a task.
+func (o *operation) ended(t *nbd.Task) {
+	o.inner, t.Private, t.Done = t.Private, o, o.done
+	if o.charged {
+		o.charged = false
+		o.volume.gate.leave(cost(t))
+	}
+	o.volume.use.End(o.at, kinds[t.Kind], int(t.Length), failure(t.Err))
+	o.done(t)
+}
+
+// Release implements nbd.Volume.
+func (c *counted) Release(t *nbd.Task) {
+	o := t.Private.(*operation)
+	t.Private = o.inner
+	c.Volume.Release(t)
+	t.Private = o
+}
+
+// kinds are the kinds of tasks.
+var kinds = [...]meter.Kind{nbd.Read: meter.Read, nbd.Write: meter.Write, nbd.Flush: meter.Flush, nbd.Trim: meter.Trim,
+	nbd.Zero: meter.Zero, nbd.Cache: meter.Cache}
+
+// failure classifies the error of a task.
+func failure(e nbd.Errno) meter.Failure {
+	switch e {
+	case 0:
+		return meter.Succeeded
+	case nbd.ENOSPC:
+		return meter.Full
+	case nbd.ESHUTDOWN:
+		return meter.Dropped
+	case nbd.EIO:
+		return meter.IO
+	}
+	return meter.Other
 }
 
 // cost is the number of bytes that a task makes the device read or write. Freed pages cost no bytes, and neither do
@@ -50,33 +133,28 @@ func cost(t *nbd.Task) int {
 	return int(t.Length)
 }
 
-func (l limited) begin(what any) {
-	t := what.(*nbd.Task)
-	n, done := cost(t), t.Done
-	t.Done = func(t *nbd.Task) {
-		t.Done = done
-		l.gate.leave(n)
-		done(t)
-	}
-	l.Volume.Start([]*nbd.Task{t})
-}
-
-func (l limited) refuse(what any) {
-	t := what.(*nbd.Task)
-	t.Err = nbd.ESHUTDOWN
-	t.Done(t)
-}
-
-// store returns a file as a store for one iWARP connection; its accesses queue at a gate if there are limits.
-func (s *Server) store(name string, f File) (verbs.Store, error) {
+// store returns a file as a store for one iWARP connection; its accesses are counted, and queue at a gate if there are
+// limits.
+func (s *Server) store(name string, f File, use *meter.Use) (verbs.Store, error) {
 	x := s.gates.of(name)
 	if x == nil {
-		return extent.New(s.cfg.Pool, f.Base, f.Size, nil)
+		e, err := extent.New(s.cfg.Pool, f.Base, f.Size, nil)
+		if err == nil {
+			e.Count(use, reason)
+		}
+		return e, err
 	}
 	e, err := extent.New(s.cfg.Pool, f.Base, f.Size, behind{x})
+	if err != nil {
+		return nil, err
+	}
+	e.Count(use, reason)
 	x.begin = func(what any) { e.Get(what.(*verbs.Access)) }
-	return waiting{e, x}, err
+	return waiting{e, x}, nil
 }
+
+// reason classifies the error of an access.
+func reason(err error) meter.Failure { return failure(volume.Errno(err)) }
 
 var _ interface {
 	verbs.Reporter
@@ -104,11 +182,15 @@ type withdrawn struct{}
 var errGone = errors.New("the connection is closed")
 
 // Get implements verbs.Store.
-func (w waiting) Get(a *verbs.Access) { w.gate.enter(a.Length, a) }
+func (w waiting) Get(a *verbs.Access) {
+	w.Arrive(a)
+	w.gate.enter(a.Length, a)
+}
 
 // Forget implements verbs.Forgetter.
 func (w waiting) Forget(a *verbs.Access) {
 	if w.gate.withdraw(a) {
+		w.Withdraw(a)
 		a.Private = withdrawn{}
 		a.Fail(errGone)
 	}

@@ -141,14 +141,15 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	c.Target, c.Loops, c.Most, c.Early = n.target, s.cfg.Loops, connections, s.cfg.Handshakes
 	c.Far = len(s.cfg.Keys) > 0
 	c.Handshake, c.Progress = s.cfg.Handshake+time.Duration(cfg.Grace), s.cfg.Progress
-	c.Failed = func(a net.Addr, err error) { s.notice("NVMe, %v: %v", a, err) }
+	log := s.log.With("protocol", "nvme")
+	c.Failed = func(a net.Addr, err error) { log.Warn("connection ended", "peer", a.String(), "error", err) }
 	if n.driver, err = nvmeserver.New(c); err != nil {
 		return nil, errors.Join(err, n.shut())
 	}
 	for i, l := range n.listeners {
 		n.ended.Go(func() {
 			if err := n.driver.Serve(l, uint16(i+1)); err != nil {
-				s.notice("NVMe: %v", err)
+				log.Error("no more connections are accepted", "error", err)
 			}
 		})
 	}
@@ -212,7 +213,7 @@ func (s *Server) Refresh() {
 		return
 	}
 	if err := s.spaces.refresh(); err != nil {
-		s.notice("NVMe: %v", err)
+		s.log.Error("NVMe hosts do not learn of changed files", "protocol", "nvme", "error", err)
 	}
 }
 
@@ -224,7 +225,7 @@ func (n *spaces) open(id uint32) (nbd.Export, error) {
 	if !ok {
 		return nbd.Export{}, fs.ErrNotExist
 	}
-	return n.s.export(at.name, at.identity)
+	return n.s.export(at.name, "nvme", at.identity)
 }
 
 // rekey replaces the keys of hosts.
@@ -276,17 +277,17 @@ func (n *spaces) refresh() error {
 		n.served = now
 	}
 	if smaller != "" {
-		n.note("%s is smaller now; NVMe hosts see it when all of them have disconnected", smaller)
+		n.note(smaller, "a file is smaller now; hosts see it when all of them have disconnected")
 		n.again = time.AfterFunc(time.Second, n.s.Refresh)
 	}
 	return nil
 }
 
-// note is Server.notice, once for each message.
-func (n *spaces) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !n.noted[text] {
-		n.noted[text] = true
-		n.s.notice("NVMe: %s", text)
+// note logs a message about a file once.
+func (n *spaces) note(name, text string) {
+	if !n.noted[name+text] {
+		n.noted[name+text] = true
+		n.s.log.Warn(text, "protocol", "nvme", "export", name)
 	}
 }
 
@@ -304,8 +305,8 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	}
 	switch {
 	case f.Number < 1 || f.Number > nvme.MaxNamespace:
-		n.note("%s is not served: its number in the file system is %d, and namespaces have 1 to %d", name, f.Number,
-			nvme.MaxNamespace)
+		n.note(name, fmt.Sprintf("a file is not served: its number in the file system is %d, and namespaces have 1 to %d",
+			f.Number, nvme.MaxNamespace))
 		return nil
 	case f.Size < uint64(nvme.DefaultConfig().Block):
 		return nil // no block

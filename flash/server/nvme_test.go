@@ -218,7 +218,7 @@ func testNVMeChanges(t *testing.T) {
 	if err := h.IO[0].Do(last); err != nil {
 		t.Errorf("the last block of a file that is smaller: %v", err)
 	}
-	d.heard("new is smaller now")
+	d.heard("a file is smaller now")
 	if gone := learns(func() error { return d.tree.Remove(cfs.Cred{}, "other") }); !slices.Equal(gone, []uint32{2}) {
 		t.Errorf("%v are gone", gone)
 	}

@@ -1,6 +1,6 @@
 // Package server is the daemon that exports a pool's files to the network: over iWARP, where clients read, write and
-// modify files with one-sided operations; over NBD; over NVMe/TCP, where each file is a namespace; and with a /metrics
-// endpoint for monitoring.
+// modify files with one-sided operations; over NBD; over NVMe/TCP, where each file is a namespace; and what operators
+// watch: /metrics, /healthz and /readyz.
 //
 // New checks a Config, Listen starts serving, and Drain stops: outstanding operations get bounded time to finish, and
 // no more are accepted. Files is the set of files to export; Tree exports a file system of flash/cfs. Every connection
@@ -16,11 +16,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -31,6 +33,7 @@ import (
 	"farflash/flash/accept"
 	"farflash/flash/ctl"
 	"farflash/flash/halfopen"
+	"farflash/flash/meter"
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/nvme/chap"
@@ -87,8 +90,11 @@ type Config struct {
 	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
-	// Notice, if set, receives messages worth logging.
-	Notice func(string)
+	// Log, if set, receives what is worth noting, with the attributes protocol, export, peer and error where they
+	// apply.
+	Log *slog.Logger
+	// Version is the program's version for the metric farflash_build_info.
+	Version string
 }
 
 // DefaultConfig returns a configuration for 64 connections with 16 reads each and timeouts of seconds.
@@ -180,7 +186,9 @@ type Server struct {
 	adapter *verbs.Adapter
 	stream  stream.Config
 	window  int
+	log     *slog.Logger
 	gates   *gates
+	meter   *meter.Meter
 	uses    uses
 	seats   seats
 
@@ -267,6 +275,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
+	s.meter, s.log = meter.New(mostSeries), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s.uses.open, s.seats.all = map[string]int{}, map[string]*seat{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -283,15 +292,8 @@ func New(cfg Config) (*Server, error) {
 	c.Setup, c.Progress, c.Idle, c.Loops = cfg.Handshake, cfg.Progress, cfg.Idle, cfg.Loops
 	c.Verbs.IRD, c.Verbs.ORD, c.Verbs.Window = cfg.Reads, 0, s.window
 	c.Verbs.Sends, c.Verbs.Receives = 16, 8
-	c.Verbs.Notice = func(err error) { s.notice("connection closed: %v", err) }
 	s.stream = c
 	return s, nil
-}
-
-func (s *Server) notice(format string, args ...any) {
-	if s.cfg.Notice != nil {
-		s.cfg.Notice(fmt.Sprintf(format, args...))
-	}
 }
 
 // Listen opens the sockets and starts serving. After an error no socket is open.
@@ -325,7 +327,9 @@ func (s *Server) Listen() (err error) {
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
 			return err
 		}
-		c.Failed = func(a net.Addr, err error) { s.notice("NBD, %v: %v", a, explained(err)) }
+		c.Failed = func(a net.Addr, err error) {
+			s.log.Warn("connection ended", "protocol", "nbd", "peer", a.String(), "error", explained(err))
+		}
 		if s.blocks, err = nbdserver.New(c); err != nil {
 			return err
 		}
@@ -333,7 +337,7 @@ func (s *Server) Listen() (err error) {
 		go func() {
 			defer s.running.Done()
 			if err := s.blocks.Serve(s.nbdAt); err != nil {
-				s.notice("NBD: %v", err)
+				s.log.Error("no more connections are accepted", "protocol", "nbd", "error", err)
 			}
 		}()
 	}
@@ -343,15 +347,14 @@ func (s *Server) Listen() (err error) {
 		}
 	}
 	if s.metricsL != nil {
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /metrics", s.serveMetrics)
-		s.metrics = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
-			IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+		s.metrics = &http.Server{Handler: s.handler(), ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+			IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
+			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
 			if err := s.metrics.Serve(s.metricsL); !errors.Is(err, http.ErrServerClosed) {
-				s.notice("/metrics: %v", err)
+				s.log.Error("metrics are no longer served", "error", err)
 			}
 		}()
 	}
@@ -388,9 +391,10 @@ func (s *Server) accept() {
 		defer s.mu.Unlock()
 		return s.ending
 	}
-	if err := accept.Loop(s.listener, s.take, isEnding, func(err error) { s.notice("accepting: %v", err) }); err !=
-		nil {
-		s.notice("no more connections are accepted: %v", err)
+	log := s.log.With("protocol", "iwarp")
+	failing := func(err error) { log.Warn("a connection could not be accepted", "error", err) }
+	if err := accept.Loop(s.listener, s.take, isEnding, failing); err != nil {
+		log.Error("no more connections are accepted", "error", err)
 	}
 }
 
@@ -412,8 +416,8 @@ func (s *Server) take(nc net.Conn) {
 		_ = oldest.Close() // its goroutine notices
 	}
 	if report > 0 {
-		s.notice("%v: %d connections closed in their handshakes to admit others (at most %d have one); this is the last",
-			oldest.RemoteAddr(), report, s.cfg.Handshakes)
+		s.log.Warn("connections were closed in their handshakes to admit others; this is the last", "protocol", "iwarp",
+			"peer", oldest.RemoteAddr().String(), "closed", report, "most", s.cfg.Handshakes)
 	}
 }
 
@@ -425,6 +429,7 @@ func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
 	view := &exports{s: s}
+	log := s.log.With("protocol", "iwarp", "peer", nc.RemoteAddr().String())
 	c, server, err := s.begin(nc, view, &placed)
 	<-s.slots
 	defer func() {
@@ -446,7 +451,7 @@ func (s *Server) serve(nc net.Conn) {
 	if err != nil {
 		if known { // otherwise it was displaced, and is counted and reported as that
 			s.failed.Add(1)
-			s.notice("%v: connection failed: %v", nc.RemoteAddr(), explained(err))
+			log.Warn("connection failed", "error", explained(err))
 		}
 		if c != nil {
 			_ = c.Close() // never fails
@@ -462,7 +467,7 @@ func (s *Server) serve(nc net.Conn) {
 	add(&s.past, c.Counters())
 	s.mu.Unlock()
 	if t := new(verbs.Terminated); errors.As(err, t) {
-		s.notice("%v: %v", nc.RemoteAddr(), err)
+		log.Warn("connection ended", "error", err)
 	}
 }
 
@@ -480,6 +485,10 @@ func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, 
 	domain := s.adapter.NewDomain(s.cfg.Open)
 	server := control.NewServer(view, domain, s.cfg.Open)
 	cfg := s.stream
+	peer := nc.RemoteAddr().String()
+	cfg.Verbs.Notice = func(err error) {
+		s.log.Warn("connection closed", "protocol", "iwarp", "peer", peer, "error", err)
+	}
 	cfg.Prepare = func(c *stream.Conn) error {
 		view.conn = c
 		return server.Prepare(c)

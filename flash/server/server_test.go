@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -127,11 +128,7 @@ func beginOn(t testing.TB, options func(*pool.Options), change func(*server.Conf
 	cfg := server.DefaultConfig()
 	cfg.Pool, cfg.Files = d.pool, server.Tree(tree, cfs.Cred{UID: 1})
 	cfg.Address, cfg.Connections, cfg.Loops = "127.0.0.1:0", 8, d.loops
-	cfg.Notice = func(text string) {
-		d.mu.Lock()
-		d.said = append(d.said, text)
-		d.mu.Unlock()
-	}
+	cfg.Log = slog.New(slog.NewTextHandler(d, nil))
 	if change != nil {
 		change(&cfg)
 	}
@@ -143,6 +140,14 @@ func beginOn(t testing.TB, options func(*pool.Options), change func(*server.Conf
 	}
 	t.Cleanup(d.end)
 	return d
+}
+
+// Write receives a line of the log.
+func (d *daemon) Write(line []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = append(d.said, string(line))
+	return len(line), nil
 }
 
 // end drains the server and closes the pool, and verifies that no region, page or goroutine is left and that all

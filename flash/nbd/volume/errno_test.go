@@ -23,7 +23,7 @@ func TestErrno(t *testing.T) {
 		{fmt.Errorf("%w: %w", ctl.ErrReadOnly, syscall.ENOSPC), nbd.ENOSPC},
 		{fmt.Errorf("%w: %w", ctl.ErrReadOnly, syscall.EIO), nbd.EIO},
 	} {
-		if got := errno(c.err); got != c.want {
+		if got := Errno(c.err); got != c.want {
 			t.Errorf("%v: %v, not %v", c.err, got, c.want)
 		}
 	}

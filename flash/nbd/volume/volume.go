@@ -211,7 +211,7 @@ func (s *slot) done(err error) {
 // note records the first error.
 func (w *work) note(err error) {
 	if err != nil {
-		w.err.CompareAndSwap(0, uint32(errno(err)))
+		w.err.CompareAndSwap(0, uint32(Errno(err)))
 	}
 }
 
@@ -227,10 +227,12 @@ func (w *work) step() {
 	t.Done(t)
 }
 
-// errno maps an error to the protocol's error number. A pool that turned read-only reports what made it so; EPERM is
-// for exports that are read-only by intent, which the session refuses.
-func errno(err error) nbd.Errno {
+// Errno maps an error of the pool, or nil, to the protocol's error number. A pool that turned read-only reports what
+// made it so; EPERM is for exports that are read-only by intent, which the session refuses.
+func Errno(err error) nbd.Errno {
 	switch {
+	case err == nil:
+		return 0
 	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.ENOSPC):
 		return nbd.ENOSPC
 	case errors.Is(err, ctl.ErrClosed):

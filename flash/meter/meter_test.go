@@ -1,0 +1,166 @@
+package meter
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestCells verifies that each latency is in the cell whose native and decimal bucket hold it.
+func TestCells(t *testing.T) {
+	bounds, decimal := Bounds(), Decimal()
+	rapid.Check(t, func(t *rapid.T) {
+		nanos := rapid.Int64Range(0, math.MaxInt64>>rapid.IntRange(0, 62).Draw(t, "shift")).Draw(t, "nanoseconds")
+		if i := rapid.IntRange(0, 2*len(bounds)).Draw(t, "bound"); i < len(bounds)-1 {
+			nanos = bounds[i].Upper + rapid.Int64Range(-1, 1).Draw(t, "beside it")
+		}
+		b := bounds[cellOf(nanos)]
+		want := 0
+		for want < len(decimal) && nanos > decimal[want] {
+			want++
+		}
+		if b.Decimal != want {
+			t.Fatalf("%d ns are in decimal bucket %d, not %d", nanos, b.Decimal, want)
+		}
+		// Bounds are rounded down to nanoseconds.
+		low, high := math.Exp2(float64(b.Native-1)/8)*1e9-1, math.Exp2(float64(b.Native)/8)*1e9
+		if b.Native == First-1 {
+			low = -1
+		}
+		if float64(nanos) <= low || float64(nanos) > high && b.Native != Last {
+			t.Fatalf("%d ns are in native bucket %d of %v to %v ns", nanos, b.Native, low, high)
+		}
+	})
+	if at := cellOf(-1); at != 0 {
+		t.Errorf("a clock that went back: cell %d", at)
+	}
+}
+
+// TestCounts verifies the sums over uses that were closed and others, with several connections at once.
+func TestCounts(t *testing.T) {
+	m := New(10)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			u := m.Open("disk", "nbd")
+			defer u.Close()
+			for range 1000 {
+				at := u.Begin(3)
+				u.End(at, Read, 4096, Succeeded)
+				u.End(at, Write, 512, IO)
+				u.End(at, Trim, 1<<20, Succeeded)
+			}
+			at := u.Begin(2)
+			u.End(at, Flush, 0, Dropped)
+		})
+	}
+	all.Wait()
+	m.Open("disk", "iwarp").Close()
+	samples, replaced := m.Samples()
+	if len(samples) != 2 || replaced != 0 || samples[0].Protocol != "iwarp" {
+		t.Fatalf("%d samples, %d replaced", len(samples), replaced)
+	}
+	s := samples[1]
+	if s.Export != "disk" || s.Operations != [Kinds]int64{Read: 8000, Write: 8000, Trim: 8000} ||
+		s.Bytes != [Kinds]int64{Read: 8000 * 4096, Trim: 8000 << 20} ||
+		s.Failed[Write] != [Failures]int64{IO: 8000} || s.Failed[Read] != [Failures]int64{} || s.Outstanding != 8 {
+		t.Errorf("%+v", s)
+	}
+	if n := s.Latency[Write].Count(); n != 8000 || s.Latency[Write].Nanos <= 0 || s.Latency[Flush].Count() != 0 {
+		t.Errorf("%d writes in %d ns", n, s.Latency[Write].Nanos)
+	}
+	var none *Use
+	none.End(none.Begin(1), Read, 1, Succeeded)
+	none.Close()
+}
+
+// TestShards verifies that connections that follow each other share a shard, and those at the same time do not.
+func TestShards(t *testing.T) {
+	m := New(10)
+	m.wide = 3
+	for range 5 {
+		m.Open("disk", "nbd").Close()
+	}
+	x := m.all[[2]string{"disk", "nbd"}]
+	if n := len(x.shards); n != 1 {
+		t.Errorf("%d shards of one connection at a time", n)
+	}
+	for range 7 {
+		m.Open("disk", "nbd")
+	}
+	if n := len(x.shards); n != 3 || x.least().uses != 2 {
+		t.Errorf("%d shards, the least with %d uses", n, x.least().uses)
+	}
+}
+
+// TestBound verifies that exports that come and go cannot use up the memory, and that no operation is lost while all
+// are in use.
+func TestBound(t *testing.T) {
+	m := New(3)
+	first := m.Open("a", "nbd")
+	for i := range 100 {
+		u := m.Open(fmt.Sprint("file", i), "nbd")
+		u.End(u.Begin(1), Read, 1, Succeeded)
+		u.Close()
+	}
+	samples, replaced := m.Samples()
+	if len(samples) != 3 || replaced != 98 || samples[0].Export != "a" || samples[1].Export != "file98" ||
+		samples[2].Export != "file99" {
+		t.Errorf("%d replaced: %+v", replaced, samples)
+	}
+	held := []*Use{first, m.Open("b", "nbd"), m.Open("c", "nbd")}
+	for i := range 100 {
+		u := m.Open(fmt.Sprint("more", i), "nbd")
+		u.End(u.Begin(1), Read, 1, Succeeded)
+		held = append(held, u)
+	}
+	samples, _ = m.Samples()
+	if len(samples) != 4 || samples[0].Export != "" || samples[0].Operations[Read] != 100 {
+		t.Errorf("%d samples: %+v", len(samples), samples[0])
+	}
+	for _, u := range held {
+		u.Close()
+	}
+}
+
+// TestFree verifies that counting allocates nothing.
+func TestFree(t *testing.T) {
+	u := New(1).Open("disk", "nbd")
+	if n := testing.AllocsPerRun(1000, func() { u.End(u.Begin(1), Read, 4096, Succeeded) }); n != 0 {
+		t.Errorf("%v allocations an operation", n)
+	}
+}
+
+// BenchmarkOperation counts operations of one connection, and of a connection for each processor.
+func BenchmarkOperation(b *testing.B) {
+	b.Run("one", func(b *testing.B) {
+		u := New(1).Open("disk", "nbd")
+		b.ReportAllocs()
+		for b.Loop() {
+			u.End(u.Begin(1), Read, 4096, Succeeded)
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		m := New(1)
+		b.ReportAllocs()
+		b.RunParallel(func(p *testing.PB) {
+			u := m.Open("disk", "nbd")
+			defer u.Close()
+			for p.Next() {
+				u.End(u.Begin(1), Read, 4096, Succeeded)
+			}
+		})
+	})
+	b.Run("samples", func(b *testing.B) {
+		m := New(1000)
+		for i := range 1000 {
+			m.Open(fmt.Sprint(i), "nbd").Close()
+		}
+		for b.Loop() {
+			m.Samples()
+		}
+	})
+}
