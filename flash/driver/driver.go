@@ -396,8 +396,8 @@ func (c *Conn[T]) wait() bool {
 			return false
 		}
 		c.machine.Detach()
-		if c.vec = c.machine.Vectors(c.vec[:0], sendv.Most); len(c.vec) == 0 { // it has failed meanwhile
-			break
+		if c.vec = c.machine.Vectors(c.vec[:0], sendv.Most); len(c.vec) == 0 {
+			return true // it has failed meanwhile, which flush notices
 		}
 	}
 	return false

@@ -24,7 +24,8 @@ type echo struct {
 	active  int
 	inputs  atomic.Int64
 	failed  error
-	answers int // length of an answer
+	silent  bool // it sends nothing after an error; its tasks are done before Start returns
+	answers int  // length of an answer
 }
 
 var errByte = errors.New("a wrong byte")
@@ -59,7 +60,7 @@ func (e *echo) Finish(t *job) {
 }
 
 func (e *echo) Vectors(into [][]byte, _ int) [][]byte {
-	if len(e.out) == 0 {
+	if len(e.out) == 0 || e.silent && e.failed != nil {
 		return into
 	}
 	return append(into, e.out)
@@ -115,7 +116,11 @@ func run(e *echo, server net.Conn, cfg driver.Config[*job]) (*driver.Conn[*job],
 	var c *driver.Conn[*job]
 	cfg.Start = func(tasks []*job, _ uint8) {
 		for _, t := range tasks {
-			go c.Done(t)
+			if e.silent {
+				c.Done(t)
+			} else {
+				go c.Done(t)
+			}
 		}
 	}
 	c = driver.New(server, e, cfg)
@@ -180,20 +185,47 @@ func TestDeadlines(t *testing.T) {
 }
 
 // TestFailedMachine has a client that does not read its answers send a wrong byte and much more: the rest is not read,
-// and nothing turns in circles until the client is cut off.
+// nothing turns in circles, and the client is cut off.
 func TestFailedMachine(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		ways(t, func(t *testing.T, client, server net.Conn, cfg driver.Config[*job]) {
+			cfg.Progress, cfg.Hold = 500*time.Millisecond, 200*time.Millisecond
+			e := &echo{answers: 16 << 20, silent: silent}
+			_, ended := run(e, server, cfg)
+			client.Write([]byte("a"))
+			time.Sleep(100 * time.Millisecond)
+			go client.Write(append([]byte("x"), make([]byte, 1<<20)...))
+			if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errByte) {
+				t.Errorf("silent %v: %v", silent, err)
+			}
+			if n := e.inputs.Load(); n > 100 {
+				t.Errorf("silent %v: Input was called %d times", silent, n)
+			}
+		})
+	}
+}
+
+// TestDrain verifies that a drain ends an idle connection at once, and one whose client does not read in time.
+func TestDrain(t *testing.T) {
 	ways(t, func(t *testing.T, client, server net.Conn, cfg driver.Config[*job]) {
-		cfg.Progress = 500 * time.Millisecond
-		e := &echo{answers: 16 << 20}
-		_, ended := run(e, server, cfg)
+		c, ended := run(&echo{answers: 16 << 20}, server, cfg)
 		client.Write([]byte("a"))
 		time.Sleep(100 * time.Millisecond)
-		go client.Write(append([]byte("x"), make([]byte, 1<<20)...))
-		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errByte) {
+		c.Drain(time.Minute)
+		c.Drain(100 * time.Millisecond)
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
 		}
-		if n := e.inputs.Load(); n > 100 {
-			t.Errorf("Input was called %d times", n)
+	})
+	ways(t, func(t *testing.T, client, server net.Conn, cfg driver.Config[*job]) {
+		c, ended := run(&echo{answers: 1}, server, cfg)
+		client.Write([]byte("a"))
+		if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+		c.Drain(time.Minute)
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

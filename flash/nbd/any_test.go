@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"farflash/flash/reply"
 	"farflash/internal/fifo"
 )
 
@@ -390,9 +391,9 @@ func (k *talker) taken() int { return k.total - len(k.said) }
 // all returns the tasks that the session holds, outside the volume.
 func (s *Session) all() []*Task {
 	all := slices.Clone(s.starts)
-	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
+	for _, q := range []*fifo.Ring[*reply.Output[Task]]{&s.out.Ring, &s.held} {
 		for i := range q.N {
-			all = append(all, *q.At(i))
+			all = append(all, (*q.At(i)).Task)
 		}
 	}
 	if s.filling != nil {
@@ -596,8 +597,8 @@ func (k *talker) kept() {
 	kept := map[*Task]bool{}
 	for _, x := range k.s.tasks {
 		kept[x] = true
-		pieces, vectors := x.Pieces[:cap(x.Pieces)], x.answer.vec[:cap(x.answer.vec)]
-		if x.buffer != nil || x.Payload != nil || x.command != nil ||
+		pieces, vectors := x.Pieces[:cap(x.Pieces)], x.answer.Vec[:cap(x.answer.Vec)]
+		if x.Payload != nil || x.command != nil ||
 			slices.ContainsFunc(pieces, func(p Piece) bool { return p.Data != nil }) ||
 			slices.ContainsFunc(vectors, func(v []byte) bool { return v != nil }) {
 			k.Fatalf("a task that is kept holds %+v", x)

@@ -12,7 +12,11 @@
 // resizing, extended headers (64-bit lengths) and metadata contexts other than base:allocation.
 package nbd
 
-import "iter"
+import (
+	"iter"
+
+	"farflash/flash/reply"
+)
 
 // Window is the maximum length of a task, in bytes. Longer commands are split, so that the memory of one command is
 // bounded whatever its length.
@@ -71,8 +75,7 @@ type Task struct {
 	Private any // owned by the volume; survives reuse of the task
 
 	command *command
-	buffer  *buffer
-	answer  answer
+	answer  reply.Output[Task]
 }
 
 // Export is an export as opened for a client.

@@ -3,8 +3,8 @@ package nbd
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 
+	"farflash/flash/reply"
 	"farflash/internal/fifo"
 )
 
@@ -19,9 +19,8 @@ type Limits struct {
 func DefaultLimits() Limits { return Limits{Depth: 128, Memory: 8 << 20, Ahead: 4} }
 
 const (
-	maxExtents = 1024            // extents per block status reply
-	maxWaste   = 2 * MaxPayload  // longest payload that is skipped when a write is refused
-	maxPieces  = Window/4096 + 2 // pieces of a task, with 4 KiB pages
+	maxExtents = 1024           // extents per block status reply
+	maxWaste   = 2 * MaxPayload // longest payload that is skipped when a write is refused
 )
 
 // command is a client's command that has not been answered completely.
@@ -38,44 +37,6 @@ type command struct {
 	kind   Command
 	err    Errno
 	told   bool // part of the reply has been queued
-}
-
-// answer is the output of a task.
-type answer struct {
-	head []byte
-	vec  [][]byte
-	at   int // vectors before it are sent
-	lent bool
-	last bool
-}
-
-// buffer is memory for a write's payload, or for data copied out of the volume for sending.
-type buffer struct{ b []byte }
-
-// buffers are pooled by size class.
-var buffers = [...]struct {
-	size int
-	pool sync.Pool
-}{{size: 4 << 10}, {size: 32 << 10}, {size: Window}, {size: Window + maxPieces*40}}
-
-func getBuffer(n int) *buffer {
-	for i := range buffers {
-		if n <= buffers[i].size {
-			if b, ok := buffers[i].pool.Get().(*buffer); ok {
-				return b
-			}
-			return &buffer{make([]byte, buffers[i].size)}
-		}
-	}
-	return &buffer{make([]byte, n)}
-}
-
-func putBuffer(b *buffer) {
-	for i := range buffers {
-		if len(b.b) == buffers[i].size {
-			buffers[i].pool.Put(b)
-		}
-	}
 }
 
 // zeros is the source of zero bytes for clients that do not understand holes.
@@ -96,9 +57,9 @@ type Session struct {
 	active   int // outstanding commands
 	memory   int
 	starts   []*Task
-	out      fifo.Ring[*Task] // tasks to send
-	half     *command         // command whose simple reply is partly in out; its bytes must follow
-	held     fifo.Ring[*Task] // tasks to send after it
+	out      reply.Queue[Task]
+	half     *command                       // command whose simple reply is partly in out; its bytes must follow
+	held     fifo.Ring[*reply.Output[Task]] // to send after it
 
 	write   *command // command whose payload is being received
 	filling *Task    // task that receives it
@@ -228,8 +189,7 @@ func (s *Session) fill() bool {
 		return false
 	}
 	t := s.task(c, Write, c.offset+uint64(c.next), min(Window, c.length-c.next))
-	t.buffer = getBuffer(int(t.Length))
-	t.Payload = t.buffer.b[:t.Length]
+	t.Payload = t.answer.Memory(int(t.Length))
 	s.filling, s.filled = t, 0
 	return true
 }
@@ -266,6 +226,7 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 		t, s.tasks = s.tasks[i-1], s.tasks[:i-1]
 	} else {
 		t = &Task{Done: s.done}
+		t.answer.Task = t
 	}
 	t.Kind, t.Offset, t.Length, t.Err, t.Sole = k, offset, n, 0, false
 	t.Durable = c.flags&CmdFUA != 0
@@ -413,15 +374,10 @@ func (s *Session) ended(c *command) {
 
 // recycle keeps a task for reuse.
 func (s *Session) recycle(t *Task) {
-	if t.buffer != nil {
-		putBuffer(t.buffer)
-		t.buffer = nil
-	}
+	t.answer.Clear()
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)
 	t.Pieces = t.Pieces[:0]
-	clear(t.answer.vec)
-	t.answer.vec = t.answer.vec[:0]
 	s.tasks = append(s.tasks, t)
 }
 
@@ -441,10 +397,7 @@ func (s *Session) Finish(t *Task) {
 		s.read(t)
 		return
 	}
-	if t.buffer != nil {
-		putBuffer(t.buffer)
-		t.buffer = nil
-	}
+	t.answer.Free()
 	if c.tasks == 1 && (c.next == c.length || c.err != 0 && c.kind != CmdWrite || c.kind == CmdFlush) {
 		s.answer(t)
 		return
@@ -458,7 +411,6 @@ func (s *Session) Finish(t *Task) {
 func (s *Session) read(t *Task) {
 	c := t.command
 	if c.err == 0 {
-		t.answer.lent = true
 		s.pieces(t)
 		return
 	}
@@ -482,26 +434,27 @@ func (s *Session) release(t *Task) {
 		clear(t.Pieces)
 		t.Pieces = t.Pieces[:0]
 	}
-	t.answer.lent = false
+	t.answer.Lent = false
 }
 
 // answer completes a command whose only task is t, with its error or success.
 func (s *Session) answer(t *Task) {
 	c, a := t.command, &t.answer
-	a.head, a.vec, a.at, a.last = a.head[:0], a.vec[:0], 0, true
+	a.Begin()
+	a.Last = true
 	switch {
 	case c.err != 0 && s.structured:
 		text := errnoNames[c.err]
-		a.head = appendChunk(a.head, ChunkDone, ChunkError, c.cookie, uint32(6+len(text)))
-		a.head = binary.BigEndian.AppendUint32(a.head, uint32(c.err))
-		a.head = binary.BigEndian.AppendUint16(a.head, uint16(len(text)))
-		a.head = append(a.head, text...)
+		a.Head = appendChunk(a.Head, ChunkDone, ChunkError, c.cookie, uint32(6+len(text)))
+		a.Head = binary.BigEndian.AppendUint32(a.Head, uint32(c.err))
+		a.Head = binary.BigEndian.AppendUint16(a.Head, uint16(len(text)))
+		a.Head = append(a.Head, text...)
 	case c.kind == CmdRead && s.structured:
-		a.head = appendChunk(a.head, ChunkDone, ChunkNone, c.cookie, 0)
+		a.Head = appendChunk(a.Head, ChunkDone, ChunkNone, c.cookie, 0)
 	default:
-		a.head = appendSimple(a.head, c.err, c.cookie)
+		a.Head = appendSimple(a.Head, c.err, c.cookie)
 	}
-	a.vec = append(a.vec, a.head)
+	a.Vec = append(a.Vec, a.Head)
 	s.push(t)
 }
 
@@ -509,36 +462,36 @@ func (s *Session) answer(t *Task) {
 // is complete. Waiting output is copied, because the memory it would hold may be what the rest of the reply needs.
 func (s *Session) push(t *Task) {
 	if s.half != nil && s.half != t.command {
-		s.detach(t)
-		s.held.Push(t)
+		t.answer.Detach(s.release)
+		s.held.Push(&t.answer)
 		return
 	}
 	s.follow(t)
 	for s.half == nil && s.held.N > 0 {
-		s.follow(s.held.Pop())
+		s.follow(s.held.Pop().Task)
 	}
 }
 
 // follow queues a task's bytes as the next to send.
 func (s *Session) follow(t *Task) {
 	s.half = nil
-	if !s.structured && !t.answer.last {
+	if !s.structured && !t.answer.Last {
 		s.half = t.command
 	}
-	s.out.Push(t)
+	s.out.Push(&t.answer)
 }
 
 // pieces queues the data of a read.
 func (s *Session) pieces(t *Task) {
 	c, a := t.command, &t.answer
 	last := c.next == c.length && c.doing == 0 // the tasks done before it are queued ahead of it
-	a.last, a.at, a.vec = last, 0, a.vec[:0]
-	a.head = a.head[:0] // head may move when it grows; vectors keep pointing into the old array
+	a.Begin()
+	a.Last, a.Lent = last, true // below, the head may move when it grows; vectors keep pointing into the old array
 	switch {
 	case !s.structured:
 		if !c.told {
-			a.head = appendSimple(a.head, 0, c.cookie)
-			a.vec = append(a.vec, a.head)
+			a.Head = appendSimple(a.Head, 0, c.cookie)
+			a.Vec = append(a.Vec, a.Head)
 		}
 		s.run(a, t.Pieces)
 	case c.flags&CmdDF != 0:
@@ -564,11 +517,11 @@ func (s *Session) chunks(t *Task, last bool) {
 		}
 		end := last && i == len(t.Pieces)
 		if hole {
-			at := len(a.head)
-			a.head = appendChunk(a.head, flag(end), ChunkHole, t.command.cookie, 12)
-			a.head = binary.BigEndian.AppendUint64(a.head, offset)
-			a.head = binary.BigEndian.AppendUint32(a.head, n)
-			a.vec = append(a.vec, a.head[at:])
+			at := len(a.Head)
+			a.Head = appendChunk(a.Head, flag(end), ChunkHole, t.command.cookie, 12)
+			a.Head = binary.BigEndian.AppendUint64(a.Head, offset)
+			a.Head = binary.BigEndian.AppendUint32(a.Head, n)
+			a.Vec = append(a.Vec, a.Head[at:])
 		} else {
 			s.dataChunk(t, end, offset, n)
 			s.run(a, t.Pieces[from:i])
@@ -587,21 +540,21 @@ func flag(done bool) uint16 {
 // dataChunk appends the header of a data chunk.
 func (s *Session) dataChunk(t *Task, last bool, offset uint64, n uint32) {
 	a := &t.answer
-	at := len(a.head)
-	a.head = appendChunk(a.head, flag(last), ChunkData, t.command.cookie, 8+n)
-	a.head = binary.BigEndian.AppendUint64(a.head, offset)
-	a.vec = append(a.vec, a.head[at:])
+	at := len(a.Head)
+	a.Head = appendChunk(a.Head, flag(last), ChunkData, t.command.cookie, 8+n)
+	a.Head = binary.BigEndian.AppendUint64(a.Head, offset)
+	a.Vec = append(a.Vec, a.Head[at:])
 }
 
 // run appends pieces as bytes.
-func (s *Session) run(a *answer, pieces []Piece) {
+func (s *Session) run(a *reply.Output[Task], pieces []Piece) {
 	for _, p := range pieces {
 		if p.Data != nil {
-			a.vec = append(a.vec, p.Data)
+			a.Vec = append(a.Vec, p.Data)
 			continue
 		}
 		for n := p.Zeros; n > 0; n -= len(zeros) {
-			a.vec = append(a.vec, zeros[:min(n, len(zeros))])
+			a.Vec = append(a.Vec, zeros[:min(n, len(zeros))])
 		}
 	}
 }
@@ -614,7 +567,8 @@ func (s *Session) status(c *command) {
 	if c.flags&CmdOne != 0 {
 		most = 1
 	}
-	a.head, a.vec, a.at, a.last = append(a.head[:0], make([]byte, structuredSize+4)...), a.vec[:0], 0, true
+	a.Begin()
+	a.Head, a.Last = append(a.Head, make([]byte, structuredSize+4)...), true
 	offset, left, was := c.offset, uint64(c.length), uint32(0)
 	for n := 0; left > 0; {
 		length, allocated, err := s.volume.Extent(offset, left)
@@ -629,21 +583,21 @@ func (s *Session) status(c *command) {
 			state = StateHole | StateZero
 		}
 		if n > 0 && state == was {
-			at := len(a.head) - 8
-			binary.BigEndian.PutUint32(a.head[at:], binary.BigEndian.Uint32(a.head[at:])+uint32(length))
+			at := len(a.Head) - 8
+			binary.BigEndian.PutUint32(a.Head[at:], binary.BigEndian.Uint32(a.Head[at:])+uint32(length))
 		} else {
 			if n == most {
 				break
 			}
-			a.head = binary.BigEndian.AppendUint32(a.head, uint32(length))
-			a.head = binary.BigEndian.AppendUint32(a.head, state)
+			a.Head = binary.BigEndian.AppendUint32(a.Head, uint32(length))
+			a.Head = binary.BigEndian.AppendUint32(a.Head, state)
 			n, was = n+1, state
 		}
 		offset, left = offset+length, left-length
 	}
-	appendChunk(a.head[:0], ChunkDone, ChunkStatus, c.cookie, uint32(len(a.head)-structuredSize))
-	binary.BigEndian.PutUint32(a.head[structuredSize:], allocationID)
-	a.vec = append(a.vec, a.head)
+	appendChunk(a.Head[:0], ChunkDone, ChunkStatus, c.cookie, uint32(len(a.Head)-structuredSize))
+	binary.BigEndian.PutUint32(a.Head[structuredSize:], allocationID)
+	a.Vec = append(a.Vec, a.Head)
 	s.push(t)
 }
 
@@ -652,39 +606,15 @@ func (s *Session) Vectors(into [][]byte, most int) [][]byte {
 	if s.err != nil {
 		return into
 	}
-	for i := range s.out.N {
-		t := *s.out.At(i)
-		for _, v := range t.answer.vec[t.answer.at:] {
-			if len(into) >= most {
-				return into
-			}
-			into = append(into, v)
-		}
-	}
-	return into
+	return s.out.Vectors(into, most)
 }
 
 // Sent reports that n bytes of Vectors have been sent.
-func (s *Session) Sent(n int) {
-	for n > 0 {
-		t := *s.out.First()
-		a := &t.answer
-		v := a.vec[a.at]
-		if n < len(v) {
-			a.vec[a.at] = v[n:]
-			return
-		}
-		n -= len(v)
-		if a.at++; a.at == len(a.vec) {
-			s.out.Pop()
-			s.sent(t)
-		}
-	}
-}
+func (s *Session) Sent(n int) { s.out.Sent(n, s.sent) }
 
 // sent finishes a task whose output has been sent completely.
 func (s *Session) sent(t *Task) {
-	c, last := t.command, t.answer.last
+	c, last := t.command, t.answer.Last
 	s.release(t)
 	s.ended(c)
 	s.recycle(t)
@@ -699,40 +629,16 @@ func (s *Session) sent(t *Task) {
 
 // Detach copies pending output out of the volume's memory and releases that memory, so that a client that does not read
 // cannot hold up others.
-func (s *Session) Detach() {
-	for i := range s.out.N {
-		s.detach(*s.out.At(i))
-	}
-}
-
-func (s *Session) detach(t *Task) {
-	a := &t.answer
-	if !a.lent {
-		return
-	}
-	n := 0
-	for _, v := range a.vec[a.at:] {
-		n += len(v)
-	}
-	b := getBuffer(n)
-	n = 0
-	for _, v := range a.vec[a.at:] {
-		n += copy(b.b[n:], v)
-	}
-	s.release(t)
-	t.buffer = b
-	clear(a.vec)
-	a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
-}
+func (s *Session) Detach() { s.out.Detach(s.release) }
 
 // Fail ends the session and releases all pending output. Tasks with the volume must still be passed to Finish.
 func (s *Session) Fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
-	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
+	for _, q := range []*fifo.Ring[*reply.Output[Task]]{&s.out.Ring, &s.held} {
 		for q.N > 0 {
-			t := q.Pop()
+			t := q.Pop().Task
 			s.release(t)
 			s.recycle(t)
 		}

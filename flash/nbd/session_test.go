@@ -271,7 +271,7 @@ func TestFailGivesAllBack(t *testing.T) {
 	v.finish(0)
 	kept := map[*Task]bool{}
 	for _, x := range s.tasks {
-		if kept[x] = true; x.buffer != nil || x.command != nil {
+		if kept[x] = true; x.Payload != nil || x.command != nil {
 			t.Errorf("a task that is kept holds %+v", x)
 		}
 	}
@@ -317,23 +317,6 @@ func TestFirstErrorCounts(t *testing.T) {
 		}
 		if got := heard(s); got != "chunk of 1: type 32769 error 28 \"no space left\", done\n" {
 			t.Errorf("command %d: %q", kind, got)
-		}
-	}
-}
-
-// TestBuffers verifies that a buffer has the smallest sufficient size class, and that other sizes are not pooled.
-func TestBuffers(t *testing.T) {
-	most := Window + maxPieces*40
-	for n, want := range map[int]int{
-		0: 4096, 1: 4096, 4096: 4096, 4097: 32768, 32768: 32768, 32769: Window, Window: Window, Window + 1: most,
-		most: most, most + 1: most + 1,
-	} {
-		for range 2 {
-			b := getBuffer(n)
-			if len(b.b) != want {
-				t.Errorf("for %d bytes there are %d, not %d", n, len(b.b), want)
-			}
-			putBuffer(b)
 		}
 	}
 }

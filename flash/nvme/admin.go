@@ -73,7 +73,7 @@ func (q *Queue) fabrics(c *command) {
 
 // connect executes a Connect, or leaves it to Turn if an earlier association of the host must end first.
 func (q *Queue) connect(c *command) {
-	i, at, ok := wire.DecodeIdentity(c.data.b)
+	i, at, ok := wire.DecodeIdentity(c.data.B)
 	x := c.sqe.Connection()
 	wait := false
 	if ok {

@@ -33,7 +33,7 @@ func (q *Queue) admitProof(c *command, n uint32) wire.Status {
 
 // hear takes a message of the host.
 func (q *Queue) hear(c *command) {
-	q.auth.Receive(c.data.b[:c.size])
+	q.auth.Receive(c.data.B[:c.size])
 	q.respond(c)
 	if q.auth.Done() {
 		q.proved()

@@ -195,7 +195,7 @@ func (q *Queue) deallocate(c *command) {
 	}
 	if c.ranges == 0 && c.within == 0 {
 		for i := range all {
-			r := wire.DecodeRange(c.data.b[wire.RangeSize*i:])
+			r := wire.DecodeRange(c.data.B[wire.RangeSize*i:])
 			if r.Start > c.space.blocks || uint64(r.Blocks) > c.space.blocks-r.Start {
 				c.status = wire.OutOfRange | wire.NoRetry
 				q.ended(c)
@@ -204,7 +204,7 @@ func (q *Queue) deallocate(c *command) {
 		}
 	}
 	for ; c.ranges < all; c.ranges, c.within = c.ranges+1, 0 {
-		r := wire.DecodeRange(c.data.b[wire.RangeSize*c.ranges:])
+		r := wire.DecodeRange(c.data.B[wire.RangeSize*c.ranges:])
 		rest := uint64(r.Blocks)*block - c.within
 		if rest == 0 {
 			continue

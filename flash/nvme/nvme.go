@@ -20,11 +20,11 @@ package nvme
 import (
 	"fmt"
 	"io"
-	"sync"
 
 	"farflash/flash/nbd"
 	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
+	"farflash/flash/reply"
 )
 
 const (
@@ -187,9 +187,8 @@ type Task struct {
 	nbd.Task
 	space   *space
 	command *command
-	buffer  *buffer
 	charge  int
-	answer  answer
+	answer  reply.Output[Task]
 	compute func() // if it is not of a volume: what to compute for the answer
 	said    []byte // the result
 }
@@ -224,35 +223,6 @@ func (q *Queue) Start(tasks []*Task, loop uint8) {
 		*batch = b
 	}
 	q.batch.Store(batch)
-}
-
-// buffer is memory for data that arrive, or for data copied out of the volume for sending.
-type buffer struct{ b []byte }
-
-// buffers are pooled by size class. The largest holds the output of a task.
-var buffers = [...]struct {
-	size int
-	pool sync.Pool
-}{{size: 4 << 10}, {size: 16 << 10}, {size: 64 << 10}, {size: Window}, {size: Window + 4096}}
-
-func getBuffer(n int) *buffer {
-	for i := range buffers {
-		if n <= buffers[i].size {
-			if b, ok := buffers[i].pool.Get().(*buffer); ok {
-				return b
-			}
-			return &buffer{make([]byte, buffers[i].size)}
-		}
-	}
-	return &buffer{make([]byte, n)}
-}
-
-func putBuffer(b *buffer) {
-	for i := range buffers {
-		if len(b.b) == buffers[i].size {
-			buffers[i].pool.Put(b)
-		}
-	}
 }
 
 // zeros is the source of zero bytes.

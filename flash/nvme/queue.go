@@ -7,6 +7,7 @@ import (
 	"farflash/flash/nbd"
 	"farflash/flash/nvme/chap"
 	"farflash/flash/nvme/wire"
+	"farflash/flash/reply"
 	"farflash/internal/fifo"
 )
 
@@ -38,8 +39,8 @@ type command struct {
 
 	ranges int // of Dataset Management, or namespaces of a Flush, that are done
 	within uint64
-	data   *buffer // parameters
-	size   int     // of data
+	data   *reply.Buffer // parameters
+	size   int           // of data
 }
 
 // states of a connection.
@@ -88,7 +89,7 @@ type Queue struct {
 	tasks  []*Task // free
 	starts []*Task
 	batch  atomic.Pointer[[]*nbd.Task] // memory for Start
-	out    fifo.Ring[*Task]            // to send
+	out    reply.Queue[Task]
 
 	// The PDU being received, after its header.
 	pdu struct {
@@ -278,9 +279,9 @@ func (q *Queue) initialize(b []byte) {
 	}
 	q.digests, q.align, q.state = x.Digests, x.Align, joining
 	t := q.take(nil)
-	t.answer.head = wire.IC{Digests: x.Digests, Limit: Window}.Append(t.answer.head, wire.ICResp)
-	t.answer.vec = append(t.answer.vec, t.answer.head)
-	q.out.Push(t)
+	t.answer.Head = wire.IC{Digests: x.Digests, Limit: Window}.Append(t.answer.Head, wire.ICResp)
+	t.answer.Vec = append(t.answer.Vec, t.answer.Head)
+	q.out.Push(&t.answer)
 }
 
 // Sink returns memory into which the next data bytes can be read directly, or nil. The driver then calls Sunk with the
@@ -305,7 +306,7 @@ func (q *Queue) room() []byte {
 	if c.filling != nil {
 		return c.filling.Payload[c.filled:]
 	}
-	return c.data.b[c.filled:c.size]
+	return c.data.B[c.filled:c.size]
 }
 
 // arrived counts bytes that were received to their place.
@@ -413,11 +414,10 @@ func (q *Queue) describe(c *command, data int) (n uint32, in bool, st wire.Statu
 func (q *Queue) expect(c *command, n uint32) {
 	c.asked, c.from, c.filled, c.spoiled = true, c.next, 0, false
 	if c.gather {
-		c.data, c.size = getBuffer(int(n)), int(n)
+		c.data, c.size = reply.Get(int(n)), int(n)
 	} else {
 		t := q.task(c, c.kind, n)
-		t.buffer = getBuffer(int(n))
-		t.Payload = t.buffer.b[:n]
+		t.Payload = t.answer.Memory(int(n))
 		t.Durable = c.kind == nbd.Write && c.sqe.Word(12)&wire.FUA != 0
 		c.filling = t
 	}
@@ -428,10 +428,10 @@ func (q *Queue) expect(c *command, n uint32) {
 func (q *Queue) request(c *command, n uint32) {
 	q.expect(c, n)
 	t := q.take(nil)
-	t.answer.head = wire.AppendR2T(t.answer.head, q.digests,
+	t.answer.Head = wire.AppendR2T(t.answer.Head, q.digests,
 		wire.Transfer{Command: c.sqe.CID(), Tag: c.slot, Offset: c.from, Length: n})
-	t.answer.vec = append(t.answer.vec, t.answer.head)
-	q.out.Push(t)
+	t.answer.Vec = append(t.answer.Vec, t.answer.Head)
+	q.out.Push(&t.answer)
 }
 
 // data begins the data of an R2T (TCP 3.3.2.1).
@@ -499,12 +499,11 @@ func (q *Queue) take(c *command) *Task {
 	} else {
 		t = new(Task)
 		t.Done = func(*nbd.Task) { q.done(t) }
-		t.answer.head = make([]byte, 0, maxHead)
+		t.answer.Task, t.answer.Head = t, make([]byte, 0, maxHead)
 	}
 	t.command, t.space = c, nil
 	t.Err, t.Sole, t.NoHole, t.Durable = 0, false, false, false
-	a := &t.answer
-	a.head, a.vec, a.at, a.lent, a.last = a.head[:0], a.vec[:0], 0, false, false
+	t.answer.Begin()
 	return t
 }
 
@@ -570,7 +569,7 @@ func (q *Queue) Fail(err error) {
 	}
 	q.target.ended(q)
 	for q.out.N > 0 {
-		t := q.out.Pop()
+		t := q.out.Pop().Task
 		q.release(t)
 		q.recycle(t)
 	}

@@ -8,15 +8,6 @@ import (
 // maxHead is the length of the longest headers of a task: of C2HData with padding, its digest and a CapsuleResp.
 const maxHead = 4*(wire.MaxAlign+1) + 2*wire.DigestSize + wire.DataSize
 
-// answer is the output of a task.
-type answer struct {
-	head []byte
-	vec  [][]byte
-	at   int // vectors before it are sent
-	lent bool
-	last bool // the command is answered
-}
-
 // completion is the completion queue entry of a command.
 func (q *Queue) completion(c *command) wire.CQE {
 	head := uint16(q.head)
@@ -30,18 +21,18 @@ func (q *Queue) completion(c *command) wire.CQE {
 func (q *Queue) respond(c *command) {
 	t := q.take(c)
 	a := &t.answer
-	a.head = wire.AppendResponse(a.head, q.digests, q.completion(c))
-	a.vec = append(a.vec, a.head)
-	a.last = true
+	a.Head = wire.AppendResponse(a.Head, q.digests, q.completion(c))
+	a.Vec = append(a.Vec, a.Head)
+	a.Last = true
 	q.push(t)
 }
 
 // push queues the output of a task of a command.
 func (q *Queue) push(t *Task) {
-	if t.answer.last {
+	if t.answer.Last {
 		q.account(t.command)
 	}
-	q.out.Push(t)
+	q.out.Push(&t.answer)
 }
 
 // account counts a command that is answered.
@@ -85,12 +76,12 @@ func (q *Queue) send(t *Task) {
 			flags |= wire.FlagSuccess
 		}
 	}
-	a.lent = true
+	a.Lent = true
 	at := uint32(t.Offset - c.offset)
-	a.head = wire.AppendData(a.head[:0], wire.C2HData, q.digests, flags, q.align,
+	a.Head = wire.AppendData(a.Head[:0], wire.C2HData, q.digests, flags, q.align,
 		wire.Transfer{Command: c.sqe.CID(), Offset: at, Length: t.Length})
 	q.fill(t, t.Pieces, last && !q.unbounded)
-	a.last = last
+	a.Last = last
 	q.push(t)
 	if !last {
 		q.proceed(c)
@@ -100,14 +91,14 @@ func (q *Queue) send(t *Task) {
 // fill completes an output: after the header in head come the pieces, then their digest and a response if asked.
 func (q *Queue) fill(t *Task, pieces []nbd.Piece, respond bool) {
 	a := &t.answer
-	n, sum := len(a.head), uint32(0)
-	a.vec = append(a.vec[:0], a.head)
+	n, sum := len(a.Head), uint32(0)
+	a.Vec = append(a.Vec[:0], a.Head)
 	for _, p := range pieces {
 		if p.Data != nil {
 			if q.digests.Data {
 				sum = wire.Digest(sum, p.Data)
 			}
-			a.vec = append(a.vec, p.Data)
+			a.Vec = append(a.Vec, p.Data)
 			continue
 		}
 		for k := p.Zeros; k > 0; k -= len(zeros) {
@@ -115,19 +106,19 @@ func (q *Queue) fill(t *Task, pieces []nbd.Piece, respond bool) {
 			if q.digests.Data {
 				sum = wire.Digest(sum, z)
 			}
-			a.vec = append(a.vec, z)
+			a.Vec = append(a.Vec, z)
 		}
 	}
 	if q.digests.Data {
-		a.head = append(a.head, byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24))
+		a.Head = append(a.Head, byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24))
 	}
 	if respond {
-		a.head = wire.AppendResponse(a.head, q.digests, q.completion(t.command))
+		a.Head = wire.AppendResponse(a.Head, q.digests, q.completion(t.command))
 	}
-	if len(a.head) > n {
-		a.vec = append(a.vec, a.head[n:])
+	if len(a.Head) > n {
+		a.Vec = append(a.Vec, a.Head[n:])
 	}
-	a.vec[0] = a.head[:n] // it is the same array, unless it has grown
+	a.Vec[0] = a.Head[:n] // it is the same array, unless it has grown
 }
 
 // give sends the answer to an admin command: the data from b, padded with zeros, as long as the host asks for.
@@ -135,57 +126,33 @@ func (q *Queue) give(c *command, b []byte, n int) {
 	t := q.take(c)
 	a := &t.answer
 	k := min(n, len(b))
-	t.buffer = getBuffer(max(k, 1))
-	copy(t.buffer.b, b[:k])
-	a.head = wire.AppendData(a.head, wire.C2HData, q.digests, wire.FlagLast, q.align,
+	data := a.Memory(k)
+	copy(data, b)
+	a.Head = wire.AppendData(a.Head, wire.C2HData, q.digests, wire.FlagLast, q.align,
 		wire.Transfer{Command: c.sqe.CID(), Length: uint32(n)})
-	pieces := append(t.Pieces[:0], nbd.Piece{Data: t.buffer.b[:k]})
+	pieces := append(t.Pieces[:0], nbd.Piece{Data: data})
 	if n > k {
 		pieces = append(pieces, nbd.Piece{Zeros: n - k})
 	}
 	q.fill(t, pieces, true)
 	clear(pieces)
 	t.Pieces = pieces[:0]
-	a.last = true
+	a.Last = true
 	q.push(t)
 }
 
 // Vectors appends the output, at most `most` slices.
-func (q *Queue) Vectors(into [][]byte, most int) [][]byte {
-	for i := range q.out.N {
-		t := *q.out.At(i)
-		for _, v := range t.answer.vec[t.answer.at:] {
-			if len(into) >= most {
-				return into
-			}
-			into = append(into, v)
-		}
-	}
-	return into
-}
+func (q *Queue) Vectors(into [][]byte, most int) [][]byte { return q.out.Vectors(into, most) }
 
 // Sent reports that n bytes of Vectors have been sent.
 func (q *Queue) Sent(n int) {
-	for q.out.N > 0 {
-		t := *q.out.First()
-		a := &t.answer
-		v := a.vec[a.at]
-		if n < len(v) {
-			a.vec[a.at] = v[n:]
-			break
-		}
-		n -= len(v)
-		if a.at++; a.at == len(a.vec) {
-			q.out.Pop()
-			q.sent(t)
-		}
-	}
+	q.out.Sent(n, q.sent)
 	q.resume()
 }
 
 // sent finishes a task whose output has been sent completely.
 func (q *Queue) sent(t *Task) {
-	c, last := t.command, t.answer.last
+	c, last := t.command, t.answer.Last
 	q.release(t)
 	q.refund(t)
 	q.recycle(t)
@@ -200,7 +167,7 @@ func (q *Queue) drop(c *command) {
 		c.space.release()
 	}
 	if c.data != nil {
-		putBuffer(c.data)
+		c.data.Put()
 	}
 	id := c.sqe.CID()
 	q.idents[id/64] &^= 1 << (id % 64)
@@ -216,44 +183,18 @@ func (q *Queue) release(t *Task) {
 		clear(t.Pieces)
 		t.Pieces = t.Pieces[:0]
 	}
-	t.answer.lent = false
+	t.answer.Lent = false
 }
 
 // recycle keeps a task for reuse.
 func (q *Queue) recycle(t *Task) {
-	if t.buffer != nil {
-		putBuffer(t.buffer)
-		t.buffer = nil
-	}
+	t.answer.Clear()
 	t.Payload, t.command, t.space, t.charge, t.compute, t.said = nil, nil, nil, 0, nil, nil
 	clear(t.Pieces)
 	t.Pieces = t.Pieces[:0]
-	clear(t.answer.vec)
-	t.answer.vec = t.answer.vec[:0]
 	q.tasks = append(q.tasks, t)
 }
 
 // Detach copies pending output out of the volumes' memory and releases that memory, so that a host that does not read
 // cannot hold up others.
-func (q *Queue) Detach() {
-	for i := range q.out.N {
-		t := *q.out.At(i)
-		a := &t.answer
-		if !a.lent {
-			continue
-		}
-		n := 0
-		for _, v := range a.vec[a.at:] {
-			n += len(v)
-		}
-		b := getBuffer(n)
-		n = 0
-		for _, v := range a.vec[a.at:] {
-			n += copy(b.b[n:], v)
-		}
-		q.release(t)
-		t.buffer = b
-		clear(a.vec)
-		a.vec, a.at = append(a.vec[:0], b.b[:n]), 0
-	}
-}
+func (q *Queue) Detach() { q.out.Detach(q.release) }

@@ -121,7 +121,8 @@ var (
 	// the caller's goroutine.
 	machines = []string{"flash/ctl", "flash/client/resume"}
 	// protocols are those of the real stack, as state machines.
-	protocols = []string{"flash/wire", "flash/verbs", "flash/nbd", "flash/nvme", "flash/nvme/chap", "flash/nvme/wire"}
+	protocols = []string{"flash/wire", "flash/verbs", "flash/nbd", "flash/reply", "flash/nvme", "flash/nvme/chap",
+		"flash/nvme/wire"}
 )
 
 // TestImports verifies which packages import which.
