@@ -64,6 +64,44 @@ basic)
 	nvme reset /dev/nvme0
 	dd if=$disk of=/dev/null bs=1M count=4
 	;;
+keys) # with the name of the subsystem, the host's key and the subsystem's
+	name=$3
+	secret=$4
+	subsystem=$5
+	echo "kernel $(uname -r)"
+	if attach "$2" "--dhchap-secret=$subsystem"; then # not the host's key
+		echo "a wrong key was accepted"
+		exit 1
+	fi
+	attach "$2" "--dhchap-secret=$secret --dhchap-ctrl-secret=$subsystem"
+	node
+	dd if=$disk of=/dev/null bs=1M count=4
+	nvme disconnect -n $name
+	attach "$2" "--dhchap-secret=$secret"
+	node
+	dd if=$disk of=/dev/null bs=1M count=4
+	echo "proved"
+	;;
+kills) # with the name of the subsystem and the seconds that the test needs; what is durable is verified
+	trap '' PIPE # the kernel sends it to whoever submits I/O when the connection is lost
+	name=$3
+	attach "$2"
+	node
+	echo "verifying"
+	fio --name=verify --filename=$disk --rw=randwrite --bsrange=4k-64k --size=24m --offset_increment=32m --sync=1 \
+		--time_based --runtime="$4" --ioengine=libaio --iodepth=16 --numjobs=2 --verify=crc32c --verify_backlog=64 --direct=1 \
+		--max_latency=60s --output=/dev/shm/fio --eta=never || {
+		cat /dev/shm/fio
+		dmesg | tail -n 40
+		exit 1
+	}
+	grep -E 'err=|IOPS' /dev/shm/fio
+	[ "$(grep -c 'err= 0' /dev/shm/fio)" = 2 ]
+	echo "verified"
+	echo "reconnected $(dmesg | grep -c 'Successfully reconnected') times"
+	mkfs.ext4 -q $disk
+	e2fsck -fn $disk
+	;;
 drops)
 	attach "$2"
 	node

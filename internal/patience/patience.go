@@ -16,7 +16,7 @@ import (
 const (
 	// processor is the CPU time that one input of a fuzz target may use. The slowest known input uses a hundredth of
 	// it.
-	processor = 5 * time.Second
+	processor = 5 * slow * time.Second
 	// wall is the limit in wall time, generous because a busy machine is slow. It catches inputs that block without
 	// using CPU.
 	wall = 2 * time.Minute

@@ -1,0 +1,162 @@
+package server_test
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"farflash/flash/nvme/chap"
+	"farflash/flash/verbs/siwtest"
+	"farflash/internal/patience"
+)
+
+// program is farflash itself, serving a pool to an unmodified Linux kernel in a machine of .ci/nvme.
+type program struct {
+	t    *testing.T
+	path string
+	args []string
+	port string
+	name string // of the subsystem
+	cmd  *exec.Cmd
+	out  sync.WaitGroup
+}
+
+const subsystem = "nqn.2026-01.example:disk"
+
+// build builds the program and formats a pool. flags come on top of those that every such daemon has.
+func build(t *testing.T, flags ...string) *program {
+	t.Helper()
+	if os.Getenv("FARFLASH_NVME") == "" {
+		t.Skip("FARFLASH_NVME is not set; .ci/nvme creates the folder to set it to")
+	}
+	dir := t.TempDir()
+	p := &program{t: t, path: filepath.Join(dir, "farflash"), name: subsystem}
+	out, err := exec.Command("go", "build", "-pgo=off", "-o", p.path, "farflash/cmd/farflash").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port for every start, because the host comes back to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if _, p.port, err = net.SplitHostPort(address); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pool := filepath.Join(dir, "pool.img")
+	if out, err := exec.Command(p.path, "flash", "format", pool, "--size", "256MiB").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.args = append([]string{"flash", "serve", pool, "--listen", "", "--nvme", address, "--nvme-subsystem", subsystem,
+		"--memory", "32MiB"}, flags...)
+	p.start()
+	t.Cleanup(func() {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		p.out.Wait()
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("the daemon ends with %v", err)
+		}
+		if out, err := exec.Command(p.path, "flash", "check", pool).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		} else {
+			t.Logf("%s", out)
+		}
+	})
+	return p
+}
+
+// start starts the daemon, and returns when it serves.
+func (p *program) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.path, p.args...)
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Stderr = os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "serving") {
+			p.out.Go(func() {
+				for lines.Scan() {
+				}
+			})
+			return
+		}
+	}
+	p.t.Fatal("the daemon does not serve")
+}
+
+// TestLinuxKeys lets an unmodified kernel prove who it is, and demand the same of the subsystem. It needs a kernel with
+// in-band authentication.
+func TestLinuxKeys(t *testing.T) {
+	if !strings.Contains(os.Getenv("FARFLASH_NVME"), "6.12") {
+		t.Skip("FARFLASH_NVME is no folder with 6.12 in its name; .ci/nvme DIR 6.12 creates one, and Debian's 6.1 cannot " +
+			"prove who it is")
+	}
+	var k [2]chap.Key
+	for i := range k {
+		var err error
+		if k[i], err = chap.NewKey(rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := filepath.Join(t.TempDir(), "keys")
+	const host = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555" // of .ci/nvme
+	if err := os.WriteFile(keys, fmt.Appendf(nil, "%s %s %s\n", host, k[0].Text(), k[1].Text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := build(t, "--nvme-keys", keys)
+	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario keys %s %s %s %s", p.port, p.name, k[0].Text(),
+		k[1].Text()))
+	t.Logf("Linux %s", siwtest.Until(t, lines, "kernel "))
+	siwtest.Until(t, lines, "proved")
+	if end := siwtest.Until(t, lines, "ends: "); end != "0" {
+		t.Errorf("the scenario ends with %s", end)
+	}
+}
+
+// TestLinuxKills kills the daemon again and again while an unmodified kernel writes durably and verifies: it reconnects
+// by itself, nothing durable is lost, and afterwards the pool is sound.
+func TestLinuxKills(t *testing.T) {
+	kills, period := 8, 2*time.Second
+	if patience.Long(t) {
+		kills = 100
+	}
+	p := build(t)
+	seconds := int(period/time.Second)*kills + 10
+	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario kills %s %s %d", p.port, p.name, seconds))
+	siwtest.Until(t, lines, "verifying")
+	for range kills {
+		time.Sleep(period)
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.out.Wait()
+		_ = p.cmd.Wait() // killed
+		p.start()
+	}
+	if result := siwtest.Until(t, lines, "verified"); result != "" {
+		t.Errorf("verified %s", result)
+	}
+	t.Logf("%d kills, reconnected %s", kills, siwtest.Until(t, lines, "reconnected "))
+	if end := siwtest.Until(t, lines, "ends: "); end != "0" {
+		t.Errorf("the scenario ends with %s", end)
+	}
+}
