@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +27,10 @@ type program struct {
 	args []string
 	port string
 	name string // of the subsystem
-	cmd  *exec.Cmd
-	out  sync.WaitGroup
+	// URL of its metrics
+	metrics string
+	cmd     *exec.Cmd
+	out     sync.WaitGroup
 }
 
 const subsystem = "nqn.2026-01.example:disk"
@@ -92,6 +96,9 @@ func (p *program) start() {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		if at, ok := strings.CutPrefix(lines.Text(), "metrics "); ok {
+			p.metrics = at
+		}
 		if strings.HasPrefix(lines.Text(), "serving") {
 			p.out.Go(func() {
 				for lines.Scan() {
@@ -133,18 +140,19 @@ func TestLinuxKeys(t *testing.T) {
 }
 
 // TestLinuxKills kills the daemon again and again while an unmodified kernel writes durably and verifies: it reconnects
-// by itself, nothing durable is lost, and afterwards the pool is sound.
+// by itself, nothing durable is lost, and afterwards the pool is sound. Each daemon lives until its host has written
+// through it: a Linux whose daemon dies while it reconnects waits for a minute.
 func TestLinuxKills(t *testing.T) {
-	kills, period := 8, 2*time.Second
+	limit, least := 30*time.Second, 5
 	if patience.Long(t) {
-		kills = 100
+		limit, least = 270*time.Second, 100
 	}
-	p := build(t)
-	seconds := int(period/time.Second)*kills + 10
-	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario kills %s %s %d", p.port, p.name, seconds))
+	p := build(t, "--metrics", "127.0.0.1:0")
+	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario kills %s %s %d", p.port, p.name, int(limit/time.Second)+5))
 	siwtest.Until(t, lines, "verifying")
-	for range kills {
-		time.Sleep(period)
+	kills := 0
+	for began := time.Now(); time.Since(began) < limit; kills++ {
+		p.written()
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +164,34 @@ func TestLinuxKills(t *testing.T) {
 		t.Errorf("verified %s", result)
 	}
 	t.Logf("%d kills, reconnected %s", kills, siwtest.Until(t, lines, "reconnected "))
-	if end := siwtest.Until(t, lines, "ends: "); end != "0" {
-		t.Errorf("the scenario ends with %s", end)
+	if end := siwtest.Until(t, lines, "ends: "); end != "0" || kills < least {
+		t.Errorf("the scenario ends with %s after %d kills", end, kills)
 	}
+}
+
+// written waits until a host has written durably through the daemon.
+func (p *program) written() {
+	p.t.Helper()
+	for range 6000 {
+		r, err := http.Get(p.metrics)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		_ = r.Body.Close() // read to its end
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		var n float64
+		if _, rest, ok := strings.Cut(string(b), `farflash_operations_total{export="disk",kind="write",protocol="nvme"} `); ok {
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		if n >= 20 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.t.Fatal("no host writes")
 }
