@@ -22,7 +22,7 @@ const (
 func Decimal() []int64 { return slices.Clone(decimal[:]) }
 
 var decimal = [...]int64{
-	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 1e9, 5e9,
+	1e3, 2.5e3, 5e3, 10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 1e9, 5e9,
 }
 
 // cells is the number of cells: one for each native bucket and for zero, one more for each decimal bound, which divides

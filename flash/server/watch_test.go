@@ -264,8 +264,8 @@ func TestNativeHistograms(t *testing.T) {
 			at++
 		}
 	}
-	if n != 100 || len(deltas) != 0 || h.GetSchema() != 3 || len(buckets) != 16 ||
-		buckets[15].GetCumulativeCount() != 100 {
+	if n != 100 || len(deltas) != 0 || h.GetSchema() != 3 || len(buckets) != 19 ||
+		buckets[18].GetCumulativeCount() != 100 {
 		t.Errorf("%d operations in native buckets, %d deltas beyond: %v", n, len(deltas), h)
 	}
 	if is := h.GetSampleSum() / 100; mean < is*0.9 || mean > is*1.1 {
