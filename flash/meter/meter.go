@@ -100,6 +100,7 @@ type Meter struct {
 // New returns a meter of at most this many pairs of an export and a protocol, at least 1. One beyond that takes the
 // place of the pair that has been out of use the longest; if all are in use, it is counted under the empty name.
 func New(most int) *Meter {
+	table.once.Do(fill)
 	return &Meter{began: time.Now(), most: max(most, 1), wide: runtime.GOMAXPROCS(0), all: map[[2]string]*series{}}
 }
 
