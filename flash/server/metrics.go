@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,7 +72,7 @@ func (s *Server) unready() string {
 // page read what it answers (DNS rebinding). Browsers reach no Unix socket.
 func (s *Server) ownName(next http.Handler) http.Handler {
 	own, _, err := net.SplitHostPort(s.cfg.Metrics)
-	if err != nil { // a Unix socket
+	if err != nil || strings.HasPrefix(s.cfg.Metrics, unixPrefix) {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +84,7 @@ func (s *Server) ownName(next http.Handler) http.Handler {
 		}
 		at, err := netip.ParseAddr(host)
 		// A browser sends a name with every request; some monitors send none.
-		if host == "" || host == own || host == "localhost" || err == nil && at.Unmap().IsLoopback() {
+		if host == "" || strings.EqualFold(host, own) || strings.EqualFold(host, "localhost") || err == nil && at.Unmap().IsLoopback() {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -345,7 +345,7 @@ func TestForeignNames(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Metrics = "127.0.0.1:0" })
 	_, _, at := d.s.Addresses()
 	_, port, _ := net.SplitHostPort(at)
-	for _, host := range []string{at, "localhost", "localhost:" + port, "127.0.0.1", "127.0.0.2:80", "[::1]:" + port, "[::1]"} {
+	for _, host := range []string{at, "localhost", "LocalHost:" + port, "127.0.0.1", "127.0.0.2:80", "[::1]:" + port, "[::1]"} {
 		if code, _, _ := d.get("/metrics", host); code != http.StatusOK {
 			t.Errorf("%s: %d", host, code)
 		}
@@ -367,7 +367,7 @@ func TestForeignNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(nc, "GET /healthz HTTP/1.0\r\n\r\n")
+	_, _ = io.WriteString(nc, "GET /healthz HTTP/1.0\r\nHost: any.example\r\n\r\n")
 	if text, _ := io.ReadAll(nc); !bytes.HasSuffix(text, []byte("\r\n\r\nok\n")) {
 		t.Errorf("over a Unix socket: %q", text)
 	}
