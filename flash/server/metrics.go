@@ -83,13 +83,14 @@ func (s *Server) ownName(next http.Handler) http.Handler {
 			host = host[1 : n-1]
 		}
 		at, err := netip.ParseAddr(host)
+		loopback := err == nil && at.Unmap().IsLoopback()
 		// A browser sends a name with every request; some monitors send none.
-		if host == "" || strings.EqualFold(host, own) || strings.EqualFold(host, "localhost") || err == nil && at.Unmap().IsLoopback() {
+		if host == "" || loopback || strings.EqualFold(host, own) || strings.EqualFold(host, "localhost") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer(w, http.StatusMisdirectedRequest, "metrics are served under the name "+cmp.Or(own, "localhost")+
-			", localhost or an address of this machine only")
+		answer(w, http.StatusMisdirectedRequest,
+			"only requests for "+own+", localhost or a loopback address are answered here")
 	})
 }
 
