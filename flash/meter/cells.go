@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Schema is the schema of native histograms: 2^Schema buckets an octave.
@@ -22,7 +23,7 @@ const (
 func Decimal() []int64 { return slices.Clone(decimal[:]) }
 
 var decimal = [...]int64{
-	10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 1e9, 5e9,
+	1e3, 2.5e3, 5e3, 10e3, 25e3, 50e3, 100e3, 250e3, 500e3, 1e6, 2.5e6, 5e6, 10e6, 25e6, 50e6, 100e6, 250e6, 1e9, 5e9,
 }
 
 // cells is the number of cells: one for each native bucket and for zero, one more for each decimal bound, which divides
@@ -37,36 +38,41 @@ type Bound struct {
 }
 
 // Bounds returns the cells' ranges, in ascending order.
-func Bounds() []Bound { return slices.Clone(table.bounds[:]) }
+func Bounds() []Bound {
+	table.once.Do(fill)
+	return slices.Clone(table.bounds[:])
+}
 
 // table finds the cell of a latency. guess is the first cell that can hold a latency with so many bits of which these
 // follow the first: cellOf passes few further ones. Where a decimal bound is also a native one, the second of the two
-// cells stays empty.
-var table = func() (x struct {
+// cells stays empty. New fills it, so that a program that serves no clients starts without.
+var table struct {
+	once   sync.Once
 	bounds [cells]Bound
 	upper  [cells]int64
 	guess  [64][1 << finer]uint16
-}) {
+}
+
+func fill() {
 	var native []int64
 	for i := First - 1; i <= Last; i++ {
 		native = append(native, int64(math.Exp2(float64(i)/(1<<Schema))*1e9))
 	}
 	upper := append(slices.Concat(native, decimal[:]), math.MaxInt64)
 	slices.Sort(upper)
-	copy(x.upper[:], upper)
+	copy(table.upper[:], upper)
 	for i, n := range upper {
 		b, _ := slices.BinarySearch(native, n)
 		d, _ := slices.BinarySearch(decimal[:], n)
-		x.bounds[i] = Bound{n, min(First-1+b, Last), d}
+		table.bounds[i] = Bound{n, min(First-1+b, Last), d}
 	}
-	for width := finer + 1; width < len(x.guess); width++ {
-		for next := range x.guess[width] {
+	for width := finer + 1; width < len(table.guess); width++ {
+		for next := range table.guess[width] {
 			at, _ := slices.BinarySearch(upper, int64(1<<finer|next)<<(width-1-finer))
-			x.guess[width][next] = uint16(at)
+			table.guess[width][next] = uint16(at)
 		}
 	}
-	return x
-}()
+}
 
 // finer is the number of bits after the first that guess distinguishes.
 const finer = 4

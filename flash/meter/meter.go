@@ -93,13 +93,16 @@ type Meter struct {
 
 	mu       sync.Mutex
 	all      map[[2]string]*series
+	shards   int // of all series
 	opens    int64
 	replaced int64
 }
 
 // New returns a meter of at most this many pairs of an export and a protocol, at least 1. One beyond that takes the
-// place of the pair that has been out of use the longest; if all are in use, it is counted under the empty name.
+// place of the pair that has been out of use the longest; if all are in use, it is counted under the empty name. There
+// are about twice as many shards at most, of 8 KiB each.
 func New(most int) *Meter {
+	table.once.Do(fill)
 	return &Meter{began: time.Now(), most: max(most, 1), wide: runtime.GOMAXPROCS(0), all: map[[2]string]*series{}}
 }
 
@@ -120,9 +123,10 @@ func (m *Meter) Open(export, protocol string) *Use {
 	x.uses++
 	x.used = m.opens
 	s := x.least()
-	if s == nil || s.uses > 0 && len(x.shards) < m.wide {
+	if s == nil || s.uses > 0 && len(x.shards) < m.wide && m.shards < 2*m.most {
 		s = new(shard)
 		x.shards = append(x.shards, s)
+		m.shards++
 	}
 	s.uses++
 	return &Use{began: m.began, shard: s, series: x, meter: m}
@@ -144,6 +148,7 @@ func (m *Meter) find(export, protocol string) *series {
 		switch {
 		case idle != nil:
 			delete(m.all, [2]string{idle.export, idle.protocol})
+			m.shards -= len(idle.shards)
 			m.replaced++
 		case export != "":
 			return m.find("", protocol) // one more series for each protocol

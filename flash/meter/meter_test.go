@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -93,6 +94,31 @@ func TestShards(t *testing.T) {
 	}
 	if n := len(x.shards); n != 3 || x.least().uses != 2 {
 		t.Errorf("%d shards, the least with %d uses", n, x.least().uses)
+	}
+}
+
+// TestShardsAreBounded verifies that exports that many connections used once do not keep a shard for each.
+func TestShardsAreBounded(t *testing.T) {
+	m := New(10)
+	m.wide = 64
+	for i := range 100 {
+		var uses []*Use
+		for range 64 {
+			uses = append(uses, m.Open(fmt.Sprint(i), "nbd"))
+		}
+		for _, u := range uses {
+			u.Close()
+		}
+		n := 0
+		for _, x := range m.all {
+			n += len(x.shards)
+		}
+		if n != m.shards || n > 2*10+10 {
+			t.Fatalf("%d shards, %d counted", n, m.shards)
+		}
+	}
+	if size := unsafe.Sizeof(shard{}); size > 8<<10 {
+		t.Errorf("a shard has %d bytes", size)
 	}
 }
 

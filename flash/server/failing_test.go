@@ -214,6 +214,9 @@ func failingRound(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: %v", seed, err)
 	}
 	watchdog.Stop()
+	if text := s.Unended(); text != "" {
+		t.Errorf("seed %d: after the drain the server counts as outstanding: %s", seed, text)
+	}
 	for _, v := range p.Check(false).Violations {
 		t.Errorf("seed %d: %v", seed, v)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,7 +35,7 @@ func add(to *verbs.Counters, c verbs.Counters) {
 // handler serves /metrics, /healthz and /readyz.
 func (s *Server) handler() http.Handler {
 	all := prometheus.NewRegistry()
-	all.MustRegister(gauges{s}, exportMetrics{s.meter}, collectors.NewGoCollector(),
+	all.MustRegister(gauges{s}, newExportMetrics(s.meter), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
@@ -71,7 +72,7 @@ func (s *Server) unready() string {
 // page read what it answers (DNS rebinding). Browsers reach no Unix socket.
 func (s *Server) ownName(next http.Handler) http.Handler {
 	own, _, err := net.SplitHostPort(s.cfg.Metrics)
-	if err != nil { // a Unix socket
+	if err != nil || strings.HasPrefix(s.cfg.Metrics, unixPrefix) {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,13 +83,14 @@ func (s *Server) ownName(next http.Handler) http.Handler {
 			host = host[1 : n-1]
 		}
 		at, err := netip.ParseAddr(host)
+		loopback := err == nil && at.Unmap().IsLoopback()
 		// A browser sends a name with every request; some monitors send none.
-		if host == "" || host == own || host == "localhost" || err == nil && at.Unmap().IsLoopback() {
+		if host == "" || loopback || strings.EqualFold(host, own) || strings.EqualFold(host, "localhost") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer(w, http.StatusMisdirectedRequest, "metrics are served under the name "+cmp.Or(own, "localhost")+
-			", localhost or an address of this machine only")
+		answer(w, http.StatusMisdirectedRequest,
+			"only requests for "+own+", localhost or a loopback address are answered here")
 	})
 }
 
@@ -221,17 +223,29 @@ var (
 )
 
 // exportMetrics collects the metrics of exports.
-type exportMetrics struct{ meter *meter.Meter }
+type exportMetrics struct {
+	meter    *meter.Meter
+	bounds   []meter.Bound // of the cells
+	decimals []float64     // upper bounds of the decimal buckets, in seconds
+}
+
+func newExportMetrics(m *meter.Meter) *exportMetrics {
+	e := &exportMetrics{meter: m, bounds: meter.Bounds()}
+	for _, n := range meter.Decimal() {
+		e.decimals = append(e.decimals, time.Duration(n).Seconds())
+	}
+	return e
+}
 
 // Describe implements prometheus.Collector.
-func (exportMetrics) Describe(to chan<- *prometheus.Desc) {
+func (*exportMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{operations, bytesDone, errorsSeen, outstanding, duration, replacedSeries} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (e exportMetrics) Collect(to chan<- prometheus.Metric) {
+func (e *exportMetrics) Collect(to chan<- prometheus.Metric) {
 	all, replaced := e.meter.Samples()
 	to <- prometheus.MustNewConstMetric(replacedSeries, counter, float64(replaced))
 	for _, x := range all {
@@ -249,7 +263,7 @@ func (e exportMetrics) Collect(to chan<- prometheus.Metric) {
 				put(errorsSeen, x.Failed[k][f], f.String())
 			}
 			if k.Timed() {
-				to <- latencies{x, k}
+				to <- latencies{e, x, k}
 			}
 		}
 	}
@@ -258,6 +272,7 @@ func (e exportMetrics) Collect(to chan<- prometheus.Metric) {
 // latencies is the histogram of one kind of operation of an export: decimal buckets for the text format, and native
 // ones beside them for scrapers that ask for protocol buffers.
 type latencies struct {
+	*exportMetrics
 	of   *meter.Sample
 	kind meter.Kind
 }
@@ -265,30 +280,19 @@ type latencies struct {
 // Desc implements prometheus.Metric.
 func (latencies) Desc() *prometheus.Desc { return duration }
 
-// decimals are the upper bounds of the decimal buckets, in seconds, and bounds those of the cells.
-var (
-	decimals = func() (all []float64) {
-		for _, n := range meter.Decimal() {
-			all = append(all, time.Duration(n).Seconds())
-		}
-		return all
-	}()
-	bounds = meter.Bounds()
-)
-
 // Write implements prometheus.Metric.
 func (l latencies) Write(to *dto.Metric) error {
 	x := &l.of.Latency[l.kind]
 	count, zero, schema := uint64(0), uint64(0), int32(meter.Schema)
-	by := make([]uint64, len(decimals)+1)
+	by := make([]uint64, len(l.decimals)+1)
 	native := map[int]int64{}
 	for i, n := range x.Cells {
 		if n == 0 {
 			continue
 		}
 		count += uint64(n)
-		by[bounds[i].Decimal] += uint64(n)
-		if at := bounds[i].Native; at < meter.First {
+		by[l.bounds[i].Decimal] += uint64(n)
+		if at := l.bounds[i].Native; at < meter.First {
 			zero += uint64(n)
 		} else {
 			native[at] += n
@@ -298,10 +302,10 @@ func (l latencies) Write(to *dto.Metric) error {
 	h := &dto.Histogram{SampleCount: &count, SampleSum: &seconds, Schema: &schema, ZeroThreshold: &threshold,
 		ZeroCount: &zero}
 	sum := uint64(0)
-	for i := range decimals {
+	for i := range l.decimals {
 		sum += by[i]
 		upTo := sum
-		h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: &decimals[i], CumulativeCount: &upTo})
+		h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: &l.decimals[i], CumulativeCount: &upTo})
 	}
 	spans(h, native)
 	for _, p := range [][2]string{{"export", l.of.Export}, {"kind", l.kind.String()}, {"protocol", l.of.Protocol}} {

@@ -159,6 +159,9 @@ func (d *daemon) end() {
 	if err := d.s.Drain(d.drain); err != nil {
 		d.t.Error(err)
 	}
+	if text := d.s.Unended(); text != "" {
+		d.t.Errorf("after the drain the server counts as outstanding: %s", text)
+	}
 	d.s = nil
 	for _, v := range d.pool.Check(false).Violations {
 		d.t.Error(v)
