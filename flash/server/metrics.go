@@ -123,10 +123,19 @@ func (s *Server) measure() []metric {
 	if s.blocks != nil {
 		nbd, early, displaced = s.blocks.Connections(), early+s.blocks.Handshakes(), displaced+s.blocks.Displaced()
 	}
+	nvme, hosts := 0, 0
+	if s.spaces != nil {
+		var waiting int
+		nvme, waiting = s.spaces.driver.Connections()
+		hosts, _ = s.spaces.target.Associations()
+		early, displaced = early+waiting, displaced+s.spaces.driver.Displaced()
+	}
 	return []metric{
 		{"connections", gauge, "iWARP connections", float64(conns)},
 		{"handshakes", gauge, "connections in their handshakes", float64(early)},
 		{"nbd_connections", gauge, "NBD connections", float64(nbd)},
+		{"nvme_connections", gauge, "NVMe/TCP connections, one for each queue", float64(nvme)},
+		{"nvme_hosts", gauge, "associations of NVMe hosts", float64(hosts)},
 		{"regions", gauge, "exports open on connections", float64(s.adapter.Regions())},
 		{"connections_accepted_total", counter, "connections that completed their handshakes",
 			float64(s.accepted.Load())},

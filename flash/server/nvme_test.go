@@ -61,7 +61,9 @@ func (d *daemon) spaces(h *nvmetest.Host) (blocks map[uint32]uint64, names map[u
 func TestNVMe(t *testing.T) { ways(t, testNVMe) }
 
 func testNVMe(t *testing.T) {
-	d := begin(t, func(c *server.Config) { c.NBD, c.NVMe, c.Queues = "127.0.0.1:0", paths(2), 2 })
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.NVMe, c.Queues, c.Metrics = "127.0.0.1:0", paths(2), 2, "127.0.0.1:0"
+	})
 	one, two := d.connect(0), d.connect(1)
 	blocks, names := d.spaces(one)
 	if len(blocks) != 3 || blocks[1] != size/512 || names[1] == names[2] {
@@ -78,6 +80,10 @@ func testNVMe(t *testing.T) {
 	if err := one.IO[0].Do(&nvmetest.Op{Request: wire.Request{Opcode: wire.Flush, NSID: 1}}); err != nil {
 		t.Fatal(err)
 	}
+	d.until("farflash_nvme_hosts 2\n", "farflash_nvme_connections 6\n",
+		`farflash_operations_total{export="disk",kind="write",protocol="nvme"} 1`,
+		`farflash_bytes_total{export="disk",kind="write",protocol="nvme"} 4096`,
+		`farflash_operation_seconds_count{export="disk",kind="flush",protocol="nvme"} 1`)
 	got := nvmetest.IOOp(wire.Read, 1, 80, 8, 0)
 	got.In = make([]byte, 4096)
 	if err := two.IO[1].Do(got); err != nil || !bytes.Equal(got.In, put.Out) {
