@@ -52,8 +52,23 @@ func TestBirth(t *testing.T) {
 		t.Errorf("a file in the first layout has birth %d", x.Birth())
 	}
 	try(t, x.Close())
+	if old.Layout() != firstVersion {
+		t.Errorf("layout %d", old.Layout())
+	}
+	try(t, old.Upgrade())
+	x, err = old.Create(who, "/y", 0o644, 0)
+	try(t, err)
+	if x.Birth() == 0 || old.Layout() != Version {
+		t.Errorf("a file in layout %d has birth %d", old.Layout(), x.Birth())
+	}
+	try(t, x.Close())
 	for _, v := range old.Check().Violations {
 		t.Error(v)
+	}
+	old, err = Open(f.pool, later)
+	try(t, err)
+	if old.Layout() != Version {
+		t.Errorf("layout %d after an upgrade", old.Layout())
 	}
 	le.PutUint32(page[8:], version+1)
 	sealPage(page, f.seed)

@@ -155,6 +155,31 @@ type Usage struct {
 	Files, Directories int
 }
 
+// Version is the newest layout of a file system. Older ones work as they always did.
+const Version = version
+
+// Layout returns the layout of the file system, up to Version.
+func (f *FS) Layout() int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return int(f.tree.layout)
+}
+
+// Upgrade gives the file system the newest layout. Older versions of the program do not open it any more.
+func (f *FS) Upgrade() error {
+	f.change.Lock()
+	defer f.change.Unlock()
+	page := make([]byte, ctl.Page)
+	encodeSuper(page, f.uuid)
+	if err := f.pool.WriteAt(page, superPage*ctl.Page, true); err != nil {
+		return fmt.Errorf("cfs: %w", err)
+	}
+	f.mu.Lock()
+	f.tree.layout = version
+	f.mu.Unlock()
+	return nil
+}
+
 // Usage returns the space in use and the number of files.
 func (f *FS) Usage() Usage {
 	var u Usage

@@ -169,7 +169,7 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 
-	version = 3 // 2: log records can move pages; 3: log and checkpoints survive the loss of a grain
+	Version = 3 // of the layout of a pool. 2: log records can move pages; 3: log and checkpoints survive the loss of a grain
 )
 
 var le = binary.LittleEndian
@@ -178,7 +178,7 @@ var le = binary.LittleEndian
 func (s *Shape) EncodeSuperblock(page []byte, device int) {
 	clear(page)
 	le.PutUint32(page, magicSuper)
-	le.PutUint16(page[8:], version)
+	le.PutUint16(page[8:], Version)
 	le.PutUint16(page[10:], uint16(device))
 	le.PutUint16(page[12:], uint16(len(s.Grains)))
 	copy(page[16:], s.UUID[:])
@@ -200,9 +200,9 @@ func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 	if !sealed(s.UUID.Seed(), page) {
 		return s, 0, foreign("superblock", "checksum mismatch")
 	}
-	if v := le.Uint16(page[8:]); v != version {
+	if v := le.Uint16(page[8:]); v != Version {
 		return s, 0, fmt.Errorf("superblock: layout %d; this program supports %d: copy the data with the program that "+
-			"made the pool", v, version)
+			"made the pool", v, Version)
 	}
 	device = int(le.Uint16(page[10:]))
 	n := int(le.Uint16(page[12:]))

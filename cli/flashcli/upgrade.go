@@ -1,0 +1,66 @@
+package flashcli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cli/verb"
+	"farflash/flash/cfs"
+	"farflash/flash/ctl/media"
+	"farflash/flash/pool"
+)
+
+func (p *program) flashUpgrade() *cobra.Command {
+	var f poolFlags
+	cmd := &cobra.Command{
+		Use:   "upgrade FILE...",
+		Short: "Give a pool the newest layout",
+		Long: `Print the layouts of a pool and its file system, and give the file system the
+newest one, in place. All data stay where they are. Versions of the program that do
+not know the new layout refuse the pool from then on.
+
+Older layouts of a file system need not be upgraded: they work as they always did,
+without what the new one is for. A pool of an older layout is not opened; copy its
+files with the version of the program that made it.`,
+		Example: `  farflash flash upgrade data.img
+  farflash flash upgrade a.img b.img`,
+		Args:    verb.Arguments(1, -1, "the devices of one pool"),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			opened, _, err := pool.Open(o, args...)
+			if err != nil {
+				return refused(err, args)
+			}
+			defer func() {
+				if closing := opened.Close(); closing != nil {
+					err = errors.Join(err, verb.Failed(closing))
+				}
+			}()
+			noteFound(p.Note, args[0], opened)
+			tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
+			if err != nil {
+				return verb.BadInput(fmt.Errorf("%s: %w", args[0], err))
+			}
+			was, name := tree.Layout(), strings.Join(args, ", ")
+			if was == cfs.Version {
+				fmt.Fprintf(p.Out, "%s: pool of layout %d, file system of layout %d: the newest\n", name, media.Version, was)
+				return nil
+			}
+			if err := tree.Upgrade(); err != nil {
+				return verb.Failed(fmt.Errorf("%s: %w", args[0], err))
+			}
+			fmt.Fprintf(p.Out, "%s: pool of layout %d, file system of layout %d, which was %d\n", name, media.Version,
+				tree.Layout(), was)
+			return nil
+		},
+	}
+	f.register(cmd, briefMemory)
+	return cmd
+}
