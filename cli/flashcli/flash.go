@@ -30,8 +30,8 @@ func Command(invocation *verb.Program) *cobra.Command {
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashUpgrade(), p.flashSalvage(), p.flashFS(), p.flashBench(),
-		p.flashBenchServers())
+	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashUpgrade(), p.flashSalvage(),
+		p.flashFS(), p.flashBench(), p.flashBenchServers())
 	return cmd
 }
 

@@ -69,11 +69,9 @@ overwritten.
 
 With --nvme, each file is a namespace of one subsystem. Files that farflash flash fs
 creates, removes or resizes meanwhile appear, disappear and grow at connected hosts.
-With --nvme given twice, hosts have two paths. NVMe/TCP is not encrypted: without
---nvme-keys, by which hosts prove who they are, the address must be on this machine,
-and with it the address belongs into a tunnel. Each line of the file has the name of
-a host, its key as nvme gen-dhchap-key prints it, and, if the host shall verify the
-subsystem too, the subsystem's key.
+Given twice, hosts have two paths. NVMe/TCP is not encrypted: without --nvme-keys, by
+which hosts prove who they are, the address must be on this machine, and with it the
+address belongs into a tunnel.
 
 Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
 --tls-key, and either --tls-clients, the CA of client certificates, or

@@ -20,15 +20,11 @@ func (p *program) flashUpgrade() *cobra.Command {
 		Use:   "upgrade FILE...",
 		Short: "Give a pool the newest layout",
 		Long: `Print the layouts of a pool and its file system, and give the file system the
-newest one, in place. All data stay where they are. Versions of the program that do
-not know the new layout refuse the pool from then on.
-
-Older layouts of a file system need not be upgraded: they work as they always did,
-without what the new one is for. A pool of an older layout is not opened; copy its
-files with the version of the program that made it.`,
+newest one, in place; older versions of the program refuse it from then on. It need
+not be upgraded: older layouts work as they always did.`,
 		Example: `  farflash flash upgrade data.img
   farflash flash upgrade a.img b.img`,
-		Args:    verb.Arguments(1, -1, "the devices of one pool"),
+		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			o, err := f.options()
 			if err != nil {

@@ -169,7 +169,9 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 
-	Version = 3 // of the layout of a pool. 2: log records can move pages; 3: log and checkpoints survive the loss of a grain
+	// Version is that of the layout of a pool. 2: log records can move pages; 3: log and checkpoints survive the loss
+	// of a grain.
+	Version = 3
 )
 
 var le = binary.LittleEndian
