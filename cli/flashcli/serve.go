@@ -141,7 +141,7 @@ ends it at once; durable data stays durable.`,
 	fl.IntVar(&f.cfg.Queues, "nvme-queues", 0,
 		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "",
-		"`address` of /metrics for Prometheus, /healthz and /readyz; must be on this machine")
+		"`address` of /metrics for Prometheus, /healthz and /readyz; with TLS if not on this machine")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")

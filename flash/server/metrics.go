@@ -47,7 +47,33 @@ func (s *Server) handler() http.Handler {
 		}
 		answer(w, http.StatusOK, "ready")
 	})
+	if s.farMetrics() {
+		return s.bearer(mux)
+	}
 	return s.ownName(mux)
+}
+
+// farMetrics reports whether other machines can reach the metrics. They are then served with TLS.
+func (s *Server) farMetrics() bool {
+	a, is := s.at[2].(*net.TCPAddr)
+	return is && !a.IP.IsLoopback()
+}
+
+// bearer demands the token, if there is one, for all but the probes, which give nothing away. A page in a browser has
+// neither the token nor a certificate.
+func (s *Server) bearer(next http.Handler) http.Handler {
+	if s.cfg.Token == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if r.URL.Path == "/metrics" && (!ok || !s.known([]byte(token))) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			answer(w, http.StatusUnauthorized, "give the token of clients: Authorization: Bearer TOKEN")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // answer sends a line of text.

@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -111,5 +114,52 @@ func testReload(t *testing.T) {
 	o.In = make([]byte, 512)
 	if err := host.IO[0].Do(o); errors.Join(err) != nil {
 		t.Errorf("a host that was connected: %v", err)
+	}
+}
+
+// TestFarMetrics verifies that metrics that other machines can reach need TLS and the token, and that probes need only
+// TLS.
+func TestFarMetrics(t *testing.T) {
+	a := newAuthority(t)
+	const secret = "the token of all clients"
+	d := begin(t, func(c *server.Config) {
+		c.TLS, c.Token = &tls.Config{Certificates: []tls.Certificate{a.issue(t, false)}}, []byte(secret)
+		c.Metrics = "0.0.0.0:0"
+	})
+	_, _, at := d.s.Addresses()
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, DisableKeepAlives: true}}
+	for _, x := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/metrics", "", http.StatusUnauthorized}, {"/metrics", "another token of clients", http.StatusUnauthorized},
+		{"/metrics", secret, http.StatusOK}, {"/healthz", "", http.StatusOK}, {"/readyz", "", http.StatusOK},
+	} {
+		r, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:"+port+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.token != "" {
+			r.Header.Set("Authorization", "Bearer "+x.token)
+		}
+		got, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(got.Body)
+		_ = got.Body.Close() // read to its end
+		if err != nil || got.StatusCode != x.want || strings.Contains(string(b), "farflash_pool") != (x.token == secret) {
+			t.Errorf("%s with %q: %s, %v", x.path, x.token, got.Status, err)
+		}
+	}
+	if got, err := http.Get("http://127.0.0.1:" + port + "/metrics"); err == nil {
+		_ = got.Body.Close()
+		if got.StatusCode == http.StatusOK {
+			t.Error("metrics are served without TLS")
+		}
 	}
 }

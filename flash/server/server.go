@@ -8,7 +8,7 @@
 //
 // Only local clients are served unless TLS 1.3 is configured together with either client certificates or a token, which
 // a client sends as MPA private data and only over TLS; New rejects any other configuration before a socket is opened.
-// /metrics is always local. Connections, handshakes, open exports and memory are bounded: a connection cannot hold more
+// Connections, handshakes, open exports and memory are bounded: a connection cannot hold more
 // than its share of the pool's pages.
 //
 // The package leaves out certificate management, per-client rights (all clients see the same Files) and formatting. Its
@@ -57,7 +57,7 @@ type Config struct {
 	Address string      // iWARP listen address, HOST:PORT or unix:PATH; empty: not served
 	NBD     string      // NBD listen address; empty: not served
 	NVMe    []string    // NVMe/TCP listen addresses, HOST:PORT, each a path of its own for hosts
-	Metrics string      // /metrics listen address; empty: not served
+	Metrics string      // /metrics listen address, with TLS if other machines can reach it; empty: not served
 	TLS     *tls.Config // server certificate, and ClientCAs if clients need one; nil: no TLS
 	Token   []byte      // secret that clients must send, 16 to 256 bytes; nil: none
 
@@ -157,9 +157,6 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of "+
 					"clients' certificates, or serve NBD from a daemon without a token", at)
 		case here:
-		case i == 2:
-			return addresses, fmt.Errorf(
-				"%s is reachable from other machines, but /metrics is served locally only; use 127.0.0.1", at)
 		case c.TLS == nil:
 			return addresses, fmt.Errorf(
 				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or "+
@@ -350,10 +347,14 @@ func (s *Server) Listen() (err error) {
 		s.metrics = &http.Server{Handler: s.handler(), ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
 			IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10,
 			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+		l := s.metricsL
+		if s.farMetrics() {
+			l = tls.NewListener(l, s.secret())
+		}
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
-			if err := s.metrics.Serve(s.metricsL); !errors.Is(err, http.ErrServerClosed) {
+			if err := s.metrics.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				s.log.Error("metrics are no longer served", "error", err)
 			}
 		}()
