@@ -15,6 +15,7 @@ import (
 	"farflash/cli/verb"
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
+	"farflash/internal/spelling"
 	"farflash/internal/term"
 )
 
@@ -131,8 +132,8 @@ func (p *program) salvage(ctx context.Context, x *ctl.Examined, dir, name string
 			files+directories, len(s.Entries), dir))
 	}
 	return p.reportSalvage(r, s, name,
-		fmt.Sprintf("%s: %d files and %d directories from %s, %s", dir, files, directories,
-			name, term.Size(float64(done))))
+		fmt.Sprintf("%s: %s and %s from %s, %s", dir, spelling.Plural(files, "file"), spelling.Plural(directories, "directory"), name,
+			term.Size(float64(done))))
 }
 
 // reportSalvage prints what was copied, and what was lost.

@@ -29,6 +29,7 @@ import (
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/notify"
+	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/numeric/units"
 )
@@ -713,12 +714,13 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 			for _, v := range all {
 				fmt.Fprintln(p.Out, v)
 			}
-			fmt.Fprintf(p.Out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d "+
-				"violations\n",
-				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
+			violations := spelling.Plural(len(all), "violation")
+			fmt.Fprintf(p.Out, "%s: %s in use, %s read, %d summaries; %s and %s; %s\n", strings.Join(args, ", "),
+				spelling.Plural(int(r.Pages), "page"), spelling.Plural(int(r.Contents), "content"), r.Summaries,
+				spelling.Plural(files.Files, "file"), spelling.Plural(files.Directories, "directory"), violations)
 			if len(all) > 0 {
-				return verb.Failed(fmt.Errorf("%s: %d violations; to see what a repair would do: farflash flash check "+
-					"--repair %s", args[0], len(all), strings.Join(args, " ")))
+				return verb.Failed(fmt.Errorf("%s: %s; to see what a repair would do: farflash flash check "+
+					"--repair %s", args[0], violations, strings.Join(args, " ")))
 			}
 			return nil
 		},

@@ -67,13 +67,16 @@ func OrList(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// Plural formats a number with a noun: "1 die", "2 dies", "3 switches".
+// Plural formats a number with a noun: "1 die", "2 dies", "3 switches", "4 directories".
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if strings.HasSuffix(what, "ch") {
+	switch {
+	case strings.HasSuffix(what, "ch"):
 		what += "e"
+	case strings.HasSuffix(what, "ry"):
+		what = strings.TrimSuffix(what, "y") + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -253,8 +253,7 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 10, apart: g},
 		_, err = p.Solve(context.Background(), drives.Options{})
 	}
 	if err == nil || !strings.Contains(err.Error(),
-		"workload b has no drive, for failure domain; group g has 2 workloads to keep apart, but there are 1 "+
-			"failure domains") {
+		"workload b has no drive, for failure domain; group g has 2 workloads to keep apart, in 1 failure domain;") {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/internal/spelling"
 	"farflash/numeric/rng"
 )
 
@@ -286,8 +287,8 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 			e.Workload = crowd.Name
 		}
 		e.Obstacle, e.Proven, e.Remedy = SameDomain, true,
-			fmt.Sprintf("group %s has %d workloads to keep apart, but there are %d failure domains; %d more would "+
-				"suffice", groupName(crowd.Apart), members, fates, members-fates)
+			fmt.Sprintf("group %s has %s to keep apart, in %s; %d more would suffice", groupName(crowd.Apart),
+				spelling.Plural(members, "workload"), spelling.Plural(fates, "failure domain"), members-fates)
 	case w.Apart != "":
 		e.Obstacle, e.Remedy = SameDomain,
 			fmt.Sprintf("a further failure domain would keep it apart from group %s", groupName(w.Apart))
