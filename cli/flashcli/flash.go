@@ -30,7 +30,7 @@ func Command(invocation *verb.Program) *cobra.Command {
 		Args:  verb.Unknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashUpgrade(), p.flashSalvage(),
+	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashUpgrade(), p.flashSalvage(), p.flashCtl(),
 		p.flashFS(), p.flashBench(), p.flashBenchServers())
 	return cmd
 }

@@ -476,7 +476,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	if door := attend(f.cfg.Log, tree, s.Refresh, args); door != nil {
+	if door := attend(f.cfg.Log, tree, s, args); door != nil {
 		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
@@ -508,11 +508,12 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 
 // attend executes flash fs for other processes while the pool is served. Without it, clients are served
 // nevertheless: the directory of a device may not be one for sockets.
-func attend(log *slog.Logger, tree *cfs.FS, changed func(), devices []string) *live.Server {
+func attend(log *slog.Logger, tree *cfs.FS, s *server.Server, devices []string) *live.Server {
 	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
 	if err == nil {
 		var door *live.Server
-		if door, err = live.Serve(tree, l, changed, devices...); err == nil {
+		if door, err = live.Serve(tree, l,
+			live.Daemon{Changed: s.Refresh, Report: func() any { return s.Status() }}, devices...); err == nil {
 			return door
 		}
 	}

@@ -15,6 +15,7 @@ package meter
 
 import (
 	"cmp"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -228,6 +229,20 @@ func (l *Latency) Count() (n int64) {
 	return n
 }
 
+// Quantile returns an upper bound of a quantile, up to 9 % above it or 119 ns, and 0 without operations.
+func (l *Latency) Quantile(q float64) time.Duration {
+	rank := int64(math.Ceil(q * float64(l.Count())))
+	for i, n := range l.Cells {
+		if rank -= n; n > 0 && rank <= 0 {
+			if i == len(l.Cells)-1 { // it has no upper bound
+				i--
+			}
+			return time.Duration(table.upper[i])
+		}
+	}
+	return 0
+}
+
 // Sample is the sum of the counts of one export over one protocol.
 type Sample struct {
 	Export, Protocol string
@@ -236,6 +251,7 @@ type Sample struct {
 	Failed           [Kinds][Failures]int64
 	Latency          [timed]Latency
 	Outstanding      int64 // arrived and not ended
+	Uses             int   // open now
 }
 
 // Samples returns the sums of all exports that were used, ordered by name and protocol, and the number of those that
@@ -244,7 +260,7 @@ func (m *Meter) Samples() (all []*Sample, replaced int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, x := range m.all {
-		s := &Sample{Export: x.export, Protocol: x.protocol}
+		s := &Sample{Export: x.export, Protocol: x.protocol, Uses: x.uses}
 		for _, from := range x.shards {
 			s.add(from)
 		}

@@ -310,13 +310,13 @@ func (s *Server) export(name, protocol, identity string) (nbd.Export, error) {
 		s.uses.give(name)
 		return nbd.Export{}, err
 	}
-	vol, leave, err := s.volume(name, protocol, f)
+	vol, use, leave, err := s.volume(name, protocol, f)
 	if err != nil {
 		s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
 	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Close: func() { s.closed(name, f) }}, nil
+		Close: func() { use.Close(); s.closed(name, f) }}, nil
 }
 
 // nbdExports returns the exports of an NBD client. Where TLS is required, names are listed only after TLS.

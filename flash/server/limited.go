@@ -11,20 +11,21 @@ import (
 )
 
 // volume returns a file as an NBD volume for one connection of a protocol. Its tasks are counted, and queue at a gate
-// if there are limits. leave must be called when the connection ends.
-func (s *Server) volume(name, protocol string, f File) (v nbd.Volume, leave func(), err error) {
+// if there are limits: leave, if not nil, must be called when the connection ends. The use ends when all tasks are
+// done.
+func (s *Server) volume(name, protocol string, f File) (v nbd.Volume, use *meter.Use, leave func(), err error) {
 	inner, err := volume.New(s.cfg.Pool, f.Base, f.Size)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
 	x := c.gate
 	if x == nil {
-		return c, c.use.Close, nil
+		return c, c.use, nil, nil
 	}
 	x.begin = func(what any) { c.start(what.(*operation)) }
 	x.refuse = func(what any) { what.(*operation).refuse() }
-	return c, func() { x.shut(); c.use.Close() }, nil
+	return c, c.use, x.shut, nil
 }
 
 // counted is a volume whose tasks are counted and may have to queue at a gate. The time in the queue is part of their

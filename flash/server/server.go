@@ -185,6 +185,7 @@ type Server struct {
 	window  int
 	log     *slog.Logger
 	gates   *gates
+	began   time.Time
 	meter   *meter.Meter
 	uses    uses
 	seats   seats
@@ -272,6 +273,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
+	s.began = time.Now()
 	s.meter, s.log = meter.New(mostSeries), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s.uses.open, s.seats.all = map[string]int{}, map[string]*seat{}
 	var key [16]byte
@@ -368,13 +370,15 @@ func (s *Server) Listen() (err error) {
 
 // Addresses returns the addresses of iWARP, NBD and /metrics, empty where not served.
 func (s *Server) Addresses() (iwarp, nbd, metrics string) {
-	text := func(l net.Listener) string {
-		if l == nil {
-			return ""
-		}
-		return written(l.Addr())
-	}
 	return text(s.listener), text(s.nbdAt), text(s.metricsL)
+}
+
+// text is the address of a listener, "" without one.
+func text(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return written(l.Addr())
 }
 
 // Connections is the number of iWARP connections being served.

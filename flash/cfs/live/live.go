@@ -10,6 +10,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,7 +24,8 @@ import (
 type Op string
 
 // The operations. List, Stat and Usage change nothing. Resize sets the size of a file, or creates one. Put copies a
-// stream to a file, and Get a file to a stream.
+// stream to a file, and Get a file to a stream. Report is
+// about the serving process itself.
 const (
 	List   Op = "list"
 	Stat   Op = "stat"
@@ -34,10 +36,11 @@ const (
 	Resize Op = "resize"
 	Put    Op = "put"
 	Get    Op = "get"
+	Report Op = "report"
 )
 
 // changes reports whether the operation can change the tree or the size of a file.
-func (o Op) changes() bool { return o != List && o != Stat && o != Usage && o != Get }
+func (o Op) changes() bool { return o != List && o != Stat && o != Usage && o != Get && o != Report }
 
 // Request is one operation. Each Op uses some of the fields besides Path.
 type Request struct {
@@ -57,7 +60,12 @@ type Request struct {
 type Reply struct {
 	Entries []cfs.Status // List; Stat: one
 	Usage   cfs.Usage    // Usage
+	// Report: what the serving process says of itself, in JSON
+	Report json.RawMessage `json:",omitempty"`
 }
+
+// ErrLocal is the error of a Report where no other process serves the pool.
+var ErrLocal = errors.New("no daemon serves the pool")
 
 // super is the user: whoever can reach the devices can change everything in them.
 var super = cfs.Cred{}
@@ -68,6 +76,8 @@ var errOp = errors.New("the serving process does not know this operation; it is 
 // execute executes a request. Put reads in, and Get writes out.
 func execute(ctx context.Context, files *cfs.FS, r Request, in io.Reader, out io.Writer) (y Reply, err error) {
 	switch r.Op {
+	case Report:
+		err = ErrLocal // a Server answers it itself
 	case List:
 		y.Entries, err = files.List(super, r.Path)
 	case Stat:

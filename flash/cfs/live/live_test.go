@@ -88,7 +88,7 @@ func (s *served) listen() {
 	s.t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: live.Socket(s.device), Net: "unix"})
 	if err == nil {
-		s.s, err = live.Serve(s.tree, l, func() {}, s.device)
+		s.s, err = live.Serve(s.tree, l, live.Daemon{Report: func() any { return []int{5} }}, s.device)
 	}
 	if err != nil {
 		s.t.Fatal(err)

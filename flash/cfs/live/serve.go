@@ -22,7 +22,7 @@ import (
 // Server executes the requests of other processes on a file system.
 type Server struct {
 	files   *cfs.FS
-	changed func() // called after each request that may have changed files
+	daemon  Daemon
 	l       *net.UnixListener
 	devices []os.FileInfo
 	ctx     context.Context // ends operations in progress
@@ -37,10 +37,18 @@ type Server struct {
 // most is the number of connections at a time; more wait.
 const most = 16
 
+// Daemon is the process that serves a pool. Its functions are called concurrently.
+type Daemon struct {
+	// Changed is called after each request that may have changed the tree, before it is answered; may be nil.
+	Changed func()
+	// Report returns what Report asks for, to be encoded in JSON; may be nil.
+	Report func() any
+}
+
 // Serve serves the file system of a pool on these devices, until Close. The socket becomes accessible to the owner of
-// this process only. changed is called after each request that may have changed the tree, before it is answered.
-func Serve(files *cfs.FS, l *net.UnixListener, changed func(), devices ...string) (*Server, error) {
-	s := &Server{files: files, changed: changed, l: l, conns: map[net.Conn]bool{}}
+// this process only.
+func Serve(files *cfs.FS, l *net.UnixListener, daemon Daemon, devices ...string) (*Server, error) {
+	s := &Server{files: files, daemon: daemon, l: l, conns: map[net.Conn]bool{}}
 	for _, path := range devices {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -125,14 +133,24 @@ func (s *Server) serve(nc *net.UnixConn) {
 			return
 		}
 		stream := &stream{c: c, ctx: s.ctx, over: r.Op != Put}
-		y, err := execute(s.ctx, s.files, r, stream, stream)
-		if r.Op.changes() {
-			s.changed()
-		}
+		y, err := s.execute(r, stream)
 		if c.answer(y, err) != nil || !stream.over || !s.busy(nc, false) {
 			return // a stream that was not read to its end cannot be followed by a request
 		}
 	}
+}
+
+// execute executes a request.
+func (s *Server) execute(r Request, stream *stream) (y Reply, err error) {
+	if r.Op == Report && s.daemon.Report != nil {
+		y.Report, err = json.Marshal(s.daemon.Report())
+		return y, err
+	}
+	y, err = execute(s.ctx, s.files, r, stream, stream)
+	if r.Op.changes() && s.daemon.Changed != nil {
+		s.daemon.Changed()
+	}
+	return y, err
 }
 
 func (c *conn) answer(y Reply, err error) error {
