@@ -23,8 +23,8 @@ func (p *program) flashCtl() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl",
 		Short: "A daemon that serves a pool",
-		Long: `Look at a running daemon, over its socket beside the pool's first device. Only its
-user and the superuser may. Files are changed with farflash flash fs.`,
+		Long: `Look at a running daemon, over its socket beside the pool's first device. Only
+its user and the superuser may. Files are changed with farflash flash fs.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -37,8 +37,9 @@ func (p *program) ctlStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status POOL",
 		Short: "Show what a daemon serves, and to how many",
-		Long: `Show the addresses of the daemon that serves a pool, the pool's use, and for each
-export and protocol its clients, operations and latencies since the daemon started.`,
+		Long: `Show the addresses of the daemon that serves a pool, the pool's use, and for
+each export and protocol its clients, operations and latencies since the daemon
+started.`,
 		Example: `  farflash flash ctl status data.img
   farflash flash ctl status data.img --json`,
 		Args: verb.Arguments(1, 1, "the first device of a pool"),

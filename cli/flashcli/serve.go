@@ -60,34 +60,34 @@ func (p *program) flashServe() *cobra.Command {
 	f := serveFlags{cfg: server.DefaultConfig()}
 	f.cfg.Address, f.cfg.Metrics = "127.0.0.1:9700", ""
 	cmd := &cobra.Command{
-		Use:   "serve FILE...",
+		Use:   "serve [FILE...]",
 		Short: "Serve a pool's files over the network",
 		Long: `Serve the files of a pool with one-sided reads, writes and atomics over iWARP
 (RDMA over TCP), with --nbd as network block devices, and with --nvme over
-NVMe/TCP, to which every Linux since 5.0 can connect. --size first formats an empty
-file or device as a pool with one file, called disk. Unknown data are never
-overwritten.
+NVMe/TCP, to which every Linux since 5.0 can connect. --size first formats an
+empty file or device as a pool with one file, called disk. Unknown data are
+never overwritten.
 
-With --nvme, each file is a namespace of one subsystem. Files that farflash flash fs
-creates, removes or resizes meanwhile appear, disappear and grow at connected hosts.
-Given twice, hosts have two paths. NVMe/TCP is not encrypted: without --nvme-keys, by
-which hosts prove who they are, the address must be on this machine, and with it the
-address belongs into a tunnel.
+With --nvme, each file is a namespace of one subsystem. Files that farflash
+flash fs creates, removes or resizes meanwhile appear, disappear and grow at
+connected hosts. Given twice, hosts have two paths. NVMe/TCP is not encrypted:
+without --nvme-keys, by which hosts prove who they are, the address must be on
+this machine, and with it the address belongs into a tunnel.
 
 Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
---tls-key, and either --tls-clients, the CA of client certificates, or
---token-file, a secret that iWARP clients send within TLS. NBD cannot carry the
-token: NBD clients need certificates.
+--tls-key, and either --tls-clients, the CA of client certificates, or --token-
+file, a secret that iWARP clients send within TLS. NBD cannot carry the token:
+NBD clients need certificates.
 
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-farflash flash fs works while the daemon runs, for its user and the superuser, over
-the socket FILE.socket.
+farflash flash fs works while the daemon runs, for its user and the superuser,
+over the socket FILE.socket.
 
 --config reads the flags from a file, with underscores in their names, besides
-devices, a list, and exports, of which it creates those that are missing and extends
-those that are smaller:
+devices, a list, and exports, of which it creates those that are missing and
+extends those that are smaller:
 
   devices: [data.img]
   size: 1TB
@@ -95,10 +95,10 @@ those that are smaller:
   limit: {logs: 100MB/s}
   nvme: [127.0.0.1:4420]
 
-SIGHUP makes it read exports, certificates, the token and the keys again. It says READY=1
-to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts no new work, completes requests in
-flight, flushes, and writes a checkpoint for a quick restart. A second signal
-ends it at once; durable data stays durable.`,
+SIGHUP makes it read exports, certificates, the token and the keys again. It
+says READY=1 to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts
+no new work, completes requests in flight, flushes, and writes a checkpoint for
+a quick restart. A second signal ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
   farflash flash serve data.img --nvme 127.0.0.1:4420

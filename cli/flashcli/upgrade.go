@@ -20,8 +20,8 @@ func (p *program) flashUpgrade() *cobra.Command {
 		Use:   "upgrade FILE...",
 		Short: "Give a pool the newest layout",
 		Long: `Print the layouts of a pool and its file system, and give the file system the
-newest one, in place; older versions of the program refuse it from then on. It need
-not be upgraded: older layouts work as they always did.`,
+newest one, in place; older versions of the program refuse it from then on. It
+need not be upgraded: older layouts work as they always did.`,
 		Example: `  farflash flash upgrade data.img
   farflash flash upgrade a.img b.img`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
