@@ -38,13 +38,16 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the secret is printed: %s", s)
 	}
 	for wrong, want := range map[string]string{
-		"secret":                                 "begins with",
-		strings.TrimSuffix(text, ":"):            "colon",
-		strings.Replace(text, ":01:", ":04:", 1): "hash",
-		strings.Replace(text, ":01:", ":02:", 1): "48 bytes",
-		strings.Replace(text, "AAEC", "AAED", 1): "mistyped",
-		strings.Replace(text, "AAEC", "A_EC", 1): "base64",
-		"DHHC-1:00:AAAA:":                        "32, 48 or 64",
+		"secret":                                  "begins with",
+		strings.TrimSuffix(text, ":"):             "colon",
+		strings.Replace(text, ":01:", ":04:", 1):  "hash",
+		strings.Replace(text, ":01:", ":02:", 1):  "48 bytes",
+		strings.Replace(text, ":01:", ":11:", 1):  "hash",
+		strings.Replace(text, ":01:", ":0/:", 1):  "hash",
+		strings.Replace(text, ":01:", ":001:", 1): "hash",
+		strings.Replace(text, "AAEC", "AAED", 1):  "mistyped",
+		strings.Replace(text, "AAEC", "A_EC", 1):  "base64",
+		"DHHC-1:00:AAAA:":                         "32, 48 or 64",
 	} {
 		if _, err := ParseKey(wrong); !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", wrong, err, want)

@@ -155,6 +155,14 @@ func TestOffers(t *testing.T) {
 			t.Errorf("%x: %v, %x; want %v", x.b, c.Err(), got, x.want)
 		}
 	}
+	// The hash of the key goes first.
+	for h, n := range map[Hash]int{SHA384: 48, SHA512: 64} {
+		c := NewController(Keys{Host: Key{make([]byte, n), h}}, names, rand.Reader)
+		c.Receive(offer{hashes: []Hash{SHA256, SHA384, SHA512}, groups: []Group{Null}}.append())
+		if c.hash != h {
+			t.Errorf("hash %d for a key of hash %d", c.hash, h)
+		}
+	}
 	// The protocol may be the second that a host offers.
 	b := good.append()
 	b[7] = 2
