@@ -55,10 +55,10 @@ func (c *counted) Start(tasks []*nbd.Task) {
 	for i, t := range tasks {
 		o, ok := t.Private.(*operation)
 		if !ok {
-			o = &operation{volume: c, task: t}
+			o = &operation{task: t}
 			o.end = o.ended
 		}
-		o.at, o.done = at, t.Done
+		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
 		if c.gate != nil {
 			tasks[i] = nil // the task may be reused as soon as it is done

@@ -46,6 +46,18 @@ func testStatus(t *testing.T) {
 	if err := host.IO[0].Do(o); err != nil {
 		t.Fatal(err)
 	}
+	second := nvmetest.IOOp(wire.Read, 2, 0, 8, 0) // with a task that has served the first
+	second.In = make([]byte, 4096)
+	for range 3 {
+		if err := host.IO[0].Do(second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range d.s.Status().Exports {
+		if e.Export == "other" && e.Kinds["read"].Count != 3 {
+			t.Errorf("another namespace: %+v", e)
+		}
+	}
 	for protocol, kind := range map[string]string{"nbd": "write", "iwarp": "read", "nvme": "read"} {
 		e := of(protocol)
 		if x := e.Kinds[kind]; e.Clients != 1 || len(e.Kinds) != 1 || x.Count != 1 || x.Bytes != 4096 || x.P50 <= 0 ||
