@@ -244,6 +244,9 @@ func (n *spaces) refresh() error {
 	if n.closing {
 		return nil
 	}
+	if n.again != nil {
+		n.again.Stop() // one at a time
+	}
 	now, files := map[uint32]nvme.Namespace{}, map[uint32]place{}
 	for name, err := range n.s.cfg.Files.List() {
 		if err != nil {
