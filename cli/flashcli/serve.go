@@ -481,6 +481,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
 	}
+	p.Hangup(func() { f.reload(cmd, s, tree) }) // before anyone learns that it serves
 	at := f.addresses(s.Addresses()) + paths(s)
 	fmt.Fprint(p.Out, at)
 	for _, a := range s.Paths() {
@@ -498,7 +499,6 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
 	}
 	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
-	p.Hangup(func() { f.reload(cmd, s, tree) })
 	noteManager(f.cfg.Log, notify.Ready("serving"))
 	<-cmd.Context().Done()
 	noteManager(f.cfg.Log, notify.Stopping())
