@@ -129,7 +129,7 @@ func (p *program) carry(command func(context.Context) error) error {
 			wait, reload := p.ending.keeps && ctx.Err() == nil, p.ending.reload
 			p.ending.mu.Unlock()
 			if s == syscall.SIGHUP && reload != nil {
-				reload()
+				go reload() // it may wait for a device, and the next signal must be heard
 				continue
 			}
 			cancel()

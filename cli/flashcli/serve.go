@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,6 +47,7 @@ type serveFlags struct {
 	keys    string
 	config  string
 	exports config
+	renewal sync.Mutex // one reload at a time
 	ready   string
 	limits  []string
 	drain   time.Duration
@@ -242,6 +244,8 @@ func (f *serveFlags) secrets() (x server.Secrets, err error) {
 // reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force. It
 // also makes the exports of the config that are missing or smaller.
 func (f *serveFlags) reload(cmd *cobra.Command, s *server.Server, tree *cfs.FS) {
+	f.renewal.Lock()
+	defer f.renewal.Unlock()
 	log := f.cfg.Log
 	noteManager(log, notify.Reloading())
 	if f.config != "" {

@@ -39,7 +39,7 @@ type Program struct {
 	// Keeping declares that from now on the first signal only cancels the context: the verb then writes the completed
 	// work.
 	Keeping func()
-	// Hangup makes SIGHUP call reload, which must not block for long, instead of ending the command.
+	// Hangup makes SIGHUP call reload, on a goroutine of its own, instead of ending the command.
 	Hangup func(reload func())
 	// Progress starts the progress line on standard error; ending describes the effect of a signal.
 	Progress func(label, unit string, quiet bool, ending string) *term.Progress
