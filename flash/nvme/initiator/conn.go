@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -75,28 +76,37 @@ func (c *conn) flush(wait bool) {
 	if c.sending || c.over != nil {
 		return
 	}
-	if c.vec = c.queue.Vectors(c.vec[:0], sendv.Most); len(c.vec) == 0 {
-		return
-	}
 	c.sending = true
-	c.mu.Unlock()
-	var n int
-	var err error
-	if wait {
-		n, err = c.send.Wait(c.raw, c.vec)
-	} else {
-		n, err = c.send.Try(c.raw, c.vec)
+	if wait && c.queue.Outstanding() > 1 {
+		// Answers that arrived together have woken several goroutines, whose next commands one call can send: this
+		// halves the time of reads by 32 goroutines.
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
 	}
+	if c.vec = c.queue.Vectors(c.vec[:0], sendv.Most); c.over == nil && len(c.vec) > 0 {
+		c.transmit(wait)
+	}
+	c.sending = false
+	c.settle()
+	if c.vec = c.queue.Vectors(c.vec[:0], 1); len(c.vec) > 0 {
+		c.nudge() // for the goroutine that waits until the controller takes more
+	}
+}
+
+// transmit sends c.vec, or a part. The caller holds c.mu, which is released meanwhile.
+func (c *conn) transmit(wait bool) {
+	c.mu.Unlock()
+	send := c.send.Try
+	if wait {
+		send = c.send.Wait
+	}
+	n, err := send(c.raw, c.vec)
 	c.mu.Lock()
 	clear(c.vec)
-	c.sending = false
 	c.queue.Sent(n)
 	if err != nil {
 		c.fail(err)
-	}
-	c.settle()
-	if c.vec = c.queue.Vectors(c.vec[:0], 1); len(c.vec) > 0 {
-		c.nudge()
 	}
 }
 

@@ -38,8 +38,8 @@ type Config struct {
 	// Keys are for DH-HMAC-CHAP: the host's proves who it is, if the controller asks for that. With a key of the
 	// controller, it must prove that it has that.
 	Keys chap.Keys
-	// Queues is the number of I/O queues; the controller may grant fewer. With 0, Dial makes only the admin queue, and
-	// the caller drives the others, see NewQueue.
+	// Queues is the number of I/O queues; the controller may grant fewer. With 0, Dial asks for one and leaves its
+	// connection to the caller, see NewQueue.
 	Queues int
 	// Depth is the maximum number of commands outstanding on a queue, as far as the controller takes them.
 	Depth int
@@ -75,6 +75,7 @@ type Association struct {
 	most       int // bytes of data in a command
 	zeroes     int // blocks of a Write Zeroes; 0 is as many as for data
 	depth      int
+	granted    int // I/O queues
 
 	mu    sync.Mutex
 	conns []*conn // the admin queue first
@@ -150,15 +151,13 @@ func (a *Association) begin(ctx context.Context) error {
 	if err := a.enable(ctx, admin); err != nil {
 		return err
 	}
-	if a.cfg.Queues == 0 {
-		return nil
-	}
 	granted, err := a.run(admin, &host.Command{Request: wire.Request{Opcode: wire.SetFeatures,
-		Words: [6]uint32{uint32(wire.FeatureQueues), wire.Queues(a.cfg.Queues)}}})
+		Words: [6]uint32{uint32(wire.FeatureQueues), wire.Queues(max(1, a.cfg.Queues))}}})
 	if err != nil {
 		return fmt.Errorf("asking for I/O queues: %w", err)
 	}
-	for i := range min(a.cfg.Queues, wire.DecodeQueues(uint32(granted))) {
+	a.granted = min(max(1, a.cfg.Queues), wire.DecodeQueues(uint32(granted)))
+	for i := range min(a.cfg.Queues, a.granted) {
 		q, connect, err := a.NewQueue(i + 1)
 		if err != nil {
 			return err
@@ -203,7 +202,9 @@ func (a *Association) attach(ctx context.Context, name string, q *host.Queue) (*
 // seat returns the state of a queue and its Connect, which is to be submitted first.
 func (a *Association) seat(number uint16) (*host.Queue, *host.Command, error) {
 	cfg := host.Config{Digests: a.cfg.Digests, Depth: adminDepth, InCapsule: wire.AdminCapsule}
-	x := wire.Connection{Queue: number, KeepAlive: uint32(a.cfg.KeepAlive.Milliseconds())}
+	// A queue with an entry for every command needs no flow control. Without it, the controller may answer reads by the
+	// flag of their last data.
+	x := wire.Connection{Queue: number, KeepAlive: uint32(a.cfg.KeepAlive.Milliseconds()), Attribs: wire.NoFlowControl}
 	i := wire.Identity{HostID: a.cfg.HostID, Controller: wire.AnyController, Subsystem: a.cfg.Subsystem,
 		Host: a.cfg.Host}
 	if number > 0 {
@@ -216,12 +217,12 @@ func (a *Association) seat(number uint16) (*host.Queue, *host.Command, error) {
 		Out: i.Append(nil)}, err
 }
 
-// NewQueue returns the state of an I/O queue with a number from 1, for a caller that does the I/O itself: over a new
+// NewQueue returns the state of an I/O queue, by its number from 1, for a caller that does the I/O itself: over a new
 // connection to the controller, it submits connect, waits for it, and then has the queue for its own commands. The
 // queue ends when its connection does, and at the latest with the association.
 func (a *Association) NewQueue(number int) (q *host.Queue, connect *host.Command, err error) {
-	if number < 1 || number > 1<<16-1 {
-		return nil, nil, fmt.Errorf("nvme: I/O queue %d; use 1 to 65535", number)
+	if number < 1 || number > a.granted {
+		return nil, nil, fmt.Errorf("nvme: I/O queue %d; the controller has granted 1 to %d", number, a.granted)
 	}
 	return a.seat(uint16(number))
 }

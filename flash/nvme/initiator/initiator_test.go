@@ -331,11 +331,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// stuck is a volume that keeps its tasks.
+// stuck is a volume that keeps its tasks until it is released.
 type stuck struct {
 	*nvmetest.Memory
 	mu    sync.Mutex
 	tasks []*nbd.Task
+	free  bool
 	held  atomic.Int32
 }
 
@@ -343,22 +344,26 @@ func newStuck() *stuck {
 	s := &stuck{Memory: nvmetest.NewMemory(1 << 24)}
 	s.Before = func(t *nbd.Task) bool {
 		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.free {
+			return true
+		}
 		s.tasks = append(s.tasks, t)
-		s.mu.Unlock()
 		s.held.Add(1)
 		return false
 	}
 	return s
 }
 
-// release finishes the tasks, so that the server can end.
+// release finishes the tasks, and lets others through, so that the server can end.
 func (s *stuck) release() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tasks {
+	tasks := s.tasks
+	s.tasks, s.free = nil, true
+	s.mu.Unlock()
+	for _, t := range tasks {
 		s.Execute(t)
 	}
-	s.tasks = nil
 }
 
 // outstanding starts calls that the volume keeps, and returns their errors.
@@ -462,7 +467,6 @@ func (p *proxy) stop() {
 // TestLost verifies that all calls return at once when the server dies, those on other queues and later ones too.
 func TestLost(t *testing.T) {
 	s := newStuck()
-	t.Cleanup(s.release)
 	_, _, addr := serve(t, nvme.DefaultConfig(), nil, nvmetest.Space(1, s))
 	t.Cleanup(s.release) // before the server ends
 	p := newProxy(t, addr)
