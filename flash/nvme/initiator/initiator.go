@@ -313,20 +313,21 @@ func (a *Association) learn(admin *conn, caps uint64) error {
 
 // end ends the association: all calls return the reason.
 func (a *Association) end(why error) {
+	for _, c := range a.mark(why) {
+		c.cut(why)
+	}
+}
+
+// mark sets the reason for the end, and returns the connections to cut; none if another reason was first.
+func (a *Association) mark(why error) []*conn {
 	a.mu.Lock()
-	first := a.why == nil
-	if first {
-		a.why = why
-		close(a.over)
+	defer a.mu.Unlock()
+	if a.why != nil {
+		return nil
 	}
-	conns := a.conns
-	a.mu.Unlock()
-	if !first {
-		return
-	}
-	for i := range conns { // the admin queue last
-		conns[len(conns)-1-i].cut(why)
-	}
+	a.why = why
+	close(a.over)
+	return a.conns
 }
 
 // reason is why the association has ended, or nil.
@@ -350,13 +351,16 @@ func (a *Association) wait() {
 // Close ends the association in the way that controllers expect, and returns when all is released. Calls that are in
 // progress return ErrClosed; their commands may have been executed.
 func (a *Association) Close() error {
-	if a.reason() == nil {
-		// At most a moment: a controller that does not answer loses the connection instead.
-		t := time.AfterFunc(time.Second, func() { a.end(ErrClosed) })
-		_, _ = a.property(a.conns[0], wire.PropertySet, wire.Property{Offset: wire.PropCC, Value: ccShutdown})
+	if conns := a.mark(ErrClosed); len(conns) > 0 {
+		for _, c := range conns[1:] {
+			c.cut(ErrClosed)
+		}
+		// A controller that does not answer soon loses the connection instead.
+		t := time.AfterFunc(time.Second, func() { conns[0].cut(ErrClosed) })
+		_, _ = a.property(conns[0], wire.PropertySet, wire.Property{Offset: wire.PropCC, Value: ccShutdown})
 		t.Stop()
+		conns[0].cut(ErrClosed)
 	}
-	a.end(ErrClosed)
 	a.wait()
 	return nil
 }

@@ -591,4 +591,9 @@ func TestDial(t *testing.T) {
 	if _, err := space(t, a, 1).ReadAt(make([]byte, 512), 0); err == nil || !strings.Contains(err.Error(), "no I/O queues") {
 		t.Errorf("a read without I/O queues: %v", err)
 	}
+	for _, number := range []int{0, 2} {
+		if _, _, err := a.NewQueue(number); err == nil || !strings.Contains(err.Error(), "granted 1 to 1") {
+			t.Errorf("I/O queue %d: %v", number, err)
+		}
+	}
 }
