@@ -111,6 +111,7 @@ turn. Clients run in this process, servers in another:
   socket-c       socket with a server in C, built with gcc; omitted without gcc
   local          io_uring on the file, without a network: the upper limit
   verbs-polled   verbs with a client that polls for completions
+  nvme-tcp       NVMe/TCP on the flash controller, a queue per connection
 
 Files are created in DIR (default: the working directory) and removed afterwards;
 its file system determines the cost of a device read. Clients have half of the

@@ -11,9 +11,11 @@
 // The systems: Verbs is one-sided reads and writes over flash/verbs on flash/ctl; Socket is a plain request protocol
 // served with pread and pwrite, one goroutine per connection; SocketC is the same server in C, as a check of Socket;
 // SocketRing is the same protocol on the rings of flash/uring, the fair baseline for one-sided access itself; Local
-// uses those rings without a network, which is the upper bound. Clients run on one half of the processors and servers
-// on the other (Config.Pinned), or both on all of them, the same for all systems. One client thread drives many
-// connections, so that the servers are measured and not goroutines that wake each other.
+// uses those rings without a network, which is the upper bound; NVMe is NVMe/TCP on flash/ctl, by the front end of
+// flash/nvme and the queues of flash/nvme/host, each client an association with one I/O queue. Clients run on one
+// half of the processors and servers on the other (Config.Pinned), or both on all of them, the same for all systems.
+// One client thread drives many connections, so that the servers are measured and not goroutines that wake each
+// other.
 //
 // Scale is Run for several numbers of connections, Processor attributes a system's processor time by profile, and
 // Register measures the cost of registering a range of a file, or memory, for access by peers.
@@ -50,17 +52,21 @@ const (
 	SocketC
 	Local
 	VerbsPolled
+	NVMe
 	systems
 )
 
 var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached", "socket-c", "local",
-	"verbs-polled"}
+	"verbs-polled", "nvme-tcp"}
 
 // Names returns the names of all systems.
 func Names() []string { return slices.Clone(systemNames) }
 
 // verbs reports whether a system uses one-sided access.
 func (s System) verbs() bool { return s == Verbs || s == VerbsPolled }
+
+// pooled reports whether a system reads through the flash controller.
+func (s System) pooled() bool { return s.verbs() || s == NVMe }
 
 // String is the system's name.
 func (s System) String() string { return systemNames.Name(s) }
@@ -146,6 +152,10 @@ func (c *Config) Validate() error {
 			"or more, or fewer connections or requests",
 			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block),
 			units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
+	case slices.Contains(c.Systems, NVMe) && c.Connections >= 1 && c.Depth >= 1 && c.needs() > int(c.Memory)/4*3:
+		return fmt.Errorf("bench: %v of memory is too little for %d NVMe/TCP connections with %d requests of %v each; "+
+			"use %v or more, or fewer connections or requests", units.Bytes(c.Memory), c.Connections, c.underWay(),
+			units.Bytes(c.Block), units.Bytes(c.needs()/3*4))
 	case !(c.Space >= 1 && c.Space <= 100):
 		return fmt.Errorf("bench: space for %v files; use 1 to 100", c.Space)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:

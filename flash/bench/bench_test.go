@@ -18,7 +18,7 @@ import (
 func small(t *testing.T) bench.Config {
 	c := bench.DefaultConfig()
 	c.Dir, c.Size, c.Memory, c.Rounds, c.Time, c.Connections = t.TempDir(), 12<<20, 1<<20, 2, 40*time.Millisecond, 3
-	c.Systems = []bench.System{bench.Verbs, bench.Socket, bench.SocketCached, bench.VerbsPolled}
+	c.Systems = []bench.System{bench.Verbs, bench.Socket, bench.SocketCached, bench.VerbsPolled, bench.NVMe}
 	if _, err := exec.LookPath("gcc"); err == nil {
 		c.Systems = append(c.Systems, bench.SocketC)
 	}
@@ -69,6 +69,9 @@ func TestRun(t *testing.T) {
 			if reads := r.Outcomes[0].Reads; name == "reads" && (reads.Low < 0.5 || reads.High > 1.01) {
 				t.Errorf("%v device reads a request, with a twelfth of the pages in memory", reads)
 			}
+			if o := r.Find(bench.NVMe); name == "reads" && (o.Reads.Low < 0.5 || o.Reads.High > 1.01) {
+				t.Errorf("%v device reads a request of NVMe/TCP", o.Reads)
+			}
 		})
 	}
 }
@@ -81,6 +84,12 @@ func TestTooLittleMemory(t *testing.T) {
 	if _, err := bench.Run(c); err == nil ||
 		!strings.Contains(err.Error(),
 			"1MiB of memory is too little for 64 connections with 4 requests of 1MiB each; use ") {
+		t.Error(err)
+	}
+	c = small(t)
+	c.Block, c.Connections, c.Depth = 64<<10, 64, 4
+	if _, err := bench.Run(c); err == nil ||
+		!strings.Contains(err.Error(), "1MiB of memory is too little for 64 NVMe/TCP connections with 4 requests of 64KiB") {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/extent"
+	nvmeserver "farflash/flash/nvme/server"
 	"farflash/flash/pool"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
@@ -40,7 +41,8 @@ type far struct {
 	file   *os.File     // the same file, with direct I/O
 	cached *os.File
 	native *native // the server in C
-	ring   ring    // for SocketRing
+	nvme   *nvmeserver.Server
+	ring   ring // for SocketRing
 
 	listeners []net.Listener
 	mu        sync.Mutex
@@ -61,8 +63,11 @@ type greeting struct {
 }
 
 // question asks for the servers' state. It is answered when Ended connections, which the client side has made and
-// closed, have ended on this side too.
-type question struct{ Ended int }
+// closed, have ended on this side too, and, if Idle is set, all those of NVMe/TCP.
+type question struct {
+	Ended int
+	Idle  bool
+}
 
 // state is the servers' cumulative state.
 type state struct {
@@ -119,6 +124,11 @@ func (s *far) state(q question) (a state) {
 	for s.ended < q.Ended {
 		s.fewer.Wait()
 	}
+	s.mu.Unlock()
+	if q.Idle {
+		s.left()
+	}
+	s.mu.Lock()
 	err := errors.Join(s.errs...)
 	s.errs = nil
 	s.mu.Unlock()
@@ -220,6 +230,8 @@ func setUp(c *Config, own bool) (s *far, err error) {
 				return s, fmt.Errorf("bench: %v: %s", which, why)
 			}
 			s.native, err = startNative(gcc, s.dir, s.plain, c.Block)
+		case NVMe:
+			err = s.listenNVMe()
 		default:
 			if which == SocketRing {
 				if err = s.ring.open(c, s.plain); err != nil {
@@ -295,6 +307,10 @@ func (s *far) blocking(nc net.Conn, file *os.File) error {
 // close stops all servers and removes the files.
 func (s *far) close() error {
 	var errs []error
+	if s.nvme != nil {
+		errs = append(errs, s.nvme.Shutdown())
+		s.listeners[NVMe] = nil
+	}
 	for _, l := range s.listeners {
 		if l != nil {
 			errs = append(errs, l.Close())

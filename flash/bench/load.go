@@ -113,7 +113,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 				err = errors.Join(err, l.client.close())
 			}
 		}
-		_, wrong := b.state(question{Ended: b.made})
+		_, wrong := b.state(question{Ended: b.made, Idle: true})
 		err = errors.Join(err, wrong)
 	}()
 	depth := c.Depth
@@ -175,7 +175,7 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
 	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99),
 		CPU: float64((after.Spent - before.Spent).Microseconds()) / float64(begun)}
-	if s.verbs() {
+	if s.pooled() {
 		m.Reads = float64(after.Reads-before.Reads) / float64(begun)
 	}
 	if added := after.Sum - before.Sum; c.Atomics && added != uint64(begun) {

@@ -139,6 +139,9 @@ func (b *bench) dial(s System, depth int) (k client, fd int, err error) {
 		}
 		return x, x.event, nil
 	}
+	if s == NVMe {
+		return b.dialNVMe(depth)
+	}
 	nc, err := net.Dial("tcp", b.Addresses[s])
 	if err != nil {
 		return nil, -1, err

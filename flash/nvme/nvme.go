@@ -7,7 +7,7 @@
 // Queue is one connection, which carries the admin queue or an I/O queue of an association. It consumes bytes through
 // Input, issues tasks through Starts, takes completed ones back through Finish in any order, and returns the output as
 // Vectors: its own headers and, for reads, the volume's memory itself. Neither does I/O, has a goroutine or reads a
-// clock; flash/driver and flash/nvme/server do. flash/nvme/chap authenticates hosts.
+// clock; flash/driver and flash/nvme/server do. flash/nvme/chap authenticates hosts, whose side is flash/nvme/host.
 //
 // When an association ends, its tasks finish before its host is let in again: the host repeats the writes that were not
 // answered, and an old one must not land after a newer one.
