@@ -1,0 +1,107 @@
+package host_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	"farflash/flash/nvme/host"
+	"farflash/flash/nvme/wire"
+)
+
+// TestSent verifies what a queue sends of writes, byte by byte: headers and their digests, and data with theirs, in the
+// capsule or after an R2T. Data of Fabrics commands are in the capsule whatever the controller takes there.
+func TestSent(t *testing.T) {
+	for k := range 4 {
+		d := wire.Digests{Header: k&1 != 0, Data: k&2 != 0}
+		t.Run(fmt.Sprintf("%+v", d), func(t *testing.T) {
+			r := newRig(t, d, 4)
+			r.output(1 << 20)
+			r.answer(icresp(d, 0, 4096), 1<<20)
+			parts := func(b []byte, k wire.Type) (header, data []byte) {
+				t.Helper()
+				h := wire.Common(b)
+				if h.Type != k || int(h.Length) != len(b) {
+					t.Fatalf("%+v of %d bytes, want type %d", h, len(b), k)
+				}
+				head, pad, n := h.Parts()
+				if _, ok := h.Sound(b[:head+pad]); !ok {
+					t.Error("the header's digest is wrong")
+				}
+				data = b[head+pad:][:n]
+				rest := b[head+pad+n:]
+				if want := d.Data && n > 0; (h.Flags&wire.FlagDataDigest != 0) != want ||
+					(len(rest) == wire.DigestSize) != want ||
+					want && binary.LittleEndian.Uint32(rest) != wire.Digest(0, data) {
+					t.Errorf("%+v with %d bytes of data ends with %x", h, n, rest)
+				}
+				return b[:head], data
+			}
+			small := r.submit(600, 0)
+			header, data := parts(r.output(1<<20), wire.CapsuleCmd)
+			if x := wire.SQE(header[wire.CommonSize:]).SGL(); !bytes.Equal(data, small.Out) ||
+				x.Type != wire.InCapsule ||
+				x.Length != 600 {
+				t.Errorf("%+v, %d bytes", x, len(data))
+			}
+			connect := &host.Command{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: wire.Connect},
+				Out: bytes.Repeat([]byte{5}, wire.AdminCapsule), Done: func() {}}
+			r.Submit(connect)
+			if _, data := parts(r.output(1<<20), wire.CapsuleCmd); !bytes.Equal(data, connect.Out) {
+				t.Errorf("%d bytes of a Fabrics command are in its capsule", len(data))
+			}
+			large := r.submit(inCapsule+1, 0)
+			header, data = parts(r.output(1<<20), wire.CapsuleCmd)
+			if x := wire.SQE(header[wire.CommonSize:]).SGL(); len(data) != 0 || x.Type != wire.Transport ||
+				x.Length != inCapsule+1 {
+				t.Errorf("%+v, %d bytes", x, len(data))
+			}
+			cid := wire.SQE(header[wire.CommonSize:]).CID()
+			r.answer(wire.AppendR2T(nil, d, wire.Transfer{Command: cid, Tag: 7, Offset: 0, Length: 1000}), 1<<20)
+			header, data = parts(r.output(1<<20), wire.H2CData)
+			if x := wire.DecodeTransfer(header); x != (wire.Transfer{Command: cid, Tag: 7, Length: 1000}) ||
+				!bytes.Equal(data, large.Out[:1000]) {
+				t.Errorf("%+v, %d bytes", x, len(data))
+			}
+		})
+	}
+}
+
+// TestRefused verifies that commands with data in both directions, and those after the end, are done at once and with
+// an error, and that the end forgets what was being received.
+func TestRefused(t *testing.T) {
+	r := newRig(t, wire.Digests{}, 4)
+	r.output(1 << 20)
+	r.answer(icresp(wire.Digests{}, 0, 4096), 1<<20)
+	done := 0
+	both := &host.Command{Out: make([]byte, 8), In: make([]byte, 8), Done: func() { done++ }}
+	if r.Submit(both); done != 1 || both.Status() == nil || r.Outstanding() != 0 {
+		t.Errorf("%d done, %v, %d outstanding", done, both.Status(), r.Outstanding())
+	}
+	for _, x := range []*host.Command{{Out: make([]byte, 8), Done: func() { done++ }},
+		{In: make([]byte, 8), Done: func() {
+			done++
+		}}} {
+		if r.Submit(x); done != 1 || r.Outstanding() == 0 {
+			t.Errorf("a command with data in one direction: %d done", done)
+		}
+	}
+	read := r.submit(0, 60_000)
+	r.output(1 << 20)
+	b := c2h(wire.Digests{}, wire.FlagLast, wire.Transfer{Command: read.CID, Length: 60_000}, make([]byte, 60_000))
+	r.answer(b[:30_000], 1<<20)
+	if r.Sink() == nil || r.Pending() == 0 {
+		t.Fatal("no data are being received")
+	}
+	lost := errors.New("lost")
+	r.Fail(lost)
+	if r.Sink() != nil || r.Outstanding() != 0 || done != 3 || !errors.Is(read.Status(), lost) {
+		t.Errorf("%d outstanding, %d done, %v", r.Outstanding(), done, read.Status())
+	}
+	late := &host.Command{Done: func() { done++ }}
+	if r.Submit(late); done != 4 || !errors.Is(late.Status(), lost) {
+		t.Errorf("%d done, %v", done, late.Status())
+	}
+}
