@@ -46,6 +46,12 @@ func TestSent(t *testing.T) {
 				x.Length != 600 {
 				t.Errorf("%+v, %d bytes", x, len(data))
 			}
+			r.submit(0, 700)
+			header, data = parts(r.output(1<<20), wire.CapsuleCmd)
+			if x := wire.SQE(header[wire.CommonSize:]).SGL(); len(data) != 0 || x.Type != wire.Transport ||
+				x.Length != 700 {
+				t.Errorf("a read: %+v, %d bytes", x, len(data))
+			}
 			connect := &host.Command{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: wire.Connect},
 				Out: bytes.Repeat([]byte{5}, wire.AdminCapsule), Done: func() {}}
 			r.Submit(connect)
@@ -99,6 +105,16 @@ func TestRefused(t *testing.T) {
 	r.Fail(lost)
 	if r.Sink() != nil || r.Outstanding() != 0 || done != 3 || !errors.Is(read.Status(), lost) {
 		t.Errorf("%d outstanding, %d done, %v", r.Outstanding(), done, read.Status())
+	}
+	for _, cid := range []uint16{4, 5, 0xffff} { // of no command: the first beyond the slots
+		r := newRig(t, wire.Digests{}, 4)
+		r.output(1 << 20)
+		r.answer(icresp(wire.Digests{}, 0, 4096), 1<<20)
+		r.submit(0, 0)
+		r.Input(wire.AppendResponse(nil, wire.Digests{}, wire.CQE{CID: cid}))
+		if r.Err() == nil {
+			t.Errorf("command %#x, which there is not, is answered", cid)
+		}
 	}
 	late := &host.Command{Done: func() { done++ }}
 	if r.Submit(late); done != 4 || !errors.Is(late.Status(), lost) {
