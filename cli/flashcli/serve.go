@@ -489,7 +489,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	at := f.addresses(s.Addresses()) + paths(s)
 	fmt.Fprint(p.Out, at)
 	for _, a := range s.Paths() {
-		fmt.Fprintf(p.Out, "  nvme connect -t tcp -a %v -s %d -n %s\n", a.IP, a.Port, s.Name())
+		fmt.Fprintf(p.Out, "  nvme connect -t tcp -a %v -s %d -n %s\n", a.IP, a.Port, s.Subsystem())
 	}
 	if f.ready != "" {
 		whole := p.Unfinished(f.ready) // removed however the daemon ends
@@ -610,7 +610,7 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 // paths lists the addresses of the NVMe subsystem, one per line, as libnvme writes them.
 func paths(s *server.Server) (text string) {
 	for _, a := range s.Paths() {
-		text += fmt.Sprintf("nvme nvme+tcp://%v/%s\n", a, s.Name())
+		text += fmt.Sprintf("nvme nvme+tcp://%v/%s\n", a, s.Subsystem())
 	}
 	return text
 }

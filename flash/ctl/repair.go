@@ -265,7 +265,7 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 // pages that were left out. It returns when that is durable; after an interruption the pool is as it was or as it is to
 // be, and Repair can be repeated. The pool can only be closed afterwards.
 //
-// It first writes again what is damaged, in its place, and nothing else. Then the checkpoint that the state was read
+// It first rewrites damaged pages in place, and no others. Then the checkpoint that the state was read
 // from is complete, so that the other one can be replaced.
 func (x *Examined) Repair(drop []uint64, progress func(done, all int64) error) error {
 	f, err := findState(x.core.cfg, x.core.shape, x.devices, progress, x.Pool)

@@ -43,7 +43,7 @@ func Bounds() []Bound {
 	return slices.Clone(table.bounds[:])
 }
 
-// table finds the cell of a latency. guess is the first cell that can hold a latency with so many bits of which these
+// table finds the cell of a latency. guess is the first cell that can hold a latency of that bit length of which these
 // follow the first: cellOf passes few further ones. Where a decimal bound is also a native one, the second of the two
 // cells stays empty. New fills it, so that a program that serves no clients starts without.
 var table struct {

@@ -28,7 +28,7 @@ func (x *task) make(r *rand.Rand, number int, lent bool) {
 	x.want = slices.Concat(x.Vec...)
 }
 
-// TestQueue sends random outputs in random parts, and copies what is lent at random: the bytes arrive in order, each
+// TestQueue sends random outputs in random parts, and copies lent memory at random: the bytes arrive in order, each
 // task is sent once, as soon as its last byte is, and lent memory is returned once and not used afterwards.
 func TestQueue(t *testing.T) {
 	for seed := range uint64(200) {

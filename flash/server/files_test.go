@@ -13,11 +13,9 @@ import (
 	"farflash/flash/verbs"
 )
 
-// TestNames verifies what a client is answered that opens a name which is no file: a name that no file can have is
-// invalid, one that no file has does not exist.
-func TestNames(t *testing.T) {
-	dev := device.NewMem(8 << 20)
-	layout := ctl.Layout{Segment: 64, OverProvision: 0.3, LogPages: 24}
+// inMemory formats a device, and opens the pool and its file system. The caller closes the pool.
+func inMemory(t *testing.T, dev *device.Mem, layout ctl.Layout) (*ctl.Pool, *cfs.FS) {
+	t.Helper()
 	layout.UUID[0] = 1
 	shape, err := layout.Shape(dev.Size())
 	if err != nil {
@@ -37,6 +35,13 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, tree
+}
+
+// TestNames verifies what a client is answered that opens a name which is no file: a name that no file can have is
+// invalid, one that no file has does not exist.
+func TestNames(t *testing.T) {
+	p, tree := inMemory(t, device.NewMem(8<<20), ctl.Layout{Segment: 64, OverProvision: 0.3, LogPages: 24})
 	root := cfs.Cred{}
 	if err := tree.Mkdir(root, "/folder", 0o700); err != nil {
 		t.Fatal(err)

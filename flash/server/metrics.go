@@ -95,7 +95,7 @@ func (s *Server) unready() string {
 
 // ownName refuses requests for another host's name. A page in a browser on this machine may be from a host whose name
 // its owner lets resolve to this machine, so that the browser takes the daemon for a part of that host and lets the
-// page read what it answers (DNS rebinding). Browsers reach no Unix socket.
+// page read the answer (DNS rebinding). Browsers reach no Unix socket.
 func (s *Server) ownName(next http.Handler) http.Handler {
 	own, _, err := net.SplitHostPort(s.cfg.Metrics)
 	if err != nil || strings.HasPrefix(s.cfg.Metrics, unixPrefix) {

@@ -185,8 +185,8 @@ func (n *spaces) health(h *wire.Health) {
 	}
 }
 
-// Name returns the name of the NVMe subsystem, and "" if NVMe is not served.
-func (s *Server) Name() string {
+// Subsystem returns the name of the NVMe subsystem, and "" if NVMe is not served.
+func (s *Server) Subsystem() string {
 	switch {
 	case len(s.cfg.NVMe) == 0:
 		return ""
@@ -269,7 +269,7 @@ func (n *spaces) refresh() error {
 	n.at.Lock()
 	n.files = files
 	n.at.Unlock()
-	sub := nvme.Subsystem{Name: n.s.Name(), Hosts: n.s.cfg.Hosts, Keys: n.keys,
+	sub := nvme.Subsystem{Name: n.s.Subsystem(), Hosts: n.s.cfg.Hosts, Keys: n.keys,
 		Serial: serial(n.s.cfg.Pool.Shape().UUID)}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		sub.Namespaces = append(sub.Namespaces, now[id])

@@ -20,7 +20,7 @@ func paths(n int) []string { return slices.Repeat([]string{"127.0.0.1:0"}, n) }
 // host connects an NVMe host through a path, with two I/O queues.
 func (d *daemon) host(path int, name string) (*nvmetest.Host, error) {
 	h, err := nvmetest.Open(d.s.Paths()[path].String(), nvmetest.Login{Queues: 2,
-		Identity: wire.Identity{HostID: [16]byte{1}, Host: name, Subsystem: d.s.Name()}})
+		Identity: wire.Identity{HostID: [16]byte{1}, Host: name, Subsystem: d.s.Subsystem()}})
 	if err == nil {
 		d.t.Cleanup(func() { _ = h.Close() })
 	}
@@ -158,7 +158,7 @@ func testNVMe(t *testing.T) {
 }
 
 // TestNVMeChanges verifies that connected hosts learn of files that are created, grow or are removed; that a file which
-// becomes smaller stays as it is until its hosts have disconnected; and that what they had of a removed file fails.
+// becomes smaller stays as it is until its hosts have disconnected; and that commands on a removed file fail.
 func TestNVMeChanges(t *testing.T) { ways(t, testNVMeChanges) }
 
 func testNVMeChanges(t *testing.T) {

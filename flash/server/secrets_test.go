@@ -63,7 +63,7 @@ func testReload(t *testing.T) {
 	}
 	nvme := func(k chap.Key) (*nvmetest.Host, error) {
 		return nvmetest.Open(d.s.Paths()[0].String(), nvmetest.Login{Queues: 1, Keys: &chap.Keys{Host: k},
-			Identity: wire.Identity{HostID: [16]byte{1}, Host: nvmetest.HostName, Subsystem: d.s.Name()}})
+			Identity: wire.Identity{HostID: [16]byte{1}, Host: nvmetest.HostName, Subsystem: d.s.Subsystem()}})
 	}
 	served := func(a *authority, token string, k chap.Key, want bool) {
 		t.Helper()

@@ -90,7 +90,7 @@ type Config struct {
 	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
-	// Log, if set, receives what is worth noting, with the attributes protocol, export, peer and error where they
+	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.
 	Log *slog.Logger
 	// Version is the program's version for the metric farflash_build_info.

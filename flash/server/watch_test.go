@@ -197,7 +197,7 @@ func testWaitCounts(t *testing.T) {
 	}
 }
 
-// TestErrorsCount verifies that a full pool is told apart from a device that fails, over both protocols.
+// TestErrorsCount verifies that errors distinguish a full pool from a failing device, over both protocols.
 func TestErrorsCount(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.NBD, c.Metrics = "127.0.0.1:0", "127.0.0.1:0" })
 	used, capacity := d.pool.Use()
@@ -414,34 +414,18 @@ func TestReady(t *testing.T) {
 
 	// A device that fails makes the pool read-only.
 	dev := device.NewMem(64 << 20)
-	shape, err := ctl.Layout{Segment: 64, OverProvision: 0.125}.Shape(dev.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ctl.Format(shape, dev); err != nil {
-		t.Fatal(err)
-	}
-	p, err := ctl.Open(ctl.DefaultConfig(), dev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cfs.Format(p, cfs.Config{}); err != nil {
-		t.Fatal(err)
-	}
-	tree, err := cfs.Open(p, cfs.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, tree := inMemory(t, dev, ctl.Layout{Segment: 64, OverProvision: 0.125})
 	cfg := server.DefaultConfig()
 	cfg.Pool, cfg.Files = p, server.Tree(tree, cfs.Cred{})
 	cfg.Address, cfg.Metrics, cfg.Connections = "127.0.0.1:0", "127.0.0.1:0", 4
-	d = &daemon{t: t}
-	if d.s, err = server.New(cfg); err == nil {
-		err = d.s.Listen()
+	s, err := server.New(cfg)
+	if err == nil {
+		err = s.Listen()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	d = &daemon{t: t, s: s}
 	is(d, "/readyz", 200, "ready")
 	dev.SetFaults(device.Faults{Seed: 1, WriteError: 1})
 	if err := p.WriteAt(make([]byte, 4096), 1<<40, true); err == nil {

@@ -42,11 +42,8 @@ func NewController(k Keys, n Names, random io.Reader) *Controller {
 // Done reports that the host has proved its key, and is content with the controller's proof.
 func (c *Controller) Done() bool { return c.step == done }
 
-// Err returns why the exchange has failed, or nil. The host has yet to be told so by Send.
+// Err returns why the exchange has failed, or nil. Send then has the message with the reason.
 func (c *Controller) Err() error { return c.why }
-
-// Started reports that the exchange has begun.
-func (c *Controller) Started() bool { return c.step != toNegotiate }
 
 func (c *Controller) fail(why error) {
 	c.step, c.why = failed, why
@@ -184,7 +181,7 @@ type Host struct {
 	keys   Keys
 	names  Names
 	random io.Reader
-	// Hashes and Groups are what it offers.
+	// Hashes and Groups are offered to the controller.
 	Hashes []Hash
 	Groups []Group
 

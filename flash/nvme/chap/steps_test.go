@@ -128,7 +128,7 @@ func TestOutOfStep(t *testing.T) {
 			}
 		}
 	}
-	// An answer that nobody asked for.
+	// An unsolicited answer.
 	c = NewController(k, names, rand.Reader)
 	if got := c.Send(); got[1] != idFailure1 || !errors.Is(c.Err(), WrongMessage) {
 		t.Errorf("%x, %v", got, c.Err())
@@ -168,7 +168,7 @@ func TestOffers(t *testing.T) {
 	b[7] = 2
 	b = append(b[:8:8], slices.Concat(make([]byte, descriptorSize), b[8:])...)
 	c := NewController(Keys{Host: key(t)}, names, rand.Reader)
-	if c.Receive(b); c.Err() != nil || !c.Started() {
+	if c.Receive(b); c.Err() != nil || c.step != toChallenge {
 		t.Errorf("%v", c.Err())
 	}
 }

@@ -63,7 +63,7 @@ func (r *rig) submit(out, in int) *host.Command {
 	return c
 }
 
-// output takes what is to be sent, up to most bytes.
+// output takes pending output, up to most bytes.
 func (r *rig) output(most int) []byte {
 	var out []byte
 	for len(out) < most {

@@ -43,7 +43,7 @@ type conn struct {
 	settled bool
 }
 
-// attach drives a queue over a connection until that ends. lost is told why.
+// attach drives a queue over a connection until that ends. lost is called with the reason.
 func attach(nc *net.TCPConn, name string, q *host.Queue, lost func(error)) (*conn, error) {
 	raw, err := nc.SyscallConn()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *conn) submit(x *host.Command) {
 	c.mu.Unlock()
 }
 
-// flush sends what is queued by one call, which may wait for the controller if wait is set. The caller holds c.mu,
+// flush sends the queued output by one call, which may wait for the controller if wait is set. The caller holds c.mu,
 // which is released meanwhile.
 func (c *conn) flush(wait bool) {
 	if c.sending || c.over != nil {

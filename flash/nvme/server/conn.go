@@ -35,7 +35,7 @@ func newConn(s *Server, nc net.Conn, port uint16) *conn {
 	return c
 }
 
-// start starts tasks. What is to be computed gets a goroutine, because it would hold up the other connections of a
+// start starts tasks. A computation gets a goroutine, because it would hold up the other connections of a
 // loop.
 func (c *conn) start(tasks []*nvme.Task, lane uint8) {
 	volumes := tasks[:0]

@@ -32,7 +32,7 @@ type Config struct {
 	// Loops, if set, do the I/O of connections and, ideally, of the volumes' device. The caller closes them after the
 	// server.
 	Loops *Loops
-	// Far permits addresses that other machines can reach. What is sent there can be read and changed on the way,
+	// Far permits addresses that other machines can reach. Data can be read and changed on the way,
 	// unless it goes through a tunnel.
 	Far bool
 	// Most is the maximum number of connections that are part of an association.

@@ -86,7 +86,7 @@ type Request struct {
 	Rights verbs.Rights // Open: the rights wanted
 	ID     uint32       // echoed in the reply
 	STag   uint32       // Close, Flush; of Join, the connection's number, which is higher than those of earlier ones
-	Name   string       // Open, Stat, Hint; of Join, the client's secret: 32 hexadecimal digits that nobody can guess
+	Name   string       // Open, Stat, Hint; of Join, the client's secret: 32 random hexadecimal digits
 }
 
 // Fits returns an error if the request has a name that a server has no room to receive, which ends the connection.
