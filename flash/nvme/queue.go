@@ -91,14 +91,8 @@ type Queue struct {
 	batch  atomic.Pointer[[]*nbd.Task] // memory for Start
 	out    reply.Queue[Task]
 
-	// The PDU being received, after its header.
-	pdu struct {
-		pad, left int
-		check     bool // a data digest follows
-		sum       uint32
-		into      *command // nil: the data are discarded
-		failed    wire.Status
-	}
+	body wire.Body // of the PDU being received
+	into *command  // whose data it has; nil: they are discarded
 }
 
 // NewQueue returns the state of a connection that was accepted on a port. done is called as every task's Done; it must
@@ -142,13 +136,7 @@ func (q *Queue) Drained() bool { return q.active == q.parked && q.Pending() == 0
 func (q *Queue) Over() bool { return q.leaving && q.active == 0 && q.out.N == 0 }
 
 // Pending is the number of bytes of the current PDU still to be received after its header; 0 between PDUs.
-func (q *Queue) Pending() int {
-	n := q.pdu.pad + q.pdu.left
-	if q.pdu.check {
-		n += wire.DigestSize
-	}
-	return n
-}
+func (q *Queue) Pending() int { return q.body.Pending() }
 
 // ErrEnded is the reason why an I/O queue ends with the admin queue of its association.
 var ErrEnded = errors.New("nvme: the connection of the admin queue has ended")
@@ -206,29 +194,13 @@ func (q *Queue) Input(b []byte) int {
 }
 
 func (q *Queue) parse(b []byte) int {
-	p := &q.pdu
 	switch {
-	case len(b) == 0:
-		return 0
-	case p.pad > 0:
-		n := min(p.pad, len(b))
-		p.pad -= n
+	case q.body.Pending() > 0:
+		n, ended, sound := q.body.Take(b)
+		if ended {
+			q.delivered(sound)
+		}
 		return n
-	case p.left > 0:
-		b = b[:min(p.left, len(b))]
-		if p.into != nil {
-			copy(q.room(), b)
-		}
-		q.arrived(b)
-		return len(b)
-	case p.check:
-		if len(b) < wire.DigestSize {
-			return 0
-		}
-		p.check = false
-		got := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-		q.delivered(got == p.sum)
-		return wire.DigestSize
 	case len(b) < wire.CommonSize:
 		return 0
 	}
@@ -239,21 +211,16 @@ func (q *Queue) parse(b []byte) int {
 		q.initialize(b)
 		return min(len(b), wire.ICSize)
 	}
-	h := wire.Common(b)
-	if f, ok := h.Check(true, q.digests, max(wire.AdminCapsule, q.target.cfg.Limits.InCapsule, Window)); !ok {
-		q.fail(f, b[:wire.CommonSize])
+	most := max(wire.AdminCapsule, q.target.cfg.Limits.InCapsule, Window)
+	h, n, bad, f := q.body.Begin(b, true, q.digests, most)
+	if bad != nil {
+		q.fail(f, bad)
+	}
+	if n == 0 {
 		return 0
 	}
-	head, pad, data := h.Parts()
-	if len(b) < head {
-		return 0
-	}
-	if f, ok := h.Sound(b); !ok {
-		q.fail(f, b[:h.HLen])
-		return 0
-	}
-	p.pad, p.left, p.check, p.sum, p.into, p.failed = pad, data, h.Flags&wire.FlagDataDigest != 0, 0, nil, 0
-	switch h.Type {
+	q.into = nil
+	switch data := q.body.Data(); h.Type {
 	case wire.CapsuleCmd:
 		q.capsule(b[wire.CommonSize:][:wire.SQESize], data)
 	case wire.H2CData:
@@ -263,7 +230,7 @@ func (q *Queue) parse(b []byte) int {
 	default: // another ICReq
 		q.fail(wire.Fault{Status: wire.FaultSequence}, b[:h.HLen])
 	}
-	return head
+	return n
 }
 
 // initialize answers an ICReq.
@@ -287,41 +254,28 @@ func (q *Queue) initialize(b []byte) {
 // Sink returns memory into which the next data bytes can be read directly, or nil. The driver then calls Sunk with the
 // number of bytes read. This saves a copy of long data.
 func (q *Queue) Sink() []byte {
-	if q.err != nil || q.pdu.pad > 0 || q.pdu.left == 0 || q.pdu.into == nil {
+	if q.err != nil {
 		return nil
 	}
-	return q.room()[:q.pdu.left]
+	return q.body.Sink()
 }
 
 // Sunk reports how many bytes were read into Sink.
 func (q *Queue) Sunk(n int) {
-	if n > 0 {
-		q.arrived(q.room()[:n])
-	}
-}
-
-// room is where the next bytes of the current PDU go.
-func (q *Queue) room() []byte {
-	c := q.pdu.into
-	if c.filling != nil {
-		return c.filling.Payload[c.filled:]
-	}
-	return c.data.B[c.filled:c.size]
-}
-
-// arrived counts bytes that were received to their place.
-func (q *Queue) arrived(b []byte) {
-	p := &q.pdu
-	if p.check {
-		p.sum = wire.Digest(p.sum, b)
-	}
-	p.left -= len(b)
-	if p.into != nil {
-		p.into.filled += len(b)
-	}
-	if p.left == 0 && !p.check {
+	if q.body.Sunk(n) {
 		q.delivered(true)
 	}
+}
+
+// receive makes the data of the current PDU the next ones of a command.
+func (q *Queue) receive(c *command) {
+	q.into = c
+	if c.filling != nil {
+		q.body.Into(c.filling.Payload[c.filled:])
+	} else {
+		q.body.Into(c.data.B[c.filled:c.size])
+	}
+	c.filled += q.body.Data()
 }
 
 // capsule begins a command. Its data, if it has any in the capsule, follow.
@@ -357,8 +311,8 @@ func (q *Queue) capsule(entry []byte, data int) {
 	}
 	if st == 0 && n > 0 && s.Direction() == wire.ToController {
 		if in {
-			q.pdu.into = c
 			q.expect(c, n)
+			q.receive(c)
 			return
 		}
 		if data == 0 {
@@ -369,7 +323,6 @@ func (q *Queue) capsule(entry []byte, data int) {
 	}
 	c.status = st
 	if data > 0 { // to discard first
-		q.pdu.into = nil
 		if st == 0 {
 			c.status = wire.InvalidField | wire.NoRetry
 		}
@@ -458,15 +411,14 @@ func (q *Queue) data(h wire.Header, header []byte, n int) {
 	case h.Flags&wire.FlagLast != 0 != (n == ends-c.filled):
 		q.fail(wire.Fault{Status: wire.FaultHeader, Field: 1}, header)
 	default:
-		q.pdu.into = c
+		q.receive(c)
 	}
 }
 
 // delivered ends a PDU with data.
 func (q *Queue) delivered(sound bool) {
-	c := q.pdu.into
-	q.pdu.into = nil
-	if c == nil {
+	c := q.into
+	if q.into = nil; c == nil {
 		return // discarded
 	}
 	c.spoiled = c.spoiled || !sound

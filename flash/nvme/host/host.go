@@ -96,15 +96,9 @@ type Queue struct {
 	spare   []*piece
 	entry   [wire.SQESize]byte
 
-	// The PDU being received, after its header.
-	pdu struct {
-		pad, left int
-		check     bool // a data digest follows
-		success   bool
-		sum       uint32
-		into      *Command // nil: the data are discarded
-		at        uint32   // offset in its data
-	}
+	body    wire.Body // of the PDU being received
+	into    *Command  // whose data it has; nil: they are discarded
+	success bool      // the command ends with it
 }
 
 // New returns the state of a connection that was just made. Its output begins with an ICReq.
@@ -262,7 +256,7 @@ func (q *Queue) Fail(err error) {
 		p := q.out.Pop().Task
 		p.Clear()
 	}
-	q.pdu.into, q.pdu.left = nil, 0
+	q.body, q.into = wire.Body{}, nil
 	for slot, c := range q.slots {
 		if c != nil {
 			q.slots[slot] = nil

@@ -8,13 +8,7 @@ import (
 )
 
 // Pending is the number of bytes of the current PDU still to be received after its header; 0 between PDUs.
-func (q *Queue) Pending() int {
-	n := q.pdu.pad + q.pdu.left
-	if q.pdu.check {
-		n += wire.DigestSize
-	}
-	return n
-}
+func (q *Queue) Pending() int { return q.body.Pending() }
 
 // Input consumes received bytes and returns the number consumed. The caller passes the remainder again with more bytes.
 // A header is consumed only as a whole, so the caller's buffer must hold at least wire.Longest+wire.DigestSize bytes.
@@ -31,58 +25,37 @@ func (q *Queue) Input(b []byte) int {
 }
 
 func (q *Queue) parse(b []byte) int {
-	p := &q.pdu
 	switch {
-	case len(b) == 0:
-		return 0
-	case p.pad > 0:
-		n := min(p.pad, len(b))
-		p.pad -= n
+	case q.body.Pending() > 0:
+		n, ended, sound := q.body.Take(b)
+		if ended {
+			q.delivered(sound)
+		}
 		return n
-	case p.left > 0:
-		b = b[:min(p.left, len(b))]
-		if p.into != nil {
-			copy(p.into.In[p.at:], b)
-		}
-		q.arrived(b)
-		return len(b)
-	case p.check:
-		if len(b) < wire.DigestSize {
-			return 0
-		}
-		p.check = false
-		got := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-		q.delivered(got == p.sum)
-		return wire.DigestSize
 	case len(b) < wire.CommonSize:
 		return 0
 	}
-	h := wire.Common(b)
 	if !q.open {
+		h := wire.Common(b)
 		if h.Type == wire.ICResp && len(b) < wire.ICSize {
 			return 0
 		}
 		q.initialize(h, b)
 		return min(len(b), wire.ICSize)
 	}
-	if f, ok := h.Check(false, q.cfg.Digests, math.MaxInt32); !ok {
-		q.fail(f, b[:wire.CommonSize], "the controller sent it")
+	h, n, bad, f := q.body.Begin(b, false, q.cfg.Digests, math.MaxInt32)
+	if bad != nil {
+		q.fail(f, bad, "the controller sent it")
+	}
+	if n == 0 {
 		return 0
 	}
-	head, pad, data := h.Parts()
-	if len(b) < head {
-		return 0
-	}
-	if f, ok := h.Sound(b); !ok {
-		q.fail(f, b[:h.HLen], "the controller sent another")
-		return 0
-	}
-	p.pad, p.left, p.check, p.success, p.sum, p.into = pad, data, h.Flags&wire.FlagDataDigest != 0, false, 0, nil
+	q.into, q.success = nil, false
 	switch h.Type {
 	case wire.CapsuleResp:
 		q.response(b[:wire.DataSize])
 	case wire.C2HData:
-		q.data(h, b[:wire.DataSize], data)
+		q.data(h, b[:wire.DataSize], q.body.Data())
 	case wire.R2T:
 		q.ready(b[:wire.DataSize])
 	case wire.C2HTermReq:
@@ -90,7 +63,7 @@ func (q *Queue) parse(b []byte) int {
 	default: // another ICResp
 		q.fail(wire.Fault{Status: wire.FaultSequence}, b[:h.HLen], "a second ICResp")
 	}
-	return head
+	return n
 }
 
 // initialize takes the ICResp. A controller that does not do the digests asked for is refused, as Linux does: whoever
@@ -135,7 +108,8 @@ func (q *Queue) response(header []byte) {
 	c := q.find(e.CID)
 	switch {
 	case c == nil:
-		q.fail(wire.Fault{Status: wire.FaultHeader, Field: wire.CommonSize + 12}, header, "the command is not outstanding")
+		q.fail(wire.Fault{Status: wire.FaultHeader, Field: wire.CommonSize + 12}, header,
+			"the command is not outstanding")
 		return
 	case e.Status == 0 && (int(c.got) != len(c.In) || !c.capsule && int(c.due) != len(c.Out)):
 		q.fail(wire.Fault{Status: wire.FaultSequence}, header, "success before all data")
@@ -162,7 +136,8 @@ func (q *Queue) data(h wire.Header, header []byte, n int) {
 	case success && (!last || n < len(c.In)-int(c.got)):
 		q.fail(wire.Fault{Status: wire.FaultHeader, Field: 1}, header, "success before all data")
 	default:
-		q.pdu.into, q.pdu.at, q.pdu.success = c, c.got, success
+		q.into, q.success = c, success
+		q.body.Into(c.In[c.got:])
 		c.got += uint32(n)
 		c.last = last
 	}
@@ -171,42 +146,27 @@ func (q *Queue) data(h wire.Header, header []byte, n int) {
 // Sink returns memory into which the next data bytes can be read directly, or nil. The caller then calls Sunk with the
 // number of bytes read. This saves a copy of long data.
 func (q *Queue) Sink() []byte {
-	p := &q.pdu
-	if q.err != nil || p.pad > 0 || p.left == 0 || p.into == nil {
+	if q.err != nil {
 		return nil
 	}
-	return p.into.In[p.at:][:p.left]
+	return q.body.Sink()
 }
 
 // Sunk reports how many bytes were read into Sink.
 func (q *Queue) Sunk(n int) {
-	if n > 0 {
-		q.arrived(q.Sink()[:n])
-	}
-}
-
-// arrived counts bytes that were received to their place.
-func (q *Queue) arrived(b []byte) {
-	p := &q.pdu
-	if p.check {
-		p.sum = wire.Digest(p.sum, b)
-	}
-	p.left -= len(b)
-	p.at += uint32(len(b))
-	if p.left == 0 && !p.check {
+	if q.body.Sunk(n) {
 		q.delivered(true)
 	}
 }
 
 // delivered ends a PDU with data.
 func (q *Queue) delivered(sound bool) {
-	c := q.pdu.into
-	q.pdu.into = nil
-	if c == nil {
+	c := q.into
+	if q.into = nil; c == nil {
 		return // what a C2HTermReq quotes
 	}
 	c.spoiled = c.spoiled || !sound
-	if q.pdu.success {
+	if q.success {
 		c.CQE = wire.CQE{CID: c.cid}
 		q.end(c)
 	}
