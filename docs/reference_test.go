@@ -18,6 +18,18 @@ import (
 	"farflash/workload/trace"
 )
 
+// statistics are the beginnings of the help of metrics that are statistics of one quantity.
+var statistics = regexp.MustCompile(`^(mean|standard deviation|minimum|maximum|[0-9.]+th percentile) of (.*)$`)
+
+// statistic returns, for a metric such as read.latency.p99, the name's part read.latency and the quantity.
+func statistic(d result.Definition) (of, subject string, ok bool) {
+	m := statistics.FindStringSubmatch(d.Help)
+	if m == nil {
+		return "", "", false
+	}
+	return d.Name[:strings.LastIndex(d.Name, ".")], m[2], true
+}
+
 // TestMetricsReference compares docs/reference/metrics.md with the program's vocabulary; -update writes it.
 func TestMetricsReference(t *testing.T) {
 	words := trial.Vocabulary()
@@ -27,7 +39,7 @@ func TestMetricsReference(t *testing.T) {
 		"prints the first table.\n\n" +
 		"A run has what applies to it: one without reads has no `read.latency.p99`.\n" +
 		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is " +
-		"over all of them.\n" +
+		"over all of them. Statistics of one quantity share a row, in which only the first name is whole.\n" +
 		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before " +
 		"the end of the warm-up is left out.\n")
 	for _, list := range []struct {
@@ -36,8 +48,23 @@ func TestMetricsReference(t *testing.T) {
 	}{{"Metrics", words.Metrics}, {"Series", words.Series}, {"Histograms", words.Histograms},
 		{"Matrices", words.Matrices}} {
 		fmt.Fprintf(&b, "\n## %s\n\n| name | unit | meaning |\n|---|---|---|\n", list.title)
-		for _, d := range list.table.All() {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
+		all := list.table.All()
+		for i := 0; i < len(all); i++ {
+			d := all[i]
+			names, help := "`"+d.Name+"`", d.Help
+			// Statistics of one quantity share a row.
+			if of, subject, ok := statistic(d); ok {
+				for i+1 < len(all) {
+					next, same, ok := statistic(all[i+1])
+					if !ok || next != of || same != subject || all[i+1].Unit != d.Unit {
+						break
+					}
+					i++
+					names += ", `" + strings.TrimPrefix(all[i].Name, of) + "`"
+					help = subject
+				}
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", names, d.Unit, help)
 		}
 	}
 	b.WriteString("\n## Parts\n\nWhat is divided has the same figures of each part, under the part's number: " +
@@ -48,13 +75,9 @@ func TestMetricsReference(t *testing.T) {
 	for _, s := range words.Scopes {
 		var names []string
 		for _, d := range s.Metrics {
-			group, rest, found := strings.Cut(d.Name, ".")
-			if !found {
-				rest = group
-			} else if group != "alone" && group != "slowdown" && group != "fct" {
-				rest = group + ".*"
-			} else {
-				rest = group + "." + rest
+			rest, _, found := strings.Cut(d.Name, ".")
+			if found {
+				rest += ".*"
 			}
 			if !slices.Contains(names, "`"+rest+"`") {
 				names = append(names, "`"+rest+"`")

@@ -222,16 +222,30 @@ var pages = []struct {
 }
 
 // keysOf is the table of a section's keys, and those of its sections, by their names within it.
-func keysOf(t *testing.T, path string) string {
+func keysOf(t *testing.T, path string, defaults bool) string {
 	var b strings.Builder
 	d := described(t, path)
 	for _, k := range d.Keys {
-		fmt.Fprintln(&b, strings.TrimPrefix(k.Path, path), k.Value, k.Default, k.Doc, ofWords(k.Values))
+		fmt.Fprintln(&b, strings.TrimPrefix(k.Path, path), k.Value, k.Doc, ofWords(k.Values))
+		if defaults {
+			fmt.Fprintln(&b, k.Default)
+		}
 		if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
-			b.WriteString(keysOf(t, k.Path))
+			b.WriteString(keysOf(t, k.Path, true))
 		}
 	}
 	return b.String()
+}
+
+// others lists the defaults of keys that are not those of another section with the same keys.
+func others(keys, same []shape.Description) (out []string) {
+	for i, k := range keys {
+		if k.Default != same[i].Default {
+			_, name := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
+			out = append(out, fmt.Sprintf("the default of `%s` is %s", name, k.Default))
+		}
+	}
+	return out
 }
 
 func described(t *testing.T, path string) shape.Description {
@@ -244,7 +258,8 @@ func described(t *testing.T, path string) shape.Description {
 
 // TestReference verifies that the reference in docs equals the output of Describe.
 func TestReference(t *testing.T) {
-	seen := map[string]string{} // a section by its keys: what has the same keys refers to it
+	type place struct{ file, path string }
+	seen := map[string]place{} // a section by its keys: one with the same keys refers to it
 	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
 		d := described(t, path)
 		doc := d.Doc
@@ -256,12 +271,15 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(b, "\nWrite %s.\n", d.Value)
 		}
 		if path != "" {
-			keys := keysOf(t, path)
+			keys := keysOf(t, path, false)
 			if same, ok := seen[keys]; ok {
-				fmt.Fprintf(b, "\nIts keys are those of %s.\n", same)
-				return
+				if list := others(d.Keys, described(t, same.path).Keys); len(list) <= 2 {
+					fmt.Fprintf(b, "\nIts keys are those of [`%s`](%s#%s)%s.\n", same.path, same.file,
+						strings.ReplaceAll(same.path, ".", ""), strings.Join(append([]string{""}, list...), "; "))
+					return
+				}
 			}
-			seen[keys] = "[`" + path + "`](" + file + "#" + strings.ReplaceAll(path, ".", "") + ")"
+			seen[keys] = place{file, path}
 		}
 		b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {

@@ -7,6 +7,7 @@ import (
 	"farflash/block"
 	"farflash/block/raid"
 	"farflash/model/fabric/cc"
+	"farflash/model/nvmf"
 	"farflash/model/ssd"
 	"farflash/numeric/units"
 	"farflash/policy/ratecontrol"
@@ -41,6 +42,7 @@ var language = shape.Language{
 		"raid.Config.MaxTransfer":    "-", // the protocol's
 		"scenario.TargetGroup.SSDs":  "ssds",
 		"nvmf.Config.TXQ":            "txq",
+		"nvmf.Config.Seed":           "-", // the trial's
 		"synth.Config.QueueDepth":    "-", // set by the flow's closed
 		"synth.Config.Volume":        "-",
 		"synth.Config.Seed":          "-", // the trial's
@@ -56,6 +58,7 @@ var language = shape.Language{
 		reflect.TypeFor[cc.Config]():          "algorithm",
 		reflect.TypeFor[FlowLoad]():           "file",
 		reflect.TypeFor[ratecontrol.Config](): "kind",
+		reflect.TypeFor[nvmf.Software]():      "stack",
 	},
 	Default: setDefault,
 	Files: []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File",

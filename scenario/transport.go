@@ -4,6 +4,7 @@ import (
 	"farflash/model/fabric"
 	"farflash/model/nvmf"
 	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 // Transport is the protocol that carries messages across a network.
@@ -28,6 +29,33 @@ func (t Transport) config() fabric.Config {
 		return fabric.TCP(fabric.DefaultConfig())
 	}
 	return fabric.DefaultConfig()
+}
+
+// Prepare applies the values of the stacks of initiators and targets before those of their sections. Without a stack,
+// the protocol decides.
+func (s *Scenario) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
+	// Errors in these keys are reported when they are decoded.
+	var protocol nvmf.Protocol
+	initiators, targets := nvmf.SPDKRDMA, nvmf.SPDKRDMA
+	if p := n.Get("protocol"); p != nil && p.Kind == shape.Scalar && protocol.UnmarshalText([]byte(p.Text)) == nil {
+		initiators, targets = protocol.Stacks()
+	}
+	if x := n.Get("nvmf"); x != nil && x.Kind == shape.Mapping {
+		chooseStack(&initiators, x.Get("initiator"))
+		chooseStack(&targets, x.Get("target"))
+	}
+	s.NVMf.Initiator, s.NVMf.Target, s.NVMf.Batch = initiators.Initiator(), targets.Target(), initiators.Batch()
+}
+
+// chooseStack sets the stack that a section names, if it names one.
+func chooseStack(to *nvmf.Stack, n *shape.Node) {
+	if n != nil && n.Kind == shape.Mapping {
+		n = n.Get("stack")
+	}
+	var stack nvmf.Stack
+	if n != nil && n.Kind == shape.Scalar && stack.UnmarshalText([]byte(n.Text)) == nil {
+		*to = stack
+	}
 }
 
 // checkTransport verifies that a system's protocol runs over its network's transport.

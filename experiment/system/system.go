@@ -89,7 +89,9 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	y.host = cosim.NewHost(y.eng)
 	own := ownPairs(s, protocol)
 	var err error
-	if y.sys, err = nvmf.New(s.NVMf, protocol, own, y.eng); err != nil {
+	cfg := s.NVMf
+	cfg.Seed = seed
+	if y.sys, err = nvmf.New(cfg, protocol, own, y.eng); err != nil {
 		return nil, units.Within("nvmf", err)
 	}
 	y.net = networks.New(s, y.eng)
@@ -425,11 +427,10 @@ func summary(s *scenario.Scenario, m *networks.Meter) string {
 func limits(s *scenario.Scenario, m *networks.Meter) []string {
 	out := m.Limits()[1:]
 	if s.Protocol.Capsules() {
-		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, "+
-			"nvmf.target); PCIe to the NIC takes no time.")
+		out = append(out, "Software of initiators and targets takes the times of their stacks (nvmf.initiator, "+
+			"nvmf.target), a share of them for each command and byte; PCIe to the NIC takes no time.")
 		if s.Protocol == nvmf.NVMeTCP {
-			out = append(out, "TCP: each message starts a new segment, and ACKs are never delayed by 40 ms; software "+
-				"takes as much CPU time as with RDMA unless the scenario says otherwise.")
+			out = append(out, "TCP: each message starts a new segment, and ACKs are never delayed by 40 ms.")
 		}
 	} else {
 		out = append(out, "protocol: flows has no capsules, responses or software: a read is one message back, a "+

@@ -47,6 +47,7 @@ type command struct {
 	// Timestamps for requests.parquet: arrival at the target, the drive's queue, the drive's completion, the data's
 	// transfer.
 	arrived, driveIn, driveOut, netIn, netOut sim.Time
+	asked, supplied                           sim.Time // see Done
 	begun                                     sim.Time // when the first packet of its answer was sent
 	// where the drive has put an append's data; the response has space for it
 	placed int64
@@ -78,6 +79,9 @@ type Done struct {
 	// DriveIn is when it entered the drive's queue, DriveOut when the drive completed it; NetIn is when its data was
 	// handed to the network, NetOut when all of it had arrived.
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
+	// Asked is when the request for a write's data arrived at the initiator, Supplied when that gave the data to the
+	// network.
+	Asked, Supplied sim.Time
 }
 
 // Since moves a command's submission back to at.
@@ -110,7 +114,7 @@ func (s *System) end(c int32) {
 		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Offset: x.placed, Initiator: x.initiator,
 		Target: x.target, Drive: x.drive,
 		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn,
-		DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
+		DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut, Asked: x.asked, Supplied: x.supplied,
 	}
 	conn := x.conn
 	s.commands.Give(c)

@@ -34,7 +34,7 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 	}
 	if q := &s.conns[n]; q.outstanding < int32(s.cfg.QueueDepth) {
 		q.outstanding++
-		s.work(s.core(&s.initiators[initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+		s.begin(c)
 	} else {
 		s.push(&q.waiting, c)
 		s.Counters.HeldAtInitiator++
@@ -61,11 +61,13 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
 		s.turns = make([]uint16, pairs)
 		for i := range s.initiators {
-			s.initiators[i].makeCores(s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
+			s.makeCores(&s.initiators[i], int32(i), false, s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
 		}
 		for i := range s.targets {
-			s.targets[i].makeCores(s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
+			s.makeCores(&s.targets[i].machine, int32(i), true, s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
 		}
+		s.initiating = makeSide(&s.cfg.Initiator, len(s.cores))
+		s.serving = makeSide(&s.cfg.Target, len(s.cores))
 	}
 	pair := int(initiator)*len(s.targets) + int(target)
 	k := int(s.turns[pair])
@@ -100,17 +102,14 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 	return n, err
 }
 
-// makeCores allocates a machine's cores, at most one per queue pair.
-func (m *machine) makeCores(cores, pairs int) {
-	if cores == 0 || cores > pairs {
-		cores = pairs
+// begin starts the initiator's software on a command.
+func (s *System) begin(c int32) {
+	x := s.commands.At(c)
+	cost := s.cfg.Initiator.before()
+	if x.req.Op == block.Write && !s.fetched(x) {
+		cost += s.moved(&s.cfg.Initiator, s.cfg.Initiator.Send, units.Bytes(x.req.Length))
 	}
-	m.cores = make([]units.Duration, cores)
-}
-
-// core returns the core that serves a queue pair, by its number at the machine.
-func (s *System) core(m *machine, number int32) *units.Duration {
-	return &m.cores[int(number)%len(m.cores)]
+	s.byInitiator(x, cost, evSent, c)
 }
 
 // sendCapsule sends a command.
@@ -123,11 +122,26 @@ func (s *System) sendCapsule(c int32) {
 	s.post(c, Capsule, s.capsuleBytes(x), -1)
 }
 
-// pullArrived answers the target's RDMA Read. The initiator's NIC does so; its software and its send queue are not
-// involved. On TCP the request is an R2T, and the data follows all data sent before.
+// pullArrived answers the target's request for a write's data. On RDMA the initiator's NIC does so, without its
+// software and its send queue. On TCP its software does, and the data follows all data sent before.
 func (s *System) pullArrived(c, request int32) {
-	s.spent(s.commands.At(c), NetworkOut)
-	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
+	x := s.commands.At(c)
+	s.spent(x, NetworkOut)
+	x.asked, x.supplied = s.eng.Now(), s.eng.Now()
+	if s.protocol == NVMeTCP {
+		side := &s.cfg.Initiator
+		s.toInitiator(x, side.before()+s.moved(side, side.Send, units.Bytes(x.req.Length)), evAsked, c)
+		return
+	}
+	s.post(c, Pulled, s.fetchedBytes(x), request)
+}
+
+// supply sends a write's data that was requested by TCP.
+func (s *System) supply(c int32) {
+	x := s.commands.At(c)
+	s.spent(x, AtInitiator)
+	x.supplied = s.eng.Now()
+	s.post(c, Pulled, s.fetchedBytes(x), -1)
 }
 
 // answerArrived handles the arrival of a read's data or of the response at the initiator.
@@ -159,8 +173,12 @@ func (s *System) answerArrived(c int32, k Kind) {
 		s.end(c)
 		return
 	}
-	s.work(s.core(&s.initiators[x.initiator], s.conns[x.conn].core),
-		s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
+	side := &s.cfg.Initiator
+	cost := side.after()
+	if x.reads() {
+		cost += s.moved(side, side.Receive, units.Bytes(x.req.Length))
+	}
+	s.toInitiator(x, cost, evEnded, c)
 }
 
 // leave frees a place in a connection's queue pair and gives it to the first waiting command.
@@ -169,7 +187,6 @@ func (s *System) leave(conn int32) {
 	q.outstanding--
 	if q.waiting.n > 0 {
 		q.outstanding++
-		c := s.pop(&q.waiting)
-		s.work(s.core(&s.initiators[s.commands.At(c).initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+		s.begin(s.pop(&q.waiting))
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"farflash/block"
 	"farflash/internal/slab"
 	"farflash/model/fabric"
+	"farflash/numeric/rng"
 	"farflash/numeric/units"
 	"farflash/policy/ratecontrol"
 	"farflash/sim"
@@ -82,6 +83,8 @@ type Config struct {
 	Class      uint8    // Class is the traffic class of all messages.
 	Initiator  Software // Initiator is the initiators' software.
 	Target     Software // Target is the targets' software.
+	Batch      Batch    // Batch is how initiators send commands of a queue pair together.
+	Seed       uint64   // Seed is that of random software times.
 }
 
 // Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
@@ -97,16 +100,6 @@ type Reads struct {
 // limit returns the largest number that may be outstanding.
 func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
 
-// Software is the work of a machine's processors for each command.
-type Software struct {
-	// Command is a core's time for a command, half before the request is sent and half when the result arrives. One
-	// core handles the commands of a queue pair one after another. The default is RDMA's; TCP takes more.
-	Command units.Duration
-	// Cores is the number of cores that share a machine's queue pairs; 0 is one each, so that commands never wait for a
-	// core.
-	Cores int
-}
-
 // DefaultConfig returns the Linux target's and SPDK's protocol with SPDK's software.
 func DefaultConfig() Config {
 	// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
@@ -114,15 +107,12 @@ func DefaultConfig() Config {
 	// NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each
 	// direction. RDMA Reads: the 16 per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's
 	// initiators offer and their targets accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's
-	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software:
-	// SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M 4 KiB random reads a second on 8 target cores, 5.46
-	// M on 4 initiator cores, which is 0.73 us of core time each.
-	cost := 730 * units.Nanosecond
+	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here).
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
 		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(),
-		DriveDepth: 1024, Class: 3,
-		Initiator: Software{Command: cost, Cores: 4}, Target: Software{Command: cost, Cores: 8},
+		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
+		Batch: SPDKRDMA.Batch(),
 	}
 }
 
@@ -149,14 +139,7 @@ func (c *Config) Validate() error {
 	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
-	return bad.Err()
-}
-
-func (s *Software) validate() error {
-	var bad units.Faults
-	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
-	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one per queue pair",
-		s.Cores)
+	bad.Within("batch", c.Batch.validate())
 	return bad.Err()
 }
 
@@ -190,6 +173,10 @@ type System struct {
 
 	initiators []machine
 	targets    []transmitter
+	cores      []core
+	initiating side
+	serving    side
+	draws      rng.Stream
 	drives     []drive
 	conns      []connection // connections, by initiator, target and number
 	turns      []uint16     // next connection, by initiator and target
@@ -231,12 +218,6 @@ type Counters struct {
 	Latency   sim.Time         // Latency is the sum of their latencies.
 }
 
-// machine is a node with processor cores.
-type machine struct {
-	node  int32
-	cores []sim.Time // time until which each is busy
-}
-
 // connection is a queue pair of an initiator to a target.
 type connection struct {
 	out, back   fabric.QP
@@ -245,8 +226,12 @@ type connection struct {
 	outstanding int32
 	reading     int32 // outstanding RDMA Reads
 	waiting     list
-	unread      list  // writes that wait for one of the RDMA Reads
-	core        int32 // index of its core at the initiator and at the target
+	unread      list      // writes that wait for one of the RDMA Reads
+	batch       list      // commands that are sent together
+	timer       sim.Timer // of the batch
+	timed       bool      // the timer exists
+	sending     bool      // a core hands the batch to the network
+	core        int32     // index of its core at the initiator and at the target
 	targetCore  int32
 }
 
@@ -274,6 +259,11 @@ const (
 	evDemand                  // a given demand is due; the argument is its number
 	evSendsDue                // reads held by their pace may be sent; the argument is their target
 	evWritesDue               // data of writes held by their pace may be requested; likewise
+	evAsked                   // TCP: the initiator's software has prepared a write's data
+	evFilled                  // TCP: the target's software has received a write's data
+	evInterrupt               // an interrupt is due; the argument is its core
+	evBatchDue                // a batch is complete or has waited long enough; the argument is its connection
+	evBatchSent               // the initiator's software has prepared a batch; likewise
 )
 
 // New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
@@ -284,7 +274,8 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	if eng == nil || protocol > NVMeTCP {
 		return nil, fmt.Errorf("nvmf: the engine is nil, or protocol %d does not exist", protocol)
 	}
-	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent()}
+	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent(),
+		draws: rng.NewStream(cfg.Seed, "nvmf.software")}
 	s.target = eng.AddHandler(s)
 	return s, nil
 }
@@ -381,7 +372,21 @@ func (s *System) Handle(e sim.Event) {
 	c := int32(e.Arg)
 	switch e.Kind {
 	case evSent:
-		s.sendCapsule(c)
+		if s.cfg.Batch.Commands > 1 {
+			s.gather(c)
+		} else {
+			s.sendCapsule(c)
+		}
+	case evAsked:
+		s.supply(c)
+	case evFilled:
+		s.drive(c)
+	case evInterrupt:
+		s.interrupt(c)
+	case evBatchDue:
+		s.sendBatch(c)
+	case evBatchSent:
+		s.batchSent(c)
 	case evReceived:
 		s.received(c)
 	case evFinished:
@@ -397,17 +402,6 @@ func (s *System) Handle(e sim.Event) {
 	case evWritesDue:
 		s.fetchAll(&s.targets[c])
 	}
-}
-
-// work occupies a core for a command and then handles kind. It does so at once if the work takes no time.
-func (s *System) work(core *sim.Time, cost sim.Time, kind uint16, c int32) {
-	now := s.eng.Now()
-	if cost == 0 && *core <= now {
-		s.Handle(sim.Event{At: now, Kind: kind, Arg: uint32(c)})
-		return
-	}
-	*core = max(*core, now) + cost
-	s.eng.Schedule(s.self, s.target, *core, kind, uint32(c))
 }
 
 // Delivered implements fabric.Sink: a message has fully arrived.

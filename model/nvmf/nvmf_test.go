@@ -62,10 +62,10 @@ func TestUnloaded(t *testing.T) {
 			return s
 		}},
 		{"write after an R2T over TCP", nvmf.NVMeTCP, block.Write, 10240, func(l *layout) (s [nvmf.Stages]sim.Time) {
-			// The R2T's ACK leaves the initiator's NIC before the data, which is in units of 4 KiB, 4 KiB and 2 KiB.
-			ack := rate.TimeFor(l.network.Acks.Size)
-			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] + ack +
+			// The data is in units of 4 KiB, 4 KiB and 2 KiB. Software works once more at each end.
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] +
 				hops(l.network, l.delay, 3*24+10240)[0]
+			s[nvmf.AtInitiator], s[nvmf.AtTarget] = l.cfg.Initiator.Command/2, l.cfg.Target.Command/2
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24)[0]
 			return s
 		}},
@@ -105,8 +105,8 @@ func TestUnloaded(t *testing.T) {
 			want[nvmf.Flash] = l.device.Latency[x.op]
 			if x.protocol.Capsules() {
 				// Half of each machine's work precedes the drive, half follows it.
-				want[nvmf.AtInitiator] = l.cfg.Initiator.Command
-				want[nvmf.AtTarget] = l.cfg.Target.Command / 2
+				want[nvmf.AtInitiator] += l.cfg.Initiator.Command
+				want[nvmf.AtTarget] += l.cfg.Target.Command / 2
 				want[nvmf.TXQ] = l.cfg.Target.Command - l.cfg.Target.Command/2
 			}
 			for _, d := range r.done {
@@ -238,6 +238,21 @@ func TestLaws(t *testing.T) {
 		for _, s := range []*nvmf.Software{&c.Initiator, &c.Target} {
 			s.Cores = rapid.IntRange(0, 3).Draw(t, "cores")
 			s.Command = rapid.SampledFrom([]units.Duration{0, 1, 730 * units.Nanosecond, 20 * us}).Draw(t, "software")
+			s.Latency = rapid.SampledFrom([]units.Duration{0, 0, 5 * us}).Draw(t, "latency")
+			if s.Latency > 0 && rapid.Bool().Draw(t, "tail") {
+				s.LatencyP99 = 3 * s.Latency
+			}
+			s.Scaling = rapid.SampledFrom([]units.Fraction{1, 0.6}).Draw(t, "scaling")
+			s.Receive = rapid.SampledFrom([]units.ByteRate{0, units.GBPerSecond}).Draw(t, "receive")
+			switch rapid.IntRange(0, 3).Draw(t, "learns") {
+			case 0:
+				s.Poll = 7 * us
+			case 1:
+				s.Interrupt = nvmf.Interrupt{Command: us, Events: 5, Delay: 30 * us}
+			}
+		}
+		if rapid.Bool().Draw(t, "batches") {
+			c.Batch = nvmf.Batch{Commands: 3, Delay: 11 * us, Send: us}
 		}
 		l.network.Buffer = rapid.SampledFrom([]units.Bytes{600 * units.KiB, 2 * units.MiB, l.network.Buffer}).Draw(t,
 			"buffer")
@@ -315,8 +330,8 @@ func TestBackPressure(t *testing.T) {
 func TestDepth(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.QueueDepth = 8
-	l.cfg.Initiator = nvmf.Software{Command: 2 * us, Cores: 1}
-	l.cfg.Target = nvmf.Software{}
+	free(&l.cfg)
+	l.cfg.Initiator.Command, l.cfg.Initiator.Cores = 2*us, 1
 	r := newRig(t, l)
 	const n = 1000
 	for i := range n {
@@ -339,7 +354,7 @@ func TestDepth(t *testing.T) {
 // initiators' NICs answer targets' RDMA Reads: a read waits for packets on the wire, not for messages.
 func TestReadsBesideWrites(t *testing.T) {
 	l := defaultLayout()
-	l.cfg.Initiator, l.cfg.Target = nvmf.Software{}, nvmf.Software{}
+	free(&l.cfg)
 	r := newRig(t, l)
 	var reads, writes int
 	var spent, last sim.Time
@@ -454,6 +469,26 @@ func TestConfig(t *testing.T) {
 		{func(c *nvmf.Config) { c.DriveDepth = 70000 }, "drive_depth: 70000 is not possible; use 1 to 65535"},
 		{func(c *nvmf.Config) { c.Class = 0 }, "class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},
 		{func(c *nvmf.Config) { c.Target.Command = -1 }, "target.command: -1ps is not possible; use 0s to 1s"},
+		{func(c *nvmf.Config) { c.Target.Receive = -1 },
+			"target.receive: -1B/s is not possible; use a rate such as 5GB/s, or 0B/s"},
+		{func(c *nvmf.Config) { c.Initiator.Scaling = 0 },
+			"initiator.scaling: 0% is not possible; use above 0% up to 100%"},
+		{func(c *nvmf.Config) { c.Initiator.Latency, c.Initiator.LatencyP99 = us, us },
+			"initiator.latency_p99: no lognormal time has a mean of 1us and a 99th percentile of 1us; use above the " +
+				"mean and up to 14 times as much, or 0s"},
+		{func(c *nvmf.Config) { c.Initiator.Latency, c.Initiator.LatencyP99 = us, 15*us },
+			"initiator.latency_p99: no lognormal time has a mean of 1us and a 99th percentile of 15us; use above the " +
+				"mean and up to 14 times as much, or 0s"},
+		{func(c *nvmf.Config) { c.Initiator.Interrupt.Events = 4 },
+			"initiator.interrupt.delay: 4 events may never come; use a time such as 20us, or 1 event"},
+		{func(c *nvmf.Config) { c.Initiator.Interrupt.Delay = us },
+			"initiator.interrupt.delay: one event waits for no other; use 0s, or more events"},
+		{func(c *nvmf.Config) { c.Target.Interrupt.Command, c.Target.Poll = us, us },
+			"target.interrupt: a core that polls has none; use poll: 0s"},
+		{func(c *nvmf.Config) { c.Batch.Commands = 4 },
+			"batch.delay: 4 commands may never come; use a time such as 50us, or 1 command"},
+		{func(c *nvmf.Config) { c.Batch.Send = us },
+			"batch.send: without batches it is part of command; use 0s"},
 		{func(c *nvmf.Config) { c.Initiator.Cores = -1 },
 			"initiator.cores: -1 is not possible; use 1 to 4096, or 0 for one per queue pair"},
 	} {
@@ -529,5 +564,12 @@ func TestLargerThanQueue(t *testing.T) {
 	r.run(t)
 	if k := &r.sys.Counters; k.MostTXQ != 65536+response || k.MostBuffers != 3*65536 {
 		t.Errorf("at most %v in a transmit queue and %v for writes", k.MostTXQ, k.MostBuffers)
+	}
+}
+
+// free makes software free.
+func free(c *nvmf.Config) {
+	for _, s := range []*nvmf.Software{&c.Initiator, &c.Target} {
+		s.Command, s.Cores = 0, 0
 	}
 }

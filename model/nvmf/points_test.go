@@ -34,7 +34,7 @@ func (s *small) Ended(d *nvmf.Done) {
 func newSmall(t *testing.T, initiators, targets int, waited sim.Time, change func(*nvmf.Config)) *small {
 	t.Helper()
 	cfg := nvmf.DefaultConfig()
-	cfg.Initiator, cfg.Target = nvmf.Software{}, nvmf.Software{}
+	free(&cfg)
 	change(&cfg)
 	s := &small{eng: sim.New()}
 	var err error
@@ -203,9 +203,9 @@ func TestCores(t *testing.T) {
 			s := newSmall(t, 2, 2, 0, func(c *nvmf.Config) {
 				c.QueuePairs = 2
 				if at == nvmf.AtInitiator {
-					c.Initiator = nvmf.Software{Command: 4 * us, Cores: cores}
+					c.Initiator.Command, c.Initiator.Cores = 4*us, cores
 				} else {
-					c.Target = nvmf.Software{Command: 4 * us, Cores: cores}
+					c.Target.Command, c.Target.Cores = 4*us, cores
 				}
 			})
 			for k := range int32(8) {

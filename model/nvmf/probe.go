@@ -8,7 +8,7 @@ import (
 )
 
 // Steps calls f for each stage of the command in chronological order, without those that took no time. A write whose
-// data the target fetches is on the network and at the target twice.
+// data the target fetches is on the network three times and at the target twice.
 func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	at := d.Submitted
 	step := func(k Stage, to sim.Time) {
@@ -19,10 +19,13 @@ func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	}
 	// The initiator works at both ends. The time after the target's answer separates its two parts.
 	back := d.DriveOut + d.Stage[TXQ] + d.Stage[NetworkBack]
-	step(AtInitiator, d.Submitted+d.Stage[AtInitiator]-(d.Ended-back))
+	sent := d.sent()
+	step(AtInitiator, sent)
 	step(NetworkOut, d.Arrived)
 	if d.Op == block.Write && d.NetOut > d.Arrived {
-		step(AtTarget, d.NetOut-(d.Stage[NetworkOut]-(d.Arrived-d.sent())))
+		step(AtTarget, d.Asked-(d.Stage[NetworkOut]-(d.Arrived-sent)-(d.NetOut-d.Supplied)))
+		step(NetworkOut, d.Asked)
+		step(AtInitiator, d.Supplied)
 		step(NetworkOut, d.NetOut)
 	}
 	step(AtTarget, d.DriveIn)
@@ -36,7 +39,7 @@ func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 // sent returns when the command left the initiator.
 func (d *Done) sent() sim.Time {
 	back := d.DriveOut + d.Stage[TXQ] + d.Stage[NetworkBack]
-	return d.Submitted + d.Stage[AtInitiator] - (d.Ended - back)
+	return d.Submitted + d.Stage[AtInitiator] - (d.Ended - back) - (d.Supplied - d.Asked)
 }
 
 // Kind is the content of a message.

@@ -78,7 +78,8 @@ func (e *ear) Ended(d *nvmf.Done) {
 func TestCommandSteps(t *testing.T) {
 	datadriven.RunTest(t, "testdata/command", func(t *testing.T, td *datadriven.TestData) string {
 		cfg := nvmf.DefaultConfig()
-		cfg.Initiator, cfg.Target = nvmf.Software{Command: 2 * us, Cores: 1}, nvmf.Software{Command: 4 * us, Cores: 1}
+		cfg.Initiator.Command, cfg.Initiator.Cores = 2*us, 1
+		cfg.Target.Command, cfg.Target.Cores = 4*us, 1
 		td.MaybeScanArgs(t, "queue-depth", &cfg.QueueDepth)
 		td.MaybeScanArgs(t, "drive-depth", &cfg.DriveDepth)
 		td.MaybeScanArgs(t, "reads", &cfg.Reads.Target)

@@ -82,7 +82,12 @@ func (s *System) capsuleArrived(c int32) {
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
 		x.netOut = s.eng.Now()
 	}
-	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore), s.cfg.Target.Command/2, evReceived, c)
+	side := &s.cfg.Target
+	cost := side.before()
+	if x.req.Op == block.Write && !s.fetched(x) {
+		cost += s.moved(side, side.Receive, units.Bytes(x.req.Length))
+	}
+	s.toTarget(x, cost, s.delay(&s.serving), evReceived, c)
 }
 
 // received passes a command to its drive, or fetches its data first.
@@ -105,6 +110,12 @@ func (s *System) dataArrived(c int32) {
 	s.spent(x, NetworkOut)
 	if s.protocol.Capsules() {
 		s.fetchNext(x.conn)
+	}
+	if s.protocol == NVMeTCP {
+		side := &s.cfg.Target
+		s.toTarget(x, side.before()+s.moved(side, side.Receive, units.Bytes(x.req.Length)), s.delay(&s.serving),
+			evFilled, c)
+		return
 	}
 	s.drive(c)
 }
@@ -180,8 +191,12 @@ func (s *System) Complete(done block.Completion) {
 		s.finished(c)
 		return
 	}
-	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore),
-		s.cfg.Target.Command-s.cfg.Target.Command/2, evFinished, c)
+	side := &s.cfg.Target
+	cost := side.after()
+	if x.reads() {
+		cost += s.moved(side, side.Send, units.Bytes(x.req.Length))
+	}
+	s.toTarget(x, cost, 0, evFinished, c)
 }
 
 // refill gives a drive's queue the commands that wait for a place in it.

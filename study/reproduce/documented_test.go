@@ -97,6 +97,26 @@ func documented(t *testing.T, e *Experiment, r *Report, update bool) {
 	if r.clusters != nil {
 		clusterTable(t, r, update)
 	}
+	if paper == "reality" {
+		realityTable(t, r, update)
+	}
+}
+
+// realityTable compares the table of measurements of an experiment with its report, or writes it.
+func realityTable(t *testing.T, r *Report, update bool) {
+	t.Helper()
+	lines := golden.Head("machines", "figure", ">measured", ">ours", ">off", "parameter")
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		unit := unitOf(x.Unit)
+		if unit != "" {
+			unit = " " + unit
+		}
+		_, parameter, _ := strings.Cut(x.Expect, "it sets ")
+		lines = append(lines, golden.Row(x.Label, x.Metric, figure(*x.Paper)+unit, figure(x.Ours)+unit,
+			fmt.Sprintf("%+.0f %%", 100*(x.Ours-*x.Paper) / *x.Paper), parameter))
+	}
+	golden.Table(t, validation+"reality.md", r.ID, "seed 1", lines, update)
 }
 
 // isFirst reports whether an experiment is the first of its paper.

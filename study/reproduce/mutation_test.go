@@ -12,7 +12,7 @@ import (
 
 // mutations are the mutations of each experiment, by its id.
 var mutations = map[string][]mutation{
-	"mqsim-fairness": fairnessMutations, "snis-fig2": snisFig2Mutations, "snis-table2": snisTable2Mutations,
+	"mqsim-fairness": fairnessMutations, "reality-software": softwareMutations, "snis-fig2": snisFig2Mutations, "snis-table2": snisTable2Mutations,
 	"snis-fig4": snisFig4Mutations, "snis-fig5": snisFig5Mutations, "snis-fig6": snisFig6Mutations,
 	"snis-fig7":        snisFig7Mutations,
 	"replicast-table2": replicastMutations["table2"], "replicast-table3": replicastMutations["table3"],
@@ -69,7 +69,7 @@ var thrifty = map[string]int{
 }
 
 // swift are the experiments whose mutations take seconds in total, which always run; FARFLASH_LONG runs all.
-var swift = []string{"mqsim-fairness", "mintco-table4", "mintco-fig9"}
+var swift = []string{"mqsim-fairness", "reality-software", "mintco-table4", "mintco-fig9"}
 
 // TestMutations runs each experiment with each of its mutations, and verifies that the declared rows change from the
 // recorded verdict. So it finds rows that cannot fail, and rows that cannot hold, which feeding numbers to their

@@ -39,6 +39,16 @@ func (m mutation) of(rows string) mutation {
 	return m
 }
 
+var softwareMutations = []mutation{
+	{name: "cores share nothing", rows: `(5|10|24) cores.*\tcommands`,
+		changes: all(set("nvmf.initiator.scaling", "100%"))},
+	{name: "latencies are constant", rows: `percentile`, changes: all(set("nvmf.initiator.latency_p99", "0s"))},
+	{name: "digests take no time", rows: `^CRC`, changes: all(set("nvmf.target.digest", "0B/s"))},
+	{name: "an idle core finds messages at once", rows: `poller`, changes: all(set("nvmf.target.poll", "0s"))},
+	{name: "a command takes 20 us at both ends", rows: ``,
+		changes: all(set("nvmf.initiator.command", "20us"), set("nvmf.target.command", "20us"))},
+}
+
 var smallClusterMutations = []mutation{
 	multicastUnicast.of(`over replicast-h`),
 	{name: "20 gateways in the place of 90", rows: `30 initiators less 90`,

@@ -133,7 +133,7 @@ func All() []Experiment {
 		srcFig2(), srcFig5(), srcTable1(), srcTable3(), srcFig7(), srcFig8(), srcFig9(), srcFig10(), srcTable4(),
 		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10(),
 		flashnetFig1(), flashnetFig8(), flashnetTable2(), flashnetTable3(), flashnetLatency(), flashnetBandwidth(),
-		flashnetFig9(), flashnetWAF()}
+		flashnetFig9(), flashnetWAF(), realitySoftware()}
 }
 
 // Find returns the experiment with an id.
