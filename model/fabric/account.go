@@ -122,7 +122,7 @@ func (n *Network) Bytes() int64 {
 // Sizes in bytes, with 8-byte words, of a port, a class queue, a chunk of a queue, and a queue pair with its message.
 const (
 	portBytes, laneBytes, chunkBytes = 320, 48, 32 * 24
-	pairBytes                        = 368
+	pairBytes                        = 384
 )
 
 // OneSequence reports whether one random sequence prevents division.

@@ -98,6 +98,7 @@ type Network struct {
 	senders  []sender
 	control  []cc.Sender // one per queue pair
 	pulling  []pulling   // one per queue pair, where receivers pull
+	trips    []trip      // one per queue pair, if timeouts follow round trips (adapts)
 	receive  []receiver
 	chooser  *spread.Chooser // picks a path per packet or flowlet; nil gives each queue pair a fixed path
 	paths    []int32         // for each queue pair, hopLimit steps forward and hopLimit back
@@ -122,6 +123,8 @@ type Network struct {
 	used     uint8      // classes that queue pairs or ACKs use
 	rivals   bool       // more than one class is in use, not counting class 0
 	timeout  sim.Time
+	short    sim.Time // instead, with few packets in flight
+	adapts   bool     // a queue pair's timeout is at least what its round trips make likely
 	longest  sim.Time // the longest base round trip
 	bdp      units.Bytes
 	signal   cc.Signal

@@ -120,6 +120,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if !n.cfg.RoundTrip.Longest {
 		c.BaseRTT, c.BDP = n.roundTrip(routes, src, dst)
 	}
+	n.adapt(s, c.BaseRTT)
 	c.MTU, c.Rate = n.cfg.Payload, c.Line
 	c.Hops = int32(routes.Distance(src, dst) - 1)
 	n.alg.Start(int32(q), c)
@@ -163,6 +164,9 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	n.senders = append(n.senders, sender{tag: uint32(q)})
 	n.receive = append(n.receive, receiver{})
 	n.control = append(n.control, cc.Sender{})
+	if n.adapts {
+		n.trips = append(n.trips, trip{})
+	}
 	if n.wants.Pulls {
 		n.pulling = append(n.pulling, pulling{})
 	}
@@ -474,16 +478,30 @@ func (n *Network) unlike() []int32 {
 	return hosts
 }
 
+// slowest returns the rate of the slowest link.
+func (n *Network) slowest() units.BitRate {
+	rate := n.ports[0].rate
+	for i := range n.ports {
+		rate = min(rate, n.ports[i].rate)
+	}
+	return rate
+}
+
 // setTimes computes the timeout and the longest round trip, which depend on the network as a whole.
 func (n *Network) setTimes() {
 	r := &n.cfg.Recovery
-	n.timeout = r.Timeout.Time
+	n.timeout, n.adapts, n.short = r.Timeout.Time, r.Timeout.Auto, r.ShortTimeout
 	if r.Timeout.Auto {
 		switch {
 		case n.wants.Pulls:
 			n.timeout = 5 * units.Millisecond
 		case r.Kind.Keeps():
+			// IRN's two times are for links of 40 Gbit/s, on which the longer one is what a queue of 1.6 MB takes.
 			n.timeout = 320 * units.Microsecond
+			if rate := n.slowest(); rate < 40*units.Gbps {
+				n.timeout = rate.TimeFor(1600 * units.KB)
+				n.short = sim.Time(float64(r.ShortTimeout) * (float64(n.timeout) / 320e6))
+			}
 		case n.cfg.PFC.Enabled && (n.cfg.Watchdog.Action == WatchdogReport || n.cfg.Watchdog.After == 0):
 			n.timeout = 4096 * units.Nanosecond << 14
 		default:

@@ -283,7 +283,7 @@ func (p *Parts) hand() {
 		x.messages = n.messages
 		if now != p.shared {
 			x.senders, x.control, x.receive, x.keys = n.senders, n.control, n.receive, n.keys
-			x.pulling = n.pulling
+			x.pulling, x.trips = n.pulling, n.trips
 			x.paths, x.hopLimit, x.routes, x.failed = n.paths, n.hopLimit, n.routes, n.failed
 		}
 	}

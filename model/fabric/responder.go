@@ -67,6 +67,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	if n.cfg.Recovery.Kind.Keeps() {
 		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}
+	n.adapt(t, n.control[out].BaseRTT)
 	if n.timeout > 0 {
 		t.expire = n.eng.NewTimer(n.inPort(&n.ports[t.port]), n.target, expire, uint32(q))
 	}

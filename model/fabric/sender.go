@@ -27,6 +27,9 @@ type sender struct {
 	acked    uint64 // position of una in it
 	expire   sim.Timer
 	adjust   sim.Timer
+	patience sim.Time // the least timeout, by round trips
+	timed    uint32   // the packet whose round trip is measured
+	timeable bool     // none is
 	lastSize uint16
 	class    uint8
 	standing standing
@@ -62,6 +65,9 @@ func (n *Network) take(s *sender) (packet, units.Bytes) {
 	}
 	if s.next != s.top {
 		n.Counters.Retransmits++
+	} else if s.timeable {
+		s.timed, s.timeable = s.next, false
+		n.trips[s.tag&slotMask].since = n.eng.Now()
 	}
 	x, payload := n.make(s, s.sending, s.next)
 	s.pos += uint64(payload)
@@ -212,6 +218,9 @@ func (n *Network) supersede(m int32) {
 func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
+	if n.adapts && !s.timeable && before(s.timed, psn) {
+		n.measured(s, now)
+	}
 	s.una, s.tries = psn, 0
 	n.bound(s)
 	if s.repair != nil {
@@ -260,6 +269,32 @@ func (n *Network) bound(s *sender) {
 	}
 }
 
+// trip is the round trip of a queue pair: its mean and its deviation, and when the packet was sent on which it is being
+// measured, one at a time and none that was retransmitted (RFC 6298, sections 2 and 3).
+type trip struct{ mean, spread, since sim.Time }
+
+// adapt begins the measurement of a queue pair's round trips. Until there is one, the timeout is at least twice that of
+// a network without load.
+func (n *Network) adapt(s *sender, unloaded sim.Time) {
+	if n.adapts {
+		n.trips[s.tag&slotMask] = trip{}
+		s.patience, s.timeable = 2*unloaded, true
+	}
+}
+
+// measured takes the round trip of a packet into account that has been acknowledged.
+func (n *Network) measured(s *sender, now sim.Time) {
+	x := &n.trips[s.tag&slotMask]
+	s.timeable = true
+	if t := now - x.since; x.mean == 0 {
+		x.mean, x.spread = t, t/2
+	} else {
+		x.spread += (max(x.mean-t, t-x.mean) - x.spread) / 4
+		x.mean += (t - x.mean) / 8
+	}
+	s.patience = x.mean + 4*x.spread
+}
+
 // rewind goes back to the first unacknowledged packet.
 func (n *Network) rewind(s *sender) {
 	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
@@ -276,7 +311,10 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	}
 	t := n.timeout
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
-		t = n.cfg.Recovery.ShortTimeout
+		t = n.short
+	}
+	if n.adapts {
+		t = max(t, s.patience)
 	}
 	// The shift below would overflow.
 	if t > sim.Forever>>s.tries {
@@ -300,6 +338,8 @@ func (n *Network) expired(q int32) {
 	if s.una == s.top {
 		return
 	}
+	// An acknowledgement could be that of the retransmission, so the next new packet is measured.
+	s.timeable = n.adapts
 	probe := false
 	if s.repair != nil {
 		_, probe = s.repair.Probes(s.top - s.una)
