@@ -2,13 +2,15 @@
 // classes the one that needs low latency goes first without starving the other.
 //
 // Scheduler is the main type: Offer queues an access of a tenant, Withdraw removes queued ones, Next returns one that
-// may begin, Done completes it, and When returns how long to wait for the next. It is a plain state machine; times are
-// the caller's, in nanoseconds, and must not go backwards.
+// may begin, Done completes it, and When returns how long to wait for the next. Set changes a tenant's limit at any
+// time. It is a plain state machine; times are the caller's, in nanoseconds, and must not go backwards.
 //
 // The guarantees, tested as properties: in any span of time a tenant is granted at most its rate over that span plus
-// one burst and one access; backlogged tenants of a class are granted equal bytes, to within their largest accesses;
-// while both classes wait, throughput is granted at least one byte for every Share bytes of latency; an eligible access
-// begins as soon as the depth permits.
+// one burst and one access, where a rate that changes counts with each value for as long as that is in force, and the
+// burst is that of the first access; from a Set on, a tenant is granted at most the new rate and one access, without
+// a burst, and what it went into debt with before it pays at the new rate; backlogged tenants of a class are granted
+// equal bytes, to within their largest accesses; while both classes wait, throughput is granted at least one byte for
+// every Share bytes of latency; an eligible access begins as soon as the depth permits.
 //
 // It leaves out weights and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS 14(4), 2018,
 // section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T I.371), and the
@@ -94,6 +96,39 @@ func (s *Scheduler[T]) Add(l Limit) (int, error) {
 	}
 	s.tenants = append(s.tenants, tenant[T]{limit: l, bytes: math.MinInt64 / 2, operations: math.MinInt64 / 2})
 	return len(s.tenants) - 1, nil
+}
+
+// Set changes the limit of a tenant from now on, also for what it has queued. It keeps no unused part of its rates. A
+// rate that was unlimited has no debt.
+func (s *Scheduler[T]) Set(t int, l Limit, now int64) error {
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("qos: %w", err)
+	}
+	x := &s.tenants[t]
+	if x.limit == l {
+		return nil
+	}
+	x.bytes = now + transfer(x.bytes-now, x.limit.Bytes, l.Bytes)
+	x.operations = now + transfer(x.operations-now, x.limit.Operations, l.Operations)
+	if x.limit.Class != l.Class {
+		x.served = s.clock[l.Class] // as a tenant of the new class that begins to wait
+	}
+	x.limit = l
+	return nil
+}
+
+// transfer returns the time that a debt, which takes this time at the old rate, takes at the new one.
+func transfer(debt, old, now int64) int64 {
+	if debt <= 0 || old == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(debt), uint64(old))
+	lo, carry := bits.Add64(lo, 1e9-1, 0)
+	if hi += carry; hi >= 1e9 {
+		return cost(math.MaxInt64, now)
+	}
+	n, _ := bits.Div64(hi, lo, 1e9)
+	return cost(int64(min(n, math.MaxInt64)), now)
 }
 
 // Open lifts all limits and the depth: everything queued may begin, in the scheduling order.
