@@ -2,7 +2,6 @@ package nvme
 
 import (
 	"bytes"
-	"errors"
 
 	"farflash/flash/nbd"
 	"farflash/flash/nvme/wire"
@@ -54,14 +53,9 @@ func (q *Queue) admitIO(c *command, n uint32) wire.Status {
 	if op == wire.Flush && s.NSID() == 0xffffffff {
 		return 0
 	}
-	v := x.view.Load().find(s.NSID())
-	if v == nil {
-		return wire.InvalidNamespace | wire.NoRetry
-	}
-	if err := v.acquire(); errors.Is(err, errRemoved) {
-		return wire.InvalidNamespace | wire.NoRetry
-	} else if err != nil {
-		return wire.NamespaceNotReady
+	v, refused := x.use(s.NSID())
+	if refused != 0 {
+		return refused
 	}
 	c.space = v
 	block := uint64(q.target.cfg.Block)
@@ -175,6 +169,10 @@ func (q *Queue) flush(c *command) {
 			}
 			x := v.spaces[c.ranges]
 			c.ranges++
+			if x != nil && x.Inaccessible {
+				q.refuse(c, wire.PathInaccessible)
+				return
+			}
 			if x != nil && x.acquire() == nil {
 				c.space = x
 				break

@@ -50,8 +50,11 @@ type Namespace struct {
 	ReadOnly bool
 	// Used returns the bytes that are allocated; may be nil, then all are.
 	Used func() uint64
-	// Open opens the export for one association.
-	Open func() (nbd.Export, error)
+	// Inaccessible makes hosts wait with their commands, and complete those that were accepted. They learn it as the
+	// state of an ANA group. The export is closed meanwhile.
+	Inaccessible bool
+	// Open opens the export for one association of a host.
+	Open func(host string) (nbd.Export, error)
 }
 
 // Subsystem is a set of namespaces.

@@ -80,7 +80,7 @@ func newGuest(t *testing.T) *guest {
 // space is a namespace on a range of the pool.
 func (g *guest) space(id uint32, base, size uint64) nvme.Namespace {
 	return nvme.Namespace{ID: id, UUID: [16]byte{6: 0x40, 8: 0x80, 15: byte(id)}, Size: size,
-		Open: func() (nbd.Export, error) {
+		Open: func(string) (nbd.Export, error) {
 			v, err := volume.New(g.pool, base, size)
 			return nbd.Export{Volume: v}, err
 		}}
