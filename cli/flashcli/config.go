@@ -21,6 +21,7 @@ import (
 type config struct {
 	devices []string
 	exports []export
+	limits  limits
 }
 
 // export is a file that the daemon makes or extends when it starts.
@@ -34,6 +35,7 @@ type export struct {
 const (
 	keyDevices = "devices"
 	keyExports = "exports"
+	keyLimit   = "limit" // a flag, but a mapping as well
 )
 
 // readConfig reads a config. Each key is a flag of the verb with underscores, or devices or exports. Flags of the
@@ -82,6 +84,15 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 			return nil
 		})
 	}
+	if k.Text == keyLimit {
+		if given[keyLimit] {
+			return nil
+		}
+		if value.Kind == shape.Mapping {
+			return pairs(value, func(name, n *shape.Node) error { return c.limit(name.Text+"="+n.Text, n.At) })
+		}
+		return scalars(value, func(n *shape.Node) error { return c.limit(n.Text, n.At) })
+	}
 	name := strings.ReplaceAll(k.Text, "_", "-")
 	f := flags.Lookup(name)
 	if f == nil || strings.Contains(k.Text, "-") || name == "config" || name == "help" {
@@ -102,21 +113,13 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 		return nil
 	}
 	set := func(text string) error {
-		if name == "limit" {
-			if _, _, err := rate(text); err != nil {
-				return err
-			}
-		}
 		if err := f.Value.Set(text); err != nil {
 			return notOf(f.Value.Type(), text, err)
 		}
 		f.Changed = true
 		return nil
 	}
-	switch {
-	case name == "limit" && value.Kind == shape.Mapping:
-		return pairs(value, func(export, n *shape.Node) error { return set(export.Text + "=" + n.Text) })
-	case value.Kind == shape.Sequence && f.Value.Type() != "stringArray":
+	if value.Kind == shape.Sequence && f.Value.Type() != "stringArray" {
 		return &shape.Error{At: value.At, Msg: fmt.Sprintf("%s has one value, not a list", k.Text)}
 	}
 	return scalars(value, func(n *shape.Node) error {
@@ -125,6 +128,14 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 		}
 		return nil
 	})
+}
+
+// limit takes one limit of a config.
+func (c *config) limit(text string, at shape.Position) error {
+	l, err := parseLimit(text)
+	l.at = at
+	c.limits = append(c.limits, l)
+	return err
 }
 
 // notOf is the error for a value that is not one of a flag's type.
@@ -160,7 +171,8 @@ func scalars(value *shape.Node, f func(n *shape.Node) error) *shape.Error {
 // pairs calls f for each key of a mapping.
 func pairs(value *shape.Node, f func(name, n *shape.Node) error) *shape.Error {
 	if value.Kind != shape.Mapping {
-		return &shape.Error{At: value.At, Msg: fmt.Sprintf("%v stands here; write NAME: VALUE for each export", value.Kind)}
+		return &shape.Error{At: value.At,
+			Msg: fmt.Sprintf("%v stands here; write NAME: VALUE for each export", value.Kind)}
 	}
 	for i, k := range value.Keys {
 		if value.Items[i].Kind != shape.Scalar {
@@ -200,7 +212,8 @@ func (c *config) make(tree *cfs.FS, log *slog.Logger) error {
 		case was.Size == int64(x.size):
 			continue
 		case was.Size > int64(x.size):
-			return at(fmt.Errorf("it has %v, more than %v; to cut it: farflash flash fs truncate", units.Bytes(was.Size),
+			return at(fmt.Errorf("it has %v, more than %v; to cut it: farflash flash fs truncate",
+				units.Bytes(was.Size),
 				x.size))
 		default:
 			log.Info("larger export", "export", x.name, "size", x.size.String(), "was", units.Bytes(was.Size).String())

@@ -35,17 +35,19 @@ func TestConfig(t *testing.T) {
 		return c, cmd, err
 	}
 	c, cmd, err := read("devices: [a.img, b.img]\nexports: {db: 1GiB, \"x/y\": 2GB}\nnbd: 127.0.0.1:1\n"+
-		"nvme: [127.0.0.1:2, 127.0.0.1:3]\nlimit: {db: \"100MB/s,latency\"}\ndrain: 3s\nnvme_queues: 4\nread_only: true\n"+
+		"nvme: [127.0.0.1:2, 127.0.0.1:3]\nlimit: {db: \"100MB/s,latency\"}\ndrain: 3s\nnvme_queues: 4\nread_only: "+
+		"true\n"+
 		"listen: 127.0.0.1:4\n", "--listen", "127.0.0.1:5")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(c.devices) != 2 || len(c.exports) != 2 || c.exports[0].name != "db" || c.exports[1].size != 2*units.GB ||
-		c.exports[1].at.Line != 2 {
+		c.exports[1].at.Line != 2 || len(c.limits) != 1 || c.limits[0].name != "db" || c.limits[0].at.Line != 5 ||
+		c.limits[0].rate.String() != "100MB/s,latency" {
 		t.Errorf("%+v", c)
 	}
 	for name, want := range map[string]string{"nbd": "127.0.0.1:1", "nvme": "[127.0.0.1:2,127.0.0.1:3]",
-		"limit": "[\"db=100MB/s,latency\"]", "drain": "3s", "nvme-queues": "4", "read-only": "true",
+		"drain": "3s", "nvme-queues": "4", "read-only": "true",
 		"listen": "127.0.0.1:5"} {
 		if got := cmd.Flags().Lookup(name).Value.String(); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -63,7 +65,9 @@ func TestConfig(t *testing.T) {
 		"exports: [a]":                ":1:10: a list stands here; write NAME: VALUE",
 		"exports: {a: 5}":             ":1:14: a: \"5\" has no unit",
 		"exports: {a: [5GB]}":         ":1:14: a list stands here",
-		"limit: {a: x}":               ":1:12: a: --limit \"a=x\": \"x\" is not a rate",
+		"limit: {a: x}":               ":1:12: a: \"x\" is not a rate",
+		"limit: [a]":                  ":1:9: give NAME=RATE",
+		"limit: [a=5iops, \"b=x\"]":   ":1:18: \"x\" is not a rate",
 		"devices: {a: b}":             ":1:10: a mapping stands here",
 		"- a":                         "no keys",
 		"nvme-queues: 3":              ":1:1: unknown key \"nvme-queues\"; did you mean nvme_queues?",
@@ -75,8 +79,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestExports verifies that exports are created, with the directories above, and extended, and that none is cut.
-func TestExports(t *testing.T) {
+// files returns an empty file system on a pool in memory.
+func files(t *testing.T) (*ctl.Pool, *cfs.FS) {
+	t.Helper()
 	cfg := ctl.DefaultConfig()
 	cfg.Frames = 64
 	dev := device.NewMem(4000 * device.Grain)
@@ -92,11 +97,11 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	if err := cfs.Format(pool, cfs.Config{Now: time.Now}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +109,12 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pool, tree
+}
+
+// TestExports verifies that exports are created, with the directories above, and extended, and that none is cut.
+func TestExports(t *testing.T) {
+	_, tree := files(t)
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	changes := func() int { return strings.Count(said.String(), "\n") }

@@ -13,6 +13,7 @@
 package nbd
 
 import (
+	"errors"
 	"iter"
 
 	"farflash/flash/reply"
@@ -94,6 +95,10 @@ type Export struct {
 type Exports interface {
 	// List yields the names and descriptions that any client allowed to connect may see.
 	List() iter.Seq[Export]
-	// Open opens an export. The empty name is the default export. The text of an error is sent to the client.
+	// Open opens an export. The empty name is the default export. The text of an error is sent to the client, which
+	// takes the export for absent unless the error is ErrPolicy.
 	Open(name string) (Export, error)
 }
+
+// ErrPolicy is what an error of Exports is if the export exists and may not be opened.
+var ErrPolicy = errors.New("nbd: not permitted")

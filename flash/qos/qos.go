@@ -8,7 +8,7 @@
 // The guarantees, tested as properties: in any span of time a tenant is granted at most its rate over that span plus
 // one burst and one access, where a rate that changes counts with each value for as long as that is in force, and the
 // burst is that of the first access; from a Set on, a tenant is granted at most the new rate and one access, without
-// a burst, and what it went into debt with before it pays at the new rate; backlogged tenants of a class are granted
+// a burst, and its debt of before it pays at the new rate; backlogged tenants of a class are granted
 // equal bytes, to within their largest accesses; while both classes wait, throughput is granted at least one byte for
 // every Share bytes of latency; an eligible access begins as soon as the depth permits.
 //
@@ -23,38 +23,7 @@ import (
 	"math/bits"
 
 	"farflash/internal/fifo"
-	"farflash/numeric/units"
 )
-
-// Class is the urgency of a tenant's accesses.
-type Class uint8
-
-// The classes.
-const (
-	Throughput Class = iota
-	Latency
-	classes
-)
-
-// Limit is a tenant's class and rates.
-type Limit struct {
-	Class      Class
-	Bytes      int64 // per second; 0: unlimited
-	Operations int64 // per second; 0: unlimited
-	Burst      int64 // nanoseconds of its rate that an idle tenant can accumulate
-}
-
-// DefaultBurst is a tenth of a second.
-const DefaultBurst = 100_000_000
-
-// Validate reports the settings of l that are out of range.
-func (l Limit) Validate() error {
-	var f units.Faults
-	f.Hold(l.Class < classes, "class", "unknown class %d", l.Class)
-	f.Hold(l.Bytes >= 0 && l.Operations >= 0, "rate", "a rate cannot be negative")
-	f.Hold(l.Burst >= 0 && l.Burst <= 1e12, "burst", "%d ns is out of range; give 0 to 1000 s", l.Burst)
-	return f.Err()
-}
 
 // Share is the number of latency bytes that may pass one waiting throughput byte.
 const Share = 8
@@ -98,7 +67,7 @@ func (s *Scheduler[T]) Add(l Limit) (int, error) {
 	return len(s.tenants) - 1, nil
 }
 
-// Set changes the limit of a tenant from now on, also for what it has queued. It keeps no unused part of its rates. A
+// Set changes the limit of a tenant from now on, its queued accesses included. It keeps no unused part of its rates. A
 // rate that was unlimited has no debt.
 func (s *Scheduler[T]) Set(t int, l Limit, now int64) error {
 	if err := l.Validate(); err != nil {

@@ -10,29 +10,24 @@ import (
 	"farflash/flash/verbs"
 )
 
-// volume returns a file as an NBD volume for one connection of a protocol. Its tasks are counted, and queue at a gate
-// if there are limits: leave, if not nil, must be called when the connection ends. The use ends when all tasks are
-// done.
-func (s *Server) volume(name, protocol string, f File) (v nbd.Volume, use *meter.Use, leave func(), err error) {
+// volume returns a file as an NBD volume for one connection of a protocol. When the connection ends, its gate must be
+// shut; when all tasks are done, its gate must be released and its use closed.
+func (s *Server) volume(name, protocol string, f File) (*counted, error) {
 	inner, err := volume.New(s.cfg.Pool, f.Base, f.Size)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
-	x := c.gate
-	if x == nil {
-		return c, c.use, nil, nil
-	}
-	x.begin = func(what any) { c.start(what.(*operation)) }
-	x.refuse = func(what any) { what.(*operation).refuse() }
-	return c, c.use, x.shut, nil
+	c.gate.begin = func(what any) { c.start(what.(*operation)) }
+	c.gate.refuse = func(what any) { what.(*operation).refuse() }
+	return c, nil
 }
 
-// counted is a volume whose tasks are counted and may have to queue at a gate. The time in the queue is part of their
-// latency.
+// counted is a volume whose tasks are counted and, if there are limits, queue at a gate. The time in the queue is part
+// of their latency.
 type counted struct {
 	nbd.Volume
-	gate *gate // nil: no limits
+	gate *gate
 	use  *meter.Use
 }
 
@@ -51,7 +46,7 @@ type operation struct {
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
 func (c *counted) Start(tasks []*nbd.Task) {
-	at := c.use.Begin(len(tasks))
+	at, limited := c.use.Begin(len(tasks)), c.gate.limited()
 	for i, t := range tasks {
 		o, ok := t.Private.(*operation)
 		if !ok {
@@ -60,12 +55,12 @@ func (c *counted) Start(tasks []*nbd.Task) {
 		}
 		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
-		if c.gate != nil {
+		if limited {
 			tasks[i] = nil // the task may be reused as soon as it is done
 			c.gate.enter(cost(t), o)
 		}
 	}
-	if c.gate == nil {
+	if !limited {
 		c.Volume.Start(tasks)
 	}
 }
@@ -134,24 +129,23 @@ func cost(t *nbd.Task) int {
 	return int(t.Length)
 }
 
-// store returns a file as a store for one iWARP connection; its accesses are counted, and queue at a gate if there are
-// limits.
-func (s *Server) store(name string, f File, use *meter.Use) (verbs.Store, error) {
-	x := s.gates.of(name)
-	if x == nil {
-		e, err := extent.New(s.cfg.Pool, f.Base, f.Size, nil)
-		if err == nil {
-			e.Count(use, reason)
-		}
-		return e, err
-	}
-	e, err := extent.New(s.cfg.Pool, f.Base, f.Size, behind{x})
+// store returns a file as a store for one iWARP connection; its accesses are counted and, if there are limits, queue at
+// the gate, which must be released when there are no more.
+func (s *Server) store(name string, f File, use *meter.Use) (verbs.Store, *gate, error) {
+	free, err := extent.New(s.cfg.Pool, f.Base, f.Size, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	e.Count(use, reason)
-	x.begin = func(what any) { e.Get(what.(*verbs.Access)) }
-	return waiting{e, x}, nil
+	x := s.gates.of(name)
+	gated, err := extent.New(s.cfg.Pool, f.Base, f.Size, behind{x})
+	if err != nil {
+		x.release()
+		return nil, nil, err
+	}
+	free.Count(use, reason)
+	gated.Count(use, reason)
+	x.begin = func(what any) { gated.Get(what.(*verbs.Access)) }
+	return waiting{free, x}, x, nil
 }
 
 // reason classifies the error of an access.
@@ -162,7 +156,8 @@ var _ interface {
 	verbs.Forgetter
 } = waiting{}
 
-// waiting is a store whose accesses queue at a gate first.
+// waiting is a store whose accesses queue at a gate first, if there are limits; the gate passes them to another extent
+// of the same bytes, which reports when they have their data.
 type waiting struct {
 	*extent.Extent // also a verbs.Reporter
 	gate           *gate
@@ -184,6 +179,10 @@ var errGone = errors.New("the connection is closed")
 
 // Get implements verbs.Store.
 func (w waiting) Get(a *verbs.Access) {
+	if !w.gate.limited() {
+		w.Extent.Get(a)
+		return
+	}
 	w.Arrive(a)
 	w.gate.enter(a.Length, a)
 }

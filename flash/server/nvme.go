@@ -83,7 +83,8 @@ func (c *Config) checkNVMe() error {
 		case a.(*net.TCPAddr).IP == nil || a.(*net.TCPAddr).IP.IsUnspecified():
 			return fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
 		case !here && len(c.Keys) == 0:
-			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on 127.0.0.1, or "+
+			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on "+
+				"127.0.0.1, or "+
 				"give the keys of hosts and listen in a tunnel", at)
 		}
 	}
@@ -218,14 +219,26 @@ func (s *Server) Refresh() {
 }
 
 // open opens the file of a namespace.
-func (n *spaces) open(id uint32) (nbd.Export, error) {
+func (n *spaces) open(id uint32, host string) (nbd.Export, error) {
 	n.at.Lock()
 	at, ok := n.files[id]
 	n.at.Unlock()
 	if !ok {
 		return nbd.Export{}, fs.ErrNotExist
 	}
-	return n.s.export(at.name, "nvme", at.identity)
+	return n.s.export(at.name, User{"nvme", host}, at.identity)
+}
+
+// has reports whether a file is a namespace.
+func (n *spaces) has(name string) bool {
+	n.at.Lock()
+	defer n.at.Unlock()
+	for _, x := range n.files {
+		if x.name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // rekey replaces the keys of hosts.
@@ -308,7 +321,8 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	}
 	switch {
 	case f.Number < 1 || f.Number > nvme.MaxNamespace:
-		n.note(name, fmt.Sprintf("a file is not served: its number in the file system is %d, and namespaces have 1 to %d",
+		n.note(name, fmt.Sprintf("a file is not served: its number in the file system is %d, and namespaces have 1 "+
+			"to %d",
 			f.Number, nvme.MaxNamespace))
 		return nil
 	case f.Size < uint64(nvme.DefaultConfig().Block):
@@ -317,7 +331,8 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	id := f.Number
 	files[id] = place{name, f.Identity}
 	now[id] = nvme.Namespace{ID: id, UUID: n.uuid(f), Size: f.Size, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Open: func(string) (nbd.Export, error) { return n.open(id) }}
+		Inaccessible: n.s.uses.draining(name),
+		Open:         func(host string) (nbd.Export, error) { return n.open(id, host) }}
 	return nil
 }
 

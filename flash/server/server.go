@@ -275,7 +275,7 @@ func New(cfg Config) (*Server, error) {
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
 	s.began = time.Now()
 	s.meter, s.log = meter.New(mostSeries), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s.uses.open, s.seats.all = map[string]int{}, map[string]*seat{}
+	s.uses.all, s.seats.all = map[string]*record{}, map[string]*seat{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
@@ -433,7 +433,7 @@ var errMany = errors.New("too many connections")
 func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
-	view := &exports{s: s}
+	view := &exports{s: s, peer: peer(nc.RemoteAddr())}
 	log := s.log.With("protocol", "iwarp", "peer", nc.RemoteAddr().String())
 	c, server, err := s.begin(nc, view, &placed)
 	<-s.slots

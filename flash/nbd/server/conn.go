@@ -92,7 +92,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	if draining || err != nil {
 		return nil, err
 	}
-	exports, err := cfg.Exports(nil)
+	exports, err := cfg.Exports(c.base.RemoteAddr(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (c *conn) secure(h *nbd.Handshake) error {
 		return err
 	}
 	state := t.ConnectionState()
-	exports, err := c.server.cfg.Exports(&state)
+	exports, err := c.server.cfg.Exports(c.base.RemoteAddr(), &state)
 	if err != nil {
 		return err
 	}

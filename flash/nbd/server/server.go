@@ -27,8 +27,9 @@ type Loops = driver.Loops
 
 // Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {
-	// Exports returns the exports of a client. It is called with nil before TLS, and with the TLS state after it.
-	Exports func(*tls.ConnectionState) (nbd.Exports, error)
+	// Exports returns the exports of a client at an address. It is called with nil before TLS, and with the TLS state
+	// after it.
+	Exports func(net.Addr, *tls.ConnectionState) (nbd.Exports, error)
 	// TLS, if set, is offered to clients; version 1.3 is enforced. Without it, only local addresses can be served.
 	TLS *tls.Config
 	// Require makes TLS mandatory for every client. For clients on non-local addresses it always is.
@@ -67,8 +68,8 @@ func DefaultConfig() Config {
 }
 
 // Fixed serves the same exports to all clients.
-func Fixed(e nbd.Exports) func(*tls.ConnectionState) (nbd.Exports, error) {
-	return func(*tls.ConnectionState) (nbd.Exports, error) { return e, nil }
+func Fixed(e nbd.Exports) func(net.Addr, *tls.ConnectionState) (nbd.Exports, error) {
+	return func(net.Addr, *tls.ConnectionState) (nbd.Exports, error) { return e, nil }
 }
 
 // Server serves connections. It is safe for concurrent use.
@@ -105,7 +106,8 @@ func New(cfg Config) (*Server, error) {
 // Serve accepts connections until the server is shut down, which closes l. Without TLS, it refuses a non-local address.
 func (s *Server) Serve(l net.Listener) error {
 	if !accept.Local(l.Addr()) && s.cfg.TLS == nil {
-		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
+		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or "+
+			"listen on 127.0.0.1", l.Addr()), l.Close())
 	}
 	s.mu.Lock()
 	if s.closing {
