@@ -12,6 +12,7 @@ import (
 
 	"farflash/flash/cfs"
 	"farflash/flash/cfs/live"
+	"farflash/flash/server"
 	"farflash/internal/spelling"
 	"farflash/numeric/units"
 	"farflash/scenario/shape"
@@ -22,6 +23,7 @@ type config struct {
 	devices []string
 	exports []export
 	limits  limits
+	places  map[string][]shape.Position // of the values that set a flag
 }
 
 // export is a file that the daemon makes or extends when it starts.
@@ -112,18 +114,22 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 	if given[name] || !apply {
 		return nil
 	}
-	set := func(text string) error {
+	set := func(text string, at shape.Position) error {
 		if err := f.Value.Set(text); err != nil {
 			return notOf(f.Value.Type(), text, err)
 		}
 		f.Changed = true
+		if c.places == nil {
+			c.places = map[string][]shape.Position{}
+		}
+		c.places[name] = append(c.places[name], at)
 		return nil
 	}
 	if value.Kind == shape.Sequence && f.Value.Type() != "stringArray" {
 		return &shape.Error{At: value.At, Msg: fmt.Sprintf("%s has one value, not a list", k.Text)}
 	}
 	return scalars(value, func(n *shape.Node) error {
-		if err := set(n.Text); err != nil {
+		if err := set(n.Text, n.At); err != nil {
 			return fmt.Errorf("%s: %w", k.Text, err)
 		}
 		return nil
@@ -149,6 +155,18 @@ func notOf(kind, text string, err error) error {
 		return fmt.Errorf("%q is not a time; give one such as 10s", text)
 	}
 	return err
+}
+
+// placed completes the error of a setting with the place where it was given.
+func (c *config) placed(err error) error {
+	f := new(server.Fault)
+	if !errors.As(err, &f) || f.Setting == "" {
+		return err
+	}
+	if at := c.places[f.Setting]; f.Index < len(at) {
+		return &shape.Error{At: at[f.Index], Msg: fmt.Sprintf("%s: %v", strings.ReplaceAll(f.Setting, "-", "_"), err)}
+	}
+	return fmt.Errorf("--%s: %w", f.Setting, err)
 }
 
 // scalars calls f for a value, or for each in a list.

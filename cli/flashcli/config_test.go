@@ -16,7 +16,10 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
+	"farflash/flash/nvme/chap"
+	"farflash/flash/server"
 	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 // TestConfig verifies that a config sets flags, of which those of the command line win, and that each mistake is named
@@ -146,5 +149,47 @@ func TestExports(t *testing.T) {
 	}
 	if changes() != 3 {
 		t.Errorf("lines for three changes: %s", said.String())
+	}
+}
+
+// TestPlaced verifies that the error of each setting begins with its flag, or with its place in the config and its key.
+func TestPlaced(t *testing.T) {
+	for want, change := range map[string]func(*server.Config){
+		"--listen: 127.0.0.1: missing port":                func(c *server.Config) { c.Address = "127.0.0.1" },
+		"--listen: 0.0.0.0:1 is reachable":                 func(c *server.Config) { c.Address = "0.0.0.0:1" },
+		"c.yaml:3:1: nbd: 127.0.0.1:1234567: invalid port": func(c *server.Config) { c.NBD = "127.0.0.1:1234567" },
+		"c.yaml:3:1: nbd: 0.0.0.0:1 is reachable":          func(c *server.Config) { c.NBD = "0.0.0.0:1" },
+		"--metrics: unix:: a path is missing":              func(c *server.Config) { c.Metrics = "unix:" },
+		"c.yaml:4:2: nvme: 127.0.0.1: missing port":        func(c *server.Config) { c.NVMe[1] = "127.0.0.1" },
+		"c.yaml:4:1: nvme: unix:/x: NVMe/TCP needs":        func(c *server.Config) { c.NVMe[0] = "unix:/x" },
+		"--nvme-host: \"me\" is no name":                   func(c *server.Config) { c.Hosts = []string{"me"} },
+		"--nvme-subsystem: \"disk\" is no name":            func(c *server.Config) { c.Subsystem = "disk" },
+		"--nvme-queues: -1 I/O queues":                     func(c *server.Config) { c.Queues = -1 },
+		"--nvme-keys: \"me\" is no name":                   func(c *server.Config) { c.Keys = map[string]chap.Keys{"me": {}} },
+		"--connections: 0 connections":                     func(c *server.Config) { c.Connections = 0 },
+		"--per-export: 0 uses":                             func(c *server.Config) { c.PerExport = 0 },
+		"--exports: 0 exports":                             func(c *server.Config) { c.Open = 0 },
+		"--reads: 0 reads":                                 func(c *server.Config) { c.Reads = 0 },
+		"--nbd-connections: -1 NBD":                        func(c *server.Config) { c.NBDConnections = -1 },
+		"--handshake: 0s is no deadline":                   func(c *server.Config) { c.Handshake = 0 },
+		"--progress: 0s is no deadline":                    func(c *server.Config) { c.Progress = 0 },
+		"--idle: -1ns is no deadline":                      func(c *server.Config) { c.Idle = -1 },
+		"--token-file: a token needs TLS":                  func(c *server.Config) { c.Token = make([]byte, 16) },
+		"0 handshakes":                                     func(c *server.Config) { c.Handshakes = 0 },
+		"no address to listen on":                          func(c *server.Config) { c.Address, c.NVMe = "", nil },
+	} {
+		at := func(line, column int) shape.Position {
+			return shape.Position{File: "c.yaml", Line: line, Column: column}
+		}
+		given := config{places: map[string][]shape.Position{"nbd": {at(3, 1)}, "nvme": {at(4, 1), at(4, 2)}}}
+		cfg := server.DefaultConfig()
+		cfg.Address, cfg.NVMe = "127.0.0.1:0", []string{"127.0.0.1:0", "127.0.0.1:0"}
+		if err := cfg.Check(); err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		if err := given.placed(cfg.Check()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -270,7 +270,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		return nil, nil, err
 	}
 	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
-		return nil, nil, verb.BadInput(err)
+		return nil, nil, verb.BadInput(f.exports.placed(err))
 	}
 	f.trouble.log, f.trouble.now = f.cfg.Log, time.Now
 	o.Pool.Trouble = f.trouble.report
@@ -398,7 +398,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	p.Keeping()
 	if f.spin < 0 || f.spin > time.Second {
@@ -438,10 +438,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	s, err := server.New(f.cfg)
 	if err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	if err := s.Listen(); err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	for name, err := range f.cfg.Files.List() {
 		if err != nil {

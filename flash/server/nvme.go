@@ -53,42 +53,51 @@ func (c *Config) checkNVMe() error {
 		return nil
 	}
 	if c.Subsystem != "" && (!wire.ValidName(c.Subsystem) || c.Subsystem == wire.DiscoveryName) {
-		return fmt.Errorf("%q is no name of an NVMe subsystem; give one such as nqn.2026-01.com.example:disks",
+		return fault("nvme-subsystem",
+			"%q is no name of an NVMe subsystem; give one such as nqn.2026-01.com.example:disks",
 			c.Subsystem)
 	}
-	for _, h := range c.Hosts {
+	for i, h := range c.Hosts {
 		if !wire.ValidName(h) {
-			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
+			return &Fault{"nvme-host", i, notHost(h)}
 		}
 	}
-	for h := range c.Keys {
+	for _, h := range slices.Sorted(maps.Keys(c.Keys)) {
 		if !wire.ValidName(h) {
-			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
+			return &Fault{Setting: "nvme-keys", Err: notHost(h)}
 		}
 		if len(c.Hosts) > 0 && !slices.Contains(c.Hosts, h) {
-			return fmt.Errorf("there is a key of %s, which is not one of the hosts that may connect", h)
+			return fault("nvme-keys", "there is a key of %s, which is not one of the hosts that may connect", h)
 		}
 	}
 	if c.Queues < 0 || c.Queues > mostQueues {
-		return fmt.Errorf("%d I/O queues of an NVMe host; give 1 to %d, or 0 for what the memory allows", c.Queues,
+		return fault("nvme-queues", "%d I/O queues of an NVMe host; give 1 to %d, or 0 for what the memory allows",
+			c.Queues,
 			mostQueues)
 	}
-	for _, at := range c.NVMe {
+	for i, at := range c.NVMe {
 		a, here, err := resolve(at)
 		switch {
 		case err != nil:
-			return err
 		case a.Network() != "tcp":
-			return fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
+			err = fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
 		case a.(*net.TCPAddr).IP == nil || a.(*net.TCPAddr).IP.IsUnspecified():
-			return fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
+			err = fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
 		case !here && len(c.Keys) == 0:
-			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on "+
+			err = fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on "+
 				"127.0.0.1, or "+
 				"give the keys of hosts and listen in a tunnel", at)
 		}
+		if err != nil {
+			return &Fault{settingNVMe, i, err}
+		}
 	}
 	return nil
+}
+
+// notHost is the error for a text that is no name of a host.
+func notHost(name string) error {
+	return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", name)
 }
 
 const (
@@ -116,7 +125,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	for i, at := range s.cfg.NVMe {
 		l, err := net.Listen("tcp", at)
 		if err != nil {
-			return nil, errors.Join(err, n.shut())
+			return nil, errors.Join(&Fault{settingNVMe, i, err}, n.shut())
 		}
 		n.listeners = append(n.listeners, l)
 		a := l.Addr().(*net.TCPAddr)

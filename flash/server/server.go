@@ -105,6 +105,34 @@ func DefaultConfig() Config {
 	}
 }
 
+// Fault is the error of a setting.
+type Fault struct {
+	Setting string // the name of its flag of farflash flash serve, and of its key in a config but for the underscores
+	Index   int    // of a setting with several values: which of them
+	Err     error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error without the setting.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// fault returns an error of a setting.
+func fault(setting, format string, args ...any) error {
+	return &Fault{Setting: setting, Err: fmt.Errorf(format, args...)}
+}
+
+// The settings that are addresses.
+const (
+	settingListen  = "listen"
+	settingNBD     = "nbd"
+	settingMetrics = "metrics"
+	settingNVMe    = "nvme"
+)
+
+// settings are those of Server.at.
+var settings = [...]string{settingListen, settingNBD, settingMetrics}
+
 // nbdSecret reports whether NBD clients must use TLS.
 func (c *Config) nbdSecret() bool { return c.TLS != nil }
 
@@ -121,24 +149,29 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 	}
 	certified := c.TLS != nil && c.TLS.ClientCAs != nil
 	for _, n := range []struct {
-		what string
-		n    int
-	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses per export", c.PerExport},
-		{"exports per connection", c.Open}, {"reads in flight", c.Reads}} {
+		setting, what string
+		n             int
+	}{{"connections", "connections", c.Connections}, {"", "handshakes", c.Handshakes},
+		{"per-export", "uses per export", c.PerExport}, {"exports", "exports per connection", c.Open},
+		{"reads", "reads in flight", c.Reads}} {
 		if n.n < 1 || n.n > 1<<14 {
-			return addresses, fmt.Errorf("%d %s; give 1 to %d", n.n, n.what, 1<<14)
+			return addresses, fault(n.setting, "%d %s; give 1 to %d", n.n, n.what, 1<<14)
 		}
 	}
 	switch {
 	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
-		return addresses, fmt.Errorf("%d NBD connections; give 1 to %d, or 0 for what the memory allows",
+		return addresses, fault("nbd-connections", "%d NBD connections; give 1 to %d, or 0 for what the memory allows",
 			c.NBDConnections, 1<<14)
 	case c.Address == "" && c.NBD == "" && len(c.NVMe) == 0:
 		return addresses, errors.New("no address to listen on")
-	case c.Handshake <= 0 || c.Progress <= 0 || c.Idle < 0:
-		return addresses, errors.New("deadlines must be positive")
+	case c.Handshake <= 0:
+		return addresses, fault("handshake", "%v is no deadline; give a time above 0", c.Handshake)
+	case c.Progress <= 0:
+		return addresses, fault("progress", "%v is no deadline; give a time above 0", c.Progress)
+	case c.Idle < 0:
+		return addresses, fault("idle", "%v is no deadline; give a time, or 0 for none", c.Idle)
 	case c.Token != nil && c.TLS == nil:
-		return addresses, errors.New("a token needs TLS, or it could be read in transit; give a certificate")
+		return addresses, fault("token-file", "a token needs TLS, or it could be read in transit; give a certificate")
 	case c.Token != nil:
 		if err := checkToken(c.Token); err != nil {
 			return addresses, err
@@ -148,25 +181,26 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 		if at == "" {
 			continue
 		}
+		setting := settings[i]
 		a, here, err := resolve(at)
 		switch {
 		case err != nil:
-			return addresses, err
+			return addresses, &Fault{Setting: setting, Err: err}
 		case i == 1 && c.Token != nil && !certified:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of "+
 					"clients' certificates, or serve NBD from a daemon without a token", at)
 		case here:
 		case c.TLS == nil:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or "+
 					"listen on 127.0.0.1", at)
 		case i == 1 && !certified:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines, and NBD cannot carry a token; give the authority of clients' "+
 					"certificates, or listen on 127.0.0.1", at)
 		case !certified && c.Token == nil:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines without authentication; give the authority of clients' "+
 					"certificates or a token, or listen on 127.0.0.1", at)
 		}
@@ -222,7 +256,7 @@ func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
 	window := ((share-segment)/(c.Reads+1) - 1) * pageSize
 	if window < pageSize {
-		return 0, fmt.Errorf(
+		return 0, fault("memory",
 			"%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
 	}
@@ -238,7 +272,8 @@ func (c *Config) blocks(frames int) (most, memory int, err error) {
 	case most == 0:
 		most = max(1, min(c.Connections, usualNBD, budget/nbd.Window))
 	case most*nbd.Window > budget && c.NBD != "":
-		return 0, 0, fmt.Errorf("%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
+		return 0, 0, fault("memory",
+			"%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
 			frames, most, most*nbd.Window*8/pageSize)
 	}
 	return most, max(nbd.Window, min(nbd.DefaultLimits().Memory, budget/most)), nil
@@ -313,7 +348,7 @@ func (s *Server) Listen() (err error) {
 		if s.at[i] != nil {
 			l, err := listen(s.at[i])
 			if err != nil {
-				return err
+				return &Fault{Setting: settings[i], Err: err}
 			}
 			*to = l
 		}
