@@ -25,12 +25,14 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/media"
 	"farflash/flash/pool"
+	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/notify"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 )
 
 // serveFlags holds the flags of the daemon.
@@ -152,6 +154,8 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
 	fl.StringVar(&f.token, "token-file", "", "`file` with the clients' token, 16 to 256 bytes")
 	fl.StringArrayVar(&f.limits, "limit", nil, "limit an export: `NAME=RATE` (repeatable)")
+	fl.Var(kindFlag{&f.cfg.RateControl}, "rate-control",
+		"`kind` of rate control of reads by each NBD and NVMe client's network: none, aimd or reserve")
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")
@@ -171,6 +175,33 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
 }
+
+// kindFlag is a flag of a kind of rate control.
+type kindFlag struct{ kind *ratecontrol.Kind }
+
+// String implements pflag.Value.
+func (k kindFlag) String() string {
+	if k.kind == nil {
+		return ratecontrol.None.String()
+	}
+	return k.kind.String()
+}
+
+// Set implements pflag.Value.
+func (k kindFlag) Set(text string) error {
+	var kind ratecontrol.Kind
+	err := kind.UnmarshalText([]byte(text))
+	if err == nil {
+		err = qos.CheckSteering(kind)
+	}
+	if err == nil {
+		*k.kind = kind
+	}
+	return err
+}
+
+// Type implements pflag.Value.
+func (kindFlag) Type() string { return "kind" }
 
 // secrets reads the keys, the certificates and the token.
 func (f *serveFlags) secrets() (x server.Secrets, err error) {

@@ -73,10 +73,21 @@ type Task struct {
 	Pieces  []Piece // Read: the result, in order; appended by the volume
 	Err     Errno
 	Done    func(*Task)
+	// Sent, if the volume sets it before Done, is called once after Done, when what the task has read has been sent, or
+	// will not be. It is serialized with the session.
+	Sent    func(*Task)
 	Private any // owned by the volume; survives reuse of the task
 
 	command *command
 	answer  reply.Output[Task]
+}
+
+// Recycle calls Sent, when nothing of the task is left to send.
+func (t *Task) Recycle() {
+	if f := t.Sent; f != nil {
+		t.Sent = nil
+		f(t)
+	}
 }
 
 // Export is an export as opened for a client.

@@ -374,6 +374,7 @@ func (s *Session) ended(c *command) {
 
 // recycle keeps a task for reuse.
 func (s *Session) recycle(t *Task) {
+	t.Recycle()
 	t.answer.Clear()
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)

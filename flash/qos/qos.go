@@ -12,9 +12,12 @@
 // equal bytes, to within their largest accesses; while both classes wait, throughput is granted at least one byte for
 // every Share bytes of latency; an eligible access begins as soon as the depth permits.
 //
-// It leaves out weights and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS 14(4), 2018,
-// section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T I.371), and the
-// classes on one device follow ReFlex (Klimovic et al., ASPLOS 2017).
+// Steer is about one client: it divides the client's accesses between reads and writes by the rate at which its network
+// takes what is read, with the code of the simulated target (package ratecontrol).
+//
+// It leaves out weights of tenants and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS
+// 14(4), 2018, section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T
+// I.371), and the classes on one device follow ReFlex (Klimovic et al., ASPLOS 2017).
 package qos
 
 import (

@@ -307,10 +307,9 @@ func (s *Server) export(name string, by User, identity string) (nbd.Export, erro
 		s.uses.give(o)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: v, Leave: v.gate.shut, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
+	return nbd.Export{Name: name, Volume: v, Leave: v.leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
 		Close: func() {
-			v.use.Close()
-			v.gate.release()
+			v.close()
 			s.closed(o, f)
 		}}, nil
 }

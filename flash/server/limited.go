@@ -18,7 +18,14 @@ func (s *Server) volume(name, protocol string, f File) (*counted, error) {
 		return nil, err
 	}
 	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
-	c.gate.begin = func(what any) { c.start(what.(*operation)) }
+	if c.steer, err = newSteered(s.cfg.RateControl, c); err != nil {
+		return nil, err
+	}
+	c.gate.begin = func(what any) {
+		o := what.(*operation)
+		o.charged = true
+		c.begin(o)
+	}
 	c.gate.refuse = func(what any) { what.(*operation).refuse() }
 	return c, nil
 }
@@ -27,8 +34,26 @@ func (s *Server) volume(name, protocol string, f File) (*counted, error) {
 // of their latency.
 type counted struct {
 	nbd.Volume
-	gate *gate
-	use  *meter.Use
+	gate  *gate
+	use   *meter.Use
+	steer *steered // nil: no rate control
+}
+
+// leave is called when the client's connection ends.
+func (c *counted) leave() {
+	c.gate.shut()
+	if c.steer != nil {
+		c.steer.open()
+	}
+}
+
+// close is called after the last task.
+func (c *counted) close() {
+	c.use.Close()
+	c.gate.release()
+	if c.steer != nil {
+		c.steer.close()
+	}
 }
 
 // operation is what a counted volume keeps for a task. Between Start and Done, the task's Private is that of the volume
@@ -39,9 +64,12 @@ type operation struct {
 	inner   any // Private of the volume inside
 	done    func(*nbd.Task)
 	end     func(*nbd.Task)
+	sent    func(*nbd.Task)
 	at      int64
 	one     [1]*nbd.Task
 	charged bool // the task has passed the gate
+	steered bool // and has a place
+	place   int32
 }
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
@@ -51,23 +79,37 @@ func (c *counted) Start(tasks []*nbd.Task) {
 		o, ok := t.Private.(*operation)
 		if !ok {
 			o = &operation{task: t}
-			o.end = o.ended
+			o.end, o.sent = o.ended, o.taken
 		}
 		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
-		if limited {
+		if limited || c.steer != nil {
 			tasks[i] = nil // the task may be reused as soon as it is done
+		}
+		switch {
+		case limited:
 			c.gate.enter(cost(t), o)
+		case c.steer != nil:
+			c.begin(o)
 		}
 	}
-	if !limited {
+	if !limited && c.steer == nil {
 		c.Volume.Start(tasks)
 	}
 }
 
-// start starts a task that passed the gate.
+// begin starts a task that has passed the gate, or queues it for its place.
+func (c *counted) begin(o *operation) {
+	if c.steer != nil {
+		c.steer.enter(o)
+		return
+	}
+	c.start(o)
+}
+
+// start starts a task.
 func (c *counted) start(o *operation) {
-	o.charged, o.one[0] = true, o.task
+	o.one[0] = o.task
 	c.Volume.Start(o.one[:])
 }
 
@@ -84,7 +126,25 @@ func (o *operation) ended(t *nbd.Task) {
 		o.volume.gate.leave(cost(t))
 	}
 	o.volume.use.End(o.at, kinds[t.Kind], int(t.Length), failure(t.Err))
+	x := o.volume.steer
+	if !o.steered {
+		x = nil
+	}
+	if x != nil {
+		if o.steered = x.done(o); o.steered {
+			t.Sent = o.sent
+		}
+	}
 	o.done(t)
+	if x != nil {
+		x.run()
+	}
+}
+
+// taken is the Sent of a task.
+func (o *operation) taken(*nbd.Task) {
+	o.steered = false
+	o.volume.steer.taken(o)
 }
 
 // Release implements nbd.Volume.

@@ -149,7 +149,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	}
 	c := nvmeserver.DefaultConfig()
 	c.Target, c.Loops, c.Most, c.Early = n.target, s.cfg.Loops, connections, s.cfg.Handshakes
-	c.Far = len(s.cfg.Keys) > 0
+	c.Far, c.Unsent = len(s.cfg.Keys) > 0, s.cfg.unsent()
 	c.Handshake, c.Progress = s.cfg.Handshake+time.Duration(cfg.Grace), s.cfg.Progress
 	log := s.log.With("protocol", "nvme")
 	c.Failed = func(a net.Addr, err error) { log.Warn("connection ended", "peer", a.String(), "error", err) }

@@ -43,6 +43,7 @@ import (
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
+	"farflash/policy/ratecontrol"
 )
 
 // Config configures a Server: the files and who may use them. DefaultConfig sets the limits.
@@ -90,6 +91,9 @@ type Config struct {
 	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
+	// RateControl divides each NBD and NVMe client's accesses to an export between reads and writes, by the rate at
+	// which its network takes what is read (qos.Steer).
+	RateControl ratecontrol.Kind
 	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.
 	Log *slog.Logger
@@ -133,6 +137,17 @@ const (
 // settings are those of Server.at.
 var settings = [...]string{settingListen, settingNBD, settingMetrics}
 
+// unsent is what the kernel may hold unsent of a connection's output, in bytes; 0: no limit.
+func (c *Config) unsent() int {
+	if c.RateControl == ratecontrol.None {
+		return 0
+	}
+	return mostUnsent
+}
+
+// mostUnsent keeps a network busy for the time in which more is handed to the kernel: 128 KiB are 1 ms of 1 Gbit/s.
+const mostUnsent = 128 << 10
+
 // nbdSecret reports whether NBD clients must use TLS.
 func (c *Config) nbdSecret() bool { return c.TLS != nil }
 
@@ -157,6 +172,9 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 		if n.n < 1 || n.n > 1<<14 {
 			return addresses, fault(n.setting, "%d %s; give 1 to %d", n.n, n.what, 1<<14)
 		}
+	}
+	if err := qos.CheckSteering(c.RateControl); err != nil {
+		return addresses, &Fault{Setting: "rate-control", Err: err}
 	}
 	switch {
 	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
@@ -357,7 +375,7 @@ func (s *Server) Listen() (err error) {
 		c := nbdserver.DefaultConfig()
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.secret(), s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
-		c.Early = s.cfg.Handshakes
+		c.Early, c.Unsent = s.cfg.Handshakes, s.cfg.unsent()
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
 			return err
 		}

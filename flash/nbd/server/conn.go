@@ -52,7 +52,7 @@ func (c *conn) Serve() error {
 	c.mu.Lock()
 	c.driver = driver.New(c.nc, session, driver.Config[*nbd.Task]{
 		Loops: cfg.Loops, Buffer: bufferSize, Received: c.in[:c.end],
-		Progress: cfg.Progress, Idle: cfg.Idle, Hold: cfg.Hold,
+		Progress: cfg.Progress, Idle: cfg.Idle, Hold: cfg.Hold, Unsent: cfg.Unsent,
 		Start: func(tasks []*nbd.Task, lane uint8) {
 			for _, t := range tasks {
 				t.Loop = lane

@@ -51,6 +51,8 @@ type Config struct {
 	Idle time.Duration
 	// Hold is how long a client that does not read can hold memory of the volume.
 	Hold time.Duration
+	// Unsent, if not zero, limits what the kernel holds of a connection's output and has not sent, in bytes (Linux).
+	Unsent int
 	// Drain bounds how long Shutdown waits for outstanding commands.
 	Drain time.Duration
 	// Failed, if set, receives the reason why a connection ended, unless the client disconnected.

@@ -28,8 +28,9 @@ func newConn(s *Server, nc net.Conn, port uint16) *conn {
 	c := &conn{server: s, nc: nc, settled: make(chan struct{})}
 	c.queue = cfg.Target.NewQueue(port, c, func(t *nvme.Task) { c.Done(t) })
 	c.Conn = driver.New(nc, c.queue, driver.Config[*nvme.Task]{
-		Loops: cfg.Loops, Buffer: bufferSize, Progress: cfg.Progress, Hold: cfg.Hold, Handshake: cfg.Handshake,
-		Start: c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
+		Loops: cfg.Loops, Buffer: bufferSize, Progress: cfg.Progress, Hold: cfg.Hold, Unsent: cfg.Unsent,
+		Handshake: cfg.Handshake,
+		Start:     c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
 	})
 	return c
 }

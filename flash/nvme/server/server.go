@@ -44,6 +44,8 @@ type Config struct {
 	Progress time.Duration
 	// Hold is how long a host that does not read can hold memory of a volume.
 	Hold time.Duration
+	// Unsent, if not zero, limits what the kernel holds of a connection's output and has not sent, in bytes (Linux).
+	Unsent int
 	// Drain bounds how long Shutdown waits for outstanding commands.
 	Drain time.Duration
 	// Failed, if set, receives the reason why a connection ended, unless the host closed it between commands.
