@@ -65,7 +65,6 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pool")
 	o := pool.DefaultOptions()
-	o.Pool.Frames = 16384
 	if _, err := pool.Format(o, 16<<20, path); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +88,7 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 		t.Fatal(err)
 	}
 	cfg := server.DefaultConfig()
-	cfg.Pool, cfg.Files, cfg.Address, cfg.NBD, cfg.NBDConnections = p, server.Tree(tree, super), "", "127.0.0.1:0", 2
+	cfg.Pool, cfg.Files, cfg.Address, cfg.NBD = p, server.Tree(tree, super), "", "127.0.0.1:0"
 	cfg.RateControl = k
 	s, err := server.New(cfg)
 	if err == nil {
@@ -113,40 +112,53 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 			t.Fatal(e, err)
 		}
 	}
-	c := nbdtest.Dial(t, slow(t, at, 20e6))
+	c := nbdtest.Dial(t, slow(t, at, link))
 	if err := c.Go("disk", false); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	return load(t, c, 32, 8, 300*time.Millisecond, 2*time.Second)
+	return load(t, c, 32, 8, 300*time.Millisecond, 1500*time.Millisecond)
 }
 
 // TestRateControl verifies that rate control gains in the real target what it gains in the simulated one, within 5
 // points: a slow client reads as much as before, and writes as much as its link takes, where its writes waited for the
-// answers to its reads. A disturbed measurement is repeated.
+// answers to its reads. A measurement counts if the link is as fast as it should be before and after it.
 func TestRateControl(t *testing.T) {
-	gain := func(f func(*testing.T, ratecontrol.Kind) (float64, float64)) float64 {
-		var sum [2]float64
-		for i, k := range []ratecontrol.Kind{ratecontrol.None, ratecontrol.Reserve} {
-			read, written := f(t, k)
-			sum[i] = read + written
-			t.Logf("%v: %.1f MB/s read, %.1f MB/s written", k, read/1e6, written/1e6)
-		}
-		return 100 * (sum[1]/sum[0] - 1)
+	run := func(f func(*testing.T, ratecontrol.Kind) (float64, float64), k ratecontrol.Kind) (read, sum float64) {
+		read, written := f(t, k)
+		t.Logf("%v: %.1f MB/s read, %.1f MB/s written", k, read/1e6, written/1e6)
+		return read, read + written
 	}
-	want := gain(simulated)
+	_, without := run(simulated, ratecontrol.None)
+	_, with := run(simulated, ratecontrol.Reserve)
+	want := 100 * (with/without - 1)
 	if want < 50 {
 		t.Errorf("it gains only %.1f %% in the simulation", want)
 	}
+	counted := 0
+	read, without := run(measured, ratecontrol.None)
 	for range 4 {
-		got := gain(measured)
+		before, from := read, without
+		_, with := run(measured, ratecontrol.Reserve)
+		read, without = run(measured, ratecontrol.None)
+		if min(before, read) < 0.96*link {
+			continue // others use the machine
+		}
+		got := 100 * (2*with/(from+without) - 1)
 		t.Logf("gain %.1f %%, simulated %.1f %%", got, want)
 		if math.Abs(got-want) <= 5 {
 			return
 		}
+		counted++
+	}
+	if counted == 0 {
+		t.Skip("the machine is too busy for a link of 160 Mbit/s")
 	}
 	t.Error("the real target gains something else")
 }
+
+// link is the rate of the link, in bytes per second.
+const link = 20e6
 
 // slow forwards one connection to a server over a link with a rate in bytes per second, the same in both directions.
 func slow(t *testing.T, to string, rate float64) string {
@@ -184,7 +196,7 @@ func paced(to, from net.Conn, rate float64) {
 		if err != nil {
 			return
 		}
-		if least := time.Now().Add(-20 * time.Millisecond); due.Before(least) {
+		if least := time.Now().Add(-50 * time.Millisecond); due.Before(least) {
 			due = least
 		}
 		due = due.Add(time.Duration(float64(n) / rate * 1e9))

@@ -129,7 +129,8 @@ func (q *Queue) io(c *command) {
 	switch op {
 	case wire.Read, wire.Verify, wire.Write, wire.Compare:
 		n := min(rest, Window)
-		if !q.charge(c, int(n)) {
+		free := q.target.cfg.Limits.Queued && (op == wire.Read || op == wire.Verify)
+		if !free && !q.charge(c, int(n)) {
 			return
 		}
 		if op == wire.Write || op == wire.Compare {
@@ -138,7 +139,9 @@ func (q *Queue) io(c *command) {
 			return
 		}
 		t := q.task(c, nbd.Read, n)
-		t.charge = int(n)
+		if !free {
+			t.charge = int(n)
+		}
 		c.next += n
 		q.starts = append(q.starts, t)
 	case wire.WriteZeroes:

@@ -82,6 +82,8 @@ type Limits struct {
 	Entries     int // commands outstanding on a queue, at most 1024
 	InCapsule   int // bytes of data in a capsule of an I/O queue, a multiple of 16 up to 64 KiB
 	Memory      int // bytes of outstanding reads and of R2Ts on a connection, at least Window
+	// Queued means that the volumes queue reads and bound what those hold that they have begun: Memory is of R2Ts only.
+	Queued bool
 }
 
 // DefaultLimits returns limits of 64 associations with 16 queues of 128 commands, 8 KiB in a capsule and 8 MiB for a

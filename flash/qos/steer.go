@@ -23,6 +23,7 @@ type Steer[T any] struct {
 	free     []int32
 	demand   demand
 	told     float64
+	most     int64
 	open     bool
 }
 
@@ -54,8 +55,9 @@ func CheckSteering(k ratecontrol.Kind) error {
 	return fmt.Errorf("%v does not act in front of a pool; use reserve or aimd", k)
 }
 
-// NewSteer returns the state for one client. k is a kind that CheckSteering accepts, other than none.
-func NewSteer[T any](k ratecontrol.Kind) (*Steer[T], error) {
+// NewSteer returns the state for one client, whose reads hold at most these bytes, or one of them more. k is a kind
+// that CheckSteering accepts, other than none.
+func NewSteer[T any](k ratecontrol.Kind, most int64) (*Steer[T], error) {
 	c := ratecontrol.DefaultConfig()
 	c.Kind = k
 	ctl, err := ratecontrol.New(c, nil)
@@ -68,7 +70,7 @@ func NewSteer[T any](k ratecontrol.Kind) (*Steer[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("qos: %w", err)
 	}
-	s := &Steer[T]{ctl: ctl, queues: ratecontrol.NewQueues(Places), told: line}
+	s := &Steer[T]{ctl: ctl, queues: ratecontrol.NewQueues(Places), told: line, most: most}
 	s.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, 1), Depth: Places, TXQ: lasting, Pairs: 1,
 		Line: line, Wake: units.Forever}
 	ctl.Start(&s.steering)
@@ -117,8 +119,11 @@ func (s *Steer[T]) Waiting() int {
 
 // Next removes and returns an access that may begin now.
 func (s *Steer[T]) Next(now int64) (what T, ok bool) {
-	limit := s.steering.ReadLimit
-	s.queues.Hold(ratecontrol.ReadQueue, limit > 0 && s.steering.Reading >= limit && !s.open)
+	limit := s.most
+	if s.steering.ReadLimit > 0 && !s.open {
+		limit = min(limit, s.steering.ReadLimit)
+	}
+	s.queues.Hold(ratecontrol.ReadQueue, s.steering.Reading >= limit)
 	id, _, ok := s.queues.Next()
 	if !ok {
 		return what, false
@@ -199,8 +204,8 @@ func (s *Steer[T]) Tick(now int64) {
 // Demand is the rate in bytes per second at which the client's network takes what is read, as far as it is known.
 func (s *Steer[T]) Demand() float64 { return s.told }
 
-// Reading is the number of bytes of reads that have begun and that the network has not taken, and the limit on them; 0:
-// none.
+// Reading is the number of bytes of reads that have begun and that the network has not taken, and the controller's
+// limit on them; 0: none.
 func (s *Steer[T]) Reading() (bytes, limit int64) { return s.steering.Reading, s.steering.ReadLimit }
 
 // demand measures the rate at which a network takes data: the bytes taken while data were waiting for it, over that

@@ -129,7 +129,7 @@ func TestSteer(t *testing.T) {
 		var s *qos.Steer[op]
 		if i == 1 {
 			var err error
-			if s, err = qos.NewSteer[op](ratecontrol.Reserve); err != nil {
+			if s, err = qos.NewSteer[op](ratecontrol.Reserve, 8<<20); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -166,7 +166,7 @@ func TestSteer(t *testing.T) {
 	if wrote[1] < 3*wrote[0] {
 		t.Errorf("with rate control %d bytes are written, without %d", wrote[1], wrote[0])
 	}
-	s, err := qos.NewSteer[op](ratecontrol.Reserve)
+	s, err := qos.NewSteer[op](ratecontrol.Reserve, 8<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +181,11 @@ func TestSteer(t *testing.T) {
 // TestSteerEnds gives random accesses that end in any order and in any way: each begins once, those that overlap in
 // order, and none is left. Reads of a client that has gone run out.
 func TestSteerEnds(t *testing.T) {
+	const most = 40_000
 	for _, k := range []ratecontrol.Kind{ratecontrol.AIMD, ratecontrol.Reserve} {
 		for seed := uint64(1); seed <= 20; seed++ {
 			draw := rng.NewStream(seed, "steer")
-			s, err := qos.NewSteer[int](k)
+			s, err := qos.NewSteer[int](k, most)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,6 +203,9 @@ func TestSteerEnds(t *testing.T) {
 					i, ok := s.Next(now)
 					if !ok {
 						return
+					}
+					if reading, _ := s.Reading(); reading > most+4096 {
+						t.Fatalf("seed %d: reads hold %d bytes", seed, reading)
 					}
 					if all[i].begun {
 						t.Fatalf("seed %d: %d begins twice", seed, i)
@@ -258,7 +262,7 @@ func TestSteerEnds(t *testing.T) {
 		}
 	}
 	for k := ratecontrol.None; k <= ratecontrol.Paced; k++ {
-		_, err := qos.NewSteer[int](k)
+		_, err := qos.NewSteer[int](k, most)
 		if acts := k == ratecontrol.AIMD || k == ratecontrol.Reserve; acts != (err == nil) {
 			t.Errorf("%v: %v", k, err)
 		}

@@ -18,7 +18,7 @@ func (s *Server) volume(name, protocol string, f File) (*counted, error) {
 		return nil, err
 	}
 	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
-	if c.steer, err = newSteered(s.cfg.RateControl, c); err != nil {
+	if c.steer, err = newSteered(s.cfg.RateControl, s.memory[protocol], c); err != nil {
 		return nil, err
 	}
 	c.gate.begin = func(what any) {

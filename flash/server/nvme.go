@@ -21,6 +21,7 @@ import (
 	nvmeserver "farflash/flash/nvme/server"
 	"farflash/flash/nvme/wire"
 	"farflash/flash/verbs"
+	"farflash/policy/ratecontrol"
 )
 
 // spaces is the NVMe front: a subsystem whose namespaces are the files. A namespace has the number of its file as its
@@ -139,6 +140,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	cfg.First = binary.LittleEndian.Uint16(first[:])
 	queues, connections, memory := s.cfg.queues(s.cfg.Pool.Frames())
 	cfg.Limits.Queues, cfg.Limits.Memory = queues, memory
+	cfg.Limits.Queued = s.cfg.RateControl != ratecontrol.None
 	cfg.Limits.Controllers = connections / (queues + 1)
 	cfg.Health, cfg.Random = n.health, rand.Reader
 	if n.target, err = nvme.New(cfg); err != nil {

@@ -235,6 +235,7 @@ type Server struct {
 	adapter *verbs.Adapter
 	stream  stream.Config
 	window  int
+	memory  map[string]int // of an NBD or NVMe connection, in bytes
 	log     *slog.Logger
 	gates   *gates
 	began   time.Time
@@ -337,6 +338,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.proofs.Store(newProofs(Secrets{TLS: cfg.TLS, Token: cfg.Token}))
+	_, ofNBD, err := cfg.blocks(cfg.Pool.Frames())
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	_, _, ofNVMe := cfg.queues(cfg.Pool.Frames())
+	s.memory = map[string]int{"nbd": ofNBD, "nvme": ofNVMe}
 	if s.gates, err = newGates(cfg.Limits, cfg.Depth); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -379,6 +386,7 @@ func (s *Server) Listen() (err error) {
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
 			return err
 		}
+		c.Limits.Queued = s.cfg.RateControl != ratecontrol.None
 		c.Failed = func(a net.Addr, err error) {
 			s.log.Warn("connection ended", "protocol", "nbd", "peer", a.String(), "error", explained(err))
 		}

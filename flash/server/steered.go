@@ -22,12 +22,12 @@ type steered struct {
 	timer   *time.Timer
 }
 
-// newSteered returns nil without rate control.
-func newSteered(k ratecontrol.Kind, v *counted) (*steered, error) {
+// newSteered returns nil without rate control. The client's reads hold at most the given memory, in bytes.
+func newSteered(k ratecontrol.Kind, memory int, v *counted) (*steered, error) {
 	if k == ratecontrol.None {
 		return nil, nil
 	}
-	policy, err := qos.NewSteer[*operation](k)
+	policy, err := qos.NewSteer[*operation](k, int64(max(memory-nbd.Window, 1)))
 	return &steered{volume: v, policy: policy, began: time.Now()}, err
 }
 

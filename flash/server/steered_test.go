@@ -12,15 +12,14 @@ import (
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nvme/nvmetest"
 	"farflash/flash/nvme/wire"
-	"farflash/flash/pool"
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/policy/ratecontrol"
 )
 
-// steeredBy serves NBD and NVMe with rate control, for clients with room for 2 MiB.
+// steeredBy serves NBD and NVMe with rate control.
 func steeredBy(t *testing.T, k ratecontrol.Kind, more func(*server.Config)) *daemon {
-	return beginOn(t, func(o *pool.Options) { o.Pool.Frames = 16384 }, func(c *server.Config) {
+	return begin(t, func(c *server.Config) {
 		c.Address, c.NBD, c.NVMe, c.NBDConnections, c.Queues, c.RateControl = "", "127.0.0.1:0", paths(1), 2, 2, k
 		if more != nil {
 			more(c)
