@@ -12,6 +12,7 @@ import (
 
 	"farflash/flash/cfs"
 	"farflash/flash/cfs/live"
+	"farflash/flash/server"
 	"farflash/internal/spelling"
 	"farflash/numeric/units"
 	"farflash/scenario/shape"
@@ -21,6 +22,8 @@ import (
 type config struct {
 	devices []string
 	exports []export
+	limits  limits
+	places  map[string][]shape.Position // of the values that set a flag
 }
 
 // export is a file that the daemon makes or extends when it starts.
@@ -34,6 +37,7 @@ type export struct {
 const (
 	keyDevices = "devices"
 	keyExports = "exports"
+	keyLimit   = "limit" // a flag, but a mapping as well
 )
 
 // readConfig reads a config. Each key is a flag of the verb with underscores, or devices or exports. Flags of the
@@ -82,6 +86,15 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 			return nil
 		})
 	}
+	if k.Text == keyLimit {
+		if given[keyLimit] {
+			return nil
+		}
+		if value.Kind == shape.Mapping {
+			return pairs(value, func(name, n *shape.Node) error { return c.limit(name.Text+"="+n.Text, n.At) })
+		}
+		return scalars(value, func(n *shape.Node) error { return c.limit(n.Text, n.At) })
+	}
 	name := strings.ReplaceAll(k.Text, "_", "-")
 	f := flags.Lookup(name)
 	if f == nil || strings.Contains(k.Text, "-") || name == "config" || name == "help" {
@@ -101,30 +114,34 @@ func (c *config) key(flags *pflag.FlagSet, k, value *shape.Node, given map[strin
 	if given[name] || !apply {
 		return nil
 	}
-	set := func(text string) error {
-		if name == "limit" {
-			if _, _, err := rate(text); err != nil {
-				return err
-			}
-		}
+	set := func(text string, at shape.Position) error {
 		if err := f.Value.Set(text); err != nil {
 			return notOf(f.Value.Type(), text, err)
 		}
 		f.Changed = true
+		if c.places == nil {
+			c.places = map[string][]shape.Position{}
+		}
+		c.places[name] = append(c.places[name], at)
 		return nil
 	}
-	switch {
-	case name == "limit" && value.Kind == shape.Mapping:
-		return pairs(value, func(export, n *shape.Node) error { return set(export.Text + "=" + n.Text) })
-	case value.Kind == shape.Sequence && f.Value.Type() != "stringArray":
+	if value.Kind == shape.Sequence && f.Value.Type() != "stringArray" {
 		return &shape.Error{At: value.At, Msg: fmt.Sprintf("%s has one value, not a list", k.Text)}
 	}
 	return scalars(value, func(n *shape.Node) error {
-		if err := set(n.Text); err != nil {
+		if err := set(n.Text, n.At); err != nil {
 			return fmt.Errorf("%s: %w", k.Text, err)
 		}
 		return nil
 	})
+}
+
+// limit takes one limit of a config.
+func (c *config) limit(text string, at shape.Position) error {
+	l, err := parseLimit(text)
+	l.at = at
+	c.limits = append(c.limits, l)
+	return err
 }
 
 // notOf is the error for a value that is not one of a flag's type.
@@ -138,6 +155,18 @@ func notOf(kind, text string, err error) error {
 		return fmt.Errorf("%q is not a time; give one such as 10s", text)
 	}
 	return err
+}
+
+// placed completes the error of a setting with the place where it was given.
+func (c *config) placed(err error) error {
+	f := new(server.Fault)
+	if !errors.As(err, &f) || f.Setting == "" {
+		return err
+	}
+	if at := c.places[f.Setting]; f.Index < len(at) {
+		return &shape.Error{At: at[f.Index], Msg: fmt.Sprintf("%s: %v", strings.ReplaceAll(f.Setting, "-", "_"), err)}
+	}
+	return fmt.Errorf("--%s: %w", f.Setting, err)
 }
 
 // scalars calls f for a value, or for each in a list.
@@ -160,7 +189,8 @@ func scalars(value *shape.Node, f func(n *shape.Node) error) *shape.Error {
 // pairs calls f for each key of a mapping.
 func pairs(value *shape.Node, f func(name, n *shape.Node) error) *shape.Error {
 	if value.Kind != shape.Mapping {
-		return &shape.Error{At: value.At, Msg: fmt.Sprintf("%v stands here; write NAME: VALUE for each export", value.Kind)}
+		return &shape.Error{At: value.At,
+			Msg: fmt.Sprintf("%v stands here; write NAME: VALUE for each export", value.Kind)}
 	}
 	for i, k := range value.Keys {
 		if value.Items[i].Kind != shape.Scalar {
@@ -200,7 +230,8 @@ func (c *config) make(tree *cfs.FS, log *slog.Logger) error {
 		case was.Size == int64(x.size):
 			continue
 		case was.Size > int64(x.size):
-			return at(fmt.Errorf("it has %v, more than %v; to cut it: farflash flash fs truncate", units.Bytes(was.Size),
+			return at(fmt.Errorf("it has %v, more than %v; to cut it: farflash flash fs truncate",
+				units.Bytes(was.Size),
 				x.size))
 		default:
 			log.Info("larger export", "export", x.name, "size", x.size.String(), "was", units.Bytes(was.Size).String())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +24,13 @@ func (p *program) flashCtl() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl",
 		Short: "A daemon that serves a pool",
-		Long: `Look at a running daemon, over its socket beside the pool's first device. Only
-its user and the superuser may. Files are changed with farflash flash fs.`,
+		Long: `Look at and control a running daemon, over its socket beside the
+pool's first device. Only its user and the superuser may. Files are changed with
+farflash flash fs.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.ctlStatus())
+	cmd.AddCommand(p.ctlStatus(), p.ctlLimit(), p.ctlDrain())
 	return cmd
 }
 
@@ -39,7 +41,7 @@ func (p *program) ctlStatus() *cobra.Command {
 		Short: "Show what a daemon serves, and to how many",
 		Long: `Show the addresses of the daemon that serves a pool, the pool's use, and for
 each export and protocol its clients, operations and latencies since the daemon
-started.`,
+started; the limits of exports, and those that are drained.`,
 		Example: `  farflash flash ctl status data.img
   farflash flash ctl status data.img --json`,
 		Args: verb.Arguments(1, 1, "the first device of a pool"),
@@ -58,23 +60,152 @@ started.`,
 	return cmd
 }
 
-// status asks the daemon that serves a pool.
-func status(device string) (x server.Status, raw json.RawMessage, err error) {
+// daemon is a connection to the daemon that serves a pool.
+type daemon struct {
+	device string
+	files  *live.Files
+}
+
+func dialDaemon(device string) (*daemon, error) {
 	files, err := live.Dial(device)
 	switch {
 	case errors.Is(err, live.ErrAbsent):
-		return x, nil, verb.BadInput(fmt.Errorf("%s: no daemon serves it; start one: farflash flash serve %[1]s", device))
+		return nil, verb.BadInput(fmt.Errorf("%s: no daemon serves it; start one: farflash flash serve %[1]s", device))
 	case err != nil:
-		return x, nil, verb.BadInput(err)
+		return nil, verb.BadInput(err)
 	}
-	y, err := files.Do(context.Background(), live.Request{Op: live.Report}, nil, nil)
-	if err := errors.Join(err, files.Close()); err != nil {
-		return x, nil, verb.Failed(fmt.Errorf("%s: %w", device, err))
+	return &daemon{device, files}, nil
+}
+
+func (d *daemon) close() { _ = d.files.Close() } // everything was answered
+
+// ask sends a request. The answer, in JSON, goes into x unless that is nil.
+func (d *daemon) ask(ctx context.Context, r live.Request, x any) (json.RawMessage, error) {
+	y, err := d.files.Do(ctx, r, nil, nil)
+	if err != nil {
+		return nil, verb.Failed(fmt.Errorf("%s: %w", d.device, err))
 	}
-	if err := json.Unmarshal(y.Report, &x); err != nil {
-		return x, nil, verb.Failed(fmt.Errorf("%s: the daemon is another version: %w", device, err))
+	if x != nil {
+		if err := json.Unmarshal(y.Report, x); err != nil {
+			return nil, verb.Failed(fmt.Errorf("%s: the daemon is another version: %w", d.device, err))
+		}
 	}
-	return x, y.Report, nil
+	return y.Report, nil
+}
+
+// order gives an order, whose answer goes into x unless that is nil.
+func (d *daemon) order(ctx context.Context, o server.Order, x any) error {
+	order, err := json.Marshal(o)
+	if err != nil {
+		return verb.Failed(err)
+	}
+	_, err = d.ask(ctx, live.Request{Op: live.Control, Order: order}, x)
+	return err
+}
+
+// status asks the daemon that serves a pool.
+func status(device string) (x server.Status, raw json.RawMessage, err error) {
+	d, err := dialDaemon(device)
+	if err != nil {
+		return x, nil, err
+	}
+	defer d.close()
+	raw, err = d.ask(context.Background(), live.Request{Op: live.Report}, &x)
+	return x, raw, err
+}
+
+func (p *program) ctlDrain() *cobra.Command {
+	timeout, undo := 30*time.Second, false
+	cmd := &cobra.Command{
+		Use:   "drain POOL EXPORT",
+		Short: "Close an export to new clients until none has it open",
+		Long: `Close an export to new clients, and wait until none has it open. Clients go on
+until they close it. NVMe hosts cannot close it: what the daemon has accepted
+completes, and Linux keeps other requests until --undo (the ANA state is
+inaccessible).
+
+After --timeout the command says who has it open, with exit code 1, and the export
+stays closed to others. A restart of the daemon opens it.`,
+		Example: `  farflash flash ctl drain data.img disk
+  farflash flash ctl drain data.img disk --undo`,
+		Args: verb.Arguments(2, 2, "the first device of a pool, and an export"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return verb.Usagef("--timeout: %v; give a time such as 30s, or 0s to look once", timeout)
+			}
+			d, err := dialDaemon(args[0])
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			if undo {
+				if err := d.order(cmd.Context(), server.Order{Export: args[1], Resume: true}, nil); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.Out, "%s: open to clients again\n", args[1])
+				return nil
+			}
+			return p.drain(cmd.Context(), d, args[1], timeout)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "`time` to wait for clients to close the export")
+	cmd.Flags().BoolVar(&undo, "undo", false, "open the export to clients again")
+	return cmd
+}
+
+// drain waits until no client has an export open.
+func (p *program) drain(ctx context.Context, d *daemon, name string, timeout time.Duration) error {
+	var x server.Drain
+	again := fmt.Sprintf("farflash flash ctl drain %s %s", d.device, name)
+	until, told := time.Now().Add(timeout), false
+	for {
+		if err := d.order(ctx, server.Order{Export: name, Drain: true}, &x); err != nil {
+			return err
+		}
+		if len(x.Users) == 0 {
+			break
+		}
+		open := fmt.Sprintf("%s: open at %s", x.Export, users(x.Users))
+		switch left := time.Until(until); {
+		case left <= 0:
+			return verb.Failed(fmt.Errorf("%s; no other can open it; wait on: %s; or give up: %[2]s --undo", open,
+				again))
+		case !told:
+			told = true
+			p.Note("%s; waiting for %v", open, timeout)
+		}
+		select {
+		case <-ctx.Done():
+			return verb.Failed(fmt.Errorf("%s; no other can open it until: %s --undo", open, again))
+		case <-time.After(min(100*time.Millisecond, max(time.Until(until), time.Millisecond))):
+		}
+	}
+	fmt.Fprintf(p.Out, "%s: no client has it open, and none can open it until: %s --undo\n", x.Export, again)
+	if x.Hosts > 0 {
+		fmt.Fprintf(p.Out, "%s: until then, requests of %s wait\n", x.Export, spelling.Plural(x.Hosts, "NVMe host"))
+	}
+	return nil
+}
+
+// users lists who has an export open, the first few.
+func users(all []server.User) string {
+	const most = 8
+	var lines []string
+	for i := 0; i < len(all); {
+		n := 1
+		for i+n < len(all) && all[i+n] == all[i] {
+			n++
+		}
+		line := all[i].Protocol + " " + all[i].Peer
+		if n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		}
+		if i += n; len(lines) == most {
+			return strings.Join(lines, ", ") + fmt.Sprintf(" and %d more", len(all)-i+n)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, ", ")
 }
 
 // showStatus prints a status.
@@ -94,6 +225,16 @@ func (p *program) showStatus(device string, x *server.Status) error {
 		fmt.Fprintf(p.Out, ", %s", spelling.Plural(int(x.Damaged), "damaged page"))
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", strings.Join(x.Addresses, ", "))
+	for _, name := range slices.Sorted(maps.Keys(x.Limits)) {
+		fmt.Fprintf(p.Out, "limit %s=%v\n", name, x.Limits[name])
+	}
+	for _, d := range x.Draining {
+		fmt.Fprintf(p.Out, "drained %s", d.Export)
+		if len(d.Users) > 0 {
+			fmt.Fprintf(p.Out, ", open at %s", users(d.Users))
+		}
+		fmt.Fprintln(p.Out)
+	}
 	if len(x.Exports) == 0 {
 		fmt.Fprintln(p.Out, "no client has opened an export")
 		return nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -33,6 +32,7 @@ import (
 	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 )
 
 // serveFlags holds the flags of the daemon.
@@ -50,6 +50,7 @@ type serveFlags struct {
 	renewal sync.Mutex // one reload at a time
 	ready   string
 	limits  []string
+	rates   limits // of limits or of the config
 	drain   time.Duration
 	threads int
 	spin    time.Duration
@@ -97,8 +98,8 @@ extends those that are smaller:
   limit: {logs: 100MB/s}
   nvme: [127.0.0.1:4420]
 
-SIGHUP makes it read exports, certificates, the token and the keys again. It
-says READY=1 to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts
+SIGHUP makes it read exports, limits, certificates, the token and the keys again.
+It says READY=1 to systemd (Type=notify). On SIGTERM or Ctrl-C the daemon accepts
 no new work, completes requests in flight, flushes, and writes a checkpoint for
 a quick restart. A second signal ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
@@ -131,13 +132,15 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
-	fl.StringVar(&f.config, "config", "", "YAML `file` with devices, exports and flags, which the command line overrides")
+	fl.StringVar(&f.config, "config", "",
+		"YAML `file` with devices, exports and flags, which the command line overrides")
 	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "NBD `address`, HOST:PORT or unix:PATH")
 	fl.StringArrayVar(&f.cfg.NVMe, "nvme", nil, "NVMe/TCP `address`, HOST:PORT, on this machine (repeatable)")
-	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "", "`name` of the NVMe subsystem; by default from the pool's UUID")
+	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "",
+		"`name` of the NVMe subsystem; by default from the pool's UUID")
 	fl.StringArrayVar(&f.cfg.Hosts, "nvme-host", nil,
 		"`name` of an NVMe host that may connect (repeatable); by default all may")
 	fl.StringVar(&f.keys, "nvme-keys", "", "`file` with the DH-HMAC-CHAP keys of the NVMe hosts that may connect")
@@ -151,6 +154,8 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
 	fl.StringVar(&f.token, "token-file", "", "`file` with the clients' token, 16 to 256 bytes")
 	fl.StringArrayVar(&f.limits, "limit", nil, "limit an export: `NAME=RATE` (repeatable)")
+	fl.Var(kindFlag{&f.cfg.RateControl}, "rate-control",
+		"`kind` of rate control of reads by each NBD and NVMe client's network: none, aimd or reserve")
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")
@@ -171,35 +176,32 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	return cmd
 }
 
-// rate parses one --limit.
-func rate(text string) (name string, l qos.Limit, err error) {
-	name, what, ok := strings.Cut(text, "=")
-	if name = server.Name(name); !ok || name == "" {
-		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, such as disk=100MB/s", text)
+// kindFlag is a flag of a kind of rate control.
+type kindFlag struct{ kind *ratecontrol.Kind }
+
+// String implements pflag.Value.
+func (k kindFlag) String() string {
+	if k.kind == nil {
+		return ratecontrol.None.String()
 	}
-	l.Burst = qos.DefaultBurst
-	for part := range strings.SplitSeq(what, ",") {
-		number, isOps := strings.CutSuffix(part, "iops")
-		switch {
-		case part == "latency":
-			l.Class = qos.Latency
-		case isOps:
-			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil ||
-				fmt.Sprint(l.Operations) != number || l.Operations < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a rate of operations; give one such as 5000iops", text,
-					part)
-			}
-		default:
-			n, err := units.ParseByteRate(part)
-			if err != nil || n < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one such as 100MB/s, 5000iops or latency",
-					text, part)
-			}
-			l.Bytes = int64(n)
-		}
-	}
-	return name, l, nil
+	return k.kind.String()
 }
+
+// Set implements pflag.Value.
+func (k kindFlag) Set(text string) error {
+	var kind ratecontrol.Kind
+	err := kind.UnmarshalText([]byte(text))
+	if err == nil {
+		err = qos.CheckSteering(kind)
+	}
+	if err == nil {
+		*k.kind = kind
+	}
+	return err
+}
+
+// Type implements pflag.Value.
+func (kindFlag) Type() string { return "kind" }
 
 // secrets reads the keys, the certificates and the token.
 func (f *serveFlags) secrets() (x server.Secrets, err error) {
@@ -242,7 +244,7 @@ func (f *serveFlags) secrets() (x server.Secrets, err error) {
 }
 
 // reload reads the keys, the certificates and the token again. If one cannot be read, the old ones stay in force. It
-// also makes the exports of the config that are missing or smaller.
+// also makes the exports of the config that are missing or smaller, and sets the limits that have changed in it.
 func (f *serveFlags) reload(cmd *cobra.Command, s *server.Server, tree *cfs.FS) {
 	f.renewal.Lock()
 	defer f.renewal.Unlock()
@@ -253,12 +255,15 @@ func (f *serveFlags) reload(cmd *cobra.Command, s *server.Server, tree *cfs.FS) 
 		if err == nil {
 			err = c.make(tree, log)
 		}
-		if err != nil {
-			log.Error("SIGHUP: exports stay as they are", "error", err)
-		} else {
-			log.Info("SIGHUP: exports are read again", "config", f.config)
-		}
 		s.Refresh()
+		if err == nil && len(f.limits) == 0 {
+			err = f.relimit(s, tree, c.limits)
+		}
+		if err != nil {
+			log.Error("SIGHUP: exports and limits stay as they are", "error", err)
+		} else {
+			log.Info("SIGHUP: exports and limits are read again", "config", f.config)
+		}
 	}
 	switch err := f.renew(s); {
 	case f.cert == "" && f.keys == "":
@@ -296,7 +301,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		return nil, nil, err
 	}
 	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
-		return nil, nil, verb.BadInput(err)
+		return nil, nil, verb.BadInput(f.exports.placed(err))
 	}
 	f.trouble.log, f.trouble.now = f.cfg.Log, time.Now
 	o.Pool.Trouble = f.trouble.report
@@ -324,9 +329,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 				first = append(first, server.Name(x.name))
 			}
 		}
-		if err := f.limited(func(name string) bool { return slices.Contains(first, name) },
+		if err := f.rates.known(func(name string) bool { return slices.Contains(first, name) },
 			func() ([]string, error) { return first, nil }); err != nil {
-			return nil, nil, err // check before formatting: a new pool has no other file
+			return nil, nil, verb.BadInput(err) // check before formatting: a new pool has no other file
 		}
 		if _, err := p.makePool(o, uint64(f.size.bytes), disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
@@ -407,17 +412,16 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return err
 	}
 	f.cfg.Version = p.Version
-	f.cfg.Limits = map[string]qos.Limit{}
+	f.rates = f.exports.limits
 	for _, text := range f.limits {
-		name, l, err := rate(text)
+		l, err := parseLimit(text)
 		if err != nil {
-			return verb.BadInput(err)
+			return verb.BadInput(fmt.Errorf("--limit %q: %w", text, err))
 		}
-		if _, twice := f.cfg.Limits[name]; twice {
-			return verb.Usagef("--limit: %s is given twice; give all its limits at once, such as %s=100MB/s,5000iops",
-				name, name)
-		}
-		f.cfg.Limits[name] = l
+		f.rates = append(f.rates, l)
+	}
+	if f.cfg.Limits, err = f.rates.byName(); err != nil {
+		return verb.BadInput(err)
 	}
 	secrets, err := f.secrets()
 	if err != nil {
@@ -425,7 +429,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	p.Keeping()
 	if f.spin < 0 || f.spin > time.Second {
@@ -465,10 +469,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	s, err := server.New(f.cfg)
 	if err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	if err := s.Listen(); err != nil {
-		return verb.BadInput(err)
+		return verb.BadInput(f.exports.placed(err))
 	}
 	for name, err := range f.cfg.Files.List() {
 		if err != nil {
@@ -517,7 +521,8 @@ func attend(log *slog.Logger, tree *cfs.FS, s *server.Server, devices []string) 
 	if err == nil {
 		var door *live.Server
 		if door, err = live.Serve(tree, l,
-			live.Daemon{Changed: s.Refresh, Report: func() any { return s.Status() }}, devices...); err == nil {
+			live.Daemon{Changed: s.Refresh, Report: func() any { return s.Status() }, Control: s.Obey},
+			devices...); err == nil {
 			return door
 		}
 	}
@@ -525,36 +530,13 @@ func attend(log *slog.Logger, tree *cfs.FS, s *server.Server, devices []string) 
 	return nil
 }
 
-// absent returns the error for an unknown export, with the exports that exist.
-func absent(name string, names func() ([]string, error)) error {
-	all, err := names()
-	if err != nil {
-		return verb.Failed(err)
-	}
-	if hint := server.Hint(name, all); hint != "" {
-		return fmt.Errorf("no export %s; %s", name, hint)
-	}
-	return fmt.Errorf("no export %s; farflash flash fs ls lists the files, and farflash flash fs "+
-		"truncate --create creates one", name)
-}
-
-// limited verifies that the exports named by --limit exist.
-func (f *serveFlags) limited(there func(name string) bool, names func() ([]string, error)) error {
-	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
-		if !there(name) {
-			return verb.BadInput(fmt.Errorf("--limit: %w", absent(name, names)))
-		}
-	}
-	return nil
-}
-
-// named verifies that the exports named by flags exist when the daemon starts.
-func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
-	there := func(name string) bool {
+// there reports whether an export exists, and names lists all.
+func (f *serveFlags) there(tree *cfs.FS) (there func(name string) bool, names func() ([]string, error)) {
+	there = func(name string) bool {
 		at, err := tree.Stat(super, name)
 		return err == nil && at.Kind != cfs.Directory
 	}
-	names := func() (all []string, err error) {
+	names = func() (all []string, err error) {
 		for known, err := range f.cfg.Files.List() {
 			if err != nil {
 				return nil, err
@@ -563,14 +545,24 @@ func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
 		}
 		return all, nil
 	}
-	if err := f.limited(there, names); err != nil {
-		return err
+	return there, names
+}
+
+// named verifies that the exports named by flags exist when the daemon starts.
+func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
+	there, names := f.there(tree)
+	if err := f.rates.known(there, names); err != nil {
+		return verb.BadInput(err)
 	}
 	f.cfg.Default = server.Name(f.disk)
 	switch {
 	case f.cfg.Default == "" || there(f.cfg.Default):
 	case disk:
-		return verb.BadInput(fmt.Errorf("--disk: %w", absent(f.cfg.Default, names)))
+		all, err := names()
+		if err != nil {
+			return verb.Failed(err)
+		}
+		return verb.BadInput(fmt.Errorf("--disk: %w", server.Absent(f.cfg.Default, all)))
 	default:
 		f.cfg.Default = "" // a pool of other files has no default export
 	}

@@ -1,7 +1,8 @@
 // Package accept is the part of a server that accepts connections, which iWARP, NBD and NVMe over TCP have in common:
-// Loop, and the errors and addresses that their servers must distinguish.
+// Loop, and the errors and addresses that their servers must distinguish. Door is the connections of NBD and NVMe, from
+// their arrival to their end, with their limits.
 //
-// It leaves out limits on the connections (package halfopen) and everything after accepting.
+// It leaves out what is sent and received.
 package accept
 
 import (

@@ -40,7 +40,7 @@ func (s *far) listenNVMe() error {
 	cfg.Limits.Memory = s.cfg.share()
 	cfg.Subsystems = []nvme.Subsystem{{Name: subsystem, Serial: "bench", Namespaces: []nvme.Namespace{{
 		ID: namespace, UUID: [16]byte{1}, Size: uint64(s.cfg.Size),
-		Open: func() (nbd.Export, error) {
+		Open: func(string) (nbd.Export, error) {
 			v, err := volume.New(s.pool, 0, uint64(s.cfg.Size))
 			return nbd.Export{Volume: v}, err
 		}}}}}

@@ -137,6 +137,8 @@ func (c *Client) join(l *link) error {
 			err = fmt.Errorf("%s: %w", e.name, fs.ErrNotExist)
 		case isStatus && s == control.Denied:
 			err = fmt.Errorf("%s: %w", e.name, fs.ErrPermission)
+		case isStatus && s == control.Draining:
+			err = fmt.Errorf("%s: %w", e.name, s) // the client's other exports go on
 		default:
 			return err // another attempt may succeed
 		}

@@ -24,6 +24,7 @@ import (
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
+	"farflash/flash/verbs/control"
 	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
@@ -564,6 +565,7 @@ func TestAnotherFile(t *testing.T) {
 			}
 			return errors.Join(f.Truncate(fileSize+1), f.Close())
 		}, nil},
+		{"drained", false, func(h *host) error { _, err := h.s.DrainExport("other"); return err }, control.Draining},
 		{"the same after a restart", true, func(*host) error { return nil }, nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {

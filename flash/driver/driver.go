@@ -49,6 +49,8 @@ type Config[T any] struct {
 	Idle time.Duration
 	// Hold is how long a client that does not read can hold memory that is lent for output.
 	Hold time.Duration
+	// Unsent, if not zero, limits what the kernel holds of the output and has not sent, in bytes (Linux).
+	Unsent int
 	// Handshake bounds the time until Enter reports that the client is known.
 	Handshake time.Duration
 
@@ -112,6 +114,9 @@ func New[T any](nc net.Conn, m Machine[T], cfg Config[T]) *Conn[T] {
 	c := &Conn[T]{cfg: cfg, nc: nc, machine: m, born: time.Now(), known: cfg.Enter == nil, kick: make(chan struct{}, 1),
 		settled: make(chan struct{})}
 	c.ready = sync.NewCond(&c.mu)
+	if cfg.Unsent > 0 {
+		limitUnsent(nc, cfg.Unsent)
+	}
 	if x, ok := nc.(syscall.Conn); ok {
 		if raw, err := x.SyscallConn(); err == nil {
 			c.raw = raw

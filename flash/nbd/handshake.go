@@ -363,7 +363,7 @@ func (h *Handshake) open(o Option, payload []byte) {
 	}
 	e, err := h.exports.Open(s)
 	if err != nil {
-		h.refuse(o, ReplyUnknown, err.Error())
+		h.refuse(o, unopened(err), err.Error())
 		return
 	}
 	p := binary.BigEndian.AppendUint16(nil, InfoExport)
@@ -392,6 +392,14 @@ func (h *Handshake) open(o Option, payload []byte) {
 		return
 	}
 	h.begin(e, s)
+}
+
+// unopened is the reply to a client whose export was not opened.
+func unopened(err error) Reply {
+	if errors.Is(err, ErrPolicy) {
+		return ReplyPolicy
+	}
+	return ReplyUnknown
 }
 
 func (h *Handshake) contexts(o Option, payload []byte) {
@@ -430,7 +438,7 @@ func (h *Handshake) contexts(o Option, payload []byte) {
 	}
 	e, err := h.exports.Open(s)
 	if err != nil {
-		h.refuse(o, ReplyUnknown, err.Error())
+		h.refuse(o, unopened(err), err.Error())
 		return
 	}
 	closeExport(e)

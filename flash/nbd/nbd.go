@@ -13,6 +13,7 @@
 package nbd
 
 import (
+	"errors"
 	"iter"
 
 	"farflash/flash/reply"
@@ -72,10 +73,21 @@ type Task struct {
 	Pieces  []Piece // Read: the result, in order; appended by the volume
 	Err     Errno
 	Done    func(*Task)
+	// Sent, if the volume sets it before Done, is called once after Done, when what the task has read has been sent, or
+	// will not be. It is serialized with the session.
+	Sent    func(*Task)
 	Private any // owned by the volume; survives reuse of the task
 
 	command *command
 	answer  reply.Output[Task]
+}
+
+// Recycle calls Sent, when nothing of the task is left to send.
+func (t *Task) Recycle() {
+	if f := t.Sent; f != nil {
+		t.Sent = nil
+		f(t)
+	}
 }
 
 // Export is an export as opened for a client.
@@ -94,6 +106,10 @@ type Export struct {
 type Exports interface {
 	// List yields the names and descriptions that any client allowed to connect may see.
 	List() iter.Seq[Export]
-	// Open opens an export. The empty name is the default export. The text of an error is sent to the client.
+	// Open opens an export. The empty name is the default export. The text of an error is sent to the client, which
+	// takes the export for absent unless the error is ErrPolicy.
 	Open(name string) (Export, error)
 }
+
+// ErrPolicy is what an error of Exports is if the export exists and may not be opened.
+var ErrPolicy = errors.New("nbd: not permitted")

@@ -13,6 +13,8 @@ type Limits struct {
 	Depth  int // commands outstanding at a time
 	Memory int // bytes of outstanding reads and writes, at least Window
 	Ahead  int // outstanding tasks per command, at least 1
+	// Queued means that the volume queues reads and bounds what those hold that it has begun: Memory is of writes only.
+	Queued bool
 }
 
 // DefaultLimits returns limits of 128 commands and 8 MiB.
@@ -167,7 +169,7 @@ func (s *Session) step(b []byte) int {
 		return requestSize
 	}
 	charge := 0
-	if h.command() == CmdRead || h.command() == CmdWrite {
+	if h.command() == CmdRead && !s.limits.Queued || h.command() == CmdWrite {
 		charge = int(min(h.length(), Window))
 	}
 	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
@@ -196,6 +198,9 @@ func (s *Session) fill() bool {
 
 // more reports whether a command may have another task, and charges it.
 func (s *Session) more(c *command) bool {
+	if c.kind == CmdRead && s.limits.Queued {
+		return c.tasks < s.limits.Ahead
+	}
 	if c.tasks >= s.limits.Ahead || s.memory+Window > s.limits.Memory {
 		return false
 	}
@@ -374,6 +379,7 @@ func (s *Session) ended(c *command) {
 
 // recycle keeps a task for reuse.
 func (s *Session) recycle(t *Task) {
+	t.Recycle()
 	t.answer.Clear()
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)

@@ -186,11 +186,20 @@ func nguid(uuid [16]byte) [16]byte {
 	return uuid
 }
 
+// group is the ANA group of a namespace.
+func group(x *space) uint32 {
+	if x.Inaccessible {
+		return wire.GroupHeld
+	}
+	return wire.GroupServed
+}
+
 // namespace describes a namespace.
 func (q *Queue) namespace(x *space) wire.Namespace {
 	block := q.target.cfg.Block
-	n := wire.Namespace{Blocks: x.blocks, Used: x.blocks, Grain: uint16(page / block), Group: 1, ReadOnly: x.ReadOnly,
-		NGUID: nguid(x.UUID), Shift: 9}
+	n := wire.Namespace{Blocks: x.blocks, Used: x.blocks, Grain: uint16(page / block), Group: group(x),
+		ReadOnly: x.ReadOnly,
+		NGUID:    nguid(x.UUID), Shift: 9}
 	if block == page {
 		n.Shift = 12
 	}
@@ -261,13 +270,18 @@ func (t *Target) page(c *controller, r wire.LogRequest) (b []byte, ok bool) {
 	case wire.LogCommands:
 		b = wire.AppendCommands(nil, options)
 	case wire.LogANA:
-		g := wire.Group{ID: 1, Changes: t.changes, State: t.stateOf(c.port)}
+		groups := []wire.Group{{ID: wire.GroupServed, Changes: t.changes, State: t.stateOf(c.port)},
+			{ID: wire.GroupHeld, Changes: t.changes, State: wire.Inaccessible}}
 		for _, x := range c.view.Load().spaces {
 			if x != nil {
+				g := &groups[group(x)-1]
 				g.Namespaces = append(g.Namespaces, x.ID)
 			}
 		}
-		b = wire.AppendANA(nil, t.changes, []wire.Group{g})
+		if len(groups[1].Namespaces) == 0 { // groups without namespaces are not listed
+			groups = groups[:1]
+		}
+		b = wire.AppendANA(nil, t.changes, groups)
 	case wire.LogDiscovery:
 		b = t.discovery(c)
 	default:

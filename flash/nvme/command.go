@@ -2,7 +2,6 @@ package nvme
 
 import (
 	"bytes"
-	"errors"
 
 	"farflash/flash/nbd"
 	"farflash/flash/nvme/wire"
@@ -54,14 +53,9 @@ func (q *Queue) admitIO(c *command, n uint32) wire.Status {
 	if op == wire.Flush && s.NSID() == 0xffffffff {
 		return 0
 	}
-	v := x.view.Load().find(s.NSID())
-	if v == nil {
-		return wire.InvalidNamespace | wire.NoRetry
-	}
-	if err := v.acquire(); errors.Is(err, errRemoved) {
-		return wire.InvalidNamespace | wire.NoRetry
-	} else if err != nil {
-		return wire.NamespaceNotReady
+	v, refused := x.use(s.NSID())
+	if refused != 0 {
+		return refused
 	}
 	c.space = v
 	block := uint64(q.target.cfg.Block)
@@ -135,7 +129,8 @@ func (q *Queue) io(c *command) {
 	switch op {
 	case wire.Read, wire.Verify, wire.Write, wire.Compare:
 		n := min(rest, Window)
-		if !q.charge(c, int(n)) {
+		free := q.target.cfg.Limits.Queued && (op == wire.Read || op == wire.Verify)
+		if !free && !q.charge(c, int(n)) {
 			return
 		}
 		if op == wire.Write || op == wire.Compare {
@@ -144,7 +139,9 @@ func (q *Queue) io(c *command) {
 			return
 		}
 		t := q.task(c, nbd.Read, n)
-		t.charge = int(n)
+		if !free {
+			t.charge = int(n)
+		}
 		c.next += n
 		q.starts = append(q.starts, t)
 	case wire.WriteZeroes:
@@ -175,6 +172,10 @@ func (q *Queue) flush(c *command) {
 			}
 			x := v.spaces[c.ranges]
 			c.ranges++
+			if x != nil && x.Inaccessible {
+				q.refuse(c, wire.PathInaccessible)
+				return
+			}
 			if x != nil && x.acquire() == nil {
 				c.space = x
 				break

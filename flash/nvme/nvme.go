@@ -50,8 +50,11 @@ type Namespace struct {
 	ReadOnly bool
 	// Used returns the bytes that are allocated; may be nil, then all are.
 	Used func() uint64
-	// Open opens the export for one association.
-	Open func() (nbd.Export, error)
+	// Inaccessible makes hosts wait with their commands, and complete those that were accepted. They learn it as the
+	// state of an ANA group. The export is closed meanwhile.
+	Inaccessible bool
+	// Open opens the export for one association of a host.
+	Open func(host string) (nbd.Export, error)
 }
 
 // Subsystem is a set of namespaces.
@@ -79,6 +82,8 @@ type Limits struct {
 	Entries     int // commands outstanding on a queue, at most 1024
 	InCapsule   int // bytes of data in a capsule of an I/O queue, a multiple of 16 up to 64 KiB
 	Memory      int // bytes of outstanding reads and of R2Ts on a connection, at least Window
+	// Queued means that the volumes queue reads and bound what those hold that they have begun: Memory is of R2Ts only.
+	Queued bool
 }
 
 // DefaultLimits returns limits of 64 associations with 16 queues of 128 commands, 8 KiB in a capsule and 8 MiB for a

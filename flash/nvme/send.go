@@ -188,6 +188,7 @@ func (q *Queue) release(t *Task) {
 
 // recycle keeps a task for reuse.
 func (q *Queue) recycle(t *Task) {
+	t.Recycle()
 	t.answer.Clear()
 	t.Payload, t.command, t.space, t.charge, t.compute, t.said = nil, nil, nil, 0, nil, nil
 	clear(t.Pieces)

@@ -52,6 +52,7 @@ func (s *stats) add(c *counters) {
 // space is a namespace as one association uses it.
 type space struct {
 	Namespace
+	host   string
 	blocks uint64
 	once   sync.Once
 	export nbd.Export
@@ -62,25 +63,29 @@ type space struct {
 // errRemoved is the error of opening a namespace that was removed.
 var errRemoved = errors.New("nvme: the namespace is removed")
 
-func newSpace(n Namespace, block int) *space {
-	s := &space{Namespace: n, blocks: n.Size / uint64(block)}
+func newSpace(n Namespace, block int, host string) *space {
+	s := &space{Namespace: n, host: host, blocks: n.Size / uint64(block)}
 	s.refs.Store(1)
 	return s
 }
 
-// acquire opens the export and keeps it open until release.
-func (s *space) acquire() error {
+// hold keeps the export open until release. It reports false if the last use has ended.
+func (s *space) hold() bool {
 	for {
 		n := s.refs.Load()
-		if n == 0 {
-			return errRemoved
-		}
-		if s.refs.CompareAndSwap(n, n+1) {
-			break
+		if n == 0 || s.refs.CompareAndSwap(n, n+1) {
+			return n > 0
 		}
 	}
+}
+
+// acquire opens the export and keeps it open until release.
+func (s *space) acquire() error {
+	if !s.hold() {
+		return errRemoved
+	}
 	s.once.Do(func() {
-		s.export, s.err = s.Open()
+		s.export, s.err = s.Open(s.host)
 		if s.err == nil && s.export.Volume.Size() < s.Size {
 			s.err = fmt.Errorf("nvme: namespace %d has %d bytes, its volume %d", s.ID, s.Size, s.export.Volume.Size())
 			s.shut(s.export.Close)
@@ -108,9 +113,23 @@ func (s *space) release() {
 
 // remove makes the export's queued tasks fail, and closes it after the last one.
 func (s *space) remove() {
-	s.once.Do(func() { s.err = errRemoved })
-	s.shut(s.export.Leave)
+	s.hurry()
 	s.release()
+}
+
+// retire closes the export after its last task.
+func (s *space) retire() {
+	s.once.Do(func() { s.err = errRemoved })
+	s.release()
+}
+
+// hurry makes the queued tasks of an export fail, if there are any.
+func (s *space) hurry() {
+	if s.hold() {
+		s.once.Do(func() { s.err = errRemoved })
+		s.shut(s.export.Leave)
+		s.release()
+	}
 }
 
 // view is the namespaces of an association, by their identifiers.
@@ -121,6 +140,27 @@ func (v *view) find(id uint32) *space {
 		return nil
 	}
 	return v.spaces[id]
+}
+
+// use acquires the namespace with an identifier, for a command. The one that it names may be replaced at the same time.
+func (c *controller) use(id uint32) (*space, wire.Status) {
+	for {
+		x := c.view.Load().find(id)
+		switch {
+		case x == nil:
+			return nil, wire.InvalidNamespace | wire.NoRetry
+		case x.Inaccessible:
+			return nil, wire.PathInaccessible
+		}
+		switch err := x.acquire(); {
+		case err == nil:
+			return x, 0
+		case !errors.Is(err, errRemoved):
+			return nil, wire.NamespaceNotReady
+		case c.view.Load().find(id) == x: // the association ends
+			return nil, wire.InvalidNamespace | wire.NoRetry
+		}
+	}
 }
 
 // notices are the events of a controller, and the logs that explain them.
@@ -156,6 +196,7 @@ type controller struct {
 	masked     [len(notices)]bool // until its log is read
 	requests   []uint16           // outstanding Asynchronous Event Requests
 	changed    []uint32
+	parting    []*space // replaced in the view, with commands outstanding
 	granted    int      // I/O queues
 	queues     []*Queue // by identifier
 	dead       bool
@@ -189,8 +230,9 @@ func (t *Target) unlock() {
 }
 
 // Set adds a subsystem, or changes that of the same name. Hosts that are connected learn which namespaces were added,
-// removed or resized. A namespace whose size, UUID or right changes is opened again. A namespace of a connected host
-// cannot become smaller: the host would not protect the data beyond.
+// removed, resized or inaccessible. A namespace whose size, UUID or right changes is opened again; commands on the
+// earlier one complete, unless it is removed. A namespace of a connected host cannot become smaller: the host would not
+// protect the data beyond.
 func (t *Target) Set(s Subsystem) error {
 	if err := t.cfg.checkSubsystem(&s); err != nil {
 		return err
@@ -216,13 +258,22 @@ func (t *Target) Set(s Subsystem) error {
 		}
 	}
 	old.Subsystem = s
+	moved := false
 	for _, c := range t.sorted() {
 		if c.subsystem == old {
-			if changed := t.look(c); len(changed) > 0 {
+			changed, regrouped := t.look(c)
+			if len(changed) > 0 {
 				c.changed = merge(c.changed, changed)
 				t.notice(c, 0)
 			}
+			if regrouped {
+				moved = true
+				t.notice(c, 1)
+			}
 		}
+	}
+	if moved {
+		t.changes++
 	}
 	return nil
 }
@@ -306,8 +357,9 @@ func merge(log, ids []uint32) []uint32 {
 	return log
 }
 
-// look updates a controller's view of the namespaces, and returns the identifiers of those that differ.
-func (t *Target) look(c *controller) (changed []uint32) {
+// look updates a controller's view of the namespaces. It returns the identifiers of those that differ, and whether the
+// ANA group of one has changed, which is an event of its own.
+func (t *Target) look(c *controller) (changed []uint32, regrouped bool) {
 	old := c.view.Load()
 	now := &view{}
 	highest := uint32(0)
@@ -316,24 +368,35 @@ func (t *Target) look(c *controller) (changed []uint32) {
 	}
 	now.spaces = make([]*space, highest+1)
 	for _, n := range c.subsystem.Namespaces {
-		if x := old.find(n.ID); x != nil && x.Size == n.Size && x.UUID == n.UUID && x.ReadOnly == n.ReadOnly {
+		x := old.find(n.ID)
+		same := x != nil && x.Size == n.Size && x.UUID == n.UUID && x.ReadOnly == n.ReadOnly
+		if same && x.Inaccessible == n.Inaccessible {
 			now.spaces[n.ID] = x
 			continue
 		}
-		now.spaces[n.ID] = newSpace(n, t.cfg.Block)
-		changed = append(changed, n.ID)
+		now.spaces[n.ID] = newSpace(n, t.cfg.Block, c.host)
+		if !same {
+			changed = append(changed, n.ID)
+		}
+		regrouped = regrouped || x != nil && x.UUID == n.UUID && x.Inaccessible != n.Inaccessible
 	}
 	c.view.Store(now)
 	if old == nil {
-		return nil
+		return nil, false
 	}
+	c.parting = slices.DeleteFunc(c.parting, func(x *space) bool { return x.refs.Load() == 0 })
 	for id, x := range old.spaces {
-		if x != nil && now.find(uint32(id)) != x {
+		switch y := now.find(uint32(id)); {
+		case x == nil || x == y:
+		case y != nil && x.UUID == y.UUID:
+			c.parting = append(c.parting, x)
+			t.later = append(t.later, x.retire)
+		default:
 			t.later = append(t.later, x.remove)
 			changed = append(changed, uint32(id))
 		}
 	}
-	return changed
+	return changed, regrouped
 }
 
 // notice makes an event pending, and wakes the admin queue to report it.
@@ -366,6 +429,9 @@ func (t *Target) kill(c *controller, why error) {
 				t.later = append(t.later, x.remove)
 			}
 		}
+	}
+	for _, x := range c.parting {
+		t.later = append(t.later, x.hurry)
 	}
 	t.settle(c)
 }

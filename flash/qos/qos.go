@@ -2,17 +2,22 @@
 // classes the one that needs low latency goes first without starving the other.
 //
 // Scheduler is the main type: Offer queues an access of a tenant, Withdraw removes queued ones, Next returns one that
-// may begin, Done completes it, and When returns how long to wait for the next. It is a plain state machine; times are
-// the caller's, in nanoseconds, and must not go backwards.
+// may begin, Done completes it, and When returns how long to wait for the next. Set changes a tenant's limit at any
+// time. It is a plain state machine; times are the caller's, in nanoseconds, and must not go backwards.
 //
 // The guarantees, tested as properties: in any span of time a tenant is granted at most its rate over that span plus
-// one burst and one access; backlogged tenants of a class are granted equal bytes, to within their largest accesses;
-// while both classes wait, throughput is granted at least one byte for every Share bytes of latency; an eligible access
-// begins as soon as the depth permits.
+// one burst and one access, where a rate that changes counts with each value for as long as that is in force, and the
+// burst is that of the first access; from a Set on, a tenant is granted at most the new rate and one access, without
+// a burst, and its debt of before it pays at the new rate; backlogged tenants of a class are granted
+// equal bytes, to within their largest accesses; while both classes wait, throughput is granted at least one byte for
+// every Share bytes of latency; an eligible access begins as soon as the depth permits.
 //
-// It leaves out weights and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS 14(4), 2018,
-// section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T I.371), and the
-// classes on one device follow ReFlex (Klimovic et al., ASPLOS 2017).
+// Steer is about one client: it divides the client's accesses between reads and writes by the rate at which its network
+// takes what is read, with the code of the simulated target (package ratecontrol).
+//
+// It leaves out weights of tenants and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS
+// 14(4), 2018, section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T
+// I.371), and the classes on one device follow ReFlex (Klimovic et al., ASPLOS 2017).
 package qos
 
 import (
@@ -21,38 +26,7 @@ import (
 	"math/bits"
 
 	"farflash/internal/fifo"
-	"farflash/numeric/units"
 )
-
-// Class is the urgency of a tenant's accesses.
-type Class uint8
-
-// The classes.
-const (
-	Throughput Class = iota
-	Latency
-	classes
-)
-
-// Limit is a tenant's class and rates.
-type Limit struct {
-	Class      Class
-	Bytes      int64 // per second; 0: unlimited
-	Operations int64 // per second; 0: unlimited
-	Burst      int64 // nanoseconds of its rate that an idle tenant can accumulate
-}
-
-// DefaultBurst is a tenth of a second.
-const DefaultBurst = 100_000_000
-
-// Validate reports the settings of l that are out of range.
-func (l Limit) Validate() error {
-	var f units.Faults
-	f.Hold(l.Class < classes, "class", "unknown class %d", l.Class)
-	f.Hold(l.Bytes >= 0 && l.Operations >= 0, "rate", "a rate cannot be negative")
-	f.Hold(l.Burst >= 0 && l.Burst <= 1e12, "burst", "%d ns is out of range; give 0 to 1000 s", l.Burst)
-	return f.Err()
-}
 
 // Share is the number of latency bytes that may pass one waiting throughput byte.
 const Share = 8
@@ -94,6 +68,39 @@ func (s *Scheduler[T]) Add(l Limit) (int, error) {
 	}
 	s.tenants = append(s.tenants, tenant[T]{limit: l, bytes: math.MinInt64 / 2, operations: math.MinInt64 / 2})
 	return len(s.tenants) - 1, nil
+}
+
+// Set changes the limit of a tenant from now on, its queued accesses included. It keeps no unused part of its rates. A
+// rate that was unlimited has no debt.
+func (s *Scheduler[T]) Set(t int, l Limit, now int64) error {
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("qos: %w", err)
+	}
+	x := &s.tenants[t]
+	if x.limit == l {
+		return nil
+	}
+	x.bytes = now + transfer(x.bytes-now, x.limit.Bytes, l.Bytes)
+	x.operations = now + transfer(x.operations-now, x.limit.Operations, l.Operations)
+	if x.limit.Class != l.Class {
+		x.served = s.clock[l.Class] // as a tenant of the new class that begins to wait
+	}
+	x.limit = l
+	return nil
+}
+
+// transfer returns the time that a debt, which takes this time at the old rate, takes at the new one.
+func transfer(debt, old, now int64) int64 {
+	if debt <= 0 || old == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(debt), uint64(old))
+	lo, carry := bits.Add64(lo, 1e9-1, 0)
+	if hi += carry; hi >= 1e9 {
+		return cost(math.MaxInt64, now)
+	}
+	n, _ := bits.Div64(hi, lo, 1e9)
+	return cost(int64(min(n, math.MaxInt64)), now)
 }
 
 // Open lifts all limits and the depth: everything queued may begin, in the scheduling order.

@@ -29,6 +29,9 @@ func resolve(address string) (at net.Addr, local bool, err error) {
 		return &net.UnixAddr{Name: path, Net: "unix"}, true, nil
 	}
 	a, err := net.ResolveTCPAddr("tcp", address)
+	if e := new(net.AddrError); errors.As(err, &e) {
+		err = fmt.Errorf("%s: %s; give HOST:PORT, such as 127.0.0.1:9700", address, e.Err)
+	}
 	if err != nil {
 		return nil, false, err
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"net"
 	"strings"
-	"sync"
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
@@ -121,33 +121,10 @@ func (t files) List() iter.Seq2[string, error] {
 	}
 }
 
-// uses counts the opens of each export, by name.
-type uses struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
-func (u *uses) take(name string, most int) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.open[name] >= most {
-		return false
-	}
-	u.open[name]++
-	return true
-}
-
-func (u *uses) give(name string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.open[name]--; u.open[name] == 0 {
-		delete(u.open, name)
-	}
-}
-
 // exports is a connection's view of the files, as control.Exports.
 type exports struct {
 	s    *Server
+	peer string
 	conn *stream.Conn
 	seat *seat // nil unless it has joined
 }
@@ -160,20 +137,24 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		}
 	}
 	name = Name(name)
-	if !e.s.uses.take(name, e.s.cfg.PerExport) {
-		return x, verbs.ErrFull
+	o, err := e.s.uses.take(name, User{"iwarp", e.peer}, e.s.cfg.PerExport)
+	if err != nil {
+		return x, err
 	}
 	f, err := e.s.cfg.Files.Open(name, rights)
 	if err != nil {
-		e.s.uses.give(name)
+		e.s.uses.give(o)
 		return x, err
 	}
 	use := e.s.meter.Open(name, "iwarp")
-	if x.Region, err = e.s.region(name, f, use); err != nil {
+	store, gate, err := e.s.store(name, f, use)
+	if err != nil {
 		use.Close()
-		e.s.uses.give(name)
+		e.s.uses.give(o)
 		return x, errors.Join(err, f.Close())
 	}
+	x.Region = region(f)
+	x.Region.Store = store
 	if f.Identity != "" {
 		x.Identity = fmt.Sprintf("%v/%s", e.s.cfg.Pool.Shape().UUID, f.Identity)
 	}
@@ -186,17 +167,18 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 	}
 	x.Close = func() {
 		use.Close()
-		e.s.closed(name, f)
+		gate.release()
+		e.s.closed(o, f)
 	}
 	return x, nil
 }
 
 // closed releases one use of an export.
-func (s *Server) closed(name string, f File) {
-	s.uses.give(name)
+func (s *Server) closed(o *opening, f File) {
 	if err := f.Close(); err != nil {
-		s.log.Error("closing a file failed", "export", name, "error", err)
+		s.log.Error("closing a file failed", "export", o.of.name, "error", err)
 	}
+	s.uses.give(o)
 }
 
 // Stat implements control.Exports.
@@ -205,13 +187,11 @@ func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 	if e.s.cfg.ReadOnly {
 		rights = verbs.RemoteRead
 	}
-	name = Name(name)
-	f, err := e.s.cfg.Files.Open(name, rights)
+	f, err := e.s.cfg.Files.Open(Name(name), rights)
 	if err != nil {
 		return verbs.RegionConfig{}, err
 	}
-	c, err := e.s.region(name, f, nil)
-	return c, errors.Join(err, f.Close())
+	return region(f), f.Close()
 }
 
 // Hints are from the first hintNames files only, so that a wrong name is compared with few others, and list up to
@@ -245,14 +225,15 @@ func (e *exports) Hint(name string) string {
 	return Hint(Name(name), all)
 }
 
-func (s *Server) region(name string, f File, use *meter.Use) (verbs.RegionConfig, error) {
-	store, err := s.store(name, f, use)
-	return verbs.RegionConfig{Store: store, Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}, err
+// region describes a file as memory, without its store.
+func region(f File) verbs.RegionConfig {
+	return verbs.RegionConfig{Length: f.Size, Rights: f.Rights, Allowed: verbs.AllSemantics}
 }
 
 // volumes exports the files over NBD. The empty name is the default export.
 type volumes struct {
 	s      *Server
+	peer   string
 	listed bool
 }
 
@@ -281,8 +262,18 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 			return nbd.Export{}, errors.New("no default export; give a name")
 		}
 	}
-	return v.s.export(name, "nbd", "")
+	x, err := v.s.export(name, User{"nbd", v.peer}, "")
+	if errors.Is(err, control.Draining) {
+		err = notNow{err}
+	}
+	return x, err
 }
+
+// notNow is an error that NBD's clients do not take for the absence of an export.
+type notNow struct{ error }
+
+// Is makes it an nbd.ErrPolicy.
+func (notNow) Is(x error) bool { return x == nbd.ErrPolicy }
 
 // readable opens a file that can be read, with all the rights that the server grants.
 func (s *Server) readable(name string) (File, error) {
@@ -297,31 +288,35 @@ func (s *Server) readable(name string) (File, error) {
 	return f, err
 }
 
-// export opens a file as a volume for a protocol. If identity is not empty, it must be that file's.
-func (s *Server) export(name, protocol, identity string) (nbd.Export, error) {
-	if !s.uses.take(name, s.cfg.PerExport) {
-		return nbd.Export{}, errors.New("too many connections use the export")
+// export opens a file as a volume for a user. If identity is not empty, it must be that file's.
+func (s *Server) export(name string, by User, identity string) (nbd.Export, error) {
+	o, err := s.uses.take(name, by, s.cfg.PerExport)
+	if err != nil {
+		return nbd.Export{}, err
 	}
 	f, err := s.readable(name)
 	if err == nil && identity != "" && f.Identity != identity {
 		err = errors.Join(fs.ErrNotExist, f.Close())
 	}
 	if err != nil {
-		s.uses.give(name)
+		s.uses.give(o)
 		return nbd.Export{}, err
 	}
-	vol, use, leave, err := s.volume(name, protocol, f)
+	v, err := s.volume(name, by.Protocol, f)
 	if err != nil {
-		s.uses.give(name)
+		s.uses.give(o)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Close: func() { use.Close(); s.closed(name, f) }}, nil
+	return nbd.Export{Name: name, Volume: v, Leave: v.leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
+		Close: func() {
+			v.close()
+			s.closed(o, f)
+		}}, nil
 }
 
 // nbdExports returns the exports of an NBD client. Where TLS is required, names are listed only after TLS.
-func (s *Server) nbdExports(state *tls.ConnectionState) (nbd.Exports, error) {
-	return volumes{s, state != nil || !s.cfg.nbdSecret()}, nil
+func (s *Server) nbdExports(from net.Addr, state *tls.ConnectionState) (nbd.Exports, error) {
+	return volumes{s, peer(from), state != nil || !s.cfg.nbdSecret()}, nil
 }
 
 // pageSize is the page size of the controller.

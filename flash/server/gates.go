@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"farflash/flash/qos"
@@ -10,67 +11,150 @@ import (
 
 // turn is an access waiting at a gate.
 type turn struct {
-	gate *gate
-	what any
+	gate  *gate
+	what  any
+	bytes int
 }
 
-// gates executes the decisions of package qos; it owns the clock and the timer.
+// gates executes the decisions of package qos; it owns the clock and the timer. Until there is a limit, nothing passes
+// through it.
 type gates struct {
-	mu      sync.Mutex
-	policy  *qos.Scheduler[turn]
-	tenants map[string]int
-	rest    int // tenant of exports without a limit
-	began   time.Time
-	timer   *time.Timer
-	closed  bool
+	on     atomic.Bool // there is or was a limit
+	mu     sync.Mutex
+	policy *qos.Scheduler[turn]
+	shares map[string]*share // of exports that are open or have or had a limit
+	rest   int               // tenant of exports that never had one
+	began  time.Time
+	timer  *time.Timer
+	closed bool
 }
 
-// newGates returns nil if there are no limits.
+// share is an export's.
+type share struct {
+	name   string
+	tenant int
+	limit  qos.Limit
+	gates  int // not released
+}
+
+// newGates returns the gates of exports with these limits.
 func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
-	if len(limits) == 0 {
-		return nil, nil
-	}
 	if depth == 0 {
 		depth = qos.Depth
 	}
-	g := &gates{policy: qos.New[turn](int64(depth)), tenants: map[string]int{}, began: time.Now()}
+	g := &gates{policy: qos.New[turn](int64(depth)), shares: map[string]*share{}, began: time.Now()}
+	g.timer = time.AfterFunc(time.Hour, g.run)
 	var err error
 	if g.rest, err = g.policy.Add(qos.Limit{}); err != nil {
 		return nil, err
 	}
 	for spelled, l := range limits {
 		name := Name(spelled)
-		if _, twice := g.tenants[name]; twice {
+		if g.shares[name] != nil {
 			return nil, fmt.Errorf("%s has two limits; give one", name)
 		}
-		if g.tenants[name], err = g.policy.Add(l); err != nil {
+		if err := g.set(name, l); err != nil {
 			return nil, err
 		}
 	}
-	g.timer = time.AfterFunc(time.Hour, g.run)
 	return g, nil
+}
+
+// now is the time of the policy. The caller holds g.mu.
+func (g *gates) now() int64 { return int64(time.Since(g.began)) }
+
+// shareOf returns the share of an export, a new one if need be. The caller holds g.mu.
+func (g *gates) shareOf(name string) *share {
+	x := g.shares[name]
+	if x == nil {
+		x = &share{name: name, tenant: g.rest}
+		g.shares[name] = x
+	}
+	return x
+}
+
+// set changes the limit of an export, its queued accesses included.
+func (g *gates) set(name string, l qos.Limit) error {
+	g.mu.Lock()
+	x := g.shareOf(name)
+	err := g.change(x, l)
+	if err == nil {
+		x.limit = l
+		g.on.Store(g.on.Load() || l != qos.Limit{})
+	}
+	g.tidy(x)
+	g.mu.Unlock()
+	g.run()
+	return err
+}
+
+// change changes the limit of a share. The caller holds g.mu.
+func (g *gates) change(x *share, l qos.Limit) error {
+	if x.tenant != g.rest {
+		return g.policy.Set(x.tenant, l, g.now())
+	}
+	if l == (qos.Limit{}) {
+		return nil
+	}
+	own, err := g.policy.Add(l)
+	if err != nil {
+		return err
+	}
+	for _, t := range g.policy.Withdraw(g.rest, func(t turn) bool { return t.gate.share == x }) {
+		g.policy.Offer(own, int64(t.bytes), t)
+	}
+	x.tenant = own
+	return nil
+}
+
+// tidy forgets a share that is like those of exports without a limit. The caller holds g.mu.
+func (g *gates) tidy(x *share) {
+	if x.gates == 0 && x.tenant == g.rest {
+		delete(g.shares, x.name)
+	}
+}
+
+// limits returns the limits in force, by export.
+func (g *gates) limits() map[string]qos.Limit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[string]qos.Limit{}
+	for name, x := range g.shares {
+		if x.limit != (qos.Limit{}) {
+			all[name] = x.limit
+		}
+	}
+	return all
 }
 
 // gate is the queue of one use of an export.
 type gate struct {
 	g      *gates
-	tenant int
+	share  *share
 	begin  func(what any) // starts an access that entered and was not withdrawn, once, on any goroutine
 	refuse func(what any) // called instead for accesses that enter after shut; nil if shut is never called
 	gone   bool           // guarded by g.mu
 }
 
-// of returns a gate for an export, or nil if there are no limits.
+// of returns a gate for an export.
 func (g *gates) of(name string) *gate {
-	if g == nil {
-		return nil
-	}
-	t, ok := g.tenants[name]
-	if !ok {
-		t = g.rest
-	}
-	return &gate{g: g, tenant: t}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.shareOf(name)
+	x.gates++
+	return &gate{g: g, share: x}
 }
+
+// release ends the use of a gate, at which nothing waits any more.
+func (x *gate) release() {
+	x.g.mu.Lock()
+	defer x.g.mu.Unlock()
+	x.share.gates--
+	x.g.tidy(x.share)
+}
+
+// limited reports whether accesses must enter the gate.
+func (x *gate) limited() bool { return x.g.on.Load() }
 
 // enter queues an access that makes the device read or write this many bytes. It starts now or later.
 func (x *gate) enter(bytes int, what any) {
@@ -80,7 +164,7 @@ func (x *gate) enter(bytes int, what any) {
 		x.refuse(what)
 		return
 	}
-	x.g.policy.Offer(x.tenant, int64(bytes), turn{x, what})
+	x.g.policy.Offer(x.share.tenant, int64(bytes), turn{x, what, bytes})
 	x.g.mu.Unlock()
 	x.g.run()
 }
@@ -89,14 +173,14 @@ func (x *gate) enter(bytes int, what any) {
 func (x *gate) withdraw(what any) bool {
 	x.g.mu.Lock()
 	defer x.g.mu.Unlock()
-	return len(x.g.policy.Withdraw(x.tenant, func(t turn) bool { return t.gate == x && t.what == what })) > 0
+	return len(x.g.policy.Withdraw(x.share.tenant, func(t turn) bool { return t.gate == x && t.what == what })) > 0
 }
 
 // shut refuses all queued and future accesses.
 func (x *gate) shut() {
 	x.g.mu.Lock()
 	x.gone = true
-	all := x.g.policy.Withdraw(x.tenant, func(t turn) bool { return t.gate == x })
+	all := x.g.policy.Withdraw(x.share.tenant, func(t turn) bool { return t.gate == x })
 	x.g.mu.Unlock()
 	for _, t := range all {
 		x.refuse(t.what)
@@ -118,7 +202,7 @@ func (x *gate) leave(bytes int) {
 func (g *gates) run() {
 	for {
 		g.mu.Lock()
-		now := int64(time.Since(g.began))
+		now := g.now()
 		next, ok := g.policy.Next(now)
 		if !ok {
 			if wait, ok := g.policy.When(now); ok && !g.closed {
@@ -134,9 +218,6 @@ func (g *gates) run() {
 
 // open starts everything that is queued, without limits from now on.
 func (g *gates) open() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	g.policy.Open()
 	g.mu.Unlock()
@@ -144,9 +225,6 @@ func (g *gates) open() {
 }
 
 func (g *gates) close() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	g.closed = true
 	g.timer.Stop()
@@ -155,9 +233,6 @@ func (g *gates) close() {
 
 // waiting is the number of queued accesses.
 func (g *gates) waiting() int {
-	if g == nil {
-		return 0
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.policy.Waiting()

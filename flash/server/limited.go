@@ -10,30 +10,50 @@ import (
 	"farflash/flash/verbs"
 )
 
-// volume returns a file as an NBD volume for one connection of a protocol. Its tasks are counted, and queue at a gate
-// if there are limits: leave, if not nil, must be called when the connection ends. The use ends when all tasks are
-// done.
-func (s *Server) volume(name, protocol string, f File) (v nbd.Volume, use *meter.Use, leave func(), err error) {
+// volume returns a file as an NBD volume for one connection of a protocol. When the connection ends, its gate must be
+// shut; when all tasks are done, its gate must be released and its use closed.
+func (s *Server) volume(name, protocol string, f File) (*counted, error) {
 	inner, err := volume.New(s.cfg.Pool, f.Base, f.Size)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	c := &counted{Volume: inner, gate: s.gates.of(name), use: s.meter.Open(name, protocol)}
-	x := c.gate
-	if x == nil {
-		return c, c.use, nil, nil
+	if c.steer, err = newSteered(s.cfg.RateControl, s.memory[protocol], c); err != nil {
+		return nil, err
 	}
-	x.begin = func(what any) { c.start(what.(*operation)) }
-	x.refuse = func(what any) { what.(*operation).refuse() }
-	return c, c.use, x.shut, nil
+	c.gate.begin = func(what any) {
+		o := what.(*operation)
+		o.charged = true
+		c.begin(o)
+	}
+	c.gate.refuse = func(what any) { what.(*operation).refuse() }
+	return c, nil
 }
 
-// counted is a volume whose tasks are counted and may have to queue at a gate. The time in the queue is part of their
-// latency.
+// counted is a volume whose tasks are counted and, if there are limits, queue at a gate. The time in the queue is part
+// of their latency.
 type counted struct {
 	nbd.Volume
-	gate *gate // nil: no limits
-	use  *meter.Use
+	gate  *gate
+	use   *meter.Use
+	steer *steered // nil: no rate control
+}
+
+// leave is called when the client's connection ends.
+func (c *counted) leave() {
+	c.gate.shut()
+	if c.steer != nil {
+		c.steer.open()
+	}
+}
+
+// close is called after the last task.
+func (c *counted) close() {
+	c.use.Close()
+	c.gate.release()
+	if c.steer != nil {
+		c.steer.close()
+	}
 }
 
 // operation is what a counted volume keeps for a task. Between Start and Done, the task's Private is that of the volume
@@ -44,35 +64,52 @@ type operation struct {
 	inner   any // Private of the volume inside
 	done    func(*nbd.Task)
 	end     func(*nbd.Task)
+	sent    func(*nbd.Task)
 	at      int64
 	one     [1]*nbd.Task
 	charged bool // the task has passed the gate
+	steered bool // and has a place
+	place   int32
 }
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
 func (c *counted) Start(tasks []*nbd.Task) {
-	at := c.use.Begin(len(tasks))
+	at, limited := c.use.Begin(len(tasks)), c.gate.limited()
 	for i, t := range tasks {
 		o, ok := t.Private.(*operation)
 		if !ok {
 			o = &operation{task: t}
-			o.end = o.ended
+			o.end, o.sent = o.ended, o.taken
 		}
 		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
-		if c.gate != nil {
+		if limited || c.steer != nil {
 			tasks[i] = nil // the task may be reused as soon as it is done
+		}
+		switch {
+		case limited:
 			c.gate.enter(cost(t), o)
+		case c.steer != nil:
+			c.begin(o)
 		}
 	}
-	if c.gate == nil {
+	if !limited && c.steer == nil {
 		c.Volume.Start(tasks)
 	}
 }
 
-// start starts a task that passed the gate.
+// begin starts a task that has passed the gate, or queues it for its place.
+func (c *counted) begin(o *operation) {
+	if c.steer != nil {
+		c.steer.enter(o)
+		return
+	}
+	c.start(o)
+}
+
+// start starts a task.
 func (c *counted) start(o *operation) {
-	o.charged, o.one[0] = true, o.task
+	o.one[0] = o.task
 	c.Volume.Start(o.one[:])
 }
 
@@ -89,7 +126,25 @@ func (o *operation) ended(t *nbd.Task) {
 		o.volume.gate.leave(cost(t))
 	}
 	o.volume.use.End(o.at, kinds[t.Kind], int(t.Length), failure(t.Err))
+	x := o.volume.steer
+	if !o.steered {
+		x = nil
+	}
+	if x != nil {
+		if o.steered = x.done(o); o.steered {
+			t.Sent = o.sent
+		}
+	}
 	o.done(t)
+	if x != nil {
+		x.run()
+	}
+}
+
+// taken is the Sent of a task.
+func (o *operation) taken(*nbd.Task) {
+	o.steered = false
+	o.volume.steer.taken(o)
 }
 
 // Release implements nbd.Volume.
@@ -134,24 +189,23 @@ func cost(t *nbd.Task) int {
 	return int(t.Length)
 }
 
-// store returns a file as a store for one iWARP connection; its accesses are counted, and queue at a gate if there are
-// limits.
-func (s *Server) store(name string, f File, use *meter.Use) (verbs.Store, error) {
-	x := s.gates.of(name)
-	if x == nil {
-		e, err := extent.New(s.cfg.Pool, f.Base, f.Size, nil)
-		if err == nil {
-			e.Count(use, reason)
-		}
-		return e, err
-	}
-	e, err := extent.New(s.cfg.Pool, f.Base, f.Size, behind{x})
+// store returns a file as a store for one iWARP connection; its accesses are counted and, if there are limits, queue at
+// the gate, which must be released when there are no more.
+func (s *Server) store(name string, f File, use *meter.Use) (verbs.Store, *gate, error) {
+	free, err := extent.New(s.cfg.Pool, f.Base, f.Size, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	e.Count(use, reason)
-	x.begin = func(what any) { e.Get(what.(*verbs.Access)) }
-	return waiting{e, x}, nil
+	x := s.gates.of(name)
+	gated, err := extent.New(s.cfg.Pool, f.Base, f.Size, behind{x})
+	if err != nil {
+		x.release()
+		return nil, nil, err
+	}
+	free.Count(use, reason)
+	gated.Count(use, reason)
+	x.begin = func(what any) { gated.Get(what.(*verbs.Access)) }
+	return waiting{free, x}, x, nil
 }
 
 // reason classifies the error of an access.
@@ -162,7 +216,8 @@ var _ interface {
 	verbs.Forgetter
 } = waiting{}
 
-// waiting is a store whose accesses queue at a gate first.
+// waiting is a store whose accesses queue at a gate first, if there are limits; the gate passes them to another extent
+// of the same bytes, which reports when they have their data.
 type waiting struct {
 	*extent.Extent // also a verbs.Reporter
 	gate           *gate
@@ -184,6 +239,10 @@ var errGone = errors.New("the connection is closed")
 
 // Get implements verbs.Store.
 func (w waiting) Get(a *verbs.Access) {
+	if !w.gate.limited() {
+		w.Extent.Get(a)
+		return
+	}
 	w.Arrive(a)
 	w.gate.enter(a.Length, a)
 }

@@ -21,6 +21,7 @@ import (
 	nvmeserver "farflash/flash/nvme/server"
 	"farflash/flash/nvme/wire"
 	"farflash/flash/verbs"
+	"farflash/policy/ratecontrol"
 )
 
 // spaces is the NVMe front: a subsystem whose namespaces are the files. A namespace has the number of its file as its
@@ -53,41 +54,51 @@ func (c *Config) checkNVMe() error {
 		return nil
 	}
 	if c.Subsystem != "" && (!wire.ValidName(c.Subsystem) || c.Subsystem == wire.DiscoveryName) {
-		return fmt.Errorf("%q is no name of an NVMe subsystem; give one such as nqn.2026-01.com.example:disks",
+		return fault("nvme-subsystem",
+			"%q is no name of an NVMe subsystem; give one such as nqn.2026-01.com.example:disks",
 			c.Subsystem)
 	}
-	for _, h := range c.Hosts {
+	for i, h := range c.Hosts {
 		if !wire.ValidName(h) {
-			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
+			return &Fault{"nvme-host", i, notHost(h)}
 		}
 	}
-	for h := range c.Keys {
+	for _, h := range slices.Sorted(maps.Keys(c.Keys)) {
 		if !wire.ValidName(h) {
-			return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", h)
+			return &Fault{Setting: "nvme-keys", Err: notHost(h)}
 		}
 		if len(c.Hosts) > 0 && !slices.Contains(c.Hosts, h) {
-			return fmt.Errorf("there is a key of %s, which is not one of the hosts that may connect", h)
+			return fault("nvme-keys", "there is a key of %s, which is not one of the hosts that may connect", h)
 		}
 	}
 	if c.Queues < 0 || c.Queues > mostQueues {
-		return fmt.Errorf("%d I/O queues of an NVMe host; give 1 to %d, or 0 for what the memory allows", c.Queues,
+		return fault("nvme-queues", "%d I/O queues of an NVMe host; give 1 to %d, or 0 for what the memory allows",
+			c.Queues,
 			mostQueues)
 	}
-	for _, at := range c.NVMe {
+	for i, at := range c.NVMe {
 		a, here, err := resolve(at)
 		switch {
 		case err != nil:
-			return err
 		case a.Network() != "tcp":
-			return fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
+			err = fmt.Errorf("%s: NVMe/TCP needs HOST:PORT", at)
 		case a.(*net.TCPAddr).IP == nil || a.(*net.TCPAddr).IP.IsUnspecified():
-			return fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
+			err = fmt.Errorf("%s: hosts that discover the subsystem get its address; give the one that they reach", at)
 		case !here && len(c.Keys) == 0:
-			return fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on 127.0.0.1, or "+
+			err = fmt.Errorf("%s is reachable from other machines, and NVMe/TCP is not encrypted; listen on "+
+				"127.0.0.1, or "+
 				"give the keys of hosts and listen in a tunnel", at)
+		}
+		if err != nil {
+			return &Fault{settingNVMe, i, err}
 		}
 	}
 	return nil
+}
+
+// notHost is the error for a text that is no name of a host.
+func notHost(name string) error {
+	return fmt.Errorf("%q is no name of an NVMe host; it is in /etc/nvme/hostnqn of that host", name)
 }
 
 const (
@@ -115,7 +126,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	for i, at := range s.cfg.NVMe {
 		l, err := net.Listen("tcp", at)
 		if err != nil {
-			return nil, errors.Join(err, n.shut())
+			return nil, errors.Join(&Fault{settingNVMe, i, err}, n.shut())
 		}
 		n.listeners = append(n.listeners, l)
 		a := l.Addr().(*net.TCPAddr)
@@ -129,6 +140,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	cfg.First = binary.LittleEndian.Uint16(first[:])
 	queues, connections, memory := s.cfg.queues(s.cfg.Pool.Frames())
 	cfg.Limits.Queues, cfg.Limits.Memory = queues, memory
+	cfg.Limits.Queued = s.cfg.RateControl != ratecontrol.None
 	cfg.Limits.Controllers = connections / (queues + 1)
 	cfg.Health, cfg.Random = n.health, rand.Reader
 	if n.target, err = nvme.New(cfg); err != nil {
@@ -139,7 +151,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	}
 	c := nvmeserver.DefaultConfig()
 	c.Target, c.Loops, c.Most, c.Early = n.target, s.cfg.Loops, connections, s.cfg.Handshakes
-	c.Far = len(s.cfg.Keys) > 0
+	c.Far, c.Unsent = len(s.cfg.Keys) > 0, s.cfg.unsent()
 	c.Handshake, c.Progress = s.cfg.Handshake+time.Duration(cfg.Grace), s.cfg.Progress
 	log := s.log.With("protocol", "nvme")
 	c.Failed = func(a net.Addr, err error) { log.Warn("connection ended", "peer", a.String(), "error", err) }
@@ -218,14 +230,26 @@ func (s *Server) Refresh() {
 }
 
 // open opens the file of a namespace.
-func (n *spaces) open(id uint32) (nbd.Export, error) {
+func (n *spaces) open(id uint32, host string) (nbd.Export, error) {
 	n.at.Lock()
 	at, ok := n.files[id]
 	n.at.Unlock()
 	if !ok {
 		return nbd.Export{}, fs.ErrNotExist
 	}
-	return n.s.export(at.name, "nvme", at.identity)
+	return n.s.export(at.name, User{"nvme", host}, at.identity)
+}
+
+// has reports whether a file is a namespace.
+func (n *spaces) has(name string) bool {
+	n.at.Lock()
+	defer n.at.Unlock()
+	for _, x := range n.files {
+		if x.name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // rekey replaces the keys of hosts.
@@ -308,7 +332,8 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	}
 	switch {
 	case f.Number < 1 || f.Number > nvme.MaxNamespace:
-		n.note(name, fmt.Sprintf("a file is not served: its number in the file system is %d, and namespaces have 1 to %d",
+		n.note(name, fmt.Sprintf("a file is not served: its number in the file system is %d, and namespaces have 1 "+
+			"to %d",
 			f.Number, nvme.MaxNamespace))
 		return nil
 	case f.Size < uint64(nvme.DefaultConfig().Block):
@@ -317,7 +342,8 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	id := f.Number
 	files[id] = place{name, f.Identity}
 	now[id] = nvme.Namespace{ID: id, UUID: n.uuid(f), Size: f.Size, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Open: func() (nbd.Export, error) { return n.open(id) }}
+		Inaccessible: n.s.uses.draining(name),
+		Open:         func(host string) (nbd.Export, error) { return n.open(id, host) }}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
-	"fmt"
 
 	"farflash/flash/nvme/chap"
 	"farflash/flash/wire"
@@ -69,7 +68,7 @@ func (s *Server) Reload(x Secrets) error {
 // checkToken validates a token.
 func checkToken(token []byte) error {
 	if len(token) < 16 || len(token) > 256 {
-		return fmt.Errorf("the token has %d bytes; give 16 to 256 that cannot be guessed", len(token))
+		return fault("token-file", "the token has %d bytes; give 16 to 256 that cannot be guessed", len(token))
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ import (
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
+	"farflash/policy/ratecontrol"
 )
 
 // Config configures a Server: the files and who may use them. DefaultConfig sets the limits.
@@ -90,6 +91,9 @@ type Config struct {
 	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
+	// RateControl divides each NBD and NVMe client's accesses to an export between reads and writes, by the rate at
+	// which its network takes what is read (qos.Steer).
+	RateControl ratecontrol.Kind
 	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.
 	Log *slog.Logger
@@ -104,6 +108,45 @@ func DefaultConfig() Config {
 		Handshake: 5 * time.Second, Progress: 10 * time.Second, Idle: 10 * time.Minute,
 	}
 }
+
+// Fault is the error of a setting.
+type Fault struct {
+	Setting string // the name of its flag of farflash flash serve, and of its key in a config but for the underscores
+	Index   int    // of a setting with several values: which of them
+	Err     error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap returns the error without the setting.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// fault returns an error of a setting.
+func fault(setting, format string, args ...any) error {
+	return &Fault{Setting: setting, Err: fmt.Errorf(format, args...)}
+}
+
+// The settings that are addresses.
+const (
+	settingListen  = "listen"
+	settingNBD     = "nbd"
+	settingMetrics = "metrics"
+	settingNVMe    = "nvme"
+)
+
+// settings are those of Server.at.
+var settings = [...]string{settingListen, settingNBD, settingMetrics}
+
+// unsent is what the kernel may hold unsent of a connection's output, in bytes; 0: no limit.
+func (c *Config) unsent() int {
+	if c.RateControl == ratecontrol.None {
+		return 0
+	}
+	return mostUnsent
+}
+
+// mostUnsent keeps a network busy for the time in which more is handed to the kernel: 128 KiB are 1 ms of 1 Gbit/s.
+const mostUnsent = 128 << 10
 
 // nbdSecret reports whether NBD clients must use TLS.
 func (c *Config) nbdSecret() bool { return c.TLS != nil }
@@ -121,24 +164,32 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 	}
 	certified := c.TLS != nil && c.TLS.ClientCAs != nil
 	for _, n := range []struct {
-		what string
-		n    int
-	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses per export", c.PerExport},
-		{"exports per connection", c.Open}, {"reads in flight", c.Reads}} {
+		setting, what string
+		n             int
+	}{{"connections", "connections", c.Connections}, {"", "handshakes", c.Handshakes},
+		{"per-export", "uses per export", c.PerExport}, {"exports", "exports per connection", c.Open},
+		{"reads", "reads in flight", c.Reads}} {
 		if n.n < 1 || n.n > 1<<14 {
-			return addresses, fmt.Errorf("%d %s; give 1 to %d", n.n, n.what, 1<<14)
+			return addresses, fault(n.setting, "%d %s; give 1 to %d", n.n, n.what, 1<<14)
 		}
+	}
+	if err := qos.CheckSteering(c.RateControl); err != nil {
+		return addresses, &Fault{Setting: "rate-control", Err: err}
 	}
 	switch {
 	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
-		return addresses, fmt.Errorf("%d NBD connections; give 1 to %d, or 0 for what the memory allows",
+		return addresses, fault("nbd-connections", "%d NBD connections; give 1 to %d, or 0 for what the memory allows",
 			c.NBDConnections, 1<<14)
 	case c.Address == "" && c.NBD == "" && len(c.NVMe) == 0:
 		return addresses, errors.New("no address to listen on")
-	case c.Handshake <= 0 || c.Progress <= 0 || c.Idle < 0:
-		return addresses, errors.New("deadlines must be positive")
+	case c.Handshake <= 0:
+		return addresses, fault("handshake", "%v is no deadline; give a time above 0", c.Handshake)
+	case c.Progress <= 0:
+		return addresses, fault("progress", "%v is no deadline; give a time above 0", c.Progress)
+	case c.Idle < 0:
+		return addresses, fault("idle", "%v is no deadline; give a time, or 0 for none", c.Idle)
 	case c.Token != nil && c.TLS == nil:
-		return addresses, errors.New("a token needs TLS, or it could be read in transit; give a certificate")
+		return addresses, fault("token-file", "a token needs TLS, or it could be read in transit; give a certificate")
 	case c.Token != nil:
 		if err := checkToken(c.Token); err != nil {
 			return addresses, err
@@ -148,25 +199,26 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 		if at == "" {
 			continue
 		}
+		setting := settings[i]
 		a, here, err := resolve(at)
 		switch {
 		case err != nil:
-			return addresses, err
+			return addresses, &Fault{Setting: setting, Err: err}
 		case i == 1 && c.Token != nil && !certified:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"NBD cannot carry a token, so %s would admit clients without one; also give the authority of "+
 					"clients' certificates, or serve NBD from a daemon without a token", at)
 		case here:
 		case c.TLS == nil:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines without TLS; give a certificate and the permitted clients, or "+
 					"listen on 127.0.0.1", at)
 		case i == 1 && !certified:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines, and NBD cannot carry a token; give the authority of clients' "+
 					"certificates, or listen on 127.0.0.1", at)
 		case !certified && c.Token == nil:
-			return addresses, fmt.Errorf(
+			return addresses, fault(setting,
 				"%s is reachable from other machines without authentication; give the authority of clients' "+
 					"certificates or a token, or listen on 127.0.0.1", at)
 		}
@@ -183,6 +235,7 @@ type Server struct {
 	adapter *verbs.Adapter
 	stream  stream.Config
 	window  int
+	memory  map[string]int // of an NBD or NVMe connection, in bytes
 	log     *slog.Logger
 	gates   *gates
 	began   time.Time
@@ -222,7 +275,7 @@ func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
 	window := ((share-segment)/(c.Reads+1) - 1) * pageSize
 	if window < pageSize {
-		return 0, fmt.Errorf(
+		return 0, fault("memory",
 			"%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
 	}
@@ -238,7 +291,8 @@ func (c *Config) blocks(frames int) (most, memory int, err error) {
 	case most == 0:
 		most = max(1, min(c.Connections, usualNBD, budget/nbd.Window))
 	case most*nbd.Window > budget && c.NBD != "":
-		return 0, 0, fmt.Errorf("%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
+		return 0, 0, fault("memory",
+			"%d pages of memory are too few for %d NBD connections; give %d, or fewer connections",
 			frames, most, most*nbd.Window*8/pageSize)
 	}
 	return most, max(nbd.Window, min(nbd.DefaultLimits().Memory, budget/most)), nil
@@ -275,7 +329,7 @@ func New(cfg Config) (*Server, error) {
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
 	s.began = time.Now()
 	s.meter, s.log = meter.New(mostSeries), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s.uses.open, s.seats.all = map[string]int{}, map[string]*seat{}
+	s.uses.all, s.seats.all = map[string]*record{}, map[string]*seat{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
@@ -284,6 +338,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.proofs.Store(newProofs(Secrets{TLS: cfg.TLS, Token: cfg.Token}))
+	_, ofNBD, err := cfg.blocks(cfg.Pool.Frames())
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	_, _, ofNVMe := cfg.queues(cfg.Pool.Frames())
+	s.memory = map[string]int{"nbd": ofNBD, "nvme": ofNVMe}
 	if s.gates, err = newGates(cfg.Limits, cfg.Depth); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -313,7 +373,7 @@ func (s *Server) Listen() (err error) {
 		if s.at[i] != nil {
 			l, err := listen(s.at[i])
 			if err != nil {
-				return err
+				return &Fault{Setting: settings[i], Err: err}
 			}
 			*to = l
 		}
@@ -322,10 +382,11 @@ func (s *Server) Listen() (err error) {
 		c := nbdserver.DefaultConfig()
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.secret(), s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
-		c.Early = s.cfg.Handshakes
+		c.Early, c.Unsent = s.cfg.Handshakes, s.cfg.unsent()
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
 			return err
 		}
+		c.Limits.Queued = s.cfg.RateControl != ratecontrol.None
 		c.Failed = func(a net.Addr, err error) {
 			s.log.Warn("connection ended", "protocol", "nbd", "peer", a.String(), "error", explained(err))
 		}
@@ -433,7 +494,7 @@ var errMany = errors.New("too many connections")
 func (s *Server) serve(nc net.Conn) {
 	defer s.running.Done()
 	placed := false
-	view := &exports{s: s}
+	view := &exports{s: s, peer: peer(nc.RemoteAddr())}
 	log := s.log.With("protocol", "iwarp", "peer", nc.RemoteAddr().String())
 	c, server, err := s.begin(nc, view, &placed)
 	<-s.slots

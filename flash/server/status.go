@@ -5,6 +5,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/meter"
+	"farflash/flash/qos"
 )
 
 // Status is the state of a server for the operators of its machine, and the JSON of farflash flash ctl status --json.
@@ -22,7 +23,10 @@ type Status struct {
 	// WriteAmplification is pages written over pages written for users.
 	WriteAmplification float64 `json:"write_amplification"`
 
-	Exports []ExportStatus `json:"exports"`
+	// Limits are those in force, by export.
+	Limits   map[string]qos.Limit `json:"limits"`
+	Draining []Drain              `json:"draining"`
+	Exports  []ExportStatus       `json:"exports"`
 }
 
 // ExportStatus is the use of an export over a protocol since the server began, as of its metrics.
@@ -49,7 +53,8 @@ func (s *Server) Status() Status {
 	p := s.cfg.Pool
 	counts, used := p.Stats(), int64(0)
 	x := Status{Pool: p.Shape().UUID.String(), Began: s.began, Unready: s.unready(), Hits: counts.Hits,
-		Misses: counts.Misses, Damaged: counts.Damaged, WriteAmplification: counts.WAF(), Exports: []ExportStatus{}}
+		Misses: counts.Misses, Damaged: counts.Damaged, WriteAmplification: counts.WAF(), Exports: []ExportStatus{},
+		Limits: s.gates.limits(), Draining: append([]Drain{}, s.drains()...)}
 	used, x.Capacity = p.Use()
 	x.Used, x.Capacity = used*ctl.Page, x.Capacity*ctl.Page
 	for _, l := range []struct {

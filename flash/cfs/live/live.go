@@ -24,23 +24,26 @@ import (
 type Op string
 
 // The operations. List, Stat and Usage change nothing. Resize sets the size of a file, or creates one. Put copies a
-// stream to a file, and Get a file to a stream. Report is
-// about the serving process itself.
+// stream to a file, and Get a file to a stream. Report and Control
+// are about the serving process itself.
 const (
-	List   Op = "list"
-	Stat   Op = "stat"
-	Usage  Op = "usage"
-	Mkdir  Op = "mkdir"
-	Remove Op = "remove"
-	Rename Op = "rename"
-	Resize Op = "resize"
-	Put    Op = "put"
-	Get    Op = "get"
-	Report Op = "report"
+	List    Op = "list"
+	Stat    Op = "stat"
+	Usage   Op = "usage"
+	Mkdir   Op = "mkdir"
+	Remove  Op = "remove"
+	Rename  Op = "rename"
+	Resize  Op = "resize"
+	Put     Op = "put"
+	Get     Op = "get"
+	Report  Op = "report"
+	Control Op = "control"
 )
 
 // changes reports whether the operation can change the tree or the size of a file.
-func (o Op) changes() bool { return o != List && o != Stat && o != Usage && o != Get && o != Report }
+func (o Op) changes() bool {
+	return o != List && o != Stat && o != Usage && o != Get && o != Report && o != Control
+}
 
 // Request is one operation. Each Op uses some of the fields besides Path.
 type Request struct {
@@ -54,17 +57,19 @@ type Request struct {
 	Size      int64  // Resize
 	Allocate  bool   // Resize: the whole file
 	Create    bool   // Resize: a missing file
+	// Control: what the serving process shall do, in JSON
+	Order json.RawMessage `json:",omitempty"`
 }
 
 // Reply is the result of a request.
 type Reply struct {
 	Entries []cfs.Status // List; Stat: one
 	Usage   cfs.Usage    // Usage
-	// Report: what the serving process says of itself, in JSON
+	// Report: what the serving process says of itself, and Control: its answer, in JSON
 	Report json.RawMessage `json:",omitempty"`
 }
 
-// ErrLocal is the error of a Report where no other process serves the pool.
+// ErrLocal is the error of a Report or Control where no other process serves the pool.
 var ErrLocal = errors.New("no daemon serves the pool")
 
 // super is the user: whoever can reach the devices can change everything in them.
@@ -76,7 +81,7 @@ var errOp = errors.New("the serving process does not know this operation; it is 
 // execute executes a request. Put reads in, and Get writes out.
 func execute(ctx context.Context, files *cfs.FS, r Request, in io.Reader, out io.Writer) (y Reply, err error) {
 	switch r.Op {
-	case Report:
+	case Report, Control:
 		err = ErrLocal // a Server answers it itself
 	case List:
 		y.Entries, err = files.List(super, r.Path)

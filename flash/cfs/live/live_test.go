@@ -3,6 +3,7 @@ package live_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +89,13 @@ func (s *served) listen() {
 	s.t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: live.Socket(s.device), Net: "unix"})
 	if err == nil {
-		s.s, err = live.Serve(s.tree, l, live.Daemon{Report: func() any { return []int{5} }}, s.device)
+		s.s, err = live.Serve(s.tree, l, live.Daemon{Report: func() any { return []int{5} },
+			Control: func(order json.RawMessage) (any, error) {
+				if string(order) == "[6]" {
+					return []int{7}, nil
+				}
+				return nil, fmt.Errorf("not this order: %s", order)
+			}}, s.device)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -403,4 +410,26 @@ func TestSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestDaemon verifies that a daemon is asked about itself and given orders, and that only a daemon is.
+func TestDaemon(t *testing.T) {
+	s := serve(t)
+	f := s.dial()
+	for _, c := range []struct {
+		r         live.Request
+		want, err string
+	}{{live.Request{Op: live.Report}, "[5]", ""}, {live.Request{Op: live.Control, Order: []byte("[6]")}, "[7]", ""},
+		{live.Request{Op: live.Control, Order: []byte("{}")}, "", "not this order: {}"}} {
+		y, err := f.Do(context.Background(), c.r, nil, nil)
+		if string(y.Report) != c.want || (err != nil) != (c.err != "") || err != nil && err.Error() != c.err {
+			t.Errorf("%+v: %s, %v", c.r, y.Report, err)
+		}
+		if _, err := live.Local(s.tree).Do(context.Background(), c.r, nil, nil); !errors.Is(err, live.ErrLocal) {
+			t.Errorf("%+v without a daemon: %v", c.r, err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -43,6 +43,8 @@ type Daemon struct {
 	Changed func()
 	// Report returns what Report asks for, to be encoded in JSON; may be nil.
 	Report func() any
+	// Control executes an order and returns its answer, to be encoded in JSON; may be nil.
+	Control func(order json.RawMessage) (any, error)
 }
 
 // Serve serves the file system of a pool on these devices, until Close. The socket becomes accessible to the owner of
@@ -146,6 +148,13 @@ func (s *Server) execute(r Request, stream *stream) (y Reply, err error) {
 		y.Report, err = json.Marshal(s.daemon.Report())
 		return y, err
 	}
+	if r.Op == Control && s.daemon.Control != nil {
+		x, err := s.daemon.Control(r.Order)
+		if err == nil {
+			y.Report, err = json.Marshal(x)
+		}
+		return y, err
+	}
 	y, err = execute(s.ctx, s.files, r, stream, stream)
 	if r.Op.changes() && s.daemon.Changed != nil {
 		s.daemon.Changed()
@@ -189,7 +198,8 @@ func (s *stream) Read(b []byte) (int, error) {
 		case err != nil && s.ctx.Err() != nil:
 			s.err = fmt.Errorf("%w, because the serving process ends; no file was created", transfer.ErrInterrupted)
 		case err != nil:
-			s.err = errors.New("the client is gone: " + err.Error()) // not wrapped, because an EOF would be the stream's
+			// not wrapped, because an EOF would be the stream's
+			s.err = errors.New("the client is gone: " + err.Error())
 		case kind == frameData:
 			s.b, s.buf = got, got
 		case kind == frameEnd && len(got) == 0:

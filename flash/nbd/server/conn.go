@@ -19,11 +19,11 @@ const bufferSize = 256 << 10
 
 // conn is one client connection.
 type conn struct {
-	server    *Server
-	base      net.Conn // as accepted
-	nc        net.Conn // base, or TLS over it
-	placed    bool     // has asked for an export; guarded by the server's mu
-	displaced bool     // closed during negotiation to admit another connection; guarded by the server's mu
+	server  *Server
+	base    net.Conn // as accepted
+	nc      net.Conn // base, or TLS over it
+	require bool     // TLS
+	placed  bool     // has asked for an export
 
 	in  []byte // in[:end] is received but not consumed by the negotiation
 	end int
@@ -33,12 +33,12 @@ type conn struct {
 	draining bool
 }
 
-func newConn(s *Server, nc net.Conn) *conn { return &conn{server: s, base: nc, nc: nc} }
+// Abort implements accept.Conn.
+func (c *conn) Abort() { _ = c.base.Close() } // Serve notices
 
-// serve serves the connection until it ends.
-func (c *conn) serve(require bool) error {
-	h, err := c.negotiate(require)
-	<-c.server.slots
+// Serve implements accept.Conn.
+func (c *conn) Serve() error {
+	h, err := c.negotiate(c.require)
 	if h == nil || err != nil {
 		if h != nil {
 			h.Abandon()
@@ -52,7 +52,7 @@ func (c *conn) serve(require bool) error {
 	c.mu.Lock()
 	c.driver = driver.New(c.nc, session, driver.Config[*nbd.Task]{
 		Loops: cfg.Loops, Buffer: bufferSize, Received: c.in[:c.end],
-		Progress: cfg.Progress, Idle: cfg.Idle, Hold: cfg.Hold,
+		Progress: cfg.Progress, Idle: cfg.Idle, Hold: cfg.Hold, Unsent: cfg.Unsent,
 		Start: func(tasks []*nbd.Task, lane uint8) {
 			for _, t := range tasks {
 				t.Loop = lane
@@ -92,7 +92,7 @@ func (c *conn) negotiate(require bool) (*nbd.Handshake, error) {
 	if draining || err != nil {
 		return nil, err
 	}
-	exports, err := cfg.Exports(nil)
+	exports, err := cfg.Exports(c.base.RemoteAddr(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (c *conn) secure(h *nbd.Handshake) error {
 		return err
 	}
 	state := t.ConnectionState()
-	exports, err := c.server.cfg.Exports(&state)
+	exports, err := c.server.cfg.Exports(c.base.RemoteAddr(), &state)
 	if err != nil {
 		return err
 	}

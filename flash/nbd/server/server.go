@@ -13,12 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"farflash/flash/accept"
 	"farflash/flash/driver"
-	"farflash/flash/halfopen"
 	"farflash/flash/nbd"
 )
 
@@ -27,8 +25,9 @@ type Loops = driver.Loops
 
 // Config configures a Server. DefaultConfig returns the defaults.
 type Config struct {
-	// Exports returns the exports of a client. It is called with nil before TLS, and with the TLS state after it.
-	Exports func(*tls.ConnectionState) (nbd.Exports, error)
+	// Exports returns the exports of a client at an address. It is called with nil before TLS, and with the TLS state
+	// after it.
+	Exports func(net.Addr, *tls.ConnectionState) (nbd.Exports, error)
 	// TLS, if set, is offered to clients; version 1.3 is enforced. Without it, only local addresses can be served.
 	TLS *tls.Config
 	// Require makes TLS mandatory for every client. For clients on non-local addresses it always is.
@@ -52,6 +51,8 @@ type Config struct {
 	Idle time.Duration
 	// Hold is how long a client that does not read can hold memory of the volume.
 	Hold time.Duration
+	// Unsent, if not zero, limits what the kernel holds of a connection's output and has not sent, in bytes (Linux).
+	Unsent int
 	// Drain bounds how long Shutdown waits for outstanding commands.
 	Drain time.Duration
 	// Failed, if set, receives the reason why a connection ended, unless the client disconnected.
@@ -67,22 +68,14 @@ func DefaultConfig() Config {
 }
 
 // Fixed serves the same exports to all clients.
-func Fixed(e nbd.Exports) func(*tls.ConnectionState) (nbd.Exports, error) {
-	return func(*tls.ConnectionState) (nbd.Exports, error) { return e, nil }
+func Fixed(e nbd.Exports) func(net.Addr, *tls.ConnectionState) (nbd.Exports, error) {
+	return func(net.Addr, *tls.ConnectionState) (nbd.Exports, error) { return e, nil }
 }
 
 // Server serves connections. It is safe for concurrent use.
 type Server struct {
-	cfg Config
-
-	mu        sync.Mutex
-	listeners map[net.Listener]bool
-	conns     map[*conn]bool
-	early     *halfopen.Table[*conn] // conns that have not asked for an export yet
-	slots     chan struct{}          // one per negotiation in progress: of early, displaced and placed connections
-	places    int                    // conns that have asked for an export
-	closing   bool
-	running   sync.WaitGroup
+	cfg  Config
+	door *accept.Door[*conn]
 }
 
 // New returns a server.
@@ -98,91 +91,20 @@ func New(cfg Config) (*Server, error) {
 		c.MinVersion = tls.VersionTLS13
 		cfg.TLS = c
 	}
-	return &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{},
-		early: halfopen.New[*conn](cfg.Early), slots: make(chan struct{}, 2*max(cfg.Early, 1)+max(cfg.Most, 0))}, nil
+	return &Server{cfg, accept.NewDoor[*conn](accept.Limits{Most: cfg.Most, Early: cfg.Early, Failed: cfg.Failed})}, nil
 }
 
 // Serve accepts connections until the server is shut down, which closes l. Without TLS, it refuses a non-local address.
 func (s *Server) Serve(l net.Listener) error {
-	if !accept.Local(l.Addr()) && s.cfg.TLS == nil {
-		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
+	far := !accept.Local(l.Addr())
+	if far && s.cfg.TLS == nil {
+		return errors.Join(fmt.Errorf("nbd: %v is reachable from other machines without TLS; give a certificate, or "+
+			"listen on 127.0.0.1", l.Addr()), l.Close())
 	}
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		return l.Close()
-	}
-	s.listeners[l] = true
-	s.mu.Unlock()
-	err := accept.Loop(l, func(nc net.Conn) { s.take(nc, !accept.Local(l.Addr())) }, s.ending, func(err error) {
-		if s.cfg.Failed != nil {
-			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
-		}
+	return s.door.Serve(l, func(nc net.Conn) *conn {
+		return &conn{server: s, base: nc, nc: nc, require: far || s.cfg.Require}
 	})
-	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
-	if err != nil {
-		err = errors.Join(err, l.Close())
-	}
-	return err
 }
-
-// ending reports whether the server has begun to shut down.
-func (s *Server) ending() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closing
-}
-
-// take serves a connection. If there are too many handshakes it closes another one, which takes no part in them any
-// more from then on.
-func (s *Server) take(nc net.Conn, far bool) {
-	c := newConn(s, nc)
-	s.slots <- struct{}{} // displaced negotiations end soon, since their connections are closed
-	s.mu.Lock()
-	if s.closing {
-		<-s.slots
-		s.mu.Unlock()
-		_ = nc.Close() // the client sees a close before the greeting
-		return
-	}
-	s.conns[c] = true
-	oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), c, time.Now())
-	if full {
-		oldest.displaced = true
-	}
-	s.running.Add(1)
-	s.mu.Unlock()
-	if full {
-		_ = oldest.base.Close() // its goroutine notices
-	}
-	if report > 0 && s.cfg.Failed != nil {
-		s.cfg.Failed(oldest.base.RemoteAddr(), fmt.Errorf("%d connections closed during negotiation to admit others "+
-			"(at most %d negotiate); this is the last", report, s.cfg.Early))
-	}
-	go func() {
-		defer s.running.Done()
-		err := c.serve(far || s.cfg.Require)
-		s.mu.Lock()
-		delete(s.conns, c)
-		if c.placed {
-			s.places--
-		} else {
-			s.early.Leave(c)
-		}
-		if c.displaced {
-			err = nil // reported, together with others
-		}
-		s.mu.Unlock()
-		if err != nil && s.cfg.Failed != nil {
-			s.cfg.Failed(nc.RemoteAddr(), err)
-		}
-	}()
-}
-
-// errMany is the error for clients beyond Config.Most, and for one that was displaced while it asked for an export.
-var errMany = errors.New("too many connections")
 
 // admitted wraps the exports of a connection to claim one of Config.Most places at the first Open. Before a required
 // TLS handshake, Open cannot be called.
@@ -193,39 +115,31 @@ type admitted struct {
 
 // Open implements nbd.Exports.
 func (a admitted) Open(name string) (nbd.Export, error) {
-	s := a.conn.server
-	s.mu.Lock()
-	full := !a.conn.placed && (s.places >= s.cfg.Most || !s.early.Leave(a.conn))
-	if !full && !a.conn.placed {
+	if !a.conn.placed {
+		if err := a.conn.server.door.Place(a.conn); err != nil {
+			return nbd.Export{}, err
+		}
 		a.conn.placed = true
-		s.places++
-	}
-	s.mu.Unlock()
-	if full {
-		return nbd.Export{}, errMany
 	}
 	return a.Exports.Open(name)
 }
 
 // Connections is the number of connections that have asked for an export.
 func (s *Server) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.places
+	placed, _, _ := s.door.Count()
+	return placed
 }
 
 // Handshakes is the number of connections that have not asked for an export yet.
 func (s *Server) Handshakes() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.early.Len()
+	_, early, _ := s.door.Count()
+	return early
 }
 
 // Displaced is the number of connections that were closed during negotiation to admit others.
 func (s *Server) Displaced() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.early.Displaced()
+	_, _, displaced := s.door.Count()
+	return displaced
 }
 
 // Shutdown is Drain within Config.Drain.
@@ -234,16 +148,10 @@ func (s *Server) Shutdown() error { return s.Drain(s.cfg.Drain) }
 // Drain stops the server: it accepts no more connections and reads no more commands, gives outstanding commands up to
 // within to be answered, and closes all connections. It returns when no goroutine is left.
 func (s *Server) Drain(within time.Duration) error {
-	s.mu.Lock()
-	s.closing = true
-	var errs []error
-	for l := range s.listeners {
-		errs = append(errs, l.Close())
-	}
-	for c := range s.conns {
+	left, err := s.door.Close()
+	for _, c := range left {
 		c.drain(within)
 	}
-	s.mu.Unlock()
-	s.running.Wait()
-	return errors.Join(errs...)
+	s.door.Wait()
+	return err
 }

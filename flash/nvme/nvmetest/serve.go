@@ -105,7 +105,7 @@ func (m *Memory) Extent(offset, n uint64) (length uint64, allocated bool, err er
 // Space returns a namespace with a volume.
 func Space(id uint32, v nbd.Volume) nvme.Namespace {
 	return nvme.Namespace{ID: id, UUID: [16]byte{6: 0x40, 8: 0x80, 15: byte(id), 14: byte(id >> 8)}, Size: v.Size(),
-		Open: func() (nbd.Export, error) { return nbd.Export{Volume: v}, nil }}
+		Open: func(string) (nbd.Export, error) { return nbd.Export{Volume: v}, nil }}
 }
 
 // Target returns a target with one subsystem.

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"farflash/flash/driver"
@@ -15,13 +16,11 @@ const bufferSize = 128 << 10
 // conn is one connection.
 type conn struct {
 	*driver.Conn[*nvme.Task]
-	server    *Server
-	nc        net.Conn
-	queue     *nvme.Queue   // guarded by the driver
-	placed    bool          // part of an association; guarded by the server's mu
-	admin     bool          // carries its admin queue; guarded by the server's mu
-	displaced bool          // closed to admit another connection; guarded by the server's mu
-	settled   chan struct{} // closed when all tasks are finished
+	server  *Server
+	nc      net.Conn
+	queue   *nvme.Queue   // guarded by the driver
+	admin   atomic.Bool   // carries the admin queue of an association
+	settled chan struct{} // closed when all tasks are finished
 }
 
 func newConn(s *Server, nc net.Conn, port uint16) *conn {
@@ -29,8 +28,9 @@ func newConn(s *Server, nc net.Conn, port uint16) *conn {
 	c := &conn{server: s, nc: nc, settled: make(chan struct{})}
 	c.queue = cfg.Target.NewQueue(port, c, func(t *nvme.Task) { c.Done(t) })
 	c.Conn = driver.New(nc, c.queue, driver.Config[*nvme.Task]{
-		Loops: cfg.Loops, Buffer: bufferSize, Progress: cfg.Progress, Hold: cfg.Hold, Handshake: cfg.Handshake,
-		Start: c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
+		Loops: cfg.Loops, Buffer: bufferSize, Progress: cfg.Progress, Hold: cfg.Hold, Unsent: cfg.Unsent,
+		Handshake: cfg.Handshake,
+		Start:     c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
 	})
 	return c
 }
@@ -54,7 +54,8 @@ func (c *conn) enter() (known bool, err error) {
 	if !c.queue.Known() {
 		return false, nil
 	}
-	return true, c.server.place(c)
+	c.admin.Store(c.queue.Administers())
+	return true, c.server.door.Place(c)
 }
 
 // close ends the queue.
@@ -67,8 +68,11 @@ func (c *conn) close() (last []byte) {
 // Gone implements nvme.Peer.
 func (c *conn) Gone() bool { return disconnected(c) }
 
-// serve serves the connection until it ends.
-func (c *conn) serve() error {
+// Abort implements accept.Conn.
+func (c *conn) Abort() { c.Cut(nil) }
+
+// Serve implements accept.Conn.
+func (c *conn) Serve() error {
 	if _, ok := c.nc.(syscall.Conn); !ok {
 		c.Cut(errors.New("nvme: the connection has no descriptor"))
 	}

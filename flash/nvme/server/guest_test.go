@@ -80,7 +80,7 @@ func newGuest(t *testing.T) *guest {
 // space is a namespace on a range of the pool.
 func (g *guest) space(id uint32, base, size uint64) nvme.Namespace {
 	return nvme.Namespace{ID: id, UUID: [16]byte{6: 0x40, 8: 0x80, 15: byte(id)}, Size: size,
-		Open: func() (nbd.Export, error) {
+		Open: func(string) (nbd.Export, error) {
 			v, err := volume.New(g.pool, base, size)
 			return nbd.Export{Volume: v}, err
 		}}
@@ -171,4 +171,35 @@ func TestLinuxPaths(t *testing.T) {
 	g.target.SetState(1, wire.Optimized)
 	g.target.SetState(2, wire.Optimized)
 	g.finish(lines)
+}
+
+// TestLinuxDrains makes the namespace inaccessible again and again, as draining its export does, while the kernel
+// writes: its requests wait, and none fails.
+func TestLinuxDrains(t *testing.T) {
+	g := newGuest(t)
+	set := func(held bool) {
+		g.subsystem.Namespaces[0].Inaccessible = held
+		if err := g.target.Set(g.subsystem); err != nil {
+			t.Error(err)
+		}
+	}
+	var opened atomic.Int32
+	open := g.subsystem.Namespaces[0].Open
+	g.subsystem.Namespaces[0].Open = func(host string) (nbd.Export, error) {
+		opened.Add(1)
+		return open(host)
+	}
+	set(true)
+	set(false) // with that Open from now on
+	drains := 0
+	lines := g.run("paths "+g.ports[0], func(round int) {
+		set(round%2 == 0)
+		drains = round / 2
+	})
+	set(false)
+	g.finish(lines)
+	if n := int(opened.Load()); n < drains || drains < 3 {
+		t.Errorf("opened %d times in %d drains", n, drains)
+	}
+	t.Logf("%d drains, opened %d times", drains, opened.Load())
 }

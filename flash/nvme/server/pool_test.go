@@ -27,7 +27,7 @@ func testPool(t *testing.T, loops *server.Loops) {
 	pool := nbdtest.Pool(t, loops, "", 64<<20, 512)
 	var opened atomic.Int32
 	space := nvme.Namespace{ID: 1, UUID: [16]byte{15: 1}, Size: uint64(l.Queues * part),
-		Open: func() (nbd.Export, error) {
+		Open: func(string) (nbd.Export, error) {
 			v, err := volume.New(pool, 1<<20, uint64(l.Queues*part))
 			opened.Add(1)
 			return nbd.Export{Volume: v, Close: func() { opened.Add(-1) }}, err
@@ -70,7 +70,7 @@ func TestFaults(t *testing.T) {
 		return x.Err == 0
 	}
 	broken := nvmetest.Space(2, m)
-	broken.Open = func() (nbd.Export, error) { return nbd.Export{}, errors.New("no such export") }
+	broken.Open = func(string) (nbd.Export, error) { return nbd.Export{}, errors.New("no such export") }
 	short := nvmetest.Space(3, m)
 	short.Size *= 2
 	target := nvmetest.Target(t, nvme.DefaultConfig(), nvmetest.Space(1, m), broken, short)
@@ -132,7 +132,7 @@ func TestRemoval(t *testing.T) {
 	m.Before = func(x *nbd.Task) bool { stuck <- x; return false }
 	var left, closed atomic.Int32
 	x := nvmetest.Space(1, m)
-	x.Open = func() (nbd.Export, error) {
+	x.Open = func(string) (nbd.Export, error) {
 		return nbd.Export{Volume: m, Leave: func() { left.Add(1) }, Close: func() { closed.Add(1) }}, nil
 	}
 	target := nvmetest.Target(t, nvme.DefaultConfig(), x)

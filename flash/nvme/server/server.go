@@ -11,15 +11,12 @@ package server
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"farflash/flash/accept"
 	"farflash/flash/driver"
-	"farflash/flash/halfopen"
 	"farflash/flash/nvme"
 )
 
@@ -47,6 +44,8 @@ type Config struct {
 	Progress time.Duration
 	// Hold is how long a host that does not read can hold memory of a volume.
 	Hold time.Duration
+	// Unsent, if not zero, limits what the kernel holds of a connection's output and has not sent, in bytes (Linux).
+	Unsent int
 	// Drain bounds how long Shutdown waits for outstanding commands.
 	Drain time.Duration
 	// Failed, if set, receives the reason why a connection ended, unless the host closed it between commands.
@@ -62,16 +61,10 @@ func DefaultConfig() Config {
 
 // Server serves connections. It is safe for concurrent use.
 type Server struct {
-	cfg Config
-
-	mu        sync.Mutex
-	listeners map[net.Listener]bool
-	conns     map[*conn]bool
-	early     *halfopen.Table[*conn] // conns that are not part of an association
-	places    int                    // conns that are
-	closing   bool
-	running   sync.WaitGroup
-	stop      chan struct{} // ends the ticker
+	cfg  Config
+	door *accept.Door[*conn]
+	stop chan struct{} // ends the ticker
+	once sync.Once
 }
 
 // tick is how often the target looks at the time.
@@ -82,8 +75,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Target == nil {
 		return nil, errors.New("nvme: the server has no target")
 	}
-	s := &Server{cfg: cfg, listeners: map[net.Listener]bool{}, conns: map[*conn]bool{},
-		early: halfopen.New[*conn](cfg.Early), stop: make(chan struct{})}
+	s := &Server{cfg: cfg, stop: make(chan struct{}),
+		door: accept.NewDoor[*conn](accept.Limits{Most: cfg.Most, Early: cfg.Early, Failed: cfg.Failed})}
 	go s.clock()
 	return s, nil
 }
@@ -110,112 +103,19 @@ func (s *Server) Serve(l net.Listener, port uint16) error {
 			"127.0.0.1 "+
 			"and give hosts a tunnel to it", l.Addr()), l.Close())
 	}
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		return l.Close()
-	}
-	s.listeners[l] = true
-	s.mu.Unlock()
-	err := accept.Loop(l, func(nc net.Conn) { s.take(nc, port) }, s.ending, func(err error) {
-		if s.cfg.Failed != nil {
-			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
-		}
-	})
-	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
-	if err != nil {
-		err = errors.Join(err, l.Close())
-	}
-	return err
-}
-
-// ending reports whether the server has begun to shut down.
-func (s *Server) ending() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closing
-}
-
-// take serves a connection.
-func (s *Server) take(nc net.Conn, port uint16) {
-	c := newConn(s, nc, port)
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		_ = nc.Close() // a host that connects while the server ends
-		return
-	}
-	s.conns[c] = true
-	oldest, full, report := s.early.Enter(halfopen.Source(nc.RemoteAddr()), c, time.Now())
-	if full {
-		oldest.displaced = true
-	}
-	s.running.Add(1)
-	s.mu.Unlock()
-	if full {
-		oldest.Cut(nil)
-	}
-	if report > 0 && s.cfg.Failed != nil {
-		s.cfg.Failed(oldest.nc.RemoteAddr(),
-			fmt.Errorf("%d connections closed before they had connected to a controller, "+
-				"to admit others (at most %d are waited for); this is the last", report, s.cfg.Early))
-	}
-	go func() {
-		defer s.running.Done()
-		err := c.serve()
-		s.mu.Lock()
-		delete(s.conns, c)
-		if c.placed {
-			s.places--
-		} else {
-			s.early.Leave(c)
-		}
-		if c.displaced {
-			err = nil // reported, together with others
-		}
-		s.mu.Unlock()
-		if err != nil && s.cfg.Failed != nil {
-			s.cfg.Failed(nc.RemoteAddr(), err)
-		}
-	}()
-}
-
-// errMany is the error of connections beyond Config.Most, and of those that were displaced while they connected.
-var errMany = errors.New("nvme: too many connections")
-
-// place counts a connection that has become part of an association.
-func (s *Server) place(c *conn) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.places >= s.cfg.Most || !s.early.Leave(c) {
-		return errMany
-	}
-	c.placed, c.admin = true, c.queue.Administers()
-	s.places++
-	return nil
-}
-
-// administers reports that a connection carries the admin queue of an association.
-func (s *Server) administers(c *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.admin
+	return s.door.Serve(l, func(nc net.Conn) *conn { return newConn(s, nc, port) })
 }
 
 // Connections is the number of connections that are part of an association, and of those that are not yet.
 func (s *Server) Connections() (known, early int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.places, s.early.Len()
+	known, early, _ = s.door.Count()
+	return known, early
 }
 
 // Displaced is the number of connections that were closed to admit others.
 func (s *Server) Displaced() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.early.Displaced()
+	_, _, displaced := s.door.Count()
+	return displaced
 }
 
 // Shutdown is Drain within Config.Drain.
@@ -225,32 +125,21 @@ func (s *Server) Shutdown() error { return s.Drain(s.cfg.Drain) }
 // within to be answered, and closes all connections. It returns when no goroutine is left. Hosts try to connect again
 // from then on.
 func (s *Server) Drain(within time.Duration) error {
-	s.mu.Lock()
-	first := !s.closing
-	s.closing = true
-	var errs []error
-	for l := range s.listeners {
-		errs = append(errs, l.Close())
-	}
-	all := slices.Collect(maps.Keys(s.conns))
-	s.mu.Unlock()
-	// Without s.mu, which connections take while they hold their own lock. An association ends with its admin queue, so
-	// these come last.
+	all, err := s.door.Close()
+	// An association ends with its admin queue, so these come last.
 	for _, admin := range []bool{false, true} {
 		for _, c := range all {
-			if s.administers(c) == admin {
+			if c.admin.Load() == admin {
 				c.Drain(within)
 			}
 		}
 		for _, c := range all {
-			if s.administers(c) == admin {
+			if c.admin.Load() == admin {
 				<-c.settled
 			}
 		}
 	}
-	s.running.Wait()
-	if first {
-		close(s.stop)
-	}
-	return errors.Join(errs...)
+	s.door.Wait()
+	s.once.Do(func() { close(s.stop) })
+	return err
 }

@@ -60,6 +60,12 @@ const (
 	cmicANA         = 1 << 3
 )
 
+// The ANA groups: of namespaces in the state of their port, and of those that are inaccessible on all.
+const (
+	GroupServed = 1
+	GroupHeld   = 2
+)
+
 // EventLimit is the number of Asynchronous Event Requests that may be outstanding.
 const EventLimit = eventLimit + 1
 
@@ -110,9 +116,9 @@ func (c Controller) Append(b []byte) []byte {
 	if c.ANA { // Linux refuses ANA unless MNAN is from 1 to NN
 		p[76] |= cmicANA
 		p[342] = 10                         // ANATT, seconds
-		p[343] = 0x1f                       // ANACAP: all states
-		le.PutUint32(p[344:], 1)            // ANAGRPMAX
-		le.PutUint32(p[348:], 1)            // NANAGRPID
+		p[343] = 0x1f                       // ANACAP: all states; the group of a namespace can change
+		le.PutUint32(p[344:], GroupHeld)    // ANAGRPMAX
+		le.PutUint32(p[348:], GroupHeld)    // NANAGRPID
 		le.PutUint32(p[540:], c.Namespaces) // MNAN
 	}
 	return b

@@ -65,12 +65,13 @@ const (
 	NotOpen
 	Failed
 	Stale
+	Draining
 	statuses
 )
 
 var statusNames = [statuses]string{"ok", "malformed request", "no such export",
 	"access to the export denied", "too many exports are open", "the export is not open", "server error",
-	"the client has a later connection"}
+	"the client has a later connection", "the export is being drained and takes no new clients"}
 
 // Error describes the status.
 func (s Status) Error() string {

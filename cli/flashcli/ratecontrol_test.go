@@ -1,0 +1,264 @@
+package flashcli
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/flash/cfs"
+	"farflash/flash/nbd"
+	"farflash/flash/nbd/nbdtest"
+	"farflash/flash/pool"
+	"farflash/flash/server"
+	"farflash/policy/ratecontrol"
+	"farflash/scenario"
+	"farflash/scenario/shape"
+)
+
+// slowClient is the scenario: a client that keeps 32 reads and 8 writes outstanding behind a link of 160 Mbit/s, and a
+// drive that is much faster. Its transmit queue has the size of what the kernel and the network hold.
+const slowClient = `name: slow-client
+initiators: 1
+protocol: nvme-tcp
+targets: [{count: 1, ssds: 1, ssd: slc-enterprise}]
+nvmf: {queue_depth: 256, drive_depth: 64, txq: 192KiB}
+workload:
+  - {name: reads, closed: 32, synthetic: {reads: {size: 64KiB}, requests: 100000}}
+  - {name: writes, closed: 8, synthetic: {writes: {size: 64KiB}, requests: 100000}}
+measure: {until: 1300ms, warm_up: 300ms}
+fabric: {transport: tcp, host_link: 160Mbps}
+rate_control: {kind: %v}
+`
+
+// simulated returns the bytes per second that the simulated client reads and writes.
+func simulated(t *testing.T, k ratecontrol.Kind) (read, written float64) {
+	t.Helper()
+	s, err := scenario.Parse(shape.Source{File: "slow.yaml", Text: fmt.Appendf(nil, slowClient, k)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := trial.Simulate(context.Background(), trial.Trial{Scenario: s, Seed: 1}, experiment.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) float64 {
+		m, ok := r.Metric(name)
+		if !ok {
+			t.Fatalf("there is no %s", name)
+		}
+		return m.Value
+	}
+	return of("initiator.read.bandwidth"), of("target.write.bandwidth")
+}
+
+// measured returns the bytes per second that a real client reads and writes over NBD.
+func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pool")
+	o := pool.DefaultOptions()
+	if _, err := pool.Format(o, 16<<20, path); err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := pool.Open(o, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	if err := cfs.Format(p, cfs.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := cfs.Open(p, cfs.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := tree.Create(super, "disk", 0o600, 8<<20)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.DefaultConfig()
+	cfg.Pool, cfg.Files, cfg.Address, cfg.NBD = p, server.Tree(tree, super), "", "127.0.0.1:0"
+	cfg.RateControl = k
+	s, err := server.New(cfg)
+	if err == nil {
+		err = s.Listen()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Drain(time.Second); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, at, _ := s.Addresses()
+	fill := nbdtest.Dial(t, at)
+	if err := fill.Go("disk", false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if e, err := fill.Do(0, nbd.CmdWrite, uint64(i)<<20, 1<<20, make([]byte, 1<<20)); e != 0 || err != nil {
+			t.Fatal(e, err)
+		}
+	}
+	c := nbdtest.Dial(t, slow(t, at, link))
+	if err := c.Go("disk", false); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	return load(t, c, 32, 8, 300*time.Millisecond, 1500*time.Millisecond)
+}
+
+// TestRateControl verifies that rate control gains in the real target what it gains in the simulated one, within 5
+// points: a slow client reads as much as before, and writes as much as its link takes, where its writes waited for the
+// answers to its reads. A measurement counts if the link is as fast as it should be before and after it.
+func TestRateControl(t *testing.T) {
+	run := func(f func(*testing.T, ratecontrol.Kind) (float64, float64), k ratecontrol.Kind) (read, sum float64) {
+		read, written := f(t, k)
+		t.Logf("%v: %.1f MB/s read, %.1f MB/s written", k, read/1e6, written/1e6)
+		return read, read + written
+	}
+	_, without := run(simulated, ratecontrol.None)
+	_, with := run(simulated, ratecontrol.Reserve)
+	want := 100 * (with/without - 1)
+	if want < 50 {
+		t.Errorf("it gains only %.1f %% in the simulation", want)
+	}
+	counted := 0
+	read, without := run(measured, ratecontrol.None)
+	for range 4 {
+		before, from := read, without
+		_, with := run(measured, ratecontrol.Reserve)
+		read, without = run(measured, ratecontrol.None)
+		if min(before, read) < 0.96*link {
+			continue // others use the machine
+		}
+		got := 100 * (2*with/(from+without) - 1)
+		t.Logf("gain %.1f %%, simulated %.1f %%", got, want)
+		if math.Abs(got-want) <= 5 {
+			return
+		}
+		counted++
+	}
+	if counted == 0 {
+		t.Skip("the machine is too busy for a link of 160 Mbit/s")
+	}
+	t.Error("the real target gains something else")
+}
+
+// link is the rate of the link, in bytes per second.
+const link = 20e6
+
+// slow forwards one connection to a server over a link with a rate in bytes per second, the same in both directions.
+func slow(t *testing.T, to string, rate float64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		near, err := l.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", to)
+		if err == nil { // no queue of note in the network
+			err = errors.Join(far.(*net.TCPConn).SetReadBuffer(16<<10), near.(*net.TCPConn).SetReadBuffer(16<<10))
+		}
+		if err != nil {
+			_ = near.Close()
+			return
+		}
+		go paced(far, near, rate)
+		paced(near, far, rate)
+	}()
+	return l.Addr().String()
+}
+
+// paced copies at a rate, and catches up on a few milliseconds in which it was not scheduled.
+func paced(to, from net.Conn, rate float64) {
+	defer func() { _, _ = to.Close(), from.Close() }()
+	b := make([]byte, 16<<10)
+	for due := time.Now(); ; {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if least := time.Now().Add(-50 * time.Millisecond); due.Before(least) {
+			due = least
+		}
+		due = due.Add(time.Duration(float64(n) / rate * 1e9))
+		time.Sleep(time.Until(due))
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+const part = 64 << 10
+
+// load keeps reads and writes outstanding on one NBD connection, and returns the bytes of each in a span after a
+// beginning.
+func load(t *testing.T, c *nbdtest.Client, reads, writes int, before, span time.Duration) (read, written float64) {
+	t.Helper()
+	payload := make([]byte, part)
+	half := int(c.Size) / part / 2
+	next := 0
+	isRead := map[uint64]bool{}
+	send := func(r bool) {
+		t.Helper()
+		kind, data, at := nbd.CmdWrite, payload, uint64(next%half+half)*part
+		if r { // of other places than those that are written, because a write that overlaps a read waits for it
+			kind, data, at = nbd.CmdRead, nil, uint64(next%half)*part
+		}
+		id, err := c.Send(0, kind, at, part, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isRead[id] = r
+		next++
+	}
+	for range reads {
+		send(true)
+	}
+	for range writes {
+		send(false)
+	}
+	begin := time.Now()
+	head, data := make([]byte, 16), make([]byte, part)
+	for {
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatal(err)
+		}
+		id := binary.BigEndian.Uint64(head[8:])
+		r := isRead[id]
+		delete(isRead, id)
+		if r {
+			if _, err := io.ReadFull(c, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := time.Since(begin)
+		switch {
+		case at > before+span:
+			return read / span.Seconds(), written / span.Seconds()
+		case at > before && r:
+			read += part
+		case at > before:
+			written += part
+		}
+		send(r)
+	}
+}
