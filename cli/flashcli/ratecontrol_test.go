@@ -19,6 +19,7 @@ import (
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/pool"
 	"farflash/flash/server"
+	"farflash/internal/patience"
 	"farflash/policy/ratecontrol"
 	"farflash/scenario"
 	"farflash/scenario/shape"
@@ -121,8 +122,9 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 }
 
 // TestRateControl verifies that rate control gains in the real target what it gains in the simulated one, within 5
-// points: a slow client reads as much as before, and writes as much as its link takes, where its writes waited for the
-// answers to its reads. A measurement counts if the link is as fast as it should be before and after it.
+// points on an idle machine (FARFLASH_LONG), within 30 beside other tests: a slow client reads as much as before, and
+// writes as much as its link takes, where its writes waited for the answers to its reads. A measurement counts if the
+// link is as fast as it should be before and after it.
 func TestRateControl(t *testing.T) {
 	run := func(f func(*testing.T, ratecontrol.Kind) (float64, float64), k ratecontrol.Kind) (read, sum float64) {
 		read, written := f(t, k)
@@ -135,6 +137,10 @@ func TestRateControl(t *testing.T) {
 	if want < 50 {
 		t.Errorf("it gains only %.1f %% in the simulation", want)
 	}
+	points := 30.0
+	if patience.Long(t) {
+		points = 5
+	}
 	counted := 0
 	read, without := run(measured, ratecontrol.None)
 	for range 4 {
@@ -146,7 +152,7 @@ func TestRateControl(t *testing.T) {
 		}
 		got := 100 * (2*with/(from+without) - 1)
 		t.Logf("gain %.1f %%, simulated %.1f %%", got, want)
-		if math.Abs(got-want) <= 5 {
+		if math.Abs(got-want) <= points {
 			return
 		}
 		counted++
