@@ -131,13 +131,15 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	fl := cmd.Flags()
-	fl.StringVar(&f.config, "config", "", "YAML `file` with devices, exports and flags, which the command line overrides")
+	fl.StringVar(&f.config, "config", "",
+		"YAML `file` with devices, exports and flags, which the command line overrides")
 	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
 	fl.StringVar(&f.disk, "disk", "disk", "`name` of the file in a new pool, and of NBD's default export")
 	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "iWARP `address`, HOST:PORT or unix:PATH; empty: none")
 	fl.StringVar(&f.cfg.NBD, "nbd", "", "NBD `address`, HOST:PORT or unix:PATH")
 	fl.StringArrayVar(&f.cfg.NVMe, "nvme", nil, "NVMe/TCP `address`, HOST:PORT, on this machine (repeatable)")
-	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "", "`name` of the NVMe subsystem; by default from the pool's UUID")
+	fl.StringVar(&f.cfg.Subsystem, "nvme-subsystem", "",
+		"`name` of the NVMe subsystem; by default from the pool's UUID")
 	fl.StringArrayVar(&f.cfg.Hosts, "nvme-host", nil,
 		"`name` of an NVMe host that may connect (repeatable); by default all may")
 	fl.StringVar(&f.keys, "nvme-keys", "", "`file` with the DH-HMAC-CHAP keys of the NVMe hosts that may connect")
@@ -145,6 +147,9 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "",
 		"`address` of /metrics for Prometheus, /healthz and /readyz; with TLS if not on this machine")
+	fl.StringVar(&f.cfg.Traces, "traces", "",
+		"`URL` of a collector of traces, by OTLP over HTTP")
+	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")

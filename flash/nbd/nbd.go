@@ -13,6 +13,7 @@
 package nbd
 
 import (
+	"fmt"
 	"iter"
 
 	"farflash/flash/reply"
@@ -73,6 +74,15 @@ type Task struct {
 	Err     Errno
 	Done    func(*Task)
 	Private any // owned by the volume; survives reuse of the task
+
+	// Peer is the address of the client, nil if it is not known.
+	Peer fmt.Stringer
+	// Stalled is when the command began to wait for memory of its connection, and Resumed when it got that, by the
+	// session's clock. They are 0 if it did not wait, and for all but its first task.
+	Stalled, Resumed int64
+	// Sent, if the volume sets it, is called once after Done: when the answer that rests on the task is sent, or with
+	// false when it will not be. Of several tasks of a command, the last has the answer.
+	Sent func(sent bool)
 
 	command *command
 	answer  reply.Output[Task]

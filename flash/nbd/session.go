@@ -37,6 +37,8 @@ type command struct {
 	kind   Command
 	err    Errno
 	told   bool // part of the reply has been queued
+
+	stalled, resumed int64 // for its first task
 }
 
 // zeros is the source of zero bytes for clients that do not understand holes.
@@ -68,6 +70,10 @@ type Session struct {
 	stalled bool
 	leaving bool // the client has sent a disconnect
 	err     error
+
+	peer  fmt.Stringer
+	clock func() int64
+	since int64 // when the next command began to wait for memory; 0: it does not
 }
 
 // NewSession starts transmission of the export that a handshake chose. done is called as every task's Done; it must
@@ -80,6 +86,10 @@ func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
 		limits: limits, done: done,
 	}
 }
+
+// Follow has tasks know their client's address and, by a clock in nanoseconds, how long they waited for memory. It is
+// called before any input.
+func (s *Session) Follow(peer fmt.Stringer, clock func() int64) { s.peer, s.clock = peer, clock }
 
 // Err returns the reason why the connection must be closed immediately, or nil.
 func (s *Session) Err() error { return s.err }
@@ -171,7 +181,9 @@ func (s *Session) step(b []byte) int {
 		charge = int(min(h.length(), Window))
 	}
 	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
-		s.stalled = true
+		if s.stalled = true; s.active < s.limits.Depth && s.clock != nil && s.since == 0 {
+			s.since = s.clock()
+		}
 		return 0
 	}
 	s.begin(h, charge)
@@ -225,12 +237,13 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	if i := len(s.tasks); i > 0 {
 		t, s.tasks = s.tasks[i-1], s.tasks[:i-1]
 	} else {
-		t = &Task{Done: s.done}
+		t = &Task{Done: s.done, Peer: s.peer}
 		t.answer.Task = t
 	}
 	t.Kind, t.Offset, t.Length, t.Err, t.Sole = k, offset, n, 0, false
 	t.Durable = c.flags&CmdFUA != 0
 	t.NoHole = c.flags&CmdNoHole != 0
+	t.Stalled, t.Resumed, c.stalled, c.resumed = c.stalled, c.resumed, 0, 0
 	t.command = c
 	c.tasks++
 	c.doing++
@@ -250,6 +263,9 @@ func (s *Session) begin(h requestHeader, charge int) {
 	}
 	*c = command{cookie: h.cookie(), offset: h.offset(), length: h.length(), flags: h.flags(), kind: h.command(),
 		charge: charge}
+	if s.since != 0 {
+		c.stalled, c.resumed, s.since = s.since, s.clock(), 0
+	}
 	s.active++
 	s.memory += charge
 	if c.err = s.refused(c); c.err != 0 {
@@ -378,6 +394,10 @@ func (s *Session) recycle(t *Task) {
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)
 	t.Pieces = t.Pieces[:0]
+	if t.Sent != nil {
+		t.Sent(s.err == nil)
+		t.Sent = nil
+	}
 	s.tasks = append(s.tasks, t)
 }
 

@@ -288,10 +288,14 @@ func (q *Queue) finish(t *Task) {
 			}
 		}
 	}
+	c.sent, t.Sent = t.Sent, nil
 	q.release(t)
 	q.refund(t)
 	q.recycle(t)
 	q.step(c)
+	if !c.answered {
+		q.told(c)
+	}
 }
 
 // equal reports whether the bytes read are those that the host sent.

@@ -109,6 +109,8 @@ type Config struct {
 	Grace int64
 	// Random is the source of challenges; it may be nil if no subsystem has keys.
 	Random io.Reader
+	// Clock, if set, says in nanoseconds when commands waited for memory (nbd.Task).
+	Clock func() int64
 }
 
 // DefaultConfig returns a configuration without subsystems.
@@ -180,6 +182,8 @@ type Peer interface {
 	Wake()
 	// Gone reports whether the host has closed the connection, even if bytes that it sent before are not read yet.
 	Gone() bool
+	// String returns the host's address.
+	String() string
 }
 
 // Task is one operation on a volume. It belongs to the volume from its start to Done.

@@ -148,6 +148,7 @@ func (u *uses) give(name string) {
 // exports is a connection's view of the files, as control.Exports.
 type exports struct {
 	s    *Server
+	peer string // address
 	conn *stream.Conn
 	seat *seat // nil unless it has joined
 }
@@ -169,6 +170,7 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		return x, err
 	}
 	use := e.s.meter.Open(name, "iwarp")
+	use.Peer = e.peer
 	if x.Region, err = e.s.region(name, f, use); err != nil {
 		use.Close()
 		e.s.uses.give(name)
@@ -179,9 +181,15 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 	}
 	user := e.s.cfg.Pool.User(f.Base, f.Size)
 	x.Flush = func() error {
-		at := use.Begin(1)
+		at, number := use.Begin(1)
+		trace := use.Trace(number)
 		err := user.Sync()
+		trace.Reach(meter.Done)
 		use.End(at, meter.Flush, 0, reason(err))
+		if trace != nil {
+			trace.Kind = meter.Flush
+			trace.End(reason(err))
+		}
 		return err
 	}
 	x.Close = func() {

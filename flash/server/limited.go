@@ -46,12 +46,13 @@ type operation struct {
 	end     func(*nbd.Task)
 	at      int64
 	one     [1]*nbd.Task
-	charged bool // the task has passed the gate
+	charged bool         // the task has passed the gate
+	trace   *meter.Trace // nil: it is not traced
 }
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
 func (c *counted) Start(tasks []*nbd.Task) {
-	at := c.use.Begin(len(tasks))
+	at, first := c.use.Begin(len(tasks))
 	for i, t := range tasks {
 		o, ok := t.Private.(*operation)
 		if !ok {
@@ -60,6 +61,9 @@ func (c *counted) Start(tasks []*nbd.Task) {
 		}
 		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
+		if x := c.use.Trace(first + int64(i)); x != nil {
+			o.follow(x)
+		}
 		if c.gate != nil {
 			tasks[i] = nil // the task may be reused as soon as it is done
 			c.gate.enter(cost(t), o)
@@ -72,6 +76,7 @@ func (c *counted) Start(tasks []*nbd.Task) {
 
 // start starts a task that passed the gate.
 func (c *counted) start(o *operation) {
+	o.trace.Reach(meter.Admitted)
 	o.charged, o.one[0] = true, o.task
 	c.Volume.Start(o.one[:])
 }
@@ -88,8 +93,31 @@ func (o *operation) ended(t *nbd.Task) {
 		o.charged = false
 		o.volume.gate.leave(cost(t))
 	}
+	o.trace.Reach(meter.Done)
 	o.volume.use.End(o.at, kinds[t.Kind], int(t.Length), failure(t.Err))
 	o.done(t)
+}
+
+// follow traces the task until its answer is sent.
+func (o *operation) follow(x *meter.Trace) {
+	t := o.task
+	x.Kind, x.Offset, x.Bytes = kinds[t.Kind], t.Offset, int(t.Length)
+	if t.Peer != nil {
+		x.Peer = t.Peer.String()
+	}
+	x.Reached(meter.Stalled, t.Stalled)
+	x.Reached(meter.Resumed, t.Resumed)
+	o.trace = x
+	t.Sent = func(sent bool) {
+		o.trace = nil
+		f := failure(t.Err)
+		if sent {
+			x.Reach(meter.Sent)
+		} else if f == meter.Succeeded {
+			f = meter.Dropped
+		}
+		x.End(f)
+	}
 }
 
 // Release implements nbd.Volume.

@@ -162,7 +162,7 @@ func TestSunk(t *testing.T) {
 	}
 }
 
-// TestNextR2T verifies that a controller may ask for more data as soon as it has what it asked for, even if the sender
+// TestNextR2T verifies that a controller may ask for more data as soon as it has the last data, even if the sender
 // has not learnt yet that they are sent.
 func TestNextR2T(t *testing.T) {
 	r := newRig(t, wire.Digests{}, 1)
@@ -178,7 +178,7 @@ func TestNextR2T(t *testing.T) {
 	}
 }
 
-// TestNoAllocation verifies that a queue reuses what it needs for commands.
+// TestNoAllocation verifies that a queue reuses its memory for commands.
 func TestNoAllocation(t *testing.T) {
 	q, err := host.New(host.Config{Depth: 2, InCapsule: inCapsule})
 	if err != nil {

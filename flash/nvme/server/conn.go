@@ -67,6 +67,9 @@ func (c *conn) close() (last []byte) {
 // Gone implements nvme.Peer.
 func (c *conn) Gone() bool { return disconnected(c) }
 
+// String implements nvme.Peer.
+func (c *conn) String() string { return c.nc.RemoteAddr().String() }
+
 // serve serves the connection until it ends.
 func (c *conn) serve() error {
 	if _, ok := c.nc.(syscall.Conn); !ok {
