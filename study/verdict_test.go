@@ -55,10 +55,10 @@ func TestIdentity(t *testing.T) {
 		if (a == b) != (factor > 0) {
 			t.Fatalf("%v and %v times that: %s and %s", values, factor, a, b)
 		}
-		few, other := []float64{values[0], values[1]}, []float64{2 * values[0], 2 * values[1]}
-		if identity("us", few, few) == identity("us", other, other) ||
-			identity("us", few, few) == identity("B", few, few) ||
-			identity("us", few, few) != identity("us", few, few) {
+		few, same, other := []float64{values[0], values[1]}, []float64{values[0], values[1]},
+			[]float64{2 * values[0], 2 * values[1]}
+		is := identity("us", few, few)
+		if is == identity("us", other, other) || is == identity("B", few, few) || is != identity("us", same, same) {
 			t.Fatalf("two values, %v", few)
 		}
 	})
