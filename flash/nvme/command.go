@@ -2,7 +2,6 @@ package nvme
 
 import (
 	"bytes"
-	"errors"
 
 	"farflash/flash/nbd"
 	"farflash/flash/nvme/wire"
@@ -58,10 +57,8 @@ func (q *Queue) admitIO(c *command, n uint32) wire.Status {
 	if v == nil {
 		return wire.InvalidNamespace | wire.NoRetry
 	}
-	if err := v.acquire(); errors.Is(err, errRemoved) {
+	if v.acquire() != nil {
 		return wire.InvalidNamespace | wire.NoRetry
-	} else if err != nil {
-		return wire.NamespaceNotReady
 	}
 	c.space = v
 	block := uint64(q.target.cfg.Block)

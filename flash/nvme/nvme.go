@@ -18,6 +18,7 @@
 package nvme
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -50,7 +51,8 @@ type Namespace struct {
 	ReadOnly bool
 	// Used returns the bytes that are allocated; may be nil, then all are.
 	Used func() uint64
-	// Open opens the export for one association.
+	// Open opens the export for one association. It may wait: a driver starts tasks that need it elsewhere, see
+	// Task.Waits. The export's Leave and Close may be called on any thread and must not wait.
 	Open func() (nbd.Export, error)
 }
 
@@ -193,8 +195,9 @@ type Task struct {
 	command *command
 	charge  int
 	answer  reply.Output[Task]
-	compute func() // if it is not of a volume: what to compute for the answer
-	said    []byte // the result
+	compute func()      // if it is not of a volume: what to compute for the answer
+	said    []byte      // the result
+	refused wire.Status // why it was not started
 }
 
 // Computes reports that the task is not for a volume: it computes an answer, which can take tens of milliseconds. The
@@ -206,6 +209,10 @@ func (t *Task) Compute() {
 	t.compute()
 	t.Done(&t.Task)
 }
+
+// Waits reports that the start of a task can wait, because the export of its namespace is to be opened. The driver then
+// starts it where it may.
+func (t *Task) Waits() bool { return t.space != nil && !t.space.settled.Load() }
 
 // Start starts tasks of the queue on a thread as in nbd.Task.Loop, those of one volume together. Unlike other calls, it
 // need not be serialized.
@@ -221,8 +228,19 @@ func (q *Queue) Start(tasks []*Task, loop uint8) {
 			t.Loop = loop
 			b = append(b, t)
 		}
+		err := space.open()
+		if err != nil {
+			for _, t := range tasks[:len(b)] {
+				if t.refused = wire.NamespaceNotReady; errors.Is(err, errRemoved) {
+					t.refused = wire.InvalidNamespace | wire.NoRetry
+				}
+				t.Err = nbd.ESHUTDOWN
+				t.Done(&t.Task)
+			}
+		} else {
+			space.export.Volume.Start(b)
+		}
 		tasks = tasks[len(b):]
-		space.export.Volume.Start(b)
 		clear(b)
 		*batch = b
 	}
@@ -234,6 +252,9 @@ var zeros = make([]byte, 64<<10)
 
 // status converts the error of a task. A loss of data is reported to one Flush only, so it must not be repeated.
 func status(t *Task) wire.Status {
+	if t.refused != 0 {
+		return t.refused
+	}
 	switch t.Err {
 	case 0:
 		return wire.Success

@@ -459,7 +459,7 @@ func (q *Queue) take(c *command) *Task {
 		t.answer.Task, t.answer.Head = t, make([]byte, 0, maxHead)
 	}
 	t.command, t.space = c, nil
-	t.Err, t.Sole, t.NoHole, t.Durable, t.Stalled, t.Resumed = 0, false, false, false, 0, 0
+	t.refused, t.Err, t.Sole, t.NoHole, t.Durable, t.Stalled, t.Resumed = 0, 0, false, false, false, 0, 0
 	t.answer.Begin()
 	return t
 }

@@ -52,11 +52,14 @@ func (s *stats) add(c *counters) {
 // space is a namespace as one association uses it.
 type space struct {
 	Namespace
-	blocks uint64
-	once   sync.Once
-	export nbd.Export
-	err    error
-	refs   atomic.Int32 // outstanding commands, and one until the namespace is removed
+	blocks  uint64
+	once    sync.Once // of open
+	export  nbd.Export
+	err     error
+	settled atomic.Bool  // export or err is set
+	removed atomic.Bool  // no task starts any more
+	left    atomic.Bool  // the export's Leave has been called
+	refs    atomic.Int32 // outstanding commands, and one until the namespace is removed
 }
 
 // errRemoved is the error of opening a namespace that was removed.
@@ -68,7 +71,7 @@ func newSpace(n Namespace, block int) *space {
 	return s
 }
 
-// acquire opens the export and keeps it open until release.
+// acquire keeps the export open, once it is, until release.
 func (s *space) acquire() error {
 	for {
 		n := s.refs.Load()
@@ -76,21 +79,35 @@ func (s *space) acquire() error {
 			return errRemoved
 		}
 		if s.refs.CompareAndSwap(n, n+1) {
-			break
+			return nil
 		}
 	}
+}
+
+// open opens the export, or waits until it is open. The caller has acquired the namespace.
+func (s *space) open() error {
 	s.once.Do(func() {
-		s.export, s.err = s.Open()
+		if s.err = errRemoved; !s.removed.Load() {
+			s.export, s.err = s.Open()
+		}
 		if s.err == nil && s.export.Volume.Size() < s.Size {
 			s.err = fmt.Errorf("nvme: namespace %d has %d bytes, its volume %d", s.ID, s.Size, s.export.Volume.Size())
 			s.shut(s.export.Close)
 			s.export = nbd.Export{}
 		}
+		s.settled.Store(true)
+		if s.removed.Load() {
+			s.leave()
+		}
 	})
-	if s.err != nil {
-		s.release()
-	}
 	return s.err
+}
+
+// leave makes the export's queued tasks fail.
+func (s *space) leave() {
+	if s.settled.Load() && s.left.CompareAndSwap(false, true) {
+		s.shut(s.export.Leave)
+	}
 }
 
 func (s *space) shut(f func()) {
@@ -106,10 +123,11 @@ func (s *space) release() {
 	}
 }
 
-// remove makes the export's queued tasks fail, and closes it after the last one.
+// remove makes the export's queued tasks fail, and closes it after the last one. It does not wait for the export to
+// open.
 func (s *space) remove() {
-	s.once.Do(func() { s.err = errRemoved })
-	s.shut(s.export.Leave)
+	s.removed.Store(true)
+	s.leave()
 	s.release()
 }
 

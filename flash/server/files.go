@@ -324,7 +324,12 @@ func (s *Server) export(name, protocol, identity string) (nbd.Export, error) {
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
 	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Close: func() { use.Close(); s.closed(name, f) }}, nil
+		Close: func() {
+			use.Close()
+			// It may be called on a loop, which the file system's mutex must not hold up: its holder may wait for the
+			// loop.
+			s.closing.Go(func() { s.closed(name, f) })
+		}}, nil
 }
 
 // nbdExports returns the exports of an NBD client. Where TLS is required, names are listed only after TLS.

@@ -219,6 +219,7 @@ type Server struct {
 	ending  bool
 	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
+	closing sync.WaitGroup // files that are being closed
 
 	accepted, refused, failed, denied atomic.Int64
 }
@@ -571,6 +572,7 @@ func (s *Server) Drain(within time.Duration) error {
 		all.Go(func() { spaces = s.spaces.drain(within) })
 	}
 	all.Wait()
+	s.closing.Wait()
 	errs = append(errs, blocks, spaces)
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
