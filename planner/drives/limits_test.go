@@ -63,11 +63,42 @@ func TestFrontierMore(t *testing.T) {
 // TestReviewedMix verifies that a plan with reviews, whose drives are simulated with their own workloads, has a drive
 // for each workload between two reviews.
 func TestReviewedMix(t *testing.T) {
-	o, err := loaded(t, "review: 300d\n"+mixedPlan(3, "")).Solve(t.Context(), Options{})
+	o, err := loaded(t, "review: 600d\ndrives: [{model: Intel DC P3700 2TB, count: 2, price: $1000, waf: {simulate: "+
+		"100}}]"+
+		"\nworkloads: {list: [{name: a, working_set_gb: 300, write_gb_per_day: 500}, {name: b, working_set_gb: 100, "+
+		"write_gb_per_day: 900, sequential: 0.5}]}\n").Solve(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := len(o.stays.jobs); n <= len(o.Plan.jobs) || len(o.stays.host) != n || len(o.stays.of) != n {
 		t.Errorf("%d workloads have %d stays, on %d drives", len(o.Plan.jobs), n, len(o.stays.host))
+	}
+}
+
+// TestExplainedDrive verifies that the drive that a workload has is explained with that drive's own figures.
+func TestExplainedDrive(t *testing.T) {
+	o, err := loaded(t, "horizon: 1000d\ndrives: [{model: Intel DC P3700 2TB, name: x, count: 1, price: $1000, waf: "+
+		"1.5}, "+
+		"{model: Intel DC P3700 2TB, name: y, count: 1, price: $1000, waf: 3}]\nworkloads: {list: [{name: a, "+
+		"working_set_gb: 1500, write_gb_per_day: 5000}, {name: b, working_set_gb: 1400, write_gb_per_day: 9000}]}\n").
+		Solve(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range o.Drives {
+		d := &o.Drives[i]
+		if len(d.Workloads) != 1 {
+			t.Fatalf("%s has %v", d.Name, d.Workloads)
+		}
+		x, err := o.Explain(d.Workloads[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := x.Choices[0]; !x.Whole || c.Drive != d.Name || c.WAF != d.State.WAF || c.Lifetime != d.State.Lifetime {
+			t.Errorf("%+v; the drive has %+v", c, d.State)
+		}
+	}
+	if o.Drives[0].State.WAF == o.Drives[1].State.WAF {
+		t.Error("the drives cannot be told apart")
 	}
 }
