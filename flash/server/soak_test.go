@@ -401,9 +401,11 @@ func (w *worker) close() {
 	w.association, w.space, w.client = nil, nil, nil
 }
 
-// open opens both doors. If the daemon may be another than before, only what was flushed is known.
+// open opens both doors, as far as they are not open. If the daemon may be another than before, they were those of the
+// old one, and only what was flushed is known.
 func (w *worker) open() error {
 	if now := w.s.state.Load(); now != w.life || now%2 != 0 {
+		w.close()
 		w.life = now
 		for i := range w.pages {
 			w.pages[i].low = w.pages[i].flushed
