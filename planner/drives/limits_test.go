@@ -1,6 +1,7 @@
 package drives
 
 import (
+	"fmt"
 	"testing"
 
 	"farflash/planner/tco"
@@ -75,13 +76,21 @@ func TestReviewedMix(t *testing.T) {
 	}
 }
 
-// TestExplainedDrive verifies that the drive that a workload has is explained with that drive's own figures.
+// TestExplainedDrive verifies that the drive that a workload has is explained with that drive's own figures, also if it
+// is never written.
 func TestExplainedDrive(t *testing.T) {
-	o, err := loaded(t, "horizon: 1000d\ndrives: [{model: Intel DC P3700 2TB, name: x, count: 1, price: $1000, waf: "+
-		"1.5}, "+
-		"{model: Intel DC P3700 2TB, name: y, count: 1, price: $1000, waf: 3}]\nworkloads: {list: [{name: a, "+
-		"working_set_gb: 1500, write_gb_per_day: 5000}, {name: b, working_set_gb: 1400, write_gb_per_day: 9000}]}\n").
-		Solve(t.Context(), Options{})
+	for _, rates := range [][2]int{{5000, 9000}, {0, 0}} {
+		explainedDrive(t, rates)
+	}
+}
+
+func explainedDrive(t *testing.T, rates [2]int) {
+	o, err := loaded(t, fmt.Sprintf("horizon: 1000d\ndrives: [{model: Intel DC P3700 2TB, name: x, count: 1, price: "+
+		"$1000, "+
+		"waf: 1.5}, {model: Intel DC P3700 2TB, name: y, count: 1, price: $1000, waf: 3}]\nworkloads: {list: [{name: a, "+
+		"working_set_gb: 1500, write_gb_per_day: %d}, {name: b, working_set_gb: 1400, write_gb_per_day: %d}]}\n",
+		rates[0],
+		rates[1])).Solve(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
