@@ -148,6 +148,9 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"maximum I/O queues of an NVMe host; 0: as many as the memory allows, up to 16")
 	fl.StringVar(&f.cfg.Metrics, "metrics", "",
 		"`address` of /metrics for Prometheus, /healthz and /readyz; with TLS if not on this machine")
+	fl.StringVar(&f.cfg.Traces, "traces", "",
+		"`URL` of a collector of traces, by OTLP over HTTP")
+	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")

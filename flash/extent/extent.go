@@ -59,7 +59,8 @@ func (e *Extent) Count(use *meter.Use, why func(error) meter.Failure) { e.use, e
 // Arrive counts an access that waits for something else before its Get.
 func (e *Extent) Arrive(a *verbs.Access) {
 	h := of(a)
-	h.at, h.early = e.use.Begin(1), true
+	h.early = true
+	h.count(e, a)
 }
 
 // Withdraw counts that there will be no Get of an access that has arrived.
@@ -67,6 +68,17 @@ func (e *Extent) Withdraw(a *verbs.Access) {
 	h := of(a)
 	h.early = false
 	e.use.End(h.at, kind(a), 0, meter.Dropped)
+	h.trace.End(meter.Dropped)
+	h.trace = nil
+}
+
+// count counts the arrival of an access.
+func (h *hold) count(e *Extent, a *verbs.Access) {
+	at, number := e.use.Begin(1)
+	h.at = at
+	if h.trace = e.use.Trace(number); h.trace != nil {
+		h.trace.Kind, h.trace.Offset, h.trace.Bytes = kind(a), a.Offset, a.Length
+	}
 }
 
 func kind(a *verbs.Access) meter.Kind {
@@ -103,9 +115,10 @@ type hold struct {
 	mu   sync.Mutex
 	err  error // the first error
 
-	at    int64 // when the access arrived
-	early bool  // it was counted before Get
-	ended bool  // the end of a write was counted
+	at    int64        // when the access arrived
+	early bool         // it was counted before Get
+	ended bool         // the end of a write was counted
+	trace *meter.Trace // nil: it is not traced
 
 	begin func()
 	got   func(ctl.Ref, error)
@@ -134,8 +147,10 @@ func of(a *verbs.Access) *hold {
 // Get implements verbs.Store.
 func (e *Extent) Get(a *verbs.Access) {
 	h := of(a)
-	if !h.early {
-		h.at = e.use.Begin(1)
+	if h.early {
+		h.trace.Reach(meter.Admitted)
+	} else {
+		h.count(e, a)
 	}
 	h.early, h.ended = false, false
 	h.extent, h.access, h.err, h.next = e, a, nil, 0
@@ -219,6 +234,7 @@ func (h *hold) arrived(r ctl.Ref, err error) {
 		h.access.Ready(h.access.Offset+uint64(i)*ctl.Page+from-(h.extent.base+h.access.Offset)%ctl.Page,
 			r.Data[from:to:to])
 	}
+	h.trace.Reach(meter.Done)
 	h.down(n)
 	if more && h.turn.Add(1) == 2 {
 		h.ask()
@@ -253,6 +269,9 @@ func (h *hold) down(n int64) {
 		err := h.err
 		h.err = nil
 		h.mu.Unlock()
+		if h.trace != nil {
+			h.trace.Failure = h.extent.why(err)
+		}
 		if use != nil {
 			h.ended = true
 			use.End(at, kind(h.access), bytes, h.extent.why(err))
@@ -308,6 +327,21 @@ func (h *hold) end(n int64) {
 			f = h.extent.why(err)
 		}
 		use.End(h.at, meter.Write, a.Length, f)
+	}
+	if t := h.trace; t != nil {
+		h.trace = nil
+		f := t.Failure
+		switch {
+		case f != meter.Succeeded:
+		case !a.Write:
+			t.Reach(meter.Sent)
+		default:
+			t.Reach(meter.Done)
+			if f = meter.Dropped; a.Changed {
+				f = h.extent.why(err)
+			}
+		}
+		t.End(f)
 	}
 	clear(h.pages)
 	a.Done(err)

@@ -10,7 +10,10 @@
 // (Prometheus, "Native Histograms", 2025: eight buckets an octave, so a quantile is within 4.4 %) and one with a few
 // decimal buckets are exact sums of cells.
 //
-// The package knows no format: flash/server writes the samples for Prometheus. It leaves out what a pool counts itself.
+// Trace has one of every n operations traced: a Trace is the times at which it reached each Stage.
+//
+// The package knows no format: flash/server writes the samples for Prometheus, and flash/trace sends the traces. It
+// leaves out what a pool counts itself.
 package meter
 
 import (
@@ -59,7 +62,9 @@ const (
 	Dropped = Failures
 )
 
-func (f Failure) String() string { return [Failures]string{"", "ENOSPC", "EIO", "other"}[f] }
+func (f Failure) String() string {
+	return [Failures + 1]string{"", "ENOSPC", "EIO", "other", "dropped"}[f]
+}
 
 // histogram holds latencies.
 type histogram struct {
@@ -92,6 +97,8 @@ type Meter struct {
 	most  int // series
 	wide  int // shards of a series
 
+	tracing *tracing // nil: nothing is traced
+
 	mu       sync.Mutex
 	all      map[[2]string]*series
 	shards   int // of all series
@@ -109,10 +116,15 @@ func New(most int) *Meter {
 
 // Use is one connection's use of an export. Its methods are safe for concurrent use; a nil Use counts nothing.
 type Use struct {
-	began  time.Time
-	shard  *shard
-	series *series
-	meter  *Meter
+	// Peer is the client's address for traces, if all operations come from it.
+	Peer string
+
+	began            time.Time
+	shard            *shard
+	tracing          *tracing
+	series           *series
+	meter            *Meter
+	export, protocol string
 }
 
 // Open begins the use of an export over a protocol. The caller calls Close once.
@@ -130,7 +142,7 @@ func (m *Meter) Open(export, protocol string) *Use {
 		m.shards++
 	}
 	s.uses++
-	return &Use{began: m.began, shard: s, series: x, meter: m}
+	return &Use{began: m.began, shard: s, tracing: m.tracing, series: x, meter: m, export: export, protocol: protocol}
 }
 
 // find returns the series of an export, an existing or a new one.
@@ -179,13 +191,13 @@ func (u *Use) Close() {
 	u.meter.mu.Unlock()
 }
 
-// Begin counts the arrival of n operations and returns the time for End.
-func (u *Use) Begin(n int) (at int64) {
+// Begin counts the arrival of n operations. It returns the time for End and the number of the first for Trace.
+func (u *Use) Begin(n int) (at, first int64) {
 	if u == nil {
-		return 0
+		return 0, 0
 	}
-	u.shard.begun.Add(int64(n))
-	return int64(time.Since(u.began))
+	first = u.shard.begun.Add(int64(n)) - int64(n)
+	return int64(time.Since(u.began)), first
 }
 
 // End counts the end of one operation of n bytes that arrived at the given time.

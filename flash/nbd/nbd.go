@@ -14,6 +14,7 @@ package nbd
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	"farflash/flash/reply"
@@ -73,20 +74,27 @@ type Task struct {
 	Pieces  []Piece // Read: the result, in order; appended by the volume
 	Err     Errno
 	Done    func(*Task)
-	// Sent, if the volume sets it before Done, is called once after Done, when what the task has read has been sent, or
-	// will not be. It is serialized with the session.
-	Sent    func(*Task)
 	Private any // owned by the volume; survives reuse of the task
+
+	// Peer is the address of the client, nil if it is not known.
+	Peer fmt.Stringer
+	// Stalled is when the command began to wait for memory of its connection, and Resumed when it got that, by the
+	// session's clock. They are 0 if it did not wait, and for all but its first task.
+	Stalled, Resumed int64
+	// Sent, if the volume sets it before Done, is called once after Done: when what the task has read, or the answer
+	// that rests on it, is sent, or with false when it will not be. Of several tasks of a command without data, the
+	// answer rests on the last. It is serialized with the session.
+	Sent func(sent bool)
 
 	command *command
 	answer  reply.Output[Task]
 }
 
 // Recycle calls Sent, when nothing of the task is left to send.
-func (t *Task) Recycle() {
+func (t *Task) Recycle(sent bool) {
 	if f := t.Sent; f != nil {
 		t.Sent = nil
-		f(t)
+		f(sent)
 	}
 }
 

@@ -39,6 +39,8 @@ type command struct {
 	kind   Command
 	err    Errno
 	told   bool // part of the reply has been queued
+
+	stalled, resumed int64 // for its first task
 }
 
 // zeros is the source of zero bytes for clients that do not understand holes.
@@ -70,6 +72,10 @@ type Session struct {
 	stalled bool
 	leaving bool // the client has sent a disconnect
 	err     error
+
+	peer  fmt.Stringer
+	clock func() int64
+	since int64 // when the next command began to wait for memory; 0: it does not
 }
 
 // NewSession starts transmission of the export that a handshake chose. done is called as every task's Done; it must
@@ -82,6 +88,10 @@ func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
 		limits: limits, done: done,
 	}
 }
+
+// Follow has tasks know their client's address and, by a clock in nanoseconds, how long they waited for memory. It is
+// called before any input.
+func (s *Session) Follow(peer fmt.Stringer, clock func() int64) { s.peer, s.clock = peer, clock }
 
 // Err returns the reason why the connection must be closed immediately, or nil.
 func (s *Session) Err() error { return s.err }
@@ -173,7 +183,9 @@ func (s *Session) step(b []byte) int {
 		charge = int(min(h.length(), Window))
 	}
 	if s.active >= s.limits.Depth || s.memory+charge > s.limits.Memory {
-		s.stalled = true
+		if s.stalled = true; s.active < s.limits.Depth && s.clock != nil && s.since == 0 {
+			s.since = s.clock()
+		}
 		return 0
 	}
 	s.begin(h, charge)
@@ -230,12 +242,13 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	if i := len(s.tasks); i > 0 {
 		t, s.tasks = s.tasks[i-1], s.tasks[:i-1]
 	} else {
-		t = &Task{Done: s.done}
+		t = &Task{Done: s.done, Peer: s.peer}
 		t.answer.Task = t
 	}
 	t.Kind, t.Offset, t.Length, t.Err, t.Sole = k, offset, n, 0, false
 	t.Durable = c.flags&CmdFUA != 0
 	t.NoHole = c.flags&CmdNoHole != 0
+	t.Stalled, t.Resumed, c.stalled, c.resumed = c.stalled, c.resumed, 0, 0
 	t.command = c
 	c.tasks++
 	c.doing++
@@ -255,6 +268,9 @@ func (s *Session) begin(h requestHeader, charge int) {
 	}
 	*c = command{cookie: h.cookie(), offset: h.offset(), length: h.length(), flags: h.flags(), kind: h.command(),
 		charge: charge}
+	if s.since != 0 {
+		c.stalled, c.resumed, s.since = s.since, s.clock(), 0
+	}
 	s.active++
 	s.memory += charge
 	if c.err = s.refused(c); c.err != 0 {
@@ -379,7 +395,7 @@ func (s *Session) ended(c *command) {
 
 // recycle keeps a task for reuse.
 func (s *Session) recycle(t *Task) {
-	t.Recycle()
+	t.Recycle(s.err == nil)
 	t.answer.Clear()
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)

@@ -176,7 +176,7 @@ func (q *Queue) flush(c *command) {
 				q.refuse(c, wire.PathInaccessible)
 				return
 			}
-			if x != nil && x.acquire() == nil {
+			if x != nil && x.hold() {
 				c.space = x
 				break
 			}
@@ -289,10 +289,17 @@ func (q *Queue) finish(t *Task) {
 			}
 		}
 	}
+	if t.Sent != nil {
+		q.told(c) // of the command's task before
+		c.sent, t.Sent = t.Sent, nil
+	}
 	q.release(t)
 	q.refund(t)
 	q.recycle(t)
 	q.step(c)
+	if !c.answered {
+		q.told(c)
+	}
 }
 
 // equal reports whether the bytes read are those that the host sent.

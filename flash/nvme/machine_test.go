@@ -37,6 +37,9 @@ func (r *rig) Wake() { r.woken = true }
 // Gone implements nvme.Peer.
 func (r *rig) Gone() bool { return r.ended || r.gone }
 
+// String implements Peer.
+func (r *rig) String() string { return "the host" }
+
 const volumeSize = 4 << 20
 
 func newTarget(t testing.TB, change func(*nvme.Config)) (*nvme.Target, *nvmetest.Memory) {

@@ -18,6 +18,7 @@
 package nvme
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -53,7 +54,8 @@ type Namespace struct {
 	// Inaccessible makes hosts wait with their commands, and complete those that were accepted. They learn it as the
 	// state of an ANA group. The export is closed meanwhile.
 	Inaccessible bool
-	// Open opens the export for one association of a host.
+	// Open opens the export for one association of a host. It may wait: a driver starts tasks that need it elsewhere,
+	// see Task.Waits. The export's Leave and Close may be called on any thread and must not wait.
 	Open func(host string) (nbd.Export, error)
 }
 
@@ -114,6 +116,8 @@ type Config struct {
 	Grace int64
 	// Random is the source of challenges; it may be nil if no subsystem has keys.
 	Random io.Reader
+	// Clock, if set, says in nanoseconds when commands waited for memory (nbd.Task).
+	Clock func() int64
 }
 
 // DefaultConfig returns a configuration without subsystems.
@@ -185,6 +189,8 @@ type Peer interface {
 	Wake()
 	// Gone reports whether the host has closed the connection, even if bytes that it sent before are not read yet.
 	Gone() bool
+	// String returns the host's address.
+	String() string
 }
 
 // Task is one operation on a volume. It belongs to the volume from its start to Done.
@@ -194,8 +200,9 @@ type Task struct {
 	command *command
 	charge  int
 	answer  reply.Output[Task]
-	compute func() // if it is not of a volume: what to compute for the answer
-	said    []byte // the result
+	compute func()      // if it is not of a volume: what to compute for the answer
+	said    []byte      // the result
+	refused wire.Status // why it was not started
 }
 
 // Computes reports that the task is not for a volume: it computes an answer, which can take tens of milliseconds. The
@@ -207,6 +214,10 @@ func (t *Task) Compute() {
 	t.compute()
 	t.Done(&t.Task)
 }
+
+// Waits reports that the start of a task can wait, because the export of its namespace is to be opened. The driver then
+// starts it where it may.
+func (t *Task) Waits() bool { return t.space != nil && !t.space.settled.Load() }
 
 // Start starts tasks of the queue on a thread as in nbd.Task.Loop, those of one volume together. Unlike other calls, it
 // need not be serialized.
@@ -222,8 +233,19 @@ func (q *Queue) Start(tasks []*Task, loop uint8) {
 			t.Loop = loop
 			b = append(b, t)
 		}
+		err := space.open()
+		if err != nil {
+			for _, t := range tasks[:len(b)] {
+				if t.refused = wire.NamespaceNotReady; errors.Is(err, errRemoved) {
+					t.refused = wire.InvalidNamespace | wire.NoRetry
+				}
+				t.Err = nbd.ESHUTDOWN
+				t.Done(&t.Task)
+			}
+		} else {
+			space.export.Volume.Start(b)
+		}
 		tasks = tasks[len(b):]
-		space.export.Volume.Start(b)
 		clear(b)
 		*batch = b
 	}
@@ -235,6 +257,9 @@ var zeros = make([]byte, 64<<10)
 
 // status converts the error of a task. A loss of data is reported to one Flush only, so it must not be repeated.
 func status(t *Task) wire.Status {
+	if t.refused != 0 {
+		return t.refused
+	}
 	switch t.Err {
 	case 0:
 		return wire.Success

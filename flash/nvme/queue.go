@@ -41,6 +41,10 @@ type command struct {
 	within uint64
 	data   *reply.Buffer // parameters
 	size   int           // of data
+
+	stalled, resumed int64           // for its first task after a wait for memory
+	answered         bool            // by respond
+	sent             func(sent bool) // of the task on which the answer rests
 }
 
 // states of a connection.
@@ -450,11 +454,12 @@ func (q *Queue) take(c *command) *Task {
 		t, q.tasks = q.tasks[i-1], q.tasks[:i-1]
 	} else {
 		t = new(Task)
+		t.Peer = q.peer
 		t.Done = func(*nbd.Task) { q.done(t) }
 		t.answer.Task, t.answer.Head = t, make([]byte, 0, maxHead)
 	}
 	t.command, t.space = c, nil
-	t.Err, t.Sole, t.NoHole, t.Durable = 0, false, false, false
+	t.refused, t.Err, t.Sole, t.NoHole, t.Durable, t.Stalled, t.Resumed = 0, 0, false, false, false, 0, 0
 	t.answer.Begin()
 	return t
 }
@@ -464,6 +469,7 @@ func (q *Queue) task(c *command, k nbd.Kind, n uint32) *Task {
 	t := q.take(c)
 	t.space = c.space
 	t.Kind, t.Offset, t.Length = k, c.offset+uint64(c.next), n
+	t.Stalled, t.Resumed, c.stalled, c.resumed = c.stalled, c.resumed, 0, 0
 	c.tasks++
 	return t
 }
@@ -475,12 +481,20 @@ func (q *Queue) charge(c *command, n int) bool {
 		return true
 	}
 	if q.waiting.N > 0 || q.memory+n > q.target.cfg.Limits.Memory {
-		c.queued, c.needs = true, n
+		c.queued, c.needs, c.stalled = true, n, q.now()
 		q.waiting.Push(c)
 		return false
 	}
 	q.memory += n
 	return true
+}
+
+// now is the time of the target's clock, 0 without one.
+func (q *Queue) now() int64 {
+	if q.target.cfg.Clock == nil {
+		return 0
+	}
+	return q.target.cfg.Clock()
 }
 
 // refund returns a task's memory.
@@ -498,7 +512,7 @@ func (q *Queue) resume() {
 		}
 		q.waiting.Pop()
 		q.memory += c.needs
-		c.queued, c.granted = false, c.needs
+		c.queued, c.granted, c.resumed = false, c.needs, q.now()
 		q.proceed(c)
 	}
 }

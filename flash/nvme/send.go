@@ -20,6 +20,7 @@ func (q *Queue) completion(c *command) wire.CQE {
 // respond answers a command without data.
 func (q *Queue) respond(c *command) {
 	t := q.take(c)
+	c.answered = true
 	a := &t.answer
 	a.Head = wire.AppendResponse(a.Head, q.digests, q.completion(c))
 	a.Vec = append(a.Vec, a.Head)
@@ -169,11 +170,20 @@ func (q *Queue) drop(c *command) {
 	if c.data != nil {
 		c.data.Put()
 	}
+	q.told(c)
 	id := c.sqe.CID()
 	q.idents[id/64] &^= 1 << (id % 64)
 	*c = command{slot: c.slot}
 	q.active--
 	q.free = append(q.free, c.slot)
+}
+
+// told calls the Sent of the task on which the answer to a command rests.
+func (q *Queue) told(c *command) {
+	if c.sent != nil {
+		c.sent(q.err == nil)
+		c.sent = nil
+	}
 }
 
 // release returns the volume's memory.
@@ -188,7 +198,7 @@ func (q *Queue) release(t *Task) {
 
 // recycle keeps a task for reuse.
 func (q *Queue) recycle(t *Task) {
-	t.Recycle()
+	t.Recycle(q.err == nil)
 	t.answer.Clear()
 	t.Payload, t.command, t.space, t.charge, t.compute, t.said = nil, nil, nil, 0, nil, nil
 	clear(t.Pieces)

@@ -52,12 +52,15 @@ func (s *stats) add(c *counters) {
 // space is a namespace as one association uses it.
 type space struct {
 	Namespace
-	host   string
-	blocks uint64
-	once   sync.Once
-	export nbd.Export
-	err    error
-	refs   atomic.Int32 // outstanding commands, and one until the namespace is removed
+	host    string
+	blocks  uint64
+	once    sync.Once // of open
+	export  nbd.Export
+	err     error
+	settled atomic.Bool  // export or err is set
+	removed atomic.Bool  // no task starts any more
+	left    atomic.Bool  // the export's Leave has been called
+	refs    atomic.Int32 // outstanding commands, and one until the namespace is removed
 }
 
 // errRemoved is the error of opening a namespace that was removed.
@@ -69,7 +72,7 @@ func newSpace(n Namespace, block int, host string) *space {
 	return s
 }
 
-// hold keeps the export open until release. It reports false if the last use has ended.
+// hold keeps the export open, once it is, until release. It reports false if the last use has ended.
 func (s *space) hold() bool {
 	for {
 		n := s.refs.Load()
@@ -79,23 +82,30 @@ func (s *space) hold() bool {
 	}
 }
 
-// acquire opens the export and keeps it open until release.
-func (s *space) acquire() error {
-	if !s.hold() {
-		return errRemoved
-	}
+// open opens the export, or waits until it is open. The caller has acquired the namespace.
+func (s *space) open() error {
 	s.once.Do(func() {
-		s.export, s.err = s.Open(s.host)
+		if s.err = errRemoved; !s.removed.Load() {
+			s.export, s.err = s.Open(s.host)
+		}
 		if s.err == nil && s.export.Volume.Size() < s.Size {
 			s.err = fmt.Errorf("nvme: namespace %d has %d bytes, its volume %d", s.ID, s.Size, s.export.Volume.Size())
 			s.shut(s.export.Close)
 			s.export = nbd.Export{}
 		}
+		s.settled.Store(true)
+		if s.removed.Load() {
+			s.leave()
+		}
 	})
-	if s.err != nil {
-		s.release()
-	}
 	return s.err
+}
+
+// leave makes the export's queued tasks fail.
+func (s *space) leave() {
+	if s.settled.Load() && s.left.CompareAndSwap(false, true) {
+		s.shut(s.export.Leave)
+	}
 }
 
 func (s *space) shut(f func()) {
@@ -111,23 +121,18 @@ func (s *space) release() {
 	}
 }
 
-// remove makes the export's queued tasks fail, and closes it after the last one.
+// remove makes the export's queued tasks fail, and closes it after the last one. It does not wait for the export to
+// open.
 func (s *space) remove() {
 	s.hurry()
 	s.release()
 }
 
-// retire closes the export after its last task.
-func (s *space) retire() {
-	s.once.Do(func() { s.err = errRemoved })
-	s.release()
-}
-
-// hurry makes the queued tasks of an export fail, if there are any.
+// hurry makes the export's queued tasks fail, if there are any, and lets no other start.
 func (s *space) hurry() {
 	if s.hold() {
-		s.once.Do(func() { s.err = errRemoved })
-		s.shut(s.export.Leave)
+		s.removed.Store(true)
+		s.leave()
 		s.release()
 	}
 }
@@ -152,12 +157,10 @@ func (c *controller) use(id uint32) (*space, wire.Status) {
 		case x.Inaccessible:
 			return nil, wire.PathInaccessible
 		}
-		switch err := x.acquire(); {
-		case err == nil:
+		if x.hold() {
 			return x, 0
-		case !errors.Is(err, errRemoved):
-			return nil, wire.NamespaceNotReady
-		case c.view.Load().find(id) == x: // the association ends
+		}
+		if c.view.Load().find(id) == x { // the association ends
 			return nil, wire.InvalidNamespace | wire.NoRetry
 		}
 	}
@@ -390,7 +393,7 @@ func (t *Target) look(c *controller) (changed []uint32, regrouped bool) {
 		case x == nil || x == y:
 		case y != nil && x.UUID == y.UUID:
 			c.parting = append(c.parting, x)
-			t.later = append(t.later, x.retire)
+			t.later = append(t.later, x.release) // when the last command has ended
 		default:
 			t.later = append(t.later, x.remove)
 			changed = append(changed, uint32(id))

@@ -29,9 +29,12 @@ func (instant) Start(tasks []*nbd.Task) {
 
 func (instant) Release(t *nbd.Task) { t.Private.(*kept).lent = false }
 
-// newCounted returns a counted volume, with a gate if there are limits.
-func newCounted(t testing.TB, limits map[string]qos.Limit) (*counted, *meter.Meter) {
+// newCounted returns a counted volume, with a gate if there are limits, and one in `every` tasks traced, if not 0.
+func newCounted(t testing.TB, limits map[string]qos.Limit, every int) (*counted, *meter.Meter) {
 	m := meter.New(1)
+	if every > 0 {
+		m.Trace(every, 1, func(*meter.Trace) {})
+	}
 	g, err := newGates(limits, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -47,10 +50,13 @@ func newCounted(t testing.TB, limits map[string]qos.Limit) (*counted, *meter.Met
 var unlimited = map[string]qos.Limit{"disk": {Class: qos.Latency}}
 
 // TestCounted verifies that a counted volume leaves a task as it got it, allocates nothing once a task has been used,
-// and counts it once.
+// also if others are traced, and counts it once.
 func TestCounted(t *testing.T) {
-	for name, limits := range map[string]map[string]qos.Limit{"free": nil, "behind a gate": unlimited} {
-		c, m := newCounted(t, limits)
+	for name, x := range map[string]struct {
+		limits map[string]qos.Limit
+		every  int
+	}{"free": {}, "others are traced": {every: 1 << 40}, "behind a gate": {limits: unlimited}} {
+		c, m := newCounted(t, x.limits, x.every)
 		ended := 0
 		done := func(*nbd.Task) { ended++ }
 		read := &nbd.Task{Kind: nbd.Read, Length: 4096}
@@ -70,7 +76,7 @@ func TestCounted(t *testing.T) {
 		}
 		once()
 		n := testing.AllocsPerRun(100, once)
-		if limits == nil && n != 0 {
+		if x.limits == nil && n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 		s, _ := m.Samples()
@@ -81,15 +87,24 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// BenchmarkCounted is the cost of counting a task, all of it.
+// BenchmarkCounted is the cost of counting a task, all of it, without traces and with those of one task in a thousand.
 func BenchmarkCounted(b *testing.B) {
-	c, _ := newCounted(b, nil)
-	done := func(*nbd.Task) {}
-	task := &nbd.Task{Kind: nbd.Read, Length: 4096}
-	tasks := make([]*nbd.Task, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		task.Done, tasks[0] = done, task
-		c.Start(tasks)
+	for name, every := range map[string]int{"untraced": 0, "traced": 1000} {
+		b.Run(name, func(b *testing.B) {
+			c, _ := newCounted(b, nil, every)
+			done := func(t *nbd.Task) {
+				if t.Sent != nil { // as its session does when the answer is sent
+					t.Sent(true)
+					t.Sent = nil
+				}
+			}
+			task := &nbd.Task{Kind: nbd.Read, Length: 4096}
+			tasks := make([]*nbd.Task, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				task.Done, tasks[0] = done, task
+				c.Start(tasks)
+			}
+		})
 	}
 }

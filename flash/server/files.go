@@ -124,7 +124,7 @@ func (t files) List() iter.Seq2[string, error] {
 // exports is a connection's view of the files, as control.Exports.
 type exports struct {
 	s    *Server
-	peer string
+	peer string // address, or what else is known of the client
 	conn *stream.Conn
 	seat *seat // nil unless it has joined
 }
@@ -147,6 +147,7 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		return x, err
 	}
 	use := e.s.meter.Open(name, "iwarp")
+	use.Peer = e.peer
 	store, gate, err := e.s.store(name, f, use)
 	if err != nil {
 		use.Close()
@@ -160,9 +161,15 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 	}
 	user := e.s.cfg.Pool.User(f.Base, f.Size)
 	x.Flush = func() error {
-		at := use.Begin(1)
+		at, number := use.Begin(1)
+		trace := use.Trace(number)
 		err := user.Sync()
+		trace.Reach(meter.Done)
 		use.End(at, meter.Flush, 0, reason(err))
+		if trace != nil {
+			trace.Kind = meter.Flush
+			trace.End(reason(err))
+		}
 		return err
 	}
 	x.Close = func() {
@@ -175,10 +182,15 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 
 // closed releases one use of an export.
 func (s *Server) closed(o *opening, f File) {
+	s.shut(o, f)
+	s.uses.give(o)
+}
+
+// shut closes the file of a use.
+func (s *Server) shut(o *opening, f File) {
 	if err := f.Close(); err != nil {
 		s.log.Error("closing a file failed", "export", o.of.name, "error", err)
 	}
-	s.uses.give(o)
 }
 
 // Stat implements control.Exports.
@@ -310,7 +322,10 @@ func (s *Server) export(name string, by User, identity string) (nbd.Export, erro
 	return nbd.Export{Name: name, Volume: v, Leave: v.leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
 		Close: func() {
 			v.close()
-			s.closed(o, f)
+			// It may be called on a loop, which the file system's mutex must not hold up: its holder may wait for the
+			// loop.
+			s.uses.give(o)
+			s.closing.Go(func() { s.shut(o, f) })
 		}}, nil
 }
 

@@ -64,17 +64,19 @@ type operation struct {
 	inner   any // Private of the volume inside
 	done    func(*nbd.Task)
 	end     func(*nbd.Task)
-	sent    func(*nbd.Task)
+	sent    func(sent bool)
 	at      int64
 	one     [1]*nbd.Task
 	charged bool // the task has passed the gate
 	steered bool // and has a place
 	place   int32
+	trace   *meter.Trace // nil: it is not traced
 }
 
 // Start implements nbd.Volume. Tasks queue individually, so that none is delayed by the cost of another.
 func (c *counted) Start(tasks []*nbd.Task) {
-	at, limited := c.use.Begin(len(tasks)), c.gate.limited()
+	at, first := c.use.Begin(len(tasks))
+	limited := c.gate.limited()
 	for i, t := range tasks {
 		o, ok := t.Private.(*operation)
 		if !ok {
@@ -83,6 +85,9 @@ func (c *counted) Start(tasks []*nbd.Task) {
 		}
 		o.volume, o.at, o.done = c, at, t.Done // an NVMe queue has several volumes, and reuses its tasks for all
 		t.Private, t.Done = o.inner, o.end
+		if x := c.use.Trace(first + int64(i)); x != nil {
+			o.follow(x)
+		}
 		if limited || c.steer != nil {
 			tasks[i] = nil // the task may be reused as soon as it is done
 		}
@@ -109,6 +114,7 @@ func (c *counted) begin(o *operation) {
 
 // start starts a task.
 func (c *counted) start(o *operation) {
+	o.trace.Reach(meter.Admitted)
 	o.one[0] = o.task
 	c.Volume.Start(o.one[:])
 }
@@ -125,6 +131,7 @@ func (o *operation) ended(t *nbd.Task) {
 		o.charged = false
 		o.volume.gate.leave(cost(t))
 	}
+	o.trace.Reach(meter.Done)
 	o.volume.use.End(o.at, kinds[t.Kind], int(t.Length), failure(t.Err))
 	x := o.volume.steer
 	if !o.steered {
@@ -142,9 +149,33 @@ func (o *operation) ended(t *nbd.Task) {
 }
 
 // taken is the Sent of a task.
-func (o *operation) taken(*nbd.Task) {
-	o.steered = false
-	o.volume.steer.taken(o)
+func (o *operation) taken(sent bool) {
+	if x := o.trace; x != nil {
+		o.trace = nil
+		f := failure(o.task.Err)
+		if sent {
+			x.Reach(meter.Sent)
+		} else if f == meter.Succeeded {
+			f = meter.Dropped
+		}
+		x.End(f)
+	}
+	if o.steered {
+		o.steered = false
+		o.volume.steer.taken(o)
+	}
+}
+
+// follow traces the task until its answer is sent.
+func (o *operation) follow(x *meter.Trace) {
+	t := o.task
+	x.Kind, x.Offset, x.Bytes = kinds[t.Kind], t.Offset, int(t.Length)
+	if t.Peer != nil {
+		x.Peer = t.Peer.String()
+	}
+	x.Reached(meter.Stalled, t.Stalled)
+	x.Reached(meter.Resumed, t.Resumed)
+	o.trace, t.Sent = x, o.sent
 }
 
 // Release implements nbd.Volume.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -20,60 +21,65 @@ import (
 	"farflash/internal/patience"
 )
 
-// program is farflash itself, serving a pool to an unmodified Linux kernel in a machine of .ci/nvme.
+// program is farflash itself, serving a pool.
 type program struct {
-	t    *testing.T
-	path string
-	args []string
-	port string
-	name string // of the subsystem
-	// URL of its metrics
-	metrics string
+	t       *testing.T
+	path    string
+	pool    string
+	args    []string // of the daemon
+	errors  io.Writer
+	metrics string // URL
 	cmd     *exec.Cmd
+	wait    func() error // for the end of cmd
 	out     sync.WaitGroup
+	port    string // of NVMe
 }
 
 const subsystem = "nqn.2026-01.example:disk"
 
-// build builds the program and formats a pool. flags come on top of those that every such daemon has.
+// build builds the program and serves a pool for an unmodified Linux kernel in a machine of .ci/nvme. flags come on top
+// of those that every such daemon has.
 func build(t *testing.T, flags ...string) *program {
 	t.Helper()
 	if os.Getenv("FARFLASH_NVME") == "" {
 		t.Skip("FARFLASH_NVME is not set; .ci/nvme creates the folder to set it to")
 	}
-	dir := t.TempDir()
-	p := &program{t: t, path: filepath.Join(dir, "farflash"), name: subsystem}
-	out, err := exec.Command("go", "build", "-pgo=off", "-o", p.path, "farflash/cmd/farflash").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port for every start, because the host comes back to it
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if _, p.port, err = net.SplitHostPort(address); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	pool := filepath.Join(dir, "pool.img")
-	if out, err := exec.Command(p.path, "flash", "format", pool, "--size", "256MiB").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	p.args = append([]string{"flash", "serve", pool, "--listen", "", "--nvme", address, "--nvme-subsystem", subsystem,
-		"--memory", "32MiB"}, flags...)
+	p := launch(t, built(t), append(flags, "--size", "256MiB")...)
 	p.start()
+	return p
+}
+
+// built builds the program and returns its path.
+func built(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "farflash")
+	out, err := exec.Command("go", "build", "-pgo=off", "-o", path, "farflash/cmd/farflash").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// launch returns a program that is not started. In the end it must stop by itself, and leave a sound pool.
+func launch(t *testing.T, path string, flags ...string) *program {
+	t.Helper()
+	p := &program{t: t, path: path, pool: filepath.Join(t.TempDir(), "pool.img"), errors: os.Stderr}
+	address := lasting(t)
+	_, p.port, _ = net.SplitHostPort(address) // it is an address
+	p.args = append([]string{"flash", "serve", p.pool, "--listen", "", "--nvme", address, "--nvme-subsystem", subsystem,
+		"--memory", "32MiB"}, flags...)
 	t.Cleanup(func() {
+		if p.cmd == nil {
+			return
+		}
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
 		p.out.Wait()
-		if err := p.cmd.Wait(); err != nil {
+		if err := p.wait(); err != nil {
 			t.Errorf("the daemon ends with %v", err)
 		}
-		if out, err := exec.Command(p.path, "flash", "check", pool).CombinedOutput(); err != nil {
+		if out, err := exec.Command(p.path, "flash", "check", p.pool).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		} else {
 			t.Logf("%s", out)
@@ -82,18 +88,35 @@ func build(t *testing.T, flags ...string) *program {
 	return p
 }
 
+// lasting returns an address for every start of a daemon, because its clients come back to it. No client has its port:
+// it is below those that systems choose for clients.
+func lasting(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 16384+mathrand.IntN(12000))); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // start starts the daemon, and returns when it serves.
 func (p *program) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(p.path, p.args...)
-	out, err := p.cmd.StdoutPipe()
+	cmd := exec.Command(p.path, p.args...)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.cmd.Stderr = os.Stderr
-	if err := p.cmd.Start(); err != nil {
+	cmd.Stderr = p.errors
+	if p.wait, err = siwtest.Tied(cmd); err != nil {
 		p.t.Fatal(err)
 	}
+	p.cmd = cmd
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at, ok := strings.CutPrefix(lines.Text(), "metrics "); ok {
@@ -110,11 +133,22 @@ func (p *program) start() {
 	p.t.Fatal("the daemon does not serve")
 }
 
+// kill ends the daemon without warning.
+func (p *program) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.out.Wait()
+	_ = p.wait() // killed
+}
+
 // TestLinuxKeys lets an unmodified kernel prove who it is, and demand the same of the subsystem. It needs a kernel with
 // in-band authentication.
 func TestLinuxKeys(t *testing.T) {
 	if !strings.Contains(os.Getenv("FARFLASH_NVME"), "6.12") {
-		t.Skip("FARFLASH_NVME is no folder with 6.12 in its name; .ci/nvme DIR 6.12 creates one, and Debian's 6.1 cannot " +
+		t.Skip("FARFLASH_NVME is no folder with 6.12 in its name; .ci/nvme DIR 6.12 creates one, and Debian's 6.1 " +
+			"cannot " +
 			"prove who it is")
 	}
 	var k [2]chap.Key
@@ -130,7 +164,7 @@ func TestLinuxKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := build(t, "--nvme-keys", keys)
-	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario keys %s %s %s %s", p.port, p.name, k[0].Text(),
+	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario keys %s %s %s %s", p.port, subsystem, k[0].Text(),
 		k[1].Text()))
 	t.Logf("Linux %s", siwtest.Until(t, lines, "kernel "))
 	siwtest.Until(t, lines, "proved")
@@ -148,16 +182,13 @@ func TestLinuxKills(t *testing.T) {
 		limit, least = 270*time.Second, 100
 	}
 	p := build(t, "--metrics", "127.0.0.1:0")
-	lines := siwtest.Machine(t, "nvme", "", fmt.Sprintf("scenario kills %s %s %d", p.port, p.name, int(limit/time.Second)+5))
+	lines := siwtest.Machine(t, "nvme", "",
+		fmt.Sprintf("scenario kills %s %s %d", p.port, subsystem, int(limit/time.Second)+5))
 	siwtest.Until(t, lines, "verifying")
 	kills := 0
 	for began := time.Now(); time.Since(began) < limit; kills++ {
 		p.written()
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		p.out.Wait()
-		_ = p.cmd.Wait() // killed
+		p.kill()
 		p.start()
 	}
 	if result := siwtest.Until(t, lines, "verified"); result != "" {
@@ -183,7 +214,8 @@ func (p *program) written() {
 			p.t.Fatal(err)
 		}
 		var n float64
-		if _, rest, ok := strings.Cut(string(b), `farflash_operations_total{export="disk",kind="write",protocol="nvme"} `); ok {
+		if _, rest, ok := strings.Cut(string(b),
+			`farflash_operations_total{export="disk",kind="write",protocol="nvme"} `); ok {
 			if _, err := fmt.Sscan(rest, &n); err != nil {
 				p.t.Fatal(err)
 			}

@@ -156,6 +156,10 @@ func (s *Server) measure() []metric {
 		hosts, _ = s.spaces.target.Associations()
 		early, displaced = early+waiting, displaced+s.spaces.driver.Displaced()
 	}
+	var spans, lost int64
+	if s.traces != nil {
+		spans, lost = s.traces.Spans()
+	}
 	return []metric{
 		{"connections", gauge, "iWARP connections", float64(conns)},
 		{"handshakes", gauge, "connections in their handshakes", float64(early)},
@@ -178,6 +182,8 @@ func (s *Server) measure() []metric {
 		{"atomics_total", counter, "one-sided atomics", float64(sum.Atomics)},
 		{"stalls_total", counter, "times a connection's input waited for flash", float64(sum.Stalls)},
 		{"accesses_waiting", gauge, "accesses that wait for their export's rate limit", float64(s.gates.waiting())},
+		{"spans_sent_total", counter, "spans of traces that the collector has taken", float64(spans)},
+		{"spans_lost_total", counter, "spans of traces that the collector did not get", float64(lost)},
 	}
 }
 

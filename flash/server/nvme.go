@@ -142,7 +142,7 @@ func (s *Server) listenNVMe() (n *spaces, err error) {
 	cfg.Limits.Queues, cfg.Limits.Memory = queues, memory
 	cfg.Limits.Queued = s.cfg.RateControl != ratecontrol.None
 	cfg.Limits.Controllers = connections / (queues + 1)
-	cfg.Health, cfg.Random = n.health, rand.Reader
+	cfg.Health, cfg.Random, cfg.Clock = n.health, rand.Reader, s.meter.Now
 	if n.target, err = nvme.New(cfg); err != nil {
 		return nil, errors.Join(err, n.shut())
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,7 @@ import (
 	"farflash/flash/nbd"
 	nbdserver "farflash/flash/nbd/server"
 	"farflash/flash/nvme/chap"
+	"farflash/flash/otlp"
 	"farflash/flash/qos"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
@@ -97,6 +99,9 @@ type Config struct {
 	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.
 	Log *slog.Logger
+	// Traces, if set, is the URL of a collector that gets traces of one request in TraceEvery, by OTLP over HTTP.
+	Traces     string
+	TraceEvery int
 	// Version is the program's version for the metric farflash_build_info.
 	Version string
 }
@@ -104,7 +109,7 @@ type Config struct {
 // DefaultConfig returns a configuration for 64 connections with 16 reads each and timeouts of seconds.
 func DefaultConfig() Config {
 	return Config{
-		Default: "disk", Connections: 64, Handshakes: 32, PerExport: 1024, Open: 64, Reads: 16,
+		Default: "disk", Connections: 64, Handshakes: 32, PerExport: 1024, Open: 64, Reads: 16, TraceEvery: 1000,
 		Handshake: 5 * time.Second, Progress: 10 * time.Second, Idle: 10 * time.Minute,
 	}
 }
@@ -176,6 +181,14 @@ func (c *Config) check() (addresses [3]net.Addr, err error) {
 	if err := qos.CheckSteering(c.RateControl); err != nil {
 		return addresses, &Fault{Setting: "rate-control", Err: err}
 	}
+	if c.Traces != "" {
+		if err := otlp.Check(c.Traces); err != nil {
+			return addresses, &Fault{Setting: "traces", Err: err}
+		}
+		if c.TraceEvery < 1 {
+			return addresses, fault("trace-every", "traces of one request in %d; give 1 or more", c.TraceEvery)
+		}
+	}
 	switch {
 	case c.NBDConnections < 0 || c.NBDConnections > 1<<14:
 		return addresses, fault("nbd-connections", "%d NBD connections; give 1 to %d, or 0 for what the memory allows",
@@ -240,6 +253,7 @@ type Server struct {
 	gates   *gates
 	began   time.Time
 	meter   *meter.Meter
+	traces  *otlp.Exporter // nil: none
 	uses    uses
 	seats   seats
 
@@ -258,6 +272,7 @@ type Server struct {
 	ending  bool
 	past    verbs.Counters // sum over connections that have ended
 	running sync.WaitGroup
+	closing sync.WaitGroup // files that are being closed
 
 	accepted, refused, failed, denied atomic.Int64
 }
@@ -337,6 +352,16 @@ func New(cfg Config) (*Server, error) {
 	if s.adapter, err = verbs.NewAdapter(key); err != nil {
 		return nil, err
 	}
+	if cfg.Traces != "" {
+		if s.traces, err = otlp.New(otlp.Config{URL: cfg.Traces, Version: cfg.Version,
+			Instance: cfg.Pool.Shape().UUID.String(), Log: s.log}); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+		if _, err := rand.Read(key[:]); err != nil {
+			return nil, err
+		}
+		s.meter.Trace(cfg.TraceEvery, binary.LittleEndian.Uint64(key[:]), s.traces.Take)
+	}
 	s.proofs.Store(newProofs(Secrets{TLS: cfg.TLS, Token: cfg.Token}))
 	_, ofNBD, err := cfg.blocks(cfg.Pool.Frames())
 	if err != nil {
@@ -382,7 +407,7 @@ func (s *Server) Listen() (err error) {
 		c := nbdserver.DefaultConfig()
 		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.secret(), s.cfg.nbdSecret(),
 			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
-		c.Early, c.Unsent = s.cfg.Handshakes, s.cfg.unsent()
+		c.Early, c.Unsent, c.Clock = s.cfg.Handshakes, s.cfg.unsent(), s.meter.Now
 		if c.Most, c.Limits.Memory, err = s.cfg.blocks(s.cfg.Pool.Frames()); err != nil {
 			return err
 		}
@@ -582,6 +607,7 @@ func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, 
 // closes all connections. The caller flushes and closes the pool. Drain returns when none of the server's goroutines is
 // left.
 func (s *Server) Drain(within time.Duration) error {
+	until := time.Now().Add(within)
 	s.mu.Lock()
 	s.ending = true
 	var errs []error
@@ -607,12 +633,16 @@ func (s *Server) Drain(within time.Duration) error {
 		all.Go(func() { spaces = s.spaces.drain(within) })
 	}
 	all.Wait()
+	s.closing.Wait()
 	errs = append(errs, blocks, spaces)
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
 	}
 	s.running.Wait()
 	s.gates.close()
+	if s.traces != nil {
+		s.traces.Close(time.Until(until))
+	}
 	if n := s.adapter.Regions(); n != 0 {
 		errs = append(errs, fmt.Errorf("server: %d regions are still registered", n))
 	}

@@ -301,6 +301,7 @@ func TestDoors(t *testing.T) {
 		{"github.com/spf13", []string{"cli", "internal/release"}}, // the latter for man pages
 		{"github.com/nats-io", []string{"study/natsexec"}},
 		{"github.com/prometheus", []string{"flash/server"}}, // hot paths count with flash/meter
+		{"go.opentelemetry.io", []string{"flash/otlp"}},
 		{"encoding/xml", []string{"scenario/peer"}},
 	}
 	for _, f := range tree(t) {

@@ -100,7 +100,8 @@ func TestEveryPlan(t *testing.T) {
 // TestRemedy verifies that a plan with too few drives says how many more would be enough.
 func TestRemedy(t *testing.T) {
 	for n, want := range map[int]string{2: "(1 more Intel DC P3700 2TB would be enough)",
-		3: "(2 more Intel DC P3700 2TB would be enough)", 6: "(5 more Intel DC P3700 2TB would be enough)"} {
+		3: "(2 more Intel DC P3700 2TB would be enough)", 5: "(4 more Intel DC P3700 2TB would be enough)",
+		6: "(5 more Intel DC P3700 2TB would be enough)", 8: "(7 more Intel DC P3700 2TB would be enough)"} {
 		var list []string
 		for i := range n {
 			list = append(list, fmt.Sprintf("{name: w%d, write_gb_per_day: 1, working_set_gb: 1500}", i))

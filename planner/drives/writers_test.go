@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,12 +142,15 @@ func TestSettled(t *testing.T) {
 			t.Fatal(err)
 		}
 		used := 0
+		of := map[int][]float64{} // amplifications, by group
 		for i := range o.Drives {
 			d := &o.Drives[i]
 			if d.State.WriteRate == 0 {
 				continue
 			}
 			used++
+			group := o.fleet.parts[o.kept[i]].group
+			of[group] = append(of[group], d.State.WAF)
 			var on []tco.Workload
 			for j := range p.jobs {
 				if o.Placements[j].Drive == d.Name {
@@ -166,6 +170,14 @@ func TestSettled(t *testing.T) {
 				d.EndsBy == "horizon" && math.Abs(life/written-1) > 1e-6 {
 				t.Errorf("%s: its flash is written %v GB, not %v", d.Name, life, written)
 			}
+		}
+		for group, all := range of {
+			if got := p.simulated.alone[group]; got != [2]float64{slices.Min(all), slices.Max(all)} {
+				t.Errorf("drives of group %d amplify by %v, and the range is said to be %v", group, all, got)
+			}
+		}
+		if len(p.simulated.alone) != len(of) {
+			t.Errorf("%v, of groups %v", p.simulated.alone, of)
 		}
 		if used == 0 || !(o.Gap() >= -1e-9) {
 			t.Errorf("%d drives, a gap of %v", used, o.Gap())

@@ -49,6 +49,7 @@ func (c *conn) Serve() error {
 	defer h.Abandon()
 	cfg := &c.server.cfg
 	session := nbd.NewSession(h, cfg.Limits, func(t *nbd.Task) { c.driver.Done(t) })
+	session.Follow(c.nc.RemoteAddr(), cfg.Clock)
 	c.mu.Lock()
 	c.driver = driver.New(c.nc, session, driver.Config[*nbd.Task]{
 		Loops: cfg.Loops, Buffer: bufferSize, Received: c.in[:c.end],

@@ -57,6 +57,8 @@ type Config struct {
 	Drain time.Duration
 	// Failed, if set, receives the reason why a connection ended, unless the client disconnected.
 	Failed func(net.Addr, error)
+	// Clock, if set, says in nanoseconds when commands waited for memory (nbd.Task).
+	Clock func() int64
 }
 
 // DefaultConfig returns a configuration for 64 connections and 64 negotiations, with timeouts of ten seconds.

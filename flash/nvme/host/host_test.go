@@ -216,70 +216,72 @@ func TestViolations(t *testing.T) {
 	success := uint8(wire.FlagLast | wire.FlagSuccess)
 	none := wire.Digests{}
 	for name, x := range map[string]struct {
-		b    func(in, out uint16) []byte
-		want string
+		b     func(in, out uint16) []byte
+		want  string
+		fault wire.Fault // in the H2CTermReq (TCP 3.6.2.4): the status, and the offset of the field in the header
 	}{
 		"an answer to no command": {func(in, _ uint16) []byte {
 			return wire.AppendResponse(nil, none, wire.CQE{CID: in + 1<<10})
-		}, "not outstanding"},
+		}, "not outstanding", wire.Fault{Status: wire.FaultHeader, Field: 20}},
 		"an answer beyond the slots": {func(uint16, uint16) []byte {
 			return wire.AppendResponse(nil, none, wire.CQE{CID: 1000})
-		}, "not outstanding"},
+		}, "not outstanding", wire.Fault{Status: wire.FaultHeader, Field: 20}},
 		"success without data": {func(in, _ uint16) []byte {
 			return wire.AppendResponse(nil, none, wire.CQE{CID: in})
-		}, "before all data"},
+		}, "before all data", wire.Fault{Status: wire.FaultSequence}},
 		"success without R2T": {func(_, out uint16) []byte {
 			return wire.AppendResponse(nil, none, wire.CQE{CID: out})
-		}, "before all data"},
+		}, "before all data", wire.Fault{Status: wire.FaultSequence}},
 		"too little data and success": {func(in, _ uint16) []byte {
 			return c2h(none, success, wire.Transfer{Command: in, Length: 8}, make([]byte, 8))
-		}, "before all data"},
+		}, "before all data", wire.Fault{Status: wire.FaultHeader, Field: 1}},
 		"too much data": {func(in, _ uint16) []byte {
 			return c2h(none, success, wire.Transfer{Command: in, Length: read + 4}, make([]byte, read+4))
-		}, "more data"},
+		}, "more data", wire.Fault{Status: wire.FaultRange, Field: 16}},
 		"data with a gap": {func(in, _ uint16) []byte {
 			return c2h(none, 0, wire.Transfer{Command: in, Offset: 4, Length: 8}, make([]byte, 8))
-		}, "out of order"},
+		}, "out of order", wire.Fault{Status: wire.FaultRange, Field: 12}},
 		"data after the last": {func(in, _ uint16) []byte {
 			b := c2h(none, wire.FlagLast, wire.Transfer{Command: in, Length: 8}, make([]byte, 8))
 			return append(b, c2h(none, 0, wire.Transfer{Command: in, Offset: 8, Length: 8}, make([]byte, 8))...)
-		}, "out of order"},
+		}, "out of order", wire.Fault{Status: wire.FaultRange, Field: 12}},
 		"data for a write": {func(_, out uint16) []byte {
 			return c2h(none, 0, wire.Transfer{Command: out, Length: 8}, make([]byte, 8))
-		}, "more data"},
+		}, "more data", wire.Fault{Status: wire.FaultRange, Field: 16}},
 		"a length that is not the data's": {func(in, _ uint16) []byte {
 			b := c2h(none, 0, wire.Transfer{Command: in, Length: 8}, make([]byte, 8))
 			b[16]++
 			return b
-		}, "not the length"},
+		}, "not the length", wire.Fault{Status: wire.FaultHeader, Field: 16}},
 		"an R2T for a read": {func(in, _ uint16) []byte {
 			return wire.AppendR2T(nil, none, wire.Transfer{Command: in, Length: 8})
-		}, "no data to ask for"},
+		}, "no data to ask for", wire.Fault{Status: wire.FaultHeader, Field: 8}},
 		"an R2T of nothing": {func(_, out uint16) []byte {
 			return wire.AppendR2T(nil, none, wire.Transfer{Command: out})
-		}, "not the length"},
+		}, "not the length", wire.Fault{Status: wire.FaultRange, Field: 16}},
 		"an R2T beyond the data": {func(_, out uint16) []byte {
 			return wire.AppendR2T(nil, none, wire.Transfer{Command: out, Length: write + 4})
-		}, "not the length"},
+		}, "not the length", wire.Fault{Status: wire.FaultRange, Field: 16}},
 		"an R2T with a gap": {func(_, out uint16) []byte {
 			return wire.AppendR2T(nil, none, wire.Transfer{Command: out, Offset: 4, Length: 4})
-		}, "out of order"},
+		}, "out of order", wire.Fault{Status: wire.FaultRange, Field: 12}},
 		"three R2Ts at a time": {func(_, out uint16) (b []byte) {
 			for i := range uint32(3) {
 				b = wire.AppendR2T(b, none, wire.Transfer{Command: out, Offset: 4 * i, Length: 4})
 			}
 			return b
-		}, "several R2Ts"},
-		"a second ICResp": {func(uint16, uint16) []byte { return icresp(none, 0, 4096) }, "second ICResp"},
+		}, "several R2Ts", wire.Fault{Status: wire.FaultLimit}},
+		"a second ICResp": {func(uint16, uint16) []byte { return icresp(none, 0, 4096) }, "second ICResp",
+			wire.Fault{Status: wire.FaultSequence}},
 		"a PDU of hosts": {func(in, _ uint16) []byte {
 			return wire.AppendData(nil, wire.H2CData, none, 0, 0, wire.Transfer{Command: in, Length: 8})
-		}, "header"},
+		}, "header", wire.Fault{Status: wire.FaultHeader}},
 		"a digest that was not agreed on": {func(uint16, uint16) []byte {
 			return wire.AppendR2T(nil, wire.Digests{Header: true}, wire.Transfer{})
-		}, "header"},
+		}, "header", wire.Fault{Status: wire.FaultHeader, Field: 1}},
 		"its own end": {func(uint16, uint16) []byte {
 			return wire.AppendTerm(nil, wire.C2HTermReq, wire.Fault{Status: wire.FaultSequence}, make([]byte, 24))
-		}, "the controller ends"},
+		}, "the controller ends", wire.Fault{}},
 	} {
 		r := newRig(t, none, 4)
 		in, out, waits := r.submit(0, read), r.submit(write, 0), r.submit(0, 0)
@@ -292,6 +294,8 @@ func TestViolations(t *testing.T) {
 		}
 		if term := len(r.Last()) > 0; term != (name != "its own end") {
 			t.Errorf("%s: last words %v", name, r.Last())
+		} else if term && wire.Term(r.Last()) != x.fault {
+			t.Errorf("%s: the controller is told of %+v, want %+v", name, wire.Term(r.Last()), x.fault)
 		}
 		r.Fail(errors.New("closed"))
 		if r.done != 3 || in.Err == nil || out.Err == nil || waits.Err == nil || r.Outstanding() != 0 {

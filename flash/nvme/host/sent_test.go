@@ -121,3 +121,99 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%d done, %v", done, late.Status())
 	}
 }
+
+// TestSecondAnswer verifies that a second answer to a command is not taken for the answer to a later one in its place.
+func TestSecondAnswer(t *testing.T) {
+	r := newRig(t, wire.Digests{}, 1)
+	r.answer(icresp(wire.Digests{}, 0, 4096), 1<<20)
+	first := r.submit(0, 0)
+	r.output(1 << 20)
+	again := wire.AppendResponse(nil, wire.Digests{}, wire.CQE{CID: first.CID})
+	r.answer(again, 1<<20)
+	second := r.submit(0, 0)
+	r.output(1 << 20)
+	r.Input(again)
+	if r.done != 1 || r.Err() == nil || r.Outstanding() != 1 {
+		t.Errorf("%d done, %v; commands %#x and %#x", r.done, r.Err(), first.CID, second.CID)
+	}
+}
+
+// TestSunk verifies that data that are read into Sink in two parts end a command with the last byte, not before.
+func TestSunk(t *testing.T) {
+	const n = 60_000
+	r := newRig(t, wire.Digests{}, 1)
+	r.answer(icresp(wire.Digests{}, 0, 4096), 1<<20)
+	read := r.submit(0, n)
+	r.output(1 << 20)
+	b := c2h(wire.Digests{}, wire.FlagLast|wire.FlagSuccess, wire.Transfer{Command: read.CID, Length: n},
+		bytes.Repeat([]byte{1, 2, 3, 4}, n/4))
+	b = b[r.Input(b[:wire.DataSize]):]
+	for k := 0; len(b) > 0; k++ {
+		if r.done != 0 || r.Pending() != len(b) || len(r.Sink()) != len(b) {
+			t.Fatalf("%d done with %d bytes to come, %d pending, %d to read", r.done, len(b), r.Pending(),
+				len(r.Sink()))
+		}
+		sunk := copy(r.Sink(), b[:min(len(b), n/2+1)])
+		r.Sunk(sunk)
+		b = b[sunk:]
+	}
+	if r.done != 1 || read.Status() != nil || !bytes.Equal(read.In, bytes.Repeat([]byte{1, 2, 3, 4}, n/4)) {
+		t.Errorf("%d done, %v", r.done, read.Status())
+	}
+}
+
+// TestNextR2T verifies that a controller may ask for more data as soon as it has the last data, even if the sender
+// has not learnt yet that they are sent.
+func TestNextR2T(t *testing.T) {
+	r := newRig(t, wire.Digests{}, 1)
+	r.answer(icresp(wire.Digests{}, 0, 4096), 1<<20)
+	write := r.submit(8000, 0)
+	r.output(1 << 20)
+	for i := range uint32(2) {
+		r.answer(wire.AppendR2T(nil, wire.Digests{}, wire.Transfer{Command: write.CID, Offset: 4000 * i, Length: 4000}),
+			1<<20)
+	}
+	if n := len(r.output(1 << 20)); r.Err() != nil || n != 2*(wire.DataSize+4000) {
+		t.Errorf("%d bytes are sent, %v", n, r.Err())
+	}
+}
+
+// TestNoAllocation verifies that a queue reuses its memory for commands.
+func TestNoAllocation(t *testing.T) {
+	q, err := host.New(host.Config{Depth: 2, InCapsule: inCapsule})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Input(icresp(wire.Digests{}, 0, 4096))
+	done := 0
+	c := &host.Command{Request: wire.Request{Opcode: wire.Write, NSID: 1}, Out: make([]byte, 9000),
+		Done: func() { done++ }}
+	var vec [][]byte
+	var in []byte
+	send := func() {
+		for {
+			vec = q.Vectors(vec[:0], 8)
+			n := 0
+			for _, v := range vec {
+				n += len(v)
+			}
+			if n == 0 {
+				return
+			}
+			q.Sent(n)
+		}
+	}
+	const runs = 100
+	n := testing.AllocsPerRun(runs, func() {
+		q.Submit(c)
+		send()
+		in = wire.AppendR2T(in[:0], wire.Digests{}, wire.Transfer{Command: c.CID, Length: 9000})
+		q.Input(in)
+		send()
+		in = wire.AppendResponse(in[:0], wire.Digests{}, wire.CQE{CID: c.CID})
+		q.Input(in)
+	})
+	if n != 0 || done != runs+1 || q.Err() != nil {
+		t.Errorf("a write allocates %v times; %d are done, %v", n, done, q.Err())
+	}
+}

@@ -35,14 +35,17 @@ func newConn(s *Server, nc net.Conn, port uint16) *conn {
 	return c
 }
 
-// start starts tasks. A computation gets a goroutine, because it would hold up the other connections of a
-// loop.
+// start starts tasks. A computation gets a goroutine, and so does one whose namespace must be opened first, because it
+// would hold up the other connections of a loop, and perhaps the device that it waits for.
 func (c *conn) start(tasks []*nvme.Task, lane uint8) {
 	volumes := tasks[:0]
 	for _, t := range tasks {
-		if t.Computes() {
+		switch {
+		case t.Computes():
 			go t.Compute()
-		} else {
+		case t.Waits():
+			go c.queue.Start([]*nvme.Task{t}, 0)
+		default:
 			volumes = append(volumes, t)
 		}
 	}
@@ -67,6 +70,9 @@ func (c *conn) close() (last []byte) {
 
 // Gone implements nvme.Peer.
 func (c *conn) Gone() bool { return disconnected(c) }
+
+// String implements nvme.Peer.
+func (c *conn) String() string { return c.nc.RemoteAddr().String() }
 
 // Abort implements accept.Conn.
 func (c *conn) Abort() { c.Cut(nil) }

@@ -100,7 +100,7 @@ func TestBodyFaults(t *testing.T) {
 	} {
 		var d wire.Body
 		_, n, bad, f := d.Begin(c.pdu, c.host, digests, c.most)
-		if n != 0 || !bytes.Equal(bad, c.pdu[:c.quoted]) || uint16(f.Status) != c.status || d.Pending() != 0 {
+		if n != 0 || !bytes.Equal(bad, c.pdu[:c.quoted]) || f.Status != c.status || d.Pending() != 0 {
 			t.Errorf("%d taken, %x quoted, %v; want %d bytes quoted, status %d", n, bad, f, c.quoted, c.status)
 		}
 	}
