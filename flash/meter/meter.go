@@ -12,7 +12,7 @@
 //
 // Trace has one of every n operations traced: a Trace is the times at which it reached each Stage.
 //
-// The package knows no format: flash/server writes the samples for Prometheus, and flash/trace sends the traces. It
+// The package knows no format: flash/server writes the samples for Prometheus, and flash/otlp sends the traces. It
 // leaves out what a pool counts itself.
 package meter
 

@@ -125,12 +125,12 @@ func lognormal(mean, p99 units.Duration) (shape, bool) {
 	if mean <= 0 || p99 <= mean {
 		return shape{}, false
 	}
-	r := 2 * rng.Log(float64(p99)/float64(mean))
+	r := float64(2 * rng.Log(float64(p99)/float64(mean)))
 	if r > float64(z99*z99) {
 		return shape{}, false
 	}
 	sigma := z99 - math.Sqrt(float64(z99*z99)-r)
-	return shape{rng.Log(float64(mean)) - float64(sigma*sigma)/2, sigma}, true
+	return shape{rng.Log(float64(mean)) - float64(float64(sigma*sigma)/2), sigma}, true
 }
 
 // side is the software of initiators or of targets while it runs.
