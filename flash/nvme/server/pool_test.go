@@ -64,10 +64,12 @@ func TestFaults(t *testing.T) {
 	m := nvmetest.NewMemory(1 << 20)
 	var fail atomic.Uint32
 	m.Before = func(x *nbd.Task) bool {
-		if x.Err = nbd.Errno(fail.Load()); x.Err != 0 {
-			x.Done(x)
+		err := nbd.Errno(fail.Load())
+		if err != 0 {
+			x.Err = err
+			x.Done(x) // it may be reused at once
 		}
-		return x.Err == 0
+		return err == 0
 	}
 	broken := nvmetest.Space(2, m)
 	broken.Open = func(string) (nbd.Export, error) { return nbd.Export{}, errors.New("no such export") }
