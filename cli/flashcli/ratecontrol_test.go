@@ -121,7 +121,7 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 	return load(t, c, 32, 8, 300*time.Millisecond, 1500*time.Millisecond)
 }
 
-// TestRateControl verifies that rate control gains in the real target what it gains in the simulated one, within 5
+// TestRateControl verifies that rate control has the same gain in the real target as in the simulated one, within 5
 // points on an idle machine (FARFLASH_LONG), within 30 beside other tests: a slow client reads as much as before, and
 // writes as much as its link takes, where its writes waited for the answers to its reads. A measurement counts if the
 // link is as fast as it should be before and after it.

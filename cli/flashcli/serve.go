@@ -400,6 +400,20 @@ func refused(err error, devices []string) error {
 	return verb.BadInput(err)
 }
 
+// openPool opens a pool and prints what noteFound does. The caller calls done at the end, which closes the pool and
+// adds the error of that.
+func (p *program) openPool(o pool.Options, devices []string) (opened *ctl.Pool, done func(*error), err error) {
+	if opened, _, err = pool.Open(o, devices...); err != nil {
+		return nil, nil, refused(err, devices)
+	}
+	noteFound(p.Note, devices[0], opened)
+	return opened, func(err *error) {
+		if closing := opened.Close(); closing != nil {
+			*err = errors.Join(*err, verb.Failed(closing))
+		}
+	}, nil
+}
+
 // noteFound prints what was damaged when a pool was opened, and why it is read-only, if it is.
 func noteFound(note func(format string, args ...any), device string, opened *ctl.Pool) {
 	for _, x := range opened.Found().Lost {
@@ -691,16 +705,11 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 					return err
 				}
 			}
-			opened, _, err := pool.Open(o, args...)
+			opened, done, err := p.openPool(o, args)
 			if err != nil {
-				return refused(err, args)
+				return err
 			}
-			defer func() {
-				if closing := opened.Close(); closing != nil {
-					err = errors.Join(err, verb.Failed(closing))
-				}
-			}()
-			noteFound(p.Note, args[0], opened)
+			defer done(&err)
 			r := opened.Check(!quick)
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})

@@ -1,7 +1,6 @@
 package flashcli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"farflash/cli/verb"
 	"farflash/flash/cfs"
 	"farflash/flash/ctl/media"
-	"farflash/flash/pool"
 )
 
 func (p *program) flashUpgrade() *cobra.Command {
@@ -30,16 +28,11 @@ need not be upgraded: older layouts work as they always did.`,
 			if err != nil {
 				return err
 			}
-			opened, _, err := pool.Open(o, args...)
+			opened, done, err := p.openPool(o, args)
 			if err != nil {
-				return refused(err, args)
+				return err
 			}
-			defer func() {
-				if closing := opened.Close(); closing != nil {
-					err = errors.Join(err, verb.Failed(closing))
-				}
-			}()
-			noteFound(p.Note, args[0], opened)
+			defer done(&err)
 			tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 			if err != nil {
 				return verb.BadInput(fmt.Errorf("%s: %w", args[0], err))

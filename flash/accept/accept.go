@@ -2,7 +2,7 @@
 // Loop, and the errors and addresses that their servers must distinguish. Door is the connections of NBD and NVMe, from
 // their arrival to their end, with their limits.
 //
-// It leaves out what is sent and received.
+// It leaves out the protocols.
 package accept
 
 import (

@@ -3,6 +3,8 @@ package meter
 import (
 	"sync/atomic"
 	"time"
+
+	"farflash/numeric/rng"
 )
 
 // Stage is a point in the course of an operation.
@@ -80,12 +82,7 @@ func (t *tracing) now() int64 { return int64(time.Since(t.began)) }
 // place, so that the choice does not follow a period of the load.
 func (t *tracing) drawn(number int64) bool {
 	block, at := number/t.every, number%t.every
-	// The finalizer of SplitMix64 (Steele et al., OOPSLA 2014).
-	x := uint64(block) + t.key
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	x ^= x >> 31
-	return int64(x%uint64(t.every)) == at
+	return int64(rng.Mix(uint64(block)+t.key)%uint64(t.every)) == at
 }
 
 // Trace has one of `every` operations traced, at least 1, and passes each trace to take when the operation has ended.

@@ -48,7 +48,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestSentOnce verifies that the end of a task is told once: when its answer is sent, at once if it has none of its
+// TestSentOnce verifies that the end of a task is reported once: when its answer is sent, at once if it has none of its
 // own, and with false if the connection ends before.
 func TestSentOnce(t *testing.T) {
 	for _, cut := range []bool{false, true} {

@@ -290,7 +290,7 @@ func (q *Queue) finish(t *Task) {
 		}
 	}
 	if t.Sent != nil {
-		q.told(c) // of the command's task before
+		q.reported(c) // of the command's task before
 		c.sent, t.Sent = t.Sent, nil
 	}
 	q.release(t)
@@ -298,7 +298,7 @@ func (q *Queue) finish(t *Task) {
 	q.recycle(t)
 	q.step(c)
 	if !c.answered {
-		q.told(c)
+		q.reported(c)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// watched notes what is said of the tasks that a volume gets.
+// watched records the reports on the tasks of a volume.
 type watched struct {
 	nbd.Volume
 	told *[]string
@@ -64,8 +64,8 @@ func (w watched) Start(tasks []*nbd.Task) {
 	w.Volume.Start(tasks)
 }
 
-// TestSentOnce verifies that the end of a task is told once: when its answer is sent, at once if a later one has the
-// answer, and with false if the connection ends before.
+// TestSentOnce verifies that the end of a task is reported once: when its answer is sent, at once if a later one has
+// the answer, and with false if the connection ends before.
 func TestSentOnce(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		var told []string

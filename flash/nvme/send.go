@@ -170,7 +170,7 @@ func (q *Queue) drop(c *command) {
 	if c.data != nil {
 		c.data.Put()
 	}
-	q.told(c)
+	q.reported(c)
 	id := c.sqe.CID()
 	q.idents[id/64] &^= 1 << (id % 64)
 	*c = command{slot: c.slot}
@@ -178,8 +178,8 @@ func (q *Queue) drop(c *command) {
 	q.free = append(q.free, c.slot)
 }
 
-// told calls the Sent of the task on which the answer to a command rests.
-func (q *Queue) told(c *command) {
+// reported calls the Sent of the task on which the answer to a command rests.
+func (q *Queue) reported(c *command) {
 	if c.sent != nil {
 		c.sent(q.err == nil)
 		c.sent = nil

@@ -13,7 +13,7 @@
 // every Share bytes of latency; an eligible access begins as soon as the depth permits.
 //
 // Steer is about one client: it divides the client's accesses between reads and writes by the rate at which its network
-// takes what is read, with the code of the simulated target (package ratecontrol).
+// accepts read data, with the code of the simulated target (package ratecontrol).
 //
 // It leaves out weights of tenants and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS
 // 14(4), 2018, section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T

@@ -9,7 +9,7 @@ import (
 )
 
 // Steer divides one client's accesses to an export between reads and writes, by the rate at which the client's
-// network takes what is read: the controllers and submission queues of a simulated target (package ratecontrol), in
+// network accepts read data: the controllers and submission queues of a simulated target (package ratecontrol), in
 // front of the pool. Offer queues an access, Next returns one that may begin, Done reports its end in the pool, and
 // Sent that the network has taken what it read, or will not. A read keeps its place until then. Next may return more
 // after each of them and after Tick, which is due at When. It is a plain state machine; times are the caller's, in
@@ -180,7 +180,7 @@ func (s *Steer[T]) release(id int32) {
 	s.free = append(s.free, id)
 }
 
-// Open lifts the limit on reads: the client has gone, and what it has asked for may run out.
+// Open lifts the limit on reads: the client has gone, and its remaining accesses may complete.
 func (s *Steer[T]) Open() { s.open = true }
 
 // When returns the time of the next Tick; false if none is due.
@@ -191,7 +191,7 @@ func (s *Steer[T]) When() (at int64, ok bool) {
 	return int64(s.steering.Wake / units.Nanosecond), true
 }
 
-// Tick tells the controller the time.
+// Tick advances the controller's time.
 func (s *Steer[T]) Tick(now int64) {
 	if s.steering.Wake > duration(now) {
 		return
@@ -201,7 +201,7 @@ func (s *Steer[T]) Tick(now int64) {
 	s.react()
 }
 
-// Demand is the rate in bytes per second at which the client's network takes what is read, as far as it is known.
+// Demand is the rate in bytes per second at which the client's network accepts read data, as last measured.
 func (s *Steer[T]) Demand() float64 { return s.told }
 
 // Reading is the number of bytes of reads that have begun and that the network has not taken, and the controller's

@@ -10,7 +10,7 @@ import (
 )
 
 // network is a client in virtual time behind a network that takes bytes at a rate, in order, and holds some itself; the
-// pool answers after a while. Answers to writes are sent behind what is read.
+// pool answers after a while. Answers to writes queue behind read data.
 type network struct {
 	t           *testing.T
 	s           *qos.Steer[op] // nil: everything begins at once

@@ -94,7 +94,7 @@ type Config struct {
 	// qos.Depth.
 	Depth int
 	// RateControl divides each NBD and NVMe client's accesses to an export between reads and writes, by the rate at
-	// which its network takes what is read (qos.Steer).
+	// which its network accepts read data (qos.Steer).
 	RateControl ratecontrol.Kind
 	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.

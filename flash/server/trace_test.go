@@ -118,8 +118,8 @@ func testTraces(t *testing.T) {
 	}
 }
 
-// TestTracesLost verifies that a collector that hangs holds up no request and not the end, and that what is lost is in
-// the metrics.
+// TestTracesLost verifies that a hanging collector delays neither requests nor the end, and that lost spans are counted
+// in the metrics.
 func TestTracesLost(t *testing.T) {
 	collector := otlptest.New(t)
 	collector.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

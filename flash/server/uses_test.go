@@ -26,9 +26,9 @@ func (d *daemon) drained() server.Drain {
 	return x
 }
 
-// TestDrainExport verifies that nobody can open an export that is drained, over any protocol, and is told why; that
-// those who have it open go on and are named until they close it; that NVMe hosts wait with what the server has not
-// accepted; that other exports are served; and that everybody can open it again when it is resumed.
+// TestDrainExport verifies that no client can open a drained export, over any protocol, and that the refusal states
+// the reason; that those who have it open go on and are named until they close it; that NVMe hosts wait with what the
+// server has not accepted; that other exports are served; and that everybody can open it again when it is resumed.
 func TestDrainExport(t *testing.T) { ways(t, testDrainExport) }
 
 func testDrainExport(t *testing.T) {

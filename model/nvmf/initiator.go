@@ -66,8 +66,8 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 		for i := range s.targets {
 			s.makeCores(&s.targets[i].machine, int32(i), true, s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
 		}
-		s.initiating = makeSide(&s.cfg.Initiator, len(s.cores))
-		s.serving = makeSide(&s.cfg.Target, len(s.cores))
+		s.initiating = makeSide(&s.cfg.Initiator, s.initiators[0].many)
+		s.serving = makeSide(&s.cfg.Target, s.targets[0].many)
 	}
 	pair := int(initiator)*len(s.targets) + int(target)
 	k := int(s.turns[pair])

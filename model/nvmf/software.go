@@ -140,8 +140,8 @@ type side struct {
 	factors []float64 // of the work of a core, by the number of cores at work
 }
 
-// makeSide prepares software for machines of up to n cores.
-func makeSide(s *Software, n int) side {
+// makeSide prepares software for machines of n cores.
+func makeSide(s *Software, n int32) side {
 	x := side{Software: s}
 	x.tail, _ = lognormal(s.Latency, s.LatencyP99)
 	if s.Scaling < 1 {
@@ -220,7 +220,7 @@ func (s *System) notice(m *machine, x *side, n int32, t task) {
 	k := &s.cores[n]
 	switch i := &x.Interrupt; {
 	case k.until > s.eng.Now() && len(k.pending) == 0:
-		s.run(m, x, n, 0, t) // found when the core has done what it does now
+		s.run(m, x, n, 0, t) // found after the core's current work
 	case x.Poll > 0:
 		s.run(m, x, n, sim.Time(float64(x.Poll)*s.draws.Float64()), t)
 	case i.Events > 1:

@@ -27,7 +27,7 @@ const None = "no parameter"
 type Figure struct {
 	Machines, Metric, Unit string
 	Measured, Ours         float64
-	Parameter              string // what it sets, or None
+	Parameter              string // the one that it sets, or None
 }
 
 // softwareRun is a run of initiators' and targets' software against a drive of memory.

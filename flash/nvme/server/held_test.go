@@ -126,7 +126,7 @@ func testInaccessible(t *testing.T, loops *server.Loops) {
 		}
 	}
 
-	// An association that ends does not wait for what is queued in a namespace that was replaced.
+	// An association that ends does not wait for the tasks queued in a replaced namespace.
 	hold.Store(true)
 	if err := h.IO[0].Send(nvmetest.IOOp(wire.Flush, 1, 0, 1, 0)); err != nil {
 		t.Fatal(err)

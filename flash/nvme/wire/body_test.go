@@ -81,7 +81,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestBodyFaults: what is quoted is the common header when that is wrong, the whole header when its digest is.
+// TestBodyFaults verifies that a fault quotes an invalid common header, or the whole header if its digest is wrong.
 func TestBodyFaults(t *testing.T) {
 	digests := wire.Digests{Header: true}
 	pdu := wire.AppendData(nil, wire.C2HData, digests, 0, 0, wire.Transfer{Length: 8})
