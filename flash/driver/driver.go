@@ -51,6 +51,9 @@ type Config[T any] struct {
 	Hold time.Duration
 	// Unsent, if not zero, limits what the kernel holds of the output and has not sent, in bytes (Linux).
 	Unsent int
+	// Reset has TCP reset the connection when it is closed, also by the end of the process, unless last words are sent.
+	// Output that the kernel has not sent is lost.
+	Reset bool
 	// Handshake bounds the time until Enter reports that the client is known.
 	Handshake time.Duration
 
@@ -117,6 +120,9 @@ func New[T any](nc net.Conn, m Machine[T], cfg Config[T]) *Conn[T] {
 	if cfg.Unsent > 0 {
 		limitUnsent(nc, cfg.Unsent)
 	}
+	if cfg.Reset {
+		setReset(nc, true)
+	}
 	if x, ok := nc.(syscall.Conn); ok {
 		if raw, err := x.SyscallConn(); err == nil {
 			c.raw = raw
@@ -158,11 +164,25 @@ func (c *Conn[T]) Run() error {
 	return errors.Join(err, accept.Closed(c.nc.Close()))
 }
 
+// setReset sets whether closing a TCP connection resets it.
+func setReset(nc net.Conn, on bool) {
+	seconds := -1
+	if on {
+		seconds = 0
+	}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(seconds) // otherwise it ends as others do
+	}
+}
+
 // part sends the last words, and waits until the client has closed its side: closing a connection with unread bytes
 // would discard them.
 func (c *Conn[T]) part(last []byte) {
 	if len(last) == 0 || c.nc.SetDeadline(time.Now().Add(linger)) != nil {
 		return
+	}
+	if c.cfg.Reset {
+		setReset(c.nc, false)
 	}
 	if _, err := c.nc.Write(last); err != nil {
 		return

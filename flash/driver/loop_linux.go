@@ -142,6 +142,9 @@ func (d *driven[T]) part(last []byte) {
 	d.open.Lock()
 	defer d.open.Unlock()
 	if len(last) > 0 {
+		if d.cfg.Reset {
+			_ = syscall.SetsockoptLinger(d.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{})
+		}
 		if _, err := syscall.Write(d.fd, last); err == nil {
 			_ = syscall.Shutdown(d.fd, syscall.SHUT_WR) // the client may have closed it
 		}

@@ -11,7 +11,7 @@ import (
 // Software is the work of a machine's processors for commands, and the time that software adds without working. The two
 // are separate: the first bounds commands per second, the second only delays.
 type Software struct {
-	// Stack is the software whose measured times are the defaults of the section's other keys.
+	// Stack sets the other keys' defaults. With protocol: nvme-tcp it is linux-tcp, for targets spdk-tcp, by default.
 	Stack Stack
 	// Command is a core's time for a command, half when it is sent or arrives at the target, and half when its result
 	// is sent or arrives. On TCP the request for a write's data, and that data, take half as much again. One core

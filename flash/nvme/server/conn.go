@@ -30,7 +30,10 @@ func newConn(s *Server, nc net.Conn, port uint16) *conn {
 	c.Conn = driver.New(nc, c.queue, driver.Config[*nvme.Task]{
 		Loops: cfg.Loops, Buffer: bufferSize, Progress: cfg.Progress, Hold: cfg.Hold, Unsent: cfg.Unsent,
 		Handshake: cfg.Handshake,
-		Start:     c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
+		// After an end of data, Linux 6.12 has sent a command and then finds the connection closed: the process on
+		// whose behalf it sends gets SIGPIPE. A reset is an error of the connection, which reconnects.
+		Reset: true,
+		Start: c.start, Enter: c.enter, Turn: c.queue.Turn, Close: c.close,
 	})
 	return c
 }

@@ -198,7 +198,7 @@ func TestLinuxDrains(t *testing.T) {
 	})
 	set(false)
 	g.finish(lines)
-	if n := int(opened.Load()); n < drains || drains < 3 {
+	if n := int(opened.Load()); n < drains || drains < 1 {
 		t.Errorf("opened %d times in %d drains", n, drains)
 	}
 	t.Logf("%d drains, opened %d times", drains, opened.Load())
