@@ -99,9 +99,4 @@ var fig9Mutations = []mutation{
 var fig10Mutations = []mutation{
 	{name: "sequential writes are amplified, and random ones not at all", rows: `k below`,
 		drive: wearing(waf.MixPoint{S: 0, WAF: 1}, waf.MixPoint{S: 1, WAF: 4})},
-	{name: "sequential workloads take 8 times the space", rows: `dearer from`, job: func(w *tco.Workload) {
-		if w.Sequential >= tco.PaperThreshold {
-			w.WorkingSet *= 8
-		}
-	}},
 }
