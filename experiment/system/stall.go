@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -69,8 +70,11 @@ func (x *coupled) endless(r *result.Result, interrupted bool) {
 	}
 	n, who := x.severed()
 	ends := x.s.Measure.Until.Time > 0 || x.s.Measure.Until.Steady
-	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", who, drivemeter.Left(x.host)), ": ")
+	gave := x.net.GaveUp()
+	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", cmp.Or(who, gave), drivemeter.Left(x.host)), ": ")
 	switch {
+	case n == 0 && gave != "" && !ends:
+		r.Check("every request ends", false, text)
 	case n > 0 && (ends || x.net.Mends(x.eng.Now())):
 		r.Warn("%s", text)
 	case n > 0:

@@ -338,7 +338,7 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.RunState
 	}
 	x.net.Net.Look(now.At)
 	// Requests that the network may have lost, or blocks permanently, need not complete.
-	if k := &x.net.Net.Counters; !x.net.Dead && k.DropCount() == 0 && k.Stranded == 0 {
+	if k := &x.net.Net.Counters; !x.net.Dead && k.DropCount() == 0 {
 		now.Stuck = now.Begun - now.Done
 	}
 	if now.Over {

@@ -28,12 +28,12 @@ type Counters struct {
 	Pulls             uint64 // sent by receivers
 	Retransmits       uint64 // packets
 	Timeouts          uint64
+	Broken            uint64 // queue pairs that gave up after too many timeouts
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
 	Storms, Deadlocks uint64 // ports that stayed paused too long, and cycles of them that wait for each other
 	Drops             [dropReasons]uint64
-	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
 }
 
@@ -93,7 +93,7 @@ func (c *Counters) add(o *Counters) {
 		{&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
 		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes},
 		{&c.Frames, &o.Frames},
-		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded},
+		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Broken, &o.Broken},
 		{&c.Overtaken, &o.Overtaken}, {&c.Trimmed, &o.Trimmed}, {&c.Events, &o.Events},
 	} {
 		*x[0] += *x[1]
@@ -355,8 +355,8 @@ func (n *Network) PausedNow() uint64 {
 
 // Endless counts messages that never complete.
 type Endless struct {
-	// Severed counts those whose queue pair has no path to its peer, or back, because a link failed.
-	Severed int
+	// Broken counts those whose queue pair gave up.
+	Broken int
 	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running.
 	Hung int
 }
@@ -380,12 +380,12 @@ func (n *Network) Endless() Endless {
 	for q := range n.senders {
 		s := &n.senders[q]
 		if s.una == s.end ||
-			s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
+			s.standing != broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			if s.standing == stranded {
-				e.Severed++
+			if s.standing == broken {
+				e.Broken++
 			} else {
 				e.Hung++
 			}

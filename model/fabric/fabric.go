@@ -73,12 +73,19 @@ type Sink interface {
 	Acked(m int32)
 }
 
+// BreakSink is a Sink that is notified of queue pairs that give up after Config.Recovery.Retries. Their messages are
+// never acknowledged, and those posted to them later are never sent.
+type BreakSink interface {
+	Sink
+	Broken(q QP)
+}
+
 // Network is a simulated network, for the goroutine of its engine.
 type Network struct {
 	cfg    Config
 	graph  *topo.Graph
 	routes *topo.Routes
-	intact *topo.Routes // with no link down
+	intact *topo.Routes // with no link failed
 	seed   uint64
 	name   string
 	self   sim.Component
@@ -109,7 +116,7 @@ type Network struct {
 	peerings map[pair]*peering   // of pairs with more than one
 	pairSeen map[[2]int32]uint16 // number of queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
-	failed   []bool // links
+	failed   []bool // links that routing takes for failed; nil if it never did
 	failures []int  // of each link: failures not yet mended
 
 	notes    noteBook
@@ -186,6 +193,8 @@ const (
 	pull                      // a host may pull again
 	linkDown                  // a link fails
 	linkUp                    // and comes up again
+	withdrawn                 // routing has noticed that a link failed
+	restored                  // and that it came up again
 	postPlanned               // a planned message of a part is due
 )
 
@@ -308,6 +317,8 @@ func (n *Network) Handle(e sim.Event) {
 		n.linkFails(int32(e.Arg))
 	case linkUp:
 		n.linkMends(int32(e.Arg))
+	case withdrawn, restored:
+		n.follow(int32(e.Arg), e.Kind)
 	case postPlanned:
 		n.Counters.Events--
 		if n.failure = n.postDue(); n.failure != nil {

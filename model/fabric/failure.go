@@ -6,7 +6,9 @@ import (
 	"farflash/sim"
 )
 
-// Fail takes a link down at the given time, until until if that is later.
+// Fail takes a link down at the given time, until until if that is later. No sender is informed of either: the link drops
+// what is sent into it, routing follows after Config.Convergence, and senders learn of losses by acknowledgements and
+// timers alone.
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):
@@ -24,16 +26,12 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 	return nil
 }
 
-// linkFails drops the packets on the link and those queued for it, and reroutes the queue pairs.
+// linkFails drops the packets on the link and those queued for it.
 func (n *Network) linkFails(link int32) {
-	if n.failed == nil {
-		n.failed = make([]bool, len(n.graph.Links))
-	}
 	n.failures[link]++
 	if n.failures[link] > 1 {
 		return
 	}
-	n.failed[link] = true
 	for _, pi := range [...]int32{n.PortOf(link, true), n.PortOf(link, false)} {
 		p := &n.ports[pi]
 		p.down = true
@@ -64,13 +62,13 @@ func (n *Network) linkFails(link int32) {
 			if p.paused>>c&1 != 0 {
 				own.unpause(pi, p, c)
 			}
-			// A NIC's bits stay: they belong to its queue pairs, which reroute handles.
+			// A NIC's bits stay: they belong to its queue pairs, which send on into the dead link.
 			if !p.host {
 				p.ready &^= 1 << c
 			}
 		}
 	}
-	n.reroute()
+	n.announce(link, withdrawn)
 }
 
 func (n *Network) lose(pi int32, p *port, x *packet) {
@@ -85,8 +83,6 @@ func (n *Network) linkMends(link int32) {
 	if n.failures[link] > 0 {
 		return
 	}
-	n.failed[link] = false
-	n.reroute()
 	ends := [...]int32{n.PortOf(link, true), n.PortOf(link, false)}
 	for _, pi := range ends {
 		n.ports[pi].down = false
@@ -97,6 +93,7 @@ func (n *Network) linkMends(link int32) {
 	for _, pi := range ends {
 		n.of(n.ports[pi].node).kick(pi, &n.ports[pi])
 	}
+	n.announce(link, restored)
 }
 
 // beginPaused lets the other end of a link that comes up start paused, in the classes that this port would pause.
@@ -121,64 +118,37 @@ func (n *Network) beginPaused(pi int32, p *port) {
 	}
 }
 
-// reroute recomputes the paths of all queue pairs.
-func (n *Network) reroute() {
+// announce makes routing follow a link's change: withdrawn or restored.
+func (n *Network) announce(link int32, kind uint16) {
+	now, after := n.eng.Now(), n.cfg.Convergence
+	switch {
+	case after == 0:
+		n.follow(link, kind)
+	case after < sim.Forever-now:
+		n.eng.Schedule(n.self, n.target, now+after, kind, uint32(link))
+	}
+}
+
+// follow recomputes the paths of all queue pairs without or with a link. A queue pair left without a path keeps the one
+// that it has, on which its packets are lost.
+func (n *Network) follow(link int32, kind uint16) {
+	if n.failed == nil {
+		n.failed = make([]bool, len(n.graph.Links))
+	}
+	n.failed[link] = kind == withdrawn
 	n.routes = n.graph.Route(n.failed)
 	n.rerouted++
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
-			continue
-		}
-		own := n.of(s.src)
 		// Data and ACKs both need a path.
-		if !n.Connected(s.src, s.dst) {
-			if s.standing != stranded {
-				own.strand(s)
-			}
+		if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage || s.standing == broken || !n.Connected(s.src, s.dst) {
 			continue
 		}
 		was := s.port
 		n.findPaths(QP(q), n.routes)
-		if s.standing == stranded {
-			own.rescue(int32(q), s)
-		} else if s.port != was && !s.responds {
-			own.move(int32(q), s, was)
+		if s.port != was && !s.responds {
+			n.of(s.src).move(int32(q), s, was)
 		}
-	}
-}
-
-// strand suspends a queue pair until it has a path again. It stops the retransmission timer, because a packet cannot
-// arrive without a path.
-func (n *Network) strand(s *sender) {
-	if !s.responds {
-		n.Counters.Stranded++
-	}
-	n.withdraw(s, s.port)
-	s.standing = stranded
-	if s.timing {
-		s.timing = false
-		n.eng.Disarm(s.expire)
-	}
-}
-
-// rescue resumes a stranded queue pair that has a path again, from its first unacknowledged packet.
-func (n *Network) rescue(q int32, s *sender) {
-	s.standing, s.tries = idle, 0
-	switch {
-	case s.una == s.top:
-	case s.repair != nil:
-		s.repair.Restart(s.una, s.top)
-	default:
-		n.rewind(s)
-	}
-	if s.responds { // its lead has the lower index and is back already
-		n.goOn(n.lead(q, s))
-		return
-	}
-	n.enrol(q, s)
-	if n.more(s) {
-		n.offer(q, s)
 	}
 }
 

@@ -61,15 +61,10 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if err := n.Use(class); err != nil {
 		return 0, err
 	}
-	routes, standing := n.routes, idle
-	if !n.Connected(src, dst) {
-		if n.failed == nil || !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
-			return 0, fmt.Errorf("%s cannot reach %s: no path", n.graph.Nodes[src].Name,
-				n.graph.Nodes[dst].Name)
-		}
-		// A path may come back. Until then the queue pair has the one it would have with no link failed.
-		routes, standing = n.intact, stranded
+	if !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
+		return 0, fmt.Errorf("%s cannot reach %s: no path", n.graph.Nodes[src].Name, n.graph.Nodes[dst].Name)
 	}
+	routes := n.known(src, dst)
 	q, err := n.slot(src, at)
 	if err != nil {
 		return 0, err
@@ -81,7 +76,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	// The tag counts the uses of the index, so that stray packets of an earlier one are recognised.
 	tag := was.tag + 1<<slotBits
 	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
-		tag: tag, standing: standing, planned: true, closed: -1, expire: was.expire, adjust: was.adjust,
+		tag: tag, planned: true, closed: -1, expire: was.expire, adjust: was.adjust,
 		steered: was.steered}
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
@@ -94,9 +89,6 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	order := n.pairSeen[[2]int32{src, dst}]
 	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
 	n.findPaths(q, routes)
-	if standing == stranded {
-		x.Counters.Stranded++
-	}
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	if n.cfg.Recovery.Kind.Keeps() {
 		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}

@@ -98,6 +98,7 @@ func TestPartsAgree(t *testing.T) {
 				c.Recovery.Kind, c.Recovery.Reordering, c.Recovery.Window = SelectiveRepeat, 16, 512
 			}
 			c.Buffer = 400 * units.KB
+			c.Convergence = 10 * units.Microsecond
 			c.PFC.Threshold = Threshold{Size: 8 * units.KB}
 			c.ECN.Kmin, c.ECN.Kmax, c.ECN.Rate = 10*units.KB, 30*units.KB, 10*units.Gbps
 			if scheme == cc.SchemeHPCC {

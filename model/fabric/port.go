@@ -232,6 +232,10 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 		n.reportSend(pi, p, &x)
 	}
 	at := p.free + p.delay
+	if p.down {
+		n.lose(pi, p, &x)
+		return
+	}
 	if p.cross {
 		n.cross(pi, at, x)
 		return
@@ -271,10 +275,9 @@ func (n *Network) kick(pi int32, p *port) {
 // serve sends the next eligible packet, if any. The wire must be free.
 func (n *Network) serve(pi int32, p *port) {
 	switch {
-	case p.down:
 	case p.host:
 		n.serveNIC(pi, p)
-	default:
+	case !p.down:
 		n.serveSwitch(pi, p)
 	}
 }

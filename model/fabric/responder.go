@@ -54,16 +54,12 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	if err != nil {
 		return 0, err
 	}
-	routes, standing := n.routes, idle
-	if s.standing == stranded {
-		routes, standing = n.intact, stranded
-	}
 	t := &n.senders[q]
 	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1,
-		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, standing: standing, closed: -1}
+		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, closed: -1}
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
 	n.keys[q] = n.keys[out]
-	n.findPaths(q, routes)
+	n.findPaths(q, n.known(s.src, s.dst))
 	if n.cfg.Recovery.Kind.Keeps() {
 		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}

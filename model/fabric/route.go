@@ -56,6 +56,15 @@ func (n *Network) Connected(src, dst int32) bool {
 	return n.routes.Reachable(src, dst) && n.routes.Reachable(dst, src)
 }
 
+// known returns the routes between two hosts: those that routing has now or, where it has none, those with no link
+// failed, because a path may come back.
+func (n *Network) known(src, dst int32) *topo.Routes {
+	if n.Connected(src, dst) {
+		return n.routes
+	}
+	return n.intact
+}
+
 // findPaths computes a queue pair's forward and return paths, as the switches' hashes would choose them. Both must
 // exist.
 func (n *Network) findPaths(q QP, routes *topo.Routes) {

@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"math/bits"
+
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/repair"
 	"farflash/numeric/units"
@@ -129,7 +131,7 @@ func (n *Network) answered(x packet) {
 	s := &n.senders[q]
 	lead, l := n.lead(q, s)
 	c := &n.control[lead]
-	if l.standing == finished {
+	if l.over() {
 		n.notes.give(x.note)
 		return
 	}
@@ -300,9 +302,9 @@ func (n *Network) rewind(s *sender) {
 	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
 }
 
-// timeoutOf returns how long a queue pair waits for progress. The time doubles with each timeout, up to 64 times: a
-// timeout shorter than the round trip of a congested network would otherwise retransmit everything for ever and keep it
-// congested.
+// timeoutOf returns how long a queue pair waits for progress. The time doubles with each timeout, up to 64 times, and
+// TCP's up to two minutes (TCP_RTO_MAX): a timeout shorter than the round trip of a congested network would otherwise
+// retransmit everything for ever and keep it congested.
 func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil {
 		if after, ok := s.repair.Probes(s.top - s.una); ok {
@@ -316,11 +318,15 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if n.adapts {
 		t = max(t, s.patience)
 	}
-	// The shift below would overflow.
-	if t > sim.Forever>>s.tries {
+	doublings := min(s.tries, 6) // 2^6 = 64
+	if n.cfg.Recovery.Kind == Sack {
+		const longest = 120 * units.Second
+		return max(t, min(t<<min(s.tries, uint8(bits.LeadingZeros64(uint64(t)))-1), longest))
+	}
+	if t > sim.Forever>>doublings { // the shift would overflow
 		return sim.Forever
 	}
-	return t << s.tries
+	return t << doublings
 }
 
 // await starts the retransmission timer, unless it would expire after the end of time.
@@ -347,6 +353,9 @@ func (n *Network) expired(q int32) {
 	switch {
 	case probe:
 		s.repair.Probe(s.top)
+	case int(s.tries) == n.cfg.Recovery.Retries:
+		n.giveUp(n.lead(q, s))
+		return
 	case s.repair != nil:
 		s.repair.Restart(s.una, s.top)
 	default:
@@ -355,8 +364,7 @@ func (n *Network) expired(q int32) {
 	lead, l := n.lead(q, s)
 	if !probe {
 		n.Counters.Timeouts++
-		// 2^6 = 64 is the largest multiple of the timeout.
-		s.tries = min(s.tries+1, 6)
+		s.tries += min(1, 255-s.tries)
 	}
 	if n.wants.Acks && !probe {
 		acked, next := n.progress(l)
@@ -369,6 +377,31 @@ func (n *Network) expired(q int32) {
 		p := &n.ports[l.port]
 		n.stand(p, &n.nics[p.nic], l)
 		n.kick(l.port, p)
+	}
+}
+
+// over reports that a queue pair sends nothing any more.
+func (s *sender) over() bool { return s.standing >= finished }
+
+// giveUp ends a queue pair, both of its streams, after too many timeouts.
+func (n *Network) giveUp(q int32, s *sender) {
+	n.Counters.Timeouts++
+	n.Counters.Broken++
+	n.control[q].Wake = sim.Forever
+	n.steer(q, s, &n.control[q])
+	n.withdraw(s, s.port)
+	for x := s; ; x = &n.senders[s.twin] {
+		x.standing = broken
+		if x.timing {
+			x.timing = false
+			n.eng.Disarm(x.expire)
+		}
+		if s.twin < 0 || x != s {
+			break
+		}
+	}
+	if k, ok := n.sink.(BreakSink); ok {
+		k.Broken(QP(q))
 	}
 }
 

@@ -88,6 +88,7 @@ func transcript(t *testing.T, seed uint64) string {
 	r := rng.NewStream(seed, "network")
 	g := chosenGraph(t, &r)
 	cfg := chosenConfig(&r)
+	cfg.Convergence = [...]sim.Time{0, 50 * units.Microsecond, 65 * units.Millisecond}[seed%3]
 	lossy := choose(&r, true, false, false)
 	for i := range g.Links {
 		if lossy {
@@ -155,7 +156,7 @@ func transcript(t *testing.T, seed uint64) string {
 			t.Error(seed, err)
 		}
 	}
-	x.eng.Run(10 * units.Second)
+	x.eng.Run(30 * units.Second)
 	if err := n.Check(); err != nil {
 		t.Errorf("%d: %v", seed, err)
 	}

@@ -255,6 +255,7 @@ func (c *ns3Conversion) hpccLinkDown(h *peer.HPCCConfig, from units.Duration) er
 		return refuseKey(h.At("LINK_DOWN"), "LINK_DOWN", fmt.Sprintf("%d %d", d.A, d.B),
 			"no link between these nodes in "+h.TOPOLOGY_FILE)
 	}
+	c.x.Convergence = 0 // the reference computes all routes anew at once
 	c.x.Failures = []scenario.Failure{{A: scenario.NodeName(c.topology, d.A), B: scenario.NodeName(c.topology, d.B),
 		At: hpccEpoch - from + d.Time}}
 	return nil

@@ -425,9 +425,8 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 		r.Warn("%d %s never complete: their packets were lost, and they have no retransmission timer "+
 			"(fabric.recovery.timeout)", e.Hung, what)
 	}
-	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them did not complete", c.Stranded,
-			e.Severed, what)
+	if e.Broken > 0 {
+		r.Warn("%d %s never complete: %s", e.Broken, what, m.GaveUp())
 	}
 	if c.Timeouts > 0 && c.Wasted > c.Received {
 		r.Warn("%.0f %% of the payload that arrived was duplicate: %d retransmission timers (fabric.recovery: "+

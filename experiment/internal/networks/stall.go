@@ -148,12 +148,27 @@ func (y *Network) vain() (text string) {
 	return text
 }
 
-// endless fails the run of a network if flows cannot complete because hosts are cut off permanently.
+// endless fails the run of a network if flows cannot complete because hosts are cut off permanently, or because queue
+// pairs gave up during an outage.
 func (x *alone) endless(r *result.Result) {
 	text, apart := x.left()
-	if len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0 {
+	switch {
+	case x.s.Measure.Until.Time > 0:
+	case len(apart) > 0 && !x.Mends(x.driver.now()):
 		r.Check("every flow ends", false, x.Severed(apart)+": "+text)
+	case x.Net.Counters.Broken > 0:
+		r.Check("every flow ends", false, x.GaveUp()+": "+text)
 	}
+}
+
+// GaveUp describes the queue pairs that gave up; "" if there are none.
+func (y *Network) GaveUp() string {
+	n := int(y.Net.Counters.Broken)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s gave up after %s without an answer (fabric.recovery.retries)",
+		spelling.Plural(n, "queue pair"), spelling.Plural(y.s.Fabric.Recovery.Retries+1, "timeout"))
 }
 
 // Severed names the hosts that have lost every path, and the links that stay down.

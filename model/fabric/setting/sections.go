@@ -53,10 +53,13 @@ type Recovery struct {
 	// Kind sets which packets are retransmitted after a loss.
 	Kind RecoveryKind
 	// Timeout is the time without progress after which a queue pair retransmits unacknowledged packets: a time, none,
-	// or auto. It doubles with each failure, up to 64 times. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout
+	// or auto. It doubles with each failure, up to 64 times, with TCP up to 120 s. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout
 	// 14), 4 ms without PFC or with a watchdog that ends pauses, and for selective repeat 320 us, on links below 40Gbps
 	// as much more; and never less than the queue pair's round trips make likely (RFC 6298).
 	Timeout Timeout
+	// Retries is how many timeouts in a row a queue pair repeats its packets after; with one more it gives up: RDMA's
+	// retry count, of at most 7, and Linux' tcp_retries2.
+	Retries int
 	// ShortTimeout is the timeout of selective repeat with at most short_count packets in flight (RTO_low and N in
 	// IRN).
 	ShortTimeout units.Duration
