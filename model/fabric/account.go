@@ -28,6 +28,7 @@ type Counters struct {
 	Pulls             uint64 // sent by receivers
 	Retransmits       uint64 // packets
 	Timeouts          uint64
+	Broken            uint64 // queue pairs that gave up (setting.Recovery.Retries)
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
@@ -90,7 +91,7 @@ func (c *Counters) add(o *Counters) {
 		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks},
 		{&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
 		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits},
-		{&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
+		{&c.Timeouts, &o.Timeouts}, {&c.Broken, &o.Broken}, {&c.Pauses, &o.Pauses},
 		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes},
 		{&c.Frames, &o.Frames},
 		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded},
@@ -357,6 +358,8 @@ func (n *Network) PausedNow() uint64 {
 type Endless struct {
 	// Severed counts those whose queue pair has no path to its peer, or back, because a link failed.
 	Severed int
+	// Broken counts those whose queue pair has given up.
+	Broken int
 	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running.
 	Hung int
 }
@@ -379,14 +382,16 @@ func (n *Network) Endless() Endless {
 	var e Endless
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end ||
-			s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
+		if s.una == s.end || s.standing != stranded && !s.broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			if s.standing == stranded {
+			switch {
+			case s.broken:
+				e.Broken++
+			case s.standing == stranded:
 				e.Severed++
-			} else {
+			default:
 				e.Hung++
 			}
 		}

@@ -59,7 +59,7 @@ func DefaultConfig() Config {
 		Acks:              setting.Acks{Every: 1, Size: 86, Duplicates: true},
 		CNP:               setting.CNP{Interval: 50 * units.Microsecond, Size: 98},
 		Recovery: setting.Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
-			NackInterval: 500 * units.Microsecond},
+			NackInterval: 500 * units.Microsecond, Retries: 7},
 		PFC: setting.PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
 			Headroom: setting.Headroom{Kind: HeadroomAuto},
 			Reserve:  4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84,
@@ -83,6 +83,9 @@ func (c *Config) leastQuanta() int {
 	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+
 		quantum-1)/quantum) + 1
 }
+
+// mostRetries fits a sender's count of timeouts.
+const mostRetries = 254
 
 // mostReordered keeps the packet numbers of a window apart from earlier ones.
 const mostReordered = 1 << 20
@@ -127,6 +130,8 @@ func (c *Config) Validate() error {
 			"selective-repeat", c.Recovery.Reordering)
 	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window",
 		"%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
+	f.Hold(c.Recovery.Retries >= 0 && c.Recovery.Retries <= mostRetries, "recovery.retries",
+		"%d is not possible; use 1 to %d, or 0 for no limit", c.Recovery.Retries, mostRetries)
 	f.Within("trimming", c.Trimming.validate(c))
 	f.Within("load_balancing", c.LoadBalancing.Validate())
 	if c.LoadBalancing.Reorders() {

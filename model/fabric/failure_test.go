@@ -221,7 +221,7 @@ func TestTimeEnds(t *testing.T) {
 	g := star(t, 2, 40*units.Gbps, units.Microsecond)
 	g.Links[0].Loss = .999999
 	c := DefaultConfig()
-	c.Recovery.Timeout = Timeout{Time: 1000 * units.Second}
+	c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: 1000 * units.Second}, 0
 	r := newRig(t, c, g, 1)
 	r.mustSend(t, 0, 1, 1, 1000)
 	r.eng.Run(sim.Forever)

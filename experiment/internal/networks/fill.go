@@ -425,6 +425,10 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 		r.Warn("%d %s never complete: their packets were lost, and they have no retransmission timer "+
 			"(fabric.recovery.timeout)", e.Hung, what)
 	}
+	if e.Broken > 0 {
+		r.Warn("%d %s never complete: their queue pairs gave up after %d retransmissions in a row "+
+			"(fabric.recovery.retries)", e.Broken, what, m.s.Fabric.Recovery.Retries)
+	}
 	if c.Stranded > 0 {
 		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them did not complete", c.Stranded,
 			e.Severed, what)

@@ -148,11 +148,16 @@ func (y *Network) vain() (text string) {
 	return text
 }
 
-// endless fails the run of a network if flows cannot complete because hosts are cut off permanently.
+// endless fails the run of a network if flows cannot complete: their hosts are unreachable, or their senders gave up.
 func (x *alone) endless(r *result.Result) {
 	text, apart := x.left()
-	if len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0 {
+	switch {
+	case len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0:
 		r.Check("every flow ends", false, x.Severed(apart)+": "+text)
+	case x.Net.Endless().Broken > 0:
+		r.Check("every flow ends", false, fmt.Sprintf("%s gave up after %d retransmissions in a row "+
+			"(fabric.recovery.retries): %s", spelling.Plural(int(x.Net.Counters.Broken), "queue pair"),
+			x.s.Fabric.Recovery.Retries, text))
 	}
 }
 
