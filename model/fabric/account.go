@@ -28,7 +28,7 @@ type Counters struct {
 	Pulls             uint64 // sent by receivers
 	Retransmits       uint64 // packets
 	Timeouts          uint64
-	Broken            uint64 // queue pairs that gave up after too many timeouts
+	Broken            uint64 // queue pairs that gave up (setting.Recovery.Retries)
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
@@ -90,10 +90,10 @@ func (c *Counters) add(o *Counters) {
 		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks},
 		{&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
 		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits},
-		{&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
+		{&c.Timeouts, &o.Timeouts}, {&c.Broken, &o.Broken}, {&c.Pauses, &o.Pauses},
 		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes},
 		{&c.Frames, &o.Frames},
-		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Broken, &o.Broken},
+		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks},
 		{&c.Overtaken, &o.Overtaken}, {&c.Trimmed, &o.Trimmed}, {&c.Events, &o.Events},
 	} {
 		*x[0] += *x[1]
@@ -355,7 +355,7 @@ func (n *Network) PausedNow() uint64 {
 
 // Endless counts messages that never complete.
 type Endless struct {
-	// Broken counts those whose queue pair gave up.
+	// Broken counts those whose queue pair has given up.
 	Broken int
 	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running.
 	Hung int
@@ -380,11 +380,11 @@ func (n *Network) Endless() Endless {
 	for q := range n.senders {
 		s := &n.senders[q]
 		if s.una == s.end ||
-			s.standing != broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
+			!s.broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {
-			if s.standing == broken {
+			if s.broken {
 				e.Broken++
 			} else {
 				e.Hung++

@@ -61,8 +61,8 @@ func DefaultConfig() Config {
 		QueuePairs:        setting.QueuePairs{PerPeer: 1},
 		Acks:              setting.Acks{Every: 1, Size: 86, Duplicates: true},
 		CNP:               setting.CNP{Interval: 50 * units.Microsecond, Size: 98},
-		Recovery: setting.Recovery{Timeout: Timeout{Auto: true}, Retries: 7, ShortTimeout: 100 * units.Microsecond,
-			ShortCount: 3, NackInterval: 500 * units.Microsecond},
+		Recovery: setting.Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
+			NackInterval: 500 * units.Microsecond, Retries: 7},
 		PFC: setting.PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
 			Headroom: setting.Headroom{Kind: HeadroomAuto},
 			Reserve:  4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84,
@@ -89,6 +89,9 @@ func (c *Config) leastQuanta() int {
 	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+
 		quantum-1)/quantum) + 1
 }
+
+// mostRetries fits a sender's count of timeouts.
+const mostRetries = 254
 
 // mostReordered keeps the packet numbers of a window apart from earlier ones.
 const mostReordered = 1 << 20
@@ -119,8 +122,6 @@ func (c *Config) Validate() error {
 		"%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
 	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout",
 		"%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
-	f.Hold(c.Recovery.Retries >= 0 && c.Recovery.Retries < 255, "recovery.retries", "%d is not possible; use 0 to 254",
-		c.Recovery.Retries)
 	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more",
 		c.Recovery.NackInterval)
 	if c.Recovery.Kind.Keeps() {
@@ -136,6 +137,8 @@ func (c *Config) Validate() error {
 			"selective-repeat", c.Recovery.Reordering)
 	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window",
 		"%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
+	f.Hold(c.Recovery.Retries >= 0 && c.Recovery.Retries <= mostRetries, "recovery.retries",
+		"%d is not possible; use 1 to %d, or 0 for no limit", c.Recovery.Retries, mostRetries)
 	f.Within("trimming", c.Trimming.validate(c))
 	f.Within("load_balancing", c.LoadBalancing.Validate())
 	if c.LoadBalancing.Reorders() {

@@ -159,7 +159,7 @@ func TestCallsRefused(t *testing.T) {
 		{"a message of 2TiB", fail(n.Post(q, 2*units.TiB))},
 		{"no queue pair 5", fail(n.Post(5, 1))},
 		{"no queue pair -1", fail(n.Post(-1, 1))},
-		{"queue pair 0 has sent its message", fail(done.net.Post(done.net.Messages()[m].QP, 1))},
+		{"queue pair 0 has sent its one message", fail(done.net.Post(done.net.Messages()[m].QP, 1))},
 		{"no link 3; there are 3", n.Fail(3, 0, 0)},
 		{"cannot fail at -1ps", n.Fail(0, -1, 0)},
 	} {

@@ -73,13 +73,6 @@ type Sink interface {
 	Acked(m int32)
 }
 
-// BreakSink is a Sink that is notified of queue pairs that give up after Config.Recovery.Retries. Their messages are
-// never acknowledged, and those posted to them later are never sent.
-type BreakSink interface {
-	Sink
-	Broken(q QP)
-}
-
 // Network is a simulated network, for the goroutine of its engine.
 type Network struct {
 	cfg    Config

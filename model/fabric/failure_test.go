@@ -21,7 +21,7 @@ func TestFailures(t *testing.T) {
 			10*units.Gbps, 10*units.Gbps, units.Microsecond)
 		c := DefaultConfig()
 		c.Recovery.Kind = setting.RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
-		c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: units.Millisecond}, 254
+		c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: units.Millisecond}, 0
 		c.Convergence = sim.Time(rapid.IntRange(0, 2).Draw(t, "convergence")) * 50 * units.Microsecond
 		c.PFC.Quanta = rapid.SampledFrom([]int{0, 100, 65535}).Draw(t, "quanta")
 		c.PFC.Threshold = Threshold{Size: units.Bytes(rapid.IntRange(2000, 40000).Draw(t, "threshold"))}
@@ -229,7 +229,7 @@ func TestTimeEnds(t *testing.T) {
 	g := star(t, 2, 40*units.Gbps, units.Microsecond)
 	g.Links[0].Loss = .999999
 	c := DefaultConfig()
-	c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: 1000 * units.Second}, 254
+	c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: 1000 * units.Second}, 0
 	r := newRig(t, c, g, 1)
 	r.mustSend(t, 0, 1, 1, 1000)
 	r.eng.Run(sim.Forever)

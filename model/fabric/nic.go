@@ -40,7 +40,6 @@ const (
 	pacing                   // waits in the heap for its rate
 	blocked                  // by its window
 	finished                 // its one message is acknowledged
-	broken                   // it gave up after too many timeouts
 )
 
 // serveNIC sends a host port's next packet: pause frames first, then answers, then the data of queue pairs.

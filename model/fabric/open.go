@@ -77,7 +77,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	tag := was.tag + 1<<slotBits
 	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
 		tag: tag, planned: true, closed: -1, expire: was.expire, adjust: was.adjust,
-		steered: was.steered}
+		steered: was.steered, expires: was.expires}
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
 	}
@@ -93,20 +93,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if n.cfg.Recovery.Kind.Keeps() {
 		s.repair, r.arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}
-	first := was.standing != finished
-	if !first && was.port != s.port {
-		// A timer's events belong to the port that it was created for.
-		if n.timeout > 0 {
-			x.eng.Release(s.expire)
-		}
-		if s.steered {
-			x.eng.Release(s.adjust)
-		}
-		s.steered = false
-	}
-	if n.timeout > 0 && (first || was.port != s.port) {
-		s.expire = x.eng.NewTimer(n.inPort(&n.ports[s.port]), x.target, expire, uint32(q))
-	}
+	n.renewTimers(x, q, s, was.port)
 	c.Line = n.ports[s.port].rate
 	c.BaseRTT, c.BDP = n.longest, n.bdp
 	if !n.cfg.RoundTrip.Longest {
@@ -286,7 +273,8 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	}
 	s := &n.senders[q]
 	if s.standing == finished {
-		return 0, fmt.Errorf("queue pair %d has sent its message; queue_pairs.life per-message opens one for each", q)
+		return 0, fmt.Errorf("queue pair %d has sent its one message (queue_pairs.life: per-message), or was abandoned",
+			q)
 	}
 	if count := uint64((size + n.cfg.Payload - 1) / n.cfg.Payload); uint64(s.end-s.una)+count >= 1<<31 {
 		return 0, fmt.Errorf("queue pair %d has more than %d packets to send", q, 1<<31-1)

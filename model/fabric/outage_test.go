@@ -40,7 +40,7 @@ func TestOutageByHand(t *testing.T) {
 		c := byHand()
 		c.Recovery.Kind = x.kind
 		c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: x.timeout}, x.timeout
-		c.Recovery.Retries = 254
+		c.Recovery.Retries = 0 // no limit
 		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
 		if err := r.net.Fail(x.link, ms, x.until); err != nil {
 			t.Fatal(err)
@@ -98,52 +98,6 @@ func TestConvergence(t *testing.T) {
 		}
 		if want := r.net.ports[up].down || x.until == 0; r.net.failed[link] != want {
 			t.Errorf("at the end routing has the link failed: %v, want %v", r.net.failed[link], want)
-		}
-	}
-}
-
-// gone notes when queue pairs give up.
-type gone struct {
-	*rig
-	at []sim.Time
-}
-
-func (g *gone) Broken(QP) { g.at = append(g.at, g.eng.Now()) }
-
-// TestGivesUp: without an answer RDMA gives up at the eighth timeout in a row, 1 + 2 + 4 ... + 64 + 64 timeouts after the
-// first packet, and TCP at the sixteenth, after 0.2 + 0.4 + ... + 102.4 + 6 * 120 = 924.6 s, as Linux documents it. What
-// is posted then is never sent, and is counted as never ending.
-func TestGivesUp(t *testing.T) {
-	tcp := TCP(DefaultConfig())
-	tcp.Buffer = 16 * units.MiB
-	for _, x := range []struct {
-		c        Config
-		after    sim.Time
-		timeouts uint64
-	}{
-		{byHand(), 191 * units.Millisecond, 8}, {tcp, 924600 * units.Millisecond, 16},
-	} {
-		if x.c.Recovery.Kind == GoBackN {
-			x.c.Recovery.Timeout = Timeout{Time: units.Millisecond}
-		}
-		r := newRig(t, x.c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
-		g := &gone{rig: r}
-		r.net.sink = g
-		if err := r.net.Fail(1, units.Microsecond, 0); err != nil {
-			t.Fatal(err)
-		}
-		const at = 5 * units.Microsecond
-		r.send(post{at, 0, 1, 1, 100})
-		r.send(post{at + x.after + 1, 0, 1, 1, 100})
-		r.run(t, 1e5)
-		r.check(t)
-		if len(g.at) != 1 || g.at[0] != at+x.after {
-			t.Errorf("gave up at %v, want %v", g.at, at+x.after)
-		}
-		k := &r.net.Counters
-		if want := (Endless{Broken: 2}); k.Timeouts != x.timeouts || k.Broken != 1 || r.net.Endless() != want ||
-			k.Retransmits != x.timeouts-1 {
-			t.Errorf("%d timeouts, %d repetitions, %d broken, %+v", k.Timeouts, k.Retransmits, k.Broken, r.net.Endless())
 		}
 	}
 }

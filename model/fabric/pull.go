@@ -101,7 +101,7 @@ func (n *Network) pulled(x *packet) {
 		n.await(s) // the receiver is alive, though its turns may go to others
 	}
 	lead, l := n.lead(q, s)
-	if l.over() {
+	if l.standing == finished || l.broken {
 		return
 	}
 	n.react(lead, l, &n.control[lead])

@@ -47,7 +47,7 @@ func (n *Network) received(p *port, x packet) {
 		q := int32(x.qp & slotMask)
 		q, s := n.lead(q, &n.senders[q])
 		c := &n.control[q]
-		if s.over() {
+		if s.standing == finished || s.broken {
 			return
 		}
 		n.Counters.CNPs++

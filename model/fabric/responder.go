@@ -55,8 +55,10 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		return 0, err
 	}
 	t := &n.senders[q]
+	was := *t
 	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1,
-		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, closed: -1}
+		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, closed: -1, expire: was.expire,
+		adjust: was.adjust, steered: was.steered, expires: was.expires}
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, n.known(s.src, s.dst))
@@ -64,9 +66,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
 	}
 	n.adapt(t, n.control[out].BaseRTT)
-	if n.timeout > 0 {
-		t.expire = n.eng.NewTimer(n.inPort(&n.ports[t.port]), n.target, expire, uint32(q))
-	}
+	n.renewTimers(n, q, t, was.port)
 	n.senders[out].twin = int32(q)
 	return q, nil
 }

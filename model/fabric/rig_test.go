@@ -27,6 +27,8 @@ type rig struct {
 
 	onDelivered, onAcked func(m int32)
 	delivered            []int32 // in order
+	onBroken             func(q QP)
+	broken               []QP // in order
 }
 
 // post is a message to be posted at a time.

@@ -1,8 +1,6 @@
 package fabric
 
 import (
-	"math/bits"
-
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/repair"
 	"farflash/numeric/units"
@@ -37,6 +35,8 @@ type sender struct {
 	standing standing
 	timing   bool     // the retransmission timer is running
 	tries    uint8    // timeouts without progress
+	broken   bool     // it has given up (abandon.go)
+	expires  bool     // the expire timer exists
 	steered  bool     // the adjust timer exists
 	planned  bool     // planned, and not yet introduced to its NIC
 	closed   sim.Time // when it was finished, -1 before; accessed atomically across parts
@@ -131,7 +131,7 @@ func (n *Network) answered(x packet) {
 	s := &n.senders[q]
 	lead, l := n.lead(q, s)
 	c := &n.control[lead]
-	if l.over() {
+	if l.standing == finished || l.broken {
 		n.notes.give(x.note)
 		return
 	}
@@ -266,6 +266,10 @@ func (n *Network) advance(s *sender, psn uint32) int {
 // bound limits a sender to the receiver's window for packets out of order.
 func (n *Network) bound(s *sender) {
 	s.stop = s.end
+	if s.broken {
+		s.stop = s.next
+		return
+	}
 	if w := uint32(n.cfg.Recovery.Window); w > 0 && before(s.una+w, s.end) {
 		s.stop = s.una + w
 	}
@@ -302,9 +306,12 @@ func (n *Network) rewind(s *sender) {
 	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
 }
 
-// timeoutOf returns how long a queue pair waits for progress. The time doubles with each timeout, up to 64 times, and
-// TCP's up to two minutes (TCP_RTO_MAX): a timeout shorter than the round trip of a congested network would otherwise
-// retransmit everything for ever and keep it congested.
+// longestTimeout is TCP's, with which its timer stops to double (Linux' TCP_RTO_MAX).
+const longestTimeout = 120 * units.Second
+
+// timeoutOf returns how long a queue pair waits for progress. The time doubles with each timeout, up to 64 times, TCP's
+// up to two minutes: a timeout shorter than the round trip of a congested network would otherwise retransmit everything
+// for ever and keep it congested.
 func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil {
 		if after, ok := s.repair.Probes(s.top - s.una); ok {
@@ -318,15 +325,14 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if n.adapts {
 		t = max(t, s.patience)
 	}
-	doublings := min(s.tries, 6) // 2^6 = 64
-	if n.cfg.Recovery.Kind == Sack {
-		const longest = 120 * units.Second
-		return max(t, min(t<<min(s.tries, uint8(bits.LeadingZeros64(uint64(t)))-1), longest))
+	tries, most := min(s.tries, 6), sim.Forever // 2^6 = 64
+	if s.repair != nil && s.repair.TCP() {
+		tries, most = min(s.tries, 62), max(t, longestTimeout)
 	}
-	if t > sim.Forever>>doublings { // the shift would overflow
-		return sim.Forever
+	if t > most>>tries { // the shift would overflow
+		return most
 	}
-	return t << doublings
+	return t << tries
 }
 
 // await starts the retransmission timer, unless it would expire after the end of time.
@@ -350,12 +356,13 @@ func (n *Network) expired(q int32) {
 	if s.repair != nil {
 		_, probe = s.repair.Probes(s.top - s.una)
 	}
+	if most := n.cfg.Recovery.Retries; most > 0 && int(s.tries) >= most && !probe {
+		n.giveUp(n.lead(q, s))
+		return
+	}
 	switch {
 	case probe:
 		s.repair.Probe(s.top)
-	case int(s.tries) == n.cfg.Recovery.Retries:
-		n.giveUp(n.lead(q, s))
-		return
 	case s.repair != nil:
 		s.repair.Restart(s.una, s.top)
 	default:
@@ -364,7 +371,7 @@ func (n *Network) expired(q int32) {
 	lead, l := n.lead(q, s)
 	if !probe {
 		n.Counters.Timeouts++
-		s.tries += min(1, 255-s.tries)
+		s.tries = min(s.tries+1, mostRetries)
 	}
 	if n.wants.Acks && !probe {
 		acked, next := n.progress(l)
@@ -377,31 +384,6 @@ func (n *Network) expired(q int32) {
 		p := &n.ports[l.port]
 		n.stand(p, &n.nics[p.nic], l)
 		n.kick(l.port, p)
-	}
-}
-
-// over reports that a queue pair sends nothing any more.
-func (s *sender) over() bool { return s.standing >= finished }
-
-// giveUp ends a queue pair, both of its streams, after too many timeouts.
-func (n *Network) giveUp(q int32, s *sender) {
-	n.Counters.Timeouts++
-	n.Counters.Broken++
-	n.control[q].Wake = sim.Forever
-	n.steer(q, s, &n.control[q])
-	n.withdraw(s, s.port)
-	for x := s; ; x = &n.senders[s.twin] {
-		x.standing = broken
-		if x.timing {
-			x.timing = false
-			n.eng.Disarm(x.expire)
-		}
-		if s.twin < 0 || x != s {
-			break
-		}
-	}
-	if k, ok := n.sink.(BreakSink); ok {
-		k.Broken(QP(q))
 	}
 }
 
@@ -459,7 +441,11 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)
-	// Numbers only grow, so the NIC's sets slide past the finished ones.
+	n.slide(k)
+}
+
+// slide moves a NIC's sets past the queue pairs that are finished: numbers only grow.
+func (n *Network) slide(k *nic) {
 	for int(k.oldest) < len(k.qps) && n.gone(k, k.oldest) {
 		k.oldest++
 	}

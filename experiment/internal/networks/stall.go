@@ -148,15 +148,13 @@ func (y *Network) vain() (text string) {
 	return text
 }
 
-// endless fails the run of a network if flows cannot complete because hosts are cut off permanently, or because queue
-// pairs gave up during an outage.
+// endless fails the run of a network if flows cannot complete: their hosts are unreachable, or their senders gave up.
 func (x *alone) endless(r *result.Result) {
 	text, apart := x.left()
 	switch {
-	case x.s.Measure.Until.Time > 0:
-	case len(apart) > 0 && !x.Mends(x.driver.now()):
+	case len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0:
 		r.Check("every flow ends", false, x.Severed(apart)+": "+text)
-	case x.Net.Counters.Broken > 0:
+	case x.Net.Endless().Broken > 0:
 		r.Check("every flow ends", false, x.GaveUp()+": "+text)
 	}
 }
@@ -167,8 +165,8 @@ func (y *Network) GaveUp() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s gave up after %s without an answer (fabric.recovery.retries)",
-		spelling.Plural(n, "queue pair"), spelling.Plural(y.s.Fabric.Recovery.Retries+1, "timeout"))
+	return fmt.Sprintf("%s gave up after %d retransmissions in a row (fabric.recovery.retries)",
+		spelling.Plural(n, "queue pair"), y.s.Fabric.Recovery.Retries)
 }
 
 // Severed names the hosts that have lost every path, and the links that stay down.

@@ -57,9 +57,6 @@ type Recovery struct {
 	// 14), 4 ms without PFC or with a watchdog that ends pauses, and for selective repeat 320 us, on links below 40Gbps
 	// as much more; and never less than the queue pair's round trips make likely (RFC 6298).
 	Timeout Timeout
-	// Retries is how many timeouts in a row a queue pair repeats its packets after; with one more it gives up: RDMA's
-	// retry count, of at most 7, and Linux' tcp_retries2.
-	Retries int
 	// ShortTimeout is the timeout of selective repeat with at most short_count packets in flight (RTO_low and N in
 	// IRN).
 	ShortTimeout units.Duration
@@ -73,6 +70,10 @@ type Recovery struct {
 	// Window is how far a sender may run ahead of the first unacknowledged packet, in packets: the size of the
 	// receiver's bitmap. 0 is no limit.
 	Window int
+	// Retries is how often a queue pair retransmits without progress before it gives up; with go-back-n and
+	// selective-repeat 7, the most that InfiniBand's retry count can be, with sack 15 (Linux' tcp_retries2). 0 is no
+	// limit.
+	Retries int
 }
 
 // PFC is priority flow control.
