@@ -94,13 +94,14 @@ const (
 	TooManyActive           // one more active zone than allowed
 	TooManyOpen             // one more open zone than allowed
 	ZoneTransition          // the requested transition is invalid in the zone's state
+	PathError               // the host has lost its paths to the device: NVMe's host path error
 	StatusCounts            // number of statuses
 )
 
 var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault",
 	"unrecovered read error",
 	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones",
-	"invalid zone state transition"}
+	"invalid zone state transition", "host path error"}
 
 func (s Status) String() string { return statusNames.Name(s) }
 

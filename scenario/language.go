@@ -43,6 +43,8 @@ var language = shape.Language{
 		"scenario.TargetGroup.SSDs":  "ssds",
 		"nvmf.Config.TXQ":            "txq",
 		"nvmf.Config.Seed":           "-", // the trial's
+		"nvmf.Host.IOTimeout":        "io_timeout",
+		"nvmf.Host.FastIOFail":       "fast_io_fail",
 		"synth.Config.QueueDepth":    "-", // set by the flow's closed
 		"synth.Config.Volume":        "-",
 		"synth.Config.Seed":          "-", // the trial's

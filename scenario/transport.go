@@ -69,5 +69,11 @@ func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	case s.Protocol == nvmf.NVMeTCP && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("fabric.queue_pairs.life",
 			"per-message opens a connection for each message, where nvme-tcp keeps one; use persistent")
+	case s.NVMf.Host.KeepAlive > 0 && !s.Protocol.Capsules():
+		fail("nvmf.host.keep_alive", "protocol %v has no controllers that could be lost; use 0s, or protocol: nvmeof",
+			s.Protocol)
+	case s.NVMf.Host.KeepAlive > 0 && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail("nvmf.host.keep_alive", "a queue pair per message belongs to no controller that could be lost; use 0s, or "+
+			"fabric.queue_pairs.life: persistent")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"farflash/experiment"
 	"farflash/experiment/internal/drivemeter"
+	"farflash/internal/spelling"
 	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
@@ -16,10 +17,14 @@ import (
 func (x *coupled) watchOver() {
 	x.stall = experiment.Watch{
 		Until: x.s.Measure.Until.Time, Waits: x.waits,
-		Patience: func() sim.Time { return max(x.net.Patience(), units.Second) },
-		Moves:    func() uint64 { return drivemeter.Moves(x.host, x.drives) + x.net.Moves() },
+		Patience: func() sim.Time {
+			h := &x.s.NVMf.Host
+			return max(x.net.Patience(), units.Second, h.IOTimeout, h.KeepAlive)
+		},
+		Moves: func() uint64 { return drivemeter.Moves(x.host, x.drives) + x.net.Moves() },
 		Pending: func() bool {
-			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now())
+			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now()) ||
+				x.sys.Reconnects()
 		},
 	}
 }
@@ -60,6 +65,50 @@ func (x *coupled) severed() (commands int, text string) {
 		text = x.net.Severed(hosts)
 	}
 	return commands, text
+}
+
+// losses reports what became of the controllers that initiators lost. One that was given up fails the run.
+func (x *coupled) losses(r *result.Result) {
+	k := &x.sys.Counters.Failures
+	if k.Losses == 0 {
+		return
+	}
+	r.Set("nvmf.timeouts", float64(k.Timeouts))
+	r.Set("nvmf.losses", float64(k.Losses))
+	r.Set("nvmf.retries", float64(k.Retries))
+	r.Set("nvmf.reconnect.attempts", float64(k.Attempts))
+	r.Set("nvmf.reconnects", float64(k.Connected))
+	r.Set("nvmf.unreachable", x.sys.Unreachable().Microseconds())
+	r.Set("nvmf.failed", float64(k.Pathless))
+	h := &x.s.NVMf.Host
+	if k.Removed == 0 {
+		if k.Pathless > 0 {
+			r.Warn("%d commands failed: their controllers were lost for longer than nvmf.host.fast_io_fail (%v), or they "+
+				"had been repeated %d times (nvmf.host.max_retries)", k.Pathless, h.FastIOFail, h.MaxRetries)
+		}
+		return
+	}
+	const most = 3
+	text, n := "", 0
+	var hosts []int32
+	x.sys.Removed(func(initiator, target int32, lost sim.Time) {
+		from, to := x.sys.InitiatorNode(initiator), x.sys.TargetNode(target)
+		if !x.net.Net.Connected(from, to) {
+			hosts = append(hosts, from, to)
+		}
+		if n++; n <= most {
+			text += fmt.Sprintf("; initiator %d (%s) lost target %d (%s) at %v", initiator, x.net.Net.NodeName(from),
+				target, x.net.Net.NodeName(to), lost)
+		}
+	})
+	if n > most {
+		text += "; ..."
+	}
+	if hosts != nil {
+		text += "; " + x.net.Severed(hosts)
+	}
+	r.Check("every target can be reached", false, fmt.Sprintf("%s given up after %v (nvmf.host.ctrl_loss), and %s "+
+		"failed%s", spelling.Plural(n, "controller"), h.CtrlLoss, spelling.Plural(int(k.Pathless), "command"), text))
 }
 
 // endless reports requests that did not complete. Those to a host that is cut off permanently fail the run.

@@ -97,6 +97,7 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	y.net = networks.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
 	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, capsules: protocol.Capsules()}
+	y.sys.OnDropped = y.tap.dropped
 	if err := y.net.Make(seed, y.tap); err != nil {
 		return nil, err
 	}
@@ -363,7 +364,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	r.Limits = limits(s, x.network)
 	cut, _ := x.severed()
-	x.meter.Severed = cut > 0
+	x.meter.Severed = cut > 0 || x.sys.Counters.Losses > 0
 	x.meter.Fill(out)
 	x.network.FillPart(r, out.Interrupted)
 	r.Set("sim.events", float64(out.Events))
@@ -371,6 +372,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	if x.rate != nil {
 		x.rate.fill(r)
 	}
+	x.losses(r)
 	x.tap.check(r, x.drives)
 	drivemeter.FillRAID(r, x.array.Volume())
 	x.endless(r, out.Interrupted)

@@ -82,6 +82,9 @@ func (t *tap) Delivered(m int32) {
 // response may overtake the data: then the whole time counts for the data.
 func (t *tap) count(m int32) {
 	kind, command := t.Carried(m)
+	if kind >= nvmf.Admin {
+		return
+	}
 	x := &t.net().Messages()[m]
 	p := t.passage(command)
 	switch kind {
@@ -106,6 +109,18 @@ func (t *tap) count(m int32) {
 	default:
 		t.out += x.Delivered - x.Posted
 		*p = passage{came: x.Delivered}
+	}
+}
+
+// dropped accounts for a message that ended with its connection. A request for data that has not arrived has ended its
+// command's time at the target.
+func (t *tap) dropped(m int32) {
+	x := &t.net().Messages()[m]
+	if kind, command := t.Carried(m); kind == nvmf.Pull && x.Delivered == sim.Forever {
+		t.target += x.Posted - t.passage(command).came
+	}
+	if t.forgot != nil {
+		t.forgot(m)
 	}
 }
 

@@ -32,6 +32,13 @@ func Words() result.Words {
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
 	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use for writes")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")
+	l.Metric("nvmf.timeouts", "count", "commands that were outstanding longer than nvmf.host.io_timeout")
+	l.Metric("nvmf.losses", "count", "controllers that initiators lost: all their connections ended, with the commands")
+	l.Metric("nvmf.retries", "count", "commands repeated after their controller was lost")
+	l.Metric("nvmf.reconnect.attempts", "count", "attempts to connect to a lost controller")
+	l.Metric("nvmf.reconnects", "count", "attempts to connect to a lost controller that succeeded")
+	l.Metric("nvmf.unreachable", "us", "time that initiators were without a target, summed over pairs of them")
+	l.Metric("nvmf.failed", "count", "commands that failed because of a lost controller")
 	l.Metric("initiator.read.bandwidth", "B/s", "read data received by initiators per second")
 	l.Metric("target.write.bandwidth", "B/s", "write data stored by targets per second")
 	l.Metric("aggregate.bandwidth", "B/s",

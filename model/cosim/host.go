@@ -587,8 +587,8 @@ func (h *Host) Complete(c block.Completion) {
 	if f.zoned {
 		h.leaves(x)
 	}
-	if c.Status != block.OK && c.Status != block.ReadFault {
-		// lost data does not stop the run
+	if c.Status != block.OK && c.Status != block.ReadFault && c.Status != block.PathError {
+		// lost data and lost paths do not stop the run
 		h.refused(f, x, &c)
 	}
 	if h.OnSample != nil {

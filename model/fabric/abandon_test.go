@@ -64,7 +64,7 @@ func TestGivesUp(t *testing.T) {
 		if at != c.want || len(r.broken) != 1 || r.broken[0] != q || r.net.Counters.Broken != 1 {
 			t.Errorf("%s: %v gave up at %v, not %v", c.name, r.broken, at, c.want)
 		}
-		if r.net.Messages()[other].Acked == sim.Forever || !r.net.Broken(q) {
+		if r.net.Messages()[other].Acked == sim.Forever || !r.net.senders[q].broken {
 			t.Errorf("%s: the other queue pair did not end, or this one did not give up", c.name)
 		}
 		if got := r.net.Endless(); got != (Endless{Broken: 1}) {
@@ -229,13 +229,14 @@ func TestAbandon(t *testing.T) {
 				}
 				of[m], x.posted[m], x.sizes[m] = x, true, size
 			}
-			r.eng.Run(r.eng.Now() + sim.Time(rapid.SampledFrom([]int{0, 1, 10, 60, 300}).Draw(t, "for"))*units.Microsecond)
+			wait := sim.Time(rapid.SampledFrom([]int{0, 1, 10, 60, 300}).Draw(t, "for"))
+			r.eng.Run(r.eng.Now() + wait*units.Microsecond)
 			r.check(t)
 		}
-		r.eng.Run(r.eng.Now() + 400*units.Second)
+		r.eng.Run(r.eng.Now() + 24*3600*units.Second)
 		r.check(t)
 		for i := range list {
-			if x := &list[i]; len(x.posted) > 0 && !r.net.Broken(x.q) {
+			if x := &list[i]; len(x.posted) > 0 && !r.net.senders[x.q].broken {
 				t.Fatalf("%d messages of queue pair %d never end", len(x.posted), x.q)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/ideal"
 	"farflash/model/fabric/repair"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
@@ -380,18 +381,18 @@ func (n *Network) Ideal(m int32) sim.Time {
 	last := uint16(msg.Size-units.Bytes(msg.packets-1)*n.cfg.Payload) + uint16(n.cfg.Header+n.cfg.Telemetry.Size)
 	ack := uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)
 	there, back := int(msg.QP)*2, int(msg.QP)*2+1
-	var parallel parallelLinks
+	var parallel ideal.Links
 	if n.chooser != nil && !n.chooser.Flowlets() {
-		n.along(s.port, there, func(p *port) { parallel.link(0, n.choices(p, s.dst)) })
-		n.along(n.receive[msg.QP].port, back, func(p *port) { parallel.link(1, n.choices(p, s.src)) })
+		n.along(s.port, there, func(p *port) { parallel.Link(0, n.choices(p, s.dst)) })
+		n.along(n.receive[msg.QP].port, back, func(p *port) { parallel.Link(1, n.choices(p, s.src)) })
 	}
-	alone, link := loneMessage{packets: msg.packets, every: uint32(n.cfg.Acks.Every)}, 0
+	alone, link := ideal.Message{Packets: msg.packets, Every: uint32(n.cfg.Acks.Every)}, 0
 	n.along(s.port, there, func(p *port) {
-		alone.forward(n.time(p, full), n.time(p, last), p.delay, parallel.abreast(link))
+		alone.Forward(n.time(p, full), n.time(p, last), p.delay, parallel.Abreast(link))
 		link++
 	})
-	n.along(n.receive[msg.QP].port, back, func(p *port) { alone.backward(n.time(p, ack), p.delay) })
-	return alone.takes()
+	n.along(n.receive[msg.QP].port, back, func(p *port) { alone.Backward(n.time(p, ack), p.delay) })
+	return alone.Takes()
 }
 
 // choices returns how many ports a switch can choose from for a packet that leaves through p; 1 for a host.

@@ -59,6 +59,12 @@ type command struct {
 	left                           int8  // messages of its answer that have not arrived
 	onItsWay                       bool  // a part of its answer has arrived, and NetworkBack has begun
 	status                         block.Status
+
+	since   sim.Time // when it got its place in a queue pair
+	retries int32    // how often it was sent before
+	at      phase
+	placing bool // it has a place in its queue pair
+	orphan  bool // its connection has ended, and it ends at the target or by a pending event
 }
 
 // Done is a completed command.
@@ -116,17 +122,21 @@ func (s *System) end(c int32) {
 		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn,
 		DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut, Asked: x.asked, Supplied: x.supplied,
 	}
-	conn := x.conn
+	conn, placing := x.conn, x.placing
 	s.commands.Give(c)
-	if s.protocol.Capsules() {
+	if placing {
 		s.leave(conn)
 	}
 	s.sink.Ended(&s.done)
 }
 
-// Spent returns all commands' total time by stage; of an unfinished stage, the part up to a message's arrival.
+// Spent returns all commands' total time by stage, with that of attempts that were lost; of an unfinished stage, the
+// part up to a message's arrival.
 func (s *System) Spent() [Stages]sim.Time {
 	sum := s.Counters.Time
+	for k, t := range s.lost {
+		sum[k] += t
+	}
 	s.commands.Each(func(_ int32, x *command) {
 		for k, t := range x.stage {
 			sum[k] += t
@@ -146,7 +156,9 @@ type Between struct {
 func (s *System) Outstanding() []Between {
 	var list []Between
 	s.commands.Each(func(_ int32, x *command) {
-		list = append(list, Between{x.initiator, x.target, 1, x.submitted})
+		if !x.orphan {
+			list = append(list, Between{x.initiator, x.target, 1, x.submitted})
+		}
 	})
 	slices.SortFunc(list, func(a, b Between) int {
 		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.Target, b.Target),
@@ -180,7 +192,11 @@ func (s *System) Carried(m int32) (Kind, int32) {
 // Check reports the first violation of a conservation law or invariant.
 func (s *System) Check() error {
 	var inside uint64
-	s.commands.Each(func(int32, *command) { inside++ })
+	s.commands.Each(func(_ int32, x *command) {
+		if !x.orphan {
+			inside++
+		}
+	})
 	k := &s.Counters
 	if k.Submitted != k.Ended+inside {
 		return fmt.Errorf("%d commands submitted, but %d ended and %d under way", k.Submitted, k.Ended, inside)

@@ -1,6 +1,10 @@
 package nvmf
 
-import "farflash/block"
+import (
+	"fmt"
+
+	"farflash/block"
+)
 
 // ReadAndWrite has a queue for reads and one for writes and other commands that change data, of the same class, so that
 // their weights (Tune) determine how a drive divides itself between them.
@@ -34,4 +38,33 @@ func (q *queueSet) Use(op block.Op, queue uint8) { q.use[op] = queue }
 // AddDriveQueues is AddDrive with the given queues.
 func (s *System) AddDriveQueues(target int32, dev block.Device, queues queueSet) (int32, error) {
 	return s.addDriveQueues(target, dev, queues)
+}
+
+// Idle reports what is held although no command is outstanding.
+func (s *System) Idle() error {
+	if n := s.commands.Len(); n > 0 {
+		return fmt.Errorf("%d commands have places", n)
+	}
+	for m := range s.posted {
+		if s.posted[m] != (posted{}) {
+			return fmt.Errorf("message %d has a place", m)
+		}
+	}
+	for i := range s.targets {
+		if t := &s.targets[i]; t.used != 0 || t.memory.used != 0 || t.waiting.n+t.replies.n+t.memory.waiting.n != 0 ||
+			t.steered != nil && t.steered.steering.Reading != 0 {
+			return fmt.Errorf("target %d holds %v and %v", i, t.used, t.memory.used)
+		}
+	}
+	for i := range s.drives {
+		if d := &s.drives[i]; d.inside != 0 {
+			return fmt.Errorf("%d commands in drive %d", d.inside, i)
+		}
+	}
+	for i := range s.conns {
+		if q := &s.conns[i]; q.outstanding != 0 || q.reading != 0 || q.waiting.n+q.unread.n+q.batch.n != 0 {
+			return fmt.Errorf("connection %d: %+v", i, q)
+		}
+	}
+	return nil
 }

@@ -36,6 +36,13 @@ type Reader interface {
 	Answer(q fabric.QP, size units.Bytes, request int32) (int32, error)
 }
 
+// Abandoner is a network whose queue pairs can end before their messages do. Abandon ends one: the network reports
+// nothing about the messages that are not acknowledged, and their numbers are free once dropped has been called with
+// each, from inside Abandon. It may call Broken of its sink for a queue pair that has given up.
+type Abandoner interface {
+	Abandon(q fabric.QP, dropped func(m int32)) error
+}
+
 // Chooser chooses the queue pair of each message. Post's contract applies to Send, but messages may arrive in any
 // order.
 type Chooser interface {

@@ -28,6 +28,7 @@ func (s *System) fetch(c int32) {
 	m := &t.memory
 	switch fits := s.fits(m, units.Bytes(x.req.Length)); {
 	case m.waiting.n > 0 || !fits:
+		x.at = needsMemory
 		s.push(&m.waiting, c)
 		if !fits {
 			s.Counters.HeldForBuffers++
@@ -35,6 +36,7 @@ func (s *System) fetch(c int32) {
 	case !s.holdsWrites(t):
 		s.hold(t, c)
 	default:
+		x.at = needsMemory
 		s.push(&m.waiting, c)
 	}
 }
@@ -69,6 +71,7 @@ func (s *System) hold(t *transmitter, c int32) {
 	s.Counters.MostBuffers = max(s.Counters.MostBuffers, m.used)
 	q := &s.conns[x.conn]
 	if s.protocol == NVMeoF && q.reading >= s.cfg.Reads.limit() {
+		x.at = needsRead
 		s.push(&q.unread, c)
 		s.Counters.HeldForReads++
 		return
@@ -81,7 +84,9 @@ func (s *System) pull(q *connection, c int32) {
 	q.reading++
 	s.Counters.Pulls++
 	s.Counters.MostReads = max(s.Counters.MostReads, q.reading)
-	s.spent(s.commands.At(c), AtTarget)
+	x := s.commands.At(c)
+	s.spent(x, AtTarget)
+	x.at = pulling
 	s.post(c, Pull, s.pullBytes(), -1)
 }
 

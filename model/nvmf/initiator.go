@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/model/fabric"
 	"farflash/numeric/units"
 )
 
@@ -32,7 +33,12 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 		s.submitFlow(c)
 		return
 	}
-	if q := &s.conns[n]; q.outstanding < int32(s.cfg.QueueDepth) {
+	k := &s.ctrls[s.pair(initiator, x.target)]
+	if k.state != live && (k.state == removed || k.failing) {
+		s.failSoon(c)
+		return
+	}
+	if q := &s.conns[n]; k.state == live && q.outstanding < int32(s.cfg.QueueDepth) {
 		q.outstanding++
 		s.begin(c)
 	} else {
@@ -60,6 +66,7 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 		pairs := len(s.initiators) * len(s.targets)
 		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
 		s.turns = make([]uint16, pairs)
+		s.ctrls = make([]controller, pairs)
 		for i := range s.initiators {
 			s.makeCores(&s.initiators[i], int32(i), false, s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
 		}
@@ -69,42 +76,69 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 		s.initiating = makeSide(&s.cfg.Initiator, s.initiators[0].many)
 		s.serving = makeSide(&s.cfg.Target, s.targets[0].many)
 	}
-	pair := int(initiator)*len(s.targets) + int(target)
+	pair := s.pair(initiator, target)
 	k := int(s.turns[pair])
 	if s.turns[pair]++; int(s.turns[pair]) == s.cfg.QueuePairs {
 		s.turns[pair] = 0
 	}
-	n := int32(pair*s.cfg.QueuePairs + k)
+	n := pair*int32(s.cfg.QueuePairs) + int32(k)
 	q := &s.conns[n]
-	if q.open {
+	if q.open || s.ctrls[pair].state != live {
 		return n, nil
 	}
+	s.begins(pair)
+	return n, s.open(n, initiator, target)
+}
+
+// pair returns the number of an initiator and a target together.
+func (s *System) pair(initiator, target int32) int32 { return initiator*int32(len(s.targets)) + target }
+
+// open opens a connection.
+func (s *System) open(n, initiator, target int32) (err error) {
+	q := &s.conns[n]
+	k := n % int32(s.cfg.QueuePairs)
+	q.core = target*int32(s.cfg.QueuePairs) + k
+	q.targetCore = initiator*int32(s.cfg.QueuePairs) + k
 	q.open = true
-	q.core = target*int32(s.cfg.QueuePairs) + int32(k)
-	q.targetCore = initiator*int32(s.cfg.QueuePairs) + int32(k)
 	if !s.own {
-		return n, nil
+		return nil
 	}
-	var err error
-	if q.out, err = s.net.Open(s.initiators[initiator].node, s.targets[target].node, s.cfg.Class); err != nil {
-		return n, err
-	}
-	if q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class); err != nil {
-		return n, err
+	if q.out, q.back, err = s.openPair(initiator, target); err != nil {
+		q.open = false
+		return err
 	}
 	if s.steers {
 		s.follow(q.back, target)
 	}
-	if s.reader == nil {
-		return n, nil
+	if s.reader != nil {
+		q.answers, err = s.reader.Respond(q.out, q.back)
 	}
-	q.answers, err = s.reader.Respond(q.out, q.back)
-	return n, err
+	return err
+}
+
+// openPair opens queue pairs in both directions for a controller.
+func (s *System) openPair(initiator, target int32) (out, back fabric.QP, err error) {
+	from, to := s.initiators[initiator].node, s.targets[target].node
+	if out, err = s.net.Open(from, to, s.cfg.Class); err != nil {
+		return out, back, err
+	}
+	n := s.pair(initiator, target)
+	s.owns(out, n)
+	if back, err = s.net.Open(to, from, s.cfg.Class); err != nil {
+		if s.abandoner != nil {
+			s.abandon(out)
+		}
+		return out, back, err
+	}
+	s.owns(back, n)
+	return out, back, nil
 }
 
 // begin starts the initiator's software on a command.
 func (s *System) begin(c int32) {
 	x := s.commands.At(c)
+	x.at, x.placing, x.since = preparing, true, s.eng.Now()
+	s.watch(x.conn)
 	cost := s.cfg.Initiator.before()
 	if x.req.Op == block.Write && !s.fetched(x) {
 		cost += s.moved(&s.cfg.Initiator, s.cfg.Initiator.Send, units.Bytes(x.req.Length))
@@ -116,6 +150,7 @@ func (s *System) begin(c int32) {
 func (s *System) sendCapsule(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, AtInitiator)
+	x.at = outward
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 	}
@@ -130,6 +165,7 @@ func (s *System) pullArrived(c, request int32) {
 	x.asked, x.supplied = s.eng.Now(), s.eng.Now()
 	if s.protocol == NVMeTCP {
 		side := &s.cfg.Initiator
+		x.at = supplying
 		s.toInitiator(x, side.before()+s.moved(side, side.Send, units.Bytes(x.req.Length)), evAsked, c)
 		return
 	}
@@ -140,7 +176,7 @@ func (s *System) pullArrived(c, request int32) {
 func (s *System) supply(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, AtInitiator)
-	x.supplied = s.eng.Now()
+	x.supplied, x.at = s.eng.Now(), pulling
 	s.post(c, Pulled, s.fetchedBytes(x), -1)
 }
 
@@ -174,6 +210,8 @@ func (s *System) answerArrived(c int32, k Kind) {
 		return
 	}
 	side := &s.cfg.Initiator
+	x.at = returning
+	s.ctrls[s.pair(x.initiator, x.target)].heard = true
 	cost := side.after()
 	if x.reads() {
 		cost += s.moved(side, side.Receive, units.Bytes(x.req.Length))
@@ -185,8 +223,11 @@ func (s *System) answerArrived(c int32, k Kind) {
 func (s *System) leave(conn int32) {
 	q := &s.conns[conn]
 	q.outstanding--
-	if q.waiting.n > 0 {
+	if q.waiting.n > 0 && s.ctrls[conn/int32(s.cfg.QueuePairs)].state == live {
 		q.outstanding++
 		s.begin(s.pop(&q.waiting))
+	} else if q.outstanding == 0 && q.watching {
+		q.watching = false
+		s.eng.Disarm(q.watch)
 	}
 }

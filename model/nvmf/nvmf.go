@@ -18,9 +18,12 @@
 // capsules, and the NVM Express TCP Transport specification 1.0. It sees any drive as a block.Device, and the network
 // as a Fabric.
 //
-// Not modelled: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and discovery, the
-// admin queue, keep-alive, keyed scatter-gather lists, retries after a lost connection, and the content of the data. A
-// read's data needs space in the transmit queue only, where SPDK allocates a buffer before the drive reads.
+// An initiator that waits too long for a target ends its connections to it, connects again and repeats its commands, as
+// Linux' host does (host.go, lost.go, connect.go).
+//
+// Not modelled: the first connecting and discovery, keyed scatter-gather lists, and the content of the data. A read's
+// data needs space in the transmit queue only, where SPDK allocates a buffer before the drive reads. The heads of
+// submission queues, which completions carry, limit nothing that QueueDepth does not: one is freed with each completion.
 package nvmf
 
 import (
@@ -84,6 +87,7 @@ type Config struct {
 	Initiator  Software // Initiator is the initiators' software.
 	Target     Software // Target is the targets' software.
 	Batch      Batch    // Batch is how initiators send commands of a queue pair together.
+	Host       Host     // Host is what initiators do about a target that does not answer.
 	Seed       uint64   // Seed is that of random software times.
 }
 
@@ -112,7 +116,7 @@ func DefaultConfig() Config {
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
 		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(),
 		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
-		Batch: SPDKRDMA.Batch(),
+		Batch: SPDKRDMA.Batch(), Host: defaultHost(),
 	}
 }
 
@@ -140,6 +144,7 @@ func (c *Config) Validate() error {
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
 	bad.Within("batch", c.Batch.validate())
+	bad.Within("host", c.Host.validate())
 	return bad.Err()
 }
 
@@ -178,8 +183,13 @@ type System struct {
 	serving    side
 	draws      rng.Stream
 	drives     []drive
-	conns      []connection // connections, by initiator, target and number
-	turns      []uint16     // next connection, by initiator and target
+	conns      []connection     // connections, by initiator, target and number
+	turns      []uint16         // next connection, by initiator and target
+	ctrls      []controller     // by initiator and target
+	owners     []int32          // by queue pair: its controller, plus 1
+	abandoner  Abandoner        // nil: initiators wait for ever
+	lost       [Stages]sim.Time // time of attempts that ended with their connection
+	freed      freed
 	commands   slab.Slab[command]
 	posted     []posted // by message
 	pace       []pace   // by queue pair
@@ -196,6 +206,8 @@ type System struct {
 	OnLevel   sim.Probe[Level]
 	// OnSteered is called for each input to a controller and each change that it makes.
 	OnSteered sim.Probe[Steered]
+	// OnDropped is called for each message that ends with its connection, unless it was acknowledged.
+	OnDropped sim.Probe[int32]
 }
 
 // Counters are totals over all commands.
@@ -216,6 +228,7 @@ type Counters struct {
 	MostReads int32
 	Time      [Stages]sim.Time // Time is the total time of completed commands in each stage.
 	Latency   sim.Time         // Latency is the sum of their latencies.
+	Failures                   // Failures are of hosts that lost their targets.
 }
 
 // connection is a queue pair of an initiator to a target.
@@ -233,6 +246,9 @@ type connection struct {
 	sending     bool      // a core hands the batch to the network
 	core        int32     // index of its core at the initiator and at the target
 	targetCore  int32
+	watch       sim.Timer // of the commands' time limit
+	watched     bool      // the timer exists
+	watching    bool      // and runs
 }
 
 // list is a queue of commands.
@@ -240,7 +256,7 @@ type list struct{ head, tail, n int32 }
 
 // posted is a message's purpose.
 type posted struct {
-	command int32 // 0: not one of the system's messages
+	command int32 // 0: not one of the system's messages; negative: a controller's, less 1
 	bytes   int32 // bytes that it occupies in the transmit queue
 	held    int32 // bytes that it holds of the memory for writes
 	target  int32
@@ -251,19 +267,28 @@ type posted struct {
 
 // The kinds of the system's events. The argument is a command unless noted.
 const (
-	evSent      uint16 = iota // the initiator's software has prepared the command
-	evReceived                // the target's software has received the command
-	evFinished                // the target's software has processed the drive's completion
-	evEnded                   // the initiator's software has processed the response
-	evSteer                   // a controller's timer; the argument is its target
-	evDemand                  // a given demand is due; the argument is its number
-	evSendsDue                // reads held by their pace may be sent; the argument is their target
-	evWritesDue               // data of writes held by their pace may be requested; likewise
-	evAsked                   // TCP: the initiator's software has prepared a write's data
-	evFilled                  // TCP: the target's software has received a write's data
-	evInterrupt               // an interrupt is due; the argument is its core
-	evBatchDue                // a batch is complete or has waited long enough; the argument is its connection
-	evBatchSent               // the initiator's software has prepared a batch; likewise
+	evSent       uint16 = iota // the initiator's software has prepared the command
+	evReceived                 // the target's software has received the command
+	evFinished                 // the target's software has processed the drive's completion
+	evEnded                    // the initiator's software has processed the response
+	evSteer                    // a controller's timer; the argument is its target
+	evDemand                   // a given demand is due; the argument is its number
+	evSendsDue                 // reads held by their pace may be sent; the argument is their target
+	evWritesDue                // data of writes held by their pace may be requested; likewise
+	evAsked                    // TCP: the initiator's software has prepared a write's data
+	evFilled                   // TCP: the target's software has received a write's data
+	evInterrupt                // an interrupt is due; the argument is its core
+	evBatchDue                 // a batch is complete or has waited long enough; the argument is its connection
+	evBatchSent                // the initiator's software has prepared a batch; likewise
+	evOverdue                  // a command may have taken too long; the argument is its connection
+	evReconnect                // a controller is to be connected again; the argument is its number
+	evLate                     // what a controller was asked for has taken too long; likewise
+	evKeepAlive                // a controller is due to be asked whether it is there; likewise
+	evFailFast                 // commands wait for a controller no longer; likewise
+	evAskSent                  // the initiator's software has prepared a controller's message; see mark
+	evAskTaken                 // the target's software has received it; likewise
+	evReplyTaken               // the initiator's software has received the answer; likewise
+	evFailed                   // the initiator's software has failed the command
 )
 
 // New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
@@ -289,6 +314,9 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	}
 	s.net, s.sink = net, sink
 	var ok bool
+	if s.own && s.protocol.Capsules() {
+		s.abandoner, _ = net.(Abandoner)
+	}
 	if s.protocol == NVMeTCP && !s.own {
 		s.fail(errors.New("TCP connections persist, and the network's queue pairs do not"))
 	}
@@ -372,13 +400,18 @@ func (s *System) Handle(e sim.Event) {
 	c := int32(e.Arg)
 	switch e.Kind {
 	case evSent:
+		if s.orphaned(c) {
+			return
+		}
 		if s.cfg.Batch.Commands > 1 {
 			s.gather(c)
 		} else {
 			s.sendCapsule(c)
 		}
 	case evAsked:
-		s.supply(c)
+		if !s.orphaned(c) {
+			s.supply(c)
+		}
 	case evFilled:
 		s.drive(c)
 	case evInterrupt:
@@ -401,6 +434,8 @@ func (s *System) Handle(e sim.Event) {
 		s.answerAll(&s.targets[c])
 	case evWritesDue:
 		s.fetchAll(&s.targets[c])
+	default:
+		s.handleLoss(e)
 	}
 }
 
@@ -417,6 +452,10 @@ func (s *System) Delivered(m int32) {
 		s.pullArrived(c, m)
 	case Pulled:
 		s.dataArrived(c)
+	case Admin:
+		s.askArrived(-c - 1)
+	case AdminReply:
+		s.replyArrived(-c - 1)
 	default:
 		s.answerArrived(c, p.kind)
 	}
@@ -428,8 +467,10 @@ func (s *System) Acked(m int32) {
 		return
 	}
 	p := s.posted[m]
-	if x := s.commands.At(p.command); x.first == m {
-		x.begun, x.first = s.net.Begun(m), -1
+	if p.command > 0 {
+		if x := s.commands.At(p.command); x.first == m {
+			x.begun, x.first = s.net.Begun(m), -1
+		}
 	}
 	s.posted[m] = posted{}
 	s.net.Forget(m)

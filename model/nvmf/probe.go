@@ -46,19 +46,21 @@ func (d *Done) sent() sim.Time {
 type Kind uint8
 
 const (
-	Capsule  Kind = iota // the command, with a write's data if it fits
-	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
-	Pulled               // the answer to a Pull: a write's data
-	Data                 // a read's data; on TCP with the completion
-	Response             // a completion
+	Capsule    Kind = iota // the command, with a write's data if it fits
+	Pull                   // an RDMA Read's request or an R2T: the target fetches a write's data
+	Pulled                 // the answer to a Pull: a write's data
+	Data                   // a read's data; on TCP with the completion
+	Response               // a completion
+	Admin                  // to a controller: a part of connecting, or a keep-alive
+	AdminReply             // its answer
 )
 
-var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response"}
+var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response", "admin", "admin reply"}
 
 func (k Kind) String() string { return kindNames.Name(k) }
 
 // toTarget reports whether messages of the kind go to the target.
-func (k Kind) toTarget() bool { return k == Capsule || k == Pulled }
+func (k Kind) toTarget() bool { return k == Capsule || k == Pulled || k == Admin }
 
 // Message is a message that was posted for a command.
 type Message struct {

@@ -292,6 +292,7 @@ func (s *System) gather(c int32) {
 	if !q.timed {
 		q.timer, q.timed = s.eng.NewTimer(s.self, s.target, evBatchDue, uint32(x.conn)), true
 	}
+	x.at = batched
 	if s.push(&q.batch, c); !q.sending && (q.batch.n == 1 || q.batch.n >= int32(b.Commands)) {
 		s.fillBatch(x.conn)
 	}

@@ -165,6 +165,19 @@ func (s *System) follow(q fabric.QP, target int32) {
 	x.steering.Pairs++
 }
 
+// unfollow removes a queue pair that has ended from its target's demand.
+func (s *System) unfollow(q fabric.QP) {
+	if int(q) >= len(s.pace) || s.pace[q].target < 0 {
+		return
+	}
+	t := &s.targets[s.pace[q].target]
+	x := t.steered
+	x.demand -= s.pace[q].rate
+	x.steering.Pairs--
+	s.pace[q] = pace{target: -1}
+	s.demand(t, x.data(min(x.demand, x.line)))
+}
+
 // pace is a target's queue pair and the rate at which it may send.
 type pace struct {
 	target int32

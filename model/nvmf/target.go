@@ -83,6 +83,7 @@ func (s *System) capsuleArrived(c int32) {
 		x.netOut = s.eng.Now()
 	}
 	side := &s.cfg.Target
+	x.at = arriving
 	cost := side.before()
 	if x.req.Op == block.Write && !s.fetched(x) {
 		cost += s.moved(side, side.Receive, units.Bytes(x.req.Length))
@@ -94,7 +95,9 @@ func (s *System) capsuleArrived(c int32) {
 func (s *System) received(c int32) {
 	x := s.commands.At(c)
 	if s.fetched(x) {
-		s.fetch(c)
+		if !s.orphaned(c) {
+			s.fetch(c)
+		}
 		return
 	}
 	s.drive(c)
@@ -113,6 +116,7 @@ func (s *System) dataArrived(c int32) {
 	}
 	if s.protocol == NVMeTCP {
 		side := &s.cfg.Target
+		x.at = filling
 		s.toTarget(x, side.before()+s.moved(side, side.Receive, units.Bytes(x.req.Length)), s.delay(&s.serving),
 			evFilled, c)
 		return
@@ -123,6 +127,7 @@ func (s *System) dataArrived(c int32) {
 // drive passes a command to its drive, or queues it behind others.
 func (s *System) drive(c int32) {
 	x := s.commands.At(c)
+	x.at = inDrive
 	if s.targets[x.target].steered != nil {
 		s.queue(c)
 		return
@@ -192,6 +197,7 @@ func (s *System) Complete(done block.Completion) {
 		return
 	}
 	side := &s.cfg.Target
+	x.at = finishing
 	cost := side.after()
 	if x.reads() {
 		cost += s.moved(side, side.Send, units.Bytes(x.req.Length))

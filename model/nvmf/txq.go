@@ -20,6 +20,10 @@ type transmitter struct {
 // finished moves a completed command's answer to the transmit queue, or has it wait for space.
 func (s *System) finished(c int32) {
 	x := s.commands.At(c)
+	if x.orphan {
+		s.unanswered(c)
+		return
+	}
 	if s.protocol == Flows && !x.reads() {
 		// No answer is sent, so the request completes with the drive.
 		q := s.quit(x)
@@ -34,6 +38,7 @@ func (s *System) finished(c int32) {
 		wait = &t.replies
 	}
 	if wait.n > 0 || !s.room(t, x) {
+		x.at = heldBack
 		s.push(wait, c)
 		s.Counters.HeldAtTXQ++
 		s.Counters.MostAtTXQ = max(s.Counters.MostAtTXQ, t.waiting.n+t.replies.n)
@@ -85,6 +90,7 @@ func (s *System) answer(c int32, t *transmitter) {
 	x := s.commands.At(c)
 	d := &s.drives[x.drive]
 	q := s.quit(x)
+	x.at = answering
 	if size := s.answerSize(x); size > s.cfg.TXQ {
 		t.alone = size
 	}

@@ -365,7 +365,7 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	c := &last.counters
 	inFlight := uint64(0)
 	for i := range m.Net.Messages() {
-		if x := &m.Net.Messages()[i]; x.Posted != sim.Forever && x.Acked == sim.Forever {
+		if x := &m.Net.Messages()[i]; m.Net.Known(int32(i)) && x.Posted != sim.Forever && x.Acked == sim.Forever {
 			inFlight++
 		}
 	}
@@ -373,10 +373,13 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	if m.Others != nil {
 		name = "messages conserved"
 	}
-	r.Check(name, c.Posted == c.Completed+inFlight,
-		fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
+	detail := fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight)
+	if c.Abandoned > 0 {
+		detail += fmt.Sprintf(" + ended with their queue pairs %d", c.Abandoned)
+	}
+	r.Check(name, c.Posted == c.Completed+inFlight+c.Abandoned, detail)
 	err := m.Net.Check()
-	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight",
+	detail = fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight",
 		c.Sent, c.Received, c.Wasted, c.Lost)
 	if err != nil {
 		detail = err.Error()

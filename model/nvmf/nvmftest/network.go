@@ -40,18 +40,27 @@ type Network struct {
 	chosen   map[pair]fabric.QP
 	messages []message
 	spare    []int32
+	// Lost, if not nil, reports whether what would arrive now from one node at another is lost, an acknowledgement
+	// included. Nothing is sent again.
+	Lost func(src, dst int32) bool
 }
 
 type pair struct {
 	src, dst int32
 	class    uint8
-	busy     sim.Time // until when it sends
+	over     bool      // it was abandoned
+	answers  fabric.QP // the stream on which it answers RDMA Reads, plus 1
+	busy     sim.Time  // until when it sends
 }
 
 type message struct {
 	begun        sim.Time
 	acked, known bool
 	asks         bool // its answer stands for its ACK
+	delivered    bool
+	dropped      bool
+	due          int8 // events scheduled
+	qp           fabric.QP
 }
 
 // Kinds of events. The argument is a message.
@@ -86,7 +95,7 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	if size < 1 {
 		return 0, fmt.Errorf("a message of %v is not possible", size)
 	}
-	if q < 0 || int(q) >= len(n.pairs) {
+	if q < 0 || int(q) >= len(n.pairs) || n.pairs[q].over {
 		return 0, fmt.Errorf("no queue pair %d; there are %d", q, len(n.pairs))
 	}
 	p := &n.pairs[q]
@@ -98,8 +107,8 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	} else {
 		n.messages = append(n.messages, message{})
 	}
-	n.messages[m] = message{begun: begun, known: true}
-	n.eng.Schedule(n.self, n.target, p.busy+n.cfg.Latency, evDelivered, uint32(m))
+	n.messages[m] = message{begun: begun, known: true, qp: q}
+	n.schedule(p.busy+n.cfg.Latency, evDelivered, m)
 	return m, nil
 }
 
@@ -112,7 +121,9 @@ func (n *Network) Respond(out, back fabric.QP) (fabric.QP, error) {
 	if o.src != b.dst || o.dst != b.src {
 		return 0, fmt.Errorf("queue pairs %d and %d are not two directions of one", out, back)
 	}
-	return n.Open(o.src, o.dst, o.class)
+	q, err := n.Open(o.src, o.dst, o.class)
+	n.pairs[out].answers = q + 1
+	return q, err
 }
 
 // Ask implements nvmf.Reader.
@@ -128,7 +139,7 @@ func (n *Network) Ask(q fabric.QP, size units.Bytes) (int32, error) {
 func (n *Network) Answer(q fabric.QP, size units.Bytes, request int32) (int32, error) {
 	m, err := n.Post(q, size)
 	if err == nil {
-		n.eng.Schedule(n.self, n.target, n.messages[m].begun+n.cfg.Latency, evAcked, uint32(request))
+		n.schedule(n.messages[m].begun+n.cfg.Latency, evAcked, request)
 	}
 	return m, err
 }
@@ -168,13 +179,60 @@ func (n *Network) Forget(m int32) {
 // Handle implements sim.Handler.
 func (n *Network) Handle(e sim.Event) {
 	m := int32(e.Arg)
-	if e.Kind == evDelivered {
-		if !n.messages[m].asks {
-			n.eng.Schedule(n.self, n.target, e.At+n.cfg.Ack, evAcked, e.Arg)
+	x := &n.messages[m]
+	if x.due--; x.dropped {
+		if x.due == 0 {
+			n.spare = append(n.spare, m)
 		}
+		return
+	}
+	p := &n.pairs[x.qp]
+	if e.Kind == evDelivered {
+		if n.Lost != nil && n.Lost(p.src, p.dst) {
+			return
+		}
+		if !x.asks {
+			n.schedule(e.At+n.cfg.Ack, evAcked, m)
+		}
+		x.delivered = true
 		n.sink.Delivered(m)
 		return
 	}
-	n.messages[m].acked = true
+	if !x.delivered || n.Lost != nil && n.Lost(p.dst, p.src) {
+		return
+	}
+	x.acked = true
 	n.sink.Acked(m)
+}
+
+func (n *Network) schedule(at sim.Time, kind uint16, m int32) {
+	n.messages[m].due++
+	n.eng.Schedule(n.self, n.target, at, kind, uint32(m))
+}
+
+// Abandon implements nvmf.Abandoner.
+func (n *Network) Abandon(q fabric.QP, dropped func(m int32)) error {
+	if q < 0 || int(q) >= len(n.pairs) || n.pairs[q].over {
+		return fmt.Errorf("no queue pair %d; there are %d", q, len(n.pairs))
+	}
+	n.pairs[q].over = true
+	answers := n.pairs[q].answers - 1
+	for m := range n.messages {
+		x := &n.messages[m]
+		if x.qp != q && x.qp != answers || x.acked || !x.known {
+			continue
+		}
+		dropped(int32(m))
+		if x.known, x.dropped = false, true; x.due == 0 {
+			n.spare = append(n.spare, int32(m))
+		}
+	}
+	return nil
+}
+
+// Break makes the network report that a queue pair has given up, to a sink that is a fabric.Breaker.
+func (n *Network) Break(q fabric.QP) {
+	if b, ok := n.sink.(fabric.Breaker); ok {
+		b.Broken(q)
+	}
 }

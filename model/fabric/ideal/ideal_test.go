@@ -1,4 +1,4 @@
-package fabric
+package ideal
 
 import (
 	"testing"
@@ -10,18 +10,18 @@ import (
 // with one or two such links in parallel.
 func TestIdealParallel(t *testing.T) {
 	for choices, want := range map[int]units.Duration{1: 8 * units.Microsecond, 2: 6 * units.Microsecond} {
-		var p parallelLinks
+		var p Links
 		for back := range 2 {
-			p.link(back, 1)
-			p.link(back, choices)
-			p.link(back, 1)
+			p.Link(back, 1)
+			p.Link(back, choices)
+			p.Link(back, 1)
 		}
-		m := loneMessage{packets: 3, every: 1}
+		m := Message{Packets: 3, Every: 1}
 		for i, took := range []units.Duration{units.Microsecond, 2 * units.Microsecond, units.Microsecond} {
-			m.forward(took, took, 0, p.abreast(i))
+			m.Forward(took, took, 0, p.Abreast(i))
 		}
-		if got := m.takes(); int(p.abreast(1)) != choices || got != want {
-			t.Errorf("%d links in parallel: %d and %v, not %v", choices, p.abreast(1), got, want)
+		if got := m.Takes(); int(p.Abreast(1)) != choices || got != want {
+			t.Errorf("%d links in parallel: %d and %v, not %v", choices, p.Abreast(1), got, want)
 		}
 	}
 }

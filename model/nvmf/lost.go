@@ -1,0 +1,231 @@
+package nvmf
+
+import (
+	"cmp"
+	"slices"
+
+	"farflash/block"
+	"farflash/model/fabric"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// The end of a connection with commands on it. Each of them becomes two: one that the initiator repeats or fails, with
+// all of its time so far, and one that is left behind. What is left in the network is gone. What has reached the
+// target with its data goes on there, to the drive as well, and its answer finds no connection; what waits there for
+// the connection, for data, memory or space, is gone. The target learns at once that the connection has ended, where a
+// real one learns by its own timers.
+
+// freed is what messages held that ended with their connection.
+type freed struct {
+	queued, memory units.Bytes
+	reading        int64
+}
+
+// disconnect ends a controller's connections and cancels its commands. Commands whose answers have arrived end as usual.
+func (s *System) disconnect(n int32) {
+	initiator, target := n/int32(len(s.targets)), n%int32(len(s.targets))
+	t := &s.targets[target]
+	var gone []int32
+	s.commands.Each(func(c int32, x *command) {
+		if x.initiator == initiator && x.target == target && x.placing && !x.orphan && x.at != returning {
+			gone = append(gone, c)
+		}
+	})
+	slices.SortFunc(gone, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(s.commands.At(a).since, s.commands.At(b).since), cmp.Compare(a, b))
+	})
+	for _, c := range gone {
+		s.commands.At(c).orphan = true
+	}
+	for _, l := range []*list{&t.memory.waiting, &t.waiting, &t.replies} {
+		s.strip(l)
+	}
+	s.freed = freed{}
+	s.closeAll(n)
+	for _, c := range gone {
+		s.repeat(n, c)
+	}
+	for _, c := range gone {
+		s.leaveBehind(c)
+	}
+	s.letGo(target)
+}
+
+// strip removes from a list the commands whose connection has ended.
+func (s *System) strip(l *list) {
+	old := *l
+	*l = list{}
+	for old.n > 0 {
+		if c := s.pop(&old); !s.commands.At(c).orphan {
+			s.push(l, c)
+		}
+	}
+}
+
+// closeAll ends a controller's queue pairs.
+func (s *System) closeAll(n int32) {
+	k := &s.ctrls[n]
+	k.era++
+	if k.adminOpen {
+		k.adminOpen = false
+		s.abandon(k.out)
+		s.abandon(k.back)
+	}
+	first := n * int32(s.cfg.QueuePairs)
+	for i := first; i < first+int32(s.cfg.QueuePairs); i++ {
+		q := &s.conns[i]
+		if !q.open {
+			continue
+		}
+		q.open = false
+		s.unfollow(q.back)
+		s.abandon(q.out)
+		s.abandon(q.back)
+		q.reading, q.unread, q.batch = 0, list{}, list{}
+		if q.timed {
+			s.eng.Disarm(q.timer)
+		}
+		if q.watching {
+			q.watching = false
+			s.eng.Disarm(q.watch)
+		}
+	}
+}
+
+// abandon ends a queue pair.
+func (s *System) abandon(q fabric.QP) {
+	s.owners[q] = 0
+	if err := s.abandoner.Abandon(q, s.dropped); err != nil {
+		s.fail(err)
+	}
+}
+
+// dropped takes a message back that ended with its connection.
+func (s *System) dropped(m int32) {
+	if !s.Carries(m) {
+		return
+	}
+	s.OnDropped.Fire(m)
+	p := s.posted[m]
+	s.posted[m] = posted{}
+	s.freed.queued += units.Bytes(p.bytes)
+	s.freed.memory += units.Bytes(p.held)
+	if p.read {
+		s.freed.reading += int64(p.bytes)
+	}
+}
+
+// repeat makes a new command of one whose connection has ended, unless that was repeated often enough.
+func (s *System) repeat(n, c int32) {
+	x := *s.commands.At(c)
+	s.conns[x.conn].outstanding--
+	again := s.commands.Take()
+	y := s.commands.At(again)
+	*y = command{req: x.req, tag: x.tag, submitted: x.submitted, mark: x.submitted, initiator: x.initiator,
+		drive: x.drive, target: x.target, conn: x.conn, first: -1, retries: x.retries + 1}
+	y.req.Tag = uint64(again)
+	if int(x.retries) >= s.cfg.Host.MaxRetries {
+		s.failSoon(again)
+		return
+	}
+	s.Counters.Retries++
+	s.push(&s.ctrls[n].requeued, again)
+}
+
+// leaveBehind ends what can end at once of a command whose connection has ended. Events that are due for it, or its
+// drive, end the rest.
+func (s *System) leaveBehind(c int32) {
+	x := s.commands.At(c)
+	x.placing = false
+	switch x.at {
+	case preparing, arriving, filling, inDrive, finishing:
+	case supplying:
+		s.freed.memory += units.Bytes(x.req.Length)
+	case needsRead, pulling:
+		s.freed.memory += units.Bytes(x.req.Length)
+		s.forget(c)
+	case heldBack:
+		s.unanswered(c)
+	default:
+		s.forget(c)
+	}
+}
+
+// orphaned reports whether a command's connection has ended, and then forgets the command.
+func (s *System) orphaned(c int32) bool {
+	if !s.commands.At(c).orphan {
+		return false
+	}
+	s.forget(c)
+	return true
+}
+
+// forget frees a command that was left behind.
+func (s *System) forget(c int32) {
+	for k, t := range s.commands.At(c).stage {
+		s.lost[k] += t
+	}
+	s.commands.Give(c)
+}
+
+// unanswered ends a command that a drive has completed and whose connection has ended.
+func (s *System) unanswered(c int32) {
+	x := s.commands.At(c)
+	target := x.target
+	d := &s.drives[x.drive]
+	q := s.quit(x)
+	own := freed{}
+	if s.fetched(x) {
+		own.memory = units.Bytes(x.req.Length)
+	}
+	if x.req.Op == block.Read {
+		own.reading = int64(s.answerSize(x))
+	}
+	s.forget(c)
+	s.freed.memory += own.memory
+	s.freed.reading += own.reading
+	s.refill(d, q)
+	s.letGo(target)
+}
+
+// letGo returns to a target what ended connections held.
+func (s *System) letGo(target int32) {
+	x := s.freed
+	s.freed = freed{}
+	t := &s.targets[target]
+	if t.steered != nil && x.reading > 0 {
+		limit, held := t.steered.steering.ReadLimit, t.steered.holdsReads()
+		t.steered.steering.Reading -= x.reading
+		s.resumeReads(t, held, limit)
+	}
+	if x.queued > 0 {
+		s.release(target, x.queued)
+	}
+	if x.memory > 0 {
+		s.giveBack(target, x.memory)
+	}
+}
+
+// handleLoss handles the events of hosts that lose targets.
+func (s *System) handleLoss(e sim.Event) {
+	c := int32(e.Arg)
+	switch e.Kind {
+	case evOverdue:
+		s.overdue(c)
+	case evReconnect:
+		s.connectAgain(c)
+	case evLate:
+		s.tooLate(c)
+	case evKeepAlive:
+		s.keepAlive(c)
+	case evFailFast:
+		s.ctrls[c].failing = true
+		s.failAll(c)
+	case evAskSent, evAskTaken, evReplyTaken:
+		s.goOn(e.Kind, e.Arg)
+	case evFailed:
+		s.commands.At(c).status = block.PathError
+		s.end(c)
+	}
+}
