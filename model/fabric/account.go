@@ -13,6 +13,7 @@ import (
 // Counters are totals over the whole network.
 type Counters struct {
 	Posted, Completed uint64 // messages
+	Abandoned         uint64 // messages that ended with their queue pair
 	PostedBytes       uint64
 	Sent              uint64 // payload handed to links by hosts, retransmissions included
 	Received          uint64 // payload that arrived in order, or was kept out of order
@@ -85,8 +86,8 @@ func (n *Network) payload(x *packet) units.Bytes {
 // add adds the counts of o; the maximum in Reordered is combined as a maximum.
 func (c *Counters) add(o *Counters) {
 	for _, x := range [...][2]*uint64{
-		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent},
-		{&c.Received, &o.Received},
+		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.Abandoned, &o.Abandoned},
+		{&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent}, {&c.Received, &o.Received},
 		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks},
 		{&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
 		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits},
