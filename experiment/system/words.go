@@ -29,6 +29,7 @@ func Words() result.Words {
 	l.Metric("nvmf.held.buffers", "count", "writes that waited for a target's memory (nvmf.write_buffers)")
 	l.Metric("nvmf.held.reads", "count",
 		"writes that waited for one of their queue pair's RDMA Reads (nvmf.reads)")
+	l.Metric("nvmf.held.limits", "count", "commands that waited for their tenant's limits (nvmf.limits)")
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
 	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use for writes")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")

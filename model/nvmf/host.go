@@ -110,6 +110,7 @@ const (
 	pulling                  // its data is requested, or in flight
 	supplying                // evAsked is due
 	filling                  // evFilled is due
+	limited                  // in its tenant's list for the limits
 	inDrive                  // in a queue of the target, or in the drive
 	finishing                // evFinished is due
 	heldBack                 // in the target's list for space in the transmit queue

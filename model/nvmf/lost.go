@@ -41,6 +41,9 @@ func (s *System) disconnect(n int32) {
 	for _, l := range []*list{&t.memory.waiting, &t.waiting, &t.replies} {
 		s.strip(l)
 	}
+	for i := range s.gates {
+		s.strip(&s.gates[i].waiting)
+	}
 	s.freed = freed{}
 	s.closeAll(n)
 	for _, c := range gone {
@@ -142,8 +145,10 @@ func (s *System) leaveBehind(c int32) {
 	case preparing, arriving, filling, inDrive, finishing:
 	case supplying:
 		s.freed.memory += units.Bytes(x.req.Length)
-	case needsRead, pulling:
-		s.freed.memory += units.Bytes(x.req.Length)
+	case needsRead, pulling, limited:
+		if s.fetched(x) {
+			s.freed.memory += units.Bytes(x.req.Length)
+		}
 		s.forget(c)
 	case heldBack:
 		s.unanswered(c)
@@ -224,6 +229,8 @@ func (s *System) handleLoss(e sim.Event) {
 		s.failAll(c)
 	case evAskSent, evAskTaken, evReplyTaken:
 		s.goOn(e.Kind, e.Arg)
+	case evSlice:
+		s.nextSlice(c)
 	case evFailed:
 		s.commands.At(c).status = block.PathError
 		s.end(c)
