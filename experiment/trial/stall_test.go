@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestStalls verifies that endless retransmission, by senders that never give up, ends the run with an error that names who waits for whom: as a whole,
-// in parts, in a system, and in turns.
+// TestStalls verifies that endless retransmission, by senders that never give up, ends the run with an error that names
+// who waits for whom: as a whole, in parts, in a system, and in turns.
 func TestStalls(t *testing.T) {
 	const (
 		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +

@@ -261,7 +261,8 @@ func TestFailFast(t *testing.T) {
 			t.Errorf("read %d ended at %v with %v, not at %v", d.Tag, d.Ended, d.Status, want[d.Tag])
 		}
 	}
-	if f := o.sys.Counters.Failures; f.Pathless != 4 || o.sys.Counters.Failed != 4 || f.Connected != 1 || f.Retries != 1 {
+	if f := o.sys.Counters.Failures; f.Pathless != 4 || o.sys.Counters.Failed != 4 || f.Connected != 1 ||
+		f.Retries != 1 {
 		t.Errorf("%+v", f)
 	}
 }

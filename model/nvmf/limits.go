@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// Limits are the most that a target lets pass to its drives, in slices of a millisecond as SPDK's bdev_set_qos_limit
-// does (package ratecontrol: Quotas). 0 is no limit.
+// Limits are the most that a target lets pass to its drives, in slices of a millisecond (SPDK's bdev_set_qos_limit). 0
+// is no limit.
 type Limits struct {
 	Per       Tenant         // Per says whose limits they are.
 	IOs       int64          // IOs is the number of reads and writes a second, a multiple of 1000.

@@ -22,7 +22,7 @@ type freed struct {
 	reading        int64
 }
 
-// disconnect ends a controller's connections and cancels its commands. Commands whose answers have arrived end as usual.
+// disconnect ends a controller's connections and cancels its commands. Those whose answers have arrived end as usual.
 func (s *System) disconnect(n int32) {
 	initiator, target := n/int32(len(s.targets)), n%int32(len(s.targets))
 	t := &s.targets[target]

@@ -23,7 +23,9 @@
 //
 // Not modelled: the first connecting and discovery, keyed scatter-gather lists, and the content of the data. A read's
 // data needs space in the transmit queue only, where SPDK allocates a buffer before the drive reads. The heads of
-// submission queues, which completions carry, limit nothing that QueueDepth does not: one is freed with each completion.
+// submission queues, which completions carry, limit nothing that QueueDepth does not: each frees one entry. Targets do
+// not share receives among queue pairs: Linux' does not by default, and SPDK's 4096 a core bind with 33 full queue
+// pairs of 128 and more.
 package nvmf
 
 import (
