@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 18 {
-		t.Errorf("there are %d examples, and tests for 18", len(files))
+	if len(files) != 19 {
+		t.Errorf("there are %d examples, and tests for 19", len(files))
 	}
 }
 
