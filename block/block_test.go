@@ -21,10 +21,11 @@ func TestNames(t *testing.T) {
 		{block.Classes, "(4)"},
 		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"},
 		{block.WriteFault, "write fault"}, {block.ReadFault, "unrecovered read error"},
+		{block.PathError, "host path error"},
 		{block.ZoneBoundary, "zone boundary error"}, {block.ZoneFull, "zone is full"},
 		{block.ZoneInvalidWrite, "zone invalid write"}, {block.TooManyActive, "too many active zones"},
 		{block.TooManyOpen, "too many open zones"},
-		{block.ZoneTransition, "invalid zone state transition"}, {block.StatusCounts, "(11)"},
+		{block.ZoneTransition, "invalid zone state transition"}, {block.StatusCounts, "(12)"},
 	} {
 		if got := c.value.String(); got != c.want {
 			t.Errorf("%T(%d) is written %q, want %q", c.value, c.value, got, c.want)

@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 18 {
-		t.Errorf("there are %d examples, and tests for 18", len(files))
+	if len(files) != 19 {
+		t.Errorf("there are %d examples, and tests for 19", len(files))
 	}
 }
 
@@ -92,6 +92,28 @@ func TestBursts(t *testing.T) {
 			Value: "{mean: 1500ns, kind: exponential}"})("read.latency.p99")
 	if bursts < 2*smooth {
 		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
+	}
+}
+
+// TestOutage: hosts lose a target whose link is down, and find it again; the tail of reads is that of the outage and of
+// the hosts' timers.
+func TestOutage(t *testing.T) {
+	x := run(t, "outage.yaml")
+	if x("nvmf.losses") != 4 || x("nvmf.reconnects") != 4 || x("nvmf.failed") != 0 || x("nvmf.retries") != 16 {
+		t.Errorf("%v losses, %v connected, %v commands repeated, %v failed", x("nvmf.losses"), x("nvmf.reconnects"),
+			x("nvmf.retries"), x("nvmf.failed"))
+	}
+	if most := x("read.latency.max"); most < 500e3 {
+		t.Errorf("no read took longer than %v us of an outage of 500 ms", most)
+	}
+	early := run(t, "outage.yaml", shape.Change{Path: "nvmf.host.keep_alive", Value: "40ms"})
+	if early("nvmf.timeouts") != 0 || early("nvmf.unreachable") <= x("nvmf.unreachable") {
+		t.Errorf("keep-alives do not find the loss earlier: %v and %v us", early("nvmf.unreachable"),
+			x("nvmf.unreachable"))
+	}
+	fast := run(t, "outage.yaml", shape.Change{Path: "nvmf.host.fast_io_fail", Value: "100ms"})
+	if fast("nvmf.failed") < 16 || fast("nvmf.reconnects") != 4 {
+		t.Errorf("%v commands failed fast", fast("nvmf.failed"))
 	}
 }
 

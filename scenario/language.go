@@ -44,6 +44,10 @@ var language = shape.Language{
 		"nvmf.Config.TXQ":            "txq",
 		"nvmf.Config.Seed":           "-", // the trial's
 		"nvmf.Host.IOTimeout":        "io_timeout",
+		"nvmf.Limits.IOs":            "rw_ios", // SPDK's words
+		"nvmf.Limits.Bytes":          "rw_bytes",
+		"nvmf.Limits.ReadBytes":      "r_bytes",
+		"nvmf.Limits.WriteBytes":     "w_bytes",
 		"nvmf.Host.FastIOFail":       "fast_io_fail",
 		"synth.Config.QueueDepth":    "-", // set by the flow's closed
 		"synth.Config.Volume":        "-",

@@ -71,6 +71,14 @@ func TestRefusedSystems(t *testing.T) {
 		{system("protocol: flows\ncoupling: {mode: both}\nfabric: {topology: {star: {hosts: 6}}, failures: [{a: h0, " +
 			"b: s0, at: 1ms}]}"), "fabric.failures: links that fail need coupling.mode: coupled"},
 
+		{system("protocol: flows\ncoupling: {mode: both}\nnvmf: {limits: {rw_ios: 1000}}"),
+			"nvmf.limits: targets with limits need coupling.mode: coupled"},
+		{system("protocol: flows\nnvmf: {host: {keep_alive: 5s}}"),
+			"nvmf.host.keep_alive: protocol flows has no controllers that could be lost; use 0s, or protocol: nvmeof"},
+		{system("nvmf: {host: {keep_alive: 5s}}\nfabric: {topology: {star: {hosts: 6}}, queue_pairs: {life: " +
+			"per-message}}"), "nvmf.host.keep_alive: a queue pair per message belongs to no controller that could be lost"},
+		{system("nvmf: {host: {keep_alive: 5s, fast_io_fail: 1000s}}"),
+			"nvmf.host.fast_io_fail: 1000s is later than ctrl_loss, 10min"},
 		{turns("") + "fabric: {topology: {star: {hosts: 6}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\n",
 			"flows: other traffic on a system's network needs coupling.mode: coupled"},
 

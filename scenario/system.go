@@ -419,6 +419,9 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	if s.Fabric != nil && len(s.Fabric.Failures) > 0 {
 		fail("fabric.failures", "links that fail need coupling.mode: coupled")
 	}
+	if s.NVMf.Limits.Any() {
+		fail("nvmf.limits", "targets with limits need coupling.mode: coupled")
+	}
 }
 
 // Places returns the hosts of initiators and targets, by number.

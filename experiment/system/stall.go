@@ -81,11 +81,17 @@ func (x *coupled) losses(r *result.Result) {
 	r.Set("nvmf.unreachable", x.sys.Unreachable().Microseconds())
 	r.Set("nvmf.failed", float64(k.Pathless))
 	h := &x.s.NVMf.Host
-	if k.Removed == 0 {
-		if k.Pathless > 0 {
-			r.Warn("%d commands failed: their controllers were lost for longer than nvmf.host.fast_io_fail (%v), or they "+
-				"had been repeated %d times (nvmf.host.max_retries)", k.Pathless, h.FastIOFail, h.MaxRetries)
-		}
+	switch {
+	case k.Removed > 0:
+	case k.Pathless > 0 && h.FastIOFail > 0:
+		r.Warn("%d commands failed: their controllers were lost for longer than %v (nvmf.host.fast_io_fail), or they had "+
+			"been repeated %d times (nvmf.host.max_retries)", k.Pathless, h.FastIOFail, h.MaxRetries)
+		return
+	case k.Pathless > 0:
+		r.Check("every command ends well", false, fmt.Sprintf("%s failed: they had been repeated %d times "+
+			"(nvmf.host.max_retries)", spelling.Plural(int(k.Pathless), "command"), h.MaxRetries))
+		return
+	default:
 		return
 	}
 	const most = 3

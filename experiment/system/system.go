@@ -397,6 +397,9 @@ func (x *coupled) figures(r *result.Result) {
 	r.Set("nvmf.held.txq", float64(k.HeldAtTXQ))
 	r.Set("nvmf.held.buffers", float64(k.HeldForBuffers))
 	r.Set("nvmf.held.reads", float64(k.HeldForReads))
+	if x.s.NVMf.Limits.Any() {
+		r.Set("nvmf.held.limits", float64(k.HeldByLimits))
+	}
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
 	r.Set("nvmf.buffers.max", float64(k.MostBuffers))
 	r.Set("nvmf.reads.max", float64(k.MostReads))

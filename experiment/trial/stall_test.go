@@ -10,8 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestStalls verifies that endless retransmission ends the run with an error that names who waits for whom: as a whole,
-// in parts, in a system, and in turns.
+// TestStalls verifies that endless retransmission, by senders that never give up, ends the run with an error that names
+// who waits for whom: as a whole, in parts, in a system, and in turns.
 func TestStalls(t *testing.T) {
 	const (
 		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +
@@ -31,16 +31,64 @@ func TestStalls(t *testing.T) {
 			"2 messages did not end (100KB from h0 to h2 since 0s; 100KB from h1 to h2 since 0s)"},
 		{system, nil, "100 requests did not end (100 of rd, the first its request 1, a read that came at 5us); " +
 			"initiator 0 (h0) waits for target 0 (h3)"},
-		{system, []string{"protocol=nvme-tcp", "fabric.transport=tcp"}, "100 requests did not end (100 of rd"},
 		{system, []string{"protocol=flows", "coupling.mode=iterative"}, "100 messages did not end (4KiB from h4 to h0"},
 	} {
-		s, err := trialtest.Parse(c.text, c.set...)
+		set := append([]string{"fabric.recovery.retries=0"}, c.set...)
+		if c.text == system {
+			set = append(set, "nvmf.host.io_timeout=0s")
+		}
+		s, err := trialtest.Parse(c.text, set...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1})
 		if err == nil || !strings.Contains(err.Error(), "stalled at ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v; want %q", c.set, err, c.want)
+		}
+	}
+}
+
+// TestGivesUp verifies that a sender that gives up, a controller that is lost for good and commands that were repeated
+// too often fail the run, and what they report.
+func TestGivesUp(t *testing.T) {
+	const (
+		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +
+			"99.99999999%}\nflows: [{list: [{src: 0, dst: 2, size: 100KB}, {src: 1, dst: 2, size: 100KB}]}]\n"
+		system = "targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]\nfabric: {topology: {star: {hosts: 2}}, loss: " +
+			"99.99999999%}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 10}}]\n"
+	)
+	for _, c := range []struct {
+		text, set, want string
+		failed, lost    float64
+	}{
+		{flows, "fabric.parts=1", "every flow ends: 2 queue pairs gave up after 7 retransmissions in a row", 0, 0},
+		{flows, "fabric.parts=2", "every flow ends: 2 queue pairs gave up after 7 retransmissions in a row", 0, 0},
+		// The queue pair gives up after 12.8 s, before the command is overdue.
+		{system, "nvmf.host.ctrl_loss=60s", "every target can be reached: 1 controller given up after 1min " +
+			"(nvmf.host.ctrl_loss), and 10 commands failed; initiator 0 (h0) lost target 0 (h1) at 12.81779", 10, 1},
+		{system, "nvmf.host.max_retries=0", "every command ends well: 10 commands failed: they had been repeated 0 times",
+			10, 1},
+	} {
+		s, err := trialtest.Parse(c.text, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := ""
+		for _, law := range out.Result.Checks {
+			if !law.OK {
+				failed += law.Name + ": " + law.Detail
+			}
+		}
+		if !strings.Contains(failed, c.want) {
+			t.Errorf("%s: %s, want %s", c.set, failed, c.want)
+		}
+		if c.text == system && (trialtest.Metric(t, out, "nvmf.failed") != c.failed ||
+			trialtest.Metric(t, out, "nvmf.losses") != c.lost) {
+			t.Errorf("%s: %v commands failed", c.set, trialtest.Metric(t, out, "nvmf.failed"))
 		}
 	}
 }
@@ -60,7 +108,7 @@ workload: [{name: rw, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writ
 		fails bool
 		want  string
 	}{
-		{"measure.until=end", true, "h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
+		{"measure.until=end", true, "h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms"},
 		{"measure.until=20ms", false,
 			"h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
 		{"fabric.failures[0].until=6ms", false, ""},

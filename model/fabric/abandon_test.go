@@ -83,6 +83,17 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// TestRetriesLimits checks both bounds of the retries.
+func TestRetriesLimits(t *testing.T) {
+	for n, ok := range map[int]bool{-1: false, 0: true, 254: true, 255: false} {
+		c := DefaultConfig()
+		c.Recovery.Retries = n
+		if err := c.Validate(); (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "recovery.retries: ") {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
 // TestProgressRestoresRetries: an acknowledgement makes all retries available again, and 0 is no limit.
 func TestProgressRestoresRetries(t *testing.T) {
 	cfg := plain()
@@ -143,8 +154,8 @@ type churn struct {
 }
 
 // TestAbandon posts on queue pairs that are abandoned and opened again at random, with losses and full queues: a
-// message is delivered and acknowledged once and in order, or dropped, and never again once dropped; numbers of messages
-// and queue pairs are reused; no byte is lost from the accounts.
+// message is delivered and acknowledged once and in order, or dropped, and never again once dropped; numbers of
+// messages and queue pairs are reused; no byte is lost from the accounts.
 func TestAbandon(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()

@@ -56,6 +56,11 @@ func (s *System) Idle() error {
 			return fmt.Errorf("target %d holds %v and %v", i, t.used, t.memory.used)
 		}
 	}
+	for i := range s.gates {
+		if n := s.gates[i].waiting.n; n != 0 {
+			return fmt.Errorf("%d commands wait at gate %d", n, i)
+		}
+	}
 	for i := range s.drives {
 		if d := &s.drives[i]; d.inside != 0 {
 			return fmt.Errorf("%d commands in drive %d", d.inside, i)

@@ -9,20 +9,19 @@ import (
 // Host is what an initiator does about a target that does not answer, with the words of nvme-cli and Linux. All queue
 // pairs between an initiator and a target belong to one controller.
 type Host struct {
-	// IOTimeout is the longest time that a command is outstanding (Linux' nvme_core.io_timeout). Then the host ends the
-	// controller's connections, and repeats its commands once it is connected again. 0s is no limit.
+	// IOTimeout is the longest time that a command is outstanding (Linux' nvme_core.io_timeout), after which the host
+	// ends all connections to the target. 0s is no limit.
 	IOTimeout units.Duration
-	// KeepAlive is how long a controller may leave a keep-alive unanswered (nvme connect -k; 5s by default there). One is
-	// sent after half of it without a completion. 0s: none is sent.
+	// KeepAlive is how long a keep-alive may be unanswered (nvme connect -k; 5s there). One is sent after half of it
+	// without a completion. 0s: none.
 	KeepAlive units.Duration
-	// ReconnectDelay is the time before each attempt to connect (nvme connect -c).
+	// ReconnectDelay precedes each attempt to connect (nvme connect -c).
 	ReconnectDelay units.Duration
-	// CtrlLoss is the time to connect again (nvme connect -l), in whole attempts: after as many as it has
-	// reconnect_delay, the controller is removed and its commands fail.
+	// CtrlLoss over reconnect_delay is the number of attempts after which commands fail for good (nvme connect -l).
 	CtrlLoss units.Duration
-	// FastIOFail is the time after which commands fail that wait for a controller (nvme connect -f). 0s: they wait.
+	// FastIOFail is when commands that wait for a target fail (nvme connect -f). 0s: they wait.
 	FastIOFail units.Duration
-	// MaxRetries is how often a command is repeated before it fails (Linux' nvme_core.max_retries).
+	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries).
 	MaxRetries int
 }
 
@@ -110,6 +109,7 @@ const (
 	pulling                  // its data is requested, or in flight
 	supplying                // evAsked is due
 	filling                  // evFilled is due
+	limited                  // in its tenant's list for the limits
 	inDrive                  // in a queue of the target, or in the drive
 	finishing                // evFinished is due
 	heldBack                 // in the target's list for space in the transmit queue

@@ -11,7 +11,10 @@ import (
 	"farflash/model/nvmf"
 	"farflash/model/nvmf/nvmftest"
 	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 	"farflash/sim"
+
+	"pgregory.net/rapid"
 )
 
 const ms = units.Millisecond
@@ -261,7 +264,8 @@ func TestFailFast(t *testing.T) {
 			t.Errorf("read %d ended at %v with %v, not at %v", d.Tag, d.Ended, d.Status, want[d.Tag])
 		}
 	}
-	if f := o.sys.Counters.Failures; f.Pathless != 4 || o.sys.Counters.Failed != 4 || f.Connected != 1 || f.Retries != 1 {
+	if f := o.sys.Counters.Failures; f.Pathless != 4 || o.sys.Counters.Failed != 4 || f.Connected != 1 ||
+		f.Retries != 1 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -394,4 +398,53 @@ func TestTimersThatDoNotFire(t *testing.T) {
 	if with.IOTimeout != 30*units.Second || with.KeepAlive != 0 {
 		t.Errorf("%+v", with)
 	}
+}
+
+// TestLostLinks takes the links of initiators and targets of a simulated network down at random, with short limits for
+// commands: all of them end, once, and nothing that they held remains held.
+func TestLostLinks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := defaultLayout()
+		l.initiators, l.targets, l.drives, l.lossy = 2, 2, 2, true
+		l.network.Recovery.Timeout = fabric.Timeout{Time: 2 * ms}
+		if rapid.Bool().Draw(t, "tcp") {
+			l.protocol, l.network = nvmf.NVMeTCP, fabric.TCP(fabric.DefaultConfig())
+		}
+		if l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "steered") {
+			l.steered = func() ratecontrol.Controller {
+				c := ratecontrol.DefaultConfig()
+				c.Kind = ratecontrol.Static // which has no timer, so that the run ends
+				ctl, err := ratecontrol.New(c, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ctl
+			}
+		}
+		l.cfg.QueuePairs = rapid.IntRange(1, 3).Draw(t, "queue pairs")
+		l.cfg.QueueDepth = rapid.IntRange(1, 16).Draw(t, "depth")
+		l.cfg.TXQ = units.Bytes(rapid.IntRange(4, 64).Draw(t, "txq")) * units.KiB
+		l.cfg.Host = nvmf.Host{IOTimeout: sim.Time(rapid.IntRange(1, 20).Draw(t, "limit")) * ms, ReconnectDelay: ms,
+			CtrlLoss: sim.Time(rapid.IntRange(0, 60).Draw(t, "loss")) * ms, MaxRetries: 2}
+		l.cfg.Host.FastIOFail = min(l.cfg.Host.CtrlLoss, sim.Time(rapid.IntRange(0, 9).Draw(t, "fast"))*ms)
+		r := newRig(t, l)
+		for range rapid.IntRange(1, 6).Draw(t, "failures") {
+			at := sim.Time(rapid.IntRange(0, 20000).Draw(t, "at")) * us
+			until := at + sim.Time(rapid.IntRange(1, 40000).Draw(t, "for"))*us
+			if err := r.net.Fail(int32(rapid.IntRange(0, 3).Draw(t, "link")), at, until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(1, 150).Draw(t, "requests") {
+			r.ask(ask{at: sim.Time(rapid.IntRange(0, 30000).Draw(t, "at")) * us,
+				initiator: int32(rapid.IntRange(0, 1).Draw(t, "initiator")),
+				drive:     int32(rapid.IntRange(0, 3).Draw(t, "drive")),
+				req: block.Request{Op: block.Op(rapid.IntRange(0, 1).Draw(t, "op")),
+					Length: 4096 * int64(rapid.IntRange(1, 9).Draw(t, "pages"))}})
+		}
+		r.run(t)
+		if err := r.sys.Idle(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -67,6 +67,7 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
 		s.turns = make([]uint16, pairs)
 		s.ctrls = make([]controller, pairs)
+		s.makeGates()
 		for i := range s.initiators {
 			s.makeCores(&s.initiators[i], int32(i), false, s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
 		}

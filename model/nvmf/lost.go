@@ -22,7 +22,7 @@ type freed struct {
 	reading        int64
 }
 
-// disconnect ends a controller's connections and cancels its commands. Commands whose answers have arrived end as usual.
+// disconnect ends a controller's connections and cancels its commands. Those whose answers have arrived end as usual.
 func (s *System) disconnect(n int32) {
 	initiator, target := n/int32(len(s.targets)), n%int32(len(s.targets))
 	t := &s.targets[target]
@@ -40,6 +40,9 @@ func (s *System) disconnect(n int32) {
 	}
 	for _, l := range []*list{&t.memory.waiting, &t.waiting, &t.replies} {
 		s.strip(l)
+	}
+	for i := range s.gates {
+		s.strip(&s.gates[i].waiting)
 	}
 	s.freed = freed{}
 	s.closeAll(n)
@@ -142,8 +145,10 @@ func (s *System) leaveBehind(c int32) {
 	case preparing, arriving, filling, inDrive, finishing:
 	case supplying:
 		s.freed.memory += units.Bytes(x.req.Length)
-	case needsRead, pulling:
-		s.freed.memory += units.Bytes(x.req.Length)
+	case needsRead, pulling, limited:
+		if s.fetched(x) {
+			s.freed.memory += units.Bytes(x.req.Length)
+		}
 		s.forget(c)
 	case heldBack:
 		s.unanswered(c)
@@ -224,6 +229,8 @@ func (s *System) handleLoss(e sim.Event) {
 		s.failAll(c)
 	case evAskSent, evAskTaken, evReplyTaken:
 		s.goOn(e.Kind, e.Arg)
+	case evSlice:
+		s.nextSlice(c)
 	case evFailed:
 		s.commands.At(c).status = block.PathError
 		s.end(c)

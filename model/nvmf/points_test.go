@@ -358,6 +358,7 @@ func TestWrongNetworks(t *testing.T) {
 
 // TestBounds verifies that each key accepts its least and greatest value and rejects the values beyond.
 func TestBounds(t *testing.T) {
+	const day = 24 * 3600 * int64(units.Second)
 	for _, c := range []struct {
 		key         string
 		set         func(*nvmf.Config, int64)
@@ -382,6 +383,19 @@ func TestBounds(t *testing.T) {
 			int64(units.Second), 1},
 		{"initiator.cores", func(c *nvmf.Config, n int64) { c.Initiator.Cores = int(n) }, 0, 4096, 1},
 		{"target.cores", func(c *nvmf.Config, n int64) { c.Target.Cores = int(n) }, 0, 4096, 1},
+		{"host.io_timeout", func(c *nvmf.Config, n int64) { c.Host.IOTimeout = units.Duration(n) }, 0, day, 1},
+		{"host.keep_alive", func(c *nvmf.Config, n int64) { c.Host.KeepAlive = units.Duration(n) }, 0, day, 1},
+		{"host.reconnect_delay", func(c *nvmf.Config, n int64) { c.Host.ReconnectDelay = units.Duration(n) },
+			int64(units.Microsecond), day, 1},
+		{"host.ctrl_loss", func(c *nvmf.Config, n int64) { c.Host.CtrlLoss = units.Duration(n) }, 0, day, 1},
+		{"host.fast_io_fail", func(c *nvmf.Config, n int64) { c.Host.FastIOFail = units.Duration(n) }, 0,
+			600 * int64(units.Second), 1}, // ctrl_loss
+		{"host.max_retries", func(c *nvmf.Config, n int64) { c.Host.MaxRetries = int(n) }, 0, 255, 1},
+		{"limits.rw_ios", func(c *nvmf.Config, n int64) { c.Limits.IOs = n }, 0, 1e9, 1000},
+		{"limits.rw_bytes", func(c *nvmf.Config, n int64) { c.Limits.Bytes = units.ByteRate(n) }, 1 << 20, 1 << 50, 1},
+		{"limits.r_bytes", func(c *nvmf.Config, n int64) { c.Limits.ReadBytes = units.ByteRate(n) }, 1 << 20, 1 << 50, 1},
+		{"limits.w_bytes", func(c *nvmf.Config, n int64) { c.Limits.WriteBytes = units.ByteRate(n) }, 1 << 20, 1 << 50,
+			1},
 	} {
 		try := func(n int64, possible bool) {
 			cfg := nvmf.DefaultConfig()
@@ -402,6 +416,11 @@ func TestBounds(t *testing.T) {
 	cfg.MaxTransfer = 1000
 	if cfg.Validate() == nil {
 		t.Error("transfers of 1000 bytes are possible")
+	}
+	cfg = nvmf.DefaultConfig()
+	cfg.Limits.IOs = 1500
+	if cfg.Validate() == nil {
+		t.Error("1500 operations a second are possible")
 	}
 }
 

@@ -124,10 +124,18 @@ func (s *System) dataArrived(c int32) {
 	s.drive(c)
 }
 
-// drive passes a command to its drive, or queues it behind others.
+// drive passes a command to its drive, or queues it behind others or for its tenant's limits.
 func (s *System) drive(c int32) {
 	x := s.commands.At(c)
 	x.at = inDrive
+	if !s.limitable(x) || s.passes(c) {
+		s.toDrive(c)
+	}
+}
+
+// toDrive is drive for a command that its tenant's limits let pass.
+func (s *System) toDrive(c int32) {
+	x := s.commands.At(c)
 	if s.targets[x.target].steered != nil {
 		s.queue(c)
 		return

@@ -3,8 +3,8 @@
 // relation to it.
 //
 // Its main types are Message, to which package fabric describes the path link by link, and Links, which counts the
-// parallel links that each stage of the path is spread over, where switches choose a path for each packet. The result is
-// exact for a single path. For several paths that are alike it can be too low by the time of a packet or two.
+// parallel links that each stage of the path is spread over, where switches choose a path for each packet. The result
+// is exact for a single path. For several paths that are alike it can be too low by the time of a packet or two.
 //
 // Left out are all causes of waiting: other messages, windows and rates, and losses.
 package ideal

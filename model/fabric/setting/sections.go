@@ -70,9 +70,8 @@ type Recovery struct {
 	// Window is how far a sender may run ahead of the first unacknowledged packet, in packets: the size of the
 	// receiver's bitmap. 0 is no limit.
 	Window int
-	// Retries is how often a queue pair retransmits without progress before it gives up; with go-back-n and
-	// selective-repeat 7, the most that InfiniBand's retry count can be, with sack 15 (Linux' tcp_retries2). 0 is no
-	// limit.
+	// Retries is how often a queue pair retransmits without progress before it gives up: 7, the most of InfiniBand's
+	// retry count; over TCP 15 (Linux' tcp_retries2). 0 is no limit.
 	Retries int
 }
 
