@@ -141,7 +141,8 @@ func (n *Network) follow(link int32, kind uint16) {
 	for q := range n.senders {
 		s := &n.senders[q]
 		// Data and ACKs both need a path.
-		if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage || s.broken || !n.Connected(s.src, s.dst) {
+		if s.standing == finished || s.una == s.end && n.cfg.QueuePairs.Life == PerMessage || s.broken ||
+			!n.Connected(s.src, s.dst) {
 			continue
 		}
 		was := s.port
