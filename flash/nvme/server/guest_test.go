@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net"
 	"strings"
@@ -26,6 +27,7 @@ type guest struct {
 	subsystem nvme.Subsystem
 	pool      *ctl.Pool
 	ports     [2]string
+	blk       nvme.Subsystem // of blktests
 }
 
 const guestSize = 128 << 20
@@ -49,7 +51,7 @@ func newGuest(t *testing.T) *guest {
 		}
 		cfg.Ports = append(cfg.Ports, nvme.Port{ID: uint16(i + 1), Address: siwtest.Host, Service: g.ports[i]})
 	}
-	cfg.Subsystems = []nvme.Subsystem{g.subsystem}
+	cfg.Subsystems, cfg.Random = []nvme.Subsystem{g.subsystem}, rand.Reader
 	var err error
 	if g.target, err = nvme.New(cfg); err != nil {
 		t.Fatal(err)
