@@ -246,8 +246,8 @@ func TestRateControl(t *testing.T) {
 	t.Error("the real target gains something else")
 }
 
-// link is the rate of the link, in bytes per second on the wire, as in the simulation. Like the simulated one it carries
-// headers, and acknowledgements of the other direction: without them, the real target gained 4 points more.
+// link is the rate of the link, in bytes per second on the wire, as in the simulation. Like the simulated one it
+// carries headers, and acknowledgements of the other direction: without them, the real target gained 4 points more.
 const (
 	link    = 20e6
 	segment = 1448.0 // bytes of data in a frame

@@ -36,7 +36,7 @@ func newGuest(t *testing.T) *guest {
 	t.Helper()
 	g := &guest{t: t}
 	loops := nbdtest.Loops(t)
-	g.pool = nbdtest.Pool(t, loops, "", 512<<20, 4096)
+	g.pool = nbdtest.Pool(t, loops, "", 1<<30, 4096) // a file system fills 400 MiB of it
 	g.subsystem = nvme.Subsystem{Name: nvmetest.Subsystem, Serial: "1",
 		Namespaces: []nvme.Namespace{g.space(1, 0, guestSize)}}
 	var listeners [2]net.Listener
