@@ -68,7 +68,7 @@ func simulated(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 // measured returns the bytes per second that a real client reads and writes over NBD.
 func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 	t.Helper()
-	s := slowServer(t, k)
+	s := slowServer(t, k, func(c *server.Config) { c.Address, c.NBD = "", "127.0.0.1:0" })
 	_, at, _ := s.Addresses()
 	fill := nbdtest.Dial(t, at)
 	if err := fill.Go("disk", false); err != nil {
@@ -87,8 +87,8 @@ func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 	return load(t, c, 32, 8, 300*time.Millisecond, 1500*time.Millisecond)
 }
 
-// slowServer serves a new pool with one file of 8 MiB over NBD and iWARP until the test ends.
-func slowServer(t *testing.T, k ratecontrol.Kind) *server.Server {
+// slowServer serves a new pool with one file of 8 MiB until the test ends.
+func slowServer(t *testing.T, k ratecontrol.Kind, doors func(*server.Config)) *server.Server {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pool")
 	o := pool.DefaultOptions()
@@ -115,8 +115,9 @@ func slowServer(t *testing.T, k ratecontrol.Kind) *server.Server {
 		t.Fatal(err)
 	}
 	cfg := server.DefaultConfig()
-	cfg.Pool, cfg.Files, cfg.Address, cfg.NBD = p, server.Tree(tree, super), "127.0.0.1:0", "127.0.0.1:0"
-	cfg.RateControl, cfg.Connections = k, 8
+	cfg.Pool, cfg.Files = p, server.Tree(tree, super)
+	cfg.RateControl = k
+	doors(&cfg)
 	s, err := server.New(cfg)
 	if err == nil {
 		err = s.Listen()
@@ -136,7 +137,7 @@ func slowServer(t *testing.T, k ratecontrol.Kind) *server.Server {
 // link takes, wait less: for what its protocol orders before them, and not for what the kernel holds beside that.
 func TestRateControlIWARP(t *testing.T) {
 	run := func(k ratecontrol.Kind) (read, flushed int64) {
-		s := slowServer(t, k)
+		s := slowServer(t, k, func(c *server.Config) { c.Address, c.Connections = "127.0.0.1:0", 8 })
 		at, _, _ := s.Addresses()
 		cfg := client.DefaultConfig()
 		cfg.Reconnect = client.Reconnect{}
