@@ -125,7 +125,8 @@ completes, and Linux keeps other requests until --undo (the ANA state is
 inaccessible).
 
 After --timeout the command says who has it open, with exit code 1, and the export
-stays closed to others. A restart of the daemon opens it.`,
+stays closed to others, also after a restart of the daemon. The mark moves with the
+file, and stays when another file replaces it.`,
 		Example: `  farflash flash ctl drain data.img disk
   farflash flash ctl drain data.img disk --undo`,
 		Args: verb.Arguments(2, 2, "the first device of a pool, and an export"),
@@ -179,6 +180,9 @@ func (p *program) drain(ctx context.Context, d *daemon, name string, timeout tim
 			return verb.Failed(fmt.Errorf("%s; no other can open it until: %s --undo", open, again))
 		case <-time.After(min(100*time.Millisecond, max(time.Until(until), time.Millisecond))):
 		}
+	}
+	if x.Brief != "" {
+		p.Note("%s: a restart of the daemon opens it: %s", x.Export, x.Brief)
 	}
 	fmt.Fprintf(p.Out, "%s: no client has it open, and none can open it until: %s --undo\n", x.Export, again)
 	if x.Hosts > 0 {

@@ -423,6 +423,7 @@ to the size of its block without being moved.`,
 					Used  int64  `json:"used"`
 					Base  string `json:"base"`
 					Block uint64 `json:"block"`
+					Drain bool   `json:"drained,omitempty"`
 				}
 				var all []stated
 				t := term.NewTable(term.Left("path"), term.Left("kind"), term.Left("mode"), term.Right("owner"),
@@ -434,8 +435,12 @@ to the size of its block without being moved.`,
 						return err
 					}
 					base := fmt.Sprintf("0x%x", x.Base)
-					all = append(all, stated{entryOf(x), x.Used, base, x.Block})
-					t.Row(x.Path, x.Kind.String(), modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID),
+					all = append(all, stated{entryOf(x), x.Used, base, x.Block, x.Drained})
+					kind := x.Kind.String()
+					if x.Drained {
+						kind = "drained " + kind
+					}
+					t.Row(x.Path, kind, modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID),
 						strconv.FormatInt(x.Size, 10), strconv.FormatInt(x.Used, 10),
 						strconv.FormatUint(x.Block, 10), base, x.Time.Format(time.DateTime))
 				}

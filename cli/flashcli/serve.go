@@ -158,7 +158,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.token, "token-file", "", "`file` with the clients' token, 16 to 256 bytes")
 	fl.StringArrayVar(&f.limits, "limit", nil, "limit an export: `NAME=RATE` (repeatable)")
 	fl.Var(kindFlag{&f.cfg.RateControl}, "rate-control",
-		"`kind` of rate control of reads by each NBD and NVMe client's network: none, aimd or reserve")
+		"`kind` of rate control of reads by each client's network: none, aimd or reserve")
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")

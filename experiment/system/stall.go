@@ -56,7 +56,7 @@ func (x *coupled) severed() (commands int, text string) {
 	var hosts []int32
 	for _, b := range x.sys.Outstanding() {
 		from, to := x.sys.InitiatorNode(b.Initiator), x.sys.TargetNode(b.Target)
-		if !x.net.Net.Connected(from, to) {
+		if !x.net.Net.Linked(from, to) {
 			commands += b.Count
 			hosts = append(hosts, from, to)
 		}
@@ -99,7 +99,7 @@ func (x *coupled) losses(r *result.Result) {
 	var hosts []int32
 	x.sys.Removed(func(initiator, target int32, lost sim.Time) {
 		from, to := x.sys.InitiatorNode(initiator), x.sys.TargetNode(target)
-		if !x.net.Net.Connected(from, to) {
+		if !x.net.Net.Linked(from, to) {
 			hosts = append(hosts, from, to)
 		}
 		if n++; n <= most {

@@ -66,6 +66,7 @@ func (c *change) homes() []home {
 			if n := c.tree.get(number); !ok && n != nil {
 				in = n.inode
 			}
+			in.drained = in.drained && c.tree.layout >= drainedVersion
 			in.encode(b[i*inodeSize:], c.seed, number)
 		}
 		all = append(all, home{inodePage + uint64(p), !c.tree.inodePages[p], b})

@@ -143,6 +143,13 @@ func (f *File) Identity() (inode uint32, made uint64) { return f.n.number, f.n.m
 // layout.
 func (f *File) Birth() uint8 { return f.n.birth }
 
+// Drained reports whether the file is drained now; see FS.Drain.
+func (f *File) Drained() bool {
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	return f.n.drained
+}
+
 // Size returns the file's size in bytes.
 func (f *File) Size() int64 {
 	f.fs.mu.RLock()

@@ -52,6 +52,9 @@ const (
 
 func (k Kind) String() string { return [...]string{"none", "file", "directory"}[k] }
 
+// storedDrained is the stored kind of a regular file that is drained.
+const storedDrained = 3
+
 // inode is the stored state of a file or directory.
 type inode struct {
 	base     uint64 // first page of the block
@@ -59,6 +62,7 @@ type inode struct {
 	order    uint8  // the block has 2^order pages; noOrder: no block
 	kind     Kind
 	nameless bool  // in no directory
+	drained  bool  // a regular file that whoever serves it keeps from new clients
 	birth    uint8 // distinguishes files that have the number in turn, 1 to births; 0 in a layout without it
 	perm     uint16
 	uid, gid uint32
@@ -79,14 +83,18 @@ func (in *inode) sum(b []byte, seed, number uint32) uint32 {
 
 // encode writes an inode into its 32 bytes. None is 32 zeros, so that pages never written contain no inodes.
 //
-//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless, 61-63 the low bits of birth
+//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind (3: drained), 60 nameless, 61-63 the low bits of birth
 //	bits of the second:     0-51 size, 52-60 permissions, 61-63 the high bits of birth
 func (in *inode) encode(b []byte, seed, number uint32) {
 	clear(b[:inodeSize])
 	if in.kind == None {
 		return
 	}
-	word := in.base | uint64(in.order)<<52 | uint64(in.kind)<<58 | uint64(in.birth&7)<<61
+	kind := in.kind
+	if in.drained {
+		kind = storedDrained
+	}
+	word := in.base | uint64(in.order)<<52 | uint64(kind)<<58 | uint64(in.birth&7)<<61
 	if in.nameless {
 		word |= 1 << 60
 	}
@@ -109,6 +117,9 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 		nameless: first>>60&1 != 0, birth: uint8(first>>61 | second>>61<<3),
 		size: second & (1<<52 - 1), perm: uint16(second >> 52 & (1<<9 - 1)),
 		uid: le.Uint32(b[16:]), gid: le.Uint32(b[20:]), mtime: le.Uint32(b[24:]),
+	}
+	if in.kind == storedDrained {
+		in.kind, in.drained = Regular, true
 	}
 	switch {
 	case le.Uint32(b[28:]) != in.sum(b, seed, number):
@@ -196,10 +207,11 @@ func decodeDir(page []byte, seed, number, index uint32) (entries []dirent, err e
 	return entries, nil
 }
 
-// Layouts: the first has no births.
+// Layouts: the first has no births, and before the third no file is stored as drained.
 const (
-	firstVersion = 1
-	version      = 2
+	firstVersion   = 1
+	drainedVersion = 3
+	version        = 3
 )
 
 // encodeSuper writes the superblock.

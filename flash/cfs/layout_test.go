@@ -21,7 +21,8 @@ func TestInode(t *testing.T) {
 		"empty":             {func(in *inode) { in.base, in.size, in.order = 0, 0, noOrder }, true},
 		"full":              {func(in *inode) { in.size = 8 * pageSize }, true},
 		"directory":         {func(in *inode) { in.kind = Directory }, true},
-		"unknown kind":      {func(in *inode) { in.kind = 3 }, false},
+		"drained":           {func(in *inode) { in.drained = true }, true},
+		"drained, nameless": {func(in *inode) { in.drained, in.nameless = true, true }, true},
 		"the last birth":    {func(in *inode) { in.birth = births }, true},
 		"the first layout":  {func(in *inode) { in.birth = 0 }, true},
 		"size and no block": {func(in *inode) { in.base, in.order = 0, noOrder }, false},
@@ -45,5 +46,11 @@ func TestInode(t *testing.T) {
 		if _, err := decodeInode(b, seed, number+1); !errors.Is(err, errDamaged) {
 			t.Errorf("%s, at another's place: %v", name, err)
 		}
+	}
+	good.encode(b, seed, number)
+	le.PutUint64(b, le.Uint64(b)&^(3<<58))
+	le.PutUint32(b[28:], good.sum(b, seed, number))
+	if in, err := decodeInode(b, seed, number); !errors.Is(err, errDamaged) {
+		t.Errorf("no kind: %+v, %v", in, err)
 	}
 }

@@ -14,6 +14,7 @@ type Status struct {
 	Name     string
 	Kind     Kind
 	Size     int64  // bytes
+	Drained  bool   // see Drain
 	Perm     uint16 // mode bits: read 4, write 2, search 1, for the owner, its group, and others
 	UID, GID uint32
 	Time     time.Time // of the last change of the size, or of a directory's names
@@ -27,7 +28,7 @@ func (n *node) stat() Status {
 	i := Status{
 		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid,
 		Time:  time.Unix(int64(n.mtime), 0).UTC(),
-		Inode: n.number, Base: n.base * pageSize,
+		Inode: n.number, Base: n.base * pageSize, Drained: n.drained,
 	}
 	if n.order != noOrder {
 		i.Block = pageSize << n.order
@@ -167,6 +168,10 @@ func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 		return fmt.Errorf("%s: %w", there.path(), ErrNotEmpty)
 	}
 	c.relink(there, n)
+	if in := c.inodeOf(n); there.drained && n.kind == Regular {
+		in.drained = true // who drains an export to replace its contents does not open it by that
+		c.inodes[n.number] = in
+	}
 	c.remove(there)
 	return nil
 }
@@ -175,6 +180,50 @@ func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 func (f *FS) Chmod(who Cred, path string, perm uint16) error {
 	return f.own(path, who, func(in *inode) { in.perm = perm & 0o777 },
 		func(n *node) bool { return who.UID == 0 || who.UID == n.uid })
+}
+
+// Drain marks a regular file as drained, or takes the mark away. The file system only keeps it, for whoever serves the
+// file: with the file wherever it is moved, with its name if another file replaces it, and when the file system is
+// opened again, unless brief says why not. Only its owner and UID 0 may do so.
+func (f *FS) Drain(who Cred, path string, on bool) (brief, err error) {
+	if brief = f.pool.ReadOnly(); f.Layout() < drainedVersion {
+		brief = fmt.Errorf("layout %d of the file system cannot keep it; stop the daemon, then: farflash flash upgrade",
+			f.Layout())
+	}
+	return brief, f.do(func(c *change) error {
+		n, err := c.tree.lookup(who, path)
+		switch {
+		case err != nil:
+			return err
+		case n.kind != Regular:
+			return fmt.Errorf("%s: %w", n.path(), ErrIsDir)
+		case who.UID != 0 && who.UID != n.uid:
+			return fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
+		case n.drained == on:
+		case brief != nil:
+			c.mu.Lock()
+			n.drained = on
+			c.mu.Unlock()
+		default:
+			in := n.inode
+			in.drained = on
+			c.inodes[n.number] = in
+		}
+		return nil
+	})
+}
+
+// Drained returns the paths of all drained files, sorted.
+func (f *FS) Drained() (all []string) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, n := range f.tree.nodes {
+		if n != nil && n.drained && !n.nameless {
+			all = append(all, n.path())
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Chown changes the owner of a file or directory. Only UID 0 may do so.

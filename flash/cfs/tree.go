@@ -232,7 +232,7 @@ func (l *loader) read() {
 		l.wrongf("/", "no root directory")
 		l.plan.noRoot(l)
 	}
-	if root := l.tree.root(); root != nil {
+	if root := l.tree.root(); root != nil && root.kind == Directory {
 		l.walk(root)
 	}
 	l.plan.orphans(l)

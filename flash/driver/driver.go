@@ -118,7 +118,7 @@ func New[T any](nc net.Conn, m Machine[T], cfg Config[T]) *Conn[T] {
 		settled: make(chan struct{})}
 	c.ready = sync.NewCond(&c.mu)
 	if cfg.Unsent > 0 {
-		limitUnsent(nc, cfg.Unsent)
+		LimitUnsent(nc, cfg.Unsent)
 	}
 	if cfg.Reset {
 		setReset(nc, true)

@@ -8,9 +8,9 @@ import (
 // notSentLowat is TCP_NOTSENT_LOWAT: the socket takes no more output while as much has not been sent.
 const notSentLowat = 25
 
-// limitUnsent limits what the kernel holds unsent of a TCP connection, also under TLS. Without the limit, which a
+// LimitUnsent limits what the kernel holds unsent of a TCP connection, also under TLS. Without the limit, which a
 // kernel may refuse, it holds more.
-func limitUnsent(nc net.Conn, bytes int) {
+func LimitUnsent(nc net.Conn, bytes int) {
 	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		nc = over.NetConn()
 	}

@@ -4,4 +4,5 @@ package driver
 
 import "net"
 
-func limitUnsent(net.Conn, int) {}
+// LimitUnsent does nothing: the kernel has no such limit.
+func LimitUnsent(net.Conn, int) {}

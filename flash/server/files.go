@@ -27,6 +27,11 @@ type Files interface {
 	Open(name string, rights verbs.Rights) (File, error)
 	// List yields the names of all files. An error is the last element.
 	List() iter.Seq2[string, error]
+	// Drain marks a file as drained, or takes the mark away. Files opened from then on have it in File.Drained. It
+	// outlives the server, unless brief says why not.
+	Drain(name string, on bool) (brief, err error)
+	// Drained returns the names of the drained files, sorted.
+	Drained() []string
 }
 
 // Name normalizes an export's name, so that limits and use counts do not depend on its spelling: file systems treat
@@ -41,6 +46,7 @@ type File struct {
 	Rights     verbs.Rights
 	Identity   string // as control.Export; empty: not known
 	Number     uint32 // among all files, and not that of another file while it exists; 0: none
+	Drained    bool
 	Lasting    string // distinguishes it from files of other times, and outlives the server; empty: not known
 	Close      func() error
 }
@@ -78,7 +84,7 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 		}
 		inode, made := f.Identity()
 		return File{Base: base, Size: uint64(size), Rights: may, Identity: fmt.Sprintf("%d/%d", inode, made),
-			Number: inode - 1, Lasting: fmt.Sprintf("%d/%d", inode, f.Birth()), Close: f.Close}, nil
+			Number: inode - 1, Drained: f.Drained(), Lasting: fmt.Sprintf("%d/%d", inode, f.Birth()), Close: f.Close}, nil
 	}
 	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
 }
@@ -121,6 +127,21 @@ func (t files) List() iter.Seq2[string, error] {
 	}
 }
 
+// Drain implements Files.
+func (t files) Drain(name string, on bool) (brief, err error) {
+	brief, err = t.tree.Drain(t.who, name, on)
+	return brief, named(err)
+}
+
+// Drained implements Files.
+func (t files) Drained() []string {
+	all := t.tree.Drained()
+	for i, path := range all {
+		all[i] = Name(path)
+	}
+	return all
+}
+
 // exports is a connection's view of the files, as control.Exports.
 type exports struct {
 	s    *Server
@@ -142,6 +163,9 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		return x, err
 	}
 	f, err := e.s.cfg.Files.Open(name, rights)
+	if err == nil && f.Drained { // taken before this is looked at, so that whoever drains it knows of the use
+		err = errors.Join(control.Draining, f.Close())
+	}
 	if err != nil {
 		e.s.uses.give(o)
 		return x, err
@@ -307,8 +331,12 @@ func (s *Server) export(name string, by User, identity string) (nbd.Export, erro
 		return nbd.Export{}, err
 	}
 	f, err := s.readable(name)
-	if err == nil && identity != "" && f.Identity != identity {
+	switch {
+	case err != nil:
+	case identity != "" && f.Identity != identity:
 		err = errors.Join(fs.ErrNotExist, f.Close())
+	case f.Drained:
+		err = errors.Join(control.Draining, f.Close())
 	}
 	if err != nil {
 		s.uses.give(o)

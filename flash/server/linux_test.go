@@ -89,11 +89,18 @@ func launch(t *testing.T, path string, flags ...string) *program {
 }
 
 // lasting returns an address for every start of a daemon, because its clients come back to it. No client has its port:
-// it is below those that systems choose for clients.
+// it is below those that systems choose for clients. Until the test ends a socket of that name keeps other processes of
+// tests from choosing the port while the daemon is away.
 func lasting(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 16384+mathrand.IntN(12000))); err == nil {
+		port := 16384 + mathrand.IntN(12000)
+		mine, err := net.Listen("unix", fmt.Sprintf("@farflash-test-%d", port))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = mine.Close() })
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func add(to *verbs.Counters, c verbs.Counters) {
 // handler serves /metrics, /healthz and /readyz.
 func (s *Server) handler() http.Handler {
 	all := prometheus.NewRegistry()
-	all.MustRegister(gauges{s}, newExportMetrics(s.meter), collectors.NewGoCollector(),
+	all.MustRegister(gauges{s}, newExportMetrics(s.meter), conditions{s}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
@@ -262,6 +262,47 @@ var (
 	replacedSeries = prometheus.NewDesc("farflash_exports_forgotten_total",
 		"pairs of an export and a protocol whose metrics made room for others'", nil, nil)
 )
+
+// Metrics of what operators have set for exports.
+var (
+	limitBytes = prometheus.NewDesc("farflash_export_limit_bytes_per_second",
+		"rate limit of an export that has one", whose[:1], nil)
+	limitOperations = prometheus.NewDesc("farflash_export_limit_operations_per_second",
+		"rate limit of an export that has one", whose[:1], nil)
+	drainedExport = prometheus.NewDesc("farflash_export_drained",
+		"1 for each export that is closed to new clients", whose[:1], nil)
+	drainedUsers = prometheus.NewDesc("farflash_export_drained_users",
+		"clients that still have an export open that is closed to new ones", whose[:1], nil)
+)
+
+// conditions collects what operators have set for exports.
+type conditions struct{ s *Server }
+
+// Describe implements prometheus.Collector.
+func (conditions) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{limitBytes, limitOperations, drainedExport, drainedUsers} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c conditions) Collect(to chan<- prometheus.Metric) {
+	put := func(d *prometheus.Desc, n float64, export string) {
+		to <- prometheus.MustNewConstMetric(d, gauge, n, export)
+	}
+	for export, l := range c.s.gates.limits() {
+		if l.Bytes > 0 {
+			put(limitBytes, float64(l.Bytes), export)
+		}
+		if l.Operations > 0 {
+			put(limitOperations, float64(l.Operations), export)
+		}
+	}
+	for _, d := range c.s.drains() {
+		put(drainedExport, 1, d.Export)
+		put(drainedUsers, float64(len(d.Users)), d.Export)
+	}
+}
 
 // exportMetrics collects the metrics of exports.
 type exportMetrics struct {

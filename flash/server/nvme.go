@@ -342,7 +342,7 @@ func (n *spaces) look(name string, now map[uint32]nvme.Namespace, files map[uint
 	id := f.Number
 	files[id] = place{name, f.Identity}
 	now[id] = nvme.Namespace{ID: id, UUID: n.uuid(f), Size: f.Size, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
-		Inaccessible: n.s.uses.draining(name),
+		Inaccessible: f.Drained,
 		Open:         func(host string) (nbd.Export, error) { return n.open(id, host) }}
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 
 	"farflash/flash/accept"
 	"farflash/flash/ctl"
+	"farflash/flash/driver"
 	"farflash/flash/halfopen"
 	"farflash/flash/meter"
 	"farflash/flash/nbd"
@@ -94,7 +95,8 @@ type Config struct {
 	// qos.Depth.
 	Depth int
 	// RateControl divides each NBD and NVMe client's accesses to an export between reads and writes, by the rate at
-	// which its network accepts read data (qos.Steer).
+	// which its network accepts read data (qos.Steer). iWARP fixes the order of answers to reads, and sends others
+	// between them; there it only limits what the kernel holds of reads.
 	RateControl ratecontrol.Kind
 	// Log, if set, receives notable events, with the attributes protocol, export, peer and error where they
 	// apply.
@@ -564,6 +566,9 @@ func (s *Server) serve(nc net.Conn) {
 
 // begin performs the handshakes.
 func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, *control.Server, error) {
+	if n := s.cfg.unsent(); n > 0 { // what the kernel holds of reads goes before the answers to flushes
+		driver.LimitUnsent(nc, n)
+	}
 	if x := s.proofs.Load().tls; x != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Handshake)
 		defer cancel()

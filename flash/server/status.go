@@ -54,7 +54,7 @@ func (s *Server) Status() Status {
 	counts, used := p.Stats(), int64(0)
 	x := Status{Pool: p.Shape().UUID.String(), Began: s.began, Unready: s.unready(), Hits: counts.Hits,
 		Misses: counts.Misses, Damaged: counts.Damaged, WriteAmplification: counts.WAF(), Exports: []ExportStatus{},
-		Limits: s.gates.limits(), Draining: append([]Drain{}, s.drains()...)}
+		Limits: s.gates.limits(), Draining: s.drains()}
 	used, x.Capacity = p.Use()
 	x.Used, x.Capacity = used*ctl.Page, x.Capacity*ctl.Page
 	for _, l := range []struct {

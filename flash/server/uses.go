@@ -13,7 +13,6 @@ import (
 
 	"farflash/flash/qos"
 	"farflash/flash/verbs"
-	"farflash/flash/verbs/control"
 )
 
 // User is a client that has an export open.
@@ -30,16 +29,15 @@ func peer(a net.Addr) string {
 	return a.String()
 }
 
-// uses are the uses of exports, by name, and the exports that are being drained.
+// uses are the uses of exports, by name.
 type uses struct {
 	mu  sync.Mutex
-	all map[string]*record // in use or draining
+	all map[string]*record // in use
 }
 
 type record struct {
-	name     string
-	open     map[*opening]bool
-	draining bool
+	name string
+	open map[*opening]bool
 }
 
 // opening is one use of an export.
@@ -57,8 +55,6 @@ func (u *uses) take(name string, by User, most int) (*opening, error) {
 	case r == nil:
 		r = &record{name: name, open: map[*opening]bool{}}
 		u.all[name] = r
-	case r.draining:
-		return nil, control.Draining
 	case len(r.open) >= most:
 		return nil, fmt.Errorf("too many connections use the export: %w", verbs.ErrFull)
 	}
@@ -72,55 +68,20 @@ func (u *uses) give(o *opening) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(o.of.open, o)
-	u.tidy(o.of)
-}
-
-func (u *uses) tidy(r *record) {
-	if len(r.open) == 0 && !r.draining && u.all[r.name] == r {
-		delete(u.all, r.name)
+	if len(o.of.open) == 0 && u.all[o.of.name] == o.of {
+		delete(u.all, o.of.name)
 	}
-}
-
-// drain sets whether an export is being drained, and reports whether it was.
-func (u *uses) drain(name string, on bool) (was bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	r := u.all[name]
-	if r == nil {
-		r = &record{name: name, open: map[*opening]bool{}}
-		u.all[name] = r
-	}
-	was, r.draining = r.draining, on
-	u.tidy(r)
-	return was
-}
-
-// draining reports whether an export is being drained.
-func (u *uses) draining(name string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	r := u.all[name]
-	return r != nil && r.draining
-}
-
-// drains returns the exports that are being drained.
-func (u *uses) drains() (all []Drain) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, r := range u.all {
-		if r.draining {
-			all = append(all, Drain{Export: r.name, Users: r.users()})
-		}
-	}
-	slices.SortFunc(all, func(a, b Drain) int { return cmp.Compare(a.Export, b.Export) })
-	return all
 }
 
 // users returns who has an export open, each use by itself.
-func (r *record) users() []User {
-	all := make([]User, 0, len(r.open))
-	for o := range r.open {
-		all = append(all, o.by)
+func (u *uses) users(name string) []User {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := []User{}
+	if r := u.all[name]; r != nil {
+		for o := range r.open {
+			all = append(all, o.by)
+		}
 	}
 	slices.SortFunc(all, func(a, b User) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Peer, b.Peer))
@@ -133,53 +94,64 @@ type Drain struct {
 	Export string `json:"export"`
 	Users  []User `json:"users"` // who still has it open
 	Hosts  int    `json:"hosts"` // NVMe hosts that are connected and wait, if it is a namespace
+	// Brief is the reason why a server that starts later does not know that the export is drained; empty: it does.
+	Brief string `json:"brief,omitempty"`
 }
 
 // DrainExport closes an export to new users. Those that have it open go on until they close it, except for NVMe hosts,
 // whose protocol knows no closing: what the server has accepted completes, and with everything else they wait until
-// ResumeExport. It may be called again, to learn who is left. The server forgets it when it ends.
+// ResumeExport. It may be called again, to learn who is left.
 func (s *Server) DrainExport(name string) (Drain, error) {
-	name, err := s.existing(name)
+	name, was, err := s.existing(name)
 	if err != nil {
 		return Drain{}, err
 	}
-	if !s.uses.drain(name, true) {
+	brief, err := s.cfg.Files.Drain(name, true)
+	if err != nil {
+		return Drain{}, err
+	}
+	if !was {
 		s.log.Info("the export takes no new clients", "export", name)
 		s.Refresh()
 	}
-	x := Drain{Export: name, Users: []User{}}
-	for _, d := range s.drains() {
-		if d.Export == name {
-			x = d
-		}
+	x := s.drain(name)
+	if brief != nil {
+		x.Brief = brief.Error()
 	}
 	return x, nil
 }
 
 // ResumeExport opens an export again that was being drained.
 func (s *Server) ResumeExport(name string) error {
-	name = Name(name)
-	if !s.uses.drain(name, false) {
-		if _, err := s.existing(name); err != nil {
-			return err
-		}
+	name, was, err := s.existing(name)
+	switch {
+	case err != nil:
+		return err
+	case !was:
 		return fmt.Errorf("%s is not being drained", name)
+	}
+	if _, err := s.cfg.Files.Drain(name, false); err != nil {
+		return err
 	}
 	s.log.Info("the export takes clients again", "export", name)
 	s.Refresh()
 	return nil
 }
 
+// drain returns the state of an export that is being drained.
+func (s *Server) drain(name string) Drain {
+	x := Drain{Export: name, Users: s.uses.users(name)}
+	if s.spaces != nil && s.spaces.has(name) {
+		x.Hosts, _ = s.spaces.target.Associations()
+	}
+	return x
+}
+
 // drains returns the exports that are being drained.
 func (s *Server) drains() []Drain {
-	all := s.uses.drains()
-	if s.spaces != nil {
-		hosts, _ := s.spaces.target.Associations()
-		for i := range all {
-			if s.spaces.has(all[i].Export) {
-				all[i].Hosts = hosts
-			}
-		}
+	all := []Drain{}
+	for _, name := range s.cfg.Files.Drained() {
+		all = append(all, s.drain(name))
 	}
 	return all
 }
@@ -187,7 +159,7 @@ func (s *Server) drains() []Drain {
 // SetLimit changes the limit of an export, for all that have it open queued accesses included, until the server
 // ends. The zero Limit takes it away.
 func (s *Server) SetLimit(name string, l qos.Limit) error {
-	name, err := s.existing(name)
+	name, _, err := s.existing(name)
 	if _, had := s.gates.limits()[name]; err != nil && (!had || l != qos.Limit{}) {
 		return err // but the limit of a file that is gone can be taken away
 	}
@@ -198,24 +170,24 @@ func (s *Server) SetLimit(name string, l qos.Limit) error {
 	return nil
 }
 
-// existing returns the name of an export, in one spelling, and an error if there is none.
-func (s *Server) existing(name string) (string, error) {
-	name = Name(name)
+// existing returns the name of an export, in one spelling, and whether it is drained; and an error if there is none.
+func (s *Server) existing(spelled string) (name string, drained bool, err error) {
+	name = Name(spelled)
 	f, err := s.cfg.Files.Open(name, verbs.RemoteRead|change)
 	switch {
 	case err == nil:
-		return name, f.Close()
+		return name, f.Drained, f.Close()
 	case !errors.Is(err, fs.ErrNotExist):
-		return name, err
+		return name, false, err
 	}
 	var all []string
 	for known, err := range s.cfg.Files.List() {
 		if err != nil {
-			return name, err
+			return name, false, err
 		}
 		all = append(all, known)
 	}
-	return name, Absent(name, all)
+	return name, false, Absent(name, all)
 }
 
 // Absent is the error for an export that does not exist, with the ones that do.

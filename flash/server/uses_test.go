@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"farflash/flash/cfs"
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nvme/nvmetest"
 	"farflash/flash/nvme/wire"
@@ -32,7 +33,9 @@ func (d *daemon) drained() server.Drain {
 func TestDrainExport(t *testing.T) { ways(t, testDrainExport) }
 
 func testDrainExport(t *testing.T) {
-	d := begin(t, func(c *server.Config) { c.NBD, c.NVMe, c.Queues = "127.0.0.1:0", paths(1), 1 })
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.NVMe, c.Queues, c.Metrics = "127.0.0.1:0", paths(1), 1, "127.0.0.1:0"
+	})
 	block, far, host := d.nbd("disk"), d.dial(), d.connect(0)
 	file := d.open(far, "disk")
 	flush := func(id uint32) error { return host.IO[0].Do(nvmetest.IOOp(wire.Flush, id, 0, 1, 0)) }
@@ -48,6 +51,8 @@ func testDrainExport(t *testing.T) {
 		x.Users[1] != (server.User{Protocol: "nbd", Peer: block.LocalAddr().String()}) {
 		t.Fatalf("%+v", x)
 	}
+	d.want(map[string]string{`farflash_export_drained{export="disk"}`: "1",
+		`farflash_export_drained_users{export="disk"}`: "2"})
 	const why = "the export is being drained and takes no new clients"
 	if err := nbdtest.Dial(t, d.nbdAddress()).Go("disk", false); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("NBD: %v", err)
@@ -107,6 +112,55 @@ func testDrainExport(t *testing.T) {
 	}
 }
 
+// TestDrainLasts verifies that an export that is drained is so under another name, and when the pool is served again,
+// over each protocol.
+func TestDrainLasts(t *testing.T) { ways(t, testDrainLasts) }
+
+func testDrainLasts(t *testing.T) {
+	d := begin(t, func(c *server.Config) { c.Address = "127.0.0.1:0" })
+	if x := d.drained(); x.Brief != "" {
+		t.Errorf("it is forgotten: %s", x.Brief)
+	}
+	if err := d.tree.Rename(cfs.Cred{}, "disk", "moved", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.s.Drain(d.drain); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := cfs.Open(d.pool, cfs.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.DefaultConfig()
+	cfg.Pool, cfg.Files, cfg.Loops = d.pool, server.Tree(tree, cfs.Cred{UID: 1}), d.loops
+	cfg.Address, cfg.NBD, cfg.NVMe, cfg.Queues, cfg.Connections = "127.0.0.1:0", "127.0.0.1:0", paths(1), 1, 8
+	if d.s, err = server.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	if x := d.s.Status().Draining; len(x) != 1 || x[0].Export != "moved" {
+		t.Errorf("the status says %+v", x)
+	}
+	try := func() [3]error {
+		_, iwarp := d.dial().Open("moved", all)
+		return [3]error{nbdtest.Dial(t, d.nbdAddress()).Go("moved", false), iwarp,
+			d.connect(0).IO[0].Do(nvmetest.IOOp(wire.Flush, 1, 0, 1, 0))}
+	}
+	if errs := try(); errs[0] == nil || !errors.Is(errs[1], control.Draining) ||
+		!errors.Is(errs[2], wire.PathInaccessible) {
+		t.Errorf("%v", errs)
+	}
+	if err := d.s.ResumeExport("moved"); err != nil {
+		t.Fatal(err)
+	}
+	errs := try()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDrainCompletes verifies that a command that was accepted before its export is drained completes, even if it still
 // waits for a limit, and that its host is named until then.
 func TestDrainCompletes(t *testing.T) { ways(t, testDrainCompletes) }
@@ -150,7 +204,9 @@ func testDrainCompletes(t *testing.T) {
 func TestSetLimit(t *testing.T) { ways(t, testSetLimit) }
 
 func testSetLimit(t *testing.T) {
-	d := begin(t, func(c *server.Config) { c.NBD, c.NVMe, c.Queues = "127.0.0.1:0", paths(1), 1 })
+	d := begin(t, func(c *server.Config) {
+		c.NBD, c.NVMe, c.Queues, c.Metrics = "127.0.0.1:0", paths(1), 1, "127.0.0.1:0"
+	})
 	block, file, host := d.nbd("disk"), d.open(d.dial(), "disk"), d.connect(0)
 	b := make([]byte, 4096)
 	three := func() time.Duration {
@@ -177,6 +233,10 @@ func testSetLimit(t *testing.T) {
 		}
 	}
 	obey(`{"export": "disk", "limit": {"bytes_per_second": 16384, "class": "latency"}}`)
+	d.want(map[string]string{`farflash_export_limit_bytes_per_second{export="disk"}`: "16384"})
+	if strings.Contains(d.metrics(), "farflash_export_limit_operations_per_second{") {
+		t.Error("a limit of operations that is none is a metric")
+	}
 	if x := d.s.Status().Limits; len(x) != 1 || x["disk"] != (qos.Limit{Bytes: 16384, Class: qos.Latency}) {
 		t.Errorf("the status says %+v", x)
 	}
@@ -186,11 +246,12 @@ func testSetLimit(t *testing.T) {
 	if _, _, e, err := d.nbd("other").Fetch(0, 0, 4096); e != 0 || err != nil {
 		t.Error(e, err)
 	}
-	obey(`{"export": "disk", "limit": {"bytes_per_second": 64}}`) // one page a minute
+	obey(`{"export": "disk", "limit": {"bytes_per_second": 64, "operations_per_second": 9}}`) // one page a minute
 	done := make(chan error, 2)
 	for range 2 { // one of them at least waits
 		go func() { _, err := file.ReadAt(make([]byte, 4096), 0); done <- err }()
 	}
+	d.want(map[string]string{`farflash_export_limit_operations_per_second{export="disk"}`: "9"})
 	time.Sleep(100 * time.Millisecond)
 	if len(done) == 2 {
 		t.Error("two reads at one a minute are done")

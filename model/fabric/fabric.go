@@ -79,6 +79,9 @@ type Network struct {
 	graph  *topo.Graph
 	routes *topo.Routes
 	intact *topo.Routes // with no link failed
+	// with the links that are up after that many changes
+	physical            *topo.Routes
+	physicalAt, changes uint64
 	seed   uint64
 	name   string
 	self   sim.Component

@@ -68,6 +68,7 @@ func (n *Network) linkFails(link int32) {
 			}
 		}
 	}
+	n.changes++
 	n.announce(link, withdrawn)
 }
 
@@ -93,7 +94,21 @@ func (n *Network) linkMends(link int32) {
 	for _, pi := range ends {
 		n.of(n.ports[pi].node).kick(pi, &n.ports[pi])
 	}
+	n.changes++
 	n.announce(link, restored)
+}
+
+// Linked reports whether links that are up connect two hosts, whatever routing knows of it. It is slow on large
+// networks.
+func (n *Network) Linked(a, b int32) bool {
+	if n.physical == nil || n.physicalAt != n.changes {
+		down := make([]bool, len(n.graph.Links))
+		for l := range down {
+			down[l] = n.ports[n.PortOf(int32(l), true)].down
+		}
+		n.physical, n.physicalAt = n.graph.Route(down), n.changes
+	}
+	return n.physical.Reachable(a, b) && n.physical.Reachable(b, a)
 }
 
 // beginPaused lets the other end of a link that comes up start paused, in the classes that this port would pause.

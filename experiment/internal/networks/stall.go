@@ -88,7 +88,7 @@ func (y *Network) left() (text string, apart []int32) {
 			list = append(list, fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src),
 				y.Net.NodeName(m.Dst), m.Posted))
 		}
-		if !y.Net.Connected(m.Src, m.Dst) {
+		if !y.Net.Linked(m.Src, m.Dst) {
 			apart = append(apart, m.Src, m.Dst)
 		}
 	}
@@ -187,7 +187,7 @@ func (y *Network) Severed(hosts []int32) string {
 	for _, h := range hosts {
 		alone := ends[h] // if two hosts have no path to each other, only one may be at fault
 		for _, other := range y.Hosts {
-			alone = alone && (other == h || !y.Net.Connected(h, other))
+			alone = alone && (other == h || !y.Net.Linked(h, other))
 		}
 		if name := y.Net.NodeName(h); alone && !slices.Contains(names, name) {
 			names = append(names, name)

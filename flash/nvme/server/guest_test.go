@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net"
 	"strings"
@@ -26,6 +27,7 @@ type guest struct {
 	subsystem nvme.Subsystem
 	pool      *ctl.Pool
 	ports     [2]string
+	blk       nvme.Subsystem // of blktests
 }
 
 const guestSize = 128 << 20
@@ -34,7 +36,7 @@ func newGuest(t *testing.T) *guest {
 	t.Helper()
 	g := &guest{t: t}
 	loops := nbdtest.Loops(t)
-	g.pool = nbdtest.Pool(t, loops, "", 512<<20, 4096)
+	g.pool = nbdtest.Pool(t, loops, "", 1<<30, 4096) // a file system fills 400 MiB of it
 	g.subsystem = nvme.Subsystem{Name: nvmetest.Subsystem, Serial: "1",
 		Namespaces: []nvme.Namespace{g.space(1, 0, guestSize)}}
 	var listeners [2]net.Listener
@@ -49,7 +51,7 @@ func newGuest(t *testing.T) *guest {
 		}
 		cfg.Ports = append(cfg.Ports, nvme.Port{ID: uint16(i + 1), Address: siwtest.Host, Service: g.ports[i]})
 	}
-	cfg.Subsystems = []nvme.Subsystem{g.subsystem}
+	cfg.Subsystems, cfg.Random = []nvme.Subsystem{g.subsystem}, rand.Reader
 	var err error
 	if g.target, err = nvme.New(cfg); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ package siwtest
 import (
 	"bufio"
 	"context"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,16 +48,55 @@ func Machine(t *testing.T, name, forward, command string) <-chan string {
 	if dir == "" {
 		t.Skipf("%s is not set; .ci/%s creates the folder to set it to", variable, name)
 	}
+	return emulated(t, Patience, dir, "initrd.img", command, forward, "-m", "512")
+}
+
+// System starts a machine with two processors, a whole Debian and systemd, that runs a script in bash as root, with
+// these files in its folder. .ci/nvme creates it. Its disk is as before for each test.
+func System(t *testing.T, limit time.Duration, script string, files map[string][]byte) <-chan string {
+	t.Helper()
+	dir := os.Getenv("FARFLASH_NVME")
+	disk := filepath.Join(dir, "debian.img")
+	if _, err := os.Stat(disk); dir == "" || err != nil {
+		t.Skip("FARFLASH_NVME is no folder with debian.img; .ci/nvme DIR 6.12 debian creates one")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{ReadHeaderTimeout: Deadline, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			b, ok := files[strings.TrimPrefix(r.URL.Path, "/")]
+			if r.URL.Path == "/script" {
+				b, ok = []byte(script), true
+			}
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = w.Write(b) // whether the machine has it shows there
+		})}
+	go func() { _ = s.Serve(l) }() // until Close
+	t.Cleanup(func() { _ = s.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // it is an address
+	return emulated(t, limit, dir, "debian-initrd.img", "http://"+Host+":"+port, "", "-m", "1024", "-smp", "2",
+		"-drive", "file="+disk+",if=virtio,format=raw,snapshot=on")
+}
+
+// emulated starts a machine.
+func emulated(t *testing.T, limit time.Duration, dir, initrd, command, forward string, more ...string) <-chan string {
+	t.Helper()
 	qemu, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {
 		t.Skip("qemu-system-x86_64 is not installed")
 	}
-	ctx, stop := context.WithTimeout(context.Background(), Patience)
-	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nographic",
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-nographic",
 		"-no-reboot", "-nodefaults", "-serial", "stdio",
-		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
-		"-append", "console=ttyS0 panic=-1 quiet mitigations=off farflash="+strings.ReplaceAll(command, " ", ","),
+		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, initrd),
+		"-append", "console=ttyS0 panic=-1 quiet mitigations=off net.ifnames=0 systemd.show_status=0 farflash="+strings.ReplaceAll(command, " ", ","),
 		"-netdev", "user,id=n"+forward, "-device", "virtio-net-pci,netdev=n")
+	cmd.Args = append(cmd.Args, more...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
