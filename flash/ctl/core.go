@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/ledger"
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
@@ -22,15 +23,9 @@ type core struct {
 	ftl   *ftl.FTL
 	clock heat.Clock
 
-	places []place // by segment
-	// owners and sums hold, by place, the page that the place was last written for or renamed to, and the checksum of
-	// its content.
-	owners   []uint64
-	sums     []uint32
-	live     []uint64 // one bit per place: the mapping refers to it
-	renamed  []uint64 // one bit per place: its page had another number when it was written
-	used     int64    // pages that have a place or a reservation
-	mapped   int64    // bits set in live
+	places   []place // by segment
+	ledger   *ledger.Ledger
+	used     int64 // pages that have a place or a reservation
 	segments []segment
 	last     [heat.Streams]uint64 // the segment that the stream filled last, plus 1
 
@@ -204,11 +199,9 @@ const noFrame int32 = -1
 // of reads into frames, done all others.
 func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
-	grains := segments * int64(shape.Pages)
 	c := &core{
 		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(), done: done,
-		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64),
-		renamed:  make([]uint64, (grains+63)/64),
+		ledger:   ledger.New(segments, shape.Pages),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
 	for s := range segments {
@@ -221,7 +214,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	if cfg.Heat.Single {
 		config.Survivors = ftl.Mixed(int(heat.Streams))
 	}
-	config.Victim, config.DynamicWear = cfg.Victim, false
+	config.Victim, config.DynamicWear, config.Counts = cfg.Victim, false, true
 	var err error
 	if c.ftl, err = ftl.New(config, c, nil); err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
@@ -291,22 +284,29 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
+func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.ledger.Owner(ppa)) }
 
-// isLive reports whether the mapping refers to a place.
-func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
+// sum returns the checksum of a place's content, which is in memory.
+func (c *core) sum(p ftl.PPA) uint32 {
+	sum, known := c.ledger.SumAt(p)
+	if !known {
+		panic(fmt.Sprintf("ctl: the checksum of place %d is not in memory", p))
+	}
+	return sum
+}
+
+// NextValid implements ftl.Validity.
+func (c *core) NextValid(b ftl.Block, page int) int { return c.ledger.NextLive(int64(b), page) }
 
 // setLive and clearLive record that the mapping refers to a place, or no longer does.
 func (c *core) setLive(p ftl.PPA) {
 	c.preserve(c.segmentOf(p))
-	c.live[p>>6] |= 1 << (p & 63)
-	c.mapped++
+	c.ledger.SetLive(p, true)
 }
 
 func (c *core) clearLive(p ftl.PPA) {
 	c.preserve(c.segmentOf(p))
-	c.live[p>>6] &^= 1 << (p & 63)
-	c.mapped--
+	c.ledger.SetLive(p, false)
 }
 
 // segmentOf returns the segment of a place. Segments are the translation layer's blocks.

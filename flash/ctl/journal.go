@@ -343,8 +343,8 @@ func (c *core) recordEntries(segment int64, entries []media.Entry) {
 	first := segment * int64(c.shape.Pages)
 	for k := range entries {
 		entries[k] = media.Entry{}
-		if p := ftl.PPA(first + int64(k)); c.isLive(p) {
-			entries[k] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(p)}
+		if p := ftl.PPA(first + int64(k)); c.ledger.IsLive(p) {
+			entries[k] = media.Entry{Page: c.ledger.Owner(p) + 1, Sum: c.sum(p), Renamed: c.ledger.IsRenamed(p)}
 		}
 	}
 }

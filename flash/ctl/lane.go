@@ -150,6 +150,7 @@ func (c *core) reuse() {
 		}
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
+		c.ledger.Erase(int64(b))
 		c.erasing--
 		c.stats.Erased++
 		c.ftl.Erased(b)
@@ -210,7 +211,7 @@ func (c *core) publish(at int32, refs int) {
 func (p *Pool) arrived(op *device.Op) {
 	c, at := p.core, int32(op.Token)
 	x := &c.reads[at]
-	fine := op.Err == nil && media.Sum(c.seed, op.Buf) == c.sums[x.place]
+	fine := op.Err == nil && media.Sum(c.seed, op.Buf) == c.sum(x.place)
 	if fine {
 		// Copies, because the read is another page's as soon as the page was put and evicted.
 		slot, fn, segment := x.slot, x.fn, c.segmentOf(x.place)

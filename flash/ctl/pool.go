@@ -133,7 +133,7 @@ func (p *Pool) fill(b *batch, x *fill) {
 		copy(buf, c.moves[x.move].buf)
 	} else {
 		copy(buf, c.buffers[x.frame])
-		c.sums[k.first+ftl.PPA(x.index)] = media.Sum(c.seed, buf)
+		c.ledger.SetSum(k.first+ftl.PPA(x.index), media.Sum(c.seed, buf))
 		if !x.slot.Swap(table.Coming(x.frame), table.Held(x.frame, 0, false)) {
 			b.late = append(b.late, x.frame)
 		}

@@ -272,11 +272,11 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []remains.Run) 
 				return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
 			}
 			if e.Renamed {
-				r.renamed[p>>6] |= 1 << (p & 63)
+				r.ledger.SetRenamed(ftl.PPA(p), true)
 			}
 		}
 	}
-	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
+	r.clock = heat.NewClock(r.ledger.Places(), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
 	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
@@ -302,11 +302,11 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []remains.Run) 
 
 // mapTo maps a page to a place. The translation layer is not involved: restoreSegments gives it the final state.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
-	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
-		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
+	if page >= media.MaxLBA || to < 0 || int64(to) >= r.ledger.Places() {
+		return fmt.Errorf("page %d at place %d of %d: %w", page, to, r.ledger.Places(), ErrDamaged)
 	}
-	if r.isLive(to) {
-		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.owners[to], page, to, ErrDamaged)
+	if r.ledger.IsLive(to) {
+		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.ledger.Owner(to), page, to, ErrDamaged)
 	}
 	slot := r.table.Make(page)
 	if w := slot.Load(); w.State() == table.OnMedium {
@@ -315,8 +315,12 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	slot.Store(table.At(to))
 	r.setLive(to)
 	delete(r.dropped, page)
-	r.owners[to], r.sums[to] = page, sum
-	r.renamed[to>>6] &^= 1 << (to & 63)
+	if !r.ledger.Whole(r.segmentOf(to)) {
+		r.ledger.Prepare(to)
+	}
+	r.ledger.SetOwner(to, page)
+	r.ledger.SetSum(to, sum)
+	r.ledger.SetRenamed(to, false)
 	return nil
 }
 
@@ -325,8 +329,8 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 func (r *recovery) apply(rec media.Record) error {
 	switch rec.Kind {
 	case media.Write, media.Keep:
-		if rec.PPA >= uint64(len(r.owners)) {
-			return fmt.Errorf("write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
+		if rec.PPA >= uint64(r.ledger.Places()) {
+			return fmt.Errorf("write to place %d of %d: %w", rec.PPA, r.ledger.Places(), ErrDamaged)
 		}
 		to := ftl.PPA(rec.PPA)
 		s := &r.segments[r.segmentOf(to)]
@@ -358,12 +362,12 @@ func (r *recovery) apply(rec media.Record) error {
 		if rec.PPA >= uint64(len(r.segments)) || stream >= uint8(heat.Streams) {
 			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, stream, ErrDamaged)
 		}
-		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
-		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
-			if r.isLive(p) { // a segment is erased only when no durable mapping refers to it
-				return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA, r.owners[p], ErrDamaged)
-			}
+		if k := r.ledger.NextLive(int64(rec.PPA), 0); k < r.shape.Pages {
+			// a segment is erased only when no durable mapping refers to it
+			return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA,
+				r.ledger.Owner(ftl.PPA(int64(rec.PPA)*int64(r.shape.Pages)+int64(k))), ErrDamaged)
 		}
+		r.ledger.Erase(int64(rec.PPA))
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
 	}
 	return nil
@@ -400,7 +404,7 @@ func (r *recovery) settleState(at ending, both bool) error {
 	// A session number is used once. Summaries and Open records carry it.
 	r.session++
 	// No page is in a frame, so there are no reservations: the pages in use are those with a place.
-	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
+	r.used, r.report.Mapped, r.report.Session = r.ledger.Lives(), r.ledger.Lives(), r.session
 	// A generation is used once too: grains of two checkpoints of one generation could be taken for one of them.
 	for r.generation = at.generation; r.generation+1 <= at.newest; {
 		r.generation += 2
@@ -491,12 +495,7 @@ func (r *recovery) makeRoom() error {
 	valid := make([]int64, len(r.segments)) // live pages, by segment
 	empty := 0
 	for i := range r.segments {
-		for k := range pages {
-			if r.isLive(ftl.PPA(int64(i)*pages + k)) {
-				valid[i]++
-			}
-		}
-		if valid[i] == 0 {
+		if valid[i] = int64(r.ledger.LivesOf(int64(i))); valid[i] == 0 {
 			empty++
 		}
 	}
@@ -512,13 +511,13 @@ func (r *recovery) makeRoom() error {
 		}
 		for k := range pages {
 			from := ftl.PPA(int64(least)*pages + k)
-			if !r.isLive(from) {
+			if !r.ledger.IsLive(from) {
 				continue
 			}
 			// A hole is a dead place in another segment that keeps live pages; empty segments must stay empty.
-			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
-				if hole++; int64(hole) == int64(len(r.owners)) {
-					return fmt.Errorf("no free place to move page %d to: %w", r.owners[from], ErrFull)
+			for r.ledger.IsLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
+				if hole++; int64(hole) == r.ledger.Places() {
+					return fmt.Errorf("no free place to move page %d to: %w", r.ledger.Owner(from), ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -547,7 +546,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	// The place may be beyond those allocated so far, which must then be counted as used.
 	s := &r.segments[r.segmentOf(to)]
 	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
-	return r.mapTo(r.owners[from], to, r.sums[from])
+	return r.mapTo(r.ledger.Owner(from), to, r.sum(from))
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full. Such a summary describes a fill whose end was
@@ -597,14 +596,10 @@ func (r *recovery) restoreSegments() error {
 	for rank, i := range order {
 		s := &r.segments[i]
 		clear(valid)
-		first := ftl.PPA(i * int64(r.shape.Pages))
-		live := false
-		for k := range r.shape.Pages {
-			if r.isLive(first + ftl.PPA(k)) {
-				valid[k>>6] |= 1 << (k & 63)
-				live = true
-			}
+		for k := r.ledger.NextLive(i, 0); k < r.shape.Pages; k = r.ledger.NextLive(i, k+1) {
+			valid[k>>6] |= 1 << (k & 63)
 		}
+		live := r.ledger.LivesOf(i) > 0
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
 			Age: len(order) - rank} // as if each segment filled since took an erase
 		s.programmed = s.written
@@ -615,6 +610,7 @@ func (r *recovery) restoreSegments() error {
 			// A segment that was closed by a failure or was still being filled: its unwritten places stay unused until
 			// it is collected.
 			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
+			r.ledger.Seal(i)
 		}
 		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {
 			return fmt.Errorf("ctl: segment %d: %w", i, err)

@@ -228,18 +228,18 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 	var places, alone []ftl.PPA
 	for i := range c.segments {
 		for k := range c.shape.Pages {
-			if p := ftl.PPA(i*c.shape.Pages + k); c.isLive(p) {
+			if p := ftl.PPA(i*c.shape.Pages + k); c.ledger.IsLive(p) {
 				places = append(places, p)
 			}
 		}
 		if len(places) < readAtOnce && i < len(c.segments)-1 {
 			continue
 		}
-		if err := progress(done, c.mapped); err != nil {
+		if err := progress(done, c.ledger.Lives()); err != nil {
 			return nil, err
 		}
 		c.sumPlaces(x.devices, places, func(p ftl.PPA, sum uint32, err error) {
-			if err != nil || sum != c.sums[p] {
+			if err != nil || sum != c.sum(p) {
 				alone = append(alone, p)
 			}
 		})
@@ -250,15 +250,15 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 	for _, p := range alone { // one bad page fails the read of its neighbours
 		dev, offset := c.at(p)
 		err := device.Do(x.devices[dev], device.Read, offset, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sums[p] {
+		if err == nil && media.Sum(c.seed, buf) != c.sum(p) {
 			err = ErrDamaged
 		}
 		if err != nil {
-			out = append(out, Bad{Page: c.owners[p], Device: int(dev), Offset: offset, Err: err})
+			out = append(out, Bad{Page: c.ledger.Owner(p), Device: int(dev), Offset: offset, Err: err})
 		}
 	}
 	slices.SortFunc(out, func(a, b Bad) int { return cmp.Compare(a.Page, b.Page) })
-	return out, progress(done, c.mapped)
+	return out, progress(done, c.ledger.Lives())
 }
 
 // Repair makes the state as examined, without the given pages, the pool's state: Open then finds nothing damaged but
