@@ -70,8 +70,7 @@ func (p *Pool) Check(deep bool) Report {
 // Lock-free gets and puts continue meanwhile; they change only references and the dirty bit, which no check depends on.
 func (c *core) checkPages(r *Report) {
 	reserved := int64(0) // pages in frames that have no place but count in used
-	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
-		w := slot.Load()
+	for page, w := range c.table.Words(0, media.MaxLBA-1) {
 		var at ftl.PPA
 		switch w.State() {
 		case table.Invalid:
@@ -84,7 +83,7 @@ func (c *core) checkPages(r *Report) {
 				continue
 			}
 			f := &c.frames[w.Frame()]
-			if f.slot.Load() != slot || f.page != page {
+			if f.slot.Load() != c.table.Slot(page) || f.page != page {
 				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "belongs to page %d", f.page)
 				continue
 			}

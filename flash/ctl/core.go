@@ -236,11 +236,7 @@ func (c *core) own(op *device.Op, token uint64) {
 
 // Lookup implements ftl.Map.
 func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
-	slot := c.table.Find(uint64(lpa))
-	if slot == nil {
-		return ftl.NoPPA
-	}
-	switch w := slot.Load(); w.State() {
+	switch w, _ := c.table.Peek(uint64(lpa)); w.State() {
 	case table.OnMedium:
 		return w.Place()
 	case table.InFlight, table.Resident:

@@ -62,6 +62,9 @@ type Config struct {
 	// 1024, and fewer where many lanes share few frames; they are taken back when others run short. With 0, and when a
 	// lane has none left, a read takes the pool's lock.
 	LaneFrames int
+	// Map is the memory, in bytes, for what can be kept in less: slots of pages in order, and checksums that are on the
+	// devices too. 0 is no limit. Where both take more, they are folded and dropped; what cannot be stays.
+	Map int64
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool
@@ -70,7 +73,7 @@ type Config struct {
 // DefaultConfig returns 64 MiB of frames and up to 32 concurrent writes of 128 KiB, over three streams.
 func DefaultConfig() Config {
 	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(),
-		Unflushed: 16384, Retries: 3, LaneFrames: 64}
+		Unflushed: 16384, Retries: 3, LaneFrames: 64, Map: 256 << 20}
 }
 
 // mostFrames bounds a pool's memory to 256 GiB. A table.Word has bits for four times as many frames.
@@ -94,6 +97,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ctl: a flush after %d changes; use 1 or more", c.Unflushed)
 	case c.LaneFrames < 0 || c.LaneFrames > 1024:
 		return fmt.Errorf("ctl: %d frames a lane; use 0 to 1024", c.LaneFrames)
+	case c.Map < 0:
+		return fmt.Errorf("ctl: %d bytes for the map; use 0 for no limit, or more", c.Map)
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:

@@ -126,6 +126,7 @@ func (p *Pool) leave() {
 	for {
 		// Every entry point that can queue work ends here, so persist sees all records and waiters that the call added.
 		p.core.persist()
+		p.core.economise()
 		if len(p.core.ops) == 0 && len(p.core.calls) == 0 && len(p.core.fills) == 0 {
 			p.mu.Unlock()
 		} else {

@@ -332,7 +332,7 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 // misses reports whether miss can do anything for the wanted pages.
 func (p *Pool) misses(wants []Want) bool {
 	for i := range wants {
-		if _, _, ok := p.onMedium(&wants[i]); ok {
+		if p.canMiss(&wants[i]) {
 			return true
 		}
 	}
@@ -342,7 +342,7 @@ func (p *Pool) misses(wants []Want) bool {
 // onMedium returns the slot and the word of a wanted page, and reports whether it is on the medium, in no frame, and
 // can be brought into one without p.mu. Partial overwrites, which are rare, cannot.
 func (p *Pool) onMedium(x *Want) (*table.Slot, table.Word, bool) {
-	if x.Mode == Writing || x.Mode == Whole && p.core.stopped.Load() || x.Page >= media.MaxLBA {
+	if !p.canMiss(x) {
 		return nil, 0, false
 	}
 	slot := p.table.Find(x.Page)
@@ -351,4 +351,13 @@ func (p *Pool) onMedium(x *Want) (*table.Slot, table.Word, bool) {
 	}
 	w := slot.Load()
 	return slot, w, w.State() == table.OnMedium
+}
+
+// canMiss is onMedium without the slot.
+func (p *Pool) canMiss(x *Want) bool {
+	if x.Mode == Writing || x.Mode == Whole && p.core.stopped.Load() || x.Page >= media.MaxLBA {
+		return false
+	}
+	w, _ := p.table.Peek(x.Page)
+	return w.State() == table.OnMedium
 }

@@ -365,8 +365,8 @@ func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
 	for _, page := range slices.Sorted(maps.Keys(seen)) {
 		slices.SortStableFunc(seen[page], func(x, y sighting) int { return cmp.Compare(x.when, y.when) })
 		var versions []uint32 // by the time at which they were first seen: a later copy of one is no newer
-		if slot := b.table.Find(page); slot != nil && slot.Load().State() == table.OnMedium {
-			versions = append(versions, b.sum(slot.Load().Place()))
+		if w, _ := b.table.Peek(page); w.State() == table.OnMedium {
+			versions = append(versions, b.sum(w.Place()))
 		}
 		var best *sighting
 		rank := -1
@@ -464,8 +464,8 @@ func (b *rebuild) playMove(s Step) {
 		if w.State() != table.OnMedium {
 			continue
 		}
-		from := b.table.Find(page - s.To + s.From)
-		if b.exact && !b.grey || from != nil && from.Load().State() == table.OnMedium {
+		from, _ := b.table.Peek(page - s.To + s.From)
+		if b.exact && !b.grey || from.State() == table.OnMedium {
 			b.vacant(w.Place())
 			continue
 		}
@@ -485,7 +485,7 @@ func (b *rebuild) playMove(s Step) {
 func (b *rebuild) finish() {
 	var places []ftl.PPA
 	for page, x := range b.evicted {
-		if slot := b.table.Find(page); (slot == nil || slot.Load().State() == table.Invalid) && !b.ledger.IsLive(x.at) {
+		if w, _ := b.table.Peek(page); w.State() == table.Invalid && !b.ledger.IsLive(x.at) {
 			places = append(places, x.at)
 		}
 	}

@@ -212,7 +212,7 @@ func (x *Examined) Close() error {
 
 // Pages calls fn for each page that has content, in order, until it returns false.
 func (x *Examined) Pages(first, last uint64, fn func(page uint64) bool) {
-	for page := range x.table.Used(first, last) {
+	for page := range x.table.Words(first, last) {
 		if x.core.Lookup(ftl.LPA(page)) != ftl.NoPPA && !fn(page) {
 			return
 		}
@@ -276,7 +276,7 @@ func (x *Examined) Repair(drop []uint64, progress func(done, all int64) error) e
 		return fmt.Errorf("ctl: repairing: %w", err)
 	}
 	for _, page := range drop {
-		if slot := f.table.Find(page); slot != nil && slot.Load().State() == table.OnMedium {
+		if w, _ := f.table.Peek(page); w.State() == table.OnMedium {
 			f.empty(page, 1)
 		}
 	}

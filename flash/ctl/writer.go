@@ -719,11 +719,8 @@ func (c *core) moveRead(i int32) {
 
 // relocate adds a moved page to a chunk. The caller ensures that a chunk is idle.
 func (c *core) relocate(i int32, m *move) {
-	known := heat.Page(0)
-	if slot := c.table.Find(m.lpa); slot != nil {
-		known = heat.Page(slot.Heat())
-	}
-	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(known, &c.clock, c.used)), c.tick())
+	_, known := c.table.Peek(m.lpa)
+	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(heat.Page(known), &c.clock, c.used)), c.tick())
 	// The page was superseded since it was read, or there is no destination; Next then offers it again.
 	if !ok {
 		c.idleM = append(c.idleM, i)
