@@ -239,10 +239,14 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	// reported.
 	dev, buf := p.devices[place.device], device.Aligned(Page)
 	wrong := map[ftl.PPA]error{}
+	sums, lost := p.sumsOf(i)
+	if lost != nil {
+		r.add(lost, "segment %d", i)
+	}
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sum(at) {
-			// The sum is set when the place is allocated and stays until the segment is erased, so it is read without
+		if err == nil && media.Sum(c.seed, buf) != sums[at-first] {
+			// The sum is set before the place is live and stays until the segment is erased, so it is read without
 			// the lock.
 			err = ErrDamaged
 		}
@@ -263,7 +267,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	}
 	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
-		c.checkSummary(r, int(i), read, summary)
+		c.checkSummary(r, int(i), read, summary, sums)
 	}
 	c.checks--
 	c.ftl.ReadDone(first)
@@ -274,7 +278,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 
 // checkSummary compares a filled segment's summary with the mapping. A summary that is missing, or belongs to an
 // earlier fill, was lost in a crash. That is no violation, because the summary is redundant.
-func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uint32) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {
 		r.add(read, "%s", path)
@@ -302,7 +306,7 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 		if !c.ledger.IsLive(at) {
 			continue
 		}
-		page, own := c.ledger.Owner(at), c.sum(at)
+		page, own := c.ledger.Owner(at), sums[k]
 		if e.Page != 0 && e.Page != page+1 && !c.ledger.IsRenamed(at) || e.Sum != own {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
 				"belongs to page %d with checksum %08x; the summary has page %d with %08x", page, own, e.Page-1, e.Sum)

@@ -43,6 +43,7 @@ type core struct {
 
 	writer
 	journal
+	loading
 
 	readOnly error // why writes are refused; nil while the pool is writable
 	losses   losses
@@ -74,6 +75,9 @@ type segment struct {
 	session    uint32 // in which it was opened
 	stream     uint8
 	opened     bool // since the last erase
+	covered    bool // the newest checkpoint has, or will have, all checksums
+	settled    bool // the checkpoint in force has all checksums
+	bare       bool // the entries kept for the next checkpoint have no checksums
 }
 
 // frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
@@ -153,6 +157,7 @@ type Stats struct {
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
 	Erased       int64               // segments that became empty
+	Sums         int64               // pages of checkpoints read for checksums that were not in memory
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
@@ -172,7 +177,7 @@ func (s Stats) Sub(o Stats) Stats {
 		s.Rewritten - o.Rewritten,
 		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
 		s.Checkpoints - o.Checkpoints,
-		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Streams,
+		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -190,6 +195,8 @@ const (
 	tokenHeader
 	tokenSummary
 	tokenCheckFlush
+	tokenOld
+	tokenLoad
 	tokenMask = 0xff << 32
 )
 
@@ -226,6 +233,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	c.reading.init(c, arrived)
 	c.writer.init(c)
 	c.journal.init(c)
+	c.loading.init(c)
 	return c, nil
 }
 
@@ -435,6 +443,9 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		}
 		c.stats.Misses++
 		c.submit(c.reads[at].device, &c.reads[at].op)
+		if _, known := c.ledger.SumAt(w.Place()); !known {
+			c.load(w.Place(), nobody, 0)
+		}
 		return true
 	}
 	f := &c.frames[at]

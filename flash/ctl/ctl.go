@@ -166,7 +166,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	body := media.Body{
 		Segments: make([]media.Segment, shape.AllSegments()), Pages: shape.Pages, // all erased: no entries
 	}
-	if err := writeCheckpoint(shape, devices, &body, nil,
+	if err := writeCheckpoint(shape, devices, &body, nil, nil,
 		media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
 		return fmt.Errorf("ctl: formatting: %w", err)
 	}
@@ -198,8 +198,10 @@ func flushAll(devices []device.Device) error {
 // writeCheckpoint writes and flushes a checkpoint of a body whose entries it gets from entries, segment by segment.
 // It waits for each step. All devices are flushed before the header is written, so that everything the checkpoint
 // refers to is durable before it takes effect.
+//
+// complete is called before entries from grain i on are written, if it is set.
 func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body,
-	entries func(segment int64, to []media.Entry), h media.Header) error {
+	entries func(segment int64, to []media.Entry), complete func(i, from, to int64) error, h media.Header) error {
 	body.Entries = make([][]media.Entry, len(body.Segments))
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
@@ -217,6 +219,11 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 			}
 		}
 		clear(body.Entries[:from])
+		if complete != nil {
+			if err := complete(i, from, to); err != nil {
+				return err
+			}
+		}
 		group := encodeGroup(buf, body, i, n, shape.UUID, h.Generation)
 		if err := device.Do(first, device.Write, (at+media.BodyGrain(i))*Page, group); err != nil {
 			return err

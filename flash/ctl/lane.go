@@ -37,6 +37,7 @@ type read struct {
 	fn     func(Ref, error)
 	asked  uint64
 	place  ftl.PPA
+	sum    uint32 // of the content as read
 	device int32
 }
 
@@ -211,7 +212,11 @@ func (c *core) publish(at int32, refs int) {
 func (p *Pool) arrived(op *device.Op) {
 	c, at := p.core, int32(op.Token)
 	x := &c.reads[at]
-	fine := op.Err == nil && media.Sum(c.seed, op.Buf) == c.sum(x.place)
+	sum, known := c.ledger.SumAt(x.place)
+	if op.Err == nil {
+		x.sum = media.Sum(c.seed, op.Buf)
+	}
+	fine := op.Err == nil && known && x.sum == sum
 	if fine {
 		// Copies, because the read is another page's as soon as the page was put and evicted.
 		slot, fn, segment := x.slot, x.fn, c.segmentOf(x.place)
@@ -224,7 +229,11 @@ func (p *Pool) arrived(op *device.Op) {
 	}
 	p.lock()
 	c.lane = op.Loop
-	c.deliver(at, fine)
+	if known || op.Err != nil {
+		c.deliver(at, fine)
+	} else {
+		c.verifyRead(at)
+	}
 	p.leave()
 }
 
@@ -320,12 +329,22 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 		r := &c.reads[at]
 		r.op.Lone = lone
 		b.ops, b.to = append(b.ops, &r.op), append(b.to, r.device)
+		if _, known := c.ledger.SumAt(r.place); !known {
+			b.posts = append(b.posts, post{kind: postSum, lane: on, place: r.place})
+		}
 	}
 	l.mu.Unlock()
+	unknown := len(b.posts) > 0
+	if unknown {
+		p.post(nil, b.posts...)
+	}
 	for _, segment := range b.failed {
 		p.unpin(segment)
 	}
 	p.carryOut(b)
+	if unknown {
+		p.attend()
+	}
 	return left
 }
 

@@ -118,7 +118,8 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, progress 
 	if f.end, f.damage.Refused = f.readState(); f.damage.Refused == nil {
 		h, err := f.headers()
 		if i := slices.IndexFunc(h, func(h media.Header) bool { return h.Generation == f.end.generation }); i >= 0 {
-			f.audit(f.left().Snapshot(int(h[i].Generation&1), &h[i]))
+			f.audit(f.left().Stream(int(h[i].Generation&1), &h[i],
+				func(int64, media.Segment, []media.Entry) error { return nil }))
 		}
 		if newest := f.end.newest; newest != f.end.generation {
 			f.lost(0, f.shape.CheckpointStart(int(newest&1))*Page,
@@ -226,6 +227,14 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 	var out []Bad
 	done := int64(0)
 	var places, alone []ftl.PPA
+	sums := map[int64][]uint32{} // of the segments that are being read; those that are lost are wrong
+	sum := func(p ftl.PPA) uint32 {
+		s := c.segmentOf(p)
+		if sums[s] == nil {
+			sums[s], _ = x.sumsOf(s)
+		}
+		return sums[s][int64(p)-s*int64(c.shape.Pages)]
+	}
 	for i := range c.segments {
 		for k := range c.shape.Pages {
 			if p := ftl.PPA(i*c.shape.Pages + k); c.ledger.IsLive(p) {
@@ -238,19 +247,20 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 		if err := progress(done, c.ledger.Lives()); err != nil {
 			return nil, err
 		}
-		c.sumPlaces(x.devices, places, func(p ftl.PPA, sum uint32, err error) {
-			if err != nil || sum != c.sum(p) {
+		c.sumPlaces(x.devices, places, func(p ftl.PPA, is uint32, err error) {
+			if err != nil || is != sum(p) {
 				alone = append(alone, p)
 			}
 		})
 		done += int64(len(places))
 		places = places[:0]
+		clear(sums)
 	}
 	buf := device.Aligned(Page)
 	for _, p := range alone { // one bad page fails the read of its neighbours
 		dev, offset := c.at(p)
 		err := device.Do(x.devices[dev], device.Read, offset, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sum(p) {
+		if err == nil && media.Sum(c.seed, buf) != sum(p) {
 			err = ErrDamaged
 		}
 		if err != nil {

@@ -81,6 +81,7 @@ type move struct {
 	sum      uint32 // of the content as first written
 	read     uint32 // of the content as read
 	attempts int
+	known    bool // sum is
 	bad      bool // unreadable, or its checksum did not match; it stays bad at the new place
 }
 
@@ -109,7 +110,7 @@ func (w *writer) init(c *core) {
 
 // arenaPages returns the number of pages of memory that the pool needs.
 func (c *core) arenaPages() int {
-	return len(c.frames) + len(c.chunks)*c.cfg.Chunk + len(c.moves) + len(c.pages) + bodyChunk
+	return len(c.frames) + len(c.chunks)*c.cfg.Chunk + len(c.moves) + len(c.pages) + 2*bodyChunk + len(c.loads)
 }
 
 // furnish carves the arena into buffers.
@@ -122,7 +123,10 @@ func (c *core) furnish(arena []byte) {
 	for i := range c.pages {
 		c.pages[i].buf = take(1)
 	}
-	c.body.buf = take(bodyChunk)
+	c.body.buf, c.body.old = take(bodyChunk), take(bodyChunk)
+	for i := range c.loads {
+		c.loads[i].buf = take(1)
+	}
 	for range c.frames {
 		c.buffers = append(c.buffers, take(1))
 	}
@@ -670,7 +674,10 @@ func (c *core) collect() {
 		i := c.idleM[len(c.idleM)-1]
 		c.idleM = c.idleM[:len(c.idleM)-1]
 		m := &c.moves[i]
-		m.from, m.lpa, m.sum, m.bad, m.attempts = a.Source, uint64(a.LPA), c.sum(a.Source), false, 0
+		m.from, m.lpa, m.bad, m.attempts = a.Source, uint64(a.LPA), false, 0
+		if m.sum, m.known = c.ledger.SumAt(a.Source); !m.known {
+			c.load(a.Source, nobody, 0)
+		}
 		dev, offset := c.at(a.Source)
 		m.op.Kind, m.op.Offset, m.op.Buf, m.op.Err, m.op.Loop = device.Read, offset, m.buf, nil, c.lane
 		c.underWay++
@@ -697,6 +704,16 @@ func (c *core) moveRead(i int32) {
 		dev, _ := c.at(m.from)
 		c.submit(dev, &m.op)
 		return
+	}
+	if !m.known {
+		switch m.sum, m.known = c.ledger.SumAt(m.from); {
+		case m.known:
+		case !c.ledger.IsLive(m.from): // superseded, and perhaps not in the checkpoint
+			m.sum, m.known = m.read, true
+		default:
+			c.load(m.from, aMove, i)
+			return
+		}
 	}
 	c.underWay--
 	switch {

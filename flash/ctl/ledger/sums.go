@@ -54,9 +54,14 @@ func (l *Ledger) SetSum(p ftl.PPA, sum uint32) {
 }
 
 // Whole reports whether the checksums of all places of a segment are in memory.
-func (l *Ledger) Whole(segment int64) bool {
-	m := l.sheets[segment].sums.Load()
-	return m != nil && m.whole != nil
+func (l *Ledger) Whole(segment int64) bool { return l.WholeOf(segment) != nil }
+
+// WholeOf returns the checksums of a segment's places, or nil if not all are in memory.
+func (l *Ledger) WholeOf(segment int64) []uint32 {
+	if m := l.sheets[segment].sums.Load(); m != nil {
+		return m.whole
+	}
+	return nil
 }
 
 // Read takes over the checksums of a strip, given by its first place, that were read from the medium. Each strip is of
