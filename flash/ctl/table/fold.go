@@ -201,7 +201,7 @@ func (t *Table) shared(base uint64, n *leaf) *leaf {
 		}
 		if e := t.entry(page); e != nil {
 			if l := e.Load(); l != nil && l.groups == nil && len(l.runs) == 1 && l.runs[0].place != ftl.NoPPA &&
-				l.runs[0].follows(base, n.runs[0].place) {
+				l.runs[0].page <= base && l.runs[0].follows(base, n.runs[0].place) {
 				return l
 			}
 		}

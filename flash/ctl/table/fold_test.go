@@ -178,3 +178,19 @@ func TestFoldBenefit(t *testing.T) {
 		t.Error("a page is lost")
 	}
 }
+
+// TestFoldNeighbours folds a leaf before one that begins a run of its own.
+func TestFoldNeighbours(t *testing.T) {
+	table := New()
+	table.Put(fan, 1000+fan, fan)
+	for page := range uint64(fan) {
+		table.Make(page).Store(At(1000 + ftl.PPA(page)))
+	}
+	for table.Fold() {
+	}
+	for page := range uint64(2 * fan) {
+		if w, _ := table.Peek(page); w != At(1000+ftl.PPA(page)) {
+			t.Fatalf("page %d is %x", page, w)
+		}
+	}
+}
