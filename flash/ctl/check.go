@@ -3,7 +3,6 @@ package ctl
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
@@ -71,8 +70,7 @@ func (p *Pool) Check(deep bool) Report {
 // Lock-free gets and puts continue meanwhile; they change only references and the dirty bit, which no check depends on.
 func (c *core) checkPages(r *Report) {
 	reserved := int64(0) // pages in frames that have no place but count in used
-	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
-		w := slot.Load()
+	for page, w := range c.table.Words(0, media.MaxLBA-1) {
 		var at ftl.PPA
 		switch w.State() {
 		case table.Invalid:
@@ -85,7 +83,7 @@ func (c *core) checkPages(r *Report) {
 				continue
 			}
 			f := &c.frames[w.Frame()]
-			if f.slot.Load() != slot || f.page != page {
+			if f.slot.Load() != c.table.Slot(page) || f.page != page {
 				r.addf(fmt.Sprintf("page %d/frame %d", page, w.Frame()), "belongs to page %d", f.page)
 				continue
 			}
@@ -105,14 +103,12 @@ func (c *core) checkPages(r *Report) {
 		r.Pages++
 		path := fmt.Sprintf("page %d/place %d", page, at)
 		switch {
-		case at < 0 || int(at) >= len(c.owners):
-			r.addf(path, "place out of range; there are %d", len(c.owners))
-		case !c.isLive(at):
+		case at < 0 || int64(at) >= c.ledger.Places():
+			r.addf(path, "place out of range; there are %d", c.ledger.Places())
+		case !c.ledger.IsLive(at):
 			r.addf(path, "the place is not in use")
-		case c.owners[at] != page:
-			r.addf(path, "the place belongs to page %d", c.owners[at])
-		case !c.ftl.IsValid(at):
-			r.addf(path, "the place is invalid in the translation layer")
+		case c.ledger.Owner(at) != page:
+			r.addf(path, "the place belongs to page %d", c.ledger.Owner(at))
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
@@ -121,8 +117,8 @@ func (c *core) checkPages(r *Report) {
 			reserved++
 		}
 	}
-	if r.Pages != c.mapped {
-		r.addf("pool", "%d pages have a place; the count is %d", r.Pages, c.mapped)
+	if r.Pages != c.ledger.Lives() {
+		r.addf("pool", "%d pages have a place; the count is %d", r.Pages, c.ledger.Lives())
 	}
 	if used := r.Pages + reserved; used != c.used {
 		r.addf("pool", "%d pages are in use or reserved; the count is %d", used, c.used)
@@ -136,28 +132,24 @@ func (c *core) checkPages(r *Report) {
 // refers to, and must lie below the segment's allocated ones.
 func (c *core) checkPlaces(r *Report) {
 	n := int64(0)
-	for i, word := range c.live {
-		n += int64(bits.OnesCount64(word))
-		for ; word != 0; word &= word - 1 {
-			at := ftl.PPA(i<<6 + bits.TrailingZeros64(word))
+	for i := range c.segments {
+		segment, first := int64(i), ftl.PPA(i*c.shape.Pages)
+		for k := c.ledger.NextLive(segment, 0); k < c.shape.Pages; k = c.ledger.NextLive(segment, k+1) {
+			at := first + ftl.PPA(k)
 			r.Places++
-			if int(at) >= len(c.owners) {
-				r.addf(fmt.Sprintf("place %d", at), "place out of range; there are %d", len(c.owners))
-				continue
-			}
-			segment := c.segmentOf(at)
-			path := fmt.Sprintf("segment %d/place %d", segment, int64(at)-segment*int64(c.shape.Pages))
+			n++
+			path := fmt.Sprintf("segment %d/place %d", segment, k)
 			// Together with checkPages: the two maps are inverses of each other.
 			if to := c.Lookup(c.Owner(at)); to != at {
-				r.addf(path, "belongs to page %d, which is at %d", c.owners[at], to)
+				r.addf(path, "belongs to page %d, which is at %d", c.ledger.Owner(at), to)
 			}
-			if s := &c.segments[segment]; !s.opened || int64(at)-segment*int64(c.shape.Pages) >= int64(s.written) {
+			if s := &c.segments[segment]; !s.opened || k >= int(s.written) {
 				r.addf(path, "is in use, but was not allocated")
 			}
 		}
 	}
-	if n != c.mapped {
-		r.addf("pool", "%d places are in use; the count is %d", n, c.mapped)
+	if n != c.ledger.Lives() {
+		r.addf("pool", "%d places are in use; the count is %d", n, c.ledger.Lives())
 	}
 }
 
@@ -236,7 +228,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	c.ftl.ReadStarted(first)
 	var live []ftl.PPA
 	for k := range c.shape.Pages {
-		if at := first + ftl.PPA(k); c.isLive(at) {
+		if at := first + ftl.PPA(k); c.ledger.IsLive(at) {
 			live = append(live, at)
 		}
 	}
@@ -247,10 +239,14 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	// reported.
 	dev, buf := p.devices[place.device], device.Aligned(Page)
 	wrong := map[ftl.PPA]error{}
+	sums, lost := p.sumsOf(i)
+	if lost != nil {
+		r.add(lost, "segment %d", i)
+	}
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sums[at] {
-			// The sum is set when the place is allocated and stays until the segment is erased, so it is read without
+		if err == nil && media.Sum(c.seed, buf) != sums[at-first] {
+			// The sum is set before the place is live and stays until the segment is erased, so it is read without
 			// the lock.
 			err = ErrDamaged
 		}
@@ -265,13 +261,13 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 
 	p.lock()
 	for _, at := range live {
-		if err := wrong[at]; err != nil && c.isLive(at) {
-			r.add(err, "segment %d/place %d/page %d", i, at-first, c.owners[at])
+		if err := wrong[at]; err != nil && c.ledger.IsLive(at) {
+			r.add(err, "segment %d/place %d/page %d", i, at-first, c.ledger.Owner(at))
 		}
 	}
 	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
-		c.checkSummary(r, int(i), read, summary)
+		c.checkSummary(r, int(i), read, summary, sums)
 	}
 	c.checks--
 	c.ftl.ReadDone(first)
@@ -282,7 +278,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 
 // checkSummary compares a filled segment's summary with the mapping. A summary that is missing, or belongs to an
 // earlier fill, was lost in a crash. That is no violation, because the summary is redundant.
-func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uint32) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {
 		r.add(read, "%s", path)
@@ -307,10 +303,13 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 		at := first + ftl.PPA(k)
 		// A page renamed before the summary was written is 0 in it; a later one has its bit in renamed. The checksum
 		// must match in any case, because it belongs to the place.
-		if c.isLive(at) && (e.Page != 0 && e.Page != c.owners[at]+1 && !c.isRenamed(at) || e.Sum != c.sums[at]) {
+		if !c.ledger.IsLive(at) {
+			continue
+		}
+		page, own := c.ledger.Owner(at), sums[k]
+		if e.Page != 0 && e.Page != page+1 && !c.ledger.IsRenamed(at) || e.Sum != own {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
-				"belongs to page %d with checksum %08x; the summary has page %d with %08x", c.owners[at], c.sums[at],
-				e.Page-1, e.Sum)
+				"belongs to page %d with checksum %08x; the summary has page %d with %08x", page, own, e.Page-1, e.Sum)
 		}
 	}
 }

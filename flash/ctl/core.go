@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/ledger"
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
@@ -22,15 +23,9 @@ type core struct {
 	ftl   *ftl.FTL
 	clock heat.Clock
 
-	places []place // by segment
-	// owners and sums hold, by place, the page that the place was last written for or renamed to, and the checksum of
-	// its content.
-	owners   []uint64
-	sums     []uint32
-	live     []uint64 // one bit per place: the mapping refers to it
-	renamed  []uint64 // one bit per place: its page had another number when it was written
-	used     int64    // pages that have a place or a reservation
-	mapped   int64    // bits set in live
+	places   []place // by segment
+	ledger   *ledger.Ledger
+	used     int64 // pages that have a place or a reservation
 	segments []segment
 	last     [heat.Streams]uint64 // the segment that the stream filled last, plus 1
 
@@ -48,6 +43,7 @@ type core struct {
 
 	writer
 	journal
+	loading
 
 	readOnly error // why writes are refused; nil while the pool is writable
 	losses   losses
@@ -79,6 +75,9 @@ type segment struct {
 	session    uint32 // in which it was opened
 	stream     uint8
 	opened     bool // since the last erase
+	covered    bool // the newest checkpoint has, or will have, all checksums
+	settled    bool // the checkpoint in force has all checksums
+	bare       bool // the entries kept for the next checkpoint have no checksums
 }
 
 // frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
@@ -158,6 +157,7 @@ type Stats struct {
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
 	Erased       int64               // segments that became empty
+	Sums         int64               // pages of checkpoints read for checksums that were not in memory
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
@@ -177,7 +177,7 @@ func (s Stats) Sub(o Stats) Stats {
 		s.Rewritten - o.Rewritten,
 		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
 		s.Checkpoints - o.Checkpoints,
-		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Streams,
+		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -195,6 +195,8 @@ const (
 	tokenHeader
 	tokenSummary
 	tokenCheckFlush
+	tokenOld
+	tokenLoad
 	tokenMask = 0xff << 32
 )
 
@@ -204,11 +206,9 @@ const noFrame int32 = -1
 // of reads into frames, done all others.
 func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
-	grains := segments * int64(shape.Pages)
 	c := &core{
 		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(), done: done,
-		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64),
-		renamed:  make([]uint64, (grains+63)/64),
+		ledger:   ledger.New(segments, shape.Pages),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
 	for s := range segments {
@@ -221,7 +221,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	if cfg.Heat.Single {
 		config.Survivors = ftl.Mixed(int(heat.Streams))
 	}
-	config.Victim, config.DynamicWear = cfg.Victim, false
+	config.Victim, config.DynamicWear, config.Counts = cfg.Victim, false, true
 	var err error
 	if c.ftl, err = ftl.New(config, c, nil); err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
@@ -233,6 +233,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	c.reading.init(c, arrived)
 	c.writer.init(c)
 	c.journal.init(c)
+	c.loading.init(c)
 	return c, nil
 }
 
@@ -243,11 +244,7 @@ func (c *core) own(op *device.Op, token uint64) {
 
 // Lookup implements ftl.Map.
 func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
-	slot := c.table.Find(uint64(lpa))
-	if slot == nil {
-		return ftl.NoPPA
-	}
-	switch w := slot.Load(); w.State() {
+	switch w, _ := c.table.Peek(uint64(lpa)); w.State() {
 	case table.OnMedium:
 		return w.Place()
 	case table.InFlight, table.Resident:
@@ -291,22 +288,29 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
+func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.ledger.Owner(ppa)) }
 
-// isLive reports whether the mapping refers to a place.
-func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
+// sum returns the checksum of a place's content, which is in memory.
+func (c *core) sum(p ftl.PPA) uint32 {
+	sum, known := c.ledger.SumAt(p)
+	if !known {
+		panic(fmt.Sprintf("ctl: the checksum of place %d is not in memory", p))
+	}
+	return sum
+}
+
+// NextValid implements ftl.Validity.
+func (c *core) NextValid(b ftl.Block, page int) int { return c.ledger.NextLive(int64(b), page) }
 
 // setLive and clearLive record that the mapping refers to a place, or no longer does.
 func (c *core) setLive(p ftl.PPA) {
 	c.preserve(c.segmentOf(p))
-	c.live[p>>6] |= 1 << (p & 63)
-	c.mapped++
+	c.ledger.SetLive(p, true)
 }
 
 func (c *core) clearLive(p ftl.PPA) {
 	c.preserve(c.segmentOf(p))
-	c.live[p>>6] &^= 1 << (p & 63)
-	c.mapped--
+	c.ledger.SetLive(p, false)
 }
 
 // segmentOf returns the segment of a place. Segments are the translation layer's blocks.
@@ -439,6 +443,9 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		}
 		c.stats.Misses++
 		c.submit(c.reads[at].device, &c.reads[at].op)
+		if _, known := c.ledger.SumAt(w.Place()); !known {
+			c.load(w.Place(), nobody, 0)
+		}
 		return true
 	}
 	f := &c.frames[at]

@@ -62,6 +62,9 @@ type Config struct {
 	// 1024, and fewer where many lanes share few frames; they are taken back when others run short. With 0, and when a
 	// lane has none left, a read takes the pool's lock.
 	LaneFrames int
+	// Map is the memory, in bytes, for what can be kept in less: slots of pages in order, and checksums that are on the
+	// devices too. 0 is no limit. Where both take more, they are folded and dropped; what cannot be stays.
+	Map int64
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool
@@ -70,7 +73,7 @@ type Config struct {
 // DefaultConfig returns 64 MiB of frames and up to 32 concurrent writes of 128 KiB, over three streams.
 func DefaultConfig() Config {
 	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(),
-		Unflushed: 16384, Retries: 3, LaneFrames: 64}
+		Unflushed: 16384, Retries: 3, LaneFrames: 64, Map: 256 << 20}
 }
 
 // mostFrames bounds a pool's memory to 256 GiB. A table.Word has bits for four times as many frames.
@@ -94,6 +97,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ctl: a flush after %d changes; use 1 or more", c.Unflushed)
 	case c.LaneFrames < 0 || c.LaneFrames > 1024:
 		return fmt.Errorf("ctl: %d frames a lane; use 0 to 1024", c.LaneFrames)
+	case c.Map < 0:
+		return fmt.Errorf("ctl: %d bytes for the map; use 0 for no limit, or more", c.Map)
 	case c.Retries < 0 || c.Retries > 100:
 		return fmt.Errorf("ctl: %d retries; use 0 to 100", c.Retries)
 	case !(c.Heat.Weight > 0 && c.Heat.Weight <= 1) || c.Heat.Hot < 0 || c.Heat.Warm < c.Heat.Hot:
@@ -161,7 +166,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	body := media.Body{
 		Segments: make([]media.Segment, shape.AllSegments()), Pages: shape.Pages, // all erased: no entries
 	}
-	if err := writeCheckpoint(shape, devices, &body, nil,
+	if err := writeCheckpoint(shape, devices, &body, nil, nil,
 		media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
 		return fmt.Errorf("ctl: formatting: %w", err)
 	}
@@ -193,8 +198,10 @@ func flushAll(devices []device.Device) error {
 // writeCheckpoint writes and flushes a checkpoint of a body whose entries it gets from entries, segment by segment.
 // It waits for each step. All devices are flushed before the header is written, so that everything the checkpoint
 // refers to is durable before it takes effect.
+//
+// complete is called before entries from grain i on are written, if it is set.
 func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body,
-	entries func(segment int64, to []media.Entry), h media.Header) error {
+	entries func(segment int64, to []media.Entry), complete func(i, from, to int64) error, h media.Header) error {
 	body.Entries = make([][]media.Entry, len(body.Segments))
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
@@ -212,6 +219,11 @@ func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Bod
 			}
 		}
 		clear(body.Entries[:from])
+		if complete != nil {
+			if err := complete(i, from, to); err != nil {
+				return err
+			}
+		}
 		group := encodeGroup(buf, body, i, n, shape.UUID, h.Generation)
 		if err := device.Do(first, device.Write, (at+media.BodyGrain(i))*Page, group); err != nil {
 			return err

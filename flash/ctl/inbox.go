@@ -6,6 +6,7 @@ import (
 
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/policy/ftl"
 )
 
 // inbox collects what threads want of the core while another one has it. No thread that serves connections waits for
@@ -22,7 +23,7 @@ type inbox struct {
 	sparePosts []post
 }
 
-// post is a Get or a Put, or a lane that wants frames.
+// post is a Get or a Put, or a lane that wants frames or a checksum.
 type post struct {
 	kind    postKind
 	changed bool
@@ -31,6 +32,7 @@ type post struct {
 	from    heat.Origin
 	get     request
 	put     Ref
+	place   ftl.PPA // whose checksum is needed soon
 	fn      func(error)
 }
 
@@ -40,6 +42,7 @@ const (
 	postGet postKind = iota
 	postPut
 	postGrant
+	postSum
 )
 
 // lock takes p.mu and attends to what was posted: what a thread posted before it called happens first.
@@ -100,6 +103,10 @@ func (p *Pool) drain() {
 				c.put(x.put, x.changed, x.sync, x.from, x.fn)
 			case postGrant:
 				c.grant(x.lane)
+			case postSum:
+				if _, known := c.ledger.SumAt(x.place); !known {
+					c.load(x.place, nobody, 0)
+				}
 			}
 		}
 		clear(ops)
@@ -126,6 +133,7 @@ func (p *Pool) leave() {
 	for {
 		// Every entry point that can queue work ends here, so persist sees all records and waiters that the call added.
 		p.core.persist()
+		p.core.economise()
 		if len(p.core.ops) == 0 && len(p.core.calls) == 0 && len(p.core.fills) == 0 {
 			p.mu.Unlock()
 		} else {

@@ -75,6 +75,7 @@ const (
 type checkpoint struct {
 	op       device.Op
 	buf      []byte
+	old      []byte // a group of the checkpoint in force
 	body     media.Body
 	header   media.Header
 	done     int64 // segments below it are encoded
@@ -313,6 +314,7 @@ func (c *core) begin() {
 	}
 	b.body.Pages, b.done = c.shape.Pages, 0
 	b.body.Segments = c.recordSegments(b.body.Segments)
+	c.cover()
 	if b.body.Entries == nil {
 		b.body.Entries = make([][]media.Entry, len(c.segments))
 	}
@@ -338,13 +340,16 @@ func (c *core) recordSegments(to []media.Segment) []media.Segment {
 	return to
 }
 
-// recordEntries sets the entries of a segment as a checkpoint records them.
+// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums that are not in memory.
 func (c *core) recordEntries(segment int64, entries []media.Entry) {
-	first := segment * int64(c.shape.Pages)
-	for k := range entries {
-		entries[k] = media.Entry{}
-		if p := ftl.PPA(first + int64(k)); c.isLive(p) {
-			entries[k] = media.Entry{Page: c.owners[p] + 1, Sum: c.sums[p], Renamed: c.isRenamed(p)}
+	first, sums := segment*int64(c.shape.Pages), c.ledger.WholeOf(segment)
+	c.segments[segment].bare = sums == nil && c.ledger.LivesOf(segment) > 0
+	clear(entries)
+	for k := c.ledger.NextLive(segment, 0); k < len(entries); k = c.ledger.NextLive(segment, k+1) {
+		p := ftl.PPA(first + int64(k))
+		entries[k] = media.Entry{Page: c.ledger.Owner(p) + 1, Renamed: c.ledger.IsRenamed(p)}
+		if sums != nil {
+			entries[k].Sum = sums[k]
 		}
 	}
 }
@@ -399,6 +404,45 @@ func (c *core) writeBody() {
 	for s := from; s < to; s++ {
 		c.preserve(s)
 	}
+	if c.bare(&b.body, from, to) {
+		_, n := c.groupOf(b.at)
+		b.op.Token, b.op.Kind, b.op.Err, b.op.Buf = tokenOld, device.Read, nil, b.old[:(n+1)*Page]
+		b.op.Offset = c.bodyOffset(c.source, b.at)
+		c.stats.Sums += n + 1
+		c.submit(0, &b.op)
+		return
+	}
+	c.writeGroup()
+}
+
+// oldRead completes the read of the group of the checkpoint in force that has checksums which the next group needs.
+func (c *core) oldRead() {
+	b := &c.body
+	switch {
+	case c.readOnly != nil:
+		c.abandonCheckpoint(c.readOnly)
+	case b.op.Err != nil && b.attempts < c.cfg.Retries:
+		b.attempts++
+		c.submit(0, &b.op)
+	default:
+		err := b.op.Err
+		if err == nil {
+			err = c.inherit(&b.body, b.at, b.op.Buf)
+		}
+		if err != nil {
+			c.trouble(0, &b.op, noPage, err)
+			c.abandonCheckpoint(fmt.Errorf("reading a checkpoint: %w", err))
+			return
+		}
+		b.attempts = 0
+		c.writeGroup()
+	}
+}
+
+// writeGroup writes the next group of a checkpoint's grains, all of whose entries are there.
+func (c *core) writeGroup() {
+	b := &c.body
+	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
 	b.op.Token, b.op.Kind, b.op.Err = tokenBody, device.Write, nil
 	b.op.Buf = encodeGroup(b.buf, &b.body, b.at, all, c.shape.UUID, b.header.Generation)
 	b.op.Offset = (c.shape.CheckpointStart(int(b.header.Generation&1)) + media.BodyGrain(b.at)) * Page
@@ -483,6 +527,7 @@ func (c *core) bodyFlushed(d int32) {
 		b.active = false
 		// The checkpoint is in force, so the log before it can be overwritten.
 		c.generation, c.base = b.header.Generation, b.header.Next
+		c.settleSums(b.header.Generation)
 		c.stats.Checkpoints++
 		if b.header.Clean {
 			c.notify(c.finished, nil)
@@ -540,6 +585,10 @@ func (c *core) complete(op *device.Op) {
 		c.flushDone(i)
 	case tokenBody, tokenHeader:
 		c.bodyDone()
+	case tokenOld:
+		c.oldRead()
+	case tokenLoad:
+		c.loadDone(i)
 	case tokenCheckFlush:
 		c.bodyFlushed(i)
 	case tokenSummary:

@@ -37,6 +37,7 @@ type read struct {
 	fn     func(Ref, error)
 	asked  uint64
 	place  ftl.PPA
+	sum    uint32 // of the content as read
 	device int32
 }
 
@@ -150,6 +151,7 @@ func (c *core) reuse() {
 		}
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
+		c.ledger.Erase(int64(b))
 		c.erasing--
 		c.stats.Erased++
 		c.ftl.Erased(b)
@@ -210,7 +212,11 @@ func (c *core) publish(at int32, refs int) {
 func (p *Pool) arrived(op *device.Op) {
 	c, at := p.core, int32(op.Token)
 	x := &c.reads[at]
-	fine := op.Err == nil && media.Sum(c.seed, op.Buf) == c.sums[x.place]
+	sum, known := c.ledger.SumAt(x.place)
+	if op.Err == nil {
+		x.sum = media.Sum(c.seed, op.Buf)
+	}
+	fine := op.Err == nil && known && x.sum == sum
 	if fine {
 		// Copies, because the read is another page's as soon as the page was put and evicted.
 		slot, fn, segment := x.slot, x.fn, c.segmentOf(x.place)
@@ -223,7 +229,11 @@ func (p *Pool) arrived(op *device.Op) {
 	}
 	p.lock()
 	c.lane = op.Loop
-	c.deliver(at, fine)
+	if known || op.Err != nil {
+		c.deliver(at, fine)
+	} else {
+		c.verifyRead(at)
+	}
 	p.leave()
 }
 
@@ -319,19 +329,29 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 		r := &c.reads[at]
 		r.op.Lone = lone
 		b.ops, b.to = append(b.ops, &r.op), append(b.to, r.device)
+		if _, known := c.ledger.SumAt(r.place); !known {
+			b.posts = append(b.posts, post{kind: postSum, lane: on, place: r.place})
+		}
 	}
 	l.mu.Unlock()
+	unknown := len(b.posts) > 0
+	if unknown {
+		p.post(nil, b.posts...)
+	}
 	for _, segment := range b.failed {
 		p.unpin(segment)
 	}
 	p.carryOut(b)
+	if unknown {
+		p.attend()
+	}
 	return left
 }
 
 // misses reports whether miss can do anything for the wanted pages.
 func (p *Pool) misses(wants []Want) bool {
 	for i := range wants {
-		if _, _, ok := p.onMedium(&wants[i]); ok {
+		if p.canMiss(&wants[i]) {
 			return true
 		}
 	}
@@ -341,7 +361,7 @@ func (p *Pool) misses(wants []Want) bool {
 // onMedium returns the slot and the word of a wanted page, and reports whether it is on the medium, in no frame, and
 // can be brought into one without p.mu. Partial overwrites, which are rare, cannot.
 func (p *Pool) onMedium(x *Want) (*table.Slot, table.Word, bool) {
-	if x.Mode == Writing || x.Mode == Whole && p.core.stopped.Load() || x.Page >= media.MaxLBA {
+	if !p.canMiss(x) {
 		return nil, 0, false
 	}
 	slot := p.table.Find(x.Page)
@@ -350,4 +370,13 @@ func (p *Pool) onMedium(x *Want) (*table.Slot, table.Word, bool) {
 	}
 	w := slot.Load()
 	return slot, w, w.State() == table.OnMedium
+}
+
+// canMiss is onMedium without the slot.
+func (p *Pool) canMiss(x *Want) bool {
+	if x.Mode == Writing || x.Mode == Whole && p.core.stopped.Load() || x.Page >= media.MaxLBA {
+		return false
+	}
+	w, _ := p.table.Peek(x.Page)
+	return w.State() == table.OnMedium
 }

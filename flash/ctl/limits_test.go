@@ -24,6 +24,7 @@ func TestLimits(t *testing.T) {
 			[]float64{-1, 0, 7, 1025}},
 		"chunk":   {func(c *ctl.Config, n float64) { c.Chunk = int(n) }, []float64{1, 1024}, []float64{-1, 0, 1025}},
 		"moves":   {func(c *ctl.Config, n float64) { c.Moves = int(n) }, []float64{1, 1024}, []float64{-1, 0, 1025}},
+		"map":     {func(c *ctl.Config, n float64) { c.Map = int64(n) }, []float64{0, 1, 1 << 50}, []float64{-1}},
 		"retries": {func(c *ctl.Config, n float64) { c.Retries = int(n) }, []float64{0, 100}, []float64{-1, 101}},
 		"weight": {func(c *ctl.Config, n float64) { c.Heat.Weight = n }, []float64{1e-9, 1},
 			[]float64{0, -0.1, 1.0001, math.NaN()}},

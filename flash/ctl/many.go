@@ -75,16 +75,18 @@ func (p *Pool) Frames() int { return p.core.cfg.Frames }
 
 // holds reports whether a page has content, that is, whether it was written and not trimmed since. A page without
 // content reads as zeros.
-func holds(s *table.Slot) bool {
-	if s == nil {
-		return false
-	}
-	w := s.Load()
+func holds(w table.Word) bool {
 	return w.State() != table.Invalid && !(w.State() == table.Resident && w.Blank())
 }
 
 // Holds reports whether a page has content. A page without content reads as zeros and takes no space.
-func (p *Pool) Holds(page uint64) bool { return page < media.MaxLBA && holds(p.table.Find(page)) }
+func (p *Pool) Holds(page uint64) bool {
+	if page >= media.MaxLBA {
+		return false
+	}
+	w, _ := p.table.Peek(page)
+	return holds(w)
+}
 
 // Run returns the number of consecutive pages from first on, at most n, that have content if first does and lack it if
 // first does not. It is at least one unless n is 0.
@@ -96,12 +98,12 @@ func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
 	held = p.Holds(first) // sampled once, because it can change concurrently
 	next := first + 1     // the first page not yet examined
 	if next <= last {
-		// Used skips pages that have no slot; a gap is thus a run of pages without content.
-		for page, slot := range p.table.Used(next, last) {
-			if held && (page > next || !holds(slot)) {
+		// Words skips pages that were never used; a gap is thus a run of pages without content.
+		for page, w := range p.table.Words(next, last) {
+			if held && (page > next || !holds(w)) {
 				break
 			}
-			if !held && holds(slot) {
+			if !held && holds(w) {
 				return page - first, held
 			}
 			next = page + 1

@@ -133,7 +133,7 @@ func (p *Pool) fill(b *batch, x *fill) {
 		copy(buf, c.moves[x.move].buf)
 	} else {
 		copy(buf, c.buffers[x.frame])
-		c.sums[k.first+ftl.PPA(x.index)] = media.Sum(c.seed, buf)
+		c.ledger.SetSum(k.first+ftl.PPA(x.index), media.Sum(c.seed, buf))
 		if !x.slot.Swap(table.Coming(x.frame), table.Held(x.frame, 0, false)) {
 			b.late = append(b.late, x.frame)
 		}
@@ -218,7 +218,7 @@ func (p *Pool) tryGet(lane uint8, page uint64, mode Mode) (Ref, bool) {
 	if page >= media.MaxLBA {
 		return Ref{}, false
 	}
-	slot := p.table.Find(page)
+	slot := p.table.Slot(page)
 	if slot == nil {
 		return Ref{}, false
 	}
@@ -587,13 +587,13 @@ func (p *Pool) Segments() (empty, all int64) {
 
 // Heat returns a page's number of reads and the estimated number of writes to the pool between two writes of this page.
 func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
-	slot := p.table.Find(page)
-	if slot == nil {
-		return 0, 0
+	if slot := p.table.Slot(page); slot != nil {
+		reads = slot.Reads()
 	}
+	_, h := p.table.Peek(page)
 	p.lock()
 	defer p.leave()
-	return slot.Reads(), heat.Page(slot.Heat()).Interval(&p.core.clock)
+	return reads, heat.Page(h).Interval(&p.core.clock)
 }
 
 // ReadOnly returns the reason why writes are refused, or nil.

@@ -16,6 +16,7 @@ import (
 func small() (ctl.Config, ctl.Layout) {
 	cfg := ctl.DefaultConfig()
 	cfg.Frames, cfg.Chunk, cfg.Moves = 32, 4, 4
+	cfg.Map = 1 // all that can be folded and dropped is
 	return cfg, ctl.Layout{UUID: media.UUID{1, 2, 3}, Segment: 16, OverProvision: 0.3, LogPages: 32}
 }
 

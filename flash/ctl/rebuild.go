@@ -73,7 +73,7 @@ func (b *rebuild) run() (ending, error) {
 		func(x, y *remains.Snapshot) int { return cmp.Compare(y.Header.Generation, x.Header.Generation) })
 	left := b.left().Pieces(headers, logPages)
 	b.pieces, b.highest, b.mark, b.session = left.Runs, left.Highest, left.Mark, left.Session
-	b.doubt, b.evicted = make([]uint64, len(b.live)), map[uint64]sighting{}
+	b.doubt, b.evicted = make([]uint64, (b.ledger.Places()+63)/64), map[uint64]sighting{}
 	b.verify(b.pieces)
 	b.replayAll()
 	if b.ended != nil {
@@ -99,7 +99,7 @@ func (b *rebuild) run() (ending, error) {
 			writes = max(writes, s.Header.Writes)
 		}
 	}
-	b.clock = heat.NewClock(int64(len(b.owners)), writes)
+	b.clock = heat.NewClock(b.ledger.Places(), writes)
 	return at, nil
 }
 
@@ -171,7 +171,7 @@ func (b *rebuild) replayAll() {
 func (b *rebuild) timeless(s *remains.Snapshot) {
 	b.overlay(s)
 	b.base, b.missing = s, true
-	copy(b.doubt, b.live)
+	b.doubtAll()
 }
 
 // reach applies a checkpoint whose time is known.
@@ -223,19 +223,19 @@ func (b *rebuild) overlay(s *remains.Snapshot) {
 		}
 		b.claim(e.Page-1, p, e.Sum, true)
 		if e.Renamed {
-			b.renamed[p>>6] |= 1 << (p & 63)
+			b.ledger.SetRenamed(p, true)
 		}
 	})
 	// A doubtful page among lost entries counts only if its content is still there.
 	var doubtful []ftl.PPA
 	s.Each(true, func(at int64, _ *media.Entry) {
 		p := ftl.PPA(at)
-		if b.isLive(p) && b.isDoubtful(p) {
+		if b.ledger.IsLive(p) && b.isDoubtful(p) {
 			doubtful = append(doubtful, p)
 		}
 	})
 	for p, sum := range b.readable(doubtful) {
-		if sum != b.sums[p] {
+		if sum != b.sum(p) {
 			b.vacant(p)
 		}
 	}
@@ -245,8 +245,8 @@ func (b *rebuild) overlay(s *remains.Snapshot) {
 	// The entries that are lost, as they are now known.
 	s.Each(true, func(at int64, e *media.Entry) {
 		p := ftl.PPA(at)
-		if *e = (media.Entry{}); b.isLive(p) {
-			*e = media.Entry{Page: b.owners[p] + 1, Sum: b.sums[p], Renamed: b.isRenamed(p)}
+		if *e = (media.Entry{}); b.ledger.IsLive(p) {
+			*e = media.Entry{Page: b.ledger.Owner(p) + 1, Sum: b.sum(p), Renamed: b.ledger.IsRenamed(p)}
 		}
 	})
 }
@@ -270,7 +270,8 @@ func (b *rebuild) readable(places []ftl.PPA) map[ftl.PPA]uint32 {
 		b.ended = b.progress(int64(upto), int64(len(places)))
 	}
 	for _, p := range alone { // one bad page fails the read of its neighbours
-		out[p] = ^b.sums[p]
+		sum, _ := b.ledger.SumAt(p)
+		out[p] = ^sum
 		dev, offset := b.at(p)
 		if device.Do(b.devices[dev], device.Read, offset, b.content) == nil {
 			out[p] = media.Sum(b.seed, b.content)
@@ -279,12 +280,23 @@ func (b *rebuild) readable(places []ftl.PPA) map[ftl.PPA]uint32 {
 	return out
 }
 
+// doubtAll makes all pages that have a place doubtful, and no others.
+func (b *rebuild) doubtAll() {
+	clear(b.doubt)
+	for i := range b.segments {
+		for k := b.ledger.NextLive(int64(i), 0); k < b.shape.Pages; k = b.ledger.NextLive(int64(i), k+1) {
+			at := i*b.shape.Pages + k
+			b.doubt[at>>6] |= 1 << (at & 63)
+		}
+	}
+}
+
 func (b *rebuild) isDoubtful(p ftl.PPA) bool { return b.doubt[p>>6]>>(p&63)&1 != 0 }
 
 // vacant unmaps the page at a place.
 func (b *rebuild) vacant(p ftl.PPA) {
-	if b.isLive(p) {
-		b.table.Make(b.owners[p]).Store(0)
+	if b.ledger.IsLive(p) {
+		b.table.Make(b.ledger.Owner(p)).Store(0)
 		b.clearLive(p)
 	}
 	b.doubt[p>>6] &^= 1 << (p & 63)
@@ -306,14 +318,14 @@ func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
 		b.gaps = append(b.gaps, Gap{from, to})
 	}
 	b.exact, b.missing = false, true
-	copy(b.doubt, b.live)
+	b.doubtAll()
 	if b.summaries == nil {
 		b.summaries = b.left().Summaries()
 	}
-	later := make([]uint64, len(b.live)) // places that the rest of the log has records of
+	later := make([]uint64, len(b.doubt)) // places that the rest of the log has records of
 	for _, f := range rest {
 		for _, rec := range f.Records {
-			if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.PPA < uint64(len(b.owners)) {
+			if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.PPA < uint64(b.ledger.Places()) {
 				later[rec.PPA>>6] |= 1 << (rec.PPA & 63)
 			}
 		}
@@ -342,7 +354,7 @@ func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
 			erases: s.Erases, order: s.Order}
 		for k := first; k < b.shape.Pages; k++ {
 			p, e := ftl.PPA(i*b.shape.Pages+k), s.Entries[k]
-			if e.Page == 0 || e.Page > media.MaxLBA || later[p>>6]>>(p&63)&1 != 0 || b.isLive(p) {
+			if e.Page == 0 || e.Page > media.MaxLBA || later[p>>6]>>(p&63)&1 != 0 || b.ledger.IsLive(p) {
 				continue
 			}
 			seen[e.Page-1] = append(seen[e.Page-1], sighting{at: p, sum: e.Sum, when: remains.When(b.summaries, i, k)})
@@ -353,8 +365,8 @@ func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
 	for _, page := range slices.Sorted(maps.Keys(seen)) {
 		slices.SortStableFunc(seen[page], func(x, y sighting) int { return cmp.Compare(x.when, y.when) })
 		var versions []uint32 // by the time at which they were first seen: a later copy of one is no newer
-		if slot := b.table.Find(page); slot != nil && slot.Load().State() == table.OnMedium {
-			versions = append(versions, b.sums[slot.Load().Place()])
+		if w, _ := b.table.Peek(page); w.State() == table.OnMedium {
+			versions = append(versions, b.sum(w.Place()))
 		}
 		var best *sighting
 		rank := -1
@@ -381,8 +393,8 @@ func (b *rebuild) gap(from, to uint64, rest []remains.Run) {
 func (b *rebuild) evict(segment int64) {
 	first := ftl.PPA(segment * int64(b.shape.Pages))
 	for p := first; p < first+ftl.PPA(b.shape.Pages); p++ {
-		if b.isLive(p) {
-			b.evicted[b.owners[p]] = sighting{at: p, sum: b.sums[p]}
+		if b.ledger.IsLive(p) {
+			b.evicted[b.ledger.Owner(p)] = sighting{at: p, sum: b.sum(p)}
 			b.vacant(p)
 		}
 	}
@@ -414,7 +426,7 @@ func (b *rebuild) play(f remains.Run) {
 }
 
 func (b *rebuild) playWrite(rec media.Record, session uint64) {
-	if rec.PPA >= uint64(len(b.owners)) || rec.LBA >= media.MaxLBA {
+	if rec.PPA >= uint64(b.ledger.Places()) || rec.LBA >= media.MaxLBA {
 		return
 	}
 	to := ftl.PPA(rec.PPA)
@@ -452,8 +464,8 @@ func (b *rebuild) playMove(s Step) {
 		if w.State() != table.OnMedium {
 			continue
 		}
-		from := b.table.Find(page - s.To + s.From)
-		if b.exact && !b.grey || from != nil && from.Load().State() == table.OnMedium {
+		from, _ := b.table.Peek(page - s.To + s.From)
+		if b.exact && !b.grey || from.State() == table.OnMedium {
 			b.vacant(w.Place())
 			continue
 		}
@@ -473,7 +485,7 @@ func (b *rebuild) playMove(s Step) {
 func (b *rebuild) finish() {
 	var places []ftl.PPA
 	for page, x := range b.evicted {
-		if slot := b.table.Find(page); (slot == nil || slot.Load().State() == table.Invalid) && !b.isLive(x.at) {
+		if w, _ := b.table.Peek(page); w.State() == table.Invalid && !b.ledger.IsLive(x.at) {
 			places = append(places, x.at)
 		}
 	}
@@ -488,7 +500,7 @@ func (b *rebuild) finish() {
 		s := &b.segments[i]
 		used := int32(0)
 		for k := range b.shape.Pages {
-			if b.isLive(ftl.PPA(i*b.shape.Pages + k)) {
+			if b.ledger.IsLive(ftl.PPA(i*b.shape.Pages + k)) {
 				used = int32(k) + 1
 			}
 		}
@@ -499,7 +511,7 @@ func (b *rebuild) finish() {
 			s.written = int32(b.shape.Pages) // what was written after the last record is not known
 		}
 	}
-	b.report.Mapped = b.mapped
+	b.report.Mapped = b.ledger.Lives()
 }
 
 // unowned returns the number of places that have content, but neither a page nor a record or summary that says whose it
@@ -520,7 +532,7 @@ func (b *rebuild) unowned() (n int64) {
 			continue
 		}
 		for k := range b.shape.Pages {
-			if p := ftl.PPA(i*b.shape.Pages + k); !b.isLive(p) && !recorded[p] {
+			if p := ftl.PPA(i*b.shape.Pages + k); !b.ledger.IsLive(p) && !recorded[p] {
 				places = append(places, p)
 			}
 		}
@@ -537,7 +549,11 @@ func (b *rebuild) unowned() (n int64) {
 // doubtful returns the number of pages whose newest place is not certain.
 func (b *rebuild) doubtful() (n int64) {
 	for i, word := range b.doubt {
-		n += int64(bits.OnesCount64(word & b.live[i]))
+		for ; word != 0; word &= word - 1 {
+			if b.ledger.IsLive(ftl.PPA(i<<6 + bits.TrailingZeros64(word))) {
+				n++
+			}
+		}
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"farflash/flash/ctl/heat"
+	"farflash/flash/ctl/ledger"
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/remains"
 	"farflash/flash/ctl/table"
@@ -99,11 +100,6 @@ func (r *recovery) readState() (ending, error) {
 	log, highest, mark := r.left().Log()
 	var problems []error
 	for _, h := range headers {
-		body, err := r.readBody(h)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
 		chain := r.follow(log, h)
 		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
 		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
@@ -120,7 +116,12 @@ func (r *recovery) readState() (ending, error) {
 					h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
 		}
-		if err := r.replay(h, body, chain); err != nil {
+		if err := r.readBody(h); err != nil {
+			problems = append(problems, err)
+			r.forgetAll()
+			continue
+		}
+		if err := r.replay(h, chain); err != nil {
 			return ending{}, err
 		}
 		at := ending{generation: h.Generation, newest: headers[0].Generation, number: h.Next, back: h.Back,
@@ -233,50 +234,106 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
-// readBody reads the body of a checkpoint. It returns the first error, unless the damaged grain could be rebuilt from
-// the others of its group and their parity.
-func (r *recovery) readBody(h media.Header) (media.Body, error) {
-	s := r.left().Snapshot(int(h.Generation&1), &h)
+// readBody applies the body of a checkpoint to an empty state. It returns the first error, unless the damaged grain could
+// be rebuilt from the others of its group and their parity.
+func (r *recovery) readBody(h media.Header) error {
+	r.source = h.Generation
+	s := r.left().Stream(int(h.Generation&1), &h, func(i int64, s media.Segment, entries []media.Entry) error {
+		return r.applySegment(i, s, entries)
+	})
 	if s.Err != nil {
-		return s.Body, fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
+		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
 	for _, i := range s.Rebuilt {
 		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
 		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
 	}
-	return s.Body, nil
+	return nil
 }
 
-// replay applies a checkpoint and the chain of log pages after it.
-func (r *recovery) replay(h media.Header, body media.Body, chain []remains.Run) error {
-	for i, s := range body.Segments {
-		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
-			opened: s.Use != media.Erased, written: int32(s.Written)}
-		if s.Use == media.Filled {
-			r.segments[i].written = int32(r.shape.Pages)
-		}
-		if s.Stream >= uint8(heat.Streams) {
-			return fmt.Errorf("ctl: checkpoint %d: segment %d of stream %d: %w", h.Generation, i, s.Stream, ErrDamaged)
-		}
+// forgetAll undoes readBody.
+func (r *recovery) forgetAll() {
+	r.table, r.ledger, r.source = table.New(), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
+	clear(r.segments)
+}
+
+// applySegment sets the state of a segment and its places to that of a checkpoint.
+func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry) error {
+	r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
+		opened: s.Use != media.Erased, written: int32(s.Written)}
+	if s.Use == media.Filled {
+		r.segments[i].written = int32(r.shape.Pages)
 	}
-	for i := range body.Segments {
-		if body.Segments[i].Use == media.Erased {
+	if s.Stream >= uint8(heat.Streams) {
+		return fmt.Errorf("segment %d of stream %d: %w", i, s.Stream, ErrDamaged)
+	}
+	if s.Use == media.Erased {
+		return nil
+	}
+	for k := 0; k < len(entries); {
+		e := entries[k]
+		if e.Page == 0 {
+			k++
 			continue
 		}
-		for k, e := range body.Entries[i] {
-			if e.Page == 0 {
-				continue
-			}
-			p := i*r.shape.Pages + k
-			if err := r.mapTo(e.Page-1, ftl.PPA(p), e.Sum); err != nil {
-				return fmt.Errorf("ctl: checkpoint %d: %w", h.Generation, err)
-			}
-			if e.Renamed {
-				r.renamed[p>>6] |= 1 << (p & 63)
-			}
+		n := 1
+		for k+n < len(entries) && entries[k+n].Page == e.Page+uint64(n) {
+			n++
 		}
+		p := ftl.PPA(i*int64(r.shape.Pages) + int64(k))
+		if err := r.mapRun(p, entries[k:k+n]); err != nil {
+			return err
+		}
+		k += n
 	}
-	r.clock = heat.NewClock(int64(len(r.owners)), h.Writes)
+	if s.Use == media.Filled {
+		r.ledger.Seal(i)
+		r.segments[i].settled = true
+	}
+	r.fitAll()
+	return nil
+}
+
+// leastRun is the number of pages in order that are mapped together.
+const leastRun = 32
+
+// mapRun maps consecutive pages, of which there is at least one, to consecutive places.
+func (r *recovery) mapRun(first ftl.PPA, entries []media.Entry) error {
+	page, n := entries[0].Page-1, uint64(len(entries))
+	together := n >= leastRun && page+n <= media.MaxLBA
+	for range r.table.Words(page, page+n-1) {
+		together = false // some of them were mapped before
+		break
+	}
+	for k := range entries {
+		p, e := first+ftl.PPA(k), &entries[k]
+		if !together {
+			if err := r.mapTo(e.Page-1, p, e.Sum); err != nil {
+				return err
+			}
+		} else {
+			r.setPlace(p, e.Page-1, e.Sum)
+		}
+		r.ledger.SetRenamed(p, e.Renamed)
+	}
+	if together {
+		r.table.Put(page, first, len(entries))
+	}
+	return nil
+}
+
+// fitAll keeps the memory of the map within Config.Map while a pool is recovered.
+func (r *recovery) fitAll() {
+	for r.over() && r.table.Fold() {
+	}
+	if r.over() {
+		r.dropSums(2 * len(r.segments))
+	}
+}
+
+// replay applies the chain of log pages after a checkpoint.
+func (r *recovery) replay(h media.Header, chain []remains.Run) error {
+	r.clock = heat.NewClock(r.ledger.Places(), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
 	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
@@ -302,22 +359,34 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []remains.Run) 
 
 // mapTo maps a page to a place. The translation layer is not involved: restoreSegments gives it the final state.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
-	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
-		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
+	if page >= media.MaxLBA || to < 0 || int64(to) >= r.ledger.Places() {
+		return fmt.Errorf("page %d at place %d of %d: %w", page, to, r.ledger.Places(), ErrDamaged)
 	}
-	if r.isLive(to) {
-		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.owners[to], page, to, ErrDamaged)
+	if r.ledger.IsLive(to) {
+		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.ledger.Owner(to), page, to, ErrDamaged)
 	}
 	slot := r.table.Make(page)
 	if w := slot.Load(); w.State() == table.OnMedium {
 		r.clearLive(w.Place())
 	}
 	slot.Store(table.At(to))
-	r.setLive(to)
 	delete(r.dropped, page)
-	r.owners[to], r.sums[to] = page, sum
-	r.renamed[to>>6] &^= 1 << (to & 63)
+	if err := r.unsettle(r.segmentOf(to)); err != nil {
+		return err
+	}
+	r.setPlace(to, page, sum)
 	return nil
+}
+
+// setPlace sets what is known of a place that has a page from now on.
+func (r *recovery) setPlace(to ftl.PPA, page uint64, sum uint32) {
+	if !r.ledger.Whole(r.segmentOf(to)) {
+		r.ledger.Prepare(to)
+	}
+	r.ledger.SetOwner(to, page)
+	r.ledger.SetSum(to, sum)
+	r.ledger.SetRenamed(to, false)
+	r.setLive(to)
 }
 
 // apply replays one record. A Write that no mark covers counts only if its place has the recorded content, because a
@@ -325,8 +394,8 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 func (r *recovery) apply(rec media.Record) error {
 	switch rec.Kind {
 	case media.Write, media.Keep:
-		if rec.PPA >= uint64(len(r.owners)) {
-			return fmt.Errorf("write to place %d of %d: %w", rec.PPA, len(r.owners), ErrDamaged)
+		if rec.PPA >= uint64(r.ledger.Places()) {
+			return fmt.Errorf("write to place %d of %d: %w", rec.PPA, r.ledger.Places(), ErrDamaged)
 		}
 		to := ftl.PPA(rec.PPA)
 		s := &r.segments[r.segmentOf(to)]
@@ -358,12 +427,12 @@ func (r *recovery) apply(rec media.Record) error {
 		if rec.PPA >= uint64(len(r.segments)) || stream >= uint8(heat.Streams) {
 			return fmt.Errorf("segment %d opened for stream %d: %w", rec.PPA, stream, ErrDamaged)
 		}
-		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
-		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
-			if r.isLive(p) { // a segment is erased only when no durable mapping refers to it
-				return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA, r.owners[p], ErrDamaged)
-			}
+		if k := r.ledger.NextLive(int64(rec.PPA), 0); k < r.shape.Pages {
+			// a segment is erased only when no durable mapping refers to it
+			return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA,
+				r.ledger.Owner(ftl.PPA(int64(rec.PPA)*int64(r.shape.Pages)+int64(k))), ErrDamaged)
 		}
+		r.ledger.Erase(int64(rec.PPA))
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
 	}
 	return nil
@@ -400,7 +469,7 @@ func (r *recovery) settleState(at ending, both bool) error {
 	// A session number is used once. Summaries and Open records carry it.
 	r.session++
 	// No page is in a frame, so there are no reservations: the pages in use are those with a place.
-	r.used, r.report.Mapped, r.report.Session = r.mapped, r.mapped, r.session
+	r.used, r.report.Mapped, r.report.Session = r.ledger.Lives(), r.ledger.Lives(), r.session
 	// A generation is used once too: grains of two checkpoints of one generation could be taken for one of them.
 	for r.generation = at.generation; r.generation+1 <= at.newest; {
 		r.generation += 2
@@ -468,15 +537,36 @@ func (r *recovery) writeDown(both bool) error {
 	}
 	for range n {
 		r.generation++
-		err := writeCheckpoint(r.shape, r.devices, &body, r.recordEntries, media.Header{
+		r.cover()
+		err := writeCheckpoint(r.shape, r.devices, &body, r.recordEntries, r.complete(&body), media.Header{
 			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back,
 			Writes: r.clock.Writes(),
 		})
 		if err != nil {
 			return fmt.Errorf("writing a checkpoint: %w", err)
 		}
+		r.settleSums(r.generation)
 	}
 	return nil
+}
+
+// complete returns a function that reads the checksums that a group of entries lacks from the checkpoint in force.
+func (r *recovery) complete(body *media.Body) func(i, from, to int64) error {
+	var buf []byte
+	return func(i, from, to int64) error {
+		if !r.bare(body, from, to) {
+			return nil
+		}
+		if buf == nil {
+			buf = device.Aligned(bodyChunk * Page)
+		}
+		_, n := r.groupOf(i)
+		group := buf[:(n+1)*Page]
+		if err := device.Do(r.devices[0], device.Read, r.bodyOffset(r.source, i), group); err != nil {
+			return err
+		}
+		return r.inherit(body, i, group)
+	}
 }
 
 // roomAfterCrash is the number of empty segments at startup: one for users and one for collection to work with.
@@ -491,12 +581,7 @@ func (r *recovery) makeRoom() error {
 	valid := make([]int64, len(r.segments)) // live pages, by segment
 	empty := 0
 	for i := range r.segments {
-		for k := range pages {
-			if r.isLive(ftl.PPA(int64(i)*pages + k)) {
-				valid[i]++
-			}
-		}
-		if valid[i] == 0 {
+		if valid[i] = int64(r.ledger.LivesOf(int64(i))); valid[i] == 0 {
 			empty++
 		}
 	}
@@ -512,13 +597,13 @@ func (r *recovery) makeRoom() error {
 		}
 		for k := range pages {
 			from := ftl.PPA(int64(least)*pages + k)
-			if !r.isLive(from) {
+			if !r.ledger.IsLive(from) {
 				continue
 			}
 			// A hole is a dead place in another segment that keeps live pages; empty segments must stay empty.
-			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
-				if hole++; int64(hole) == int64(len(r.owners)) {
-					return fmt.Errorf("no free place to move page %d to: %w", r.owners[from], ErrFull)
+			for r.ledger.IsLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
+				if hole++; int64(hole) == r.ledger.Places() {
+					return fmt.Errorf("no free place to move page %d to: %w", r.ledger.Owner(from), ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -547,7 +632,16 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	// The place may be beyond those allocated so far, which must then be counted as used.
 	s := &r.segments[r.segmentOf(to)]
 	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
-	return r.mapTo(r.owners[from], to, r.sums[from])
+	sum, known := r.ledger.SumAt(from)
+	if !known {
+		segment := r.segmentOf(from)
+		sums, err := readSums(&r.shape, r.devices[0], r.source, segment)
+		if err != nil {
+			return err
+		}
+		sum = sums[int64(from)-segment*int64(r.shape.Pages)]
+	}
+	return r.mapTo(r.ledger.Owner(from), to, sum)
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full. Such a summary describes a fill whose end was
@@ -597,14 +691,10 @@ func (r *recovery) restoreSegments() error {
 	for rank, i := range order {
 		s := &r.segments[i]
 		clear(valid)
-		first := ftl.PPA(i * int64(r.shape.Pages))
-		live := false
-		for k := range r.shape.Pages {
-			if r.isLive(first + ftl.PPA(k)) {
-				valid[k>>6] |= 1 << (k & 63)
-				live = true
-			}
+		for k := r.ledger.NextLive(i, 0); k < r.shape.Pages; k = r.ledger.NextLive(i, k+1) {
+			valid[k>>6] |= 1 << (k & 63)
 		}
+		live := r.ledger.LivesOf(i) > 0
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
 			Age: len(order) - rank} // as if each segment filled since took an erase
 		s.programmed = s.written
@@ -615,6 +705,7 @@ func (r *recovery) restoreSegments() error {
 			// A segment that was closed by a failure or was still being filled: its unwritten places stay unused until
 			// it is collected.
 			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
+			r.ledger.Seal(i)
 		}
 		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {
 			return fmt.Errorf("ctl: segment %d: %w", i, err)

@@ -219,18 +219,15 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next.Store(w) // last, because the lock-free path can find the page from here on
 }
 
-// rename assigns a place to a page other than the one it was written for. The bit matters to Check and summarise: a
+// rename assigns a place to a page other than the one it was written for. That it did matters to Check and summarise: a
 // summary may have the earlier number.
 func (c *core) rename(p ftl.PPA, page uint64) {
-	if c.owners[p] != page {
+	if c.ledger.Owner(p) != page {
 		c.preserve(c.segmentOf(p))
-		c.owners[p] = page
-		c.renamed[p>>6] |= 1 << (p & 63)
+		c.ledger.SetOwner(p, page)
+		c.ledger.SetRenamed(p, true)
 	}
 }
-
-// isRenamed reports whether a place's page had another number when it was written there.
-func (c *core) isRenamed(p ftl.PPA) bool { return c.renamed[p>>6]>>(p&63)&1 != 0 }
 
 // shifted applies a Move record during recovery.
 func (r *recovery) shifted(rec media.Record) error {

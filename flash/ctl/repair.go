@@ -118,7 +118,8 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, progress 
 	if f.end, f.damage.Refused = f.readState(); f.damage.Refused == nil {
 		h, err := f.headers()
 		if i := slices.IndexFunc(h, func(h media.Header) bool { return h.Generation == f.end.generation }); i >= 0 {
-			f.audit(f.left().Snapshot(int(h[i].Generation&1), &h[i]))
+			f.audit(f.left().Stream(int(h[i].Generation&1), &h[i],
+				func(int64, media.Segment, []media.Entry) error { return nil }))
 		}
 		if newest := f.end.newest; newest != f.end.generation {
 			f.lost(0, f.shape.CheckpointStart(int(newest&1))*Page,
@@ -212,7 +213,7 @@ func (x *Examined) Close() error {
 
 // Pages calls fn for each page that has content, in order, until it returns false.
 func (x *Examined) Pages(first, last uint64, fn func(page uint64) bool) {
-	for page := range x.table.Used(first, last) {
+	for page := range x.table.Words(first, last) {
 		if x.core.Lookup(ftl.LPA(page)) != ftl.NoPPA && !fn(page) {
 			return
 		}
@@ -226,39 +227,48 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 	var out []Bad
 	done := int64(0)
 	var places, alone []ftl.PPA
+	sums := map[int64][]uint32{} // of the segments that are being read; those that are lost are wrong
+	sum := func(p ftl.PPA) uint32 {
+		s := c.segmentOf(p)
+		if sums[s] == nil {
+			sums[s], _ = x.sumsOf(s)
+		}
+		return sums[s][int64(p)-s*int64(c.shape.Pages)]
+	}
 	for i := range c.segments {
 		for k := range c.shape.Pages {
-			if p := ftl.PPA(i*c.shape.Pages + k); c.isLive(p) {
+			if p := ftl.PPA(i*c.shape.Pages + k); c.ledger.IsLive(p) {
 				places = append(places, p)
 			}
 		}
 		if len(places) < readAtOnce && i < len(c.segments)-1 {
 			continue
 		}
-		if err := progress(done, c.mapped); err != nil {
+		if err := progress(done, c.ledger.Lives()); err != nil {
 			return nil, err
 		}
-		c.sumPlaces(x.devices, places, func(p ftl.PPA, sum uint32, err error) {
-			if err != nil || sum != c.sums[p] {
+		c.sumPlaces(x.devices, places, func(p ftl.PPA, is uint32, err error) {
+			if err != nil || is != sum(p) {
 				alone = append(alone, p)
 			}
 		})
 		done += int64(len(places))
 		places = places[:0]
+		clear(sums)
 	}
 	buf := device.Aligned(Page)
 	for _, p := range alone { // one bad page fails the read of its neighbours
 		dev, offset := c.at(p)
 		err := device.Do(x.devices[dev], device.Read, offset, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sums[p] {
+		if err == nil && media.Sum(c.seed, buf) != sum(p) {
 			err = ErrDamaged
 		}
 		if err != nil {
-			out = append(out, Bad{Page: c.owners[p], Device: int(dev), Offset: offset, Err: err})
+			out = append(out, Bad{Page: c.ledger.Owner(p), Device: int(dev), Offset: offset, Err: err})
 		}
 	}
 	slices.SortFunc(out, func(a, b Bad) int { return cmp.Compare(a.Page, b.Page) })
-	return out, progress(done, c.mapped)
+	return out, progress(done, c.ledger.Lives())
 }
 
 // Repair makes the state as examined, without the given pages, the pool's state: Open then finds nothing damaged but
@@ -276,7 +286,7 @@ func (x *Examined) Repair(drop []uint64, progress func(done, all int64) error) e
 		return fmt.Errorf("ctl: repairing: %w", err)
 	}
 	for _, page := range drop {
-		if slot := f.table.Find(page); slot != nil && slot.Load().State() == table.OnMedium {
+		if w, _ := f.table.Peek(page); w.State() == table.OnMedium {
 			f.empty(page, 1)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *recovery) verify(chain []remains.Run) {
 	var places []ftl.PPA
 	for _, f := range chain {
 		for i, rec := range f.Records {
-			if rec.Kind == media.Write && f.First+uint64(i) >= r.mark && rec.PPA < uint64(len(r.owners)) {
+			if rec.Kind == media.Write && f.First+uint64(i) >= r.mark && rec.PPA < uint64(r.ledger.Places()) {
 				places = append(places, ftl.PPA(rec.PPA))
 			}
 		}

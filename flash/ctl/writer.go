@@ -81,6 +81,7 @@ type move struct {
 	sum      uint32 // of the content as first written
 	read     uint32 // of the content as read
 	attempts int
+	known    bool // sum is
 	bad      bool // unreadable, or its checksum did not match; it stays bad at the new place
 }
 
@@ -109,7 +110,7 @@ func (w *writer) init(c *core) {
 
 // arenaPages returns the number of pages of memory that the pool needs.
 func (c *core) arenaPages() int {
-	return len(c.frames) + len(c.chunks)*c.cfg.Chunk + len(c.moves) + len(c.pages) + bodyChunk
+	return len(c.frames) + len(c.chunks)*c.cfg.Chunk + len(c.moves) + len(c.pages) + 2*bodyChunk + len(c.loads)
 }
 
 // furnish carves the arena into buffers.
@@ -122,7 +123,10 @@ func (c *core) furnish(arena []byte) {
 	for i := range c.pages {
 		c.pages[i].buf = take(1)
 	}
-	c.body.buf = take(bodyChunk)
+	c.body.buf, c.body.old = take(bodyChunk), take(bodyChunk)
+	for i := range c.loads {
+		c.loads[i].buf = take(1)
+	}
 	for range c.frames {
 		c.buffers = append(c.buffers, take(1))
 	}
@@ -267,10 +271,13 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		s.order = c.next
 	}
 	// The place is not live yet: written or movedTo maps the page to it once the data are written.
-	c.owners[to] = page
+	if !c.ledger.Whole(number) {
+		c.ledger.Prepare(to)
+	}
+	c.ledger.SetOwner(to, page)
 	// A moved page keeps the checksum that it was written with, so that a damaged copy stays detectable.
 	if w.frame == noFrame {
-		c.sums[to] = c.moves[w.move].sum
+		c.ledger.SetSum(to, c.moves[w.move].sum)
 	}
 	if content == nil {
 		x := fill{chunk: at, index: int32(len(k.pages)), frame: w.frame, move: w.move}
@@ -282,9 +289,9 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	} else {
 		buf := k.buf[len(k.pages)*Page:][:Page]
 		copy(buf, content)
-		c.sums[to] = media.Sum(c.seed, buf)
+		c.ledger.SetSum(to, media.Sum(c.seed, buf))
 	}
-	c.renamed[to>>6] &^= 1 << (to & 63)
+	c.ledger.SetRenamed(to, false)
 	k.pages = append(k.pages, w)
 	// persist submits open chunks at the end of this call if a waiter needs one of their pages.
 	c.urgent = c.urgent || len(w.syncs) > 0 || w.frame != noFrame && len(c.frames[w.frame].passed) > 0
@@ -370,6 +377,7 @@ func (c *core) programmed(k *chunk) {
 	s := &c.segments[i]
 	if s.programmed += int32(len(k.pages)); int(s.programmed) == c.shape.Pages {
 		c.summarise(i)
+		c.ledger.Seal(i)
 	}
 }
 
@@ -394,7 +402,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 		f.place = to
 		c.setLive(to)
 		c.rename(to, f.page)
-		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: c.sums[to]})
+		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: c.sum(to)})
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
@@ -450,14 +458,14 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	m := &c.moves[w.move]
 	c.idleM = append(c.idleM, w.move)
 	// Moved reports false if the page was overwritten or trimmed meanwhile, so that the copy is stale.
-	live := c.isLive(m.from)
+	live := c.ledger.IsLive(m.from)
 	if !c.ftl.Moved(m.from, to, c.tick()) {
 		return
 	}
 	if !live {
 		panic(fmt.Sprintf("ctl: page %d was moved from place %d, which does not hold it", m.lpa, m.from))
 	}
-	page := c.owners[m.from] // Remap may have renamed it since it was read
+	page := c.ledger.Owner(m.from) // Remap may have renamed it since it was read
 	c.clearLive(m.from)
 	c.setLive(to)
 	c.rename(to, page)
@@ -666,7 +674,10 @@ func (c *core) collect() {
 		i := c.idleM[len(c.idleM)-1]
 		c.idleM = c.idleM[:len(c.idleM)-1]
 		m := &c.moves[i]
-		m.from, m.lpa, m.sum, m.bad, m.attempts = a.Source, uint64(a.LPA), c.sums[a.Source], false, 0
+		m.from, m.lpa, m.bad, m.attempts = a.Source, uint64(a.LPA), false, 0
+		if m.sum, m.known = c.ledger.SumAt(a.Source); !m.known {
+			c.load(a.Source, nobody, 0)
+		}
 		dev, offset := c.at(a.Source)
 		m.op.Kind, m.op.Offset, m.op.Buf, m.op.Err, m.op.Loop = device.Read, offset, m.buf, nil, c.lane
 		c.underWay++
@@ -694,6 +705,16 @@ func (c *core) moveRead(i int32) {
 		c.submit(dev, &m.op)
 		return
 	}
+	if !m.known {
+		switch m.sum, m.known = c.ledger.SumAt(m.from); {
+		case m.known:
+		case !c.ledger.IsLive(m.from): // superseded, and perhaps not in the checkpoint
+			m.sum, m.known = m.read, true
+		default:
+			c.load(m.from, aMove, i)
+			return
+		}
+	}
 	c.underWay--
 	switch {
 	case m.op.Err != nil:
@@ -715,11 +736,8 @@ func (c *core) moveRead(i int32) {
 
 // relocate adds a moved page to a chunk. The caller ensures that a chunk is idle.
 func (c *core) relocate(i int32, m *move) {
-	known := heat.Page(0)
-	if slot := c.table.Find(m.lpa); slot != nil {
-		known = heat.Page(slot.Heat())
-	}
-	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(known, &c.clock, c.used)), c.tick())
+	_, known := c.table.Peek(m.lpa)
+	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(heat.Page(known), &c.clock, c.used)), c.tick())
 	// The page was superseded since it was read, or there is no destination; Next then offers it again.
 	if !ok {
 		c.idleM = append(c.idleM, i)
@@ -767,8 +785,8 @@ func (c *core) summarise(i int64) {
 	first := ftl.PPA(i * int64(c.shape.Pages))
 	for k := range sum.Entries {
 		at := first + ftl.PPA(k)
-		sum.Entries[k] = media.Entry{Page: c.owners[at] + 1, Sum: c.sums[at]}
-		if c.isRenamed(at) {
+		sum.Entries[k] = media.Entry{Page: c.ledger.Owner(at) + 1, Sum: c.sum(at)}
+		if c.ledger.IsRenamed(at) {
 			sum.Entries[k].Page = 0 // the record of the move can be lost in a crash that the summary survives
 		}
 	}

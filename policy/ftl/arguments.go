@@ -31,6 +31,9 @@ func (f *FTL) bindable(m Map, random *rng.Stream) {
 	if m == nil {
 		panic("ftl: Clone or Rebind without a map")
 	}
+	if _, ok := m.(Validity); f.cfg.Counts && !ok {
+		panic("ftl: Clone or Rebind under Config.Counts with a map that does not know which pages are valid")
+	}
 	if random == nil && orderOf(f.cfg.Victim) == byArray {
 		broken("Clone or Rebind without a random stream, which %v needs", f.cfg.Victim)
 	}

@@ -41,7 +41,34 @@ func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 }
 
 // has reports whether a page of a block is valid.
-func (f *FTL) has(p *pool, b, page int32) bool { return f.word(p, b, page>>6)>>(page&63)&1 != 0 }
+func (f *FTL) has(p *pool, b, page int32) bool {
+	if f.valids != nil {
+		return f.valids.NextValid(Block(b), int(page)) == int(page)
+	}
+	return f.word(p, b, page>>6)>>(page&63)&1 != 0
+}
+
+// rely uses the driver's knowledge of validity instead of bitmaps, with Config.Counts.
+func (f *FTL) rely(m Map) {
+	if f.cfg.Counts {
+		f.valids = m.(Validity)
+	}
+}
+
+// drop marks a valid page invalid.
+func (f *FTL) drop(p *pool, b, page int32) {
+	m := &p.blocks[b]
+	if f.valids == nil {
+		word, bit := f.ownWord(p, b, page>>6), uint64(1)<<(page&63)
+		if *word&bit == 0 {
+			broken("page %d of block %d was invalidated but is not valid", page, b)
+		}
+		*word &^= bit
+	} else if m.valid == 0 {
+		broken("page %d of block %d was invalidated, but the block has no valid page", page, b)
+	}
+	m.valid--
+}
 
 // ownWord returns word w of block b's validity bitmap, for writing. The pointer is valid until the next call, which may
 // grow the slice.
@@ -77,20 +104,27 @@ func (f *FTL) setAll(p *pool, b int32) {
 	for w := range f.words {
 		*f.ownWord(p, b, w) = ^uint64(0)
 	}
-	if tail := f.pages & 63; tail != 0 {
+	if tail := f.pages & 63; tail != 0 && f.words > 0 {
 		*f.ownWord(p, b, f.words-1) = 1<<tail - 1
 	}
 }
 
 // clearRange marks the pages [from, to) of a block invalid.
 func (f *FTL) clearRange(p *pool, b, from, to int32) {
-	for page := from; page < to; page++ {
+	for page := from; page < to && f.words > 0; page++ {
 		*f.ownWord(p, b, page>>6) &^= 1 << (page & 63)
 	}
 }
 
 // countValid returns the number of valid pages among the first pages of a block.
 func (f *FTL) countValid(p *pool, b, pages int32) int {
+	if f.valids != nil {
+		n := 0
+		for page := f.nextValid(p, b, 0); page < pages; page = f.nextValid(p, b, page+1) {
+			n++
+		}
+		return n
+	}
 	whole, size, n := pages>>6, f.chunk, 0
 	for from := int32(0); from < whole; from += size {
 		n += count(f.part(p, b, from/size)[:min(size, whole-from)])
@@ -145,6 +179,13 @@ func (f *FTL) lentPart(p *pool, b, k int32) []uint64 {
 
 // bitmap returns a block's validity bitmap, for reading.
 func (f *FTL) bitmap(p *pool, b int32) []uint64 {
+	if f.valids != nil {
+		all := make([]uint64, (f.pages+63)/64)
+		for page := f.nextValid(p, b, 0); page < f.pages; page = f.nextValid(p, b, page+1) {
+			all[page>>6] |= 1 << (page & 63)
+		}
+		return all
+	}
 	if p.loan == nil {
 		return p.bits[int(b)*int(f.words):][:f.words]
 	}

@@ -95,7 +95,7 @@ func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 			handed -= p.frontiers[at].left
 		}
 		for page := int32(0); page < handed; page += 64 {
-			held := f.word(p, b, page>>6)
+			held := f.held(p, b, page>>6)
 			if rest := handed - page; rest < 64 {
 				held &= 1<<rest - 1
 			}
@@ -104,6 +104,17 @@ func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 			}
 		}
 	}
+}
+
+// held returns word w of a block's validity, wherever that is known.
+func (f *FTL) held(p *pool, b, w int32) (word uint64) {
+	if f.valids == nil {
+		return f.word(p, b, w)
+	}
+	for page := f.nextValid(p, b, w<<6); page < min((w+1)<<6, f.pages); page = f.nextValid(p, b, page+1) {
+		word |= 1 << (page & 63)
+	}
+	return word
 }
 
 func (f *FTL) check(withMap, touched bool) error {
@@ -328,14 +339,17 @@ func (f *FTL) places(p *pool) ([]place, error) {
 // out. Blocks with programs or moves in flight are not compared with the map, because their bitmaps may be ahead of it.
 func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
-	n := int32(f.countAll(p, b))
+	n := m.valid
+	if f.valids == nil {
+		n = int32(f.countAll(p, b))
+	}
 	if n != m.valid {
 		return fmt.Errorf("%d pages are valid, the count is %d", n, m.valid)
 	}
-	if m.fast && f.countValid(p, b, f.size(m)) != int(n) {
+	if m.fast && f.valids == nil && f.countValid(p, b, f.size(m)) != int(n) {
 		return fmt.Errorf("a page beyond the end of a fast block is valid")
 	}
-	if tail := f.pages & 63; tail != 0 && f.word(p, b, f.words-1)>>tail != 0 {
+	if tail := f.pages & 63; tail != 0 && f.words > 0 && f.word(p, b, f.words-1)>>tail != 0 {
 		return fmt.Errorf("a page beyond the end of the block is valid")
 	}
 	if m.state == open && m.pending < left || m.state != open && left > 0 {
@@ -345,6 +359,11 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 		m.state == given || m.state == victim && m.pending == 0
 	if !atRest || !withMap {
 		return nil
+	}
+	if f.valids != nil {
+		if n := int32(f.countValid(p, b, f.size(m)-left)) + left; n != m.valid {
+			return fmt.Errorf("the map refers to %d pages or they are not handed out, the count is %d", n, m.valid)
+		}
 	}
 	first := f.PPA(Block(int64(pool)*int64(f.blocks)+int64(b)), 0)
 	for page := f.nextValid(p, b, 0); page < f.size(m)-left; page = f.nextValid(p, b, page+1) {

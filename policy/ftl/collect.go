@@ -70,6 +70,9 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	if page >= f.pages {
 		return f.pages
 	}
+	if f.valids != nil {
+		return int32(f.valids.NextValid(Block(b), int(page)))
+	}
 	i := page >> 6
 	word := f.word(p, b, i) &^ (1<<(page&63) - 1)
 	for word == 0 {
@@ -314,13 +317,7 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	// A host write that has completed in the meantime has changed the entry, and wins.
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
-		bit := uint64(1) << (page & 63)
-		word := f.ownWord(p, b, page>>6)
-		if *word&bit == 0 {
-			broken("page %d was moved but is not valid", src)
-		}
-		*word &^= bit
-		m.valid--
+		f.drop(p, b, page)
 	}
 	p.counts.relocating--
 	if programmed {

@@ -88,6 +88,10 @@ type Config struct {
 
 	Fast Fast // a cache of blocks with one bit a cell; off unless it has streams
 
+	// Counts keeps no bitmap of valid pages, only their number by block: the map must be a Validity, which knows more.
+	// There is one pool, no fast block and no given one, and no program fails of a page that was invalidated before.
+	Counts bool
+
 	Quirks Quirks
 	// OpenOrder is the order in which Quirks.OpenAtOnce opens frontiers, survivors' included; nil is by number.
 	OpenOrder []int
@@ -207,6 +211,8 @@ func (c Config) Validate() error {
 	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
 		"quirks.host_stop", "%d free blocks are not possible; use 0 to gc_start, %d",
 		c.Quirks.HostStop, c.GCStart)
+	bad.Hold(!c.Counts || c.Pools == 1 && c.Fast.Streams == 0, "counts",
+		"a bitmap is needed with %d pools and %d fast streams; use one pool and no fast stream", c.Pools, c.Fast.Streams)
 	if bad.Err() == nil {
 		c.validateStreams(&bad)
 	}

@@ -20,7 +20,7 @@ func (f *FTL) ProgramFailed(ppa PPA, now Tick) {
 	p.known(b)
 	p.counts.failed++
 	f.condemn(p, b)
-	if f.IsValid(ppa) { // else overwritten in the meantime
+	if f.valids != nil || f.IsValid(ppa) { // else overwritten in the meantime
 		f.Invalidate(ppa, now)
 	}
 	f.programmed(p, b)

@@ -70,6 +70,18 @@ func (d *flash) CompareAndSwap(lpa ftl.LPA, old, new ftl.PPA) bool {
 	return true
 }
 
+// NextValid implements ftl.Validity.
+func (d *flash) NextValid(b ftl.Block, page int) int {
+	n := d.Config().PagesPerBlock
+	for ; page < n; page++ {
+		at := d.PPA(b, page)
+		if c := d.pages[at]; c.version != 0 && d.to[c.lpa] == at {
+			break
+		}
+	}
+	return page
+}
+
 func (d *flash) note(format string, args ...any) {
 	if d.tracer {
 		d.trace = append(d.trace, fmt.Sprintf(format, args...))

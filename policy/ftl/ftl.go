@@ -101,6 +101,14 @@ type Map interface {
 	Owner(ppa PPA) LPA
 }
 
+// Validity is a Map whose driver also knows which pages of a block are valid, as Config.Counts requires.
+type Validity interface {
+	Map
+	// NextValid returns the first page of a block, from page on, that the map refers to, or the number of pages of a
+	// block. FTL asks only about blocks of which every page has been programmed or has failed, and from Check.
+	NextValid(b Block, page int) int
+}
+
 // Kind is the operation that an Action asks for.
 type Kind uint8
 
@@ -144,6 +152,7 @@ type FTL struct {
 	cfg       Config
 	survivors []uint8 // by stream: the stream that receives its survivors
 	drv       Map
+	valids    Validity // drv, with Config.Counts; else nil
 	random    *rng.Stream
 
 	pageDiv, poolDiv divide.By // by the pages of a block, and of a pool
@@ -183,7 +192,13 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		return nil, fmt.Errorf("ftl: %v needs a random stream", cfg.Victim)
 	}
 	words := int32((cfg.PagesPerBlock + 63) / 64)
-	chunk := min(words, chunkWords)
+	if cfg.Counts {
+		if _, ok := m.(Validity); !ok {
+			return nil, fmt.Errorf("ftl: counts: the map does not know which pages are valid")
+		}
+		words = 0
+	}
+	chunk := max(1, min(words, chunkWords))
 	f := &FTL{
 		cfg: cfg, drv: m, random: random,
 		pageDiv: divide.New(uint64(cfg.PagesPerBlock)),
@@ -196,6 +211,7 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 		owner:    new(owner),
 		pools:    make([]*pool, cfg.Pools),
 	}
+	f.rely(m)
 	for _, to := range cfg.survivors() {
 		f.survivors = append(f.survivors, uint8(to))
 		f.mixed = f.mixed || to < cfg.Streams
@@ -310,13 +326,7 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
 	m := p.known(b)
-	word := f.ownWord(p, b, page>>6)
-	bit := uint64(1) << (page & 63)
-	if *word&bit == 0 {
-		broken("page %d was invalidated but is not valid", ppa)
-	}
-	*word &^= bit
-	m.valid--
+	f.drop(p, b, page)
 	m.stamp = now
 	switch m.state {
 	case ranked:

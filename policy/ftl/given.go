@@ -7,6 +7,9 @@ package ftl
 // Give hands a free block of a pool to the driver. It reports false while the pool has no block for the host, as
 // Allocate does.
 func (f *FTL) Give(pool int) (Block, bool) {
+	if f.valids != nil {
+		broken("Give under Config.Counts")
+	}
 	p := f.touch(pool)
 	if !f.hostMayOpen(p) {
 		p.wake = true

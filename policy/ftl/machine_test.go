@@ -48,7 +48,8 @@ func drawConfig(t *rapid.T) ftl.Config {
 	c.DynamicWear = rapid.Bool().Draw(t, "dynamic")
 	c.StaticWear = rapid.SampledFrom([]int{0, 2}).Draw(t, "static")
 	c.BlocksPerPool = 16 + c.GCStart + rapid.IntRange(0, 8).Draw(t, "blocks")
-	if c.Quirks == (ftl.Quirks{}) && rapid.Bool().Draw(t, "fast") {
+	c.Counts = c.Pools == 1 && rapid.Bool().Draw(t, "counts")
+	if !c.Counts && c.Quirks == (ftl.Quirks{}) && rapid.Bool().Draw(t, "fast") {
 		c.Fast.Streams = rapid.IntRange(1, c.Streams).Draw(t, "fast streams")
 		if len(c.Survivors) == c.Streams {
 			c.Survivors = ftl.Pooled(c.Streams) // survivors must not join a fast stream

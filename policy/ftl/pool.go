@@ -221,6 +221,7 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	}
 	c := *f
 	c.drv, c.random = m, random
+	c.rely(m)
 	c.pools = slices.Clone(f.pools)
 	c.peers = clonePeers(f.peers)
 	// Both sides get a new owner, because neither owns the shared pools any longer.
@@ -233,6 +234,7 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 func (f *FTL) Rebind(m Map, random *rng.Stream) {
 	f.bindable(m, random)
 	f.drv, f.random = m, random
+	f.rely(m)
 }
 
 // materialise extends the pool's slices to include block b; new blocks are in state unknown.

@@ -81,9 +81,12 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	}
 	p.free--
 	// A pool being restored shares no bitmaps, so this is the block's own.
-	all := f.bitmap(p, i)
-	copy(all, r.Valid)
-	for _, w := range all {
+	var all []uint64
+	if f.valids == nil {
+		all = f.bitmap(p, i)
+		copy(all, r.Valid)
+	}
+	for _, w := range r.Valid {
 		m.valid += int32(bits.OnesCount64(w))
 	}
 	if r.Fast {
@@ -112,7 +115,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	p.counts.restored += int64(r.Written) + int64(f.pages-f.size(m))
 	m.state = open
 	// As in openBlock, pages not handed out yet count as valid.
-	for page := r.Written; page < int(f.size(m)); page++ {
+	for page := r.Written; page < int(f.size(m)) && all != nil; page++ {
 		all[page>>6] |= 1 << (page & 63)
 	}
 	left := f.size(m) - int32(r.Written)
@@ -179,7 +182,7 @@ func (f *FTL) checkRestored(r Restored) error {
 	if r.Erases < 0 || r.Erases > maxErases {
 		return fmt.Errorf("%d erases are not possible", r.Erases)
 	}
-	if len(r.Valid) > int(f.words) {
+	if len(r.Valid) > int(f.pages+63)/64 {
 		return fmt.Errorf("the bitmap has %d words, but a block has %d pages", len(r.Valid), f.pages)
 	}
 	for i, w := range r.Valid {
@@ -236,7 +239,7 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 			} else if at := f.frontierOf(p, i); at >= 0 {
 				r.Use, r.Written = Open, int(f.size(m)-p.frontiers[at].left)
 				r.Worn = at >= len(f.survivors)
-				valid := make([]uint64, f.words)
+				valid := make([]uint64, len(r.Valid))
 				for page := range r.Written {
 					valid[page>>6] |= r.Valid[page>>6] & (1 << (page & 63))
 				}

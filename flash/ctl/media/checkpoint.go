@@ -54,6 +54,9 @@ const (
 
 	segmentsPerPage = (Grain - bodyHeader) / segmentSize
 	entriesPerPage  = (Grain - bodyHeader) / entrySize
+
+	// EntriesPerPage is the number of places in a grain of entries.
+	EntriesPerPage = entriesPerPage
 )
 
 // A checkpoint takes, in its slot, its header twice and then its body in groups of up to Group grains, each followed by
@@ -75,6 +78,37 @@ func Parity(parity, grain []byte) {
 	for i := 0; i < Grain; i += 8 {
 		le.PutUint64(parity[i:], le.Uint64(parity[i:])^le.Uint64(grain[i:]))
 	}
+}
+
+// Mend rebuilds the one grain of a group that is not that of a body, from the others and their parity, and returns which
+// it was, or -1 if all are right. The group begins with grain i, and its parity is the last grain of buf. If more are
+// wrong, the error is that of the first.
+func Mend(buf []byte, i int64, u UUID, generation uint64) (mended int64, err error) {
+	n := int64(len(buf)/Grain) - 1
+	bad := int64(-1)
+	for k := range n {
+		switch own := VerifyPage(buf[k*Grain:][:Grain], i+k, u, generation); {
+		case own == nil:
+		case bad >= 0:
+			return -1, err
+		default:
+			bad, err = k, own
+		}
+	}
+	if bad < 0 {
+		return -1, nil
+	}
+	sum := make([]byte, Grain)
+	for k := range n + 1 {
+		if k != bad {
+			Parity(sum, buf[k*Grain:][:Grain])
+		}
+	}
+	if VerifyPage(sum, i+bad, u, generation) != nil {
+		return -1, err
+	}
+	copy(buf[bad*Grain:], sum)
+	return bad, nil
 }
 
 // Holds reports whether a checkpoint has the group of body grains that begins with grain i. The groups of the segments
@@ -108,6 +142,17 @@ func (b *Body) Span(i int64) (from, to int64) {
 // BodyPages returns the number of grains of the body, for the given segments of the given pages.
 func BodyPages(segments int64, pages int) int64 {
 	return segmentPages(segments) + (segments*int64(pages)+entriesPerPage-1)/entriesPerPage
+}
+
+// EntriesGrain returns the grain of the body with the entries of the places from strip*EntriesPerPage on.
+func EntriesGrain(strip, segments int64) int64 { return segmentPages(segments) + strip }
+
+// Sums returns the checksums in a grain of entries, which VerifyPage has accepted.
+func Sums(page []byte) (sums [EntriesPerPage]uint32) {
+	for k := range sums {
+		sums[k] = le.Uint32(page[bodyHeader+k*entrySize+8:])
+	}
+	return sums
 }
 
 func segmentPages(segments int64) int64 { return (segments + segmentsPerPage - 1) / segmentsPerPage }
@@ -251,6 +296,12 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	}
 	at := page[bodyHeader:Grain]
 	if first := segmentPages(int64(len(b.Segments))); i >= first {
+		from, to, _ := Covers(i, int64(len(b.Segments)), b.Pages)
+		for g := from / int64(b.Pages); from < to && g <= (to-1)/int64(b.Pages); g++ {
+			if b.Segments[g].Use != Erased && b.Entries[g] == nil {
+				b.Entries[g] = make([]Entry, b.Pages)
+			}
+		}
 		for part := range b.parts(i - first) {
 			for k := range part {
 				word := le.Uint64(at)
@@ -270,9 +321,6 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 			le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint body", "invalid segment state")
-		}
-		if part[k].Use != Erased {
-			b.Entries[from+int64(k)] = make([]Entry, b.Pages)
 		}
 		at = at[segmentSize:]
 	}

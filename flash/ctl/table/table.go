@@ -7,8 +7,11 @@ import (
 
 const (
 	fanBits = 9
-	fan     = 1 << fanBits // of a node, and slots of a leaf
+	fan     = 1 << fanBits // of a node, and pages of a leaf
 	levels  = 5            // levels of nodes above the leaves: 54 bits with the leaf, of which 52 are used
+
+	groupBits = 4
+	grouped   = 1 << groupBits // slots of a group
 )
 
 // Slot is a page's word with its counters.
@@ -54,17 +57,29 @@ type node struct {
 	leaves *[fan]atomic.Pointer[leaf]
 }
 
-type leaf [fan]Slot
+// leaf has the words of fan pages: by groups of slots, or by runs where there is no group. A leaf without groups does
+// not change, so several can be one: a long run has one for all of its pages.
+type leaf struct {
+	runs   []run
+	groups *[fan / grouped]atomic.Pointer[group]
+}
 
-// Table holds the slots of all pages ever used, by 52-bit page number. It is a radix tree that only grows. Find is
-// lock-free and safe for concurrent use; Make requires the controller's lock.
+// group has the slots of grouped pages. Once there is one for a page, its runs no longer count.
+type group [grouped]Slot
+
+// Table holds the words of all pages ever used, by 52-bit page number. It is a radix tree whose nodes only grow. Peek,
+// Slot and Find are lock-free and safe for concurrent use; all other methods require the controller's lock.
 type Table struct {
-	root  *node
-	count int64 // leaves
+	root   *node
+	frozen *group // stands for a group in a leaf that is being folded
+	loose  atomic.Int64
+	hand   uint64 // the page where Fold resumes
+	gained int64  // bytes, by Fold since it began at the first page
+	rest   int64  // bytes up to which Fold does not look again
 }
 
 // New returns an empty table.
-func New() *Table { return &Table{root: newNode(levels)} }
+func New() *Table { return &Table{root: newNode(levels), frozen: new(group)} }
 
 // newNode returns a node that is level levels above the leaves.
 func newNode(level int) *node {
@@ -74,23 +89,19 @@ func newNode(level int) *node {
 	return &node{down: new([fan]atomic.Pointer[node])}
 }
 
-// Find returns a page's slot, or nil if it was never made.
-func (t *Table) Find(page uint64) *Slot {
+// entry returns the pointer to a page's leaf, or nil.
+func (t *Table) entry(page uint64) *atomic.Pointer[leaf] {
 	n := t.root
 	for level := uint(levels); level > 1; level-- {
 		if n = n.down[page>>(level*fanBits)&(fan-1)].Load(); n == nil {
 			return nil
 		}
 	}
-	l := n.leaves[page>>fanBits&(fan-1)].Load()
-	if l == nil {
-		return nil
-	}
-	return &l[page&(fan-1)]
+	return &n.leaves[page>>fanBits&(fan-1)]
 }
 
-// Make returns a page's slot, creating it if necessary.
-func (t *Table) Make(page uint64) *Slot {
+// made is entry, and makes the nodes above it.
+func (t *Table) made(page uint64) *atomic.Pointer[leaf] {
 	n := t.root
 	for level := uint(levels); level > 1; level-- {
 		at := &n.down[page>>(level*fanBits)&(fan-1)]
@@ -101,22 +112,160 @@ func (t *Table) Make(page uint64) *Slot {
 		}
 		n = next
 	}
-	at := &n.leaves[page>>fanBits&(fan-1)]
-	l := at.Load()
-	if l == nil {
-		l = new(leaf)
-		t.count++
-		at.Store(l)
+	return &n.leaves[page>>fanBits&(fan-1)]
+}
+
+// group returns the pointer to a page's group in a leaf that has groups.
+func (l *leaf) group(page uint64) *atomic.Pointer[group] {
+	return &l.groups[page>>groupBits&(fan/grouped-1)]
+}
+
+// Peek returns a page's word and its write history.
+func (t *Table) Peek(page uint64) (Word, uint64) {
+	e := t.entry(page)
+	if e == nil {
+		return 0, 0
 	}
-	return &l[page&(fan-1)]
+	l := e.Load()
+	if l == nil {
+		return 0, 0
+	}
+	if l.groups != nil {
+		if g := l.group(page).Load(); g != nil && g != t.frozen {
+			s := &g[page&(grouped-1)]
+			heat := s.Heat()
+			return s.Load().was(), heat
+		}
+	}
+	return l.at(page)
 }
 
-// Used iterates over the existing slots of pages first to last, in order.
+// Slot returns a page's slot, or nil if it has none: then the page is not in a frame.
+func (t *Table) Slot(page uint64) *Slot {
+	e := t.entry(page)
+	if e == nil {
+		return nil
+	}
+	l := e.Load()
+	if l == nil || l.groups == nil {
+		return nil
+	}
+	g := l.group(page).Load()
+	if g == nil || g == t.frozen {
+		return nil
+	}
+	return &g[page&(grouped-1)]
+}
+
+// Find returns a page's slot, and makes it if the page has a place. It returns nil if the page was never used, or at
+// worst, without the controller's lock, if its slot is just being folded; a word of a slot that was is Gone.
+func (t *Table) Find(page uint64) *Slot {
+	e := t.entry(page)
+	if e == nil {
+		return nil
+	}
+	return t.slot(e, page)
+}
+
+// Make returns a page's slot, creating it if necessary.
+func (t *Table) Make(page uint64) *Slot {
+	e := t.made(page)
+	if e.Load() == nil {
+		e.Store(&leaf{})
+	}
+	return t.slot(e, page)
+}
+
+const (
+	leafBytes  = fan/grouped*8 + 64
+	groupBytes = grouped * 24
+)
+
+// slot returns a page's slot by the pointer to its leaf. It makes the slot from the page's run.
+func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
+	for {
+		l := e.Load()
+		if l == nil {
+			return nil
+		}
+		if l.groups == nil {
+			own := &leaf{runs: l.runs, groups: new([fan / grouped]atomic.Pointer[group])}
+			if !e.CompareAndSwap(l, own) {
+				continue
+			}
+			t.loose.Add(leafBytes)
+			l = own
+		}
+		at := l.group(page)
+		g := at.Load()
+		if g == nil {
+			g = new(group)
+			for i := range g {
+				w, heat := l.at(page&^(grouped-1) + uint64(i))
+				g[i].word.Store(uint64(w))
+				g[i].heat.Store(heat)
+			}
+			if !at.CompareAndSwap(nil, g) {
+				continue
+			}
+			t.loose.Add(groupBytes)
+		}
+		if g == t.frozen {
+			return nil
+		}
+		return &g[page&(grouped-1)]
+	}
+}
+
+// Used iterates over the slots of pages first to last that were used, in order. Those of pages in runs are made, and
+// folded again.
 func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
-	return func(yield func(uint64, *Slot) bool) { t.root.used(levels, 0, first, last, yield) }
+	return func(yield func(uint64, *Slot) bool) {
+		t.leaves(first, last, func(base uint64, e *atomic.Pointer[leaf]) bool {
+			was := t.loose.Load()
+			for page := max(base, first); page <= min(base+fan-1, last); page++ {
+				l := e.Load()
+				if l == nil {
+					break
+				}
+				if l.groups == nil || l.group(page).Load() == nil {
+					if w, _ := l.at(page); w == 0 {
+						continue
+					}
+				}
+				if !yield(page, t.slot(e, page)) {
+					return false
+				}
+			}
+			if t.loose.Load() > was {
+				_ = t.fold(base, e)
+			}
+			return true
+		})
+	}
 }
 
-func (n *node) used(level uint, base, first, last uint64, yield func(uint64, *Slot) bool) bool {
+// Words iterates over the words of pages first to last that are not zero, in order, and makes no slots.
+func (t *Table) Words(first, last uint64) iter.Seq2[uint64, Word] {
+	return func(yield func(uint64, Word) bool) {
+		t.leaves(first, last, func(base uint64, _ *atomic.Pointer[leaf]) bool {
+			for page := max(base, first); page <= min(base+fan-1, last); page++ {
+				if w, _ := t.Peek(page); w != 0 && !yield(page, w) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// leaves calls fn for each leaf of the pages first to last, with its first page, until it returns false.
+func (t *Table) leaves(first, last uint64, fn func(base uint64, e *atomic.Pointer[leaf]) bool) {
+	t.root.leavesOf(levels, 0, first, last, fn)
+}
+
+func (n *node) leavesOf(level uint, base, first, last uint64,
+	fn func(base uint64, e *atomic.Pointer[leaf]) bool) bool {
 	span := uint64(1) << (level * fanBits) // pages per entry
 	begin, end := uint64(0), min(fan-1, (last-base)/span)
 	if first > base {
@@ -125,19 +274,11 @@ func (n *node) used(level uint, base, first, last uint64, yield func(uint64, *Sl
 	for i := begin; i <= end; i++ {
 		from := base + i*span
 		if level > 1 {
-			if down := n.down[i].Load(); down != nil && !down.used(level-1, from, first, last, yield) {
+			if down := n.down[i].Load(); down != nil && !down.leavesOf(level-1, from, first, last, fn) {
 				return false
 			}
-			continue
-		}
-		l := n.leaves[i].Load()
-		if l == nil {
-			continue
-		}
-		for k := max(first, from) - from; k <= min(last-from, fan-1); k++ {
-			if !yield(from+k, &l[k]) {
-				return false
-			}
+		} else if e := &n.leaves[i]; e.Load() != nil && !fn(from, e) {
+			return false
 		}
 	}
 	return true

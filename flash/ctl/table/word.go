@@ -27,12 +27,17 @@ func (s State) String() string {
 // Word is a page's state with its place or frame. The zero Word is Invalid.
 //
 //	bits 0-1 state, 2 dirty, 3 blank, 4 due, 8-55 place (OnMedium), 8-35 frame, 36-59 references (Resident)
+//
+// Bit 5 is set in a slot that is no longer that of its page: its state is Invalid, and bit 6 says whether it was
+// OnMedium.
 type Word uint64
 
 const (
 	dirty    = 1 << 2
 	blank    = 1 << 3
 	due      = 1 << 4
+	goneBit  = 1 << 5
+	placed   = 1 << 6
 	shift    = 8
 	frames   = 1<<28 - 1
 	refShift = 36
@@ -105,6 +110,28 @@ func (w Word) Due() bool { return w&due != 0 }
 
 // Expect returns the word marked due: the last Put must take the slow path.
 func (w Word) Expect() Word { return w | due }
+
+// Gone reports whether the slot is no longer that of its page.
+func (w Word) Gone() bool { return w&goneBit != 0 }
+
+// gone returns the word of a slot that is no longer that of its page, which is in no frame.
+func (w Word) gone() Word {
+	if w.State() == OnMedium {
+		return w&^3 | goneBit | placed
+	}
+	return goneBit
+}
+
+// was returns the word that a slot had before it was gone.
+func (w Word) was() Word {
+	switch {
+	case w&goneBit == 0:
+		return w
+	case w&placed != 0:
+		return w&^(goneBit|placed) | Word(OnMedium)
+	}
+	return 0
+}
 
 // Reserved returns the word of a page that has a place or a reservation.
 func (w Word) Reserved() Word { return w &^ blank }

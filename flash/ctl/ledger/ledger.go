@@ -1,0 +1,241 @@
+// Package ledger is what a flash controller knows of every place on its medium: whose page is there, whether the
+// mapping refers to it, and the checksum of its content.
+//
+// Its main types are Ledger and Sums, the checksums of one segment's places. Memory follows what a segment holds, not
+// its size: bitmaps exist only where some bits differ from the others, pages in the order of their places are runs
+// (Seal), and checksums that are also on the medium can be dropped and read again in strips, as the grains of a
+// checkpoint have them.
+//
+// It leaves out which checksums may be dropped, and where they are on the medium (package ctl). The caller serialises
+// all calls except SumAt and SetSum.
+package ledger
+
+import (
+	"math/bits"
+	"sort"
+	"sync/atomic"
+
+	"farflash/internal/divide"
+	"farflash/policy/ftl"
+)
+
+// Strip is the number of places whose checksums are read together.
+const Strip = 338
+
+// Ledger has a sheet for each segment.
+type Ledger struct {
+	sheets []sheet
+	pages  int64 // per segment
+	div    divide.By
+	lives  int64
+	loose  []int64 // segments that were unsealed, oldest first
+	sums   int64   // bytes of checksums in memory
+	hand   int64   // where the search for checksums to drop resumes
+}
+
+// sheet is the state of a segment's places.
+type sheet struct {
+	sums    atomic.Pointer[Sums]
+	live    []uint64 // nil if none or all are
+	renamed []uint64 // as live
+	owners  []uint64 // nil if there are none, or runs instead
+	runs    []run
+	lives   int32
+	renames int32
+}
+
+// run is the owners of places from at up to the next run's: page, and those that follow it.
+type run struct {
+	page uint64
+	at   int32
+}
+
+// Sums is the checksums of a segment's places as far as they are in memory: all of them, or some strips.
+type Sums struct {
+	whole  []uint32
+	strips []atomic.Pointer[[Strip]uint32] // nil with whole
+	used   atomic.Bool
+}
+
+// New returns the ledger of so many segments of so many pages.
+func New(segments int64, pages int) *Ledger {
+	return &Ledger{sheets: make([]sheet, segments), pages: int64(pages), div: divide.New(uint64(pages))}
+}
+
+// Places returns the number of places.
+func (l *Ledger) Places() int64 { return int64(len(l.sheets)) * l.pages }
+
+// Lives returns the number of places that the mapping refers to.
+func (l *Ledger) Lives() int64 { return l.lives }
+
+func (l *Ledger) at(p ftl.PPA) (*sheet, int64) {
+	s, in := l.div.Split(uint64(p))
+	return &l.sheets[s], int64(in)
+}
+
+// has reports whether bit k of a set of n of the given size is set.
+func has(set []uint64, n int32, k int64) bool {
+	if set == nil {
+		return n > 0
+	}
+	return set[k>>6]>>(k&63)&1 != 0
+}
+
+// change sets or clears bit k, which has the other value, of a set of n out of all.
+func change(set []uint64, n int32, k, all int64, on bool) ([]uint64, int32) {
+	if set == nil {
+		set = make([]uint64, (all+63)/64)
+		for i := int64(0); i < all && n > 0; i++ {
+			set[i>>6] |= 1 << (i & 63)
+		}
+	}
+	set[k>>6] ^= 1 << (k & 63)
+	if n--; on {
+		n += 2
+	}
+	if n == 0 || int64(n) == all {
+		set = nil
+	}
+	return set, n
+}
+
+// IsLive reports whether the mapping refers to a place.
+func (l *Ledger) IsLive(p ftl.PPA) bool {
+	s, k := l.at(p)
+	return has(s.live, s.lives, k)
+}
+
+// SetLive records whether the mapping refers to a place.
+func (l *Ledger) SetLive(p ftl.PPA, on bool) {
+	s, k := l.at(p)
+	if has(s.live, s.lives, k) == on {
+		return
+	}
+	was := s.lives
+	s.live, s.lives = change(s.live, s.lives, k, l.pages, on)
+	l.lives += int64(s.lives - was)
+}
+
+// LivesOf returns the number of live places of a segment.
+func (l *Ledger) LivesOf(segment int64) int { return int(l.sheets[segment].lives) }
+
+// NextLive returns the first live place of a segment from k on, or the number of its places.
+func (l *Ledger) NextLive(segment int64, k int) int {
+	s := &l.sheets[segment]
+	switch {
+	case s.lives == 0 || int64(k) >= l.pages:
+		return int(l.pages)
+	case s.live == nil:
+		return k
+	}
+	word := s.live[k>>6] &^ (1<<(k&63) - 1)
+	for i := k >> 6; ; word = s.live[i] {
+		if word != 0 {
+			return i<<6 + bits.TrailingZeros64(word)
+		}
+		if i++; i == len(s.live) {
+			return int(l.pages)
+		}
+	}
+}
+
+// IsRenamed reports whether a place's page had another number when it was written there.
+func (l *Ledger) IsRenamed(p ftl.PPA) bool {
+	s, k := l.at(p)
+	return has(s.renamed, s.renames, k)
+}
+
+// SetRenamed records whether a place's page had another number when it was written there.
+func (l *Ledger) SetRenamed(p ftl.PPA, on bool) {
+	s, k := l.at(p)
+	if has(s.renamed, s.renames, k) != on {
+		s.renamed, s.renames = change(s.renamed, s.renames, k, l.pages, on)
+	}
+}
+
+// Owner returns the page that a live place holds. That of another place is one that it once had, or any.
+func (l *Ledger) Owner(p ftl.PPA) uint64 {
+	s, k := l.at(p)
+	switch {
+	case s.owners != nil:
+		return s.owners[k]
+	case len(s.runs) == 0:
+		return 0
+	}
+	return s.runs[s.runOf(k)].owner(k)
+}
+
+func (s *sheet) runOf(k int64) int {
+	if len(s.runs) == 1 {
+		return 0
+	}
+	return sort.Search(len(s.runs), func(i int) bool { return int64(s.runs[i].at) > k }) - 1
+}
+
+func (r *run) owner(k int64) uint64 { return r.page + uint64(k-int64(r.at)) }
+
+// SetOwner sets the page of a place.
+func (l *Ledger) SetOwner(p ftl.PPA, page uint64) {
+	s, k := l.at(p)
+	if s.owners == nil {
+		s.owners = make([]uint64, l.pages)
+		if len(s.runs) > 0 {
+			for i, r := 0, 0; i < len(s.owners); i++ {
+				if r+1 < len(s.runs) && int(s.runs[r+1].at) == i {
+					r++
+				}
+				s.owners[i] = s.runs[r].owner(int64(i))
+			}
+			s.runs = nil
+			l.loosen(int64(p) / l.pages)
+		}
+	}
+	s.owners[k] = page
+}
+
+// mostLoose is the number of segments that stay unsealed after SetOwner.
+const mostLoose = 64
+
+// loosen seals the segment that was unsealed longest ago if there are many. A move of addresses visits them in turn.
+func (l *Ledger) loosen(segment int64) {
+	if len(l.loose) == mostLoose {
+		l.Seal(l.loose[0])
+		copy(l.loose, l.loose[1:])
+		l.loose = l.loose[:mostLoose-1]
+	}
+	l.loose = append(l.loose, segment)
+}
+
+// Seal replaces the owners of a segment's places by runs, if that takes at most half of the memory. Places that are not
+// live no longer have an owner of their own. The segment must be full.
+func (l *Ledger) Seal(segment int64) {
+	s := &l.sheets[segment]
+	if s.owners == nil {
+		return
+	}
+	runs := make([]run, 0, 2)
+	for k := l.NextLive(segment, 0); k < int(l.pages); k = l.NextLive(segment, k+1) {
+		if n := len(runs); n > 0 && runs[n-1].owner(int64(k)) == s.owners[k] {
+			continue
+		}
+		r := run{s.owners[k], int32(k)}
+		if len(runs) == 0 { // the difference may wrap, and owner wraps it back
+			r = run{s.owners[k] - uint64(k), 0}
+		}
+		runs = append(runs, r)
+		if int64(len(runs))*4 > l.pages {
+			return
+		}
+	}
+	s.runs, s.owners = runs[:len(runs):len(runs)], nil
+}
+
+// Erase forgets a segment's places, none of which is live.
+func (l *Ledger) Erase(segment int64) {
+	s := &l.sheets[segment]
+	l.forget(s)
+	s.renamed, s.renames, s.owners, s.runs = nil, 0, nil, nil
+}
+
+// Bytes returns the memory that checksums take.
+func (l *Ledger) Bytes() int64 { return l.sums }

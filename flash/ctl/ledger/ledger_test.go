@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"testing"
+
+	"farflash/numeric/rng"
+	"farflash/policy/ftl"
+)
+
+// TestLedger compares with arrays while segments are filled in order and at random, sealed, renamed and erased.
+func TestLedger(t *testing.T) {
+	for _, pages := range []int{8, 64, 70, 1000} {
+		const segments = 5
+		type place struct {
+			page          uint64
+			sum           uint32
+			live, renamed bool
+		}
+		l, want := New(segments, pages), make([]place, segments*pages)
+		draw := rng.NewStream(1, "ledger")
+		fill := func(s int, scattered bool) {
+			l.Prepare(ftl.PPA(s * pages))
+			first := draw.Uint64() >> 12
+			for k := range pages {
+				p, page := ftl.PPA(s*pages+k), first+uint64(k)
+				if scattered && draw.IntN(3) == 0 {
+					page = draw.Uint64() >> 12
+				}
+				want[p] = place{page: page, sum: uint32(draw.Uint64()), live: draw.IntN(8) > 0 || !scattered}
+				l.SetOwner(p, page)
+				l.SetSum(p, want[p].sum)
+				l.SetLive(p, want[p].live)
+				l.SetRenamed(p, false)
+			}
+		}
+		check := func() {
+			t.Helper()
+			lives := int64(0)
+			for s := range segments {
+				n := 0
+				for k := range pages {
+					p := ftl.PPA(s*pages + k)
+					w := want[p]
+					if l.IsLive(p) != w.live || l.IsRenamed(p) != w.renamed || w.live && l.Owner(p) != w.page {
+						t.Fatalf("place %d: live %v, renamed %v, page %d; want %+v", p, l.IsLive(p), l.IsRenamed(p),
+							l.Owner(p), w)
+					}
+					if sum, known := l.SumAt(p); known && sum != w.sum {
+						t.Fatalf("place %d has checksum %d, want %d", p, sum, w.sum)
+					}
+					if w.live {
+						if next := l.NextLive(int64(s), k); next != k {
+							t.Fatalf("the next live place from %d on is %d", k, next)
+						}
+						n++
+					}
+				}
+				if l.LivesOf(int64(s)) != n {
+					t.Fatalf("segment %d has %d live places, want %d", s, l.LivesOf(int64(s)), n)
+				}
+				lives += int64(n)
+			}
+			if l.Lives() != lives {
+				t.Fatalf("%d places are live, want %d", l.Lives(), lives)
+			}
+		}
+		for range 300 {
+			s := int(draw.IntN(segments))
+			p := ftl.PPA(s*pages + int(draw.IntN(int64(pages))))
+			switch draw.IntN(6) {
+			case 0, 1:
+				for k := range pages {
+					want[s*pages+k] = place{}
+					l.SetLive(ftl.PPA(s*pages+k), false)
+				}
+				l.Erase(int64(s))
+				fill(s, draw.IntN(2) == 0)
+			case 2:
+				l.Seal(int64(s))
+			case 3:
+				for k := range draw.IntN(int64(pages)) {
+					at := ftl.PPA(s*pages + int(k))
+					want[at].live = draw.IntN(4) > 0
+					l.SetLive(at, want[at].live)
+				}
+				for k := range pages { // a place that is not live may have lost its page when it was sealed
+					if at := ftl.PPA(s*pages + k); want[at].live {
+						l.SetOwner(at, want[at].page)
+					}
+				}
+			case 4:
+				if want[p].live {
+					want[p].page, want[p].renamed = draw.Uint64()>>12, true
+					l.SetOwner(p, want[p].page)
+					l.SetRenamed(p, true)
+				}
+			case 5:
+				most := l.Bytes() / 2
+				l.Drop(most, 3*segments, func(s int64) bool { return true })
+				if l.Bytes() > most {
+					t.Fatalf("%d bytes of checksums are left, more than %d", l.Bytes(), most)
+				}
+				for strip := int64(p) / Strip; strip <= int64(p)/Strip+1; strip++ {
+					var sums [Strip]uint32
+					for k := range sums {
+						if at := int(strip)*Strip + k; at < len(want) {
+							sums[k] = want[at].sum
+						}
+					}
+					l.Read(int64(s), strip, &sums)
+				}
+				if _, known := l.SumAt(p); !known {
+					t.Fatal("a checksum that was read is not in memory")
+				}
+			}
+			check()
+		}
+		for s := range segments {
+			l.Drop(0, 2, func(int64) bool { return true })
+			l.forget(&l.sheets[s])
+		}
+		if l.Bytes() != 0 {
+			t.Errorf("%d bytes are counted when nothing is in memory", l.Bytes())
+		}
+	}
+}
+
+// TestOrder verifies that a segment that was written in order takes memory that does not grow with its pages.
+func TestOrder(t *testing.T) {
+	l := New(1, 1<<14)
+	for p := range ftl.PPA(1 << 14) {
+		l.SetOwner(p, uint64(p)+1e9)
+		l.SetLive(p, true)
+	}
+	l.Seal(0)
+	if s := &l.sheets[0]; s.owners != nil || len(s.runs) != 1 || s.live != nil || s.renamed != nil {
+		t.Errorf("%d runs, %d words of live places", len(s.runs), len(s.live))
+	}
+	if l.Owner(77) != 77+1e9 || l.LivesOf(0) != 1<<14 {
+		t.Error("its pages are not what they were")
+	}
+}

@@ -1,0 +1,319 @@
+package ctl
+
+import (
+	"fmt"
+
+	"farflash/flash/ctl/ledger"
+	"farflash/flash/ctl/media"
+	"farflash/flash/device"
+	"farflash/internal/fifo"
+	"farflash/policy/ftl"
+)
+
+// loading reads checksums that are not in memory from the checkpoint in force. It has those of every settled segment:
+// one that was full, with all of its writes completed, when the checkpoint began. A segment's checksums do not change
+// until it is erased, so those of a settled one can be dropped. Checkpoints alternate between two slots, and the next
+// one takes over from the one in force what is not in memory; so it is never necessary to read them all.
+type loading struct {
+	source uint64 // generation of the checkpoint in force; 0 if there is none
+	loads  []load
+	idleL  []int32
+	wanted fifo.Ring[want]
+}
+
+// load is the read of a strip of checksums. buf is part of the arena; the device owns it until loadDone.
+type load struct {
+	op    device.Op
+	buf   []byte
+	which want // the strip
+	waits []want
+	from  uint64 // generation of the checkpoint
+	busy  bool
+	group bool // the strip's grain is damaged, so its whole group is read
+}
+
+// want is a strip of a segment that is needed, and by whom.
+type want struct {
+	segment, strip int64
+	who            consumer
+	at             int32 // frame or move
+}
+
+type consumer uint8
+
+const (
+	nobody    consumer = iota // it will be needed soon
+	aRead                     // a read into a frame, whose content has arrived
+	aMove                     // a move, whose content has arrived
+	mostLoads = 64
+)
+
+func (l *loading) init(c *core) {
+	l.loads = make([]load, mostLoads)
+	for i := range l.loads {
+		c.own(&l.loads[i].op, tokenLoad|uint64(i))
+		l.idleL = append(l.idleL, int32(i))
+	}
+}
+
+// load begins to read the checksum of a place of a settled segment, and lets somebody wait for it.
+func (c *core) load(p ftl.PPA, who consumer, at int32) {
+	w := want{c.segmentOf(p), int64(p) / ledger.Strip, who, at}
+	if !c.segments[w.segment].settled {
+		if who == nobody {
+			return
+		}
+		panic(fmt.Sprintf("ctl: the checksum of place %d is neither in memory nor in checkpoint %d", p, c.source))
+	}
+	for i := range c.loads {
+		if l := &c.loads[i]; l.busy && l.which.segment == w.segment && l.which.strip == w.strip {
+			if who != nobody {
+				l.waits = append(l.waits, w)
+			}
+			return
+		}
+	}
+	if len(c.idleL) == 0 {
+		c.wanted.Push(w)
+		return
+	}
+	i := c.idleL[len(c.idleL)-1]
+	c.idleL = c.idleL[:len(c.idleL)-1]
+	l := &c.loads[i]
+	l.which, l.busy, l.waits = w, true, l.waits[:0]
+	if who != nobody {
+		l.waits = append(l.waits, w)
+	}
+	c.readStrip(l)
+}
+
+// stripGrain returns the grain of a checkpoint's body that has a strip.
+func (c *core) stripGrain(strip int64) int64 {
+	return media.EntriesGrain(strip, int64(len(c.segments)))
+}
+
+// bodyOffset returns the byte offset of a grain of a checkpoint's body.
+func (c *core) bodyOffset(generation uint64, grain int64) int64 {
+	return (c.shape.CheckpointStart(int(generation&1)) + media.BodyGrain(grain)) * Page
+}
+
+func (c *core) readStrip(l *load) {
+	l.from, l.group = c.source, false
+	l.op.Kind, l.op.Buf, l.op.Err, l.op.Loop = device.Read, l.buf, nil, c.lane
+	l.op.Offset = c.bodyOffset(l.from, c.stripGrain(l.which.strip))
+	c.stats.Sums++
+	c.submit(0, &l.op)
+}
+
+// groupOf returns the first of the grains of the body that share a parity with one, and their number.
+func (c *core) groupOf(grain int64) (first, n int64) {
+	first = grain / media.Group * media.Group
+	return first, min(media.Group, media.BodyPages(int64(len(c.segments)), c.shape.Pages)-first)
+}
+
+// loadDone completes the read of a strip, or of its group.
+func (c *core) loadDone(i int32) {
+	l := &c.loads[i]
+	grain := c.stripGrain(l.which.strip)
+	page, err := l.op.Buf, l.op.Err
+	switch first, n := c.groupOf(grain); {
+	case l.from != c.source: // another checkpoint is in force, and the next one will overwrite this one
+		c.readStrip(l)
+		return
+	case l.group:
+		if err == nil {
+			_, err = media.Mend(l.op.Buf, first, c.shape.UUID, l.from)
+		}
+		page = l.op.Buf[(grain-first)*Page:][:Page]
+	default:
+		if err == nil {
+			err = media.VerifyPage(page, grain, c.shape.UUID, l.from)
+		}
+		if err != nil {
+			c.trouble(0, &l.op, noPage, err)
+			l.group = true
+			l.op.Buf, l.op.Offset, l.op.Err = device.Aligned(int(n+1)*Page), c.bodyOffset(l.from, first), nil
+			c.stats.Sums += n + 1
+			c.submit(0, &l.op)
+			return
+		}
+	}
+	if err == nil {
+		sums := media.Sums(page)
+		c.ledger.Read(l.which.segment, l.which.strip, &sums)
+	}
+	l.busy, l.op.Buf = false, nil
+	c.idleL = append(c.idleL, i)
+	waits := append([]want(nil), l.waits...)
+	for c.wanted.N > 0 && len(c.idleL) > 0 {
+		w := c.wanted.Pop()
+		// Nothing is known of the place but its strip; any place of both will do.
+		p := max(ftl.PPA(w.strip*ledger.Strip), ftl.PPA(w.segment*int64(c.shape.Pages)))
+		if _, known := c.ledger.SumAt(p); known || !c.segments[w.segment].settled {
+			waits = append(waits, w)
+			continue
+		}
+		c.load(p, w.who, w.at)
+	}
+	for _, w := range waits {
+		switch {
+		case w.who == aRead && err != nil:
+			c.deliver(w.at, false)
+		case w.who == aRead:
+			c.verifyRead(w.at)
+		case w.who == aMove:
+			m := &c.moves[w.at]
+			if err != nil { // nothing says that the content is right, so it must not pass for it
+				m.sum, m.known = ^m.read, true
+			}
+			c.moveRead(w.at)
+		}
+	}
+	c.advance()
+}
+
+// verifyRead delivers the content of a read whose checksum was not in memory when it arrived.
+func (c *core) verifyRead(at int32) {
+	f := &c.frames[at]
+	if f.place == ftl.NoPPA { // dropped meanwhile: its holders get a private page
+		clear(c.buffers[at])
+		c.deliver(at, true)
+		return
+	}
+	// Not the place that it was read from: collection may have moved the page, with its checksum.
+	if sum, known := c.ledger.SumAt(f.place); known {
+		c.deliver(at, sum == c.reads[at].sum)
+		return
+	}
+	c.load(f.place, aRead, at)
+}
+
+// settleSums records that a checkpoint has taken effect, which has the checksums of all segments that it covers.
+func (c *core) settleSums(generation uint64) {
+	c.source = generation
+	for i := range c.segments {
+		s := &c.segments[i]
+		s.settled = s.covered
+	}
+}
+
+// cover marks the segments that a checkpoint which begins now will have all checksums of.
+func (c *core) cover() {
+	for i := range c.segments {
+		s := &c.segments[i]
+		s.covered = s.opened && int(s.programmed) == c.shape.Pages
+	}
+}
+
+// bare reports whether one of the segments from to to has entries for a checkpoint that lack their checksums.
+func (c *core) bare(body *media.Body, from, to int64) bool {
+	for s := from; s < to; s++ {
+		if c.segments[s].bare && body.Entries[s] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inherit takes over the checksums that entries lack from the group of grains, read from the checkpoint in force, that
+// begins with grain i.
+func (c *core) inherit(body *media.Body, i int64, group []byte) error {
+	if _, err := media.Mend(group, i, c.shape.UUID, c.source); err != nil {
+		return fmt.Errorf("checksums in checkpoint %d: %w", c.source, err)
+	}
+	segments, pages := int64(len(c.segments)), int64(c.shape.Pages)
+	for k := range int64(len(group)/Page) - 1 {
+		from, to, places := media.Covers(i+k, segments, c.shape.Pages)
+		if !places {
+			continue
+		}
+		sums := media.Sums(group[k*Page:][:Page])
+		for at := from; at < to; at++ {
+			s := at / pages
+			if !c.segments[s].bare || body.Entries[s] == nil {
+				continue
+			}
+			if e := &body.Entries[s][at%pages]; e.Page > 0 {
+				e.Sum = sums[at-from]
+			}
+		}
+	}
+	return nil
+}
+
+// readSums reads all checksums of a settled segment from a checkpoint, and waits for it. Those that are lost are zero,
+// and the error says why.
+func readSums(shape *media.Shape, dev device.Device, generation uint64, segment int64) ([]uint32, error) {
+	segments, pages := shape.AllSegments(), int64(shape.Pages)
+	out := make([]uint32, pages)
+	page := device.Aligned(Page)
+	start := shape.CheckpointStart(int(generation & 1))
+	var lost error
+	for strip := segment * pages / ledger.Strip; strip*ledger.Strip < (segment+1)*pages; strip++ {
+		grain := media.EntriesGrain(strip, segments)
+		err := device.Do(dev, device.Read, (start+media.BodyGrain(grain))*Page, page)
+		if err == nil {
+			err = media.VerifyPage(page, grain, shape.UUID, generation)
+		}
+		if err != nil {
+			first := grain / media.Group * media.Group
+			n := min(media.Group, media.BodyPages(segments, shape.Pages)-first)
+			group := device.Aligned(int(n+1) * Page)
+			if err = device.Do(dev, device.Read, (start+media.BodyGrain(first))*Page, group); err == nil {
+				_, err = media.Mend(group, first, shape.UUID, generation)
+			}
+			copy(page, group[(grain-first)*Page:][:Page])
+		}
+		if err != nil {
+			lost = fmt.Errorf("checksums of segment %d: %w", segment, err)
+			continue
+		}
+		for k, sum := range media.Sums(page) {
+			if at := strip*ledger.Strip + int64(k) - segment*pages; at >= 0 && at < pages {
+				out[at] = sum
+			}
+		}
+	}
+	return out, lost
+}
+
+// sumsOf returns the checksums of a segment's places. The segment is pinned; p.mu is not held.
+func (p *Pool) sumsOf(segment int64) ([]uint32, error) {
+	c := p.core
+	for {
+		p.lock()
+		whole, source := c.ledger.WholeOf(segment), c.source
+		p.leave()
+		if whole != nil {
+			return whole, nil
+		}
+		sums, err := readSums(&c.shape, p.devices[0], source, segment)
+		p.lock()
+		same := c.source == source
+		p.leave()
+		if same {
+			return sums, err
+		}
+	}
+}
+
+// unsettle brings all checksums of a segment into memory before others are added to it.
+func (r *recovery) unsettle(segment int64) error {
+	if !r.segments[segment].settled {
+		return nil
+	}
+	r.segments[segment].settled, r.segments[segment].covered = false, false
+	if r.ledger.Whole(segment) {
+		return nil
+	}
+	sums, err := readSums(&r.shape, r.devices[0], r.source, segment)
+	if err != nil {
+		return err
+	}
+	first := ftl.PPA(segment * int64(r.shape.Pages))
+	r.ledger.Prepare(first)
+	for k, sum := range sums {
+		r.ledger.SetSum(first+ftl.PPA(k), sum)
+	}
+	return nil
+}
