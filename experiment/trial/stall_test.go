@@ -49,7 +49,7 @@ func TestStalls(t *testing.T) {
 }
 
 // TestGivesUp verifies that a sender that gives up, a controller that is lost for good and commands that were repeated
-// too often fail the run, and what they report.
+// too often fail the run, with their report.
 func TestGivesUp(t *testing.T) {
 	const (
 		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +

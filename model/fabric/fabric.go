@@ -82,16 +82,16 @@ type Network struct {
 	// with the links that are up after that many changes
 	physical            *topo.Routes
 	physicalAt, changes uint64
-	seed   uint64
-	name   string
-	self   sim.Component
-	eng    *sim.Engine
-	target sim.Target
-	sink   Sink
-	alg    cc.Algorithm
-	wants  cc.Wants
-	codec  *cc.Codec
-	draws  *rng.NS3Draws // shared sequence when random is ns-3
+	seed                uint64
+	name                string
+	self                sim.Component
+	eng                 *sim.Engine
+	target              sim.Target
+	sink                Sink
+	alg                 cc.Algorithm
+	wants               cc.Wants
+	codec               *cc.Codec
+	draws               *rng.NS3Draws // shared sequence when random is ns-3
 
 	ports    []port
 	lanes    []classQueue // MaxClasses per port

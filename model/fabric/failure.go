@@ -6,9 +6,9 @@ import (
 	"farflash/sim"
 )
 
-// Fail takes a link down at the given time, until until if that is later. No sender is informed of either: the link drops
-// what is sent into it, routing follows after Config.Convergence, and senders learn of losses by acknowledgements and
-// timers alone.
+// Fail takes a link down at the given time, until until if that is later. No sender is informed of either: packets sent
+// into it are lost, routing follows after Config.Convergence, and senders learn of losses by acknowledgements and timers
+// alone.
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):

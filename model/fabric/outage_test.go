@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestOutageByHand: a packet takes 1.8 us a hop, an acknowledgement 1.048 us. A message that is posted while the link of
-// its receiver is down waits for the sender's timer alone: it is sent again 1, 3, 7, 15 ... timeouts after it was sent,
+// TestOutageByHand: a packet takes 1.8 us a hop, an acknowledgement 1.048 us. A message that is posted while its
+// receiver's link is down waits for the sender's timer alone: it is sent again 1, 3, 7, 15 ... timeouts after it began,
 // from the seventh doubling on every 64 timeouts and with TCP up to every two minutes. The first of these that reaches
 // the switch after the link's return arrives. A link that is down at the sender loses what it sends in the same way.
 func TestOutageByHand(t *testing.T) {
@@ -65,13 +65,13 @@ func TestOutageByHand(t *testing.T) {
 func TestConvergence(t *testing.T) {
 	const ms, trip = units.Millisecond, 4 * 1800 * ns
 	for _, x := range []struct{ posted, until, sent sim.Time }{
-		{2 * ms, 0, 17 * ms},                                         // again at 3, 5, 9 and 17 ms; new routes at 11 ms
+		{2 * ms, 0, 17 * ms},                                         // again at 3, 5, 9, 17 ms
 		{2*ms - ns, 0, 17*ms - ns},                                   //
-		{10 * ms, 0, 11 * ms},                                        // again at 11 ms and reaches leaf0 with the new routes
+		{10 * ms, 0, 11 * ms},                                        // again at 11 ms, on new routes
 		{11*ms - 1801*ns, 0, 12*ms - 1801*ns},                        // reaches leaf0 just before them
 		{11*ms - 1799*ns, 0, 11*ms - 1799*ns},                        // and just after
-		{1500 * units.Microsecond, 3 * ms, 4500 * units.Microsecond}, // the link is back, and was never withdrawn
-		{12 * ms, 12500 * units.Microsecond, 12 * ms},                // on the other spine, as routing still has it
+		{1500 * units.Microsecond, 3 * ms, 4500 * units.Microsecond}, // was never withdrawn
+		{12 * ms, 12500 * units.Microsecond, 12 * ms},                // on the other spine
 		{30 * ms, 3 * ms, 30 * ms},
 	} {
 		c := byHand()

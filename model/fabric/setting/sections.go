@@ -53,9 +53,10 @@ type Recovery struct {
 	// Kind sets which packets are retransmitted after a loss.
 	Kind RecoveryKind
 	// Timeout is the time without progress after which a queue pair retransmits unacknowledged packets: a time, none,
-	// or auto. It doubles with each failure, up to 64 times, with TCP up to 120 s. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout
-	// 14), 4 ms without PFC or with a watchdog that ends pauses, and for selective repeat 320 us, on links below 40Gbps
-	// as much more; and never less than the queue pair's round trips make likely (RFC 6298).
+	// or auto. It doubles with each failure, up to 64 times, with TCP up to 120 s. auto is 67.1 ms with PFC
+	// (InfiniBand's local ACK timeout 14), 4 ms without PFC or with a watchdog that ends pauses, and for selective
+	// repeat 320 us, on links below 40Gbps as much more; and never less than the queue pair's round trips make likely
+	// (RFC 6298).
 	Timeout Timeout
 	// ShortTimeout is the timeout of selective repeat with at most short_count packets in flight (RTO_low and N in
 	// IRN).
