@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 				"message did not end"},
 		{"panic-failed-link-system", []string{"run", "panic-failed-link-system.yaml", "--quiet"}, verb.ExitFailed,
 			"every target can be reached: 1 controller given up after 10min (nvmf.host.ctrl_loss), and 82 commands " +
-				"failed; initiator 0 (h0) lost target 0 (h1) at 30.00095s; h0 cannot be reached; the link between h0 and " +
+				"failed; initiator 0 (h0) lost target 0 (h1) at 12.818793389s; h0 cannot be reached; the link between h0 and " +
 				"s0 is down for good since 1ms"},
 		{"txq-check", []string{"run", "txq-check.yaml", "--quiet"}, verb.ExitDone, ""},
 		{"parts-poisson", []string{"run", "parts-poisson.yaml", "--quiet"}, verb.ExitDone, ""},

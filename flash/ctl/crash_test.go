@@ -100,7 +100,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, draw: rng.NewStream(seed, "world"), label: fmt.Sprint("seed ", seed)}
 	cfg, layout := small()
 	w.cfg = cfg
-	w.cfg.Map = int64(seed % 2) // every other world folds and drops what it can
+	w.cfg.Map = int64(seed % 2) // every other world folds and drops
 	w.cfg.PutThrough = w.draw.IntN(3) == 0
 	w.cfg.Chunk = int(1 + w.draw.IntN(6))
 	w.cfg.Writes = int(8 + w.draw.IntN(24))

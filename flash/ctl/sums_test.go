@@ -98,7 +98,8 @@ func TestSumsDamaged(t *testing.T) {
 		segments := shape.AllSegments()
 		for slot := range 2 {
 			for strip := range int64(damaged) {
-				dev.Corrupt((shape.CheckpointStart(slot) + media.BodyGrain(media.EntriesGrain(strip, segments))) * ctl.Page)
+				grain := media.BodyGrain(media.EntriesGrain(strip, segments))
+				dev.Corrupt((shape.CheckpointStart(slot) + grain) * ctl.Page)
 			}
 		}
 		b := make([]byte, ctl.Page)

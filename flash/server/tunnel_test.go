@@ -36,8 +36,8 @@ func listing(t *testing.T, title string) string {
 	return body
 }
 
-// stunnel runs one with a configuration of the how-to, in which addresses are replaced, and returns what it
-// logs, once it accepts connections.
+// stunnel runs one with a configuration of the how-to, in which addresses are replaced, and returns its logs,
+// once it accepts connections.
 func stunnel(t *testing.T, secret, title string, replace ...string) *journal {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 )
 
 // Fail takes a link down at the given time, until until if that is later. No sender is informed of either: packets sent
-// into it are lost, routing follows after Config.Convergence, and senders learn of losses by acknowledgements and timers
-// alone.
+// into it are lost, routing follows after Config.Convergence, and senders learn of losses by acknowledgements and
+// timers alone.
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):
