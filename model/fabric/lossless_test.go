@@ -111,6 +111,7 @@ func drawConfig(t *rapid.T, channels int) Config {
 	c.CNP.Echo = rapid.Bool().Draw(t, "echo")
 	c.CNP.Ticking = rapid.Bool().Draw(t, "ticking")
 	c.Recovery.Kind = setting.RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
+	c.Recovery.Retries = 0 // all must arrive, however unlikely
 	c.PFC.Threshold.Dynamic = rapid.Bool().Draw(t, "dynamic")
 	c.PFC.Threshold.Size = units.Bytes(rapid.IntRange(1, 20000).Draw(t, "threshold"))
 	c.PFC.Alpha = units.Fraction(rapid.SampledFrom([]float64{1. / 65536, 1. / 16, 1. / 8, 1, 64}).Draw(t, "alpha"))

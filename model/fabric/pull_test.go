@@ -85,6 +85,7 @@ func TestPulledAlone(t *testing.T) {
 func TestPulledLosses(t *testing.T) {
 	c := withPulls(8)
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 200 * units.Microsecond}, 200*units.Microsecond
+	c.Recovery.Retries = 0
 	g := star(t, 5, 100*units.Gbps, units.Microsecond)
 	for i := range g.Links {
 		g.Links[i].Loss = 0.01

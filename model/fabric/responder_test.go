@@ -162,6 +162,7 @@ func TestReadsLost(t *testing.T) {
 		c := plain()
 		c.PFC.Enabled = false
 		c.Recovery.Kind = rapid.SampledFrom([]setting.RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
+		c.Recovery.Retries = 0
 		c.Acks.Every = rapid.SampledFrom([]int{1, 4}).Draw(t, "ack every")
 		c.CongestionControl.Algorithm = rapid.SampledFrom([]cc.Scheme{cc.SchemeNone, cc.SchemeDCTCP,
 			cc.SchemeHPCC}).Draw(t, "scheme")

@@ -21,6 +21,7 @@ func trimming(queue int) Config {
 	c.PFC.Enabled = false
 	c.Recovery.Kind = SelectiveRepeat
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 5 * units.Millisecond}, 5*units.Millisecond
+	c.Recovery.Retries = 0
 	c.Trimming.Enabled, c.Trimming.Queue = true, units.Bytes(queue)*(c.Payload+c.Header)
 	return c
 }
