@@ -17,6 +17,7 @@ func faultRun(t *testing.T, kind setting.RecoveryKind, acks int, seed uint64,
 	lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
 	t.Helper()
 	c := plain()
+	c.Recovery.Retries = 0
 	c.Recovery.Kind = kind
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 200 * units.Microsecond}, 100*units.Microsecond
 	c.Recovery.NackInterval = 20 * units.Microsecond
@@ -83,6 +84,7 @@ func TestRandomLosses(t *testing.T) {
 // needed: about 10 packets of 100, those of a round trip.
 func TestLateAckEndsRepeating(t *testing.T) {
 	c := plain()
+	c.Recovery.Retries = 0
 	c.Recovery.Timeout = Timeout{Time: 200 * units.Microsecond}
 	r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
 	r.net.fault = func(_ int32, x packet) bool { return x.kind == ackPacket && r.eng.Now() < 200*units.Microsecond }
