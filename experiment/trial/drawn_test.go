@@ -373,11 +373,11 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 	return want.became, nil
 }
 
-// cutOff reports a law that fails by design of the scenario: a host is cut off permanently.
+// cutOff reports a law that fails by design of the scenario: a host is cut off permanently, or a timer or a limit of
+// retries ends flows and commands with an error.
 func cutOff(c result.Check) bool {
-	// The laws of a tenant alone are prefixed with its name.
-	return !c.OK && (strings.HasSuffix(c.Name, "every flow ends") ||
-		strings.HasSuffix(c.Name, "every request ends")) && strings.Contains(c.Detail, "down for good")
+	return !c.OK && (strings.Contains(c.Detail, "down for good") || strings.Contains(c.Detail, "(nvmf.host.") ||
+		strings.Contains(c.Detail, "(fabric.recovery.retries)"))
 }
 
 // sound checks the laws, the encoding and the cache.
