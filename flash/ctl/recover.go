@@ -234,8 +234,8 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
-// readBody applies the body of a checkpoint to an empty state. It returns the first error, unless the damaged grain could
-// be rebuilt from the others of its group and their parity.
+// readBody applies the body of a checkpoint to an empty state. It returns the first error, unless the damaged grain
+// could be rebuilt from the others of its group and their parity.
 func (r *recovery) readBody(h media.Header) error {
 	r.source = h.Generation
 	s := r.left().Stream(int(h.Generation&1), &h, func(i int64, s media.Segment, entries []media.Entry) error {

@@ -100,7 +100,8 @@ func (p *Pool) Snapshot(slot int, h *media.Header) *Snapshot {
 // Stream is Snapshot for a checkpoint whose entries need not be in memory together: it calls each, in order, for each
 // segment once its entries are there, and then forgets them. An error that each returns, or that of a grain that is
 // lost, ends it and becomes the snapshot's.
-func (p *Pool) Stream(slot int, h *media.Header, each func(segment int64, s media.Segment, entries []media.Entry) error) *Snapshot {
+func (p *Pool) Stream(slot int, h *media.Header,
+	each func(segment int64, s media.Segment, entries []media.Entry) error) *Snapshot {
 	return p.snapshot(slot, h, each)
 }
 
