@@ -64,6 +64,7 @@ func (s *sizeFlag) Type() string { return "size" }
 // poolFlags holds the flags for access to a pool's devices.
 type poolFlags struct {
 	memory   sizeFlag
+	mapped   sizeFlag
 	cached   bool
 	portable bool
 }
@@ -74,7 +75,7 @@ const briefMemory = 8 * units.MiB
 
 // register adds the flags to a verb, with memory as the default size of the page memory.
 func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
-	f.memory.bytes = memory
+	f.memory.bytes, f.mapped.bytes = memory, units.Bytes(ctl.DefaultConfig().Map)
 	fl := cmd.Flags()
 	fl.Var(&f.memory, "memory", "`size` of the page cache in memory")
 	fl.BoolVar(&f.cached, "cached", false, "use the operating system's page cache (no O_DIRECT)")
@@ -87,6 +88,10 @@ func (f *poolFlags) options() (pool.Options, error) {
 	o.Pool.Frames = int(f.memory.bytes / ctl.Page)
 	if err := o.Pool.Validate(); err != nil {
 		return o, verb.Usagef("--memory %v: %w", f.memory.bytes, err)
+	}
+	o.Pool.Map = int64(f.mapped.bytes)
+	if err := o.Pool.Validate(); err != nil {
+		return o, verb.Usagef("--map-memory %v: %w", f.mapped.bytes, err)
 	}
 	return o, nil
 }

@@ -1,12 +1,11 @@
 package ctl
 
-// economise keeps the memory of the map within Config.Map, a little at each call. Nothing is using a slot of a page
-// that is in no frame, except lanes, which see that it is gone.
+// economise keeps the memory of the map within Config.Map, a little at each call. Only lanes may be using a slot of a
+// page that is in no frame, and they see that it is gone.
 func (c *core) economise() {
 	if c.over() {
-		if !c.table.Fold() {
-			c.dropSums(dropLooks)
-		}
+		c.table.Fold()
+		c.dropSums(dropLooks)
 	}
 }
 

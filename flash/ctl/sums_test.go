@@ -117,7 +117,8 @@ func TestSumsDamaged(t *testing.T) {
 			}
 		}
 		if (lost > 0) != (damaged > 1) || lost > 2*media.EntriesPerPage || troubles == 0 {
-			t.Errorf("%d pages of %d are lost with %d damaged, and %d troubles were reported", lost, pages, damaged, troubles)
+			t.Errorf("%d pages of %d are lost with %d damaged, and %d troubles were reported", lost, pages, damaged,
+				troubles)
 		}
 		_ = p.Close() // cannot take over what is lost
 	}

@@ -143,6 +143,12 @@ func probe(path string, f *os.File) (State, error) {
 	return Empty, nil
 }
 
+// mostSegments is the number of segments above which they are larger than by default, up to mostPages.
+const (
+	mostSegments = 1 << 17
+	mostPages    = 1 << 16
+)
+
 // Fit returns a pool's layout and its devices' sizes in bytes, such that at least size bytes can be in use. given holds
 // the sizes of existing devices; 0 marks one to be created. If size is zero, every device must exist, and all their
 // space is used.
@@ -165,9 +171,11 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 			total += sizes[i]
 		}
 		if automatic {
-			// At least about 128 segments, so that the five held back are a small share; segments of at most 8 MiB.
+			// At least about 128 segments, so that the five held back are a small share, of at most 8 MiB. Larger ones
+			// only if there are too many, because each takes memory.
 			l.Segment = 16
-			for l.Segment < ctl.DefaultLayout().Segment && total/Page/int64(2*l.Segment) >= 128 {
+			for l.Segment < ctl.DefaultLayout().Segment && total/Page/int64(2*l.Segment) >= 128 ||
+				l.Segment < mostPages && total/Page/int64(l.Segment) > mostSegments {
 				l.Segment *= 2
 			}
 			l.OverProvision = ctl.DefaultLayout().OverProvision
@@ -223,9 +231,6 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		return media.Shape{}, err
 	}
 	shape, sizes, err := Fit(o.Layout, size, given...)
-	if err == nil {
-		err = affordable(sizes)
-	}
 	if err != nil {
 		return shape, fmt.Errorf("%s: %w", strings.Join(paths, ", "), err)
 	}
@@ -428,9 +433,6 @@ func (o *Options) open(mode device.Mode, ring bool, paths []string, use func(...
 			break
 		}
 		devices, sizes = append(devices, d), append(sizes, d.Size())
-	}
-	if err == nil {
-		err = affordable(sizes)
 	}
 	if err == nil {
 		err = use(devices...)

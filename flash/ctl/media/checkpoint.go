@@ -80,9 +80,9 @@ func Parity(parity, grain []byte) {
 	}
 }
 
-// Mend rebuilds the one grain of a group that is not that of a body, from the others and their parity, and returns
-// which it was, or -1 if all are right. The group begins with grain i, and its parity is the last grain of buf. If more
-// are wrong, the error is that of the first.
+// Mend rebuilds the one grain of a group that is not that of a body, from the others and their parity, and returns its
+// index, or -1 if all are right. The group begins with grain i, and its parity is the last grain of buf. If more are
+// wrong, the error is that of the first.
 func Mend(buf []byte, i int64, u UUID, generation uint64) (mended int64, err error) {
 	n := int64(len(buf)/Grain) - 1
 	bad := int64(-1)
