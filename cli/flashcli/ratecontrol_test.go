@@ -134,7 +134,7 @@ func slowServer(t *testing.T, k ratecontrol.Kind, doors func(*server.Config)) *s
 }
 
 // TestRateControlIWARP verifies that with rate control the flushes of a slow iWARP client, which reads as much as its
-// link takes, wait less: for what its protocol orders before them, and not for what the kernel holds beside that.
+// link takes, wait less: only for answers that its protocol orders before them, not for data queued in the kernel.
 func TestRateControlIWARP(t *testing.T) {
 	run := func(k ratecontrol.Kind) (read, flushed int64) {
 		s := slowServer(t, k, func(c *server.Config) { c.Address, c.Connections = "127.0.0.1:0", 8 })

@@ -363,8 +363,8 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 		r.Summary += fmt.Sprintf("; %v", s.HostRAID)
 	}
 	r.Limits = limits(s, x.network)
-	cut, _ := x.severed()
-	x.meter.Severed = cut > 0 || x.sys.Counters.Losses > 0
+	drops := &x.net.Net.Counters.Drops
+	x.meter.Outage = x.sys.Counters.Losses > 0 || drops[fabric.DropLinkDown] > 0 || drops[fabric.DropNoRoute] > 0
 	x.meter.Fill(out)
 	x.network.FillPart(r, out.Interrupted)
 	r.Set("sim.events", float64(out.Events))

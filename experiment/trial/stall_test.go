@@ -69,20 +69,7 @@ func TestGivesUp(t *testing.T) {
 		{system, "nvmf.host.max_retries=0", "every command ends well: 10 commands failed: they had been repeated 0 times",
 			10, 1},
 	} {
-		s, err := trialtest.Parse(c.text, c.set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed := ""
-		for _, law := range out.Result.Checks {
-			if !law.OK {
-				failed += law.Name + ": " + law.Detail
-			}
-		}
+		out, failed := failures(t, c.text, c.set)
 		if !strings.Contains(failed, c.want) {
 			t.Errorf("%s: %s, want %s", c.set, failed, c.want)
 		}
@@ -91,6 +78,24 @@ func TestGivesUp(t *testing.T) {
 			t.Errorf("%s: %v commands failed", c.set, trialtest.Metric(t, out, "nvmf.failed"))
 		}
 	}
+}
+
+// failures runs a scenario with changes, and returns the laws that fail.
+func failures(t *testing.T, text string, sets ...string) (out *experiment.Outcome, failed string) {
+	t.Helper()
+	s, err := trialtest.Parse(text, sets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, law := range out.Result.Checks {
+		if !law.OK {
+			failed += law.Name + ": " + law.Detail
+		}
+	}
+	return out, failed
 }
 
 // TestHostCutOff verifies that a host whose link is down permanently is named, with its uncompleted requests. That is a
@@ -112,21 +117,10 @@ workload: [{name: rw, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writ
 		{"measure.until=20ms", false,
 			"h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
 		{"fabric.failures[0].until=6ms", false, ""},
+		{"fabric.failures=[{a: leaf0, b: spine0, at: 2ms, until: 4ms}, {a: h1, b: leaf0, at: 5ms, until: 9ms}]; " +
+			"protocol=nvme-tcp; fabric.transport=tcp; workload[0].synthetic.reads.interarrival={mean: 20us, scv: 9}", false, ""},
 	} {
-		s, err := trialtest.Parse(text, c.set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed := ""
-		for _, law := range out.Result.Checks {
-			if !law.OK {
-				failed += law.Name + ": " + law.Detail
-			}
-		}
+		out, failed := failures(t, text, strings.Split(c.set, "; ")...)
 		said := strings.Join(out.Result.Warnings, "\n")
 		if c.fails {
 			said = failed + said

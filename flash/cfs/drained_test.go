@@ -11,7 +11,7 @@ import (
 )
 
 // TestDrained verifies that the mark of a drained file moves with the file, stays with its name when another file
-// replaces it, and outlives the file system's being closed; that only who may sets it, and only on files.
+// replaces it, and survives a close and reopen; that only the owner and UID 0 set it, and only on regular files.
 func TestDrained(t *testing.T) {
 	f, _ := checkedOn(t)
 	who := Cred{}

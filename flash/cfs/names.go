@@ -169,7 +169,7 @@ func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 	}
 	c.relink(there, n)
 	if in := c.inodeOf(n); there.drained && n.kind == Regular {
-		in.drained = true // who drains an export to replace its contents does not open it by that
+		in.drained = true // draining an export to replace its file must not reopen it
 		c.inodes[n.number] = in
 	}
 	c.remove(there)

@@ -378,7 +378,7 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	return nil
 }
 
-// setPlace sets what is known of a place that has a page from now on.
+// setPlace records the owner and the checksum of a place.
 func (r *recovery) setPlace(to ftl.PPA, page uint64, sum uint32) {
 	if !r.ledger.Whole(r.segmentOf(to)) {
 		r.ledger.Prepare(to)

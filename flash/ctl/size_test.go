@@ -18,7 +18,7 @@ import (
 )
 
 // computed is a device whose pool holds pages in order, as if they had been written once. It computes their contents
-// and the checkpoint that maps them, so it can be of any size. What is written after that it keeps in memory.
+// and the checkpoint that maps them, so it can be of any size. Later writes are kept in memory.
 type computed struct {
 	size     int64
 	shape    media.Shape

@@ -13,7 +13,7 @@ import (
 // loading reads checksums that are not in memory from the checkpoint in force. It has those of every settled segment:
 // one that was full, with all of its writes completed, when the checkpoint began. A segment's checksums do not change
 // until it is erased, so those of a settled one can be dropped. Checkpoints alternate between two slots, and the next
-// one takes over from the one in force what is not in memory; so it is never necessary to read them all.
+// one copies from the one in force the checksums that are not in memory, so they are never all read at once.
 type loading struct {
 	source uint64 // generation of the checkpoint in force; 0 if there is none
 	loads  []load

@@ -120,6 +120,6 @@ func TestSumsDamaged(t *testing.T) {
 			t.Errorf("%d pages of %d are lost with %d damaged, and %d troubles were reported", lost, pages, damaged,
 				troubles)
 		}
-		_ = p.Close() // cannot take over what is lost
+		_ = p.Close() // fails: the lost checksums cannot be copied
 	}
 }

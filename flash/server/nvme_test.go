@@ -97,7 +97,6 @@ func testNVMe(t *testing.T) {
 		t.Errorf("through iWARP: %v", err)
 	}
 
-	who := cfs.Cred{UID: 1}
 	if err := d.tree.Rename(cfs.Cred{}, "disk", "moved", true); err != nil {
 		t.Fatal(err)
 	}
@@ -122,18 +121,7 @@ func testNVMe(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tree, err := cfs.Open(d.pool, cfs.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := server.DefaultConfig()
-	cfg.Pool, cfg.Files, cfg.Address, cfg.NVMe, cfg.Loops = d.pool, server.Tree(tree, who), "", paths(1), d.loops
-	if d.s, err = server.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	tree := d.again(func(c *server.Config) { c.Address, c.NVMe = "", paths(1) })
 	h := d.connect(0)
 	if _, now := d.spaces(h); now[1] != names[1] || now[2] != names[2] {
 		t.Errorf("%v was %v before the pool was served again", now, names)

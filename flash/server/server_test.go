@@ -667,3 +667,22 @@ func testNBD(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// again serves the pool with a new server, after the first has ended, and returns the file system opened for it.
+func (d *daemon) again(change func(*server.Config)) *cfs.FS {
+	d.t.Helper()
+	tree, err := cfs.Open(d.pool, cfs.Config{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cfg := server.DefaultConfig()
+	cfg.Pool, cfg.Files, cfg.Loops = d.pool, server.Tree(tree, cfs.Cred{UID: 1}), d.loops
+	change(&cfg)
+	if d.s, err = server.New(cfg); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.s.Listen(); err != nil {
+		d.t.Fatal(err)
+	}
+	return tree
+}

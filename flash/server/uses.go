@@ -73,7 +73,7 @@ func (u *uses) give(o *opening) {
 	}
 }
 
-// users returns who has an export open, each use by itself.
+// users lists the uses of an export, one entry each.
 func (u *uses) users(name string) []User {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -100,7 +100,7 @@ type Drain struct {
 
 // DrainExport closes an export to new users. Those that have it open go on until they close it, except for NVMe hosts,
 // whose protocol knows no closing: what the server has accepted completes, and with everything else they wait until
-// ResumeExport. It may be called again, to learn who is left.
+// ResumeExport. Calling it again returns the remaining users.
 func (s *Server) DrainExport(name string) (Drain, error) {
 	name, was, err := s.existing(name)
 	if err != nil {

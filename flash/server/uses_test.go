@@ -127,19 +127,9 @@ func testDrainLasts(t *testing.T) {
 	if err := d.s.Drain(d.drain); err != nil {
 		t.Fatal(err)
 	}
-	tree, err := cfs.Open(d.pool, cfs.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := server.DefaultConfig()
-	cfg.Pool, cfg.Files, cfg.Loops = d.pool, server.Tree(tree, cfs.Cred{UID: 1}), d.loops
-	cfg.Address, cfg.NBD, cfg.NVMe, cfg.Queues, cfg.Connections = "127.0.0.1:0", "127.0.0.1:0", paths(1), 1, 8
-	if d.s, err = server.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	d.again(func(c *server.Config) {
+		c.Address, c.NBD, c.NVMe, c.Queues, c.Connections = "127.0.0.1:0", "127.0.0.1:0", paths(1), 1, 8
+	})
 	if x := d.s.Status().Draining; len(x) != 1 || x[0].Export != "moved" {
 		t.Errorf("the status says %+v", x)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // A queue pair ends in one of two ways. After Recovery.Retries timeouts in a row its sender gives up, as a reliable
-// connection does with the error "transport retry counter exceeded" (InfiniBand specification, volume 1, chapter
-// 9.9.2.4) and a TCP socket with ETIMEDOUT: it sends no more, and its messages stay where they are. The receiver does
-// not learn of it. Abandon removes a queue pair from both hosts, with its messages.
+// connection does with the error "transport retry counter exceeded" (InfiniBand specification, volume 1, chapter 9.9)
+// and a TCP socket with ETIMEDOUT: it sends no more, and its messages stay where they are. The receiver is not
+// informed. Abandon removes a queue pair from both hosts, with its messages.
 
 // Breaker is a Sink that learns of queue pairs that have given up.
 type Breaker interface {

@@ -112,7 +112,7 @@ func TestProgressRestoresRetries(t *testing.T) {
 	}
 }
 
-// TestAbandonRefuses what is not a persistent queue pair's lead.
+// TestAbandonRefuses verifies that only the lead of a persistent queue pair can be abandoned.
 func TestAbandonRefuses(t *testing.T) {
 	g := star(t, 2, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, plain(), g, 1)

@@ -31,7 +31,7 @@ type Config struct {
 	// wires. To use a data sheet's cut-through latency, subtract a packet's time on the wire.
 	SwitchLatency units.Duration
 	// Convergence is the time from a link's failure or return until all switches route accordingly. Meanwhile, packets
-	// sent into a failed link are lost, and a link that is back carries what was not rerouted.
+	// sent into a failed link are lost, and a restored link carries the queue pairs that still use it.
 	Convergence units.Duration
 	ECN         setting.ECN       // ECN marks packets that leave a long queue.
 	Scheduler   setting.Scheduler // Scheduler is the order in which a port serves its classes.

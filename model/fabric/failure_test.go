@@ -205,7 +205,7 @@ func TestSevered(t *testing.T) {
 					if !timeout.Auto {
 						want = Endless{Hung: 3}
 					}
-					if until > 0 && !timeout.Auto { // some are hung, if what was lost was all that was on its way
+					if until > 0 && !timeout.Auto { // hung if the outage took all packets in flight
 						want.Hung = 4 - int(r.net.Counters.Completed)
 					}
 					if until > 0 && timeout.Auto {

@@ -12,7 +12,7 @@ import (
 // TestOutageByHand: a packet takes 1.8 us a hop, an acknowledgement 1.048 us. A message that is posted while its
 // receiver's link is down waits for the sender's timer alone: it is sent again 1, 3, 7, 15 ... timeouts after it began,
 // from the seventh doubling on every 64 timeouts and with TCP up to every two minutes. The first of these that reaches
-// the switch after the link's return arrives. A link that is down at the sender loses what it sends in the same way.
+// the switch after the link's return arrives. A sender's own link, while it is down, loses packets in the same way.
 func TestOutageByHand(t *testing.T) {
 	const hop, ms, s = 1800 * ns, units.Millisecond, units.Second
 	for _, x := range []struct {
@@ -61,7 +61,8 @@ func TestOutageByHand(t *testing.T) {
 }
 
 // TestConvergence: two leaves, two spines, four hops of 1.8 us. The link from leaf0 to the spine of a queue pair's path
-// is down from 1 ms on, and routing follows 10 ms later: what is sent until then is lost unless the link is back first.
+// is down from 1 ms on, and routing follows 10 ms later: packets sent until then are lost unless the link is back
+// first.
 func TestConvergence(t *testing.T) {
 	const ms, trip = units.Millisecond, 4 * 1800 * ns
 	for _, x := range []struct{ posted, until, sent sim.Time }{

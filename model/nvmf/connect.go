@@ -13,7 +13,7 @@ import (
 //
 // Left out are commands that only the first connecting needs, the wait for CSTS.RDY, and Connect's data by RDMA Read.
 
-// Sizes of what only connecting has, in bytes.
+// Sizes of the messages that only connecting uses, in bytes.
 const (
 	initialize   units.Bytes = 128  // ICReq and ICResp (NVMe TCP Transport 1.0, 3.6.2.2)
 	managed      units.Bytes = 256  // a management datagram (InfiniBand specification, volume 1, 13.4.2)
@@ -21,7 +21,7 @@ const (
 	identifyData units.Bytes = 4096
 )
 
-// What an attempt waits for. A SYN is repeated once after a second and given up two later (tcp_sock_set_syncnt); an
+// Limits of an attempt's steps. A SYN is repeated once after a second and given up two later (tcp_sock_set_syncnt); an
 // address is resolved within NVME_RDMA_CM_TIMEOUT_MS; nvme-tcp sets the time for ICResp, and NVME_ADMIN_TIMEOUT is that
 // of commands.
 const (

@@ -40,7 +40,7 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues queueSet)
 	return s.addDriveQueues(target, dev, queues)
 }
 
-// Idle reports what is held although no command is outstanding.
+// Idle reports resources that are held although no command is outstanding.
 func (s *System) Idle() error {
 	if n := s.commands.Len(); n > 0 {
 		return fmt.Errorf("%d commands have places", n)

@@ -82,7 +82,7 @@ type controller struct {
 	requeued   list // commands to be repeated
 	out, back  fabric.QP
 	timer      sim.Timer // the next attempt
-	late       sim.Timer // the answer to what was asked
+	late       sim.Timer // the limit of an outstanding exchange
 	look, fast sim.Timer
 }
 

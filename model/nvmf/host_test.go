@@ -351,7 +351,7 @@ func TestLostAnywhere(t *testing.T) {
 				o.breakAt(when*us, 0)
 				o.breakAt(10*ms+when*us*3, 6) // an admin queue's, while it connects
 				for q := range fabric.QP(40) {
-					o.breakAt(20*ms+when*us*4, q) // and what is repeated
+					o.breakAt(20*ms+when*us*4, q) // and the repetitions
 				}
 				o.run(10 * units.Second)
 				if len(o.done) != 60 || o.sys.Counters.Failed > 0 {

@@ -11,9 +11,9 @@ import (
 )
 
 // The end of a connection with commands on it. Each of them becomes two: one that the initiator repeats or fails, with
-// all of its time so far, and one that is left behind. What is left in the network is gone. What has reached the
-// target with its data goes on there, to the drive as well, and its answer finds no connection; what waits there for
-// the connection, for data, memory or space, is gone. The target learns at once that the connection has ended, where a
+// all of its time so far, and one that is left behind. Its messages in the network are dropped. A command that has
+// reached the target with its data goes on there, to the drive as well, and its answer finds no connection; one that
+// waits there for data, memory or space is dropped. The target learns at once that the connection has ended, where a
 // real one learns by its own timers.
 
 // freed is what messages held that ended with their connection.

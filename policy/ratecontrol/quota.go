@@ -10,7 +10,7 @@ const Slice = units.Millisecond
 
 // Quotas limit a tenant's reads and writes as SPDK's bdev layer does (lib/bdev: bdev_set_qos_limit). Each limit gives a
 // quota for every slice of time, rounded down. A command starts while all quotas that apply to it have something left,
-// however large it is; what it takes too much is missing in the slices that follow. What a slice leaves is lost. The
+// however large it is; an overdraft is paid by the slices that follow. An unused remainder is lost. The
 // caller supplies the time, which must not decrease.
 type Quotas struct {
 	each  [limits]int64 // for a slice; 0: no limit

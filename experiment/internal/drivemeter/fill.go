@@ -663,7 +663,7 @@ func (m *Meter) warnOverload(r *result.Result) {
 	for _, f := range m.flows.List {
 		open = open || f.Outstanding == 0
 	}
-	if !open || m.Severed || len(m.marks) < 8 {
+	if !open || m.Outage || len(m.marks) < 8 {
 		return
 	}
 	// The last slice with arrivals: after it the backlog only drains.

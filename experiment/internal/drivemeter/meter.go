@@ -35,9 +35,8 @@ type Meter struct {
 	books []*accounts.Slice // by slice, for automatic warm-up
 	// Inside is the number of a system's uncompleted requests; nil without a system.
 	Inside func() uint64
-	// Severed means that requests wait for a host that is cut off permanently, so the growing backlog is not an
-	// overload.
-	Severed bool
+	// Outage means that links or hosts failed, so that a backlog at the end need not be an overload.
+	Outage bool
 	// Others counts further rare events for measure.until: steady; nil: none.
 	Others func() []stats.Occurrence
 

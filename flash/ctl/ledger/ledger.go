@@ -12,6 +12,7 @@ package ledger
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 	"sync/atomic"
 
@@ -57,7 +58,7 @@ type Sums struct {
 	used   atomic.Bool
 }
 
-// New returns the ledger of so many segments of so many pages.
+// New returns the ledger of a medium of the given number of segments and of pages per segment.
 func New(segments int64, pages int) *Ledger {
 	return &Ledger{sheets: make([]sheet, segments), pages: int64(pages), div: divide.New(uint64(pages))}
 }
@@ -234,6 +235,8 @@ func (l *Ledger) Seal(segment int64) {
 func (l *Ledger) Erase(segment int64) {
 	s := &l.sheets[segment]
 	l.forget(s)
+	// The segment's next use must not be sealed before it is full.
+	l.loose = slices.DeleteFunc(l.loose, func(i int64) bool { return i == segment })
 	s.renamed, s.renames, s.owners, s.runs = nil, 0, nil, nil
 }
 

@@ -140,3 +140,33 @@ func TestOrder(t *testing.T) {
 		t.Error("its pages are not what they were")
 	}
 }
+
+// TestReusedIsNotSealed erases a segment that was unsealed and uses it again while others are unsealed: the owners of
+// places that are not live yet stay.
+func TestReusedIsNotSealed(t *testing.T) {
+	const pages = 64
+	l := New(mostLoose+2, pages)
+	unseal := func(segment int64) {
+		for k := range pages {
+			p := ftl.PPA(segment*pages + int64(k))
+			l.SetOwner(p, uint64(k))
+			l.SetLive(p, true)
+		}
+		l.Seal(segment)
+		l.SetOwner(ftl.PPA(segment*pages), 1<<40)
+	}
+	unseal(0)
+	for k := range pages {
+		l.SetLive(ftl.PPA(k), false)
+	}
+	l.Erase(0)
+	l.SetOwner(0, 100)
+	l.SetLive(0, true)
+	l.SetOwner(1, 7) // its write is in flight
+	for i := range int64(mostLoose + 1) {
+		unseal(i + 1)
+	}
+	if got := l.Owner(1); got != 7 {
+		t.Errorf("the place belongs to page %d, want 7", got)
+	}
+}

@@ -107,7 +107,7 @@ func (l *Ledger) forget(s *sheet) {
 }
 
 // Drop drops the checksums of segments for which may reports true until they take at most most bytes, those that were
-// not used for longest first, and looks at so many segments at most.
+// not used for longest first. It examines at most looks segments.
 func (l *Ledger) Drop(most int64, looks int, may func(segment int64) bool) {
 	for ; looks > 0 && l.sums > most; looks-- {
 		if l.hand++; l.hand >= int64(len(l.sheets)) {

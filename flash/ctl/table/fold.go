@@ -185,7 +185,7 @@ func (g *group) leave() bool {
 		if w.State() <= OnMedium && g[i].Swap(w, w.gone()) {
 			continue
 		}
-		for k := range i { // nobody else changes a slot that is gone
+		for k := range i { // no other thread changes a slot that is gone
 			g[k].Store(g[k].Load().was())
 		}
 		return false

@@ -35,8 +35,8 @@ var (
 	blkTried = []string{"047", "057"} // the first does not parse Debian's version, the second sets up ports itself
 )
 
-// blkScript unpacks blktests in a machine of .ci/nvme and runs tests of its group nvme against the target. What they
-// would write into the kernel's own target for a key, they ask of this one; a hash and a group it chooses by itself.
+// blkScript unpacks blktests in a machine of .ci/nvme and runs tests of its group nvme against the target. Keys
+// that they would set in the kernel's own target are set in this one, which chooses hash and group by itself.
 const blkScript = `
 mkdir -p /run/blk && cd /run/blk
 busybox wget -q -O - "$base/blktests.tar" | tar x
