@@ -418,7 +418,7 @@ func Examine(o Options, readOnly bool, progress func(done, all int64) error, pat
 
 // open opens devices and gives them to use, which owns them if it returns no error.
 func (o *Options) open(mode device.Mode, ring bool, paths []string, use func(...device.Device) error) (err error) {
-	devices, sizes := make([]device.Device, 0, len(paths)), []int64(nil)
+	devices := make([]device.Device, 0, len(paths))
 	for _, path := range paths {
 		var d device.Device
 		switch {
@@ -432,7 +432,7 @@ func (o *Options) open(mode device.Mode, ring bool, paths []string, use func(...
 		if err != nil {
 			break
 		}
-		devices, sizes = append(devices, d), append(sizes, d.Size())
+		devices = append(devices, d)
 	}
 	if err == nil {
 		err = use(devices...)
