@@ -107,12 +107,13 @@ func (n *Network) end(q int32, dropped func(m int32)) {
 	first, last, tag := s.oldest, s.ended, s.tag+1<<slotBits
 	s.una, s.next, s.stop, s.top = s.end, s.end, s.end, s.end
 	s.oldest, s.sending, s.newest, s.last, s.ended, s.tag = -1, -1, -1, -1, -1, tag
-	s.tries, s.broken, s.repair, s.twin, s.standing, s.responds = 0, false, nil, -1, finished, false
+	s.tries, s.broken, s.repair, s.twin, s.standing = 0, false, nil, -1, finished
+	s.responds, s.silent = false, false
 	if r.patient {
 		peer.eng.Release(r.patience)
 	}
-	peer.notes.give(r.note)
-	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag, port: r.port}
+	peer.notes.Give(r.note)
+	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, answers: -1, tag: tag, port: r.port}
 	n.control[q] = cc.Sender{Wake: sim.Forever}
 	if n.wants.Pulls {
 		n.pulling[q] = pulling{}

@@ -67,7 +67,7 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 	if x.kind == dataPacket {
 		n.Counters.Lost += uint64(n.payload(x))
 	}
-	n.notes.give(x.note)
+	n.notes.Give(x.note)
 	d := Drop{At: n.eng.Now(), Port: pi, QP: QP(x.qp & slotMask), Reason: why}
 	if x.kind >= pauseFrame {
 		d.QP = -1
@@ -358,7 +358,7 @@ func (n *Network) PausedNow() uint64 {
 type Endless struct {
 	// Broken counts those whose queue pair has given up.
 	Broken int
-	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running.
+	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running for it.
 	Hung int
 }
 
@@ -381,7 +381,7 @@ func (n *Network) Endless() Endless {
 	for q := range n.senders {
 		s := &n.senders[q]
 		if s.una == s.end ||
-			!s.broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
+			!s.broken && (s.timing || s.hasMore() || moving[uint32(q)] || n.awaited(q)) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {

@@ -237,7 +237,7 @@ func TestLongPath(t *testing.T) {
 	r.mustSend(t, 0, 1, 1, 100*units.KB)
 	r.run(t, 1e6)
 	r.drained(t)
-	most := r.net.notes.most()
+	most := r.net.notes.Most()
 	if most != cc.MaxHops {
 		t.Errorf("%d switches wrote into a packet, want %d of 11", most, cc.MaxHops)
 	}

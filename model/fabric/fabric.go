@@ -27,6 +27,7 @@ import (
 	"math/bits"
 
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/notes"
 	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/rng"
@@ -69,7 +70,8 @@ const (
 type Sink interface {
 	// Delivered reports that the whole message has arrived at its destination.
 	Delivered(m int32)
-	// Acked reports that the sender has received the acknowledgement of the whole message.
+	// Acked reports that the sender has received the acknowledgement of the whole message. An answer to an RDMA Read
+	// may have none (setting.Answers), and counts as acknowledged when it is delivered.
 	Acked(m int32)
 }
 
@@ -115,7 +117,7 @@ type Network struct {
 	failed   []bool // links that routing takes for failed; nil if it never did
 	failures []int  // of each link: failures not yet mended
 
-	notes    noteBook
+	notes    notes.Book
 	ends     []sim.Time // of each class queue: when its pause ends unless refreshed
 	since    []sim.Time // of each class queue: start of its pause
 	ringed   []sim.Time // of each class queue: start of the pause last found in a cycle of waits, plus 1; 0 is none
@@ -223,7 +225,7 @@ func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink
 		return nil, err
 	}
 	n.target, n.self = eng.AddHandler(n), eng.NewComponent()
-	n.notes = newNoteBook(n.wants)
+	n.notes = notes.New(n.wants)
 	if cfg.Random == NS3Random {
 		n.draws = hpccDraws(seed, len(g.Links))
 	}

@@ -9,6 +9,7 @@ import (
 	"farflash/model/fabric/setting"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
+	"farflash/sim"
 )
 
 // faultRun lets three hosts send to a fourth through a small buffer, which produces data, ACKs, NACKs, pauses,
@@ -93,5 +94,92 @@ func TestLateAckEndsRepeating(t *testing.T) {
 	r.drained(t)
 	if n := r.net.Counters; n.Timeouts != 1 || n.Retransmits < 3 || n.Retransmits > 15 {
 		t.Errorf("%d timeouts, %d packets repeated", n.Timeouts, n.Retransmits)
+	}
+}
+
+// TestAnswerLostByHand loses packets of an answer without ACKs. The time of its arrival is that of the requests sent
+// again: at once behind a later packet, and when the requester's timer ends otherwise.
+func TestAnswerLostByHand(t *testing.T) {
+	const timeout = 200 * units.Microsecond
+	c := plain()
+	c.Recovery.Timeout = Timeout{Time: timeout}
+	tx := func(size units.Bytes) sim.Time { return (10 * units.Gbps).TimeFor(size + c.Header) }
+	wire := func(size units.Bytes) sim.Time { return 2*tx(size) + 2*units.Microsecond }
+	full, ask := c.Payload, wire(16)
+	first := ask + wire(full) // when the answer's first packet arrives, k later ones k*tx after it
+	ack := 2*(10*units.Gbps).TimeFor(c.Acks.Size) + 2*units.Microsecond
+	isAnswer := func(x packet, psn uint32) bool { return x.kind == dataPacket && x.flags&asks == 0 && x.psn == psn }
+	for _, k := range []struct {
+		name     string
+		lost     map[uint32]int // times that a packet of the answer is lost
+		requests int            // repeated requests that are lost
+		later    bool           // a message behind the request is acknowledged
+		want     sim.Time
+		timeouts uint64
+	}{
+		{"nothing", nil, 0, false, first + 2*tx(full), 0},
+		{"the middle", map[uint32]int{1: 1}, 0, false, first + 2*tx(full) + first + tx(full), 0},
+		{"the end", map[uint32]int{2: 1}, 0, false, first + tx(full) + timeout + first, 1},
+		{"the end three times", map[uint32]int{2: 3}, 0, false, first + tx(full) + 7*timeout + first, 3},
+		{"all", map[uint32]int{0: 1, 1: 1, 2: 1}, 0, false, timeout + first + 2*tx(full), 1},
+		{"the middle, and the request", map[uint32]int{1: 1}, 1, false, first + timeout + first + tx(full), 1},
+		{"all, behind an ACK", map[uint32]int{0: 1, 1: 1, 2: 1}, 0, true,
+			ask + tx(full) + ack + timeout + first + 2*tx(full), 1},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+			x := newReads(t, r)
+			x.answer(t, func() units.Bytes { return 3 * full })
+			lost := map[uint32]int{}
+			r.net.fault = func(_ int32, p packet) bool {
+				if r.net.senders[p.qp&slotMask].src != 0 && p.kind == dataPacket {
+					return false
+				}
+				for psn, times := range k.lost {
+					if isAnswer(p, psn) && lost[psn] < times {
+						lost[psn]++
+						return true
+					}
+				}
+				if p.kind == nackPacket && k.requests > 0 {
+					k.requests--
+					return true
+				}
+				return false
+			}
+			x.ask(t)
+			if k.later {
+				x.post(t, x.back, 100)
+			}
+			r.run(t, 1e4)
+			r.drained(t)
+			for _, m := range r.net.Messages() {
+				if m.QP == x.answers && (m.Delivered != k.want || m.Acked != k.want) {
+					t.Errorf("arrived at %v, acknowledged at %v, want %v", m.Delivered, m.Acked, k.want)
+				}
+			}
+			if n := r.net.Counters; n.Timeouts != k.timeouts {
+				t.Errorf("%d timeouts, want %d", n.Timeouts, k.timeouts)
+			}
+		})
+	}
+}
+
+// TestAnswerGivenUp verifies that the requester gives up when nothing of an answer arrives for all its retries.
+func TestAnswerGivenUp(t *testing.T) {
+	c := plain()
+	c.Recovery.Timeout, c.Recovery.Retries = Timeout{Time: 200 * units.Microsecond}, 3
+	r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+	x := newReads(t, r)
+	x.answer(t, func() units.Bytes { return 3 * c.Payload })
+	r.net.fault = func(_ int32, p packet) bool { return p.kind == dataPacket && p.flags&asks == 0 && p.psn > 0 }
+	x.ask(t)
+	r.run(t, 1e4)
+	// The first packet, then 1 + 2 + 4 + 8 timeouts.
+	if len(r.broken) != 1 || r.broken[0] != x.back || r.net.Counters.Timeouts != 3 {
+		t.Errorf("%v gave up after %d timeouts, want %v after 3", r.broken, r.net.Counters.Timeouts, x.back)
+	}
+	if e := r.net.Endless(); e.Hung+e.Broken == 0 {
+		t.Error("the answer is not counted as endless")
 	}
 }

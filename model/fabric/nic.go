@@ -167,7 +167,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 		n.react(q, s, c)
 	}
 	n.place(p, k, q, s)
-	if n.timeout > 0 && !from.timing {
+	if n.timeout > 0 && !from.timing && !from.silent {
 		n.await(from)
 	}
 }

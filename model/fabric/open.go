@@ -82,7 +82,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
 	}
-	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, tag: tag}
+	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, answers: -1, tag: tag}
 	*c = cc.Sender{Wake: sim.Forever}
 	if n.wants.Pulls {
 		n.pulling[q] = pulling{}

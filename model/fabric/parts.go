@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"farflash/model/fabric/notes"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -58,8 +59,8 @@ type crossing struct {
 // the receiver can take the packets of the previous window concurrently.
 type crossings [2]struct {
 	packets []crossing
-	notes   []noteRecord // telemetry of the packets that have it, in order
-	least   sim.Time     // arrival of the first of them
+	notes   []notes.Record // telemetry of the packets that have it, in order
+	least   sim.Time       // arrival of the first of them
 }
 
 // Flow is a message planned for a time.
@@ -126,7 +127,7 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 		x.Counters = Counters{}
 		x.spare = nil
 		x.chunks = chunks{}
-		x.notes = newNoteBook(x.wants)
+		x.notes = notes.New(x.wants)
 		x.part, x.out = int32(i), make([]crossings, len(sinks))
 		for j := range x.out {
 			x.out[j][0].least, x.out[j][1].least = sim.Forever, sim.Forever
@@ -367,7 +368,7 @@ func (n *Network) takeIn(list []*Network, round uint32) {
 		for j := range in.packets {
 			x := &in.packets[j]
 			if x.f.x.note != 0 {
-				x.f.x.note = n.notes.restore(&in.notes[k])
+				x.f.x.note = n.notes.Restore(&in.notes[k])
 				k++
 			}
 			n.fly(x.port, x.f.at, x.f.x)
@@ -389,10 +390,10 @@ func (p *Parts) Settle() {
 	p.join()
 	n := p.base
 	n.Counters = Counters{}
-	n.notes.taken = 0
+	n.notes.Taken = 0
 	for _, x := range p.list {
 		n.Counters.add(&x.Counters)
-		n.notes.taken += x.notes.taken
+		n.notes.Taken += x.notes.Taken
 	}
 }
 
@@ -430,17 +431,17 @@ func (n *Network) cross(pi int32, at sim.Time, x packet) {
 	if !n.split.apart {
 		o := n.split.parts[part]
 		if x.note != 0 {
-			r := n.notes.record(x.note)
-			n.notes.give(x.note)
-			x.note = o.notes.restore(&r)
+			r := n.notes.Record(x.note)
+			n.notes.Give(x.note)
+			x.note = o.notes.Restore(&r)
 		}
 		o.fly(pi, at, x)
 		return
 	}
 	to := &n.out[part][n.round]
 	if x.note != 0 {
-		to.notes = append(to.notes, n.notes.record(x.note))
-		n.notes.give(x.note)
+		to.notes = append(to.notes, n.notes.Record(x.note))
+		n.notes.Give(x.note)
 	}
 	to.packets = append(to.packets, crossing{pi, flight{at, x}})
 	to.least = min(to.least, at)

@@ -149,7 +149,7 @@ func figures(n *Network) string {
 	for i := range n.Ports() {
 		s += fmt.Sprintf("%+v\n", n.Port(int32(i)))
 	}
-	return s + fmt.Sprintln(n.notes.taken, n.packetHops())
+	return s + fmt.Sprintln(n.notes.Taken, n.packetHops())
 }
 
 // TestBalance verifies that, counted in events, two threads that each take the next available part would need little

@@ -8,23 +8,25 @@ import (
 
 // receiver is a queue pair's receiving side.
 type receiver struct {
-	expected uint32
-	nacked   uint32   // the packet of the last NACK
-	opening  int32    // the queue pair's first message, -1 until known
-	message  int32    // the last message that has fully arrived, -1 before the first
-	unacked  int32    // packets received since the last ACK
-	quiet    sim.Time // no NACK for the same packet before this time
-	calm     sim.Time // no CNP before this time
-	begun    sim.Time // arrival of the first packet, for ticking CNPs
-	port     int32
-	patience sim.Timer
-	patient  bool // the patience timer exists
-	marked   bool // a packet since the last ACK carried a mark
-	done     bool // the queue pair's one message has fully arrived
-	tag      uint32
-	note     uint32 // telemetry of the last packet whose ACK is withheld, 0 if none
-	asker    int32  // stream at this host whose RDMA Reads this receiver's data answers, -1 if none
-	arrived  *window.Set
+	expected  uint32
+	nacked    uint32   // the packet of the last NACK
+	opening   int32    // the queue pair's first message, -1 until known
+	message   int32    // the last message that has fully arrived, -1 before the first
+	unacked   int32    // packets received since the last ACK; without ACKs, the answers that are due
+	answers   int32    // stream at this host that answers the RDMA Reads among this receiver's data, -1 if none
+	quiet     sim.Time // no NACK for the same packet before this time
+	calm      sim.Time // no CNP before this time
+	begun     sim.Time // arrival of the first packet, for ticking CNPs
+	port      int32
+	patience  sim.Timer
+	patient   bool // the patience timer exists
+	marked    bool // a packet since the last ACK carried a mark
+	listening bool // the requester's timer for answers without ACKs runs
+	done      bool // the queue pair's one message has fully arrived
+	tag       uint32
+	note      uint32 // telemetry of the last packet whose ACK is withheld, 0 if none
+	asker     int32  // stream at this host whose RDMA Reads this receiver's data answers, -1 if none
+	arrived   *window.Set
 }
 
 // received handles a packet that arrived at a host.
@@ -33,14 +35,14 @@ func (n *Network) received(p *port, x packet) {
 		if x.kind == dataPacket {
 			n.Counters.Wasted += uint64(n.payload(&x))
 		}
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	switch x.kind {
 	case dataPacket:
 		asker := n.receive[x.qp&slotMask].asker
 		n.accept(p, x)
-		if asker >= 0 {
+		if asker >= 0 && !n.senders[x.qp&slotMask].silent {
 			n.replied(asker, &x)
 		}
 	case cnpPacket:
@@ -79,7 +81,7 @@ func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
 	if n.buried(r) {
 		n.Counters.Wasted += uint64(n.payload(&x))
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	if r.begun < 0 {
@@ -108,13 +110,17 @@ func (n *Network) accept(p *port, x packet) {
 		// ended counts the completed messages. They are reported last, after the ACK, because the sink may post.
 		ended := n.inOrder(r, &x)
 		if x.flags&asks != 0 {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			n.reportDelivered(r, before, ended)
+			return
+		}
+		if r.asker >= 0 && n.senders[x.qp&slotMask].silent {
+			n.heard(r, &x, before, ended)
 			return
 		}
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
-			n.notes.give(r.note)
+			n.notes.Give(r.note)
 			// The next ACK carries the telemetry of the latest packet it covers.
 			r.note = x.note
 			n.withhold(r, x.qp)
@@ -133,7 +139,7 @@ func (n *Network) accept(p *port, x packet) {
 		now := n.eng.Now()
 		// At most one NACK per missing packet and NackInterval: otherwise each later packet in flight would cause one.
 		if now < r.quiet && r.nacked == r.expected {
-			n.notes.give(x.note)
+			n.notes.Give(x.note)
 			return
 		}
 		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
@@ -142,8 +148,8 @@ func (n *Network) accept(p *port, x packet) {
 	default:
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
-		if !n.cfg.Acks.Duplicates {
-			n.notes.give(x.note)
+		if q := x.qp & slotMask; n.senders[q].silent || x.flags&asks != 0 && n.answersAgain(r) || !n.cfg.Acks.Duplicates {
+			n.notes.Give(x.note)
 			return
 		}
 		n.acknowledge(r, &x, ackPacket)
@@ -186,7 +192,13 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 
 // impatient sends an ACK that has been withheld long enough.
 func (n *Network) impatient(qp uint32) {
-	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
+	switch r := &n.receive[qp&slotMask]; {
+	case r.unacked == 0:
+	case n.senders[qp&slotMask].silent:
+		if r.listening {
+			n.unheard(r)
+		}
+	default:
 		note := r.note
 		r.note = 0
 		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1, note: note}, ackPacket)
@@ -282,9 +294,14 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge sends an ACK or NACK for a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers,
-		class: n.ackClass(&n.senders[x.qp&slotMask]),
-		size:  uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
+	s := &n.senders[x.qp&slotMask]
+	if s.silent {
+		n.notes.Give(x.note)
+		n.askAgain(r)
+		return
+	}
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(s),
+		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
 		a.flags |= ceMark
 	}
@@ -294,7 +311,7 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 			a.flags |= sacked
 		}
 	}
-	n.notes.give(r.note)
+	n.notes.Give(r.note)
 	if r.patient {
 		n.eng.Disarm(r.patience)
 	}

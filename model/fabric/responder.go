@@ -5,7 +5,9 @@ import (
 
 	"farflash/internal/window"
 	"farflash/model/fabric/repair"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
+	"farflash/sim"
 )
 
 // A queue pair of a reliable connection has two sides at each host: the requester's, whose work requests are sent in
@@ -18,9 +20,14 @@ import (
 // packet by packet.
 //
 // The answer of an RDMA Read acknowledges its request (same chapter): the request has no ACK of its own, and the
-// answer's first packet acknowledges it. With selective repeat the request is acknowledged explicitly. The packets of
-// the answer are acknowledged explicitly in both cases: IRN splits the numbers into those of requests and answers and
-// adds ACKs of answers for its recovery (section 5 of its paper).
+// answer's first packet acknowledges it. The answer is not acknowledged: its responder keeps no state, and has no timer.
+// The requester notices a missing packet by a later one, or when a timer of its own ends, and asks again from there; a
+// request that arrives twice is answered again. Of the requests that it would repeat, only the first is sent here, and
+// the responder goes back to where the requester is. Its messages count as acknowledged when they arrive.
+//
+// With selective repeat both are acknowledged explicitly: IRN splits the numbers into those of requests and answers and
+// adds ACKs of answers for its recovery (section 5 of its paper). So are answers under congestion control that needs
+// ACKs, which no specification has for them.
 
 // reading is a message's role in an RDMA Read.
 type reading uint8
@@ -58,8 +65,9 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	was := *t
 	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1,
 		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, closed: -1, expire: was.expire,
-		adjust: was.adjust, steered: was.steered, expires: was.expires}
-	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
+		adjust: was.adjust, steered: was.steered, expires: was.expires, silent: n.needsNoAcks(out)}
+	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), answers: -1, tag: t.tag}
+	n.receive[back].answers = int32(q)
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, n.known(s.src, s.dst))
 	if n.cfg.Recovery.Kind.Keeps() {
@@ -70,6 +78,15 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	n.senders[out].twin = int32(q)
 	return q, nil
 }
+
+// needsNoAcks reports whether the answers on a queue pair go without ACKs.
+func (n *Network) needsNoAcks(q QP) bool {
+	return n.cfg.Acks.Answers == setting.AnswersAuto && !n.cfg.Recovery.Kind.Keeps() && !n.wants.Acks &&
+		!n.wants.Pulls && !(n.wants.CNPs && n.cfg.CNP.Echo) && n.control[q].Window == 0
+}
+
+// silent reports whether a stream, if it is one, has no ACKs.
+func (n *Network) silent(q int32) bool { return q >= 0 && n.senders[q].silent }
 
 // Ask posts an RDMA Read's request of a size; once delivered, Answer must follow.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
@@ -83,6 +100,9 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	}
 	if implicit {
 		n.messages[m].reads = asksRead
+		if r := &n.receive[q]; n.silent(r.answers) {
+			n.receive[r.answers].unacked++
+		}
 	}
 	return m, n.begin(m)
 }
@@ -117,6 +137,91 @@ func (n *Network) replied(q int32, x *packet) {
 	ended := n.advance(s, x.sack)
 	n.goOn(n.lead(q, s))
 	n.reportAcked(done, ended)
+}
+
+// heard handles a packet of an answer without ACKs that arrived in order and completed ended messages after
+// message last.
+func (n *Network) heard(r *receiver, x *packet, last int32, ended int) {
+	n.notes.Give(x.note)
+	n.senders[r.asker].tries = 0
+	r.unacked -= int32(ended)
+	if r.listening {
+		r.listening = false
+		n.eng.Disarm(r.patience)
+	}
+	q, asker, expected := x.qp&slotMask, r.asker, r.expected
+	n.reportDelivered(r, last, ended)
+	if s := &n.senders[q]; s.tag == x.qp { // the sink has not abandoned it
+		done := s.oldest
+		n.reportAcked(done, n.advance(s, expected))
+	}
+	n.replied(asker, x)
+	if n.senders[q].tag == x.qp {
+		n.attend(q)
+	}
+}
+
+// attend starts the requester's timer if answers are due whose requests are acknowledged, by the answer's first packet
+// or by the ACK of a later message. Otherwise the request's timer runs.
+func (n *Network) attend(answers uint32) {
+	r := &n.receive[answers]
+	a := &n.senders[r.asker]
+	if r.listening || r.unacked == 0 || a.timing || a.broken || n.timeout == 0 {
+		return
+	}
+	if !r.patient {
+		r.patient = true
+		r.patience = n.eng.NewTimer(n.inPort(&n.ports[r.port]), n.target, overdue, r.tag)
+	}
+	now, wait := n.eng.Now(), n.timeoutOf(a)
+	if r.listening = wait < sim.Forever-now; r.listening {
+		n.eng.Arm(r.patience, now+wait)
+	}
+}
+
+// unheard handles the end of the requester's timer.
+func (n *Network) unheard(r *receiver) {
+	a := &n.senders[r.asker]
+	r.listening = false
+	if most := n.cfg.Recovery.Retries; most > 0 && int(a.tries) >= most {
+		n.giveUp(n.lead(r.asker, a))
+		return
+	}
+	n.Counters.Timeouts++
+	a.tries = min(a.tries+1, mostRetries)
+	n.attend(r.tag & slotMask)
+	n.askAgain(r)
+}
+
+// askAgain requests an answer again from its first missing packet on, in the class of ACKs.
+func (n *Network) askAgain(r *receiver) {
+	n.answer(r, packet{qp: r.tag, psn: r.expected, kind: nackPacket, flags: answers, class: n.ackClass(&n.senders[r.tag&slotMask]),
+		size: uint16(n.cfg.Header + readRequest)})
+}
+
+// readRequest is the size of a Read's request, which is a header (the InfiniBand specification's RETH).
+const readRequest = 16
+
+// answersAgain handles a request that arrived twice: its answer may be lost. It reports whether answers go without ACKs.
+func (n *Network) answersAgain(r *receiver) bool {
+	if !n.silent(r.answers) {
+		return false
+	}
+	s := &n.senders[r.answers]
+	if s.next != s.una && !s.broken {
+		n.rewind(s)
+		n.goOn(n.lead(r.answers, s))
+	}
+	return true
+}
+
+// awaited reports whether a timer runs that recovers what a stream's receiver lacks.
+func (n *Network) awaited(q int) bool {
+	r := &n.receive[q]
+	if n.senders[q].silent {
+		return r.listening || n.senders[r.asker].timing
+	}
+	return r.unacked > 0
 }
 
 // read sets the fields of a packet that concern RDMA Reads.

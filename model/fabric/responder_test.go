@@ -64,7 +64,8 @@ func (x *reads) post(t failer, q QP, size units.Bytes) int32 {
 	return m
 }
 
-// TestReadAlone verifies that a read takes the sum of its two paths, and that its request has no ACK but the answer.
+// TestReadAlone verifies that a read takes the sum of its two paths, and that neither its request nor
+// its answer has an ACK.
 func TestReadAlone(t *testing.T) {
 	r := newRig(t, plain(), star(t, 2, 10*units.Gbps, units.Microsecond), 1)
 	x := newReads(t, r)
@@ -81,8 +82,41 @@ func TestReadAlone(t *testing.T) {
 		t.Errorf("the request came at %v and was acknowledged at %v, the answer came at %v; want %v, %v",
 			got.Delivered, got.Acked, answer.Delivered, there, back)
 	}
-	if r.net.Counters.Acks != 1 {
-		t.Errorf("%d ACKs, want the answer's", r.net.Counters.Acks)
+	if r.net.Counters.Acks != 0 {
+		t.Errorf("%d ACKs", r.net.Counters.Acks)
+	}
+}
+
+// TestAnswersAcknowledged verifies when the packets of an answer have ACKs: with recovery or congestion control that
+// needs them, and where the settings say so.
+func TestAnswersAcknowledged(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		set  func(c *Config)
+		want uint64
+	}{
+		{"none", func(*Config) {}, 0},
+		{"dcqcn", func(c *Config) { c.CongestionControl.Algorithm = cc.SchemeDCQCN }, 0},
+		{"explicit", func(c *Config) { c.Acks.Answers = setting.AnswersExplicit }, 10},
+		{"marks on ACKs", func(c *Config) {
+			c.CongestionControl.Algorithm = cc.SchemeDCQCN
+			c.CNP.Echo = true
+		}, 10},
+		{"window", func(c *Config) { c.CongestionControl.None.Window = cc.WindowBDP }, 10},
+		{"hpcc", func(c *Config) { c.CongestionControl.Algorithm = cc.SchemeHPCC }, 10},
+		{"selective repeat", func(c *Config) { c.Recovery.Kind = SelectiveRepeat }, 11},
+	} {
+		c := plain()
+		k.set(&c)
+		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+		x := newReads(t, r)
+		x.answer(t, func() units.Bytes { return 10 * c.Payload })
+		x.ask(t)
+		r.run(t, 1e4)
+		r.drained(t)
+		if got := r.net.Counters.Acks; got != k.want {
+			t.Errorf("%s: %d ACKs, want %d", k.name, got, k.want)
+		}
 	}
 }
 

@@ -142,8 +142,8 @@ func (r *rig) drained(t failer) {
 	if err := r.leftOver(); err != nil {
 		t.Fatal(err)
 	}
-	if n.notes.taken != 0 {
-		t.Fatalf("%d notes are still taken", n.notes.taken)
+	if n.notes.Taken != 0 {
+		t.Fatalf("%d notes are still taken", n.notes.Taken)
 	}
 	x := &n.Counters
 	if x.Pauses != x.Resumes || x.Paused != x.Unpaused {

@@ -46,6 +46,7 @@ type sender struct {
 	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
 	ended    int32  // the last acknowledged message
 	responds bool   // this is the responder's stream
+	silent   bool   // and its packets have no ACKs
 	other    bool   // the responder's stream had the queue pair's last turn
 }
 
@@ -103,8 +104,8 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	}
 	x.size = uint16(payload + n.cfg.Header + n.cfg.Telemetry.Size)
 	n.Counters.Sent += uint64(payload)
-	if n.notes.used {
-		x.note = n.notes.take(n.eng.Now())
+	if n.notes.Used {
+		x.note = n.notes.Take(n.eng.Now())
 	}
 	return x, payload
 }
@@ -132,7 +133,7 @@ func (n *Network) answered(x packet) {
 	lead, l := n.lead(q, s)
 	c := &n.control[lead]
 	if l.standing == finished || l.broken {
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		return
 	}
 	now := n.eng.Now()
@@ -155,7 +156,7 @@ func (n *Network) answered(x packet) {
 	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
-		n.notes.give(x.note)
+		n.notes.Give(x.note)
 		n.reportAcked(done, ended)
 		return
 	}
@@ -170,9 +171,9 @@ func (n *Network) answered(x packet) {
 			n.signal.Kind = cc.Loss
 			n.react(lead, l, c)
 		}
-		if n.wants.Acks && (x.note != 0 || !n.notes.used) {
+		if n.wants.Acks && (x.note != 0 || !n.notes.Used) {
 			n.signal.Kind = cc.Ack
-			n.notes.read(x.note, &n.signal)
+			n.notes.Read(x.note, &n.signal)
 			if s.repair != nil {
 				s.repair.Measure(n.signal.RTT)
 				n.signal.Came = s.repair.Came() * uint64(n.cfg.Payload)
@@ -181,7 +182,10 @@ func (n *Network) answered(x packet) {
 			n.react(lead, l, c)
 		}
 	}
-	n.notes.give(x.note)
+	n.notes.Give(x.note)
+	if answers := n.receive[q].answers; n.silent(answers) {
+		n.attend(uint32(answers))
+	}
 	if l.standing == blocked || l.standing == idle && n.more(l) {
 		n.offer(lead, l)
 	}

@@ -155,7 +155,7 @@ func (n *Network) setMarking(p *port) {
 // telemetry updates a packet's telemetry record as it leaves a switch.
 func (n *Network) telemetry(pi int32, p *port, x *packet) {
 	if n.wants.PINT {
-		n.notes.raise(x.note,
+		n.notes.Raise(x.note,
 			p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
 	}
 	if n.wants.INT {
@@ -163,6 +163,6 @@ func (n *Network) telemetry(pi int32, p *port, x *packet) {
 		if n.cfg.Telemetry.Multiple > 0 {
 			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
 		}
-		n.notes.add(x.note, hop, pi)
+		n.notes.Add(x.note, hop, pi)
 	}
 }

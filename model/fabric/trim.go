@@ -66,7 +66,7 @@ func (n *Network) headless(r *receiver, x *packet) {
 func (n *Network) cutOff(s *sender, lead int32, l *sender, x *packet) {
 	s.repair.Acked(s.una)
 	s.repair.Missing(x.sack, s.una)
-	n.notes.give(x.note)
+	n.notes.Give(x.note)
 	x.note = 0
 	if n.wants.Losses {
 		acked, next := n.progress(l)

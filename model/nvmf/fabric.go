@@ -28,8 +28,8 @@ type Fabric interface {
 //
 // Respond opens the stream on which the sender of out answers the requests that arrive on back, its other direction; a
 // queue pair has at most one. Ask posts a request, which may have no ACK of its own: it is then Acked with the first
-// packet of its answer. Answer posts the answer and must be called once, from inside the request's Delivered. The
-// contract of Post applies to both.
+// packet of its answer. Answer posts the answer and must be called once, from inside the request's Delivered; the
+// answer may have no ACK either, and is then Acked right behind its Delivered. The contract of Post applies to both.
 type Reader interface {
 	Respond(out, back fabric.QP) (fabric.QP, error)
 	Ask(q fabric.QP, size units.Bytes) (int32, error)

@@ -33,6 +33,8 @@ type Acks struct {
 	HostClass int
 	// Duplicates acknowledges duplicate packets too, in case their ACK was lost.
 	Duplicates bool
+	// Answers sets which packets of the answers to RDMA Reads are acknowledged.
+	Answers Answers
 }
 
 // CNP are the receivers' congestion notification packets.

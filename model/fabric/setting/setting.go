@@ -193,6 +193,28 @@ func (t *Threshold) UnmarshalText(text []byte) error {
 	return orSize(text, &t.Size, "dynamic")
 }
 
+// Answers is which packets of the answers to RDMA Reads are acknowledged.
+type Answers uint8
+
+// The kinds.
+const (
+	// AnswersAuto: none (InfiniBand specification, volume 1, chapter 9.7), the requester asks again for what is lost;
+	// each packet with selective repeat, and with congestion control that needs ACKs or a window
+	AnswersAuto     Answers = iota
+	AnswersExplicit         // each packet, as in simulators that treat an answer like a Write
+)
+
+var answersNames = units.Names[Answers]{"auto", "explicit"}
+
+// String returns the name used in scenarios.
+func (a Answers) String() string { return answersNames.Name(a) }
+
+// MarshalText writes the name.
+func (a Answers) MarshalText() ([]byte, error) { return answersNames.Marshal(a) }
+
+// UnmarshalText reads a name.
+func (a *Answers) UnmarshalText(text []byte) error { return answersNames.Unmarshal(text, a) }
+
 // HeadroomKind is the source of a headroom's size.
 type HeadroomKind uint8
 
