@@ -284,8 +284,12 @@ func TestReference(t *testing.T) {
 		b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default),
-				cell(k.Doc+ofWords(k.Values)))
+			meaning := k.Doc + ofWords(k.Values)
+			if x, err := Describe(k.Path); err == nil && len(x.Keys) > 0 && strings.Contains(k.Path, ".") &&
+				!strings.Contains(x.Doc, "\n") {
+				meaning = summary(k.Doc) // its section has all of it
+			}
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default), cell(meaning))
 		}
 		for _, k := range d.Keys {
 			if x, err := Describe(k.Path); err == nil && len(x.Keys) > 0 {
@@ -325,6 +329,21 @@ func TestReference(t *testing.T) {
 	for i, p := range pages {
 		golden.File(t, reference+p.file, text[i].Bytes(), *update, how)
 	}
+}
+
+// sentence matches the end of a sentence that another follows.
+var sentence = regexp.MustCompile(`[^.][a-z)0-9]\. [A-Z]`)
+
+// bracketed matches a source in brackets, such as (Zhu et al., "Congestion Control", SIGCOMM 2015).
+var bracketed = regexp.MustCompile(` \([A-Z][a-z]+ (et al\.|and)[^()]*\)`)
+
+// summary is the first sentence of a text, without a source.
+func summary(text string) string {
+	text = bracketed.ReplaceAllString(text, "")
+	if at := sentence.FindStringIndex(text); at != nil {
+		return text[:at[1]-2]
+	}
+	return text
 }
 
 func pageFiles() []string {

@@ -148,7 +148,7 @@ func (n *Network) accept(p *port, x packet) {
 	default:
 		n.Counters.Duplicates++
 		n.Counters.Wasted += payload
-		if q := x.qp & slotMask; n.senders[q].silent || x.flags&asks != 0 && n.answersAgain(r) || !n.cfg.Acks.Duplicates {
+		if n.senders[x.qp&slotMask].silent || x.flags&asks != 0 && n.answersAgain(r) || !n.cfg.Acks.Duplicates {
 			n.notes.Give(x.note)
 			return
 		}

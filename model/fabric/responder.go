@@ -20,10 +20,10 @@ import (
 // packet by packet.
 //
 // The answer of an RDMA Read acknowledges its request (same chapter): the request has no ACK of its own, and the
-// answer's first packet acknowledges it. The answer is not acknowledged: its responder keeps no state, and has no timer.
-// The requester notices a missing packet by a later one, or when a timer of its own ends, and asks again from there; a
-// request that arrives twice is answered again. Of the requests that it would repeat, only the first is sent here, and
-// the responder goes back to where the requester is. Its messages count as acknowledged when they arrive.
+// answer's first packet acknowledges it. The answer is not acknowledged: its responder keeps no state, and has no
+// timer. The requester notices a missing packet by a later one, or when a timer of its own ends, and asks again from
+// there; a request that arrives twice is answered again. Of the requests that it would repeat, only the first is sent
+// here, and the responder goes back to where the requester is. Its messages count as acknowledged when they arrive.
 //
 // With selective repeat both are acknowledged explicitly: IRN splits the numbers into those of requests and answers and
 // adds ACKs of answers for its recovery (section 5 of its paper). So are answers under congestion control that needs
@@ -139,8 +139,8 @@ func (n *Network) replied(q int32, x *packet) {
 	n.reportAcked(done, ended)
 }
 
-// heard handles a packet of an answer without ACKs that arrived in order and completed ended messages after
-// message last.
+// heard handles a packet of an answer without ACKs that arrived in order and completed ended messages after message
+// last.
 func (n *Network) heard(r *receiver, x *packet, last int32, ended int) {
 	n.notes.Give(x.note)
 	n.senders[r.asker].tries = 0
@@ -183,6 +183,9 @@ func (n *Network) attend(answers uint32) {
 func (n *Network) unheard(r *receiver) {
 	a := &n.senders[r.asker]
 	r.listening = false
+	if a.broken {
+		return
+	}
 	if most := n.cfg.Recovery.Retries; most > 0 && int(a.tries) >= most {
 		n.giveUp(n.lead(r.asker, a))
 		return
@@ -195,14 +198,15 @@ func (n *Network) unheard(r *receiver) {
 
 // askAgain requests an answer again from its first missing packet on, in the class of ACKs.
 func (n *Network) askAgain(r *receiver) {
-	n.answer(r, packet{qp: r.tag, psn: r.expected, kind: nackPacket, flags: answers, class: n.ackClass(&n.senders[r.tag&slotMask]),
-		size: uint16(n.cfg.Header + readRequest)})
+	n.answer(r, packet{qp: r.tag, psn: r.expected, kind: nackPacket, flags: answers,
+		class: n.ackClass(&n.senders[r.tag&slotMask]), size: uint16(n.cfg.Header + readRequest)})
 }
 
 // readRequest is the size of a Read's request, which is a header (the InfiniBand specification's RETH).
 const readRequest = 16
 
-// answersAgain handles a request that arrived twice: its answer may be lost. It reports whether answers go without ACKs.
+// answersAgain handles a request that arrived twice: its answer may be lost. It reports whether answers go without
+// ACKs.
 func (n *Network) answersAgain(r *receiver) bool {
 	if !n.silent(r.answers) {
 		return false
