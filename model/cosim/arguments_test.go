@@ -287,6 +287,7 @@ func TestStrangeRequests(t *testing.T) {
 				{q, block.Request{Op: 255, Length: 512}, block.Invalid},
 				{q, block.Request{Offset: -512, Length: 512}, block.Invalid},
 				{q, block.Request{Length: -512}, block.Invalid},
+				{q, block.Request{Op: block.Flush, Offset: -512, Length: -512}, block.OK},
 				{q, block.Request{Length: 700}, block.Invalid},
 				{q, block.Request{Offset: 5, Length: 512}, block.Invalid},
 				{q, block.Request{Op: block.Write}, block.Invalid},

@@ -126,8 +126,9 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	}
 	initiator := a.initiator(q, &r)
 	if r.Op == block.Flush {
-		// A flush goes to every drive that may hold data of the volume.
+		// A flush goes to every drive that may hold data of the volume. Drives ignore its range, and nvmf checks it.
 		first, last := a.holders(&r)
+		r.Offset, r.Length = 0, 0
 		a.pending.At(p).left, a.pending.At(p).count, a.pending.At(p).waiting = last-first+1, last-first+1, false
 		for d := first; d <= last; d++ {
 			a.sys.Submit(initiator, d, r)
