@@ -38,7 +38,7 @@ type Multipath struct {
 type PathPolicy uint8
 
 const (
-	NUMA           PathPolicy = iota // the first path that is usable, as Linux does by default on one NUMA node
+	NUMA           PathPolicy = iota // the first path that is usable, as Linux does by default
 	TurnPaths                        // paths take turns for each drive
 	FewestCommands                   // the path with the fewest commands in flight or waiting (Linux 6.11)
 	// ServiceTime is the path with the least data in flight over its relative throughput, the new command's included;
@@ -235,6 +235,18 @@ func (s *System) nodes(n int32) (from, to int32) {
 		turn += a
 	}
 	return i.nic(k % a), t.nic((k + k/turn) % b)
+}
+
+// InitiatorNICs returns the nodes of an initiator's network cards.
+func (s *System) InitiatorNICs(i int32) []int32 {
+	exists("initiator", i, len(s.initiators))
+	return append([]int32{s.initiators[i].node}, s.initiators[i].more...)
+}
+
+// TargetNICs returns the nodes of a target's network cards.
+func (s *System) TargetNICs(i int32) []int32 {
+	exists("target", i, len(s.targets))
+	return append([]int32{s.targets[i].node}, s.targets[i].more...)
 }
 
 // Paths returns the number of paths from an initiator to a target, once a command was submitted.
