@@ -26,6 +26,7 @@ import (
 	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/scenario/shape"
 	"farflash/sim"
 )
 
@@ -344,7 +345,12 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.RunState
 	case x.host.Err() != nil:
 		return now, x.flows.Located(x.host.Err())
 	case x.sys.Err() != nil:
-		return now, x.sys.Err()
+		err := x.sys.Err()
+		for _, f := range units.FieldErrors(err) {
+			path := "nvmf." + f.Path
+			err = &shape.Error{At: x.s.Where(path), Msg: path + ": " + f.Msg}
+		}
+		return now, err
 	case x.traffic != nil && x.traffic.Err() != nil:
 		return now, x.traffic.Err()
 	}

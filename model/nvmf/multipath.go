@@ -16,6 +16,10 @@ import (
 // mostPaths is the largest number of paths between an initiator and a target.
 const mostPaths = 16
 
+// mostAttempts is how often a command with several paths is sent before the run ends with an error. Linux goes on for
+// ever where no command ends within its time limit.
+const mostAttempts = 1000
+
 // MostControllers is the largest number of controllers of all initiators at all targets.
 const MostControllers = 1 << 24
 
@@ -385,6 +389,11 @@ func (s *System) route(c int32) {
 			s.routes[n].state = s.stateOf(n)
 			s.begins(n)
 		}
+	}
+	if x.retries >= mostAttempts {
+		s.fail(units.Wrong("host.io_timeout", "%v is too short: initiator %d has sent a command to target %d %d times, and "+
+			"lost the path each time; use more", s.cfg.Host.IOTimeout, x.initiator, x.target, x.retries))
+		return
 	}
 	p := s.choose(pair, x)
 	if p < 0 {
