@@ -86,10 +86,9 @@ type Place struct {
 	// InitiatorHosts lists the initiators' hosts by number, instead of initiators.
 	InitiatorHosts []int
 	TargetHosts    []int // TargetHosts lists the targets' hosts by number, instead of targets.
-	// InitiatorNICs is the number of network cards of each initiator. Each is a host of the network, with its own link:
-	// consecutive ones of those chosen or listed belong to one machine.
+	// InitiatorNICs is the number of each initiator's network cards: consecutive hosts of the network.
 	InitiatorNICs int
-	TargetNICs    int // TargetNICs is the number of each target's network cards.
+	TargetNICs    int // TargetNICs is that of each target.
 }
 
 // Where is a choice among hosts.

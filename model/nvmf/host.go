@@ -7,7 +7,7 @@ import (
 )
 
 // Host is what an initiator does about a target that does not answer, with the words of nvme-cli and Linux. All queue
-// pairs between an initiator and a target belong to one controller, or to one for each path.
+// pairs between an initiator and a target belong to one controller.
 type Host struct {
 	// IOTimeout is the longest time that a command is outstanding (Linux' nvme_core.io_timeout), after which the host
 	// ends all connections to the target. 0s is no limit.
@@ -19,11 +19,10 @@ type Host struct {
 	ReconnectDelay units.Duration
 	// CtrlLoss over reconnect_delay is the number of attempts after which commands fail for good (nvme connect -l).
 	CtrlLoss units.Duration
-	// FastIOFail is when commands that wait for a target fail (nvme connect -f), if no other path may return. 0s: they
-	// wait.
+	// FastIOFail is when commands that wait for a target fail (nvme connect -f). 0s: they wait.
 	FastIOFail units.Duration
-	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries). Several paths repeat without a
-	// limit.
+	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries). With several
+	// paths there is no limit.
 	MaxRetries int
 }
 

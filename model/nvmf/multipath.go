@@ -23,18 +23,15 @@ const mostAttempts = 1000
 // MostControllers is the largest number of controllers of all initiators at all targets.
 const MostControllers = 1 << 24
 
-// Multipath is the paths from an initiator to a target, each with a controller, and how commands are divided among
-// them. Path k joins the k-th network cards of both (place.initiator_nics, place.target_nics), over again from the
-// first one, and then each pair of others.
+// Multipath is the paths from an initiator to a target. Each is a controller over a pair of network cards
+// (place.initiator_nics, place.target_nics): path k is over the k-th ones of both.
 type Multipath struct {
-	// Paths is the number of paths. 0 is as many as the side with more network cards has.
-	Paths int
-	// Policy is how an initiator chooses a path, among optimized ones, or without these among the others.
+	Paths int // Paths is their number. 0: the network cards of the side with more.
+	// Policy is how an initiator chooses among optimized paths, or without any among the others.
 	Policy PathPolicy
-	// Throughput lists the paths' relative throughputs for service-time. Without a list they are equal.
+	// Throughput lists the paths' relative throughputs for service-time; without a list they are equal.
 	Throughput []int
-	// ANA lists changes of paths' states at targets (asymmetric namespace access). Paths are optimized at first. An
-	// initiator learns of a change by an event and the log that it then reads, or by a command that is refused.
+	// ANA lists changes of states (asymmetric namespace access). Paths are optimized at first.
 	ANA []PathChange
 }
 
@@ -42,12 +39,10 @@ type Multipath struct {
 type PathPolicy uint8
 
 const (
-	NUMA           PathPolicy = iota // the first path that is usable, as Linux does by default
-	TurnPaths                        // paths take turns for each drive
-	FewestCommands                   // the path with the fewest commands in flight or waiting (Linux 6.11)
-	// ServiceTime is the path with the least data in flight over its relative throughput, the new command's included;
-	// equal paths take turns (the device mapper's service-time).
-	ServiceTime
+	NUMA           PathPolicy = iota // the first one, as Linux' default does on one node
+	TurnPaths                        // in turn, for each drive
+	FewestCommands                   // the one with the fewest commands (Linux 6.11)
+	ServiceTime                      // the one with the least data over its throughput (dm-multipath)
 )
 
 var pathPolicies = units.Names[PathPolicy]{"numa", "round-robin", "queue-depth", "service-time"}
@@ -60,19 +55,19 @@ func (p *PathPolicy) UnmarshalText(text []byte) error { return pathPolicies.Unma
 
 // PathChange is a new state of a path at a target.
 type PathChange struct {
-	Path    int            // Path is the path's number, from 0 on.
-	Targets []int          // Targets lists the targets by number. Without a list, all are meant.
+	Path    int            // Path is its number.
+	Targets []int          // Targets lists targets by number; without a list, all.
 	At      units.Duration // At is when its state changes.
-	State   PathState      // State is the new state.
+	State   PathState      // State is the new one.
 }
 
 // PathState is the state of a path's group (NVM Express 2.0, 8.1).
 type PathState uint8
 
 const (
-	Optimized    PathState = iota // commands go here first
-	NonOptimized                  // commands go here if no path is optimized
-	Inaccessible                  // the target refuses commands, which initiators then send elsewhere
+	Optimized    PathState = iota // used first
+	NonOptimized                  // used if none is optimized
+	Inaccessible                  // the target refuses commands
 )
 
 var pathStates = units.Names[PathState]{"optimized", "non-optimized", "inaccessible"}

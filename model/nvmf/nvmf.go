@@ -74,11 +74,10 @@ type Config struct {
 	InCapsule   units.Bytes
 	MaxTransfer units.Bytes // MaxTransfer is the largest command; larger requests are split.
 	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
-	// finds no space waits in the drive's completion queue and keeps its place in the submission queue. A response
-	// larger than the queue is sent alone, when the queue is empty.
+	// finds no space keeps its place in the drive's queues.
 	TXQ units.Bytes
-	// WriteBuffers is a target's memory for write data that it fetches, allocated from before the RDMA Read until the
-	// response is acknowledged. Writes wait for it in order; one larger than all of it is served alone.
+	// WriteBuffers is a target's memory for write data that it fetches, until the response is acknowledged. Writes wait
+	// for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
 	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
 	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
@@ -97,12 +96,12 @@ type Config struct {
 }
 
 // Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
-// depth and responder resources, negotiated on connecting).
+// depth and responder resources).
 type Reads struct {
-	// Target is the most RDMA Reads that a target's NIC has outstanding on a queue pair. Further writes wait in the
-	// target, in the order of their queue pair, without delaying other commands.
+	// Target is the most that a target's NIC has outstanding. Further writes wait in the target, without delaying other
+	// commands.
 	Target int
-	// Initiator is the most RDMA Reads that an initiator's NIC serves at once on a queue pair.
+	// Initiator is the most that an initiator's NIC serves at once.
 	Initiator int
 }
 
