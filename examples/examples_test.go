@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 19 {
-		t.Errorf("there are %d examples, and tests for 19", len(files))
+	if len(files) != 20 {
+		t.Errorf("there are %d examples, and tests for 20", len(files))
 	}
 }
 
@@ -114,6 +114,21 @@ func TestOutage(t *testing.T) {
 	fast := run(t, "outage.yaml", shape.Change{Path: "nvmf.host.fast_io_fail", Value: "100ms"})
 	if fast("nvmf.failed") < 16 || fast("nvmf.reconnects") != 4 {
 		t.Errorf("%v commands failed fast", fast("nvmf.failed"))
+	}
+}
+
+// TestTwoPaths: reads that wait for a lost path are late by the hosts' timer, and the others are not; those that a
+// target refuses go elsewhere.
+func TestTwoPaths(t *testing.T) {
+	for _, policy := range []string{"round-robin", "numa", "queue-depth", "service-time"} {
+		x := run(t, "two-paths.yaml", shape.Change{Path: "nvmf.multipath.policy", Value: policy})
+		if x("nvmf.losses") != 2 || x("nvmf.reconnects") != 2 || x("nvmf.failed") != 0 || x("nvmf.held.path") != 0 {
+			t.Errorf("%s: %v losses, %v connected, %v failed, %v found no path", policy, x("nvmf.losses"),
+				x("nvmf.reconnects"), x("nvmf.failed"), x("nvmf.held.path"))
+		}
+		if most := x("read.latency.max"); most < 100e3 || most > 100.1e3 {
+			t.Errorf("%s: the slowest read took %v us, with a limit of 100 ms", policy, most)
+		}
 	}
 }
 

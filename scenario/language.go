@@ -27,32 +27,34 @@ var language = shape.Language{
 	Word: "the scenario",
 	Doc:  "A scenario states the workload, the drive or system that serves it, and the measurement.",
 	Keys: map[string]string{
-		"ssd.Config.Quirks":          "-", // set by compat only
-		"fabric.Config.Pools":        "-", // likewise
-		"cluster.Config.Protocol":    "-", // in ObjectCluster
-		"ssd.Energy.Idle":            "idle_watts",
-		"nand.Timing.Read":           "read_latency",
-		"nand.Timing.Program":        "program_latency",
-		"nand.Timing.Erase":          "erase_latency",
-		"nand.Timing.TransferRate":   "channel_rate",
-		"nand.Timing.Width":          "channel_width",
-		"scenario.Load.MQSim":        "mqsim",
-		"scenario.Scenario.NVMf":     "nvmf",
-		"scenario.Scenario.HostRAID": "host_raid",
-		"raid.Config.MaxTransfer":    "-", // the protocol's
-		"scenario.TargetGroup.SSDs":  "ssds",
-		"nvmf.Config.TXQ":            "txq",
-		"nvmf.Config.Seed":           "-", // the trial's
-		"nvmf.Host.IOTimeout":        "io_timeout",
-		"nvmf.Limits.IOs":            "rw_ios", // SPDK's words
-		"nvmf.Limits.Bytes":          "rw_bytes",
-		"nvmf.Limits.ReadBytes":      "r_bytes",
-		"nvmf.Limits.WriteBytes":     "w_bytes",
-		"nvmf.Host.FastIOFail":       "fast_io_fail",
-		"synth.Config.QueueDepth":    "-", // set by the flow's closed
-		"synth.Config.Volume":        "-",
-		"synth.Config.Seed":          "-", // the trial's
-		"synth.Config.Name":          "-",
+		"ssd.Config.Quirks":            "-", // set by compat only
+		"fabric.Config.Pools":          "-", // likewise
+		"cluster.Config.Protocol":      "-", // in ObjectCluster
+		"ssd.Energy.Idle":              "idle_watts",
+		"nand.Timing.Read":             "read_latency",
+		"nand.Timing.Program":          "program_latency",
+		"nand.Timing.Erase":            "erase_latency",
+		"nand.Timing.TransferRate":     "channel_rate",
+		"nand.Timing.Width":            "channel_width",
+		"scenario.Load.MQSim":          "mqsim",
+		"scenario.Scenario.NVMf":       "nvmf",
+		"scenario.Scenario.HostRAID":   "host_raid",
+		"raid.Config.MaxTransfer":      "-", // the protocol's
+		"scenario.TargetGroup.SSDs":    "ssds",
+		"nvmf.Config.TXQ":              "txq",
+		"nvmf.Config.Seed":             "-", // the trial's
+		"nvmf.Host.IOTimeout":          "io_timeout",
+		"scenario.Place.InitiatorNICs": "initiator_nics",
+		"scenario.Place.TargetNICs":    "target_nics",
+		"nvmf.Limits.IOs":              "rw_ios", // SPDK's words
+		"nvmf.Limits.Bytes":            "rw_bytes",
+		"nvmf.Limits.ReadBytes":        "r_bytes",
+		"nvmf.Limits.WriteBytes":       "w_bytes",
+		"nvmf.Host.FastIOFail":         "fast_io_fail",
+		"synth.Config.QueueDepth":      "-", // set by the flow's closed
+		"synth.Config.Volume":          "-",
+		"synth.Config.Seed":            "-", // the trial's
+		"synth.Config.Name":            "-",
 	},
 	Short: map[reflect.Type]string{
 		reflect.TypeFor[Drive]():              "preset",

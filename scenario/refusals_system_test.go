@@ -79,6 +79,40 @@ func TestRefusedSystems(t *testing.T) {
 			"per-message}}"), "nvmf.host.keep_alive: a queue pair per message belongs to no controller that could be lost"},
 		{system("nvmf: {host: {keep_alive: 5s, fast_io_fail: 1000s}}"),
 			"nvmf.host.fast_io_fail: 1000s is later than ctrl_loss, 10min"},
+		{system("place: {initiator_nics: 2, target_nics: 2}"), ""},
+		{system("place: {initiator_nics: 16}"), ""},
+		{system("place: {initiator_nics: 17}"), "place.initiator_nics: 17 is not possible; use 1 to 16"},
+		{system("place: {target_nics: 0}"), "place.target_nics: 0 is not possible; use 1 to 16"},
+		{system("place: {target_nics: 2}\nfabric: {topology: {star: {hosts: 5}}}"), "fabric.topology: 5 hosts are too few " +
+			"for 2 initiators and 2 targets, with 1 and 2 network cards each"},
+		{system("place: {target_nics: 2, target_hosts: [0, 1]}\nfabric: {topology: {star: {hosts: 6}}}"),
+			"place.target_hosts: 2 hosts for 2 targets, with 1 and 2 network cards each"},
+		{system("place: {target_nics: 2, target_hosts: [0, 1, 4, 5]}\nfabric: {topology: {star: {hosts: 6}}}"), ""},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {paths: 2}}"), ""},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {paths: 3}}"), "nvmf.multipath.paths: 3 is not possible: 1 " +
+			"network cards of an initiator and 2 of a target make 2 pairs; use fewer paths, or more place.target_nics"},
+		{system("nvmf: {multipath: {paths: 17}}"), "nvmf.multipath.paths: 17 is not possible; use 1 to 16"},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {policy: service-time, throughput: [4, 1]}}"), ""},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {policy: service-time, throughput: [4]}}"),
+			"nvmf.multipath.throughput: 1 values for 2 paths; use one for each"},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {throughput: [4, 1]}}"), "nvmf.multipath.throughput: only " +
+			"policy service-time uses it, and the policy is numa; leave it out"},
+		{system("nvmf: {multipath: {policy: service-time, throughput: [101]}}"),
+			"nvmf.multipath.throughput[0]: 101 is not possible; use 1 to 100"},
+		{system("nvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}]}}"), ""},
+		{system("nvmf: {multipath: {ana: [{path: 1, at: 1ms}]}}"), "nvmf.multipath.ana[0].path: there is no path 1; use 0 " +
+			"to 0"},
+		{system("nvmf: {multipath: {ana: [{targets: [2], at: 1ms}]}}"),
+			"nvmf.multipath.ana[0].targets[0]: there is no target 2; use 0 to 1"},
+		{system("nvmf: {multipath: {ana: [{at: -1ms}]}}"), `nvmf.multipath.ana[0].at: "-1ms": a duration cannot be negative`},
+		{system("place: {target_nics: 2}\nprotocol: flows"), "nvmf.multipath: protocol flows has no controllers"},
+		{turns("") + "place: {target_nics: 2}\n", "nvmf.multipath: several paths, and paths whose state changes, need " +
+			"coupling.mode: coupled"},
+		{system("place: {target_nics: 2}\nfabric: {topology: {star: {hosts: 6}}, queue_pairs: {life: per-message}}"),
+			"nvmf.multipath: a queue pair per message belongs to no path"},
+		{system("place: {target_nics: 2}\nrate_control: pace"), "rate_control: a controller follows the rate of one link, " +
+			"and targets have 2; use place.target_nics: 1"},
+		{system("place: {initiator_nics: 2}\nrate_control: pace"), ""},
 		{turns("") + "fabric: {topology: {star: {hosts: 6}}}\nflows: [{incast: {fan: 2, size: 1KB}}]\n",
 			"flows: other traffic on a system's network needs coupling.mode: coupled"},
 

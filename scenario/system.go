@@ -86,6 +86,9 @@ type Place struct {
 	// InitiatorHosts lists the initiators' hosts by number, instead of initiators.
 	InitiatorHosts []int
 	TargetHosts    []int // TargetHosts lists the targets' hosts by number, instead of targets.
+	// InitiatorNICs is the number of each initiator's network cards: consecutive hosts of the network.
+	InitiatorNICs int
+	TargetNICs    int // TargetNICs is that of each target.
 }
 
 // Where is a choice among hosts.
@@ -229,7 +232,7 @@ func (s *Scenario) absent() []string {
 func (s *Scenario) defaultSystem() {
 	s.Initiators = 1
 	s.Route = Route{Target: TargetRoute{Stripe: 64 * units.KiB}}
-	s.Place = Place{Targets: LastHosts}
+	s.Place = Place{Targets: LastHosts, InitiatorNICs: 1, TargetNICs: 1}
 	s.NVMf = nvmf.DefaultConfig()
 	third := units.Fraction(1) / 3
 	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3,
@@ -266,6 +269,7 @@ const (
 	mostInitiators = 4096
 	mostTargets    = 4096
 	mostSSDs       = 16384
+	mostNICs       = 16
 )
 
 // checkSystem validates the components of a system, and completes its network.
@@ -297,6 +301,14 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 		fail("targets", "%d drives are above the limit of %d", ssds, mostSSDs)
 	}
 	d.Wrong("nvmf", s.NVMf.Validate())
+	for _, x := range []struct {
+		key string
+		n   int
+	}{{"place.initiator_nics", s.Place.InitiatorNICs}, {"place.target_nics", s.Place.TargetNICs}} {
+		if x.n < 1 || x.n > mostNICs {
+			fail(x.key, "%d is not possible; use 1 to %d", x.n, mostNICs)
+		}
+	}
 	if s.Route.Target.Stripe < 4*units.KiB || s.Route.Target.Stripe%units.Sector != 0 {
 		fail("route.target.stripe", "%v is not possible; use a multiple of 512B from 4KiB on", s.Route.Target.Stripe)
 	}
@@ -305,13 +317,14 @@ func (s *Scenario) checkSystem(d *shape.Decoder) {
 	if len(d.Errs) > 0 {
 		return
 	}
+	s.checkPaths(d, fail)
 	s.checkZonesBehind(fail)
 	if s.Fabric == nil {
 		f := DefaultFabric()
 		s.Fabric = &f
 	}
 	if s.Fabric.Topology.File == "" && reflect.ValueOf(s.Fabric.Topology.Config).IsZero() {
-		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators + targets}
+		s.Fabric.Topology.Star = &topo.Star{Hosts: s.Initiators*s.Place.InitiatorNICs + targets*s.Place.TargetNICs}
 	}
 	s.checkTransport(fail)
 	for _, x := range []struct {
@@ -352,6 +365,30 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("a queue pair per message has no lasting rate; use fabric.queue_pairs.life: persistent")
+	case s.Place.TargetNICs > 1:
+		fail("a controller follows the rate of one link, and targets have %d; use place.target_nics: 1", s.Place.TargetNICs)
+	}
+}
+
+// checkPaths validates the paths between initiators and targets, and their number.
+func (s *Scenario) checkPaths(d *shape.Decoder, fail func(path, format string, args ...any)) {
+	m := &s.NVMf.Multipath
+	targets, _ := s.CountTargets()
+	n, err := m.Fits(s.Place.InitiatorNICs, s.Place.TargetNICs, targets)
+	d.Wrong("nvmf.multipath", err)
+	if controllers := s.Initiators * targets * n; controllers > nvmf.MostControllers {
+		fail("nvmf.multipath.paths", "%d paths make %d controllers, above the limit of %d; use fewer", n, controllers,
+			nvmf.MostControllers)
+	}
+	switch at := "nvmf.multipath"; {
+	case n == 1 && len(m.ANA) == 0:
+	case s.Coupling.Mode != Coupled:
+		fail(at, "several paths, and paths whose state changes, need coupling.mode: coupled")
+	case !s.Protocol.Capsules():
+		fail(at, "protocol %v has no controllers, of which each path is one; use protocol: nvmeof, or network cards and "+
+			"paths: 1 each", s.Protocol)
+	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail(at, "a queue pair per message belongs to no path; use fabric.queue_pairs.life: persistent")
 	}
 }
 
@@ -424,13 +461,23 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 	}
 }
 
-// Places returns the hosts of initiators and targets, by number.
+// cards describes the network cards of machines that have several.
+func (p *Place) cards() string {
+	if p.InitiatorNICs == 1 && p.TargetNICs == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", with %d and %d network cards each", p.InitiatorNICs, p.TargetNICs)
+}
+
+// Places returns the hosts of initiators and targets, by number. Those of a machine's network cards follow each other.
 func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error) {
 	count, _ := s.CountTargets()
+	from, to := s.Initiators*s.Place.InitiatorNICs, count*s.Place.TargetNICs
 	taken := make([]bool, len(hosts))
-	choose := func(key string, n int, where Where, list []int) ([]int32, error) {
+	choose := func(key string, n, nics int, where Where, list []int) ([]int32, error) {
 		if len(list) > 0 && len(list) != n {
-			return nil, units.Wrong("place."+key+"_hosts", "%d hosts for %d %ss", len(list), n, key)
+			return nil, units.Wrong("place."+key+"_hosts", "%d hosts for %d %ss%s", len(list), n/max(nics, 1), key,
+				s.Place.cards())
 		}
 		var free []int
 		for i := range hosts {
@@ -440,8 +487,8 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		}
 		if len(list) == 0 {
 			if len(free) < n {
-				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets",
-					len(hosts), s.Initiators, count)
+				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets%s",
+					len(hosts), s.Initiators, count, s.Place.cards())
 			}
 			for i := range n {
 				k := i
@@ -470,15 +517,15 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 	}
 	// Explicitly listed hosts are placed first, so that an automatic choice does not claim them.
 	if len(s.Place.TargetHosts) > 0 {
-		if targets, err = choose("target", count, s.Place.Targets, s.Place.TargetHosts); err != nil {
+		if targets, err = choose("target", to, s.Place.TargetNICs, s.Place.Targets, s.Place.TargetHosts); err != nil {
 			return nil, nil, err
 		}
 	}
-	if initiators, err = choose("initiator", s.Initiators, s.Place.Initiators, s.Place.InitiatorHosts); err != nil {
+	if initiators, err = choose("initiator", from, s.Place.InitiatorNICs, s.Place.Initiators, s.Place.InitiatorHosts); err != nil {
 		return nil, nil, err
 	}
 	if targets == nil {
-		targets, err = choose("target", count, s.Place.Targets, nil)
+		targets, err = choose("target", to, s.Place.TargetNICs, s.Place.Targets, nil)
 	}
 	return initiators, targets, err
 }

@@ -45,20 +45,33 @@ func (x *coupled) waits() string {
 			text += "; ..."
 		}
 	}
-	if net := x.net.Waits(); net != "" {
-		text += "; " + net
+	for _, more := range []string{x.stranded(), x.net.Waits()} {
+		if more != "" {
+			text += "; " + more
+		}
 	}
 	return text
+}
+
+// unlinked returns the hosts of an initiator and a target that no path connects; nil if one does.
+func (x *coupled) unlinked(initiator, target int32) (hosts []int32) {
+	for p := range x.sys.Paths() {
+		from, to := x.sys.PathNodes(initiator, target, p)
+		if x.net.Net.Linked(from, to) {
+			return nil
+		}
+		hosts = append(hosts, from, to)
+	}
+	return hosts
 }
 
 // severed counts commands whose end points have lost their path, and names the hosts that cannot be reached.
 func (x *coupled) severed() (commands int, text string) {
 	var hosts []int32
 	for _, b := range x.sys.Outstanding() {
-		from, to := x.sys.InitiatorNode(b.Initiator), x.sys.TargetNode(b.Target)
-		if !x.net.Net.Linked(from, to) {
+		if ends := x.unlinked(b.Initiator, b.Target); ends != nil {
 			commands += b.Count
-			hosts = append(hosts, from, to)
+			hosts = append(hosts, ends...)
 		}
 	}
 	if commands > 0 {
@@ -82,6 +95,10 @@ func (x *coupled) losses(r *result.Result) {
 	r.Set("nvmf.failed", float64(k.Pathless))
 	h := &x.s.NVMf.Host
 	switch {
+	case k.Removed > 0 && x.sys.Paths() > 1 && k.Pathless == 0:
+		r.Warn("%s given up after %v (nvmf.host.ctrl_loss); other paths took their commands",
+			spelling.Plural(int(k.Removed), "path"), h.CtrlLoss)
+		return
 	case k.Removed > 0:
 	case k.Pathless > 0 && h.FastIOFail > 0:
 		r.Warn("%d commands failed: their controllers were lost for longer than %v (nvmf.host.fast_io_fail), or they had "+
@@ -99,9 +116,7 @@ func (x *coupled) losses(r *result.Result) {
 	var hosts []int32
 	x.sys.Removed(func(initiator, target int32, lost sim.Time) {
 		from, to := x.sys.InitiatorNode(initiator), x.sys.TargetNode(target)
-		if !x.net.Net.Linked(from, to) {
-			hosts = append(hosts, from, to)
-		}
+		hosts = append(hosts, x.unlinked(initiator, target)...)
 		if n++; n <= most {
 			text += fmt.Sprintf("; initiator %d (%s) lost target %d (%s) at %v", initiator, x.net.Net.NodeName(from),
 				target, x.net.Net.NodeName(to), lost)
@@ -117,6 +132,14 @@ func (x *coupled) losses(r *result.Result) {
 		"failed%s", spelling.Plural(n, "controller"), h.CtrlLoss, spelling.Plural(int(k.Pathless), "command"), text))
 }
 
+// stranded describes commands that no path can take.
+func (x *coupled) stranded() string {
+	if n := x.sys.Stranded(); n > 0 {
+		return fmt.Sprintf("no path can take %s (nvmf.multipath.ana)", spelling.Plural(n, "command"))
+	}
+	return ""
+}
+
 // endless reports requests that did not complete. Those to a host that is cut off permanently fail the run.
 func (x *coupled) endless(r *result.Result, interrupted bool) {
 	left := x.host.Issued() - x.host.Ended()
@@ -125,7 +148,7 @@ func (x *coupled) endless(r *result.Result, interrupted bool) {
 	}
 	n, who := x.severed()
 	ends := x.s.Measure.Until.Time > 0 || x.s.Measure.Until.Steady
-	gave := x.net.GaveUp()
+	gave := cmp.Or(x.stranded(), x.net.GaveUp())
 	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", cmp.Or(who, gave), drivemeter.Left(x.host)), ": ")
 	switch {
 	case n == 0 && gave != "" && !ends:

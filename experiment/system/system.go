@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"farflash/block"
 	"farflash/experiment"
@@ -25,6 +26,7 @@ import (
 	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
+	"farflash/scenario/shape"
 	"farflash/sim"
 )
 
@@ -96,8 +98,9 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	y.net = networks.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
-	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, capsules: protocol.Capsules()}
-	y.sys.OnDropped = y.tap.dropped
+	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, now: y.eng.Now,
+		capsules: protocol.Capsules()}
+	y.sys.OnDropped, y.sys.OnRefused = y.tap.dropped, y.tap.refused
 	if err := y.net.Make(seed, y.tap); err != nil {
 		return nil, err
 	}
@@ -105,11 +108,11 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range initiators {
-		y.sys.AddInitiator(y.net.Hosts[n])
+	for _, nics := range y.machines(initiators, s.Place.InitiatorNICs) {
+		y.sys.AddInitiator(nics[0], nics[1:]...)
 	}
-	for _, n := range targets {
-		y.sys.AddTarget(y.net.Hosts[n])
+	for _, nics := range y.machines(targets, s.Place.TargetNICs) {
+		y.sys.AddTarget(nics[0], nics[1:]...)
 	}
 	if o.Notified != nil {
 		own := make([]bool, len(y.net.Graph.Nodes))
@@ -178,6 +181,18 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 		return nil, err
 	}
 	return y, nil
+}
+
+// machines groups hosts, by number, into the nodes of machines with n network cards each.
+func (y *remote) machines(hosts []int32, n int) (out [][]int32) {
+	for nics := range slices.Chunk(hosts, n) {
+		var nodes []int32
+		for _, h := range nics {
+			nodes = append(nodes, y.net.Hosts[h])
+		}
+		out = append(out, nodes)
+	}
+	return out
 }
 
 // Coupled is a system in one event loop.
@@ -330,7 +345,12 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.RunState
 	case x.host.Err() != nil:
 		return now, x.flows.Located(x.host.Err())
 	case x.sys.Err() != nil:
-		return now, x.sys.Err()
+		err := x.sys.Err()
+		for _, f := range units.FieldErrors(err) {
+			path := "nvmf." + f.Path
+			err = &shape.Error{At: x.s.Where(path), Msg: path + ": " + f.Msg}
+		}
+		return now, err
 	case x.traffic != nil && x.traffic.Err() != nil:
 		return now, x.traffic.Err()
 	}
@@ -400,10 +420,30 @@ func (x *coupled) figures(r *result.Result) {
 	if x.s.NVMf.Limits.Any() {
 		r.Set("nvmf.held.limits", float64(k.HeldByLimits))
 	}
+	x.paths(r)
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
 	r.Set("nvmf.buffers.max", float64(k.MostBuffers))
 	r.Set("nvmf.reads.max", float64(k.MostReads))
 	x.meter.FillEach(r)
+}
+
+// pathColumns are those of the matrix of paths.
+var pathColumns = []string{"commands", "failovers", "refused", "losses"}
+
+// paths fills in the figures of each path, if there are several, or if their states change.
+func (x *coupled) paths(r *result.Result) {
+	var rows []string
+	var v [][]float64
+	for p := range x.sys.Paths() {
+		t, ok := x.sys.PathTotals(p)
+		if !ok {
+			return
+		}
+		rows = append(rows, fmt.Sprintf("path %d", p))
+		v = append(v, []float64{float64(t.Commands), float64(t.Failovers), float64(t.Refused), float64(t.Losses)})
+	}
+	r.SetMatrix("nvmf.paths", rows, pathColumns, v)
+	r.Set("nvmf.held.path", float64(x.sys.Counters.HeldForPath))
 }
 
 // anatomy fills in the latency breakdown of an operation.

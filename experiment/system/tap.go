@@ -18,6 +18,7 @@ import (
 type tap struct {
 	*nvmf.System
 	net       func() *fabric.Network
+	now       func() sim.Time
 	capsules  bool
 	out, back sim.Time // sums over all that have arrived
 	// from a message with a command or its data to its drive, or to the message that requests the data
@@ -110,6 +111,14 @@ func (t *tap) count(m int32) {
 		t.out += x.Delivered - x.Posted
 		*p = passage{came: x.Delivered}
 	}
+}
+
+// refused accounts for a command that its target refuses, without the drive.
+func (t *tap) refused(command int32) {
+	p := t.passage(command)
+	now := t.now()
+	t.target += now - p.came
+	p.ended, p.reads = now, false
 }
 
 // dropped accounts for a message that ended with its connection. A request for data that has not arrived has ended its

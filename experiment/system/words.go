@@ -30,6 +30,8 @@ func Words() result.Words {
 	l.Metric("nvmf.held.reads", "count",
 		"writes that waited for one of their queue pair's RDMA Reads (nvmf.reads)")
 	l.Metric("nvmf.held.limits", "count", "commands that waited for their tenant's limits (nvmf.limits)")
+	l.Metric("nvmf.held.path", "count", "commands that no path could take")
+	l.Matrix("nvmf.paths", "count", "by path: commands, those that failed over from it or were refused, and losses")
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
 	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use for writes")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")
@@ -38,7 +40,7 @@ func Words() result.Words {
 	l.Metric("nvmf.retries", "count", "commands repeated after that")
 	l.Metric("nvmf.reconnect.attempts", "count", "attempts to connect again")
 	l.Metric("nvmf.reconnects", "count", "successful ones")
-	l.Metric("nvmf.unreachable", "us", "time of initiators without a target, summed")
+	l.Metric("nvmf.unreachable", "us", "time of initiators without a target, summed over paths")
 	l.Metric("nvmf.failed", "count", "commands that failed because a controller was lost")
 	l.Metric("initiator.read.bandwidth", "B/s", "read data received by initiators per second")
 	l.Metric("target.write.bandwidth", "B/s", "write data stored by targets per second")

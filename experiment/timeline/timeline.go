@@ -262,7 +262,9 @@ func (t *Timeline) ShowSystem(y *System) {
 		node := y.Remote.InitiatorNode(int32(i))
 		g := t.w.Track(group, fmt.Sprintf("initiator %d (%s)", i, n.name(node)))
 		t.lanes = append(t.lanes, t.w.Lanes(g, "requests"))
-		n.host(node, g)
+		for _, card := range y.Remote.InitiatorNICs(int32(i)) {
+			n.host(card, g)
+		}
 	}
 	var txq, queues, demands, ratios []perfetto.Track
 	visits := make([]*perfetto.Lanes, y.Remote.Drives())
@@ -271,7 +273,9 @@ func (t *Timeline) ShowSystem(y *System) {
 	for i := range y.Remote.Targets() {
 		node := y.Remote.TargetNode(int32(i))
 		g := t.w.Track(group, fmt.Sprintf("target %d (%s)", i, n.name(node)))
-		n.host(node, g)
+		for _, card := range y.Remote.TargetNICs(int32(i)) {
+			n.host(card, g)
+		}
 		txq = append(txq, t.w.CounterTrack(g, "transmit queue", "B"))
 		steering, _ := y.Remote.Steering(int32(i))
 		if steering != nil {

@@ -377,7 +377,7 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 // retries ends flows and commands with an error.
 func cutOff(c result.Check) bool {
 	return !c.OK && (strings.Contains(c.Detail, "down for good") || strings.Contains(c.Detail, "(nvmf.host.") ||
-		strings.Contains(c.Detail, "(fabric.recovery.retries)"))
+		strings.Contains(c.Detail, "(nvmf.multipath.ana)") || strings.Contains(c.Detail, "(fabric.recovery.retries)"))
 }
 
 // sound checks the laws, the encoding and the cache.

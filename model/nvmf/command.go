@@ -64,6 +64,9 @@ type command struct {
 	retries int32    // how often it was sent before
 	at      phase
 	placing bool // it has a place in its queue pair
+	routed  bool // it is counted with its path
+	parked  bool // no path could take it when it was submitted
+	refused bool // the target has refused it because of its path's state
 	orphan  bool // its connection has ended, and it ends at the target or by a pending event
 }
 
@@ -107,6 +110,11 @@ func (s *System) spent(x *command, k Stage) {
 func (s *System) end(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, AtInitiator)
+	if x.refused {
+		s.elsewhere(c)
+		return
+	}
+	s.unroute(x)
 	now := s.eng.Now()
 	s.Counters.Ended++
 	if x.status != block.OK {
@@ -237,6 +245,9 @@ func (s *System) Check() error {
 		if err := s.checkSteered(t); err != nil {
 			return fmt.Errorf("target %d: %w", i, err)
 		}
+	}
+	if err := s.checkPaths(); err != nil {
+		return err
 	}
 	for i := range s.conns {
 		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() ||

@@ -44,15 +44,30 @@ func (s *System) queueSteps() int32 {
 	return 2
 }
 
-// adminSteps is how many commands the admin queue has after Connect.
-const adminSteps = 6
+// adminSteps is how many commands the admin queue has after Connect. Where paths have states, the log of these follows
+// Identify.
+func (s *System) adminSteps() int32 {
+	if s.heads != nil {
+		return 7
+	}
+	return 6
+}
+
+// logStep is the step that reads the log.
+func (s *System) logStep() int32 {
+	if s.heads != nil {
+		return s.queueSteps() + 5
+	}
+	return -1
+}
 
 // exchange returns a step of connecting and its queue, -1 for the admin queue; ok is false after the last one.
 func (s *System) exchange(step int32) (x exchange, queue int32, ok bool) {
-	per := s.queueSteps()
+	per, before := s.queueSteps(), s.queueSteps()+s.adminSteps()
+	log := step == s.logStep()
 	queue = -1
-	if step >= per+adminSteps {
-		step -= per + adminSteps
+	if step >= before {
+		step -= before
 		queue, step = step/per, step%per
 		if int(queue) == s.cfg.QueuePairs {
 			return x, 0, false
@@ -64,6 +79,8 @@ func (s *System) exchange(step int32) (x exchange, queue int32, ok bool) {
 	}
 	x = exchange{command, answer, adminLimit}
 	switch {
+	case log:
+		x.reply = s.logReply()
 	case step == 0 && s.protocol == NVMeTCP: // a segment without data
 		x = exchange{1, 1, handshakeLimit}
 	case step == 0:
@@ -96,7 +113,7 @@ func (s *System) openAdmin(n int32) bool {
 	k := &s.ctrls[n]
 	if !k.adminOpen {
 		var err error
-		k.out, k.back, err = s.openPair(n/int32(len(s.targets)), n%int32(len(s.targets)))
+		k.out, k.back, err = s.openPair(n)
 		k.adminOpen = err == nil
 	}
 	return k.adminOpen
@@ -126,7 +143,7 @@ func (s *System) nextStep(n int32) {
 	}
 	if queue >= 0 {
 		if i := n*int32(s.cfg.QueuePairs) + queue; !s.conns[i].open {
-			if s.open(i, n/int32(len(s.targets)), n%int32(len(s.targets))) != nil {
+			if s.open(i, n) != nil {
 				s.notConnected(n)
 				return
 			}
@@ -158,7 +175,8 @@ func (k *controller) mark(n int32) uint32 { return uint32(n) | uint32(k.era)<<24
 
 // prepareAsk starts the initiator's software on a controller's message: the present step's, or a keep-alive.
 func (s *System) prepareAsk(n int32) {
-	m := &s.initiators[n/int32(len(s.targets))]
+	initiator, _ := s.ends(n)
+	m := &s.initiators[initiator]
 	s.run(m, &s.initiating, s.coreOf(m, 0), 0,
 		task{s.cfg.Initiator.before(), 0, int32(s.ctrls[n].mark(n)), evAskSent})
 }
@@ -183,6 +201,9 @@ func (s *System) goOn(kind uint16, mark uint32) {
 	case evAskSent:
 		s.postAdmin(n, out, Admin, x.ask)
 	case evAskTaken:
+		if k.state == connecting && k.step == s.logStep() {
+			s.routes[n].seen = s.stateOf(n)
+		}
 		s.postAdmin(n, back, AdminReply, x.reply)
 	case evReplyTaken:
 		if k.state == live {
@@ -211,12 +232,14 @@ func (s *System) postAdmin(n int32, q fabric.QP, kind Kind, size units.Bytes) {
 	for int(m) >= len(s.posted) {
 		s.posted = append(s.posted, posted{})
 	}
-	s.posted[m] = posted{command: -n - 1, kind: kind, target: n % int32(len(s.targets))}
+	_, target := s.ends(n)
+	s.posted[m] = posted{command: -n - 1, kind: kind, target: target}
 }
 
 // askArrived starts the target's software on a controller's message.
 func (s *System) askArrived(n int32) {
-	m := &s.targets[n%int32(len(s.targets))].machine
+	_, target := s.ends(n)
+	m := &s.targets[target].machine
 	side := &s.cfg.Target
 	s.notice(m, &s.serving, s.coreOf(m, 0),
 		task{side.before() + side.after(), s.delay(&s.serving), int32(s.ctrls[n].mark(n)), evAskTaken})
@@ -224,7 +247,8 @@ func (s *System) askArrived(n int32) {
 
 // replyArrived starts the initiator's software on a controller's answer.
 func (s *System) replyArrived(n int32) {
-	m := &s.initiators[n/int32(len(s.targets))]
+	initiator, _ := s.ends(n)
+	m := &s.initiators[initiator]
 	s.notice(m, &s.initiating, s.coreOf(m, 0),
 		task{s.cfg.Initiator.after(), s.delay(&s.initiating), int32(s.ctrls[n].mark(n)), evReplyTaken})
 }

@@ -40,6 +40,9 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues queueSet)
 	return s.addDriveQueues(target, dev, queues)
 }
 
+// Settle is what the first command does before all else.
+func (s *System) Settle() { s.settle() }
+
 // Idle reports resources that are held although no command is outstanding.
 func (s *System) Idle() error {
 	if n := s.commands.Len(); n > 0 {
@@ -64,6 +67,16 @@ func (s *System) Idle() error {
 	for i := range s.drives {
 		if d := &s.drives[i]; d.inside != 0 {
 			return fmt.Errorf("%d commands in drive %d", d.inside, i)
+		}
+	}
+	for i := range s.heads {
+		if n := s.heads[i].waiting.n; n != 0 {
+			return fmt.Errorf("%d commands wait for a path", n)
+		}
+	}
+	for i := range s.routes {
+		if r := &s.routes[i]; r.active != 0 || r.bytes != 0 {
+			return fmt.Errorf("path %d carries %d commands of %d bytes", i, r.active, r.bytes)
 		}
 	}
 	for i := range s.conns {

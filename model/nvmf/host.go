@@ -21,7 +21,8 @@ type Host struct {
 	CtrlLoss units.Duration
 	// FastIOFail is when commands that wait for a target fail (nvme connect -f). 0s: they wait.
 	FastIOFail units.Duration
-	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries).
+	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries). With several
+	// paths there is no limit.
 	MaxRetries int
 }
 
@@ -243,6 +244,10 @@ func (s *System) retryLater(n int32) {
 
 // failAll fails the commands that wait for a controller.
 func (s *System) failAll(n int32) {
+	if s.heads != nil {
+		s.kick(n)
+		return
+	}
 	k := &s.ctrls[n]
 	for k.requeued.n > 0 {
 		s.failSoon(s.pop(&k.requeued))
@@ -274,6 +279,10 @@ func (s *System) connected(n int32) {
 	k.state, k.failing = live, false
 	s.eng.Disarm(k.fast)
 	s.startLooking(n)
+	if s.heads != nil {
+		s.pathConnected(n)
+		return
+	}
 	for k.requeued.n > 0 {
 		c := s.pop(&k.requeued)
 		s.conns[s.commands.At(c).conn].outstanding++
@@ -302,8 +311,12 @@ func (s *System) Broken(q fabric.QP) {
 	}
 }
 
-// Reconnects reports whether some initiator has lost a target and may connect to it again.
+// Reconnects reports whether some initiator has lost a target and may connect to it again, or a path's state is to
+// change.
 func (s *System) Reconnects() bool {
+	if s.changes > 0 {
+		return true
+	}
 	for i := range s.ctrls {
 		if k := &s.ctrls[i]; k.state == waiting || k.state == connecting {
 			return true
@@ -327,7 +340,8 @@ func (s *System) Unreachable() sim.Time {
 func (s *System) Removed(f func(initiator, target int32, lost sim.Time)) {
 	for i := range s.ctrls {
 		if k := &s.ctrls[i]; k.state == removed {
-			f(int32(i/len(s.targets)), int32(i%len(s.targets)), k.since)
+			initiator, target := s.ends(int32(i))
+			f(initiator, target, k.since)
 		}
 	}
 }

@@ -38,6 +38,13 @@ type outage struct {
 
 func newOutage(t *testing.T, p nvmf.Protocol, change func(*nvmf.Config), down func(at sim.Time) bool) *outage {
 	t.Helper()
+	return newPaths(t, p, 1, change, func(at sim.Time, _ int32) bool { return down != nil && down(at) })
+}
+
+// newPaths is newOutage with paths: path k is from node 2k to node 2k+1.
+func newPaths(t *testing.T, p nvmf.Protocol, paths int32, change func(*nvmf.Config),
+	down func(at sim.Time, path int32) bool) *outage {
+	t.Helper()
 	o := &outage{t: t, cfg: nvmf.DefaultConfig(), p: p, eng: sim.New()}
 	free(&o.cfg)
 	o.cfg.Host = nvmf.Host{IOTimeout: 100 * ms, ReconnectDelay: 10 * ms, CtrlLoss: 1000 * units.Second, MaxRetries: 5}
@@ -49,9 +56,13 @@ func newOutage(t *testing.T, p nvmf.Protocol, change func(*nvmf.Config), down fu
 		t.Fatal(err)
 	}
 	o.net = nvmftest.New(nvmftest.DefaultConfig(), o.eng, o.sys)
-	o.net.Lost = func(_, _ int32) bool { return down != nil && down(o.eng.Now()) }
-	o.sys.AddInitiator(0)
-	target := o.sys.AddTarget(1)
+	o.net.Lost = func(src, _ int32) bool { return down != nil && down(o.eng.Now(), src/2) }
+	var more [2][]int32
+	for k := int32(1); k < paths; k++ {
+		more[0], more[1] = append(more[0], 2*k), append(more[1], 2*k+1)
+	}
+	o.sys.AddInitiator(0, more[0]...)
+	target := o.sys.AddTarget(1, more[1]...)
 	d, err := blocktest.New(blocktest.DefaultConfig(), o.eng, o.sys.Complete)
 	if err == nil {
 		_, err = o.sys.AddDrive(target, d)

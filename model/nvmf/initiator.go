@@ -23,7 +23,11 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 		target: s.drives[drive].target, first: -1}
 	x.req.Tag = uint64(c)
 	s.Counters.Submitted++
-	n, err := s.connect(initiator, x.target)
+	if s.settle(); s.heads != nil {
+		s.route(c)
+		return
+	}
+	n, err := s.nextConn(s.pair(initiator, x.target))
 	if err != nil {
 		s.fail(fmt.Errorf("initiator %d to target %d: %w", initiator, x.target, err))
 		return
@@ -33,12 +37,17 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 		s.submitFlow(c)
 		return
 	}
-	k := &s.ctrls[s.pair(initiator, x.target)]
-	if k.state != live && (k.state == removed || k.failing) {
+	if k := &s.ctrls[s.pair(initiator, x.target)]; k.state != live && (k.state == removed || k.failing) {
 		s.failSoon(c)
 		return
 	}
-	if q := &s.conns[n]; k.state == live && q.outstanding < int32(s.cfg.QueueDepth) {
+	s.place(c)
+}
+
+// place gives a command a place in its queue pair, or has it wait for one.
+func (s *System) place(c int32) {
+	n := s.commands.At(c).conn
+	if q := &s.conns[n]; s.ctrls[n/int32(s.cfg.QueuePairs)].state == live && q.outstanding < int32(s.cfg.QueueDepth) {
 		q.outstanding++
 		s.begin(c)
 	} else {
@@ -60,51 +69,34 @@ func (s *System) submitFlow(c int32) {
 	s.drive(c)
 }
 
-// connect returns the next connection in turn from an initiator to a target, opening it on first use.
-func (s *System) connect(initiator, target int32) (int32, error) {
-	if s.conns == nil {
-		pairs := len(s.initiators) * len(s.targets)
-		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
-		s.turns = make([]uint16, pairs)
-		s.ctrls = make([]controller, pairs)
-		s.makeGates()
-		for i := range s.initiators {
-			s.makeCores(&s.initiators[i], int32(i), false, s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
-		}
-		for i := range s.targets {
-			s.makeCores(&s.targets[i].machine, int32(i), true, s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
-		}
-		s.initiating = makeSide(&s.cfg.Initiator, s.initiators[0].many)
-		s.serving = makeSide(&s.cfg.Target, s.targets[0].many)
+// nextConn returns the next connection in turn of a controller, opening it on first use.
+func (s *System) nextConn(k int32) (int32, error) {
+	n := k*int32(s.cfg.QueuePairs) + int32(s.turns[k])
+	if s.turns[k]++; int(s.turns[k]) == s.cfg.QueuePairs {
+		s.turns[k] = 0
 	}
-	pair := s.pair(initiator, target)
-	k := int(s.turns[pair])
-	if s.turns[pair]++; int(s.turns[pair]) == s.cfg.QueuePairs {
-		s.turns[pair] = 0
-	}
-	n := pair*int32(s.cfg.QueuePairs) + int32(k)
-	q := &s.conns[n]
-	if q.open || s.ctrls[pair].state != live {
+	if s.conns[n].open || s.ctrls[k].state != live {
 		return n, nil
 	}
-	s.begins(pair)
-	return n, s.open(n, initiator, target)
+	s.begins(k)
+	return n, s.open(n, k)
 }
 
 // pair returns the number of an initiator and a target together.
 func (s *System) pair(initiator, target int32) int32 { return initiator*int32(len(s.targets)) + target }
 
-// open opens a connection.
-func (s *System) open(n, initiator, target int32) (err error) {
+// open opens a connection of a controller.
+func (s *System) open(n, ctrl int32) (err error) {
 	q := &s.conns[n]
-	k := n % int32(s.cfg.QueuePairs)
-	q.core = target*int32(s.cfg.QueuePairs) + k
-	q.targetCore = initiator*int32(s.cfg.QueuePairs) + k
+	initiator, target := s.ends(ctrl)
+	k := n % (s.paths * int32(s.cfg.QueuePairs)) // among those of both ends
+	q.core = target*s.paths*int32(s.cfg.QueuePairs) + k
+	q.targetCore = initiator*s.paths*int32(s.cfg.QueuePairs) + k
 	q.open = true
 	if !s.own {
 		return nil
 	}
-	if q.out, q.back, err = s.openPair(initiator, target); err != nil {
+	if q.out, q.back, err = s.openPair(ctrl); err != nil {
 		q.open = false
 		return err
 	}
@@ -118,12 +110,11 @@ func (s *System) open(n, initiator, target int32) (err error) {
 }
 
 // openPair opens queue pairs in both directions for a controller.
-func (s *System) openPair(initiator, target int32) (out, back fabric.QP, err error) {
-	from, to := s.initiators[initiator].node, s.targets[target].node
+func (s *System) openPair(n int32) (out, back fabric.QP, err error) {
+	from, to := s.nodes(n)
 	if out, err = s.net.Open(from, to, s.cfg.Class); err != nil {
 		return out, back, err
 	}
-	n := s.pair(initiator, target)
 	s.owns(out, n)
 	if back, err = s.net.Open(to, from, s.cfg.Class); err != nil {
 		if s.abandoner != nil {
@@ -212,7 +203,7 @@ func (s *System) answerArrived(c int32, k Kind) {
 	}
 	side := &s.cfg.Initiator
 	x.at = returning
-	s.ctrls[s.pair(x.initiator, x.target)].heard = true
+	s.ctrls[x.conn/int32(s.cfg.QueuePairs)].heard = true
 	cost := side.after()
 	if x.reads() {
 		cost += s.moved(side, side.Receive, units.Bytes(x.req.Length))

@@ -67,7 +67,7 @@ func (s *System) makeGates() {
 	}
 	n := len(s.drives)
 	if l.Per == PerInitiator {
-		n = len(s.ctrls)
+		n = len(s.initiators) * len(s.targets)
 	}
 	s.gates = make([]gate, n)
 	for i := range s.gates {

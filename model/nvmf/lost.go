@@ -24,11 +24,11 @@ type freed struct {
 
 // disconnect ends a controller's connections and cancels its commands. Those whose answers have arrived end as usual.
 func (s *System) disconnect(n int32) {
-	initiator, target := n/int32(len(s.targets)), n%int32(len(s.targets))
+	_, target := s.ends(n)
 	t := &s.targets[target]
 	var gone []int32
 	s.commands.Each(func(c int32, x *command) {
-		if x.initiator == initiator && x.target == target && x.placing && !x.orphan && x.at != returning {
+		if x.conn/int32(s.cfg.QueuePairs) == n && x.placing && !x.orphan && x.at != returning {
 			gone = append(gone, c)
 		}
 	})
@@ -48,6 +48,9 @@ func (s *System) disconnect(n int32) {
 	s.closeAll(n)
 	for _, c := range gone {
 		s.repeat(n, c)
+	}
+	if s.heads != nil {
+		s.abandonPath(n)
 	}
 	for _, c := range gone {
 		s.leaveBehind(c)
@@ -121,19 +124,33 @@ func (s *System) dropped(m int32) {
 
 // repeat makes a new command of one whose connection has ended, unless that was repeated often enough.
 func (s *System) repeat(n, c int32) {
-	x := *s.commands.At(c)
+	x := s.commands.At(c)
 	s.conns[x.conn].outstanding--
+	s.unroute(x)
+	often := int(x.retries) >= s.cfg.Host.MaxRetries
+	again := s.again(c)
+	switch {
+	case s.heads != nil: // a failover is none of the retries that max_retries bounds (nvme_failover_req)
+		s.Counters.Retries++
+		s.routes[n].totals.Failovers++
+		s.push(&s.heads[n/s.paths].waiting, again)
+	case often:
+		s.failSoon(again)
+	default:
+		s.Counters.Retries++
+		s.push(&s.ctrls[n].requeued, again)
+	}
+}
+
+// again returns a new command for another attempt at one.
+func (s *System) again(c int32) int32 {
+	x := *s.commands.At(c)
 	again := s.commands.Take()
 	y := s.commands.At(again)
 	*y = command{req: x.req, tag: x.tag, submitted: x.submitted, mark: x.submitted, initiator: x.initiator,
 		drive: x.drive, target: x.target, conn: x.conn, first: -1, retries: x.retries + 1}
 	y.req.Tag = uint64(again)
-	if int(x.retries) >= s.cfg.Host.MaxRetries {
-		s.failSoon(again)
-		return
-	}
-	s.Counters.Retries++
-	s.push(&s.ctrls[n].requeued, again)
+	return again
 }
 
 // leaveBehind ends what can end at once of a command whose connection has ended. Events that are due for it, or its
@@ -181,10 +198,10 @@ func (s *System) unanswered(c int32) {
 	d := &s.drives[x.drive]
 	q := s.quit(x)
 	own := freed{}
-	if s.fetched(x) {
+	if s.holds(x) {
 		own.memory = units.Bytes(x.req.Length)
 	}
-	if x.req.Op == block.Read {
+	if x.req.Op == block.Read && !x.refused {
 		own.reading = int64(s.answerSize(x))
 	}
 	s.forget(c)
@@ -231,6 +248,14 @@ func (s *System) handleLoss(e sim.Event) {
 		s.goOn(e.Kind, e.Arg)
 	case evSlice:
 		s.nextSlice(c)
+	case evANA:
+		s.change(c)
+	case evKick:
+		s.kickNow(c)
+	case evLogLate:
+		s.lose(c)
+	case evEventSent, evEventTaken, evLogAsked, evLogRead, evLogTaken:
+		s.handleLog(e.Kind, e.Arg)
 	case evFailed:
 		s.commands.At(c).status = block.PathError
 		s.end(c)

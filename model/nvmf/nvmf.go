@@ -74,11 +74,10 @@ type Config struct {
 	InCapsule   units.Bytes
 	MaxTransfer units.Bytes // MaxTransfer is the largest command; larger requests are split.
 	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
-	// finds no space waits in the drive's completion queue and keeps its place in the submission queue. A response
-	// larger than the queue is sent alone, when the queue is empty.
+	// finds no space keeps its place in the drive's queues.
 	TXQ units.Bytes
-	// WriteBuffers is a target's memory for write data that it fetches, allocated from before the RDMA Read until the
-	// response is acknowledged. Writes wait for it in order; one larger than all of it is served alone.
+	// WriteBuffers is a target's memory for write data that it fetches, until the response is acknowledged. Writes wait
+	// for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
 	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
 	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
@@ -90,17 +89,19 @@ type Config struct {
 	Target     Software // Target is the targets' software.
 	Batch      Batch    // Batch is how initiators send commands of a queue pair together.
 	Host       Host     // Host is what initiators do about a target that does not answer.
-	Limits     Limits   // Limits are those of tenants at targets.
-	Seed       uint64   // Seed is that of random software times.
+	// Multipath is the paths from an initiator to a target.
+	Multipath Multipath
+	Limits    Limits // Limits are those of tenants at targets.
+	Seed      uint64 // Seed is that of random software times.
 }
 
 // Reads are the two limits on a queue pair's outstanding RDMA Reads. The smaller one applies (InfiniBand's initiator
-// depth and responder resources, negotiated on connecting).
+// depth and responder resources).
 type Reads struct {
-	// Target is the most RDMA Reads that a target's NIC has outstanding on a queue pair. Further writes wait in the
-	// target, in the order of their queue pair, without delaying other commands.
+	// Target is the most that a target's NIC has outstanding. Further writes wait in the target, without delaying other
+	// commands.
 	Target int
-	// Initiator is the most RDMA Reads that an initiator's NIC serves at once on a queue pair.
+	// Initiator is the most that an initiator's NIC serves at once.
 	Initiator int
 }
 
@@ -148,6 +149,7 @@ func (c *Config) Validate() error {
 	bad.Within("target", c.Target.validate())
 	bad.Within("batch", c.Batch.validate())
 	bad.Within("host", c.Host.validate())
+	bad.Within("multipath", c.Multipath.validate())
 	bad.Within("limits", c.Limits.validate())
 	return bad.Err()
 }
@@ -188,8 +190,15 @@ type System struct {
 	draws      rng.Stream
 	drives     []drive
 	conns      []connection     // connections, by initiator, target and number
-	turns      []uint16         // next connection, by initiator and target
-	ctrls      []controller     // by initiator and target
+	turns      []uint16         // next connection, by controller
+	ctrls      []controller     // by initiator, target and path
+	paths      int32            // from an initiator to a target
+	heads      []head           // by initiator and target; nil with one path whose state does not change
+	routes     []route          // by controller; likewise
+	access     []PathState      // by target and path; likewise
+	current    []int8           // the path chosen last, by initiator and drive; nil unless paths take turns
+	chosen     uint64           // commands sent along paths
+	changes    int              // of paths' states that are to come
 	owners     []int32          // by queue pair: its controller, plus 1
 	abandoner  Abandoner        // nil: initiators wait for ever
 	lost       [Stages]sim.Time // time of attempts that ended with their connection
@@ -213,6 +222,8 @@ type System struct {
 	OnSteered sim.Probe[Steered]
 	// OnDropped is called for each message that ends with its connection, unless it was acknowledged.
 	OnDropped sim.Probe[int32]
+	// OnRefused is called for each command that a target refuses because of its path's state.
+	OnRefused sim.Probe[int32]
 }
 
 // Counters are totals over all commands.
@@ -229,6 +240,7 @@ type Counters struct {
 	// pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
 	HeldByLimits                 uint64 // HeldByLimits counts commands that waited for their tenant's limits.
+	HeldForPath                  uint64 // HeldForPath counts commands that no path could take.
 	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
@@ -296,6 +308,14 @@ const (
 	evReplyTaken               // the initiator's software has received the answer; likewise
 	evFailed                   // the initiator's software has failed the command
 	evSlice                    // a tenant's limits let more commands pass; the argument is its gate
+	evANA                      // a path's state changes; the argument is the change's number
+	evKick                     // commands may find a path; the argument is their initiator and target
+	evLogLate                  // a controller's log has not come in time; the argument is its number
+	evEventSent                // the target's software has prepared a controller's event; see mark
+	evEventTaken               // the initiator's software has received it; likewise
+	evLogAsked                 // the initiator's software has prepared the request for the log; likewise
+	evLogRead                  // the target's software has received it; likewise
+	evLogTaken                 // the initiator's software has received the log; likewise
 )
 
 // New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
@@ -320,6 +340,7 @@ func (s *System) Connect(net Fabric, sink Sink) {
 		return
 	}
 	s.net, s.sink = net, sink
+	s.planChanges()
 	var ok bool
 	if s.own && s.protocol.Capsules() {
 		s.abandoner, _ = net.(Abandoner)
@@ -341,22 +362,22 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	}
 }
 
-// AddInitiator adds an initiator at a node, before the first command, and returns its number; a later one is -1, and
-// Err reports it.
-func (s *System) AddInitiator(node int32) int32 {
+// AddInitiator adds an initiator at a node, or at one for each of its network cards, before the first command, and
+// returns its number; a later one is -1, and Err reports it.
+func (s *System) AddInitiator(node int32, more ...int32) int32 {
 	if s.late() {
 		return -1
 	}
-	s.initiators = append(s.initiators, machine{node: node})
+	s.initiators = append(s.initiators, machine{node: node, more: more})
 	return int32(len(s.initiators) - 1)
 }
 
-// AddTarget adds a target at a node, as AddInitiator does.
-func (s *System) AddTarget(node int32) int32 {
+// AddTarget adds a target, as AddInitiator does.
+func (s *System) AddTarget(node int32, more ...int32) int32 {
 	if s.late() {
 		return -1
 	}
-	s.targets = append(s.targets, transmitter{machine: machine{node: node}})
+	s.targets = append(s.targets, transmitter{machine: machine{node: node, more: more}})
 	return int32(len(s.targets) - 1)
 }
 
@@ -369,13 +390,13 @@ func (s *System) Initiators() int { return len(s.initiators) }
 // Targets returns the number of targets.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode returns the node of an initiator.
+// InitiatorNode returns the node of an initiator, or of its first network card.
 func (s *System) InitiatorNode(i int32) int32 {
 	exists("initiator", i, len(s.initiators))
 	return s.initiators[i].node
 }
 
-// TargetNode returns a target's node. The target must exist.
+// TargetNode returns a target's node, or that of its first network card. The target must exist.
 func (s *System) TargetNode(i int32) int32 {
 	exists("target", i, len(s.targets))
 	return s.targets[i].node
@@ -463,6 +484,8 @@ func (s *System) Delivered(m int32) {
 		s.askArrived(-c - 1)
 	case AdminReply:
 		s.replyArrived(-c - 1)
+	case Event, LogRequest, LogReply:
+		s.logArrived(-c-1, p.kind)
 	default:
 		s.answerArrived(c, p.kind)
 	}

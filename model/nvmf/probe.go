@@ -53,14 +53,18 @@ const (
 	Response               // a completion
 	Admin                  // to a controller: a part of connecting, or a keep-alive
 	AdminReply             // its answer
+	Event                  // a controller's, that a path's state has changed
+	LogRequest             // for the log of these states
+	LogReply               // which this is
 )
 
-var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response", "admin", "admin reply"}
+var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response", "admin", "admin reply",
+	"event", "log request", "log"}
 
 func (k Kind) String() string { return kindNames.Name(k) }
 
 // toTarget reports whether messages of the kind go to the target.
-func (k Kind) toTarget() bool { return k == Capsule || k == Pulled || k == Admin }
+func (k Kind) toTarget() bool { return k == Capsule || k == Pulled || k == Admin || k == LogRequest }
 
 // Message is a message that was posted for a command.
 type Message struct {

@@ -36,6 +36,7 @@ type layout struct {
 	delay                       sim.Time
 	lossy                       bool                          // packets may be dropped
 	steered                     func() ratecontrol.Controller // controller of each target; nil for none
+	nics                        int                           // of each machine; 0 is 1
 	given                       bool                          // demands are given; the network's are ignored
 }
 
@@ -94,7 +95,8 @@ func newRig(t failer, l layout) *rig {
 	var err error
 	r.sys, err = nvmf.New(l.cfg, l.protocol, l.own, r.eng)
 	must(err)
-	g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: l.initiators + l.targets}}, rate, rate, l.delay)
+	l.nics = max(l.nics, 1)
+	g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: l.nics * (l.initiators + l.targets)}}, rate, rate, l.delay)
 	must(err)
 	r.net, err = fabric.New(l.network, g, r.eng, r.sys, 1, "fabric")
 	must(err)
@@ -103,11 +105,17 @@ func newRig(t failer, l layout) *rig {
 			r.hosts = append(r.hosts, int32(i))
 		}
 	}
+	nics := func(machine int) (int32, []int32) {
+		own := r.hosts[machine*l.nics:][:l.nics]
+		return own[0], own[1:]
+	}
 	for i := range l.initiators {
-		r.sys.AddInitiator(r.hosts[i])
+		first, more := nics(i)
+		r.sys.AddInitiator(first, more...)
 	}
 	for i := range l.targets {
-		target := r.sys.AddTarget(r.hosts[l.initiators+i])
+		first, more := nics(l.initiators + i)
+		target := r.sys.AddTarget(first, more...)
 		for range l.drives {
 			d, err := blocktest.New(l.device, r.eng, r.sys.Complete)
 			must(err)

@@ -155,7 +155,8 @@ func makeSide(s *Software, n int32) side {
 // machine is a node with processor cores.
 type machine struct {
 	node        int32
-	first, many int32 // its cores in System.cores
+	more        []int32 // nodes of its other network cards
+	first, many int32   // its cores in System.cores
 }
 
 // core is a processor core.

@@ -93,6 +93,9 @@ func (s *System) capsuleArrived(c int32) {
 
 // received passes a command to its drive, or fetches its data first.
 func (s *System) received(c int32) {
+	if s.refused(c) {
+		return
+	}
 	x := s.commands.At(c)
 	if s.fetched(x) {
 		if !s.orphaned(c) {
@@ -164,8 +167,12 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	return true
 }
 
-// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue.
+// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue; nil if it was
+// never in it.
 func (s *System) quit(x *command) *driveQueue {
+	if x.refused {
+		return nil
+	}
 	d := &s.drives[x.drive]
 	q := &d.queues[d.of[x.req.Op]]
 	q.inside--
@@ -215,6 +222,9 @@ func (s *System) Complete(done block.Completion) {
 
 // refill gives a drive's queue the commands that wait for a place in it.
 func (s *System) refill(d *drive, q *driveQueue) {
+	if q == nil {
+		return
+	}
 	if t := &s.targets[d.target]; t.steered != nil {
 		s.admit(t.drives[d.number])
 		return

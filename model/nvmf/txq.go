@@ -120,7 +120,7 @@ func (s *System) answer(c int32, t *transmitter) {
 			x.first = last
 		}
 	}
-	if last >= 0 && s.fetched(x) {
+	if last >= 0 && s.holds(x) {
 		s.posted[last].held = int32(x.req.Length)
 	}
 	s.refill(d, q)
@@ -131,7 +131,7 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, size, -1)
 	if m >= 0 && s.protocol.Capsules() {
 		s.posted[m].bytes = int32(size)
-		if x := s.commands.At(c); t.steered != nil && x.req.Op == block.Read {
+		if x := s.commands.At(c); t.steered != nil && x.req.Op == block.Read && !x.refused {
 			s.posted[m].read, s.posted[m].ended = true, x.driveOut
 		}
 		t.used += size

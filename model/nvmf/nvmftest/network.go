@@ -43,6 +43,8 @@ type Network struct {
 	// Lost, if not nil, reports whether what would arrive now from one node at another is lost, an acknowledgement
 	// included. Nothing is sent again.
 	Lost func(src, dst int32) bool
+	// Rates, if not nil, returns the rate of queue pairs from one node to another, instead of Config.Rate.
+	Rates func(src, dst int32) units.ByteRate
 }
 
 type pair struct {
@@ -100,7 +102,11 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	}
 	p := &n.pairs[q]
 	begun := max(n.eng.Now(), p.busy)
-	p.busy = begun + n.cfg.Rate.TimeFor(size)
+	rate := n.cfg.Rate
+	if n.Rates != nil {
+		rate = n.Rates(p.src, p.dst)
+	}
+	p.busy = begun + rate.TimeFor(size)
 	m := int32(len(n.messages))
 	if k := len(n.spare) - 1; k >= 0 {
 		m, n.spare = n.spare[k], n.spare[:k]
