@@ -266,7 +266,10 @@ func TestReference(t *testing.T) {
 		if _, own, ok := strings.Cut(doc, "\n"); ok && strings.Contains(path, ".") {
 			doc = own // the table of the section above has the first line
 		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, doc)
+		fmt.Fprintf(b, "\n## %s\n", title)
+		if !strings.Contains(path, ".") || doc != summary(d.Doc) { // otherwise the table of the section above has it
+			fmt.Fprintf(b, "\n%s\n", doc)
+		}
 		if d.Value != "a mapping" {
 			fmt.Fprintf(b, "\nWrite %s.\n", d.Value)
 		}
