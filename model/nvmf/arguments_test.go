@@ -159,6 +159,13 @@ func FuzzSystem(f *testing.F) {
 		protocol := nvmf.Protocol(code.Below(3))
 		cfg := nvmf.DefaultConfig()
 		code.Change(&cfg, code.Below(5))
+		for _, x := range []nvmf.Software{cfg.Initiator, cfg.Target} {
+			for _, rate := range []units.ByteRate{x.Receive, x.Send, x.Digest} {
+				if rate > 0 && rate < units.MBPerSecond {
+					return // commands may take longer than the run
+				}
+			}
+		}
 		eng, s, e := strange(t, cfg, protocol)
 		if s == nil {
 			return

@@ -76,7 +76,7 @@ func (d *Drive) nextPart(r *request) part {
 //go:noinline
 func (n *namespace) fold(r *request) {
 	left := r.end - r.cursor
-	r.cursor = (n.start + r.cursor) % max(n.last, 1)
+	r.cursor = int64(uint64(n.start+r.cursor) % uint64(max(n.last, 1))) // its addresses have no sign
 	r.end = r.cursor + left
 }
 
