@@ -51,7 +51,7 @@ func (c *Config) Validate() error {
 		"%d is not possible; use dynamic or static", c.Mapping.Allocation)
 	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
 		"collection.copyback", "copyback needs static allocation, which keeps pages in their plane; set mapping.allocation: static")
-	bad.Hold(!c.Collection.Copyback || c.grainsPerPage() == 1,
+	bad.Hold(!c.Collection.Copyback || c.grainSize() == c.Geometry.PageSize,
 		"collection.copyback", "copyback moves whole pages; set mapping.grain: page")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
