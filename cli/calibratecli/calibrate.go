@@ -176,8 +176,11 @@ func write(p *verb.Program, c *calibrate.Calibration) error {
 	if err := t.Write(p.Out, p.Style()); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "\n%d simulations of %s. The model's controller takes no time: a real controller's\ntime is "+
-		"part of the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
+	controller := "model's controller takes no time: a real controller's\ntime is part of the read and program times"
+	if c.Controller {
+		controller = "controller's time is the preset's"
+	}
+	fmt.Fprintf(p.Out, "\n%d simulations of %s. The %s.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"), controller)
 	return nil
 }
 

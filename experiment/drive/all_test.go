@@ -72,7 +72,7 @@ func TestAllOfParts(t *testing.T) {
 // of an M/D/1 queue: service times rho / (2 (1 - rho)).
 func TestControllerQueue(t *testing.T) {
 	o := trialtest.Run(t, `
-ssd: {preset: tlc-enterprise, controller: {processors: 1, command: 10us}}
+ssd: {preset: tlc-enterprise, controller: {processors: 1, command: 10us, completion: 0s}}
 workload: [{synthetic: {reads: {size: 4KiB, interarrival: {mean: 12.5us, kind: exponential}}, requests: 200000}}]
 measure: {warm_up: 1%}
 `, 1)

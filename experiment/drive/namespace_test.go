@@ -9,7 +9,7 @@ import (
 // TestNamespaceFigures verifies that the pages programmed for each namespace add up to the total, whether collection
 // separates their data, copies them within the chip, or neither.
 func TestNamespaceFigures(t *testing.T) {
-	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 32, channels: 2, chips_per_channel: 2}, over_provisioning: 25%,
+	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 32, channels: 2, chips_per_channel: 2, planes_per_die: 2}, over_provisioning: 25%,
   cache: {mode: "off"}, mapping: {grain: page, ideal: true}, wear: {static: 0}, namespaces: [{}, {}], preconditioning: {fill: sequential}}
 workload:
   - {namespace: 0, synthetic: {writes: {size: 16KiB, addresses: {pattern: sequential}}, requests: 12000}, closed: 4}

@@ -22,7 +22,7 @@ import (
 
 // zonedDrive is a drive of 26 zones of 1 MiB, as the value of a key, with settings of its zones.
 func zonedDrive(zones, more string) string {
-	return "{preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, " +
+	return "{preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 2, " +
 		"blocks_per_plane: 40, pages_per_block: 16}, over_provisioning: 35%, cache: {capacity: 2MiB}, zones: " +
 		zones + more + "}"
 }

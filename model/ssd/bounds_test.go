@@ -127,7 +127,7 @@ func TestBounds(t *testing.T) {
 			channels, dies, planes int
 			page, grain, size      units.Bytes
 		}{
-			{1, 4, 1, 4096, 0, 4096}, {1, 4, 2, 16384, 0, 16384}, {2, 8, 2, 4096, 0, 4096},
+			{1, 4, 1, 4096, 0, 4096}, {1, 4, 2, 16384, 0, 16384}, {2, 8, 2, 4096, 0, 4096}, {2, 3, 6, 16384, 0, 16384},
 			{4, 4, 4, 16384, 0, 16384}, {3, 5, 2, 8192, 0, 8192}, {8, 4, 1, 16384, 0, 16384},
 			{1, 4, 2, 16384, 4096, 16384}, {4, 4, 4, 16384, 4096, 16384}, {3, 5, 2, 8192, 4096, 8192},
 			{8, 4, 1, 16384, 2048, 16384},
@@ -206,7 +206,7 @@ func TestNoConvoys(t *testing.T) {
 // by hand, to a nanosecond.
 func TestOneRequest(t *testing.T) {
 	const ns, us = units.Nanosecond, units.Microsecond
-	fast := func(cfg *ssd.Config) { // as in tlc-enterprise
+	fast := func(cfg *ssd.Config) { // a server drive
 		cfg.Geometry.PageSize = 16384
 		cfg.Timing.TransferRate = 1_600_000_000
 		cfg.Host.LaneRate, cfg.Host.MaxPayload = 3_938_000_000, 512

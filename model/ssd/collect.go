@@ -40,10 +40,6 @@ func (d *Drive) poolOf(page uint32) int {
 	return int(d.perPool.Of(uint64(page)))
 }
 
-// movesPerPlane is the average number of pages that a plane of a superblock moves at once. It keeps all dies busy
-// without queueing a whole superblock of moves ahead of the host's pages.
-const movesPerPlane = 4
-
 // collect executes the actions that ftl wants in a pool. Usually there are none.
 func (d *Drive) collect(pool int) {
 	if d.mayCollect(pool) {

@@ -264,6 +264,9 @@ type Collection struct {
 	// Preemptible gives host commands priority over collection until Hard is reached.
 	Preemptible bool
 	Concurrent  int // Concurrent is the number of victims that a plane collects at once.
+	// MovesPerPlane is the average number of pages of flash that each plane of a superblock moves at once. Static
+	// allocation has no limit.
+	MovesPerPlane float64
 	// Reserve is the number of a plane's free blocks that only collection can use.
 	Reserve  int
 	Copyback bool // Copyback moves pages within a plane without using the channel.
@@ -496,6 +499,8 @@ func DefaultConfig() Config {
 			EraseLeftForWrite: 700 * us},
 		Collection: Collection{
 			Victim: ftl.Greedy, Start: 0.01, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 1,
+			// This keeps all dies busy without queueing a whole superblock of moves ahead of the host's pages.
+			MovesPerPlane: 4,
 		},
 		Wear:            Wear{Dynamic: true, Static: 100, Cycles: 10000},
 		Preconditioning: Preconditioning{Occupancy: 1},

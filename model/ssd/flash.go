@@ -71,7 +71,7 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 		took += d.retryTime(l.txns[:k])
 	}
 	for i := range k {
-		x := d.txns.At(l.txns[i&(len(l.txns)-1)])
+		x := d.txns.At(l.txns[i])
 		if x.tries > 0 { // a retried read: add to the times of earlier tries
 			x.transfer += bus
 			x.array += took
@@ -162,7 +162,7 @@ func (d *Drive) arrayDone(n int32) {
 			d.lookForPrograms(l.txns[:l.n])
 		}
 		for k := range l.n {
-			d.dataReady(l, l.txns[k&int8(len(l.txns)-1)])
+			d.dataReady(l, l.txns[k])
 		}
 		return
 	case opCopyback:

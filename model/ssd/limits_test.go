@@ -191,6 +191,8 @@ func TestLimits(t *testing.T) {
 		}, []float64{0, .05}, []float64{-.01, above(.05)}},
 		{"collection.concurrent", func(c *ssd.Config, v float64) { c.Collection.Concurrent = int(v) },
 			[]float64{1, 64}, []float64{0, 65}},
+		{"collection.moves_per_plane", func(c *ssd.Config, v float64) { c.Collection.MovesPerPlane = v },
+			[]float64{.001, 1000}, []float64{0, -1, 1001}},
 		{"collection.reserve", func(c *ssd.Config, v float64) { c.Collection.Reserve = int(v) }, []float64{1, 2},
 			[]float64{0, -1, 2048}},
 		{"collection.choices", func(c *ssd.Config, v float64) { c.Collection.Choices = int(v) },

@@ -34,3 +34,30 @@ func TestPace(t *testing.T) {
 		t.Errorf("a write took %v; a superblock's moves take %v", most, superblock)
 	}
 }
+
+// TestMovesPerPlane verifies the limit on moves in flight on a drive that collects as fast as it may: with one in all,
+// moves take the read and the program of each, one after the other.
+func TestMovesPerPlane(t *testing.T) {
+	for _, limit := range []float64{1. / 8, 4} {
+		cfg := ofPages()
+		cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2,
+			BlocksPerPlane: 128, PagesPerBlock: 64, PageSize: 16384}
+		cfg.OverProvisioning = .28
+		cfg.Mapping.Ideal = true
+		cfg.Cache.Mode = ssd.CacheOff
+		cfg.Collection.Start, cfg.Collection.Hard, cfg.Collection.MovesPerPlane = .05, .03, limit
+		cfg.Preconditioning.Fill = ssd.FillSteady
+		d, _, eng := play(t, cfg, 64, random(5000, block.Write, 16384, 750_000_000))
+		s, tm := d.Stats(), &cfg.Timing
+		if s.MovePrograms < s.HostPrograms/2 {
+			t.Fatalf("%d pages were moved for %d written", s.MovePrograms, s.HostPrograms)
+		}
+		one := tm.ReadCommand(1) + tm.Read[0] + tm.ReadyBusy + tm.DataOutSetup + tm.ProgramCommand(1) + tm.Program[0] +
+			2*tm.Data(16384)
+		at := float64(s.MovePrograms) * float64(one) / float64(eng.Now())
+		t.Logf("%v: %.3f moves in flight on average if each took no longer than on an idle drive", limit, at)
+		if limit < 1 && (at > 1 || at < .3) || limit > 1 && at < 2 {
+			t.Errorf("%v a plane: %.3f moves in flight", limit, at)
+		}
+	}
+}

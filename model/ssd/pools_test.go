@@ -16,7 +16,7 @@ func TestPools(t *testing.T) {
 		cfg.Mapping.Grain = 0
 		g := &cfg.Geometry
 		g.Channels, g.ChipsPerChannel = rapid.IntRange(1, 5).Draw(t, "channels"), rapid.IntRange(1, 4).Draw(t, "chips")
-		g.DiesPerChip, g.PlanesPerDie = rapid.IntRange(1, 3).Draw(t, "dies"), rapid.IntRange(1, 4).Draw(t, "planes")
+		g.DiesPerChip, g.PlanesPerDie = rapid.IntRange(1, 3).Draw(t, "dies"), rapid.IntRange(1, 6).Draw(t, "planes")
 		static := rapid.Bool().Draw(t, "static")
 		if static {
 			cfg.Mapping.Allocation = AllocateStatic

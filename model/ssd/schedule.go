@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"farflash/block"
+	"farflash/model/ssd/nand"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -12,7 +13,7 @@ import (
 // of transactions waiting for it. The fields read for each command share its first cache line.
 type lane struct {
 	// The command in progress.
-	txns   [4]int32
+	txns   [nand.MaxPlanesPerDie]int32
 	n      int8
 	left   int8 // transactions not yet completed
 	op     operation
@@ -30,10 +31,12 @@ type lane struct {
 	hostNext   bool  // the last command was collection's: if collection is urgent, it is the host's turn
 	collecting int16 // its planes with victims in progress
 
-	number, channel int32
-	wanted          int32 // index in Drive.wanted of its first die
+	channel int32
 
 	queues [queues]fifo
+
+	number int32
+	wanted int32 // index in Drive.wanted of its first die
 
 	paused pausedOp
 	busyTo sim.Time // while reading: when the last working plane will be done
@@ -45,7 +48,7 @@ type lane struct {
 	last, weight [2]int8
 
 	firstPlane int32
-	_          [4]byte
+	_          [52]byte
 }
 
 // planeAt is the location of a plane and the number of transactions waiting for it.
@@ -78,7 +81,7 @@ const (
 
 // pausedOp is a program or erase that was suspended for reads.
 type pausedOp struct {
-	txns  [4]int32
+	txns  [nand.MaxPlanesPerDie]int32
 	n     int8
 	reads int8 // reads served since the suspension
 	op    operation
@@ -538,7 +541,7 @@ func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
 		c.planes |= bit
 		left &^= bit
 		d.dequeue(l, f, w, q, i)
-		l.txns[l.n&int8(len(l.txns)-1)] = w.txn
+		l.txns[l.n] = w.txn
 		l.n++
 	}
 }

@@ -267,7 +267,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		superpage:      int64(g.Planes() * g.SectorsPerPage()),
 	}
 	if d.pools.size > 1 {
-		d.mostMoving = int32(movesPerPlane*d.pools.size) * d.grains
+		d.mostMoving = max(1, int32(cfg.Collection.MovesPerPlane*float64(d.pools.size*int(d.grains))))
 	}
 	d.target = eng.AddHandler(d)
 	d.entryBytes = uint32(int64(cfg.grainSize()) / int64(d.entriesPerPage))

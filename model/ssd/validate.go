@@ -126,6 +126,8 @@ func (k *Collection) validate(blocks int, loose bool) error {
 	bad.Hold(k.Hard >= 0 && k.Hard < 1 && (k.Hard <= k.Start || loose), "hard",
 		"%v must be between 0%% and collection.start, %v", k.Hard, k.Start)
 	bad.Hold(k.Concurrent >= 1 && k.Concurrent <= 64, "concurrent", "%d is not possible; use 1 to 64", k.Concurrent)
+	bad.Hold(k.MovesPerPlane > 0 && k.MovesPerPlane <= 1000, "moves_per_plane",
+		"%v is not possible; use above 0 up to 1000, 4 is usual", k.MovesPerPlane)
 	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve,
 		blocks)
 	bad.Hold(k.Choices >= 0 && k.Choices <= blocks, "choices", "%d of a plane's %d blocks is not possible", k.Choices,

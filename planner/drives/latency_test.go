@@ -81,11 +81,11 @@ func TestSimulatedTail(t *testing.T) {
 func TestMixDecides(t *testing.T) {
 	plan := func(size string) string {
 		return "drives: [{model: Intel DC P3700 2TB, up_to: 3, price: $1000, latency: tlc-enterprise}]\n" +
-			"workloads: {list: [{name: quick, working_set_gb: 1, peak_iops: 60000, p99: 150us}, {name: other, " +
+			"workloads: {list: [{name: quick, working_set_gb: 1, peak_iops: 60000, p99: 120us}, {name: other, " +
 			"working_set_gb: 1, write_gb_per_day: 10, write_share: 20%, peak_iops: 60000" + size + "}]}\n"
 	}
 	kept := &store{kept: map[string]*result.Result{}}
-	for size, want := range map[string]int{"": 1, ", io_size: 64KiB": 2} {
+	for size, want := range map[string]int{"": 1, ", io_size: 128KiB": 2} {
 		o, err := loaded(t, plan(size)).Solve(t.Context(), Options{Cache: kept})
 		if err != nil {
 			t.Fatal(err)

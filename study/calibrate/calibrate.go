@@ -76,6 +76,7 @@ type Calibration struct {
 	Loss        float64 // mean over figures; 0 is exact
 	Evaluations int
 	Interrupted bool
+	Controller  bool // the drive's controller takes time, which is not fitted
 	drive       *scenario.Drive
 	texts       []string // the waves' scenarios
 	run         func(context.Context, []trial.Trial) []study.Outcome
@@ -122,7 +123,7 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 		return nil, err
 	}
 	c := &Calibration{Measured: m, Preset: cfg.Preset, drive: s.SSD, run: cfg.Run, seed: cfg.Seed, step: cfg.Step,
-		known: map[string]valued{}}
+		known: map[string]valued{}, Controller: s.SSD.Config.Controller != nil}
 	if c.texts, err = m.scenarios(s.SSD, cfg.Requests); err != nil {
 		return nil, err
 	}

@@ -115,16 +115,16 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 }
 
 // TestRecovered verifies that figures of a drive with known parameters yield those parameters, from a preset with
-// others: 58us, 187us and 1600 MT/s.
+// others: 40us, 270us and 2400 MT/s.
 func TestRecovered(t *testing.T) {
 	jobs := jobs
 	if !patience.Long(t) {
 		jobs = slices.Delete(slices.Clone(jobs), 1, 2)
 	}
 	c := fit(t, measure(t, jobs,
-		"ssd.timing.read_latency=40us ssd.timing.program_latency=500us ssd.timing.channel_rate=400MT/s"))
-	want := map[string]float64{"ssd.timing.read_latency": 40. / 58, "ssd.timing.program_latency": 500. / 187,
-		"ssd.timing.channel_rate": 400. / 1600}
+		"ssd.timing.read_latency=28us ssd.timing.program_latency=500us ssd.timing.channel_rate=400MT/s"))
+	want := map[string]float64{"ssd.timing.read_latency": 28. / 40, "ssd.timing.program_latency": 500. / 270,
+		"ssd.timing.channel_rate": 400. / 2400}
 	for _, p := range c.Parameters {
 		t.Logf("%s: %s, %s, was %s, +- %.2f %%, with %q", p.Path, p.Value, p.State, p.Preset, 100*p.Error, p.With)
 		factor, ok := want[p.Path]
@@ -145,7 +145,7 @@ func TestRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if got := s.SSD.Timing.Read[0].Microseconds(); math.Abs(got/40-1) > 0.02 || len(s.Workload) == 0 {
+	if got := s.SSD.Timing.Read[0].Microseconds(); math.Abs(got/28-1) > 0.02 || len(s.Workload) == 0 {
 		t.Errorf("the drive that is written reads in %v us:\n%s", got, text)
 	}
 }
@@ -172,7 +172,7 @@ func TestUnidentified(t *testing.T) {
 
 // TestOutlier verifies that a figure outside of the model's range affects the others only slightly.
 func TestOutlier(t *testing.T) {
-	text := measure(t, jobs[:1], "ssd.timing.read_latency=40us")
+	text := measure(t, jobs[:1], "ssd.timing.read_latency=60us")
 	var d map[string]any
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		t.Fatal(err)

@@ -25,8 +25,9 @@ func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
 // the gaps are too short, and bursts leave none.
 const behindHost = 0.75
 
-// demand is the die utilisation that the workload demands, including the moves that its writes cause; 1 and more
-// exceeds the drives. Traces, fio jobs and MQSim flows are unknown, and count as 0.
+// demand is the utilisation that the workload demands, including the moves that its writes cause, of the dies or of
+// collection.moves_per_plane, whichever is higher; 1 and more exceeds the drives. Traces, fio jobs and MQSim flows are
+// unknown, and count as 0.
 func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	g, t := &c.Geometry, &c.Timing
 	drives := 1
@@ -53,9 +54,10 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	data := float64(t.Data(g.PageSize))
 	read, latency := mean(&t.Read)+data, mean(&t.Program)+data
 	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program in parallel
+	move := read + 2*latency                                            // its program alternates with one of the host's
 	amplified := amplification(c)
 	page := float64(g.PageSize)
-	busy, writes := 0.0, false // dies
+	busy, moving, writes := 0.0, 0.0, false // dies, and moves in flight
 	for i := range s.Workload {
 		l := &s.Workload[i]
 		w := l.Synthetic
@@ -78,32 +80,40 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 			if x, err := f.Size.Mix.Mean(); err == nil && f.Size.Mix != "" {
 				size = x
 			}
-			takes := max(1, size/page) * read
+			takes, moves := max(1, size/page)*read, 0.0
 			if op == 1 {
 				takes = size / page * (float64(amplified*program) + float64((amplified-1)*read))
+				moves = size / page * (amplified - 1) * move
 				writes = writes || share > 0
 			}
+			rate := 0.0
 			switch {
 			case l.Closed > 0 && share == 0:
 			case l.Closed > 0 && l.Think != nil:
-				busy += many * share * takes * float64(l.Closed) * float64(l.Think.Every) / float64(l.Think.Time)
+				rate = many * share * float64(l.Closed) * float64(l.Think.Every) / float64(l.Think.Time)
 			case l.Closed > 0 && op == 1 && !l.FUA && c.Cache.Mode != ssd.CacheOff && c.Cache.Mode != ssd.CacheRead:
 				return 1 // it uses all bandwidth of the flash
 			case l.Closed > 0 && op == 1:
-				busy += many * share * takes * float64(l.Closed) / latency
+				rate = many * share * float64(l.Closed) / latency
 			case l.Closed > 0:
-				busy += many * share * takes * float64(l.Closed) / read
+				rate = many * share * float64(l.Closed) / read
 			case w.Interarrival.Mean > 0:
-				busy += many * share * takes / float64(w.Interarrival.Mean)
+				rate = many * share / float64(w.Interarrival.Mean)
 			case f.Interarrival.Mean > 0:
-				busy += many * takes / float64(f.Interarrival.Mean)
+				rate = many / float64(f.Interarrival.Mean)
 			}
+			busy += float64(rate * takes)
+			moving += float64(rate * moves)
 		}
 	}
 	if !writes {
 		return 0
 	}
-	return busy / float64(g.Dies()*drives)
+	demand := busy / float64(g.Dies()*drives)
+	if c.Mapping.Allocation == ssd.AllocateDynamic {
+		demand = max(demand, moving/float64(c.Collection.MovesPerPlane*float64(g.Planes()*drives)))
+	}
+	return demand
 }
 
 // amplification is the closed-form write amplification of random writes at collection.start free.

@@ -29,8 +29,9 @@ type Geometry struct {
 // SectorSize is the unit of addresses and sizes, in bytes.
 const SectorSize = 512
 
-// MaxPlanesPerDie is the largest number of planes that one command can address.
-const MaxPlanesPerDie = 4
+// MaxPlanesPerDie is the largest number of planes that one command can address. Micron's TLC of 232 layers (2022) has
+// six.
+const MaxPlanesPerDie = 6
 
 // MaxPageSize is bounded by the 64-bit masks of the valid sectors of a page.
 const MaxPageSize units.Bytes = 64 * SectorSize
