@@ -152,6 +152,9 @@ func FuzzDrive(f *testing.F) {
 				if code.Below(6) == 0 {
 					r.Offset, r.Length, r.Namespace, r.Append = code.Int(), code.Int(), code.Byte(), true
 				}
+				if cfg.Quirks.CutAcross {
+					r.Length %= 1 << 24 // as in MQSim, a longer one is no error, and takes its time
+				}
 				q := block.QueueID(code.Int())
 				if len(queues) > 0 && code.Below(4) > 0 {
 					q = queues[code.Below(len(queues))]

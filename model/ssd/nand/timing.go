@@ -139,16 +139,18 @@ func (t *Timing) Validate() error {
 	}
 	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
 	for _, x := range []struct {
-		key  string
-		time units.Duration
+		key   string
+		times []units.Duration
 	}{
-		{"read_latency", slices.Max(t.Read[:])}, {"program_latency", slices.Max(t.Program[:])},
-		{"erase_latency", t.Erase},
-		{"suspend_program", t.SuspendProgram}, {"suspend_erase", t.SuspendErase}, {"data_out_setup", t.DataOutSetup},
-		{"ready_busy", t.ReadyBusy},
-		{"", max(t.TCS, t.TWC, t.TWB, t.TRR, t.TDBSY, t.TADL, t.TCALS, t.TWPST, t.TWPSTH)},
+		{"read_latency", t.Read[:]}, {"program_latency", t.Program[:]}, {"erase_latency", []units.Duration{t.Erase}},
+		{"suspend_program", []units.Duration{t.SuspendProgram}}, {"suspend_erase", []units.Duration{t.SuspendErase}},
+		{"data_out_setup", []units.Duration{t.DataOutSetup}}, {"ready_busy", []units.Duration{t.ReadyBusy}},
+		{"", []units.Duration{t.TCS, t.TWC, t.TWB, t.TRR, t.TDBSY, t.TADL, t.TCALS, t.TWPST, t.TWPSTH}},
 	} {
-		bad.Hold(x.time <= MaxTime, x.key, "a time of %v is not possible; use at most %v", x.time, MaxTime)
+		most := slices.Max(x.times)
+		bad.Hold(most <= MaxTime, x.key, "a time of %v is not possible; use at most %v", most, MaxTime)
+		least := slices.Min(x.times)
+		bad.Hold(least >= 0, x.key, "a time of %v is not possible; use 0s or more", least)
 	}
 	bad.Hold(t.TransferRate >= units.MTPerSecond, "channel_rate",
 		"%v is not possible; use at least 1MT/s, 333MT/s to 3600MT/s are usual", t.TransferRate)
