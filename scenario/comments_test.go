@@ -256,17 +256,21 @@ func described(t *testing.T, path string) shape.Description {
 	return d
 }
 
+// ownDoc is the text at the head of a section.
+func ownDoc(d shape.Description, path string) string {
+	if _, own, ok := strings.Cut(d.Doc, "\n"); ok && strings.Contains(path, ".") {
+		return own // the table of the section above has the first line
+	}
+	return d.Doc
+}
+
 // TestReference verifies that the reference in docs equals the output of Describe.
 func TestReference(t *testing.T) {
 	type place struct{ file, path string }
 	seen := map[string]place{} // a section by its keys: one with the same keys refers to it
 	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
 		d := described(t, path)
-		doc := d.Doc
-		if _, own, ok := strings.Cut(doc, "\n"); ok && strings.Contains(path, ".") {
-			doc = own // the table of the section above has the first line
-		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, doc)
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", title, ownDoc(d, path))
 		if d.Value != "a mapping" {
 			fmt.Fprintf(b, "\nWrite %s.\n", d.Value)
 		}
@@ -284,8 +288,14 @@ func TestReference(t *testing.T) {
 		b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default),
-				cell(k.Doc+ofWords(k.Values)))
+			key = "`" + key + "`"
+			doc := k.Doc
+			if x, err := Describe(k.Path); path != "" && err == nil && len(x.Keys) > 0 && ownDoc(x, k.Path) == doc {
+				// The key's section has the same text.
+				key, doc = fmt.Sprintf("[%s](#%s)", key, strings.ReplaceAll(k.Path, ".", "")), ""
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default),
+				cell(doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
 			if x, err := Describe(k.Path); err == nil && len(x.Keys) > 0 {

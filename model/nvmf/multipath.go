@@ -24,7 +24,8 @@ const mostAttempts = 1000
 const MostControllers = 1 << 24
 
 // Multipath is the paths from an initiator to a target. Each is a controller over a pair of network cards
-// (place.initiator_nics, place.target_nics): path k is over the k-th ones of both.
+// (place.initiator_nics, place.target_nics): path k is over the k-th ones of both, from the first one on again on
+// the side with fewer. Paths beyond the larger number are over the other pairs.
 type Multipath struct {
 	Paths int // Paths is their number. 0: the network cards of the side with more.
 	// Policy is how an initiator chooses among optimized paths, or without any among the others.
