@@ -62,6 +62,10 @@ func (s *System) holdsWrites(t *transmitter) bool {
 // hold allocates a write's memory, and requests its data or queues it for one of the queue pair's RDMA Reads.
 func (s *System) hold(t *transmitter, c int32) {
 	x := s.commands.At(c)
+	if x.ghost > 0 {
+		s.fetchFromNobody(c, t)
+		return
+	}
 	m := &t.memory
 	size := units.Bytes(x.req.Length)
 	if t.steered != nil {

@@ -160,6 +160,9 @@ func (s *System) settle() {
 	s.conns = make([]connection, pairs*int(s.paths)*s.cfg.QueuePairs)
 	s.turns = make([]uint16, pairs*int(s.paths))
 	s.ctrls = make([]controller, pairs*int(s.paths))
+	if s.cfg.KeepAliveTimer != NoTimer && s.abandoner != nil {
+		s.vigils = make([]vigil, len(s.ctrls))
+	}
 	s.makeGates()
 	many := int(s.paths) * s.cfg.QueuePairs
 	for i := range s.initiators {

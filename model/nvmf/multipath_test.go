@@ -424,7 +424,7 @@ func TestPathPairs(t *testing.T) {
 }
 
 // TestPathsOnLostLinks takes links of network cards down at random on a simulated network: all commands end, once, and
-// nothing that they held remains held. While a path is up, none of them fails.
+// nothing that they held remains held. Targets have keep-alive timers or not.
 func TestPathsOnLostLinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
@@ -446,6 +446,11 @@ func TestPathsOnLostLinks(t *testing.T) {
 				Path: rapid.IntRange(0, l.cfg.Multipath.Paths-1).Draw(t, "path"), At: sim.Time(rapid.IntRange(0, 30).Draw(t, "at")) * ms,
 				State: nvmf.PathState(rapid.IntRange(0, 2).Draw(t, "state"))})
 		}
+		watches := rapid.Bool().Draw(t, "timers")
+		if watches {
+			l.cfg.Host.KeepAlive = sec
+			l.cfg.KeepAliveTimer = nvmf.KeepAliveTimer(rapid.IntRange(1, 2).Draw(t, "timer"))
+		}
 		for p := range l.cfg.Multipath.Paths {
 			l.cfg.Multipath.ANA = append(l.cfg.Multipath.ANA, nvmf.PathChange{Path: p, At: 100 * ms})
 		}
@@ -464,7 +469,11 @@ func TestPathsOnLostLinks(t *testing.T) {
 				req: block.Request{Op: block.Op(rapid.IntRange(0, 1).Draw(t, "op")),
 					Length: 4096 * int64(rapid.IntRange(1, 9).Draw(t, "pages"))}})
 		}
-		r.run(t)
+		if watches {
+			r.runUntil(t, 60*sec+250*ms) // between keep-alives
+		} else {
+			r.run(t)
+		}
 		if err := r.sys.Idle(); err != nil {
 			t.Fatal(err)
 		}
