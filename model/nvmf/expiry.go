@@ -12,8 +12,8 @@ import (
 // initiator's closing message, if that arrives, or by the timer. Commands of the connection that have arrived go on,
 // their answers take space, and writes take memory for data that never comes, as far as there is any.
 //
-// If the timer expires first, the target ends the controller: it drops the commands that wait in it, and sends a closing
-// message. The initiator goes on until that arrives, or until its own timers expire; what it sends is lost.
+// If the timer expires first, the target ends the controller: it drops the commands that wait in it, and sends a
+// closing message. The initiator goes on until that arrives, or until its own timers expire; what it sends is lost.
 //
 // Left out are packets that a target sends again to an initiator that is gone, and initiators that vanish while they
 // connect, of which a target learns at once.
@@ -24,7 +24,8 @@ type KeepAliveTimer uint8
 const (
 	NoTimer    KeepAliveTimer = iota // at once
 	LinuxTimer                       // a period without a command, of host.keep_alive in whole seconds
-	SPDKTimer                        // a period without a keep-alive, of whole 10 s; initiators send them under load too
+	// SPDKTimer: a period without a keep-alive, of whole 10 s; initiators send them under load too
+	SPDKTimer
 )
 
 var keepAliveTimers = units.Names[KeepAliveTimer]{"none", "linux", "spdk"}
@@ -222,8 +223,8 @@ func (s *System) leaveRemains(n int32) int32 {
 		s.ghosts = append(s.ghosts, remains{})
 	}
 	x := &s.ghosts[g]
-	*x = remains{ctrl: n, target: target, active: true, timed: x.timed, timer: x.timer, traffic: v.traffic, last: v.last,
-		due: v.due}
+	*x = remains{ctrl: n, target: target, active: true, timed: x.timed, timer: x.timer, traffic: v.traffic,
+		last: v.last, due: v.due}
 	if !x.timed {
 		x.timer, x.timed = s.eng.NewTimer(s.self, s.target, evRemainsExpired, uint32(g)), true
 	}

@@ -19,7 +19,8 @@ func (s *System) fetched(x *command) bool {
 	return s.protocol.Capsules() && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
 }
 
-// holds reports whether a command that a drive has completed, or that was refused, has memory for data that was fetched.
+// holds reports whether a command that a drive has completed, or that was refused, has memory for data that was
+// fetched.
 func (s *System) holds(x *command) bool { return s.fetched(x) && !x.refused }
 
 // fetch obtains a write's data: it allocates memory first, then one of the queue pair's RDMA Reads. On TCP a single R2T

@@ -170,8 +170,8 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	return true
 }
 
-// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue; nil if it was
-// never in it.
+// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue; nil if it
+// was never in it.
 func (s *System) quit(x *command) *driveQueue {
 	if x.refused {
 		return nil
