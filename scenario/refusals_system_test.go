@@ -79,6 +79,9 @@ func TestRefusedSystems(t *testing.T) {
 			"per-message}}"), "nvmf.host.keep_alive: a queue pair per message belongs to no controller that could be lost"},
 		{system("nvmf: {host: {keep_alive: 5s, fast_io_fail: 1000s}}"),
 			"nvmf.host.fast_io_fail: 1000s is later than ctrl_loss, 10min"},
+		{system("nvmf: {keep_alive_timer: linux, host: {keep_alive: 5s}}"), ""},
+		{system("nvmf: {keep_alive_timer: spdk}"), "nvmf.keep_alive_timer: spdk takes its time from initiators, which state " +
+			"none; use host.keep_alive: 5s, or none"},
 		{system("place: {initiator_nics: 2, target_nics: 2}"), ""},
 		{system("place: {initiator_nics: 16}"), ""},
 		{system("place: {initiator_nics: 17}"), "place.initiator_nics: 17 is not possible; use 1 to 16"},

@@ -521,7 +521,8 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 			return nil, nil, err
 		}
 	}
-	if initiators, err = choose("initiator", from, s.Place.InitiatorNICs, s.Place.Initiators, s.Place.InitiatorHosts); err != nil {
+	initiators, err = choose("initiator", from, s.Place.InitiatorNICs, s.Place.Initiators, s.Place.InitiatorHosts)
+	if err != nil {
 		return nil, nil, err
 	}
 	if targets == nil {

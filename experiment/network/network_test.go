@@ -14,8 +14,10 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/trial"
 	"farflash/experiment/trial/trialtest"
+	"farflash/numeric/units"
 	"farflash/scenario"
 	"farflash/scenario/shape"
+	"farflash/sim"
 )
 
 // TestNetworkPresets runs the network presets and verifies that all flows complete, and that every check holds.
@@ -279,5 +281,45 @@ func TestGoodputOfPlanes(t *testing.T) {
 	}
 	if want := 12 * 200e3 * 8 / o.Result.SimulatedS; math.Abs(sum-want) > 1e-6*want {
 		t.Errorf("%g bit/s reach hosts, want %g", sum, want)
+	}
+}
+
+// TestSwiftsTarget: a target delay is warned of exactly up to the round trip of an empty path that flows use, which a
+// flow of one packet takes. The idle far pair does not count.
+func TestSwiftsTarget(t *testing.T) {
+	run := func(target, dst string) (string, experiment.Flow) {
+		s, err := trialtest.Parse("fabric:\n  topology: {links: [{a: h0, b: s0, delay: 5us}, {a: h1, b: s0, delay: 5us}, " +
+			"{a: h2, b: s0, delay: 50us}]}\n  congestion_control: {algorithm: swift, swift: {target_delay: " + target +
+			"}}\nflows: [{list: [{src: 0, dst: " + dst + ", size: 1KiB}]}]\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flow experiment.Flow
+		o, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Flow: func(f experiment.Flow) error {
+			flow = f
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(o.Result.Warnings, "\n"), flow
+	}
+	_, flow := run("100us", "1")
+	exact := flow.FCT - units.Microsecond // target_per_hop
+	for _, x := range []struct {
+		target sim.Time
+		dst    string
+		warns  bool
+	}{{exact, "1", true}, {exact + 1, "1", false}, {exact + 1, "2", true}} {
+		text, _ := run(fmt.Sprintf("%dps", x.target), x.dst)
+		if got := strings.Contains(text, "not above the round trip of an empty path"); got != x.warns {
+			t.Errorf("%v to h%s: %q", x.target, x.dst, text)
+		}
+		if x.warns && x.dst == "1" && !strings.Contains(text, fmt.Sprintf("%v from h0 to h1", flow.FCT)) {
+			t.Errorf("%q does not have %v", text, flow.FCT)
+		}
+		if x.warns && x.dst == "1" && !strings.Contains(text, "use a target_delay of 20us") {
+			t.Errorf("%q", text)
+		}
 	}
 }

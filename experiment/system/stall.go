@@ -8,6 +8,7 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/internal/drivemeter"
 	"farflash/internal/spelling"
+	"farflash/model/nvmf"
 	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
@@ -19,7 +20,7 @@ func (x *coupled) watchOver() {
 		Until: x.s.Measure.Until.Time, Waits: x.waits,
 		Patience: func() sim.Time {
 			h := &x.s.NVMf.Host
-			return max(x.net.Patience(), units.Second, h.IOTimeout, h.KeepAlive)
+			return max(x.net.Patience(), units.Second, h.IOTimeout, h.KeepAlive, 2*x.s.NVMf.Period())
 		},
 		Moves: func() uint64 { return drivemeter.Moves(x.host, x.drives) + x.net.Moves() },
 		Pending: func() bool {
@@ -83,6 +84,9 @@ func (x *coupled) severed() (commands int, text string) {
 // losses reports what became of the controllers that initiators lost. One that was given up fails the run.
 func (x *coupled) losses(r *result.Result) {
 	k := &x.sys.Counters.Failures
+	if x.s.NVMf.KeepAliveTimer != nvmf.NoTimer {
+		r.Set("nvmf.expired", float64(k.Expired))
+	}
 	if k.Losses == 0 {
 		return
 	}

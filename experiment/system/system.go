@@ -98,6 +98,15 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	}
 	y.net = networks.New(s, y.eng)
 	y.net.Others = func(m int32) bool { return y.sys.Carries(m) || !y.net.Net.Known(m) }
+	y.net.Pairs = func(f func(src, dst int32)) {
+		for i := range y.sys.Initiators() {
+			for t := range y.sys.Targets() {
+				for p := range y.sys.Paths() {
+					f(y.sys.PathNodes(int32(i), int32(t), p))
+				}
+			}
+		}
+	}
 	y.tap = &tap{System: y.sys, net: func() *fabric.Network { return y.net.Net }, now: y.eng.Now,
 		capsules: protocol.Capsules()}
 	y.sys.OnDropped, y.sys.OnRefused = y.tap.dropped, y.tap.refused

@@ -41,6 +41,7 @@ func Words() result.Words {
 	l.Metric("nvmf.reconnect.attempts", "count", "attempts to connect again")
 	l.Metric("nvmf.reconnects", "count", "successful ones")
 	l.Metric("nvmf.unreachable", "us", "time of initiators without a target, summed over paths")
+	l.Metric("nvmf.expired", "count", "controllers whose initiators targets found gone (nvmf.keep_alive_timer)")
 	l.Metric("nvmf.failed", "count", "commands that failed because a controller was lost")
 	l.Metric("initiator.read.bandwidth", "B/s", "read data received by initiators per second")
 	l.Metric("target.write.bandwidth", "B/s", "write data stored by targets per second")

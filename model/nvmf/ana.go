@@ -61,7 +61,7 @@ func (s *System) changeAt(target int32, c *PathChange) {
 // announce sends a controller's event to its initiator. One that is connecting reads the log anyway.
 func (s *System) announce(n int32) {
 	k := &s.ctrls[n]
-	if !k.begun || k.state != live {
+	if !k.begun || k.state != live || s.deaf(n) {
 		return
 	}
 	if !s.openAdmin(n) {
@@ -80,7 +80,8 @@ func (s *System) readLog(n int32) {
 		r.again = true
 		return
 	}
-	if !s.openAdmin(n) {
+	deaf := s.deaf(n)
+	if !deaf && !s.openAdmin(n) {
 		s.lose(n)
 		return
 	}
@@ -89,6 +90,9 @@ func (s *System) readLog(n int32) {
 	}
 	r.reading, r.again = true, false
 	s.eng.Arm(r.late, s.eng.Now()+adminLimit)
+	if deaf {
+		return
+	}
 	initiator, _ := s.ends(n)
 	m := &s.initiators[initiator]
 	s.run(m, &s.initiating, s.coreOf(m, 0), 0,
@@ -130,6 +134,7 @@ func (s *System) handleLog(kind uint16, mark uint32) {
 		s.postAdmin(n, k.out, LogRequest, x.ask)
 	case evLogRead:
 		r.seen = s.stateOf(n)
+		s.hearThere(n, false)
 		s.postAdmin(n, k.back, LogReply, s.logReply())
 	case evLogTaken:
 		r.reading = false

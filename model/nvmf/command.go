@@ -60,6 +60,7 @@ type command struct {
 	onItsWay                       bool  // a part of its answer has arrived, and NetworkBack has begun
 	status                         block.Status
 
+	ghost   int32    // of an orphan whose target does not know: the number of the remains, plus 1
 	since   sim.Time // when it got its place in a queue pair
 	retries int32    // how often it was sent before
 	at      phase

@@ -204,6 +204,9 @@ func (s *System) goOn(kind uint16, mark uint32) {
 		if k.state == connecting && k.step == s.logStep() {
 			s.routes[n].seen = s.stateOf(n)
 		}
+		if k.state == live {
+			s.hearThere(n, true)
+		}
 		s.postAdmin(n, back, AdminReply, x.reply)
 	case evReplyTaken:
 		if k.state == live {

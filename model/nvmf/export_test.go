@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/numeric/units"
 )
 
 // ReadAndWrite has a queue for reads and one for writes and other commands that change data, of the same class, so that
@@ -40,6 +41,11 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues queueSet)
 	return s.addDriveQueues(target, dev, queues)
 }
 
+// Held returns the data that a target's transmit queue and its memory for writes hold.
+func (s *System) Held(target int32) (queued, memory units.Bytes) {
+	return s.targets[target].used, s.targets[target].memory.used
+}
+
 // Settle is what the first command does before all else.
 func (s *System) Settle() { s.settle() }
 
@@ -67,6 +73,11 @@ func (s *System) Idle() error {
 	for i := range s.drives {
 		if d := &s.drives[i]; d.inside != 0 {
 			return fmt.Errorf("%d commands in drive %d", d.inside, i)
+		}
+	}
+	for i := range s.ghosts {
+		if s.ghosts[i].active {
+			return fmt.Errorf("remains of controller %d", s.ghosts[i].ctrl)
 		}
 	}
 	for i := range s.heads {

@@ -19,7 +19,8 @@ func (s *System) fetched(x *command) bool {
 	return s.protocol.Capsules() && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
 }
 
-// holds reports whether a command that a drive has completed, or that was refused, has memory for data that was fetched.
+// holds reports whether a command that a drive has completed, or that was refused, has memory for data that was
+// fetched.
 func (s *System) holds(x *command) bool { return s.fetched(x) && !x.refused }
 
 // fetch obtains a write's data: it allocates memory first, then one of the queue pair's RDMA Reads. On TCP a single R2T
@@ -62,6 +63,10 @@ func (s *System) holdsWrites(t *transmitter) bool {
 // hold allocates a write's memory, and requests its data or queues it for one of the queue pair's RDMA Reads.
 func (s *System) hold(t *transmitter, c int32) {
 	x := s.commands.At(c)
+	if x.ghost > 0 {
+		s.fetchFromNobody(c, t)
+		return
+	}
 	m := &t.memory
 	size := units.Bytes(x.req.Length)
 	if t.steered != nil {

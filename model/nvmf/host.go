@@ -63,6 +63,7 @@ type Failures struct {
 	Connected uint64   // Connected counts the successful ones.
 	Removed   uint64   // Removed counts controllers given up.
 	Retries   uint64   // Retries counts commands repeated.
+	Expired   uint64   // Expired counts controllers that targets ended because they heard nothing.
 	Pathless  uint64   // Pathless counts commands that failed because of a lost controller.
 	Without   sim.Time // Without is the total time that initiators were without a target; see Unreachable.
 }
@@ -125,6 +126,7 @@ func (s *System) begins(n int32) {
 		return
 	}
 	k.begun = true
+	s.startVigil(n)
 	s.startLooking(n)
 }
 
@@ -198,17 +200,20 @@ func (s *System) keepAlive(n int32) {
 	}
 	h := &s.cfg.Host
 	s.eng.Arm(k.look, s.eng.Now()+h.KeepAlive/2)
-	if k.heard || k.asking {
+	if k.heard && s.cfg.KeepAliveTimer != SPDKTimer || k.asking {
 		k.heard = false
 		return
 	}
-	if !s.openAdmin(n) {
+	deaf := s.deaf(n)
+	if !deaf && !s.openAdmin(n) {
 		s.lose(n)
 		return
 	}
 	k.asking = true
 	s.eng.Arm(k.late, s.eng.Now()+h.KeepAlive)
-	s.prepareAsk(n)
+	if !deaf {
+		s.prepareAsk(n)
+	}
 }
 
 // lose ends a controller's connections and cancels its commands. The first attempt to connect again begins after
@@ -278,6 +283,7 @@ func (s *System) connected(n int32) {
 	s.Counters.Without += s.eng.Now() - k.since
 	k.state, k.failing = live, false
 	s.eng.Disarm(k.fast)
+	s.startVigil(n)
 	s.startLooking(n)
 	if s.heads != nil {
 		s.pathConnected(n)

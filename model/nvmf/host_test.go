@@ -411,6 +411,19 @@ func TestTimersThatDoNotFire(t *testing.T) {
 	}
 }
 
+// staticControl makes controllers without a timer, so that runs end.
+func staticControl(t failer) func() ratecontrol.Controller {
+	return func() ratecontrol.Controller {
+		c := ratecontrol.DefaultConfig()
+		c.Kind = ratecontrol.Static
+		ctl, err := ratecontrol.New(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ctl
+	}
+}
+
 // TestLostLinks takes the links of initiators and targets of a simulated network down at random, with short limits for
 // commands: all of them end, once, and nothing that they held remains held.
 func TestLostLinks(t *testing.T) {
@@ -422,15 +435,7 @@ func TestLostLinks(t *testing.T) {
 			l.protocol, l.network = nvmf.NVMeTCP, fabric.TCP(fabric.DefaultConfig())
 		}
 		if l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "steered") {
-			l.steered = func() ratecontrol.Controller {
-				c := ratecontrol.DefaultConfig()
-				c.Kind = ratecontrol.Static // which has no timer, so that the run ends
-				ctl, err := ratecontrol.New(c, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ctl
-			}
+			l.steered = staticControl(t)
 		}
 		l.cfg.QueuePairs = rapid.IntRange(1, 3).Draw(t, "queue pairs")
 		l.cfg.QueueDepth = rapid.IntRange(1, 16).Draw(t, "depth")

@@ -75,7 +75,7 @@ func (s *System) nextConn(k int32) (int32, error) {
 	if s.turns[k]++; int(s.turns[k]) == s.cfg.QueuePairs {
 		s.turns[k] = 0
 	}
-	if s.conns[n].open || s.ctrls[k].state != live {
+	if s.conns[n].open || s.ctrls[k].state != live || s.deaf(k) {
 		return n, nil
 	}
 	s.begins(k)
@@ -146,7 +146,9 @@ func (s *System) sendCapsule(c int32) {
 	if x.req.Op == block.Write {
 		x.netIn = s.eng.Now()
 	}
-	s.post(c, Capsule, s.capsuleBytes(x), -1)
+	if !s.deaf(x.conn / int32(s.cfg.QueuePairs)) {
+		s.post(c, Capsule, s.capsuleBytes(x), -1)
+	}
 }
 
 // pullArrived answers the target's request for a write's data. On RDMA the initiator's NIC does so, without its

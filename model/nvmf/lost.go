@@ -13,8 +13,8 @@ import (
 // The end of a connection with commands on it. Each of them becomes two: one that the initiator repeats or fails, with
 // all of its time so far, and one that is left behind. Its messages in the network are dropped. A command that has
 // reached the target with its data goes on there, to the drive as well, and its answer finds no connection; one that
-// waits there for data, memory or space is dropped. The target learns at once that the connection has ended, where a
-// real one learns by its own timers.
+// waits there for data, memory or space is dropped. The target learns at once that the connection has ended, unless
+// it has a timer of its own (expiry.go).
 
 // freed is what messages held that ended with their connection.
 type freed struct {
@@ -25,24 +25,20 @@ type freed struct {
 // disconnect ends a controller's connections and cancels its commands. Those whose answers have arrived end as usual.
 func (s *System) disconnect(n int32) {
 	_, target := s.ends(n)
-	t := &s.targets[target]
-	var gone []int32
-	s.commands.Each(func(c int32, x *command) {
-		if x.conn/int32(s.cfg.QueuePairs) == n && x.placing && !x.orphan && x.at != returning {
-			gone = append(gone, c)
-		}
-	})
-	slices.SortFunc(gone, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.commands.At(a).since, s.commands.At(b).since), cmp.Compare(a, b))
-	})
+	gone := s.commandsOf(n, func(x *command) bool { return x.at != returning })
 	for _, c := range gone {
 		s.commands.At(c).orphan = true
 	}
-	for _, l := range []*list{&t.memory.waiting, &t.waiting, &t.replies} {
-		s.strip(l)
-	}
-	for i := range s.gates {
-		s.strip(&s.gates[i].waiting)
+	ghost := int32(-1)
+	switch {
+	case s.deaf(n): // the target's part has ended
+		s.vigils[n].deaf = false
+		s.endClosing(&s.vigils[n].closing)
+	case s.watches():
+		ghost = s.leaveRemains(n)
+		s.stripGates()
+	default:
+		s.stripAll(target)
 	}
 	s.freed = freed{}
 	s.closeAll(n)
@@ -53,9 +49,43 @@ func (s *System) disconnect(n int32) {
 		s.abandonPath(n)
 	}
 	for _, c := range gone {
-		s.leaveBehind(c)
+		if ghost < 0 || !s.haunt(c, ghost) {
+			s.leaveBehind(c)
+		}
+	}
+	if ghost >= 0 {
+		s.ghosts[ghost].freed, s.freed = s.freed, freed{}
+		return
 	}
 	s.letGo(target)
+}
+
+// commandsOf returns a controller's commands that have places and that which allows, in the order of these.
+func (s *System) commandsOf(n int32, which func(x *command) bool) (list []int32) {
+	s.commands.Each(func(c int32, x *command) {
+		if x.conn/int32(s.cfg.QueuePairs) == n && x.placing && !x.orphan && which(x) {
+			list = append(list, c)
+		}
+	})
+	slices.SortFunc(list, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(s.commands.At(a).since, s.commands.At(b).since), cmp.Compare(a, b))
+	})
+	return list
+}
+
+// stripAll removes from a target's lists, and from those of limits, the commands whose connection has ended.
+func (s *System) stripAll(target int32) {
+	t := &s.targets[target]
+	for _, l := range []*list{&t.memory.waiting, &t.waiting, &t.replies} {
+		s.strip(l)
+	}
+	s.stripGates()
+}
+
+func (s *System) stripGates() {
+	for i := range s.gates {
+		s.strip(&s.gates[i].waiting)
+	}
 }
 
 // strip removes from a list the commands whose connection has ended.
@@ -63,7 +93,7 @@ func (s *System) strip(l *list) {
 	old := *l
 	*l = list{}
 	for old.n > 0 {
-		if c := s.pop(&old); !s.commands.At(c).orphan {
+		if c := s.pop(&old); !s.commands.At(c).orphan || s.commands.At(c).ghost > 0 {
 			s.push(l, c)
 		}
 	}
@@ -81,6 +111,10 @@ func (s *System) closeAll(n int32) {
 	first := n * int32(s.cfg.QueuePairs)
 	for i := first; i < first+int32(s.cfg.QueuePairs); i++ {
 		q := &s.conns[i]
+		if q.watching {
+			q.watching = false
+			s.eng.Disarm(q.watch)
+		}
 		if !q.open {
 			continue
 		}
@@ -91,10 +125,6 @@ func (s *System) closeAll(n int32) {
 		q.reading, q.unread, q.batch = 0, list{}, list{}
 		if q.timed {
 			s.eng.Disarm(q.timer)
-		}
-		if q.watching {
-			q.watching = false
-			s.eng.Disarm(q.watch)
 		}
 	}
 }
@@ -248,6 +278,12 @@ func (s *System) handleLoss(e sim.Event) {
 		s.goOn(e.Kind, e.Arg)
 	case evSlice:
 		s.nextSlice(c)
+	case evExpired:
+		s.expired(c)
+	case evRemainsExpired:
+		s.remainsExpired(c)
+	case evClosing, evClosed:
+		s.closes(e.Kind, c)
 	case evANA:
 		s.change(c)
 	case evKick:

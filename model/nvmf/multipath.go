@@ -10,8 +10,8 @@ import (
 
 // Several paths from an initiator to a target, each a controller of its own, as in Linux' multipath of NVMe
 // (drivers/nvme/host/multipath.c). A path is a pair of network cards. All drives of a target share its paths. Commands
-// of a path that is lost go to the others at once, however often they were sent before; while no path can take them they
-// wait, as long as one lives or may return. The drives execute a write twice whose answer was lost with its path.
+// of a path that is lost go to the others at once, however often they were sent before; while no path can take them
+// they wait, as long as one lives or may return. The drives execute a write twice whose answer was lost with its path.
 
 // mostPaths is the largest number of paths between an initiator and a target.
 const mostPaths = 16
@@ -24,7 +24,8 @@ const mostAttempts = 1000
 const MostControllers = 1 << 24
 
 // Multipath is the paths from an initiator to a target. Each is a controller over a pair of network cards
-// (place.initiator_nics, place.target_nics): path k is over the k-th ones of both.
+// (place.initiator_nics, place.target_nics): path k is over the k-th ones of both, from the first one on again on
+// the side with fewer. Paths beyond the larger number are over the other pairs.
 type Multipath struct {
 	Paths int // Paths is their number. 0: the network cards of the side with more.
 	// Policy is how an initiator chooses among optimized paths, or without any among the others.
@@ -80,8 +81,8 @@ func (p *PathState) UnmarshalText(text []byte) error { return pathStates.Unmarsh
 
 func (m *Multipath) validate() error {
 	var bad units.Faults
-	bad.Hold(m.Paths >= 0 && m.Paths <= mostPaths, "paths", "%d is not possible; use 1 to %d, or 0 for one a network card",
-		m.Paths, mostPaths)
+	bad.Hold(m.Paths >= 0 && m.Paths <= mostPaths, "paths",
+		"%d is not possible; use 1 to %d, or 0 for one a network card", m.Paths, mostPaths)
 	for i, x := range m.Throughput {
 		bad.Hold(x >= 1 && x <= 100, fmt.Sprintf("throughput[%d]", i), "%d is not possible; use 1 to 100", x)
 	}
@@ -104,16 +105,16 @@ func (m *Multipath) Fits(initiatorNICs, targetNICs, targets int) (paths int, err
 		"%d is not possible: %d network cards of an initiator and %d of a target make %d pairs; use fewer paths, or more "+
 			"place.target_nics", paths, initiatorNICs, targetNICs, initiatorNICs*targetNICs)
 	bad.Hold(paths <= mostPaths, "paths", "%d network cards would have a path each; use paths: %d", paths, mostPaths)
-	bad.Hold(len(m.Throughput) == 0 || len(m.Throughput) == paths, "throughput", "%d values for %d paths; use one for each",
-		len(m.Throughput), paths)
+	bad.Hold(len(m.Throughput) == 0 || len(m.Throughput) == paths, "throughput",
+		"%d values for %d paths; use one for each", len(m.Throughput), paths)
 	bad.Hold(len(m.Throughput) == 0 || m.Policy == ServiceTime, "throughput",
 		"only policy service-time uses it, and the policy is %v; leave it out", m.Policy)
 	for i, c := range m.ANA {
 		at := fmt.Sprintf("ana[%d]", i)
 		bad.Hold(c.Path < paths, at+".path", "there is no path %d; use 0 to %d", c.Path, paths-1)
 		for k, t := range c.Targets {
-			bad.Hold(t >= 0 && t < targets, fmt.Sprintf("%s.targets[%d]", at, k), "there is no target %d; use 0 to %d", t,
-				targets-1)
+			bad.Hold(t >= 0 && t < targets, fmt.Sprintf("%s.targets[%d]", at, k),
+				"there is no target %d; use 0 to %d", t, targets-1)
 		}
 	}
 	return paths, bad.Err()
@@ -159,6 +160,9 @@ func (s *System) settle() {
 	s.conns = make([]connection, pairs*int(s.paths)*s.cfg.QueuePairs)
 	s.turns = make([]uint16, pairs*int(s.paths))
 	s.ctrls = make([]controller, pairs*int(s.paths))
+	if s.cfg.KeepAliveTimer != NoTimer && s.abandoner != nil {
+		s.vigils = make([]vigil, len(s.ctrls))
+	}
 	s.makeGates()
 	many := int(s.paths) * s.cfg.QueuePairs
 	for i := range s.initiators {

@@ -36,8 +36,8 @@ func took(t *testing.T, what string, o *outage, want ...sim.Time) {
 	for i := range o.done {
 		d := &o.done[i]
 		if d.Ended-d.Submitted != want[d.Tag] || d.Status != block.OK {
-			t.Errorf("%s: read %d took %v and ended with %v, and should take %v", what, d.Tag, d.Ended-d.Submitted, d.Status,
-				want[d.Tag])
+			t.Errorf("%s: read %d took %v and ended with %v, and should take %v", what, d.Tag, d.Ended-d.Submitted,
+				d.Status, want[d.Tag])
 		}
 	}
 }
@@ -66,8 +66,8 @@ func TestFailover(t *testing.T) {
 		one := readTime(p)
 		took(t, p.String(), o, one, 100*ms+one, 52*ms+one, one, one, one)
 		back := 102*ms + 10*ms + 3*units.Second + 10*ms + connectingPaths(p, 2)
-		if f, want := o.sys.Counters.Failures, (nvmf.Failures{Timeouts: 1, Losses: 1, Attempts: 2, Connected: 1, Retries: 2,
-			Without: back - 102*ms}); f != want {
+		if f, want := o.sys.Counters.Failures, (nvmf.Failures{Timeouts: 1, Losses: 1, Attempts: 2, Connected: 1,
+			Retries: 2, Without: back - 102*ms}); f != want {
 			t.Errorf("%v: %+v, not %+v", p, f, want)
 		}
 		want := []nvmf.PathTotals{{Commands: 4, Failovers: 2, Losses: 1}, {Commands: 4}}
@@ -131,7 +131,8 @@ func TestNoPathLeft(t *testing.T) {
 		o.ask(15*units.Second, read4k)
 		o.run(20 * units.Second)
 		given := 202*ms + 3*(10*ms+3*units.Second) + us
-		if a, b := o.done[0], o.done[1]; a.Status != block.PathError || a.Ended != given || b.Ended != 15*units.Second+us {
+		a, b := o.done[0], o.done[1]
+		if a.Status != block.PathError || a.Ended != given || b.Ended != 15*units.Second+us {
 			t.Errorf("%v: failed at %v, not at %v; then at %v", p, a.Ended, given, b.Ended)
 		}
 	}
@@ -237,7 +238,8 @@ func TestSlowPath(t *testing.T) {
 	if least := n / 2 * one; turns < least || turns > least+least/50 {
 		t.Errorf("in turns they take %v, and the slow path alone %v", turns, least)
 	}
-	for _, m := range []nvmf.Multipath{{Policy: nvmf.FewestCommands}, {Policy: nvmf.ServiceTime, Throughput: []int{4, 1}}} {
+	for _, m := range []nvmf.Multipath{{Policy: nvmf.FewestCommands},
+		{Policy: nvmf.ServiceTime, Throughput: []int{4, 1}}} {
 		both := n * one / 5
 		if got := run(m); got < both || got > both+deep*one {
 			t.Errorf("%v: they take %v, and both paths at full rate %v", m.Policy, got, both)
@@ -284,7 +286,8 @@ func TestANA(t *testing.T) {
 		// With one path, commands wait until the initiator knows that it is back; a write is refused before its data is
 		// fetched.
 		o = newPaths(t, p, 1, func(c *nvmf.Config) {
-			c.Multipath.ANA = []nvmf.PathChange{{At: 50 * ms, State: nvmf.Inaccessible}, {At: 100 * ms, State: nvmf.NonOptimized}}
+			c.Multipath.ANA = []nvmf.PathChange{{At: 50 * ms, State: nvmf.Inaccessible},
+				{At: 100 * ms, State: nvmf.NonOptimized}}
 		}, nil)
 		o.ask(0, read4k)
 		o.ask(50*ms, block.Request{Op: block.Write, Length: 65536})
@@ -312,7 +315,8 @@ func TestANAWhileConnecting(t *testing.T) {
 	for _, p := range transports {
 		o := newPaths(t, p, 2, func(c *nvmf.Config) {
 			c.Multipath.ANA = []nvmf.PathChange{{Path: 0, At: 110 * ms, State: nvmf.Inaccessible},
-				{Path: 1, At: 5 * units.Second, State: nvmf.NonOptimized}, {Path: 0, At: 6 * units.Second, State: nvmf.Optimized}}
+				{Path: 1, At: 5 * units.Second, State: nvmf.NonOptimized},
+				{Path: 0, At: 6 * units.Second, State: nvmf.Optimized}}
 		}, func(at sim.Time, path int32) bool { return path == 0 && at >= ms && at < units.Second })
 		for _, at := range []sim.Time{2 * ms, 4 * units.Second, 5*units.Second + ms, 6*units.Second + ms} {
 			o.ask(at, read4k)
@@ -340,8 +344,8 @@ func TestPathsAnywhere(t *testing.T) {
 				}
 				c.Multipath.Policy = policies[when%4]
 				for i := range sim.Time(6) {
-					c.Multipath.ANA = append(c.Multipath.ANA, nvmf.PathChange{Path: int(i+when/4) % 2, At: (when + 13*i) * us,
-						State: nvmf.PathState(i * 5 % 3)})
+					c.Multipath.ANA = append(c.Multipath.ANA, nvmf.PathChange{Path: int(i+when/4) % 2,
+						At: (when + 13*i) * us, State: nvmf.PathState(i * 5 % 3)})
 				}
 				c.Multipath.ANA = append(c.Multipath.ANA, nvmf.PathChange{Path: 1, At: ms}, nvmf.PathChange{At: 2 * ms})
 				c.QueuePairs, c.QueueDepth, c.DriveDepth = 2, 8, 3
@@ -411,7 +415,7 @@ func TestPathPairs(t *testing.T) {
 			seen := map[string]bool{}
 			for k := range s.Paths() {
 				from, to := s.PathNodes(0, 0, k)
-				if m := int32(min(a, b) + 1); int32(k) < m && (from != int32(k) || to != 4+int32(k)) {
+				if m := min(a, b) + 1; int32(k) < m && (from != int32(k) || to != 4+int32(k)) {
 					t.Errorf("%d and %d: path %d is from %d to %d", a+1, b+1, k, from, to)
 				}
 				seen[fmt.Sprint(from, to)] = true
@@ -424,7 +428,7 @@ func TestPathPairs(t *testing.T) {
 }
 
 // TestPathsOnLostLinks takes links of network cards down at random on a simulated network: all commands end, once, and
-// nothing that they held remains held. While a path is up, none of them fails.
+// nothing that they held remains held. Targets have keep-alive timers or not.
 func TestPathsOnLostLinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
@@ -432,6 +436,9 @@ func TestPathsOnLostLinks(t *testing.T) {
 		l.network.Recovery.Timeout = fabric.Timeout{Time: 2 * ms}
 		if rapid.Bool().Draw(t, "tcp") {
 			l.protocol, l.network = nvmf.NVMeTCP, fabric.TCP(fabric.DefaultConfig())
+		}
+		if l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "steered") {
+			l.steered = staticControl(t)
 		}
 		l.cfg.Multipath.Policy = nvmf.PathPolicy(rapid.IntRange(0, 3).Draw(t, "policy"))
 		l.cfg.Multipath.Paths = rapid.IntRange(1, 4).Draw(t, "paths")
@@ -443,8 +450,14 @@ func TestPathsOnLostLinks(t *testing.T) {
 		l.cfg.Host.FastIOFail = min(l.cfg.Host.CtrlLoss, sim.Time(rapid.IntRange(0, 9).Draw(t, "fast"))*ms)
 		for range rapid.IntRange(0, 5).Draw(t, "changes") {
 			l.cfg.Multipath.ANA = append(l.cfg.Multipath.ANA, nvmf.PathChange{
-				Path: rapid.IntRange(0, l.cfg.Multipath.Paths-1).Draw(t, "path"), At: sim.Time(rapid.IntRange(0, 30).Draw(t, "at")) * ms,
+				Path:  rapid.IntRange(0, l.cfg.Multipath.Paths-1).Draw(t, "path"),
+				At:    sim.Time(rapid.IntRange(0, 30).Draw(t, "at")) * ms,
 				State: nvmf.PathState(rapid.IntRange(0, 2).Draw(t, "state"))})
+		}
+		watches := rapid.Bool().Draw(t, "timers")
+		if watches {
+			l.cfg.Host.KeepAlive = sec
+			l.cfg.KeepAliveTimer = nvmf.KeepAliveTimer(rapid.IntRange(1, 2).Draw(t, "timer"))
 		}
 		for p := range l.cfg.Multipath.Paths {
 			l.cfg.Multipath.ANA = append(l.cfg.Multipath.ANA, nvmf.PathChange{Path: p, At: 100 * ms})
@@ -464,7 +477,11 @@ func TestPathsOnLostLinks(t *testing.T) {
 				req: block.Request{Op: block.Op(rapid.IntRange(0, 1).Draw(t, "op")),
 					Length: 4096 * int64(rapid.IntRange(1, 9).Draw(t, "pages"))}})
 		}
-		r.run(t)
+		if watches {
+			r.runUntil(t, 60*sec+250*ms) // between keep-alives
+		} else {
+			r.run(t)
+		}
 		if err := r.sys.Idle(); err != nil {
 			t.Fatal(err)
 		}

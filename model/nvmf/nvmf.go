@@ -89,6 +89,8 @@ type Config struct {
 	Target     Software // Target is the targets' software.
 	Batch      Batch    // Batch is how initiators send commands of a queue pair together.
 	Host       Host     // Host is what initiators do about a target that does not answer.
+	// KeepAliveTimer is how a target finds that an initiator is gone, and frees what its commands hold.
+	KeepAliveTimer KeepAliveTimer
 	// Multipath is the paths from an initiator to a target.
 	Multipath Multipath
 	Limits    Limits // Limits are those of tenants at targets.
@@ -150,6 +152,8 @@ func (c *Config) Validate() error {
 	bad.Within("batch", c.Batch.validate())
 	bad.Within("host", c.Host.validate())
 	bad.Within("multipath", c.Multipath.validate())
+	bad.Hold(c.KeepAliveTimer == NoTimer || c.Host.KeepAlive > 0, "keep_alive_timer",
+		"%v takes its time from initiators, which state none; use host.keep_alive: 5s, or none", c.KeepAliveTimer)
 	bad.Within("limits", c.Limits.validate())
 	return bad.Err()
 }
@@ -189,15 +193,17 @@ type System struct {
 	serving    side
 	draws      rng.Stream
 	drives     []drive
-	conns      []connection     // connections, by initiator, target and number
-	turns      []uint16         // next connection, by controller
-	ctrls      []controller     // by initiator, target and path
-	paths      int32            // from an initiator to a target
-	heads      []head           // by initiator and target; nil with one path whose state does not change
-	routes     []route          // by controller; likewise
-	access     []PathState      // by target and path; likewise
-	current    []int8           // the path chosen last, by initiator and drive; nil unless paths take turns
-	chosen     uint64           // commands sent along paths
+	conns      []connection // connections, by initiator, target and number
+	turns      []uint16     // next connection, by controller
+	ctrls      []controller // by initiator, target and path
+	paths      int32        // from an initiator to a target
+	heads      []head       // by initiator and target; nil with one path whose state does not change
+	routes     []route      // by controller; likewise
+	access     []PathState  // by target and path; likewise
+	current    []int8       // the path chosen last, by initiator and drive; nil unless paths take turns
+	chosen     uint64       // commands sent along paths
+	vigils     []vigil      // by controller; nil without timers of targets
+	ghosts     []remains
 	changes    int              // of paths' states that are to come
 	owners     []int32          // by queue pair: its controller, plus 1
 	abandoner  Abandoner        // nil: initiators wait for ever
@@ -285,37 +291,41 @@ type posted struct {
 
 // The kinds of the system's events. The argument is a command unless noted.
 const (
-	evSent       uint16 = iota // the initiator's software has prepared the command
-	evReceived                 // the target's software has received the command
-	evFinished                 // the target's software has processed the drive's completion
-	evEnded                    // the initiator's software has processed the response
-	evSteer                    // a controller's timer; the argument is its target
-	evDemand                   // a given demand is due; the argument is its number
-	evSendsDue                 // reads held by their pace may be sent; the argument is their target
-	evWritesDue                // data of writes held by their pace may be requested; likewise
-	evAsked                    // TCP: the initiator's software has prepared a write's data
-	evFilled                   // TCP: the target's software has received a write's data
-	evInterrupt                // an interrupt is due; the argument is its core
-	evBatchDue                 // a batch is complete or has waited long enough; the argument is its connection
-	evBatchSent                // the initiator's software has prepared a batch; likewise
-	evOverdue                  // a command may have taken too long; the argument is its connection
-	evReconnect                // a controller is to be connected again; the argument is its number
-	evLate                     // what a controller was asked for has taken too long; likewise
-	evKeepAlive                // a controller is due to be asked whether it is there; likewise
-	evFailFast                 // commands wait for a controller no longer; likewise
-	evAskSent                  // the initiator's software has prepared a controller's message; see mark
-	evAskTaken                 // the target's software has received it; likewise
-	evReplyTaken               // the initiator's software has received the answer; likewise
-	evFailed                   // the initiator's software has failed the command
-	evSlice                    // a tenant's limits let more commands pass; the argument is its gate
-	evANA                      // a path's state changes; the argument is the change's number
-	evKick                     // commands may find a path; the argument is their initiator and target
-	evLogLate                  // a controller's log has not come in time; the argument is its number
-	evEventSent                // the target's software has prepared a controller's event; see mark
-	evEventTaken               // the initiator's software has received it; likewise
-	evLogAsked                 // the initiator's software has prepared the request for the log; likewise
-	evLogRead                  // the target's software has received it; likewise
-	evLogTaken                 // the initiator's software has received the log; likewise
+	evSent           uint16 = iota // the initiator's software has prepared the command
+	evReceived                     // the target's software has received the command
+	evFinished                     // the target's software has processed the drive's completion
+	evEnded                        // the initiator's software has processed the response
+	evSteer                        // a controller's timer; the argument is its target
+	evDemand                       // a given demand is due; the argument is its number
+	evSendsDue                     // reads held by their pace may be sent; the argument is their target
+	evWritesDue                    // data of writes held by their pace may be requested; likewise
+	evAsked                        // TCP: the initiator's software has prepared a write's data
+	evFilled                       // TCP: the target's software has received a write's data
+	evInterrupt                    // an interrupt is due; the argument is its core
+	evBatchDue                     // a batch is complete or has waited long enough; the argument is its connection
+	evBatchSent                    // the initiator's software has prepared a batch; likewise
+	evOverdue                      // a command may have taken too long; the argument is its connection
+	evReconnect                    // a controller is to be connected again; the argument is its number
+	evLate                         // what a controller was asked for has taken too long; likewise
+	evKeepAlive                    // a controller is due to be asked whether it is there; likewise
+	evFailFast                     // commands wait for a controller no longer; likewise
+	evAskSent                      // the initiator's software has prepared a controller's message; see mark
+	evAskTaken                     // the target's software has received it; likewise
+	evReplyTaken                   // the initiator's software has received the answer; likewise
+	evFailed                       // the initiator's software has failed the command
+	evSlice                        // a tenant's limits let more commands pass; the argument is its gate
+	evExpired                      // a target's timer; the argument is its controller
+	evRemainsExpired               // a target's timer; the argument is the number of the remains
+	evClosing                      // an initiator's closing message has arrived; likewise
+	evClosed                       // a target's has; the argument is its controller
+	evANA                          // a path's state changes; the argument is the change's number
+	evKick                         // commands may find a path; the argument is their initiator and target
+	evLogLate                      // a controller's log has not come in time; the argument is its number
+	evEventSent                    // the target's software has prepared a controller's event; see mark
+	evEventTaken                   // the initiator's software has received it; likewise
+	evLogAsked                     // the initiator's software has prepared the request for the log; likewise
+	evLogRead                      // the target's software has received it; likewise
+	evLogTaken                     // the initiator's software has received the log; likewise
 )
 
 // New returns a system without machines. own gives each connection queue pairs of its own, which must be persistent.
@@ -484,6 +494,8 @@ func (s *System) Delivered(m int32) {
 		s.askArrived(-c - 1)
 	case AdminReply:
 		s.replyArrived(-c - 1)
+	case Closing, Closed:
+		s.closingArrived(-c-1, p.kind)
 	case Event, LogRequest, LogReply:
 		s.logArrived(-c-1, p.kind)
 	default:

@@ -56,10 +56,12 @@ const (
 	Event                  // a controller's, that a path's state has changed
 	LogRequest             // for the log of these states
 	LogReply               // which this is
+	Closing                // to a target: the initiator has ended the connection
+	Closed                 // to an initiator: the target has
 )
 
 var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response", "admin", "admin reply",
-	"event", "log request", "log"}
+	"event", "log request", "log", "closing", "closed"}
 
 func (k Kind) String() string { return kindNames.Name(k) }
 

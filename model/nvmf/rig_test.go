@@ -145,7 +145,13 @@ func (r *rig) node(host int) int32 { return r.hosts[host] }
 // run runs until the system is idle, and checks the laws.
 func (r *rig) run(t failer) {
 	t.Helper()
-	r.eng.Run(sim.Forever)
+	r.runUntil(t, sim.Forever)
+}
+
+// runUntil is run to a time when the system is idle but for its timers.
+func (r *rig) runUntil(t failer, at sim.Time) {
+	t.Helper()
+	r.eng.Run(at)
 	if err := r.sys.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -93,12 +93,15 @@ func (s *System) capsuleArrived(c int32) {
 
 // received passes a command to its drive, or fetches its data first.
 func (s *System) received(c int32) {
+	if x := s.commands.At(c); !x.orphan {
+		s.hearThere(x.conn/int32(s.cfg.QueuePairs), false)
+	}
 	if s.refused(c) {
 		return
 	}
 	x := s.commands.At(c)
 	if s.fetched(x) {
-		if !s.orphaned(c) {
+		if x.ghost > 0 || !s.orphaned(c) {
 			s.fetch(c)
 		}
 		return
@@ -167,8 +170,8 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	return true
 }
 
-// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue; nil if it was
-// never in it.
+// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue; nil if it
+// was never in it.
 func (s *System) quit(x *command) *driveQueue {
 	if x.refused {
 		return nil

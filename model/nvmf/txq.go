@@ -20,7 +20,7 @@ type transmitter struct {
 // finished moves a completed command's answer to the transmit queue, or has it wait for space.
 func (s *System) finished(c int32) {
 	x := s.commands.At(c)
-	if x.orphan {
+	if x.orphan && x.ghost == 0 {
 		s.unanswered(c)
 		return
 	}
@@ -88,6 +88,10 @@ func (s *System) room(t *transmitter, x *command) bool {
 // answer sends a command's data and response.
 func (s *System) answer(c int32, t *transmitter) {
 	x := s.commands.At(c)
+	if x.ghost > 0 {
+		s.answerNobody(c, t)
+		return
+	}
 	d := &s.drives[x.drive]
 	q := s.quit(x)
 	x.at = answering

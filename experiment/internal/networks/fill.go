@@ -437,6 +437,7 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 			"round trip under load",
 			100*float64(c.Wasted)/float64(c.Wasted+c.Received), c.Timeouts)
 	}
+	m.warnTarget(r)
 	if circle := m.Net.Hazard(); circle != "" {
 		r.Warn("pauses can deadlock in a cycle of this network's paths: %s", circle)
 	}

@@ -14,6 +14,7 @@ import (
 	"farflash/experiment/timeline"
 	"farflash/model/cosim"
 	"farflash/model/fabric"
+	"farflash/model/fabric/cc"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/scenario"
@@ -31,6 +32,8 @@ type Network struct {
 	Hosts []int32 // nodes
 	// Others reports whether a message is not a flow of the scenario; nil: all are.
 	Others func(message int32) bool
+	// Pairs calls f for the nodes between which such messages are sent, in one of the directions; nil: there are none.
+	Pairs func(f func(src, dst int32))
 	// Dead means that a deadlock was found, which ends the run.
 	Dead bool
 
@@ -75,6 +78,7 @@ type Tally struct {
 	forget func(int32)
 	ended  []ledger // by group
 	group  *[]uint16
+	pairs  map[ends]bool // of flows that have completed, for warnTarget; nil without it
 	// Ended fires for each completed flow.
 	Ended sim.Probe[int32]
 	// traffic has flows that wait for others; nil: none.
@@ -97,6 +101,9 @@ func (t *Tally) Acked(m int32) {
 		return
 	}
 	x := &t.net.Messages()[m]
+	if t.pairs != nil {
+		t.pairs[ends{x.Src, x.Dst}] = true
+	}
 	fct := x.Acked - x.Posted
 	g := uint16(0)
 	if len(t.ended) > 1 {
@@ -162,6 +169,9 @@ func (y *Network) tally(of []*Tally) {
 	for _, t := range of {
 		t.group = &y.group
 		t.ended = make([]ledger, y.groups())
+		if y.s.Fabric.CongestionControl.Algorithm == cc.SchemeSwift {
+			t.pairs = map[ends]bool{}
+		}
 		for g := range t.ended {
 			t.ended[g].shared = shared
 		}
