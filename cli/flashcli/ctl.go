@@ -14,6 +14,7 @@ import (
 
 	"farflash/cli/verb"
 	"farflash/flash/cfs/live"
+	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
@@ -229,8 +230,19 @@ func (p *program) showStatus(device string, x *server.Status) error {
 		fmt.Fprintf(p.Out, ", %s", spelling.Plural(int(x.Damaged), "damaged page"))
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", strings.Join(x.Addresses, ", "))
-	for _, name := range slices.Sorted(maps.Keys(x.Limits)) {
-		fmt.Fprintf(p.Out, "limit %s=%v\n", name, x.Limits[name])
+	all := maps.Clone(x.Limits)
+	for name := range x.Configured {
+		all[name] = x.Limits[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(p.Out, "limit %s=%v", name, all[name])
+		switch l, replaced := x.Configured[name]; {
+		case replaced && l != qos.Limit{}:
+			fmt.Fprintf(p.Out, ", set by flash ctl in place of %v", l)
+		case replaced:
+			fmt.Fprint(p.Out, ", set by flash ctl")
+		}
+		fmt.Fprintln(p.Out)
 	}
 	for _, d := range x.Draining {
 		fmt.Fprintf(p.Out, "drained %s", d.Export)

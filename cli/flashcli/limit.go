@@ -68,8 +68,8 @@ func (all limits) known(there func(name string) bool, names func() ([]string, er
 	return nil
 }
 
-// relimit sets the limits that have changed in the config since it was read before. Others stay as they are, also if
-// flash ctl has set them.
+// relimit takes the limits of a config that is read again. Those that flash ctl has set stay, unless the config has
+// changed for their exports.
 func (f *serveFlags) relimit(s *server.Server, tree *cfs.FS, now limits) error {
 	by, err := now.byName()
 	if err == nil {
@@ -78,23 +78,8 @@ func (f *serveFlags) relimit(s *server.Server, tree *cfs.FS, now limits) error {
 	if err != nil {
 		return err
 	}
-	before, err := f.rates.byName()
-	if err != nil {
+	if err := s.Configure(by); err != nil {
 		return err
-	}
-	for _, l := range now {
-		if before[l.name] != l.rate {
-			if err := s.SetLimit(l.name, l.rate); err != nil {
-				return l.fault(err)
-			}
-		}
-	}
-	for _, l := range f.rates {
-		if _, still := by[l.name]; !still {
-			if err := s.SetLimit(l.name, qos.Limit{}); err != nil {
-				return l.fault(err)
-			}
-		}
 	}
 	f.rates = now
 	return nil
@@ -105,7 +90,9 @@ func (p *program) ctlLimit() *cobra.Command {
 		Use:   "limit POOL NAME=RATE...",
 		Short: "Change the limits of exports",
 		Long: `Change limits, given as to farflash flash serve --limit, or none. They act at once,
-until the daemon ends or reads another limit in its config.`,
+and outlive the daemon: the pool keeps them, by the names of exports. A limit in
+its config, or of --limit, goes first once it is another than when the command was
+given.`,
 		Example: `  farflash flash ctl limit data.img disk=100MB/s,5000iops
   farflash flash ctl limit data.img disk=latency logs=none`,
 		Args: verb.Arguments(2, -1, "the first device of a pool, and NAME=RATE"),
@@ -124,8 +111,12 @@ until the daemon ends or reads another limit in its config.`,
 			}
 			defer d.close()
 			for _, l := range all {
-				if err := d.order(cmd.Context(), server.Order{Export: l.name, Limit: &l.rate}, nil); err != nil {
+				var x server.Limited
+				if err := d.order(cmd.Context(), server.Order{Export: l.name, Limit: &l.rate}, &x); err != nil {
 					return err
+				}
+				if x.Brief != "" {
+					p.Note("%s: a restart of the daemon brings back the limit of before: %s", l.name, x.Brief)
 				}
 				fmt.Fprintf(p.Out, "%s: %v\n", l.name, l.rate)
 			}

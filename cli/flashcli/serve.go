@@ -482,7 +482,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
-	f.cfg.Pool, f.cfg.Files = opened, server.Tree(tree, super)
+	f.cfg.Pool, f.cfg.Files, f.cfg.Keeper = opened, server.Tree(tree, super), tree
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
