@@ -86,13 +86,13 @@ func (f *serveFlags) relimit(s *server.Server, tree *cfs.FS, now limits) error {
 }
 
 func (p *program) ctlLimit() *cobra.Command {
-	return &cobra.Command{
+	control := ""
+	cmd := &cobra.Command{
 		Use:   "limit POOL NAME=RATE...",
 		Short: "Change the limits of exports",
 		Long: `Change limits, given as to farflash flash serve --limit, or none. They act at once,
-and outlive the daemon: the pool keeps them, by the names of exports. A limit in
-its config, or of --limit, goes first once it is another than when the command was
-given.`,
+and outlive the daemon, until its config or --limit has another limit for the
+export than now. They belong to the export's name.`,
 		Example: `  farflash flash ctl limit data.img disk=100MB/s,5000iops
   farflash flash ctl limit data.img disk=latency logs=none`,
 		Args: verb.Arguments(2, -1, "the first device of a pool, and NAME=RATE"),
@@ -105,7 +105,7 @@ given.`,
 				}
 				all = append(all, l)
 			}
-			d, err := dialDaemon(args[0])
+			d, err := dialDaemon(args[0], control)
 			if err != nil {
 				return err
 			}
@@ -123,4 +123,6 @@ given.`,
 			return nil
 		},
 	}
+	registerControl(cmd, &control)
+	return cmd
 }

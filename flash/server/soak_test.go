@@ -658,7 +658,7 @@ type operator struct {
 
 func (o *operator) turn() {
 	o.s.try("resizing", func() error {
-		files, err := live.Dial(o.s.pool)
+		files, err := live.Dial("", o.s.pool)
 		if err != nil {
 			return err
 		}
