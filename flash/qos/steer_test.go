@@ -269,8 +269,8 @@ func TestSteerEnds(t *testing.T) {
 	}
 }
 
-// TestSteerPause verifies that a network that pauses for 200 ms, at the start or later, as TCP does for a retransmission
-// or a closed window, does not have the controller begin more reads afterwards than before.
+// TestSteerPause verifies that a network that pauses for 200 ms, at the start or later, as TCP does for a
+// retransmission or a closed window, does not have the controller begin more reads afterwards than before.
 func TestSteerPause(t *testing.T) {
 	const size = 64 << 10
 	s, err := qos.NewSteer[op](ratecontrol.Reserve, 8<<20)
