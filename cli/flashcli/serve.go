@@ -86,7 +86,7 @@ NBD clients need certificates.
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
 farflash flash fs and ctl work while the daemon runs, for its user and the
-superuser, over the socket FILE.socket or, where there can be none, --control.
+superuser, over FILE.socket or --control.
 
 --config reads the flags from a file, with underscores in their names, besides
 devices, a list, and exports, of which it creates those that are missing and
