@@ -294,9 +294,12 @@ func TestKilled(t *testing.T) {
 	}
 	done.Store(true)
 	work.Wait()
-	t.Logf("%d calls, %d connections, %d losses reported", calls.Load(), m.relay.count, losses.Load())
-	if m.relay.count < 2*kills {
-		t.Errorf("only %d connections", m.relay.count)
+	m.relay.mu.Lock()
+	n := m.relay.count
+	m.relay.mu.Unlock()
+	t.Logf("%d calls, %d connections, %d losses reported", calls.Load(), n, losses.Load())
+	if n < 2*kills {
+		t.Errorf("only %d connections", n)
 	}
 }
 
