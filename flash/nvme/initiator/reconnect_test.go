@@ -536,3 +536,23 @@ func (r *relay) inject(b []byte) {
 		}
 	}
 }
+
+// TestIdle verifies that a loss long after another one, between which nothing was read or written, is a new outage.
+func TestIdle(t *testing.T) {
+	_, _, addr := serve(t, nvme.DefaultConfig(), nil, nvmetest.Space(1, nvmetest.NewMemory(1<<20)))
+	r := newRelay(t)
+	r.to(addr)
+	cfg := lasting(1)
+	cfg.Reconnect.Limit = 2 * time.Second
+	a := dial(t, r.l.Addr().String(), cfg)
+	n := space(t, a, 1)
+	r.to(addr)
+	if _, err := a.Namespaces(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(cfg.Reconnect.Limit + 100*time.Millisecond)
+	r.to(addr)
+	if _, err := n.ReadAt(make([]byte, 4096), 0); err != nil {
+		t.Error(err)
+	}
+}

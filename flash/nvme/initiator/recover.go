@@ -163,7 +163,10 @@ func (a *Association) each(f func(s *session) error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(s); err == nil || !a.again(&t, s, err) {
+		if err = f(s); err == nil {
+			s.answered.Store(true)
+		}
+		if err == nil || !a.again(&t, s, err) {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ type session struct {
 	granted    int // I/O queues
 	cycles     uint64
 	counts     bool        // cycles is known
-	answered   atomic.Bool // a command of a namespace
+	answered   atomic.Bool // a command after those of begin
 
 	mu    sync.Mutex
 	conns []*conn // the admin queue first
@@ -329,5 +329,6 @@ func (a *session) keepAlive() {
 			a.end(fmt.Errorf("nvme: keep-alive of %s: %w", a.name, err))
 			return
 		}
+		a.answered.Store(true)
 	}
 }
