@@ -14,6 +14,7 @@ import (
 
 	"farflash/cli/verb"
 	"farflash/flash/cfs/live"
+	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/internal/spelling"
 	"farflash/internal/term"
@@ -25,8 +26,8 @@ func (p *program) flashCtl() *cobra.Command {
 		Use:   "ctl",
 		Short: "A daemon that serves a pool",
 		Long: `Look at and control a running daemon, over its socket beside the
-pool's first device. Only its user and the superuser may. Files are changed with
-farflash flash fs.`,
+pool's first device, or at --control. Only its user and the superuser may. Files
+are changed with farflash flash fs.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -35,7 +36,7 @@ farflash flash fs.`,
 }
 
 func (p *program) ctlStatus() *cobra.Command {
-	asJSON := false
+	asJSON, control := false, ""
 	cmd := &cobra.Command{
 		Use:   "status POOL",
 		Short: "Show what a daemon serves, and to how many",
@@ -46,7 +47,7 @@ started; the limits of exports, and those that are drained.`,
   farflash flash ctl status data.img --json`,
 		Args: verb.Arguments(1, 1, "the first device of a pool"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			x, raw, err := status(args[0])
+			x, raw, err := status(args[0], control)
 			switch {
 			case err != nil:
 				return err
@@ -57,24 +58,28 @@ started; the limits of exports, and those that are drained.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	registerControl(cmd, &control)
 	return cmd
 }
 
 // daemon is a connection to the daemon that serves a pool.
 type daemon struct {
-	device string
-	files  *live.Files
+	device, control string
+	files           *live.Files
 }
 
-func dialDaemon(device string) (*daemon, error) {
-	files, err := live.Dial(device)
+// dialDaemon connects over the given socket; empty: over the one beside the device.
+func dialDaemon(device, control string) (*daemon, error) {
+	files, err := live.Dial(control, device)
 	switch {
+	case errors.Is(err, live.ErrAbsent) && control != "":
+		return nil, verb.BadInput(fmt.Errorf("%s: no daemon serves it at %s", device, control))
 	case errors.Is(err, live.ErrAbsent):
 		return nil, verb.BadInput(fmt.Errorf("%s: no daemon serves it; start one: farflash flash serve %[1]s", device))
 	case err != nil:
 		return nil, verb.BadInput(err)
 	}
-	return &daemon{device, files}, nil
+	return &daemon{device, control, files}, nil
 }
 
 func (d *daemon) close() { _ = d.files.Close() } // everything was answered
@@ -104,8 +109,8 @@ func (d *daemon) order(ctx context.Context, o server.Order, x any) error {
 }
 
 // status asks the daemon that serves a pool.
-func status(device string) (x server.Status, raw json.RawMessage, err error) {
-	d, err := dialDaemon(device)
+func status(device, control string) (x server.Status, raw json.RawMessage, err error) {
+	d, err := dialDaemon(device, control)
 	if err != nil {
 		return x, nil, err
 	}
@@ -115,7 +120,7 @@ func status(device string) (x server.Status, raw json.RawMessage, err error) {
 }
 
 func (p *program) ctlDrain() *cobra.Command {
-	timeout, undo := 30*time.Second, false
+	timeout, undo, control := 30*time.Second, false, ""
 	cmd := &cobra.Command{
 		Use:   "drain POOL EXPORT",
 		Short: "Close an export to new clients until none has it open",
@@ -134,7 +139,7 @@ file, and stays when another file replaces it.`,
 			if timeout < 0 {
 				return verb.Usagef("--timeout: %v; give a time such as 30s, or 0s to look once", timeout)
 			}
-			d, err := dialDaemon(args[0])
+			d, err := dialDaemon(args[0], control)
 			if err != nil {
 				return err
 			}
@@ -151,6 +156,7 @@ file, and stays when another file replaces it.`,
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "`time` to wait for clients to close the export")
 	cmd.Flags().BoolVar(&undo, "undo", false, "open the export to clients again")
+	registerControl(cmd, &control)
 	return cmd
 }
 
@@ -158,6 +164,9 @@ file, and stays when another file replaces it.`,
 func (p *program) drain(ctx context.Context, d *daemon, name string, timeout time.Duration) error {
 	var x server.Drain
 	again := fmt.Sprintf("farflash flash ctl drain %s %s", d.device, name)
+	if d.control != "" {
+		again += " --control " + d.control
+	}
 	until, told := time.Now().Add(timeout), false
 	for {
 		if err := d.order(ctx, server.Order{Export: name, Drain: true}, &x); err != nil {
@@ -229,8 +238,19 @@ func (p *program) showStatus(device string, x *server.Status) error {
 		fmt.Fprintf(p.Out, ", %s", spelling.Plural(int(x.Damaged), "damaged page"))
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", strings.Join(x.Addresses, ", "))
-	for _, name := range slices.Sorted(maps.Keys(x.Limits)) {
-		fmt.Fprintf(p.Out, "limit %s=%v\n", name, x.Limits[name])
+	all := maps.Clone(x.Limits)
+	for name := range x.Configured {
+		all[name] = x.Limits[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(p.Out, "limit %s=%v", name, all[name])
+		switch l, replaced := x.Configured[name]; {
+		case replaced && l != qos.Limit{}:
+			fmt.Fprintf(p.Out, ", set by flash ctl in place of %v", l)
+		case replaced:
+			fmt.Fprint(p.Out, ", set by flash ctl")
+		}
+		fmt.Fprintln(p.Out)
 	}
 	for _, d := range x.Draining {
 		fmt.Fprintf(p.Out, "drained %s", d.Export)

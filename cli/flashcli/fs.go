@@ -1,6 +1,7 @@
 package flashcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,8 @@ func (p *program) flashFS() *cobra.Command {
 		Use:   "fs",
 		Short: "Files in a pool",
 		Long: `List, read, write and remove files of a pool. While a daemon serves the pool, it
-executes these commands, for its own user and the superuser. Files that clients
-have open stay as they are in use: one that is removed keeps its data until the
-last client closes it.`,
+executes these commands, for its own user and the superuser. A file that is
+removed keeps its data until the last client closes it.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,24 +48,31 @@ last client closes it.`,
 
 // fsFlags holds the flags that these verbs share.
 type fsFlags struct {
-	pool   poolFlags
-	also   []string
-	asJSON bool
+	pool    poolFlags
+	also    []string
+	control string
+	asJSON  bool
 }
 
 func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
 	f.pool.register(cmd, briefMemory)
 	cmd.Flags().StringArrayVar(&f.also, "also", nil, "another `device` of the pool (repeatable)")
+	registerControl(cmd, &f.control)
 	if withJSON {
 		cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	}
+}
+
+// registerControl adds the flag for the socket of a daemon.
+func registerControl(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "control", "", "the daemon's socket, a `path`")
 }
 
 // with calls do with the file system of a pool: that of the daemon that serves it or, if there is none, after opening
 // the pool, which is closed afterwards.
 func (f *fsFlags) with(p *program, device string, do func(*live.Files) error) (err error) {
 	devices := append([]string{device}, f.also...)
-	files, err := live.Dial(devices...)
+	files, err := live.Dial(f.control, devices...)
 	switch {
 	case errors.Is(err, live.ErrAbsent):
 		return f.open(p, devices, do)
@@ -85,8 +92,8 @@ func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error)
 	opened, _, err := pool.Open(o, devices...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return verb.BadInput(fmt.Errorf("%w, which is no daemon that can be asked (%s): wait until it ends, or stop it",
-			err, live.Socket(device)))
+		return verb.BadInput(fmt.Errorf("%w, which is no daemon that can be asked at %s: give its socket with "+
+			"--control, wait until it ends, or stop it", err, cmp.Or(f.control, live.Socket(device))))
 	case err != nil:
 		return refused(err, append([]string{device}, f.also...))
 	}

@@ -68,8 +68,8 @@ func (all limits) known(there func(name string) bool, names func() ([]string, er
 	return nil
 }
 
-// relimit sets the limits that have changed in the config since it was read before. Others stay as they are, also if
-// flash ctl has set them.
+// relimit takes the limits of a config that is read again. Those that flash ctl has set stay, unless the config has
+// changed for their exports.
 func (f *serveFlags) relimit(s *server.Server, tree *cfs.FS, now limits) error {
 	by, err := now.byName()
 	if err == nil {
@@ -78,34 +78,21 @@ func (f *serveFlags) relimit(s *server.Server, tree *cfs.FS, now limits) error {
 	if err != nil {
 		return err
 	}
-	before, err := f.rates.byName()
-	if err != nil {
+	if err := s.Configure(by); err != nil {
 		return err
-	}
-	for _, l := range now {
-		if before[l.name] != l.rate {
-			if err := s.SetLimit(l.name, l.rate); err != nil {
-				return l.fault(err)
-			}
-		}
-	}
-	for _, l := range f.rates {
-		if _, still := by[l.name]; !still {
-			if err := s.SetLimit(l.name, qos.Limit{}); err != nil {
-				return l.fault(err)
-			}
-		}
 	}
 	f.rates = now
 	return nil
 }
 
 func (p *program) ctlLimit() *cobra.Command {
-	return &cobra.Command{
+	control := ""
+	cmd := &cobra.Command{
 		Use:   "limit POOL NAME=RATE...",
 		Short: "Change the limits of exports",
 		Long: `Change limits, given as to farflash flash serve --limit, or none. They act at once,
-until the daemon ends or reads another limit in its config.`,
+and outlive the daemon, until its config or --limit has another limit for the
+export than now. They belong to the export's name.`,
 		Example: `  farflash flash ctl limit data.img disk=100MB/s,5000iops
   farflash flash ctl limit data.img disk=latency logs=none`,
 		Args: verb.Arguments(2, -1, "the first device of a pool, and NAME=RATE"),
@@ -118,18 +105,24 @@ until the daemon ends or reads another limit in its config.`,
 				}
 				all = append(all, l)
 			}
-			d, err := dialDaemon(args[0])
+			d, err := dialDaemon(args[0], control)
 			if err != nil {
 				return err
 			}
 			defer d.close()
 			for _, l := range all {
-				if err := d.order(cmd.Context(), server.Order{Export: l.name, Limit: &l.rate}, nil); err != nil {
+				var x server.Limited
+				if err := d.order(cmd.Context(), server.Order{Export: l.name, Limit: &l.rate}, &x); err != nil {
 					return err
+				}
+				if x.Brief != "" {
+					p.Note("%s: a restart of the daemon brings back the limit of before: %s", l.name, x.Brief)
 				}
 				fmt.Fprintf(p.Out, "%s: %v\n", l.name, l.rate)
 			}
 			return nil
 		},
 	}
+	registerControl(cmd, &control)
+	return cmd
 }

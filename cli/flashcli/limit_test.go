@@ -54,7 +54,7 @@ func TestRelimit(t *testing.T) {
 	}
 	are("db=1MB/s", "logs=2MB/s")
 	for _, name := range []string{"db", "more"} {
-		if err := s.SetLimit(name, qos.Limit{Operations: 5, Burst: qos.DefaultBurst}); err != nil {
+		if _, err := s.SetLimit(name, qos.Limit{Operations: 5, Burst: qos.DefaultBurst}); err != nil {
 			t.Fatal(err)
 		}
 	}

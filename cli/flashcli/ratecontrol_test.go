@@ -68,7 +68,8 @@ func simulated(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 // measured returns the bytes per second that a real client reads and writes over NBD.
 func measured(t *testing.T, k ratecontrol.Kind) (read, written float64) {
 	t.Helper()
-	s := slowServer(t, k, func(c *server.Config) { c.Address, c.NBD = "", "127.0.0.1:0" })
+	// The connection's memory is 2 MiB, enough for most of its reads, so that only the controller limits them.
+	s := slowServer(t, k, func(c *server.Config) { c.Address, c.NBD, c.NBDConnections = "", "127.0.0.1:0", 4 })
 	_, at, _ := s.Addresses()
 	fill := nbdtest.Dial(t, at)
 	if err := fill.Go("disk", false); err != nil {

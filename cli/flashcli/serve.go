@@ -2,6 +2,7 @@ package flashcli
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -46,6 +47,7 @@ type serveFlags struct {
 	token   string
 	keys    string
 	config  string
+	control string
 	exports config
 	renewal sync.Mutex // one reload at a time
 	ready   string
@@ -67,15 +69,13 @@ func (p *program) flashServe() *cobra.Command {
 		Short: "Serve a pool's files over the network",
 		Long: `Serve the files of a pool with one-sided reads, writes and atomics over iWARP
 (RDMA over TCP), with --nbd as network block devices, and with --nvme over
-NVMe/TCP, to which every Linux since 5.0 can connect. --size first formats an
-empty file or device as a pool with one file, called disk. Unknown data are
-never overwritten.
+NVMe/TCP. --size first formats an empty file or device as a pool with one file,
+called disk. Unknown data are never overwritten.
 
-With --nvme, each file is a namespace of one subsystem. Files that farflash
-flash fs creates, removes or resizes meanwhile appear, disappear and grow at
-connected hosts. Given twice, hosts have two paths. NVMe/TCP is not encrypted:
-without --nvme-keys, by which hosts prove who they are, the address must be on
-this machine, and with it the address belongs into a tunnel.
+With --nvme, each file is a namespace of one subsystem. Given twice, hosts have
+two paths. NVMe/TCP is not encrypted: without --nvme-keys, by which hosts prove
+who they are, the address must be on this machine, and with it the address
+belongs into a tunnel.
 
 Without TLS 1.3 the daemon serves only this machine. TLS needs --tls-cert,
 --tls-key, and either --tls-clients, the CA of client certificates, or --token-
@@ -85,8 +85,8 @@ NBD clients need certificates.
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-farflash flash fs works while the daemon runs, for its user and the superuser,
-over the socket FILE.socket.
+farflash flash fs and ctl work while the daemon runs, for its user and the
+superuser, over FILE.socket or --control.
 
 --config reads the flags from a file, with underscores in their names, besides
 devices, a list, and exports, of which it creates those that are missing and
@@ -176,6 +176,8 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
 	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
+	fl.StringVar(&f.control, "control", "",
+		"`path` of the socket for farflash flash fs and ctl; by default FILE.socket")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
@@ -482,7 +484,7 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
 		}
 	}()
-	f.cfg.Pool, f.cfg.Files = opened, server.Tree(tree, super)
+	f.cfg.Pool, f.cfg.Files, f.cfg.Keeper = opened, server.Tree(tree, super), tree
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
@@ -503,8 +505,16 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
 	}
-	if door := attend(f.cfg.Log, tree, s, args); door != nil {
-		whole := p.Unfinished(literal.Replace(live.Socket(args[0]))) // removed however the daemon ends
+	socket := cmp.Or(f.control, live.Socket(args[0]))
+	door, err := attend(socket, tree, s, args)
+	switch {
+	case err != nil && f.control != "":
+		return verb.BadInput(f.exports.placed(errors.Join(&server.Fault{Setting: "control", Err: err}, s.Drain(0))))
+	case err != nil: // clients are served nevertheless: the directory of a device may not be one for sockets
+		f.cfg.Log.Warn("farflash flash fs cannot be used while this daemon runs: give it a socket with --control",
+			"error", err)
+	default:
+		whole := p.Unfinished(literal.Replace(socket)) // removed however the daemon ends
 		defer whole()
 		defer func() { err = errors.Join(err, verb.Failed(door.Close(f.drain))) }()
 	}
@@ -533,20 +543,14 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	return verb.Failed(s.Drain(f.drain))
 }
 
-// attend executes flash fs for other processes while the pool is served. Without it, clients are served
-// nevertheless: the directory of a device may not be one for sockets.
-func attend(log *slog.Logger, tree *cfs.FS, s *server.Server, devices []string) *live.Server {
-	l, err := server.ListenUnix(&net.UnixAddr{Name: live.Socket(devices[0]), Net: "unix"})
-	if err == nil {
-		var door *live.Server
-		if door, err = live.Serve(tree, l,
-			live.Daemon{Changed: s.Refresh, Report: func() any { return s.Status() }, Control: s.Obey},
-			devices...); err == nil {
-			return door
-		}
+// attend executes flash fs and flash ctl for other processes while the pool is served.
+func attend(socket string, tree *cfs.FS, s *server.Server, devices []string) (*live.Server, error) {
+	l, err := server.ListenUnix(&net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return nil, err
 	}
-	log.Warn("farflash flash fs cannot be used while this daemon runs", "error", err)
-	return nil
+	return live.Serve(tree, l,
+		live.Daemon{Changed: s.Refresh, Report: func() any { return s.Status() }, Control: s.Obey}, devices...)
 }
 
 // there reports whether an export exists, and names lists all.

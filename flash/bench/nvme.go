@@ -103,6 +103,7 @@ type nvmeClient struct {
 func (b *bench) dialNVMe(depth int) (client, int, error) {
 	cfg := initiator.DefaultConfig()
 	cfg.Subsystem, cfg.Queues, cfg.Depth, cfg.KeepAlive = subsystem, 0, depth, 0
+	cfg.Reconnect = initiator.Reconnect{} // figures contain no repetitions
 	a, err := initiator.Dial(context.Background(), b.Addresses[NVMe], cfg)
 	if err != nil {
 		return nil, -1, err

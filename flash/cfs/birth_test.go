@@ -40,9 +40,7 @@ func TestBirth(t *testing.T) {
 	try(t, again.Remove(who, "/x"))
 
 	page := make([]byte, ctl.Page)
-	encodeSuper(page, f.uuid)
-	le.PutUint32(page[8:], firstVersion)
-	sealPage(page, f.seed)
+	encodeSuper(page, f.uuid, firstVersion, nil)
 	try(t, f.pool.WriteAt(page, superPage*ctl.Page, true))
 	old, err := Open(f.pool, later)
 	try(t, err)

@@ -78,7 +78,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	if err := pool.ReadAt(page, superPage*ctl.Page); err != nil {
 		return fmt.Errorf("cfs: %w", err)
 	}
-	if _, err := decodeSuper(page, f.uuid); err == nil {
+	if _, _, err := decodeSuper(page, f.uuid); err == nil {
 		return fmt.Errorf("cfs: the pool already has a file system: %w", fs.ErrExist)
 	} else if !errors.Is(err, ErrNoFS) {
 		return fmt.Errorf("cfs: %w", err)
@@ -102,7 +102,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	if err := pool.Sync(); err != nil {
 		return fmt.Errorf("cfs: %w", err)
 	}
-	encodeSuper(page, f.uuid)
+	encodeSuper(page, f.uuid, version, nil)
 	if err := pool.WriteAt(page, superPage*ctl.Page, true); err != nil {
 		return fmt.Errorf("cfs: %w", err)
 	}
@@ -163,21 +163,6 @@ func (f *FS) Layout() int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return int(f.tree.layout)
-}
-
-// Upgrade gives the file system the newest layout. Older versions of the program do not open it any more.
-func (f *FS) Upgrade() error {
-	f.change.Lock()
-	defer f.change.Unlock()
-	page := make([]byte, ctl.Page)
-	encodeSuper(page, f.uuid)
-	if err := f.pool.WriteAt(page, superPage*ctl.Page, true); err != nil {
-		return fmt.Errorf("cfs: %w", err)
-	}
-	f.mu.Lock()
-	f.tree.layout = version
-	f.mu.Unlock()
-	return nil
 }
 
 // Usage returns the space in use and the number of files.

@@ -101,6 +101,7 @@ type entry struct {
 	size  int64
 	pages []*past
 	file  *cfs.File // left open
+	kept  string    // of the root: what Keep stores
 }
 
 // model is the expected tree, by path.
@@ -222,7 +223,7 @@ func (c *climber) act() {
 		}
 		return f.Close()
 	}
-	switch k := c.draw.IntN(20); {
+	switch k := c.draw.IntN(21); {
 	case k < 2:
 		p := c.fresh()
 		if len(next) > 40 || next[p] != nil {
@@ -355,6 +356,11 @@ func (c *climber) act() {
 		perm := uint16(c.draw.IntN(0o1000))
 		next[p].perm = perm
 		do = func() error { return c.fs.Chmod(root, p, perm) }
+	case k < 20:
+		c.number++
+		b := fill(int(c.draw.IntN(cfs.MostKept+1)), c.number)
+		next["/"].kept = string(b)
+		do = func() error { return c.fs.Keep(b) }
 	default:
 		do = c.pool.Sync
 		after = next.settle
@@ -456,7 +462,7 @@ func (c *climber) found(f *cfs.FS) model {
 	if err != nil {
 		c.fatalf("%v", err)
 	}
-	m["/"].perm = i.Perm
+	m["/"].perm, m["/"].kept = i.Perm, string(f.Kept())
 	for todo := []string{"/"}; len(todo) > 0; {
 		dir := todo[0]
 		todo = todo[1:]
@@ -501,6 +507,8 @@ func (m model) is(want model) error {
 		case x.dir != e.dir || x.perm != e.perm || x.size != e.size:
 			return fmt.Errorf("%s has %d bytes and mode %o, directory: %v; it had %d and %o, %v", p, x.size, x.perm,
 				x.dir, e.size, e.perm, e.dir)
+		case x.kept != e.kept:
+			return fmt.Errorf("it keeps %d bytes that are not the %d last stored", len(x.kept), len(e.kept))
 		}
 		for i, was := range e.pages {
 			n := min(ctl.Page, e.size-int64(i)*ctl.Page)

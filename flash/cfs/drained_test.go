@@ -88,9 +88,7 @@ func TestDrainedBefore(t *testing.T) {
 	f, _ := checkedOn(t)
 	who := Cred{}
 	page := make([]byte, ctl.Page)
-	encodeSuper(page, f.uuid)
-	le.PutUint32(page[8:], drainedVersion-1)
-	sealPage(page, f.seed)
+	encodeSuper(page, f.uuid, drainedVersion-1, nil)
 	try(t, f.pool.WriteAt(page, superPage*ctl.Page, true))
 	old, err := Open(f.pool, Config{})
 	try(t, err)

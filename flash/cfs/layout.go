@@ -1,6 +1,7 @@
 package cfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -214,30 +215,39 @@ const (
 	version        = 3
 )
 
+// superKept is where in the superblock the settings begin that Keep stores, after their length in two bytes. Programs
+// older than Keep leave these bytes zero.
+const superKept = 34
+
 // encodeSuper writes the superblock.
-func encodeSuper(page []byte, u media.UUID) {
+func encodeSuper(page []byte, u media.UUID, layout uint32, kept []byte) {
 	clear(page[:ctl.Page])
 	le.PutUint32(page, magicSuper)
-	le.PutUint32(page[8:], version)
+	le.PutUint32(page[8:], layout)
 	copy(page[16:], u[:])
+	le.PutUint16(page[superKept-2:], uint16(len(kept)))
+	copy(page[superKept:], kept)
 	sealPage(page, u.Seed())
 }
 
-// decodeSuper returns the layout of the file system.
-func decodeSuper(page []byte, u media.UUID) (layout uint32, err error) {
+// decodeSuper returns the layout of the file system and the kept settings.
+func decodeSuper(page []byte, u media.UUID) (layout uint32, kept []byte, err error) {
 	layout = le.Uint32(page[8:])
+	length := int(le.Uint16(page[superKept-2:]))
 	switch {
 	case [ctl.Page]byte(page) == [ctl.Page]byte{}:
-		return 0, ErrNoFS
+		return 0, nil, ErrNoFS
 	case le.Uint32(page) != magicSuper:
-		return 0, fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
+		return 0, nil, fmt.Errorf("page 0 is not a superblock: %w", errDamaged)
 	case media.UUID(page[16:32]) != u || le.Uint32(page[4:]) != pageSum(page, u.Seed()):
-		return 0, fmt.Errorf("checksum mismatch, or the superblock of another pool: %w", errDamaged)
+		return 0, nil, fmt.Errorf("checksum mismatch, or the superblock of another pool: %w", errDamaged)
 	case layout < firstVersion || layout > version:
-		return 0, fmt.Errorf("the file system has layout %d; this program supports %d to %d", layout, firstVersion,
+		return 0, nil, fmt.Errorf("the file system has layout %d; this program supports %d to %d", layout, firstVersion,
 			version)
+	case length > MostKept:
+		return 0, nil, fmt.Errorf("%d bytes of settings exceed the superblock: %w", length, errDamaged)
 	}
-	return layout, nil
+	return layout, bytes.Clone(page[superKept:][:length]), nil
 }
 
 // checkName returns ErrName with the reason if a name is invalid.

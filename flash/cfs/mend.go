@@ -230,7 +230,7 @@ func NewSurvey(pool *ctl.Pool, cfg Config) (*Survey, error) {
 	l := &loader{FS: f, tree: newTree(), page: make([]byte, ctl.Page), plan: s.plan}
 	err := pool.ReadAt(l.page, superPage*ctl.Page)
 	if err == nil {
-		l.tree.layout, err = decodeSuper(l.page, f.uuid)
+		l.tree.layout, l.tree.kept, err = decodeSuper(l.page, f.uuid)
 	}
 	if errors.Is(err, ErrNoFS) {
 		if _, held := pool.Run(inodePage, 1); !held { // or all of it is lost
@@ -240,7 +240,7 @@ func NewSurvey(pool *ctl.Pool, cfg Config) (*Survey, error) {
 	if err != nil {
 		l.wrong("superblock", err)
 		s.plan.super = true
-		s.plan.say("the superblock of the file system is written again")
+		s.plan.say("the superblock of the file system is written again; limits that flash ctl has set are lost")
 	}
 	l.read()
 	f.tree = l.tree
@@ -332,7 +332,7 @@ func Mend(pool *ctl.Pool, cfg Config) ([]string, error) {
 		}
 	}
 	if p.super {
-		encodeSuper(page, f.uuid)
+		encodeSuper(page, f.uuid, version, nil)
 		if err := write(superPage); err != nil {
 			return nil, fmt.Errorf("cfs: mending: %w", err)
 		}

@@ -55,6 +55,7 @@ func (n *node) path() string {
 // tree is the stored metadata, in memory.
 type tree struct {
 	layout uint32
+	kept   []byte  // see Keep
 	nodes  []*node // by number
 	// by number: the birth of the node, or of the last that had the number since Open; 0: none had it
 	born       []uint8
@@ -210,8 +211,8 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 		l.wrong("superblock", err)
 		return nil, l.violations
 	}
-	layout, err := decodeSuper(l.page, f.uuid)
-	l.tree.layout = layout
+	var err error
+	l.tree.layout, l.tree.kept, err = decodeSuper(l.page, f.uuid)
 	switch {
 	case errors.Is(err, ErrNoFS):
 		return nil, nil

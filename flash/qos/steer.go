@@ -1,6 +1,7 @@
 package qos
 
 import (
+	"cmp"
 	"fmt"
 
 	"farflash/block"
@@ -212,6 +213,10 @@ func (s *Steer[T]) Reading() (bytes, limit int64) { return s.steering.Reading, s
 // time. A network that never lets data wait has no limit that can be seen; so the sample of a window counts only if
 // data waited for most of it, as a sample that the application limits counts for nothing in BBR (Cardwell et al., ACM
 // Queue 14(5), 2016).
+//
+// A rate of less than half counts only when the next window confirms it. TCP pauses for 200 ms when it waits for a
+// retransmission or probes a closed window. After such a window alone, the network would seem to accept reads much
+// faster than demanded, so the controller would raise its horizon to 200 ms, and lower it again only over seconds.
 type demand struct {
 	began   int64 // of the window
 	since   int64 // since when data wait
@@ -219,6 +224,7 @@ type demand struct {
 	waiting int
 	bytes   int64
 	rate    float64
+	fell    bool // the last window had less than half of the rate
 }
 
 // Limits of a window of demand.
@@ -248,8 +254,16 @@ func (d *demand) taken(now, bytes int64) (rate float64, ok bool) {
 	rate = line
 	if 2*d.busy > span {
 		rate = min(float64(d.bytes)/(float64(d.busy)/1e9), line)
-		if max(rate, d.rate) < 1.25*min(rate, d.rate) { // rather noise than another network
-			rate = (rate + d.rate) / 2
+	}
+	was := cmp.Or(d.rate, line)
+	switch {
+	case 2*rate < was && !d.fell:
+		d.fell = true
+		rate = was
+	default:
+		d.fell = false
+		if max(rate, was) < 1.25*min(rate, was) { // rather noise than another network
+			rate = (rate + was) / 2
 		}
 	}
 	d.began, d.busy, d.bytes, d.rate = now, 0, 0, rate

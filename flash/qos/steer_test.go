@@ -268,3 +268,27 @@ func TestSteerEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestSteerPause verifies that a network that pauses for 200 ms, at the start or later, as TCP does for a
+// retransmission or a closed window, does not have the controller begin more reads afterwards than before.
+func TestSteerPause(t *testing.T) {
+	const size = 64 << 10
+	s, err := qos.NewSteer[op](ratecontrol.Reserve, 8<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &network{t: t, s: s, rate: 20e6, buffer: 128 << 10, latency: 100_000}
+	for range 32 {
+		n.ask(op{read: true, bytes: size})
+	}
+	n.run(1e6)
+	for range 5 {
+		n.free = n.now + 200e6
+		n.run(n.now + 300e6)
+		n.read, n.most = 0, 0
+		n.run(n.now + 700e6)
+		if got := float64(n.read) / 0.7; got < 0.95*n.rate || n.most > 6*size {
+			t.Errorf("after the pause %v B/s are read, and %d bytes wait", got, n.most)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,11 +47,11 @@ func newGates(limits map[string]qos.Limit, depth int) (*gates, error) {
 	if g.rest, err = g.policy.Add(qos.Limit{}); err != nil {
 		return nil, err
 	}
-	for spelled, l := range limits {
-		name := Name(spelled)
-		if g.shares[name] != nil {
-			return nil, fmt.Errorf("%s has two limits; give one", name)
-		}
+	by, err := oneSpelling(limits)
+	if err != nil {
+		return nil, err
+	}
+	for name, l := range by {
 		if err := g.set(name, l); err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func (n *spaces) drain(within time.Duration) error {
 // health completes the SMART log.
 func (n *spaces) health(h *wire.Health) {
 	p := n.s.cfg.Pool
-	h.MediaErrors = uint64(p.Stats().Damaged)
+	h.MediaErrors, h.PowerCycles = uint64(p.Stats().Damaged), p.Found().Session
 	if p.ReadOnly() != nil {
 		h.Warning |= wire.WarnReadOnly
 	}

@@ -91,6 +91,8 @@ type Config struct {
 	Loops *uring.Loops
 	// Limits are rate limits by export name, in any spelling; other exports are unlimited.
 	Limits map[string]qos.Limit
+	// Keeper keeps the limits of SetLimit; nil: they end with the server.
+	Keeper Keeper
 	// Depth is the number of bytes in outstanding accesses from which on exports of the latency class go first. 0:
 	// qos.Depth.
 	Depth int
@@ -253,6 +255,7 @@ type Server struct {
 	memory  map[string]int // of an NBD or NVMe connection, in bytes
 	log     *slog.Logger
 	gates   *gates
+	limits  *limits
 	began   time.Time
 	meter   *meter.Meter
 	traces  *otlp.Exporter // nil: none
@@ -372,6 +375,9 @@ func New(cfg Config) (*Server, error) {
 	_, _, ofNVMe := cfg.queues(cfg.Pool.Frames())
 	s.memory = map[string]int{"nbd": ofNBD, "nvme": ofNVMe}
 	if s.gates, err = newGates(cfg.Limits, cfg.Depth); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if s.limits, err = newLimits(s.gates, cfg.Keeper, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	c := stream.DefaultConfig()

@@ -345,6 +345,7 @@ func (s *soak) nvme(number int) (*initiator.Association, *initiator.Namespace, e
 	s.secrets.RLock()
 	defer s.secrets.RUnlock()
 	c := initiator.DefaultConfig()
+	c.Reconnect = initiator.Reconnect{} // the soak itself makes other associations
 	c.Subsystem, c.Queues, c.Depth, c.Host, c.HostID, c.Keys = subsystem, 1, 16, hostOf(number),
 		[16]byte{15: byte(number + 1)}, s.keys[number]
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -658,7 +659,7 @@ type operator struct {
 
 func (o *operator) turn() {
 	o.s.try("resizing", func() error {
-		files, err := live.Dial(o.s.pool)
+		files, err := live.Dial("", o.s.pool)
 		if err != nil {
 			return err
 		}

@@ -24,9 +24,11 @@ type Status struct {
 	WriteAmplification float64 `json:"write_amplification"`
 
 	// Limits are those in force, by export.
-	Limits   map[string]qos.Limit `json:"limits"`
-	Draining []Drain              `json:"draining"`
-	Exports  []ExportStatus       `json:"exports"`
+	Limits map[string]qos.Limit `json:"limits"`
+	// Configured are those of the configuration, in place of which flash ctl has set others; none is a limit here too.
+	Configured map[string]qos.Limit `json:"configured"`
+	Draining   []Drain              `json:"draining"`
+	Exports    []ExportStatus       `json:"exports"`
 }
 
 // ExportStatus is the use of an export over a protocol since the server began, as of its metrics.
@@ -54,7 +56,7 @@ func (s *Server) Status() Status {
 	counts, used := p.Stats(), int64(0)
 	x := Status{Pool: p.Shape().UUID.String(), Began: s.began, Unready: s.unready(), Hits: counts.Hits,
 		Misses: counts.Misses, Damaged: counts.Damaged, WriteAmplification: counts.WAF(), Exports: []ExportStatus{},
-		Limits: s.gates.limits(), Draining: s.drains()}
+		Limits: s.gates.limits(), Configured: s.limits.replacements(), Draining: s.drains()}
 	used, x.Capacity = p.Use()
 	x.Used, x.Capacity = used*ctl.Page, x.Capacity*ctl.Page
 	for _, l := range []struct {

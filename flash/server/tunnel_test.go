@@ -144,7 +144,7 @@ func TestTunnel(t *testing.T) {
 		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 		defer stop()
 		cfg := initiator.DefaultConfig()
-		cfg.Subsystem = d.s.Subsystem()
+		cfg.Subsystem, cfg.Reconnect = d.s.Subsystem(), initiator.Reconnect{}
 		return initiator.Dial(ctx, at, cfg)
 	}
 	enter := func(secret string) (at string, log *journal) {

@@ -156,20 +156,6 @@ func (s *Server) drains() []Drain {
 	return all
 }
 
-// SetLimit changes the limit of an export, for all that have it open queued accesses included, until the server
-// ends. The zero Limit takes it away.
-func (s *Server) SetLimit(name string, l qos.Limit) error {
-	name, _, err := s.existing(name)
-	if _, had := s.gates.limits()[name]; err != nil && (!had || l != qos.Limit{}) {
-		return err // but the limit of a file that is gone can be taken away
-	}
-	if err := s.gates.set(name, l); err != nil {
-		return err
-	}
-	s.log.Info("the export has another limit", "export", name, "limit", l.String())
-	return nil
-}
-
 // existing returns the name of an export, in one spelling, and whether it is drained; and an error if there is none.
 func (s *Server) existing(spelled string) (name string, drained bool, err error) {
 	name = Name(spelled)
@@ -204,7 +190,13 @@ type Order struct {
 	Export string     `json:"export"`
 	Drain  bool       `json:"drain,omitempty"` // answered with a Drain
 	Resume bool       `json:"resume,omitempty"`
-	Limit  *qos.Limit `json:"limit,omitempty"`
+	Limit  *qos.Limit `json:"limit,omitempty"` // answered with a Limited
+}
+
+// Limited is the answer to another limit.
+type Limited struct {
+	// Brief is the reason why a server that starts later has the limit of before; empty: it has the new one.
+	Brief string `json:"brief,omitempty"`
 }
 
 // Obey executes an Order in JSON and returns its answer, to be encoded in JSON.
@@ -220,7 +212,11 @@ func (s *Server) Obey(order json.RawMessage) (answer any, err error) {
 	case x.Resume:
 		return nil, s.ResumeExport(x.Export)
 	case x.Limit != nil:
-		return nil, s.SetLimit(x.Export, *x.Limit)
+		brief, err := s.SetLimit(x.Export, *x.Limit)
+		if err != nil || brief == nil {
+			return Limited{}, err
+		}
+		return Limited{brief.Error()}, nil
 	}
 	return nil, errors.New("the order asks for nothing")
 }

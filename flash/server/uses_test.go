@@ -105,7 +105,7 @@ func testDrainExport(t *testing.T) {
 		t.Errorf("the status still says %+v", s)
 	}
 	for _, f := range []func(string) error{func(n string) error { _, err := d.s.DrainExport(n); return err },
-		d.s.ResumeExport, func(n string) error { return d.s.SetLimit(n, qos.Limit{}) }} {
+		d.s.ResumeExport, func(n string) error { _, err := d.s.SetLimit(n, qos.Limit{}); return err }} {
 		if err := f("disj"); err == nil || !strings.Contains(err.Error(), "no export disj; did you mean disk?") {
 			t.Errorf("a wrong name: %v", err)
 		}

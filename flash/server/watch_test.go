@@ -292,7 +292,7 @@ func TestLint(t *testing.T) {
 func TestDeployed(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.NBD, c.Metrics = "127.0.0.1:0", "127.0.0.1:0" })
 	d.nbd("disk")
-	if err := d.s.SetLimit("disk", qos.Limit{Bytes: 1e9, Operations: 1e9}); err != nil {
+	if _, err := d.s.SetLimit("disk", qos.Limit{Bytes: 1e9, Operations: 1e9}); err != nil {
 		t.Fatal(err)
 	}
 	d.drained()

@@ -2,8 +2,9 @@
 // open or another one that serves it.
 //
 // Files is the file system: Local of this process, or Dial of another one, which has a Server on a Unix socket beside
-// the pool's first device (Socket). Both execute a Request by the same code. Only the owner of the serving process and
-// the superuser may connect, and both have all rights in the file system: they could change the devices themselves.
+// the pool's first device (Socket) or elsewhere. Both execute a Request by the same code. Only the owner of the serving
+// process and the superuser may connect, and both have all rights in the file system: they could change the devices
+// themselves.
 //
 // It leaves out access by several users, and anything beyond this machine (flash/server).
 package live

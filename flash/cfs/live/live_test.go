@@ -104,7 +104,7 @@ func (s *served) listen() {
 
 func (s *served) dial() *live.Files {
 	s.t.Helper()
-	f, err := live.Dial(s.device)
+	f, err := live.Dial("", s.device)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestClose(t *testing.T) {
 	if err := idle.Change(live.Request{Op: live.Usage}); !errors.Is(err, syscall.EIO) {
 		t.Errorf("an idle connection: %v", err)
 	}
-	if _, err := live.Dial(s.device); !errors.Is(err, live.ErrAbsent) {
+	if _, err := live.Dial("", s.device); !errors.Is(err, live.ErrAbsent) {
 		t.Errorf("without a server: %v", err)
 	}
 	if list, err := s.tree.List(cfs.Cred{}, "/"); err != nil || len(list) > 0 {
@@ -303,7 +303,7 @@ func TestClose(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Dial(s.device); !errors.Is(err, live.ErrAbsent) {
+	if _, err := live.Dial("", s.device); !errors.Is(err, live.ErrAbsent) {
 		t.Errorf("with a socket that nobody serves: %v", err)
 	}
 	if err := os.Remove(live.Socket(s.device)); err != nil {
@@ -363,14 +363,14 @@ func TestHostile(t *testing.T) {
 		os.Symlink(live.Socket(s.device), live.Socket(other))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Dial(other); err == nil || errors.Is(err, live.ErrAbsent) {
+	if _, err := live.Dial("", other); err == nil || errors.Is(err, live.ErrAbsent) {
 		t.Errorf("another pool: %v", err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(s.device, link); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := live.Dial("nothing", link); err != nil {
+	if f, err := live.Dial("", "nothing", link); err != nil {
 		t.Errorf("by another name: %v", err)
 	} else {
 		_ = f.Close()

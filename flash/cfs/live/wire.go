@@ -2,6 +2,7 @@ package live
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -94,10 +95,12 @@ func (c *conn) receive(b []byte, most uint32) (kind byte, got []byte, err error)
 // ErrAbsent is the error of Dial if no process serves the pool with a Server.
 var ErrAbsent = errors.New("no process serves it")
 
-// Dial connects to the process that serves a pool with one of these devices.
-func Dial(devices ...string) (*Files, error) {
+// Dial connects to the process that serves a pool with one of these devices, over the given socket or, if that is
+// empty, over the one beside a device.
+func Dial(socket string, devices ...string) (*Files, error) {
 	for _, device := range devices {
-		nc, err := net.DialTimeout("unix", Socket(device), 5*time.Second)
+		at := cmp.Or(socket, Socket(device))
+		nc, err := net.DialTimeout("unix", at, 5*time.Second)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			return nil, err
@@ -113,7 +116,7 @@ func Dial(devices ...string) (*Files, error) {
 			_, err = c.reply(nil)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", Socket(device), err), nc.Close())
+			return nil, errors.Join(fmt.Errorf("%s: %w", at, err), nc.Close())
 		}
 		return &Files{conn: c}, nil
 	}

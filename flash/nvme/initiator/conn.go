@@ -139,7 +139,7 @@ func (c *conn) read() {
 	for c.over == nil {
 		start += c.queue.Input(in[start:end])
 		if err := c.queue.Err(); err != nil {
-			c.fail(err)
+			c.fail(&fault{err})
 			break
 		}
 		c.flush(false)

@@ -51,6 +51,7 @@ func serve(t testing.TB, cfg nvme.Config, loops *server.Loops, spaces ...nvme.Na
 func config(queues int) initiator.Config {
 	cfg := initiator.DefaultConfig()
 	cfg.Subsystem, cfg.Host, cfg.Queues = nvmetest.Subsystem, nvmetest.HostName, queues
+	cfg.Reconnect = initiator.Reconnect{} // most tests are about single associations
 	return cfg
 }
 

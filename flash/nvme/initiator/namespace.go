@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"farflash/flash/nvme/host"
 	"farflash/flash/nvme/wire"
@@ -55,30 +56,33 @@ func begin(on *conn, r wire.Request, out, in []byte) *call {
 func (c *call) end() (result uint64, err error) {
 	<-c.done
 	result, err = c.CQE.Result, c.Status()
+	if c.Err != nil {
+		err = &lost{c.Err}
+	}
 	c.Out, c.In, c.Err = nil, nil, nil
 	calls.Put(c)
 	return result, err
 }
 
 // run executes a command that is not of a namespace.
-func (a *Association) run(on *conn, x *host.Command) (result uint64, err error) {
+func (a *session) run(on *conn, x *host.Command) (result uint64, err error) {
 	result, err = begin(on, x.Request, x.Out, x.In).end()
 	return result, a.because(err)
 }
 
 // because returns the reason for which the association has ended in place of an error that follows from it.
-func (a *Association) because(err error) error {
-	if err == nil {
-		return nil
+func (a *session) because(err error) error {
+	l, is := err.(*lost)
+	if why := a.reason(); is && why != nil {
+		return &lost{why}
 	}
-	var s wire.Status
-	if why := a.reason(); why != nil && !errors.As(err, &s) {
-		return why
+	if is {
+		return l
 	}
 	return err
 }
 
-func (a *Association) property(on *conn, k wire.FabricsType, p wire.Property) (uint64, error) {
+func (a *session) property(on *conn, k wire.FabricsType, p wire.Property) (uint64, error) {
 	v, err := a.run(on, &host.Command{Request: wire.Request{Opcode: wire.Fabrics, Fabrics: k, Words: p.Words()}})
 	if err != nil {
 		return 0, fmt.Errorf("property %#x: %w", p.Offset, err)
@@ -86,7 +90,7 @@ func (a *Association) property(on *conn, k wire.FabricsType, p wire.Property) (u
 	return v, nil
 }
 
-func (a *Association) identify(on *conn, cns wire.CNS, nsid uint32) ([]byte, error) {
+func (a *session) identify(on *conn, cns wire.CNS, nsid uint32) ([]byte, error) {
 	x := &host.Command{Request: wire.Request{Opcode: wire.Identify, NSID: nsid, Words: [6]uint32{uint32(cns)}},
 		In: make([]byte, wire.IdentifySize)}
 	if _, err := a.run(on, x); err != nil {
@@ -97,6 +101,48 @@ func (a *Association) identify(on *conn, cns wire.CNS, nsid uint32) ([]byte, err
 
 // Namespaces returns the active namespaces, by their identifiers.
 func (a *Association) Namespaces() (all []*Namespace, err error) {
+	err = a.each(func(s *session) error {
+		found, err := s.namespaces()
+		all = all[:0]
+		for _, x := range found {
+			all = append(all, x.of(a, s))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Namespace returns a namespace by its identifier.
+func (a *Association) Namespace(id uint32) (n *Namespace, err error) {
+	err = a.each(func(s *session) error {
+		x, err := s.namespace(id)
+		if err == nil {
+			n = x.of(a, s)
+		}
+		return err
+	})
+	return n, err
+}
+
+// described is a namespace as a controller describes it.
+type described struct {
+	id       uint32
+	shift    uint8
+	size     int64
+	readOnly bool
+	uuid     [16]byte
+}
+
+func (x described) of(a *Association, s *session) *Namespace {
+	n := &Namespace{association: a, described: x}
+	n.seen.Store(s)
+	return n
+}
+
+func (a *session) namespaces() (all []described, err error) {
 	for after := uint32(0); ; {
 		b, err := a.identify(a.conns[0], wire.CNSActive, after)
 		if err != nil {
@@ -108,7 +154,7 @@ func (a *Association) Namespaces() (all []*Namespace, err error) {
 				return nil, errors.New("nvme: the controller's list of namespaces is not in order")
 			}
 			after = id
-			n, err := a.Namespace(id)
+			n, err := a.namespace(id)
 			if err != nil {
 				return nil, err
 			}
@@ -120,19 +166,18 @@ func (a *Association) Namespaces() (all []*Namespace, err error) {
 	}
 }
 
-// Namespace returns a namespace by its identifier.
-func (a *Association) Namespace(id uint32) (*Namespace, error) {
+func (a *session) namespace(id uint32) (n described, err error) {
 	b, err := a.identify(a.conns[0], wire.CNSNamespace, id)
 	if err != nil {
-		return nil, fmt.Errorf("nvme: namespace %d: %w", id, err)
+		return n, fmt.Errorf("nvme: namespace %d: %w", id, err)
 	}
 	x := wire.DecodeNamespace(b)
 	if x.Shift < 9 || x.Shift > 16 || x.Blocks > math.MaxInt64>>x.Shift {
-		return nil, fmt.Errorf("nvme: namespace %d has %d blocks of 1<<%d bytes", id, x.Blocks, x.Shift)
+		return n, fmt.Errorf("nvme: namespace %d has %d blocks of 1<<%d bytes", id, x.Blocks, x.Shift)
 	}
-	n := &Namespace{association: a, id: id, shift: x.Shift, size: int64(x.Blocks << x.Shift), readOnly: x.ReadOnly}
+	n = described{id: id, shift: x.Shift, size: int64(x.Blocks << x.Shift), readOnly: x.ReadOnly}
 	if b, err = a.identify(a.conns[0], wire.CNSDescriptors, id); err != nil {
-		return nil, fmt.Errorf("nvme: namespace %d: %w", id, err)
+		return n, fmt.Errorf("nvme: namespace %d: %w", id, err)
 	}
 	_, n.uuid, _ = wire.DecodeDescriptors(b)
 	return n, nil
@@ -141,11 +186,16 @@ func (a *Association) Namespace(id uint32) (*Namespace, error) {
 // Namespace is a namespace, as it was when the association was asked. It is safe for concurrent use.
 type Namespace struct {
 	association *Association
-	id          uint32
-	shift       uint8
-	size        int64
-	readOnly    bool
-	uuid        [16]byte
+	described
+
+	seen atomic.Pointer[session] // on which it was verified
+	// The numbers of changes that were started and that have ended, and of those up to which all are durable, not
+	// counting durable writes.
+	started, ended, clean atomic.Int64
+	lost                  atomic.Bool // some of them may be
+
+	mu  sync.Mutex // guards err, and changes of seen
+	err error      // why the namespace cannot be used any more
 }
 
 // ID is the namespace's identifier, and UUID its name.
@@ -176,52 +226,59 @@ func (n *Namespace) WriteDurable(p []byte, offset int64) (int, error) {
 
 // Flush makes all writes durable that have returned.
 func (n *Namespace) Flush() error {
-	a := n.association
-	c, err := a.queue()
-	if err == nil {
-		_, err = begin(c, wire.Request{Opcode: wire.Flush, NSID: n.id}, nil, nil).end()
-	}
-	if err != nil {
+	ended := n.ended.Load()
+	started := n.started.Load() // equal if no change was in progress in between
+	if err := n.execute(wire.Request{Opcode: wire.Flush, NSID: n.id}, nil, nil, trial{}); err != nil {
 		return n.wrong(err, "flush", -1, 0)
+	}
+	for ended == started {
+		was := n.clean.Load()
+		if was >= started || n.clean.CompareAndSwap(was, started) {
+			break
+		}
+	}
+	if n.lost.Swap(false) {
+		return n.wrong(ErrLost, "flush", -1, 0)
 	}
 	return nil
 }
 
 // WriteZeroes makes a range of whole blocks zeros, and may free its space.
 func (n *Namespace) WriteZeroes(offset, length int64) error {
+	s := n.association.latest()
 	most := int64(1 << 16) // blocks of a command
-	if z := n.association.zeroes; z > 0 {
+	if z := s.zeroes; z > 0 {
 		most = min(most, int64(z>>n.shift))
 	} else {
-		most = min(most, int64(n.association.most>>n.shift))
+		most = min(most, int64(s.most>>n.shift))
 	}
-	return n.each("write of zeros", offset, length, most, func(c *conn, slba uint64, blocks uint32) *call {
-		return begin(c, wire.Request{Opcode: wire.WriteZeroes, NSID: n.id,
-			Words: [6]uint32{uint32(slba), uint32(slba >> 32), blocks - 1 | wire.Deallocate}}, nil, nil)
+	return n.each("write of zeros", offset, length, most, func(slba uint64, blocks uint32) (wire.Request, []byte) {
+		return wire.Request{Opcode: wire.WriteZeroes, NSID: n.id,
+			Words: [6]uint32{uint32(slba), uint32(slba >> 32), blocks - 1 | wire.Deallocate}}, nil
 	})
 }
 
 // Discard frees the space of a range of whole blocks, as far as the controller can. Their content is then undefined;
 // farflash's are zeros where a whole page of 4 KiB was discarded, and unchanged elsewhere.
 func (n *Namespace) Discard(offset, length int64) error {
-	return n.each("discard", offset, length, 1<<31, func(c *conn, slba uint64, blocks uint32) *call {
-		return begin(c, wire.Request{Opcode: wire.Dataset, NSID: n.id, Words: [6]uint32{0, wire.DatasetDiscard}},
-			wire.Range{Start: slba, Blocks: blocks}.Append(nil), nil)
+	return n.each("discard", offset, length, 1<<31, func(slba uint64, blocks uint32) (wire.Request, []byte) {
+		return wire.Request{Opcode: wire.Dataset, NSID: n.id, Words: [6]uint32{0, wire.DatasetDiscard}},
+			wire.Range{Start: slba, Blocks: blocks}.Append(nil)
 	})
 }
 
-// each executes commands without data, of at most most blocks each, one after the other.
-func (n *Namespace) each(what string, offset, length, most int64, begin func(*conn, uint64, uint32) *call) error {
+// each executes commands without a caller's data, of at most most blocks each, one after the other.
+func (n *Namespace) each(what string, offset, length, most int64, command func(uint64, uint32) (wire.Request,
+	[]byte)) error {
 	if !n.whole(offset, length) {
 		return n.wrong(ErrUnaligned, what, offset, length)
 	}
+	n.started.Add(1)
+	defer n.ended.Add(1)
 	for at := offset; at < offset+length; {
 		blocks := min(most, (offset+length-at)>>n.shift)
-		c, err := n.association.queue()
-		if err == nil {
-			_, err = begin(c, uint64(at)>>n.shift, uint32(blocks)).end()
-		}
-		if err != nil {
+		r, out := command(uint64(at)>>n.shift, uint32(blocks))
+		if err := n.execute(r, out, nil, trial{}); err != nil {
 			return n.wrong(err, what, at, blocks<<n.shift)
 		}
 		at += blocks << n.shift
@@ -236,7 +293,7 @@ func (n *Namespace) whole(offset, length int64) bool {
 }
 
 // queue returns the connection for the next command: the queues take turns.
-func (a *Association) queue() (*conn, error) {
+func (a *session) queue() (*conn, error) {
 	if len(a.io) == 0 {
 		return nil, errors.New("nvme: the association has no I/O queues")
 	}
@@ -252,7 +309,63 @@ func (n *Namespace) wrong(err error, what string, at, length int64) error {
 	if s, ok := err.(wire.Status); ok {
 		return &Error{what, s}
 	}
-	return fmt.Errorf("%s: %w", what, n.association.because(err))
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// execute executes a command of the namespace, on one session after the other while connections are lost.
+func (n *Namespace) execute(r wire.Request, out, in []byte, t trial) error {
+	a := n.association
+	for {
+		s, err := a.session()
+		if err == nil {
+			var c *call
+			if c, err = n.begin(s, r, out, in); err == nil {
+				t.sent = true
+				err = n.end(s, c)
+			}
+		}
+		switch {
+		case err == nil:
+			return nil
+		case s != nil && a.again(&t, s, err):
+		case t.sent && changes(r.Opcode) && !answered(err):
+			return fmt.Errorf("%w: %w", ErrUnknown, err)
+		default:
+			return err
+		}
+	}
+}
+
+// changes reports whether a command changes data.
+func changes(k wire.Opcode) bool {
+	return k == wire.Write || k == wire.WriteZeroes || k == wire.Dataset
+}
+
+// answered reports whether an error is the controller's answer.
+func answered(err error) bool {
+	_, is := err.(wire.Status)
+	return is
+}
+
+// begin submits a command of the namespace on a session.
+func (n *Namespace) begin(s *session, r wire.Request, out, in []byte) (*call, error) {
+	if err := n.on(s); err != nil {
+		return nil, err
+	}
+	c, err := s.queue()
+	if err != nil {
+		return nil, err
+	}
+	return begin(c, r, out, in), nil
+}
+
+// end waits for a command.
+func (n *Namespace) end(s *session, c *call) error {
+	_, err := c.end()
+	if err = s.because(err); (err == nil || answered(err)) && !s.answered.Load() {
+		s.answered.Store(true)
+	}
+	return err
 }
 
 // transfer reads or writes p, by one command or by several at the same time. It returns the bytes before the first
@@ -264,48 +377,67 @@ func (n *Namespace) transfer(k wire.Opcode, what string, p []byte, offset int64,
 	if len(p) == 0 {
 		return 0, nil
 	}
-	most := n.association.most
+	if k == wire.Write && flags&wire.FUA == 0 {
+		n.started.Add(1)
+		defer n.ended.Add(1)
+	}
+	most := n.association.latest().most
 	if len(p) <= most {
-		if c, err := n.start(k, p, offset, flags); err != nil {
-			return 0, n.wrong(err, what, offset, int64(len(p)))
-		} else if _, err := c.end(); err != nil {
+		r, out, in := n.command(k, p, offset, flags)
+		if err := n.execute(r, out, in, trial{}); err != nil {
 			return 0, n.wrong(err, what, offset, int64(len(p)))
 		}
 		return len(p), nil
 	}
-	parts := make([]*call, 0, (len(p)+most-1)/most)
-	for at := 0; at < len(p); at += most {
-		c, wrong := n.start(k, p[at:min(at+most, len(p))], offset+int64(at), flags)
-		if wrong != nil {
-			return 0, n.wrong(wrong, what, offset, int64(len(p)))
-		}
-		parts = append(parts, c)
+	type part struct {
+		on   *session
+		call *call
+		err  error
 	}
-	for i, c := range parts {
-		size := min(most, len(p)-i*most)
-		_, wrong := c.end()
+	parts := make([]part, 0, (len(p)+most-1)/most)
+	for at := 0; at < len(p); at += most {
+		var x part
+		if x.on, x.err = n.association.session(); x.err == nil {
+			r, out, in := n.command(k, p[at:min(at+most, len(p))], offset+int64(at), flags)
+			x.call, x.err = n.begin(x.on, r, out, in)
+		}
+		parts = append(parts, x)
+	}
+	for i, x := range parts {
+		at := i * most
+		b := p[at:min(at+most, len(p))]
+		t := trial{sent: x.call != nil}
+		if x.call != nil {
+			x.err = n.end(x.on, x.call)
+		}
+		var l *lost
+		if errors.As(x.err, &l) { // the rest of its course is that of a single command
+			r, out, in := n.command(k, b, offset+int64(at), flags)
+			switch {
+			case n.association.again(&t, x.on, x.err):
+				x.err = n.execute(r, out, in, t)
+			case t.sent && changes(k):
+				x.err = fmt.Errorf("%w: %w", ErrUnknown, x.err)
+			}
+		}
 		switch {
 		case err != nil:
-		case wrong != nil:
-			err = n.wrong(wrong, what, offset+int64(done), int64(size))
+		case x.err != nil:
+			err = n.wrong(x.err, what, offset+int64(done), int64(len(b)))
 		default:
-			done += size
+			done += len(b)
 		}
 	}
 	return done, err
 }
 
-// start begins one command of a transfer.
-func (n *Namespace) start(k wire.Opcode, p []byte, offset int64, flags uint32) (*call, error) {
-	c, err := n.association.queue()
-	if err != nil {
-		return nil, err
-	}
+// command returns a command of a transfer.
+func (n *Namespace) command(k wire.Opcode, p []byte, offset int64, flags uint32) (r wire.Request, out, in []byte) {
 	slba := uint64(offset) >> n.shift
-	r := wire.Request{Opcode: k, NSID: n.id,
+	r = wire.Request{Opcode: k, NSID: n.id,
 		Words: [6]uint32{uint32(slba), uint32(slba >> 32), uint32(len(p)>>n.shift-1) | flags}}
 	if k == wire.Read {
-		return begin(c, r, nil, p), nil
+		return r, nil, p
 	}
-	return begin(c, r, p, nil), nil
+	return r, p, nil
 }

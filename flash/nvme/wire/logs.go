@@ -48,6 +48,7 @@ type Health struct {
 	Used              uint8  // percent
 	Read, Written     uint64 // bytes
 	Reads, Writes     uint64 // commands
+	PowerCycles       uint64
 	PowerOn           uint64 // hours
 	MediaErrors       uint64
 	Entries           uint64 // of the error log, over the subsystem's life
@@ -75,6 +76,7 @@ func (h Health) Append(b []byte) []byte {
 	le.PutUint64(p[48:], h.Written/unit+min(h.Written%unit, 1))
 	le.PutUint64(p[64:], h.Reads)
 	le.PutUint64(p[80:], h.Writes)
+	le.PutUint64(p[112:], h.PowerCycles)
 	le.PutUint64(p[128:], h.PowerOn)
 	le.PutUint64(p[144:], h.UnsafeTerminating)
 	le.PutUint64(p[160:], h.MediaErrors)
@@ -87,8 +89,9 @@ func DecodeHealth(p []byte) Health {
 	_ = p[HealthSize-1]
 	return Health{Warning: p[0], Kelvin: le.Uint16(p[1:]), Spare: p[3], Threshold: p[4], Used: p[5],
 		Read: le.Uint64(p[32:]) * unit, Written: le.Uint64(p[48:]) * unit, Reads: le.Uint64(p[64:]),
-		Writes: le.Uint64(p[80:]), PowerOn: le.Uint64(p[128:]), UnsafeTerminating: le.Uint64(p[144:]),
-		MediaErrors: le.Uint64(p[160:]), Entries: le.Uint64(p[176:])}
+		Writes: le.Uint64(p[80:]), PowerCycles: le.Uint64(p[112:]), PowerOn: le.Uint64(p[128:]),
+		UnsafeTerminating: le.Uint64(p[144:]),
+		MediaErrors:       le.Uint64(p[160:]), Entries: le.Uint64(p[176:])}
 }
 
 // ErrorEntry is an entry of the error log (Base 5.16.1.2), of ErrorSize bytes.

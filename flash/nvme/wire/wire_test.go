@@ -180,8 +180,8 @@ func TestRoundTrips(t *testing.T) {
 	if nguid[0] != 1 || uuid[0] != 2 || !ok {
 		t.Errorf("%v %v %v", nguid, uuid, ok)
 	}
-	h := wire.Health{Warning: 1, Kelvin: 300, Spare: 99, Threshold: 10, Used: 3, Read: 512000, Written: 1024000,
-		Reads: 5, Writes: 6, PowerOn: 7,
+	h := wire.Health{Warning: 1, PowerCycles: 11, Kelvin: 300, Spare: 99, Threshold: 10, Used: 3, Read: 512000,
+		Written: 1024000, Reads: 5, Writes: 6, PowerOn: 7,
 		MediaErrors: 8, Entries: 9, UnsafeTerminating: 10}
 	same(t, h, wire.DecodeHealth(h.Append(nil)))
 	e := wire.ErrorEntry{Count: 1, Queue: 2, CID: 3, Status: wire.WriteFault, Field: 4, SLBA: 5, NSID: 6}
