@@ -107,8 +107,10 @@ func (c *core) checkPages(r *Report) {
 			r.addf(path, "place out of range; there are %d", c.ledger.Places())
 		case !c.ledger.IsLive(at):
 			r.addf(path, "the place is not in use")
-		case c.ledger.Owner(at) != page:
-			r.addf(path, "the place belongs to page %d", c.ledger.Owner(at))
+		default:
+			if owner, known := c.ledger.Owner(at); known && owner != page {
+				r.addf(path, "the place belongs to page %d", owner)
+			}
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
@@ -141,7 +143,7 @@ func (c *core) checkPlaces(r *Report) {
 			path := fmt.Sprintf("segment %d/place %d", segment, k)
 			// Together with checkPages: the two maps are inverses of each other.
 			if to := c.Lookup(c.Owner(at)); to != at {
-				r.addf(path, "belongs to page %d, which is at %d", c.ledger.Owner(at), to)
+				r.addf(path, "belongs to page %d, which is at %d", c.Owner(at), to)
 			}
 			if s := &c.segments[segment]; !s.opened || k >= int(s.written) {
 				r.addf(path, "is in use, but was not allocated")
@@ -239,13 +241,13 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	// reported.
 	dev, buf := p.devices[place.device], device.Aligned(Page)
 	wrong := map[ftl.PPA]error{}
-	sums, lost := p.sumsOf(i)
+	entries, lost := p.entriesOf(i)
 	if lost != nil {
 		r.add(lost, "segment %d", i)
 	}
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
-		if err == nil && media.Sum(c.seed, buf) != sums[at-first] {
+		if err == nil && media.Sum(c.seed, buf) != entries[at-first].Sum {
 			// The sum is set before the place is live and stays until the segment is erased, so it is read without
 			// the lock.
 			err = ErrDamaged
@@ -262,12 +264,20 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	p.lock()
 	for _, at := range live {
 		if err := wrong[at]; err != nil && c.ledger.IsLive(at) {
-			r.add(err, "segment %d/place %d/page %d", i, at-first, c.ledger.Owner(at))
+			r.add(err, "segment %d/place %d/page %d", i, at-first, entries[at-first].Page-1)
+		}
+		// Those whose owners are not in memory, which checkPages and checkPlaces could not compare.
+		if _, known := c.ledger.Owner(at); known || !c.ledger.IsLive(at) {
+			continue
+		}
+		if page := ftl.LPA(entries[at-first].Page) - 1; c.Lookup(page) != at {
+			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first), "belongs to page %d, which is at %d", page,
+				c.Lookup(page))
 		}
 	}
 	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
-		c.checkSummary(r, int(i), read, summary, sums)
+		c.checkSummary(r, int(i), read, summary, entries)
 	}
 	c.checks--
 	c.ftl.ReadDone(first)
@@ -278,7 +288,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 
 // checkSummary compares a filled segment's summary with the mapping. A summary that is missing, or belongs to an
 // earlier fill, was lost in a crash. That is no violation, because the summary is redundant.
-func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uint32) {
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte, entries []media.Entry) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {
 		r.add(read, "%s", path)
@@ -306,7 +316,13 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uin
 		if !c.ledger.IsLive(at) {
 			continue
 		}
-		page, own := c.ledger.Owner(at), sums[k]
+		page, own := entries[k].Page-1, entries[k].Sum
+		if owner, known := c.ledger.Owner(at); known { // what was written since the entries were read is
+			page = owner
+		}
+		if sum, known := c.ledger.SumAt(at); known {
+			own = sum
+		}
 		if e.Page != 0 && e.Page != page+1 && !c.ledger.IsRenamed(at) || e.Sum != own {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
 				"belongs to page %d with checksum %08x; the summary has page %d with %08x", page, own, e.Page-1, e.Sum)

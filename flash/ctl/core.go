@@ -74,10 +74,12 @@ type segment struct {
 	erases     uint32
 	session    uint32 // in which it was opened
 	stream     uint8
-	opened     bool // since the last erase
-	covered    bool // the newest checkpoint has, or will have, all checksums
-	settled    bool // the checkpoint in force has all checksums
-	bare       bool // the entries kept for the next checkpoint have no checksums
+	opened     bool  // since the last erase
+	covered    bool  // the newest checkpoint has, or will have, all checksums
+	settled    bool  // the checkpoint in force has all checksums
+	coversAll  bool  // the newest checkpoint has, or will have, the owners that are in memory
+	settledAll bool  // the checkpoint in force has them
+	moving     int32 // pages that collection is moving
 }
 
 // frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
@@ -242,8 +244,17 @@ func (c *core) own(op *device.Op, token uint64) {
 	op.Done, op.Owner, op.Token = c.done, c, token
 }
 
+// byPlace is added to a place to name the page that it holds, where that page's number is not in memory.
+const byPlace = 1 << 60
+
 // Lookup implements ftl.Map.
 func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
+	if lpa >= byPlace {
+		if p := ftl.PPA(lpa - byPlace); c.ledger.IsLive(p) {
+			return p
+		}
+		return ftl.NoPPA
+	}
 	switch w, _ := c.table.Peek(uint64(lpa)); w.State() {
 	case table.OnMedium:
 		return w.Place()
@@ -258,7 +269,7 @@ func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
 // CompareAndSwap implements ftl.Map. The word of a page in a frame stays the same; only the place that it is evicted to
 // changes.
 func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
-	slot := c.table.Find(uint64(lpa))
+	slot := c.table.Find(uint64(lpa)) // of a page being moved, whose number is in memory
 	if slot == nil {
 		return false
 	}
@@ -288,7 +299,21 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.ledger.Owner(ppa)) }
+func (c *core) Owner(ppa ftl.PPA) ftl.LPA {
+	if page, known := c.ledger.Owner(ppa); known {
+		return ftl.LPA(page)
+	}
+	return byPlace + ftl.LPA(ppa)
+}
+
+// owner returns the page that a live place holds, which is in memory.
+func (c *core) owner(p ftl.PPA) uint64 {
+	page, known := c.ledger.Owner(p)
+	if !known {
+		panic(fmt.Sprintf("ctl: the page of place %d is not in memory", p))
+	}
+	return page
+}
 
 // sum returns the checksum of a place's content, which is in memory.
 func (c *core) sum(p ftl.PPA) uint32 {

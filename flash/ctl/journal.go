@@ -76,6 +76,7 @@ type checkpoint struct {
 	op       device.Op
 	buf      []byte
 	old      []byte // a group of the checkpoint in force
+	bare     []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
 	body     media.Body
 	header   media.Header
 	done     int64 // segments below it are encoded
@@ -95,6 +96,7 @@ func (j *journal) init(c *core) {
 		c.own(&j.pages[i].op, tokenLog|uint64(i))
 		j.idleP = append(j.idleP, int32(i))
 	}
+	j.body.bare = make([]bool, len(c.segments))
 	j.flushOps = make([]device.Op, len(c.shape.Grains))
 	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
 	for d := range j.flushOps {
@@ -340,18 +342,27 @@ func (c *core) recordSegments(to []media.Segment) []media.Segment {
 	return to
 }
 
-// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums that are not in memory.
+// someone is in place of the owner in entries kept for a checkpoint while it is not in memory.
+const someone = media.MaxLBA + 1
+
+// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums and owners that are not
+// in memory.
 func (c *core) recordEntries(segment int64, entries []media.Entry) {
 	first, sums := segment*int64(c.shape.Pages), c.ledger.WholeOf(segment)
-	c.segments[segment].bare = sums == nil && c.ledger.LivesOf(segment) > 0
+	bare := sums == nil && c.ledger.LivesOf(segment) > 0
 	clear(entries)
 	for k := c.ledger.NextLive(segment, 0); k < len(entries); k = c.ledger.NextLive(segment, k+1) {
 		p := ftl.PPA(first + int64(k))
-		entries[k] = media.Entry{Page: c.ledger.Owner(p) + 1, Renamed: c.ledger.IsRenamed(p)}
+		page, known := c.ledger.Owner(p)
+		entries[k] = media.Entry{Page: page + 1, Renamed: c.ledger.IsRenamed(p)}
+		if !known {
+			entries[k].Page, bare = someone, true
+		}
 		if sums != nil {
 			entries[k].Sum = sums[k]
 		}
 	}
+	c.body.bare[segment] = bare
 }
 
 // preserve copies a segment's entries for the checkpoint being written, if it still needs them. It is called before any

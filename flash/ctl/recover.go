@@ -288,7 +288,7 @@ func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry)
 	}
 	if s.Use == media.Filled {
 		r.ledger.Seal(i)
-		r.segments[i].settled = true
+		r.segments[i].settled, r.segments[i].settledAll = true, true
 	}
 	r.fitAll()
 	return nil
@@ -363,7 +363,7 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 		return fmt.Errorf("page %d at place %d of %d: %w", page, to, r.ledger.Places(), ErrDamaged)
 	}
 	if r.ledger.IsLive(to) {
-		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.ledger.Owner(to), page, to, ErrDamaged)
+		return fmt.Errorf("page %d and another are both at place %d: %w", page, to, ErrDamaged)
 	}
 	slot := r.table.Make(page)
 	if w := slot.Load(); w.State() == table.OnMedium {
@@ -429,8 +429,7 @@ func (r *recovery) apply(rec media.Record) error {
 		}
 		if k := r.ledger.NextLive(int64(rec.PPA), 0); k < r.shape.Pages {
 			// a segment is erased only when no durable mapping refers to it
-			return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA,
-				r.ledger.Owner(ftl.PPA(int64(rec.PPA)*int64(r.shape.Pages)+int64(k))), ErrDamaged)
+			return fmt.Errorf("segment %d was opened, but holds a page at place %d: %w", rec.PPA, k, ErrDamaged)
 		}
 		r.ledger.Erase(int64(rec.PPA))
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
@@ -603,7 +602,7 @@ func (r *recovery) makeRoom() error {
 			// A hole is a dead place in another segment that keeps live pages; empty segments must stay empty.
 			for r.ledger.IsLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == r.ledger.Places() {
-					return fmt.Errorf("no free place to move page %d to: %w", r.ledger.Owner(from), ErrFull)
+					return fmt.Errorf("no free place to move the page at %d to: %w", from, ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -632,16 +631,10 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	// The place may be beyond those allocated so far, which must then be counted as used.
 	s := &r.segments[r.segmentOf(to)]
 	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
-	sum, known := r.ledger.SumAt(from)
-	if !known {
-		segment := r.segmentOf(from)
-		sums, err := readSums(&r.shape, r.devices[0], r.source, segment)
-		if err != nil {
-			return err
-		}
-		sum = sums[int64(from)-segment*int64(r.shape.Pages)]
+	if err := r.unsettle(r.segmentOf(from)); err != nil {
+		return err
 	}
-	return r.mapTo(r.ledger.Owner(from), to, sum)
+	return r.mapTo(r.owner(from), to, r.sum(from))
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full. Such a summary describes a fill whose end was

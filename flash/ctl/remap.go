@@ -222,8 +222,10 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 // rename assigns a place to a page other than the one it was written for. That it did matters to Check and summarise: a
 // summary may have the earlier number.
 func (c *core) rename(p ftl.PPA, page uint64) {
-	if c.ledger.Owner(p) != page {
-		c.preserve(c.segmentOf(p))
+	if was, known := c.ledger.Owner(p); !known || was != page {
+		s := c.segmentOf(p)
+		c.preserve(s)
+		c.segments[s].coversAll, c.segments[s].settledAll = c.ledger.Away(s), c.ledger.Away(s)
 		c.ledger.SetOwner(p, page)
 		c.ledger.SetRenamed(p, true)
 	}

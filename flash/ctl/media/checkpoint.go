@@ -155,6 +155,13 @@ func Sums(page []byte) (sums [EntriesPerPage]uint32) {
 	return sums
 }
 
+// EntryAt returns entry k of a grain of entries, which VerifyPage has accepted.
+func EntryAt(page []byte, k int) Entry {
+	at := page[bodyHeader+k*entrySize:]
+	word := le.Uint64(at)
+	return Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
+}
+
 func segmentPages(segments int64) int64 { return (segments + segmentsPerPage - 1) / segmentsPerPage }
 
 // Encode writes the header into a grain.

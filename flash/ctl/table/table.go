@@ -57,25 +57,28 @@ type node struct {
 	leaves *[fan]atomic.Pointer[leaf]
 }
 
-// leaf has the words of fan pages: by groups of slots, or by runs where there is no group. A leaf without groups does
-// not change, so several can be one: a long run has one for all of its pages.
+// leaf has the words of fan pages: by groups of slots, and where there is no group, by runs or packed. A leaf of one run
+// without groups does not change, so several can be one: a long run has one for all of its pages.
 type leaf struct {
 	runs   []run
+	packed *packed      // or nil
+	shares atomic.Int32 // entries that have it
 	groups *[fan / grouped]atomic.Pointer[group]
 }
 
-// group has the slots of grouped pages. Once there is one for a page, its runs no longer count.
+// group has the slots of grouped pages. Once there is one for a page, the rest of the leaf no longer counts.
 type group [grouped]Slot
 
 // Table holds the words of all pages ever used, by 52-bit page number. It is a radix tree whose nodes only grow. Peek,
 // Slot and Find are lock-free and safe for concurrent use; all other methods require the controller's lock.
 type Table struct {
 	root   *node
-	frozen *group // stands for a group in a leaf that is being folded
-	loose  atomic.Int64
-	hand   uint64 // the page where Fold resumes
-	gained int64  // bytes, by Fold since it began at the first page
-	rest   int64  // bytes up to which Fold does not look again
+	frozen *group       // stands for a group in a leaf that is being folded
+	loose  atomic.Int64 // bytes of slots
+	bytes  atomic.Int64 // of all else
+	hand   uint64       // the page where Fold resumes
+	gained int64        // bytes, by Fold since it began at the first page
+	rest   int64        // bytes up to which Fold does not look again
 }
 
 // New returns an empty table.
@@ -109,6 +112,7 @@ func (t *Table) made(page uint64) *atomic.Pointer[leaf] {
 		if next == nil {
 			next = newNode(int(level) - 1)
 			at.Store(next)
+			t.bytes.Add(nodeBytes)
 		}
 		n = next
 	}
@@ -171,17 +175,29 @@ func (t *Table) Find(page uint64) *Slot {
 func (t *Table) Make(page uint64) *Slot {
 	e := t.made(page)
 	if e.Load() == nil {
-		e.Store(&leaf{})
+		t.set(e, &leaf{})
 	}
 	return t.slot(e, page)
 }
 
-const (
-	leafBytes  = fan/grouped*8 + 64
-	groupBytes = grouped * 24
-)
+// set replaces the leaf of an entry.
+func (t *Table) set(e *atomic.Pointer[leaf], l *leaf) {
+	was := e.Load()
+	e.Store(l)
+	t.replaced(was, l)
+}
 
-// slot returns a page's slot by the pointer to its leaf. It makes the slot from the page's run.
+// replaced accounts for the memory of a leaf that an entry had, and of the one that it has now.
+func (t *Table) replaced(was, is *leaf) {
+	if is != nil && is.shares.Add(1) == 1 {
+		t.bytes.Add(is.bytes())
+	}
+	if was != nil && was.shares.Add(-1) == 0 {
+		t.bytes.Add(-was.bytes())
+	}
+}
+
+// slot returns a page's slot by the pointer to its leaf. It makes the slot from what the leaf has of the page.
 func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 	for {
 		l := e.Load()
@@ -189,11 +205,12 @@ func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 			return nil
 		}
 		if l.groups == nil {
-			own := &leaf{runs: l.runs, groups: new([fan / grouped]atomic.Pointer[group])}
+			own := &leaf{runs: l.runs, packed: l.packed, groups: new([fan / grouped]atomic.Pointer[group])}
 			if !e.CompareAndSwap(l, own) {
 				continue
 			}
-			t.loose.Add(leafBytes)
+			t.replaced(l, own)
+			t.loose.Add(slotsBytes)
 			l = own
 		}
 		at := l.group(page)
