@@ -304,16 +304,20 @@ func readEntries(shape *media.Shape, dev device.Device, generation uint64, segme
 	return out, lost
 }
 
-// entriesOf returns the entries of a segment's places: checksums, and owners as far as they are of live places. The
-// segment is pinned; p.mu is not held.
+// entriesOf returns the entries of a segment's live places. The segment is pinned; p.mu is not held.
 func (p *Pool) entriesOf(segment int64) ([]media.Entry, error) {
 	c := p.core
 	take := func(entries []media.Entry, sums []uint32) {
 		for k := range entries {
+			at := ftl.PPA(segment*int64(c.shape.Pages) + int64(k))
+			if !c.ledger.IsLive(at) {
+				entries[k] = media.Entry{}
+				continue
+			}
 			if sums != nil {
 				entries[k].Sum = sums[k]
 			}
-			if page, known := c.ledger.Owner(ftl.PPA(segment*int64(c.shape.Pages) + int64(k))); known {
+			if page, known := c.ledger.Owner(at); known {
 				entries[k].Page = page + 1
 			}
 		}
