@@ -53,6 +53,7 @@ func (p *Pool) Check(deep bool) Report {
 		c.lanes[i].mu.Unlock()
 	}
 	c.checkSegments(&r)
+	c.checkStores(&r)
 	if err := c.ftl.Check(); err != nil {
 		r.add(err, "translation layer")
 	}
@@ -119,6 +120,13 @@ func (c *core) checkPages(r *Report) {
 			reserved++
 		}
 	}
+	away := int64(0)
+	for range c.table.AwayLeaves(0, media.MaxLBA-1) {
+		away++
+	}
+	if away > 0 { // checkSegment compares the pages that are on the medium
+		return
+	}
 	if r.Pages != c.ledger.Lives() {
 		r.addf("pool", "%d pages have a place; the count is %d", r.Pages, c.ledger.Lives())
 	}
@@ -173,6 +181,13 @@ func (c *core) checkFrames(r *Report) {
 				r.addf(fmt.Sprintf("frame %d", at), "is free twice, in lane %d", i)
 			}
 			free[at] = true
+		}
+	}
+	for _, x := range c.faults {
+		for _, w := range x.then {
+			if w.fn == nil {
+				free[w.frame] = true
+			}
 		}
 	}
 	for i := range c.frames {
@@ -258,6 +273,14 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 			r.Contents++
 		}
 	}
+	words := map[ftl.PPA]table.Word{} // of pages whose leaves are away
+	for _, at := range live {
+		if page := entries[at-first].Page; page > 0 {
+			if w, _ := p.table.Peek(page - 1); w.Away() {
+				words[at] = p.word(page - 1)
+			}
+		}
+	}
 	summary := device.Aligned(c.shape.SummaryGrains() * Page)
 	read := device.Do(dev, device.Read, place.offset+int64(n)*Page, summary)
 
@@ -266,13 +289,21 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 		if err := wrong[at]; err != nil && c.ledger.IsLive(at) {
 			r.add(err, "segment %d/place %d/page %d", i, at-first, entries[at-first].Page-1)
 		}
-		// Those whose owners are not in memory, which checkPages and checkPlaces could not compare.
-		if _, known := c.ledger.Owner(at); known || !c.ledger.IsLive(at) || entries[at-first].Page == 0 {
+		// Those whose owners or leaves are not in memory, which checkPages and checkPlaces could not compare.
+		page := entries[at-first].Page - 1
+		if owner, known := c.ledger.Owner(at); known && owner != page || !c.ledger.IsLive(at) {
 			continue
 		}
-		if page := ftl.LPA(entries[at-first].Page) - 1; c.Lookup(page) != at {
-			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first), "belongs to page %d, which is at %d", page,
-				c.Lookup(page))
+		to := at
+		if w, _ := c.table.Peek(page); !w.Away() {
+			to = c.Lookup(ftl.LPA(page))
+		} else if w, ok := words[at]; ok && w.State() <= table.OnMedium {
+			if to = w.Place(); w.State() == table.Invalid {
+				to = ftl.NoPPA
+			}
+		}
+		if to != at {
+			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first), "belongs to page %d, which is at %d", page, to)
 		}
 	}
 	// A summary whose write is in flight may not be on the medium yet.

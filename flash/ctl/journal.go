@@ -117,7 +117,17 @@ func (c *core) log(r media.Record) {
 func (c *core) inUse() uint64 { return c.number - c.base }
 
 // logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space.
-func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogPages) }
+func (c *core) logFull() bool { return c.inUse()+logSlack >= c.logLimit() }
+
+// logLimit returns the number of pages of the log that may be in use. A checkpoint that began early frees little, so
+// less may be used while it is written: at least a quarter of the log is free when it takes effect (loggable).
+func (c *core) logLimit() uint64 {
+	all := uint64(c.shape.LogPages)
+	if !c.body.active {
+		return all
+	}
+	return min(all, c.body.header.Next-c.base+all-all/4)
+}
 
 // logBusy reports whether the log is full or at least a page of records waits for it.
 func (c *core) logBusy() bool { return c.logFull() || len(c.records) >= media.RecordsPerPage }
@@ -189,23 +199,24 @@ func (c *core) persist() {
 		}
 	}
 	// A checkpoint starts when half of the log is in use, and before Close.
-	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished != nil && c.quiet()) {
+	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.mapDue() || c.finished != nil && c.quiet()) {
 		c.begin()
 	}
+	c.unwait()
 }
 
 // quiet reports whether the controller is idle. The final checkpoint waits for this, because it is marked clean: no log
 // page follows it.
 func (c *core) quiet() bool {
 	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 &&
-		c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
-		c.phase == resting && c.summaries == 0
+		c.late.N == 0 && c.parked.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
+		c.phase == resting && c.summaries == 0 && len(c.faults) == 0
 }
 
 // seal starts the write of a log page with as many records as fit. It reports false if no page can be started now.
 // The slot of the new page in the ring must not hold a page that recovery still needs.
 func (c *core) seal() bool {
-	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= uint64(c.shape.LogPages) {
+	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= c.logLimit() {
 		return false
 	}
 	i := c.idleP[len(c.idleP)-1]
@@ -320,7 +331,7 @@ func (c *core) begin() {
 	if b.body.Entries == nil {
 		b.body.Entries = make([][]media.Entry, len(c.segments))
 	}
-	c.writeBody()
+	c.beginStore()
 }
 
 // recordSegments returns the state of the segments as a checkpoint records it, in to if that is large enough.
@@ -407,7 +418,7 @@ func (c *core) writeBody() {
 	if b.at >= all {
 		b.forgetBelow(int64(len(c.segments)))
 		b.sealed = false
-		c.flushBody()
+		c.beginList()
 		return
 	}
 	from, to := b.body.Span(b.at)
@@ -529,16 +540,13 @@ func (c *core) bodyFlushed(d int32) {
 	case c.readOnly != nil:
 		c.abandonCheckpoint(c.readOnly)
 	case !b.sealed:
-		b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
-		b.op.Offset = c.shape.CheckpointStart(int(b.header.Generation&1)) * Page
-		b.op.Buf = encodeHeaders(b.buf, &b.header, c.shape.UUID)
-		c.stats.Checkpoint += media.Headers
-		c.submit(0, &b.op)
+		c.waitForStored()
 	default:
 		b.active = false
 		// The checkpoint is in force, so the log before it can be overwritten.
 		c.generation, c.base = b.header.Generation, b.header.Next
 		c.settleSums(b.header.Generation)
+		c.settleLeaves()
 		c.stats.Checkpoints++
 		if b.header.Clean {
 			c.notify(c.finished, nil)
@@ -547,6 +555,16 @@ func (c *core) bodyFlushed(d int32) {
 		}
 		c.advance()
 	}
+}
+
+// writeHeader writes the header of a checkpoint, all of which is durable otherwise.
+func (c *core) writeHeader() {
+	b := &c.body
+	b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
+	b.op.Offset = c.shape.CheckpointStart(int(b.header.Generation&1)) * Page
+	b.op.Buf = encodeHeaders(b.buf, &b.header, c.shape.UUID)
+	c.stats.Checkpoint += media.Headers
+	c.submit(0, &b.op)
 }
 
 // abandonCheckpoint handles a checkpoint that could not be written. The previous one stays in force and still needs the
@@ -602,6 +620,10 @@ func (c *core) complete(op *device.Op) {
 		c.loadDone(i)
 	case tokenCheckFlush:
 		c.bodyFlushed(i)
+	case tokenFault:
+		c.faultDone(i)
+	case tokenStore:
+		c.storeWritten()
 	case tokenSummary:
 		c.summaryDone(int64(i), op.Err)
 	}

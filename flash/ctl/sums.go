@@ -210,7 +210,7 @@ func (c *core) verifyRead(at int32) {
 // covers.
 func (c *core) settleSums(generation uint64) {
 	c.source = generation
-	c.ledger.Thaw()
+	c.ledger.Thaw(func(p ftl.PPA) bool { return c.segments[c.segmentOf(p)].moving > 0 })
 	for i := range c.segments {
 		s := &c.segments[i]
 		s.settled, s.settledAll = s.covered, s.coversAll

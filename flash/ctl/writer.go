@@ -25,7 +25,8 @@ type writer struct {
 	backlog fifo.Ring[int32]  // dirty frames that wait for space
 	failed  fifo.Ring[failed] // pages of failed chunks that wait for space elsewhere
 
-	late fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
+	late   fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
+	parked fifo.Ring[func()]      // the rest of trims, likewise
 
 	moves    []move
 	idleM    []int32
@@ -46,6 +47,9 @@ type chunk struct {
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
 	busy  bool
+	// pins are the leaves of the pages that collection has moved, until they are there; waits counts those that are not.
+	pins  []uint64
+	waits int
 	// left counts the pages not yet copied into buf, plus one while the chunk is open. Who takes it to 0 submits op.
 	left atomic.Int32
 }
@@ -342,8 +346,11 @@ func (c *core) kickAll() {
 
 // chunkDone completes the write of a chunk.
 func (c *core) chunkDone(at int32) {
-	c.underWay--
 	k := &c.chunks[at]
+	if k.op.Err == nil && !c.leavesOf(k, at) {
+		return
+	}
+	c.underWay--
 	if err := k.op.Err; err != nil {
 		c.failing = err
 		dev, _ := c.at(k.first)
@@ -358,6 +365,7 @@ func (c *core) chunkDone(at int32) {
 		for i := range k.pages {
 			c.written(k.first+ftl.PPA(i), &k.pages[i])
 		}
+		c.unpinAll(&k.pins)
 		c.programmed(k)
 		c.idleC, k.busy = append(c.idleC, at), false
 		// Requests wait for frames: those just written are the nearest, and a search among dirty ones costs more.

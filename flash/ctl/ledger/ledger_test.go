@@ -147,7 +147,7 @@ func TestLedger(t *testing.T) {
 					l.SetOwner(p, want[p].page)
 				}
 				check()
-				l.Thaw()
+				l.Thaw(func(p ftl.PPA) bool { return p%2 == 0 })
 				medium = next
 			case 7:
 				l.Return(int64(s), slices.Clone(medium[s*pages:][:pages]))

@@ -121,5 +121,13 @@ func (l *Ledger) Freeze() {
 	clear(l.named)
 }
 
-// Thaw forgets the owners that were set before Freeze, in segments whose owners are on the medium.
-func (l *Ledger) Thaw() { l.frozen = nil }
+// Thaw forgets the owners that were set before Freeze, in segments whose owners are on the medium, but for those that
+// must stay known.
+func (l *Ledger) Thaw(stay func(ftl.PPA) bool) {
+	for p, page := range l.frozen {
+		if _, newer := l.named[p]; !newer && stay(p) {
+			l.named[p] = page
+		}
+	}
+	l.frozen = nil
+}

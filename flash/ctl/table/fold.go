@@ -20,8 +20,11 @@ const mostRuns = fan / 8
 
 // at returns the word and the write history of a page without a slot.
 func (l *leaf) at(page uint64) (Word, uint64) {
-	if l.packed != nil {
+	switch {
+	case l.packed != nil:
 		return l.packed.at(page)
+	case l.away:
+		return l.delta.at(page)
 	}
 	n := len(l.runs)
 	for i := range l.runs {
@@ -135,15 +138,18 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 	if l == nil || l.groups == nil {
 		return 0
 	}
+	if l.away {
+		return t.foldAway(base, e, l)
+	}
 	n, idle := l.runsOf(base, t.frozen)
-	p := l.packed
+	p, dirty := l.packed, l.dirty
 	switch {
 	case idle == 0, p == nil && n > mostRuns && idle < leastPacked:
 		return 0
 	case p != nil && n <= mostRuns/2:
-		p = nil
+		p, dirty = nil, nil
 	case p == nil && n > mostRuns:
-		p = l.pack(base)
+		p, dirty = l.pack(base), everyPage()
 	}
 	for i := range l.groups {
 		l.groups[i].CompareAndSwap(nil, t.frozen)
@@ -172,9 +178,18 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 			freed += groupBytes
 			for k := range uint64(grouped) {
 				w, heat := g[k].Load().was(), g[k].Heat()
-				if add(first+k, w, heat); p != nil { // those who still have the leaf as it was look into the group
-					p[int(first+k)&(fan-1)].Store(entryOf(w, heat))
+				if add(first+k, w, heat); p == nil {
+					continue
 				}
+				// Those who still have the leaf as it was look into the group.
+				at, entry := int(first+k)&(fan-1), entryOf(w, heat)
+				if (p[at].Load()^entry)<<(64-placeBits) != 0 {
+					if dirty == nil {
+						dirty = new([fan / 64]uint64)
+					}
+					dirty[at>>6] |= 1 << (at & 63)
+				}
+				p[at].Store(entry)
 			}
 		default:
 			if kept == nil {
@@ -183,7 +198,7 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 			kept[i].Store(g)
 		}
 	}
-	next := &leaf{runs: runs[:len(runs):len(runs)], packed: p, groups: kept}
+	next := &leaf{runs: runs[:len(runs):len(runs)], packed: p, dirty: dirty, groups: kept}
 	if kept == nil {
 		freed += slotsBytes
 		switch {
@@ -251,7 +266,7 @@ func (t *Table) Put(page uint64, place ftl.PPA, pages int) {
 			continue
 		}
 		if l.packed == nil && len(l.runs) >= mostRuns {
-			l = &leaf{packed: l.pack(base)}
+			l = &leaf{packed: l.pack(base), dirty: everyPage()}
 			t.set(e, l)
 		}
 		if l.packed != nil {

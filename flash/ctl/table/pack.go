@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"farflash/flash/ctl/heat"
-	"farflash/policy/ftl"
 )
 
 // packed has the places of a leaf's pages that are in no group, and their write histories in 16 bits: a third of the
@@ -24,11 +23,7 @@ func entryOf(w Word, h uint64) uint64 {
 
 // at returns the word and the write history of a page.
 func (p *packed) at(page uint64) (Word, uint64) {
-	e := p[page&(fan-1)].Load()
-	if e == 0 {
-		return 0, 0
-	}
-	return At(ftl.PPA(e&(1<<placeBits-1)) - 1), uint64(heat.Short(e >> placeBits).Page())
+	return wordOf(p[page&(fan-1)].Load())
 }
 
 // pack returns the packed form of a leaf's runs.
@@ -59,8 +54,30 @@ func (l *leaf) bytes() int64 {
 	if l.packed != nil {
 		n += packedBytes
 	}
+	if l.dirty != nil {
+		n += fan / 8
+	}
+	for _, d := range []*delta{l.delta, l.under} {
+		if d != nil {
+			n += d.bytes()
+		}
+	}
 	return n
 }
+
+// random returns the memory of what can be stored of a leaf.
+func (l *leaf) random() (n int64) {
+	if l.packed != nil {
+		n = packedBytes
+	}
+	if l.delta != nil {
+		n += l.delta.bytes()
+	}
+	return n
+}
+
+// Random returns the memory of leaves without order, in bytes.
+func (t *Table) Random() int64 { return t.random.Load() }
 
 // Bytes returns the memory of the table, in bytes. A leaf that several entries share counts once.
 func (t *Table) Bytes() int64 { return t.bytes.Load() + t.loose.Load() }

@@ -1,0 +1,229 @@
+package ctl_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/device"
+	"farflash/numeric/rng"
+)
+
+// brief is a device that keeps of each page of data only its first 16 bytes, and of all else everything, outside of the
+// heap. A page of data has zeros behind those.
+type brief struct {
+	size   int64
+	data   []byte // 16 bytes for each grain
+	others map[int64][]byte
+	spare  [][]byte
+	reads  int64
+}
+
+func newBrief(t *testing.T, grains int64) *brief {
+	data, err := device.Arena(int(grains * 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = device.Release(data) })
+	return &brief{size: grains * device.Grain, data: data, others: map[int64][]byte{}}
+}
+
+func (d *brief) Size() int64  { return d.size }
+func (d *brief) Close() error { return nil }
+
+func (d *brief) Submit(ops ...*device.Op) {
+	for _, op := range ops {
+		if op.Kind == device.Read {
+			d.reads++
+		}
+		for at := 0; at < len(op.Buf); at += device.Grain {
+			n, b := (op.Offset+int64(at))/device.Grain, op.Buf[at:][:device.Grain]
+			is := d.others[n]
+			switch {
+			case op.Kind == device.Read && is != nil:
+				copy(b, is)
+			case op.Kind == device.Read:
+				clear(b)
+				copy(b, d.data[n*16:][:16])
+			default:
+				brief := true
+				for i := 16; i < len(b) && brief; i += 8 {
+					brief = binary.LittleEndian.Uint64(b[i:]) == 0
+				}
+				if brief && is != nil {
+					d.spare = append(d.spare, is)
+					delete(d.others, n)
+				}
+				if brief {
+					copy(d.data[n*16:], b[:16])
+					continue
+				}
+				if is == nil {
+					if len(d.spare) == 0 {
+						const more = 1 << 10
+						arena, err := device.Arena(more * device.Grain)
+						if err != nil {
+							panic(err)
+						}
+						for i := range more {
+							d.spare = append(d.spare, arena[i*device.Grain:][:device.Grain])
+						}
+					}
+					is = d.spare[len(d.spare)-1]
+					d.spare = d.spare[:len(d.spare)-1]
+					d.others[n] = is
+				}
+				copy(is, b)
+			}
+		}
+		op.Finish(nil)
+	}
+}
+
+// TestRandomPages writes all pages of a pool in random order, again and again, with memory for a fraction of its map. All
+// have their newest content, also after the pool was closed and after it was not, and the map keeps within its memory.
+func TestRandomPages(t *testing.T) {
+	const pages = 1 << 16
+	layout := ctl.DefaultLayout()
+	layout.UUID = media.UUID{5}
+	layout.Segment = 512
+	dev := newBrief(t, pages*5/4+pages/8)
+	format(t, layout, dev)
+	cfg := ctl.DefaultConfig()
+	cfg.Frames, cfg.Map = 64, pages*4
+	p := open(t, cfg, dev)
+	draw := rng.NewStream(1, "pages")
+	newest := make([]uint32, pages)
+	b := make([]byte, ctl.Page)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	read := func(n int) {
+		t.Helper()
+		for range n {
+			page := draw.IntN(pages)
+			if err := p.ReadAt(b, uint64(page)*ctl.Page); err != nil {
+				t.Fatal(err)
+			}
+			if is, as := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]); is != uint64(newest[page]) ||
+				newest[page] > 0 && as != uint64(page) {
+				t.Fatalf("page %d is version %d of page %d, not %d", page, is, as, newest[page])
+			}
+		}
+	}
+	for round := range uint32(3) {
+		for i := range uint32(pages) {
+			page := draw.IntN(pages)
+			newest[page] = round*pages + i + 1
+			clear(b)
+			binary.LittleEndian.PutUint64(b, uint64(newest[page]))
+			binary.LittleEndian.PutUint64(b[8:], uint64(page))
+			if err := p.WriteAt(b, uint64(page)*ctl.Page, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		ofPages, ofPlaces := p.MapBytes()
+		s := p.Stats()
+		t.Logf("round %d: %d KiB of pages, %d KiB of places; %d checkpoints, %d reads and %d writes of the map, "+
+			"write amplification %.2f", round, ofPages>>10, ofPlaces>>10, s.Checkpoints, s.MapReads, s.MapWrites, s.WAF())
+		if ofPages+ofPlaces > cfg.Map*5/4 {
+			t.Errorf("the map takes %d bytes, not %d", ofPages+ofPlaces, cfg.Map)
+		}
+		before := heap()
+		read(20_000)
+		clean(t, p, round == 1)
+		if round == 0 { // stops here
+			if p = open(t, cfg, dev); p.Found().Clean {
+				t.Error("the pool was not closed, but is clean")
+			}
+		} else if err := p.Close(); err != nil {
+			t.Fatal(err)
+		} else {
+			p = nil
+			fixed := heap()
+			p = open(t, cfg, dev)
+			is := heap() - fixed
+			t.Logf("heap: %d KiB open, %d KiB reopened", (before-fixed)>>10, is>>10)
+		}
+		read(20_000)
+	}
+	clean(t, p, true)
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLostLeaf damages all stored parts of the map of an open pool. They are rebuilt from the owners of places.
+func TestLostLeaf(t *testing.T) {
+	const pages = 3000
+	cfg, layout := small()
+	layout.Segment, layout.LogPages = 64, 64
+	cfg.Moves = 16
+	dev := device.NewMem(pages * 2 * device.Grain)
+	shape := format(t, layout, dev)
+	p := open(t, cfg, dev)
+	draw := rng.NewStream(1, "leaf")
+	newest := make([]uint64, pages)
+	b := make([]byte, ctl.Page)
+	write := func(n int) {
+		t.Helper()
+		for range n {
+			page := uint64(draw.IntN(pages))
+			serial++
+			newest[page] = serial
+			stamp(b, page, serial)
+			if err := p.WriteAt(b, page*ctl.Page, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read := func() {
+		t.Helper()
+		for page, want := range newest {
+			if err := p.ReadAt(b, uint64(page)*ctl.Page); err != nil {
+				t.Fatal(err)
+			}
+			if is, err := serialOf(b, uint64(page)); err != nil || is != want {
+				t.Fatalf("page %d is %d, %v; it was %d", page, is, err, want)
+			}
+		}
+	}
+	for range 3 {
+		write(3 * pages)
+		lost := 0
+		for segment := range shape.AllSegments() {
+			_, offset := shape.Place(segment)
+			for k := range int64(shape.Pages) {
+				at := offset + k*device.Grain
+				if err := device.Do(dev, device.Read, at, b); err == nil && string(b[:4]) == "FLFF" {
+					dev.Corrupt(at + 77)
+					lost++
+				}
+			}
+		}
+		if lost == 0 {
+			t.Fatal("no part of the map is stored")
+		}
+		read()
+		write(pages)
+		read()
+		clean(t, p, true)
+		if p.Stats().MapReads == 0 {
+			t.Error("no part of the map was read")
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = open(t, cfg, dev.Reopen())
+	read()
+	clean(t, p, true)
+}
