@@ -2,7 +2,10 @@ package ctl_test
 
 import (
 	"encoding/binary"
+	"math"
 	"runtime"
+	"slices"
+	"sort"
 	"testing"
 
 	"farflash/flash/ctl"
@@ -226,4 +229,104 @@ func TestLostLeaf(t *testing.T) {
 	p = open(t, cfg, dev.Reopen())
 	read()
 	clean(t, p, true)
+}
+
+// TestMapReads measures the device reads that a random read takes beside that of its page, and compares those of the map
+// with the least that any choice of leaves that stays the same can have.
+func TestMapReads(t *testing.T) {
+	const pages, leaf = 1 << 16, 512
+	requests := 20_000
+	if raced {
+		requests = 2000
+	}
+	patterns := []struct {
+		name string
+		next func(draw *rng.Stream, zipf func(*rng.Stream) int64, i int) int64
+		skew float64
+	}{
+		{"uniform", func(draw *rng.Stream, _ func(*rng.Stream) int64, _ int) int64 { return draw.IntN(pages) }, 0},
+		{"zipf 0.9", func(draw *rng.Stream, zipf func(*rng.Stream) int64, _ int) int64 { return zipf(draw) }, 0.9},
+		{"zipf 1.1", func(draw *rng.Stream, zipf func(*rng.Stream) int64, _ int) int64 { return zipf(draw) }, 1.1},
+		{"hot set of an eighth that shifts", func(draw *rng.Stream, _ func(*rng.Stream) int64, i int) int64 {
+			if draw.IntN(10) == 0 {
+				return draw.IntN(pages)
+			}
+			return (draw.IntN(pages/8) + int64(i)*pages/int64(requests)) % pages
+		}, 0},
+	}
+	layout := ctl.DefaultLayout()
+	layout.UUID, layout.Segment = media.UUID{6}, 512
+	dev := newBrief(t, pages*5/4+pages/8)
+	format(t, layout, dev)
+	cfg := ctl.DefaultConfig()
+	cfg.Frames, cfg.Map = 64, pages*2
+	p := open(t, cfg, dev)
+	draw := rng.NewStream(2, "reads")
+	b := make([]byte, ctl.Page)
+	order := make([]int, pages)
+	for i := range order { // a random order
+		k := draw.IntN(int64(i) + 1)
+		order[i], order[k] = order[k], i
+	}
+	clear(b)
+	for _, page := range order {
+		binary.LittleEndian.PutUint64(b, uint64(page)+1)
+		if err := p.WriteAt(b, uint64(page)*ctl.Page, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := int64(pages / leaf * 4200)
+	for _, part := range []int64{4, 2, 1} {
+		for _, x := range patterns {
+			cfg.Map = all/part + 48<<10 // of which the frames and the table's nodes take the second
+			p = open(t, cfg, dev)
+			weights := make([]float64, pages)
+			total := 0.0
+			for i := range weights {
+				total += math.Pow(float64(i+1), -x.skew)
+				weights[i] = total
+			}
+			zipf := func(draw *rng.Stream) int64 {
+				u := draw.Float64() * total
+				at := int64(sort.SearchFloat64s(weights, u))
+				return int64(rng.Mix(uint64(at)) % pages) // the ranks are scattered
+			}
+			one := rng.NewStream(3, x.name)
+			var before ctl.Stats
+			var reads int64
+			counts := make([]int, pages/leaf)
+			for i := range 2 * requests {
+				if i == requests { // warm
+					before, reads = p.Stats(), dev.reads
+				}
+				page := x.next(&one, zipf, i%requests)
+				if i >= requests {
+					counts[page/leaf]++
+				}
+				if err := p.ReadAt(b, uint64(page)*ctl.Page); err != nil ||
+					binary.LittleEndian.Uint64(b) != uint64(page)+1 {
+					t.Fatalf("page %d is %d: %v", page, binary.LittleEndian.Uint64(b)-1, err)
+				}
+			}
+			s := p.Stats().Sub(before)
+			slices.Sort(counts)
+			least := 0
+			for i := range len(counts) - len(counts)/int(part) {
+				least += counts[i]
+			}
+			each := func(n int64) float64 { return float64(n) / float64(requests) }
+			t.Logf("1/%d of the map, %s: %.3f device reads a request: %.3f of the page, %.3f of the map (least %.3f), "+
+				"%.3f of checksums", part, x.name, each(dev.reads-reads), each(s.Misses), each(s.MapReads),
+				each(int64(least)), each(s.Sums))
+			if got, bound := each(s.MapReads), each(int64(least)); got > bound*1.3+0.45 {
+				t.Errorf("1/%d of the map, %s: %.3f reads of the map a request, of at least %.3f", part, x.name, got, bound)
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
