@@ -166,8 +166,8 @@ type Stats struct {
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
-// WAF returns the write amplification: all pages written, including log, checkpoints, map and summaries, over pages written
-// for users.
+// WAF returns the write amplification: all pages written, including log, checkpoints, map and summaries, over pages
+// written for users.
 func (s Stats) WAF() float64 {
 	if s.Puts == 0 {
 		return 1
@@ -182,7 +182,8 @@ func (s Stats) Sub(o Stats) Stats {
 		s.Rewritten - o.Rewritten,
 		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
 		s.Checkpoints - o.Checkpoints,
-		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.MapReads - o.MapReads, s.MapWrites - o.MapWrites, s.Streams,
+		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.MapReads - o.MapReads, s.MapWrites - o.MapWrites,
+		s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -272,8 +273,8 @@ func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
 	return ftl.NoPPA
 }
 
-// CompareAndSwap implements ftl.Map. The page's leaf is not away, unless it is lost. The word of a page in a frame stays the same; only the place that it is evicted to
-// changes.
+// CompareAndSwap implements ftl.Map. The page's leaf is not away, unless it is lost. The word of a page in a frame
+// stays the same; only the place that it is evicted to changes.
 func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 	if lpa >= byPlace {
 		return false

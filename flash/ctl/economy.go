@@ -38,7 +38,8 @@ const dropLooks = 16
 
 // dropSums drops checksums and owners that the checkpoint in force has. At least a quarter of the memory is theirs.
 func (c *core) dropSums(looks int) {
-	c.ledger.Drop(max(c.cfg.Map-c.table.Bytes()-c.homes.bytes(), c.cfg.Map/4), looks, func(segment int64) (sums, owners bool) {
+	most := max(c.cfg.Map-c.table.Bytes()-c.homes.bytes(), c.cfg.Map/4)
+	c.ledger.Drop(most, looks, func(segment int64) (sums, owners bool) {
 		s := &c.segments[segment]
 		return s.settled && s.moving == 0, s.settledAll
 	})

@@ -85,8 +85,8 @@ func (d *brief) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestRandomPages writes all pages of a pool in random order, again and again, with memory for a fraction of its map. All
-// have their newest content, also after the pool was closed and after it was not, and the map keeps within its memory.
+// TestRandomPages writes pages of a pool at random, again and again, with memory for a fraction of its map. All have
+// their newest content, also after the pool was closed and after it was not, and the map keeps within its memory.
 func TestRandomPages(t *testing.T) {
 	const pages = 1 << 16
 	layout := ctl.DefaultLayout()
@@ -231,8 +231,8 @@ func TestLostLeaf(t *testing.T) {
 	clean(t, p, true)
 }
 
-// TestMapReads measures the device reads that a random read takes beside that of its page, and compares those of the map
-// with the least that any choice of leaves that stays the same can have.
+// TestMapReads measures the device reads that a random read takes beside that of its page, and compares those of the
+// map with the least that any choice of leaves that stays the same can have.
 func TestMapReads(t *testing.T) {
 	const pages, leaf = 1 << 16, 512
 	requests := 20_000

@@ -271,7 +271,8 @@ func (c *core) writeList() {
 	}
 	x.taken = x.taken[:0]
 	for i := x.listed; i < len(x.list) && len(x.taken) < bodyChunk; i++ {
-		if k := len(x.taken); k > 0 && (x.list[i] != x.taken[k-1]+1 || c.segmentOf(x.list[i]) != c.segmentOf(x.taken[0])) {
+		if k := len(x.taken); k > 0 &&
+			(x.list[i] != x.taken[k-1]+1 || c.segmentOf(x.list[i]) != c.segmentOf(x.taken[0])) {
 			break
 		}
 		c.encodeList(c.body.buf[len(x.taken)*Page:][:Page], i)

@@ -47,7 +47,8 @@ type chunk struct {
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
 	busy  bool
-	// pins are the leaves of the pages that collection has moved, until they are there; waits counts those that are not.
+	// pins are the leaves of the pages that collection has moved, until they are there; waits counts those that are
+	// not.
 	pins  []uint64
 	waits int
 	// left counts the pages not yet copied into buf, plus one while the chunk is open. Who takes it to 0 submits op.

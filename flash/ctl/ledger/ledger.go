@@ -163,8 +163,8 @@ func (l *Ledger) SetRenamed(p ftl.PPA, on bool) {
 	}
 }
 
-// Owner returns the page that a live place holds, and whether it is in memory. That of another place is one that it once
-// had, or any.
+// Owner returns the page that a live place holds, and whether it is in memory. That of another place is one that it
+// once had, or any.
 func (l *Ledger) Owner(p ftl.PPA) (page uint64, known bool) {
 	s, k := l.at(p)
 	switch {

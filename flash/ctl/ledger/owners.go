@@ -2,14 +2,13 @@ package ledger
 
 import (
 	"maps"
-	"unsafe"
 
 	"farflash/policy/ftl"
 )
 
 const (
-	fewRuns    = 4 // runs that stay in memory
-	runBytes   = int64(unsafe.Sizeof(run{}))
+	fewRuns    = 4  // runs that stay in memory
+	runBytes   = 16 // of a run
 	againBytes = Strip * 8
 	namedBytes = 40 // an entry of a map, about
 )

@@ -61,9 +61,9 @@ const (
 	foldTries = 4
 )
 
-// Fold looks at some leaves, after those of the last call, and replaces the slots of pages that are in no frame by runs
-// or packs them, where that takes less memory. It forgets how often they were read, and all pages of a run get the write history of
-// the first. It reports false if another call would gain little.
+// Fold looks at some leaves, after those of the last call, and replaces the slots of pages that are in no frame by
+// runs, or packs them, where that takes less memory. It forgets how often they were read, and all pages of a run get
+// the write history of the first. It reports false if another call would gain little.
 func (t *Table) Fold() bool {
 	if t.loose.Load() <= t.rest {
 		return false

@@ -2,7 +2,6 @@ package table
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"farflash/flash/ctl/heat"
 )
@@ -41,8 +40,8 @@ const (
 	groupBytes  = grouped * 24
 	packedBytes = fan * 8
 	nodeBytes   = fan*8 + 16
-	leafBytes   = int64(unsafe.Sizeof(leaf{}))
-	runBytes    = int64(unsafe.Sizeof(run{}))
+	leafBytes   = int64(80)
+	runBytes    = int64(24)
 )
 
 // bytes returns the memory of a leaf without its groups.

@@ -57,8 +57,8 @@ type node struct {
 	leaves *[fan]atomic.Pointer[leaf]
 }
 
-// leaf has the words of fan pages: by groups of slots, and where there is no group, by runs or packed. A leaf of one run
-// without groups does not change, so several can be one: a long run has one for all of its pages.
+// leaf has the words of fan pages: by groups of slots, and where there is no group, by runs or packed. A leaf of one
+// run without groups does not change, so several can be one: a long run has one for all of its pages.
 type leaf struct {
 	runs   []run
 	packed *packed           // or nil
@@ -172,7 +172,8 @@ func (t *Table) Slot(page uint64) *Slot {
 }
 
 // Find returns a page's slot, and makes it if the page has a place. It returns nil if the page was never used or is
-// Away, or at worst, without the controller's lock, if its slot is just being folded; a word of a slot that was is Gone.
+// Away, or at worst, without the controller's lock, if its slot is just being folded; a word of a slot that was is
+// Gone.
 func (t *Table) Find(page uint64) *Slot {
 	e := t.entry(page)
 	if e == nil {
@@ -223,7 +224,8 @@ func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 			return nil
 		}
 		if l.groups == nil {
-			own := &leaf{runs: l.runs, packed: l.packed, dirty: l.dirty, groups: new([fan / grouped]atomic.Pointer[group])}
+			own := &leaf{runs: l.runs, packed: l.packed, dirty: l.dirty,
+				groups: new([fan / grouped]atomic.Pointer[group])}
 			if !e.CompareAndSwap(l, own) {
 				continue
 			}
