@@ -199,7 +199,7 @@ func (c *core) persist() {
 		}
 	}
 	// A checkpoint starts when half of the log is in use, and before Close.
-	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.mapDue() || c.finished != nil && c.quiet()) {
+	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished == nil && c.mapDue() || c.finished != nil && c.quiet()) {
 		c.begin()
 	}
 	c.unwait()

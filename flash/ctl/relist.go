@@ -34,6 +34,19 @@ func (r *recovery) readList(h media.Header, chain []remains.Run) {
 		}
 		list, places, next = append(list, l.List...), append(places, p), l.Next
 	}
+	// A program that does not know the list, or was not to keep to a budget, may have used its segments since.
+	taken := map[int64]bool{}
+	for _, f := range chain {
+		for _, rec := range f.Records {
+			if rec.Kind == media.Open {
+				taken[int64(rec.PPA)] = true
+			}
+		}
+	}
+	if slices.ContainsFunc(places, func(p ftl.PPA) bool { return taken[r.segmentOf(p)] }) ||
+		slices.ContainsFunc(list, func(s media.Stored) bool { return taken[r.segmentOf(ftl.PPA(s.Place))] }) {
+		return
+	}
 	changed := spans(chain)
 	r.list = places
 	for _, p := range places {
