@@ -198,8 +198,9 @@ func (c *core) persist() {
 			c.submit(int32(d), &c.flushOps[d])
 		}
 	}
-	// A checkpoint starts when half of the log is in use, and before Close.
-	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished == nil && c.mapDue() || c.finished != nil && c.quiet()) {
+	// A checkpoint starts when half of the log is in use, when the map needs one, and before Close.
+	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished == nil && c.mapDue() ||
+		c.finished != nil && c.quiet()) {
 		c.begin()
 	}
 	c.unwait()

@@ -72,6 +72,7 @@ func (x *paging) init(c *core) {
 // homes is the place and the tag of each stored leaf, by number.
 type homes struct {
 	chunks map[uint64]*[512]uint64
+	keys   []uint64 // of chunks, in order
 	n      int
 }
 
@@ -90,6 +91,8 @@ func (h *homes) set(leaf uint64, at ftl.PPA, tag uint16) {
 	if c == nil {
 		c = new([512]uint64)
 		h.chunks[leaf>>9] = c
+		i, _ := slices.BinarySearch(h.keys, leaf>>9)
+		h.keys = slices.Insert(h.keys, i, leaf>>9)
 	}
 	if c[leaf&511] == 0 {
 		h.n++
@@ -107,14 +110,8 @@ func (h *homes) bytes() int64 { return int64(len(h.chunks)) * (512*8 + 64) }
 
 // from calls fn for each stored leaf from one on, in order, until it returns false.
 func (h *homes) from(leaf uint64, fn func(leaf uint64) bool) {
-	keys := make([]uint64, 0, len(h.chunks))
-	for k := range h.chunks {
-		if k >= leaf>>9 {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	first, _ := slices.BinarySearch(h.keys, leaf>>9)
+	for _, k := range h.keys[first:] {
 		for i, v := range h.chunks[k] {
 			if n := k<<9 | uint64(i); n >= leaf && v != 0 && !fn(n) {
 				return
@@ -142,9 +139,10 @@ func (c *core) readLeaf(x *fault) {
 	}
 	x.index = c.idleF[len(c.idleF)-1]
 	c.idleF = c.idleF[:len(c.idleF)-1]
-	was := c.faultOps[x.index]
-	if x.buf = device.Aligned(Page); was != nil {
+	if was := c.faultOps[x.index]; was != nil {
 		x.buf = was.buf
+	} else {
+		x.buf = device.Aligned(Page)
 	}
 	c.faultOps[x.index] = x
 	c.own(&x.op, tokenFault|uint64(x.index))
@@ -338,6 +336,9 @@ func (c *core) takePlaces(n int) (first ftl.PPA, got int) {
 			s := &c.stores[i]
 			for k := 0; s.n < pages && k < pages; k++ {
 				if s.used[k>>6]>>(k&63)&1 != 0 {
+					if s.used[k>>6] == ^uint64(0) {
+						k |= 63
+					}
 					continue
 				}
 				for got < n && k < pages && s.used[k>>6]>>(k&63)&1 == 0 {
