@@ -88,14 +88,20 @@ func (d *brief) Submit(ops ...*device.Op) {
 // TestRandomPages writes pages of a pool at random, again and again, with memory for a fraction of its map. All have
 // their newest content, also after the pool was closed and after it was not, and the map keeps within its memory.
 func TestRandomPages(t *testing.T) {
-	const pages = 1 << 16
+	if raced {
+		t.Skip("one goroutine: no races to find")
+	}
+	pages := int64(1 << 16)
+	if testing.Short() {
+		pages = 1 << 14
+	}
 	layout := ctl.DefaultLayout()
 	layout.UUID = media.UUID{5}
-	layout.Segment = 512
+	layout.Segment = int(pages >> 7)
 	dev := newBrief(t, pages*5/4+pages/8)
 	format(t, layout, dev)
 	cfg := ctl.DefaultConfig()
-	cfg.Frames, cfg.Map = 64, pages*4
+	cfg.Frames, cfg.Map = int(pages>>10), pages*4
 	p := open(t, cfg, dev)
 	draw := rng.NewStream(1, "pages")
 	newest := make([]uint32, pages)
@@ -120,9 +126,9 @@ func TestRandomPages(t *testing.T) {
 		}
 	}
 	for round := range uint32(3) {
-		for i := range uint32(pages) {
+		for i := range pages {
 			page := draw.IntN(pages)
-			newest[page] = round*pages + i + 1
+			newest[page] = round*uint32(pages) + uint32(i) + 1
 			clear(b)
 			binary.LittleEndian.PutUint64(b, uint64(newest[page]))
 			binary.LittleEndian.PutUint64(b[8:], uint64(page))
@@ -155,6 +161,9 @@ func TestRandomPages(t *testing.T) {
 			p = open(t, cfg, dev)
 			is := heap() - fixed
 			t.Logf("heap: %d KiB open, %d KiB reopened", (before-fixed)>>10, is>>10)
+			if is > cfg.Map+1<<20 {
+				t.Errorf("the heap has %d bytes with %d for the map", is, cfg.Map)
+			}
 		}
 		read(20_000)
 	}
@@ -235,9 +244,12 @@ func TestLostLeaf(t *testing.T) {
 // map with the least that any choice of leaves that stays the same can have.
 func TestMapReads(t *testing.T) {
 	const pages, leaf = 1 << 16, 512
-	requests := 20_000
 	if raced {
-		requests = 2000
+		t.Skip("one goroutine: no races to find")
+	}
+	requests, parts := 20_000, []int64{4, 2, 1}
+	if testing.Short() {
+		requests, parts = 5000, parts[:1]
 	}
 	patterns := []struct {
 		name string
@@ -279,7 +291,7 @@ func TestMapReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := int64(pages / leaf * 4200)
-	for _, part := range []int64{4, 2, 1} {
+	for _, part := range parts {
 		for _, x := range patterns {
 			cfg.Map = all/part + 48<<10 // of which the frames and the table's nodes take the second
 			p = open(t, cfg, dev)

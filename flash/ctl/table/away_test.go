@@ -10,7 +10,7 @@ import (
 // TestAway compares with a map while leaves are stored, are away, change and come back. What is stored is in a map too,
 // as of the time of Store.
 func TestAway(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(5) {
 		const pages = 3 * fan
 		table, want, stored := New(), map[uint64]Word{}, map[uint64]*[fan]ftl.PPA{}
 		draw := rng.NewStream(seed, "away")
@@ -25,7 +25,7 @@ func TestAway(t *testing.T) {
 				table.Arrive(LeafOf(page), stored[LeafOf(page)])
 			}
 		}
-		for range 4000 {
+		for range 2000 {
 			page := uint64(draw.IntN(pages))
 			switch draw.IntN(6) {
 			case 0, 1:
