@@ -132,7 +132,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	}
 	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
 	cmd.Flags().Var(&f.pool.mapped, "map-memory",
-		"`size` of the map in memory; above it, checksums are read again from the devices")
+		"`size` of the map in memory; above it, parts of it are read again from the devices")
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "",
 		"YAML `file` with devices, exports and flags, which the command line overrides")

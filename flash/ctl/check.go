@@ -53,6 +53,7 @@ func (p *Pool) Check(deep bool) Report {
 		c.lanes[i].mu.Unlock()
 	}
 	c.checkSegments(&r)
+	c.checkStores(&r)
 	if err := c.ftl.Check(); err != nil {
 		r.add(err, "translation layer")
 	}
@@ -107,8 +108,10 @@ func (c *core) checkPages(r *Report) {
 			r.addf(path, "place out of range; there are %d", c.ledger.Places())
 		case !c.ledger.IsLive(at):
 			r.addf(path, "the place is not in use")
-		case c.ledger.Owner(at) != page:
-			r.addf(path, "the place belongs to page %d", c.ledger.Owner(at))
+		default:
+			if owner, known := c.ledger.Owner(at); known && owner != page {
+				r.addf(path, "the place belongs to page %d", owner)
+			}
 		}
 	}
 	for i := range c.frames { // pages that were dropped while held
@@ -116,6 +119,13 @@ func (c *core) checkPages(r *Report) {
 		if ok && c.frames[i].page == noPage && (w.State() != table.Resident || !w.Blank()) {
 			reserved++
 		}
+	}
+	away := int64(0)
+	for range c.table.AwayLeaves(0, media.MaxLBA-1) {
+		away++
+	}
+	if away > 0 { // checkSegment compares the pages that are on the medium
+		return
 	}
 	if r.Pages != c.ledger.Lives() {
 		r.addf("pool", "%d pages have a place; the count is %d", r.Pages, c.ledger.Lives())
@@ -141,7 +151,7 @@ func (c *core) checkPlaces(r *Report) {
 			path := fmt.Sprintf("segment %d/place %d", segment, k)
 			// Together with checkPages: the two maps are inverses of each other.
 			if to := c.Lookup(c.Owner(at)); to != at {
-				r.addf(path, "belongs to page %d, which is at %d", c.ledger.Owner(at), to)
+				r.addf(path, "belongs to page %d, which is at %d", c.Owner(at), to)
 			}
 			if s := &c.segments[segment]; !s.opened || k >= int(s.written) {
 				r.addf(path, "is in use, but was not allocated")
@@ -171,6 +181,13 @@ func (c *core) checkFrames(r *Report) {
 				r.addf(fmt.Sprintf("frame %d", at), "is free twice, in lane %d", i)
 			}
 			free[at] = true
+		}
+	}
+	for _, x := range c.faults {
+		for _, w := range x.then {
+			if w.fn == nil {
+				free[w.frame] = true
+			}
 		}
 	}
 	for i := range c.frames {
@@ -239,13 +256,13 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	// reported.
 	dev, buf := p.devices[place.device], device.Aligned(Page)
 	wrong := map[ftl.PPA]error{}
-	sums, lost := p.sumsOf(i)
+	entries, lost := p.entriesOf(i)
 	if lost != nil {
 		r.add(lost, "segment %d", i)
 	}
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
-		if err == nil && media.Sum(c.seed, buf) != sums[at-first] {
+		if err == nil && media.Sum(c.seed, buf) != entries[at-first].Sum {
 			// The sum is set before the place is live and stays until the segment is erased, so it is read without
 			// the lock.
 			err = ErrDamaged
@@ -256,18 +273,42 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 			r.Contents++
 		}
 	}
+	words := map[ftl.PPA]table.Word{} // of pages whose leaves are away
+	for _, at := range live {
+		if page := entries[at-first].Page; page > 0 {
+			if w, _ := p.table.Peek(page - 1); w.Away() {
+				words[at] = p.word(page - 1)
+			}
+		}
+	}
 	summary := device.Aligned(c.shape.SummaryGrains() * Page)
 	read := device.Do(dev, device.Read, place.offset+int64(n)*Page, summary)
 
 	p.lock()
 	for _, at := range live {
 		if err := wrong[at]; err != nil && c.ledger.IsLive(at) {
-			r.add(err, "segment %d/place %d/page %d", i, at-first, c.ledger.Owner(at))
+			r.add(err, "segment %d/place %d/page %d", i, at-first, entries[at-first].Page-1)
+		}
+		// Those whose owners or leaves are not in memory, which checkPages and checkPlaces could not compare.
+		page := entries[at-first].Page - 1
+		if owner, known := c.ledger.Owner(at); known && owner != page || !c.ledger.IsLive(at) {
+			continue
+		}
+		to := at
+		if w, _ := c.table.Peek(page); !w.Away() {
+			to = c.Lookup(ftl.LPA(page))
+		} else if w, ok := words[at]; ok && w.State() <= table.OnMedium {
+			if to = w.Place(); w.State() == table.Invalid {
+				to = ftl.NoPPA
+			}
+		}
+		if to != at {
+			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first), "belongs to page %d, which is at %d", page, to)
 		}
 	}
 	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {
-		c.checkSummary(r, int(i), read, summary, sums)
+		c.checkSummary(r, int(i), read, summary, entries)
 	}
 	c.checks--
 	c.ftl.ReadDone(first)
@@ -278,7 +319,7 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 
 // checkSummary compares a filled segment's summary with the mapping. A summary that is missing, or belongs to an
 // earlier fill, was lost in a crash. That is no violation, because the summary is redundant.
-func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uint32) {
+func (c *core) checkSummary(r *Report, i int, read error, buf []byte, entries []media.Entry) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {
 		r.add(read, "%s", path)
@@ -306,7 +347,15 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte, sums []uin
 		if !c.ledger.IsLive(at) {
 			continue
 		}
-		page, own := c.ledger.Owner(at), sums[k]
+		page, own := entries[k].Page-1, entries[k].Sum
+		if owner, known := c.ledger.Owner(at); known { // what was written since the entries were read is
+			page = owner
+		}
+		if sum, known := c.ledger.SumAt(at); known {
+			own = sum
+		} else if entries[k].Page == 0 {
+			continue // and is in no memory again
+		}
 		if e.Page != 0 && e.Page != page+1 && !c.ledger.IsRenamed(at) || e.Sum != own {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
 				"belongs to page %d with checksum %08x; the summary has page %d with %08x", page, own, e.Page-1, e.Sum)

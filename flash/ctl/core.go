@@ -40,6 +40,7 @@ type core struct {
 	frameWanted atomic.Bool // a request waits for a frame
 	checks      int         // segments that Check is reading; they must not be erased
 	reading
+	paging
 
 	writer
 	journal
@@ -74,10 +75,12 @@ type segment struct {
 	erases     uint32
 	session    uint32 // in which it was opened
 	stream     uint8
-	opened     bool // since the last erase
-	covered    bool // the newest checkpoint has, or will have, all checksums
-	settled    bool // the checkpoint in force has all checksums
-	bare       bool // the entries kept for the next checkpoint have no checksums
+	opened     bool  // since the last erase
+	covered    bool  // the newest checkpoint has, or will have, all checksums
+	settled    bool  // the checkpoint in force has all checksums
+	coversAll  bool  // the newest checkpoint has, or will have, the owners that are in memory
+	settledAll bool  // the checkpoint in force has them
+	moving     int32 // pages that collection is moving
 }
 
 // frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
@@ -157,17 +160,19 @@ type Stats struct {
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
 	Erased       int64               // segments that became empty
-	Sums         int64               // pages of checkpoints read for checksums that were not in memory
+	Sums         int64               // pages of checkpoints read for checksums and owners that were not in memory
+	MapReads     int64               // pages of the map read because they were not in memory
+	MapWrites    int64               // pages of the map written so that they need not be in memory
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
-// WAF returns the write amplification: all pages written, including log, checkpoints and summaries, over pages written
-// for users.
+// WAF returns the write amplification: all pages written, including log, checkpoints, map and summaries, over pages
+// written for users.
 func (s Stats) WAF() float64 {
 	if s.Puts == 0 {
 		return 1
 	}
-	return float64(s.Puts+s.Moved+s.Log+s.Checkpoint+s.Summaries+s.Rewritten) / float64(s.Puts)
+	return float64(s.Puts+s.Moved+s.Log+s.Checkpoint+s.Summaries+s.Rewritten+s.MapWrites) / float64(s.Puts)
 }
 
 // Sub returns the counts accumulated between o and s.
@@ -177,7 +182,8 @@ func (s Stats) Sub(o Stats) Stats {
 		s.Rewritten - o.Rewritten,
 		s.Hits - o.Hits, s.Misses - o.Misses, s.LaneMisses - o.LaneMisses, s.Flushes - o.Flushes,
 		s.Checkpoints - o.Checkpoints,
-		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.Streams,
+		s.Damaged - o.Damaged, s.Erased - o.Erased, s.Sums - o.Sums, s.MapReads - o.MapReads, s.MapWrites - o.MapWrites,
+		s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -197,6 +203,8 @@ const (
 	tokenCheckFlush
 	tokenOld
 	tokenLoad
+	tokenFault
+	tokenStore
 	tokenMask = 0xff << 32
 )
 
@@ -234,6 +242,7 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	c.writer.init(c)
 	c.journal.init(c)
 	c.loading.init(c)
+	c.paging.init(c)
 	return c, nil
 }
 
@@ -242,8 +251,17 @@ func (c *core) own(op *device.Op, token uint64) {
 	op.Done, op.Owner, op.Token = c.done, c, token
 }
 
+// byPlace is added to a place to name the page that it holds, where that page's number is not in memory.
+const byPlace = 1 << 60
+
 // Lookup implements ftl.Map.
 func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
+	if lpa >= byPlace { // or the page's leaf is away
+		if p := ftl.PPA(lpa - byPlace); c.ledger.IsLive(p) {
+			return p
+		}
+		return ftl.NoPPA
+	}
 	switch w, _ := c.table.Peek(uint64(lpa)); w.State() {
 	case table.OnMedium:
 		return w.Place()
@@ -255,9 +273,12 @@ func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
 	return ftl.NoPPA
 }
 
-// CompareAndSwap implements ftl.Map. The word of a page in a frame stays the same; only the place that it is evicted to
-// changes.
+// CompareAndSwap implements ftl.Map. The page's leaf is not away, unless it is lost. The word of a page in a frame
+// stays the same; only the place that it is evicted to changes.
 func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
+	if lpa >= byPlace {
+		return false
+	}
 	slot := c.table.Find(uint64(lpa))
 	if slot == nil {
 		return false
@@ -288,7 +309,23 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 }
 
 // Owner implements ftl.Map.
-func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.ledger.Owner(ppa)) }
+func (c *core) Owner(ppa ftl.PPA) ftl.LPA {
+	if page, known := c.ledger.Owner(ppa); known {
+		if w, _ := c.table.Peek(page); !w.Away() {
+			return ftl.LPA(page)
+		}
+	}
+	return byPlace + ftl.LPA(ppa)
+}
+
+// owner returns the page that a live place holds, which is in memory.
+func (c *core) owner(p ftl.PPA) uint64 {
+	page, known := c.ledger.Owner(p)
+	if !known {
+		panic(fmt.Sprintf("ctl: the page of place %d is not in memory", p))
+	}
+	return page
+}
 
 // sum returns the checksum of a place's content, which is in memory.
 func (c *core) sum(p ftl.PPA) uint32 {
@@ -380,6 +417,14 @@ func (c *core) tryGet(r request) bool {
 	}
 	if r.page == noPage {
 		return c.bringNone(r)
+	}
+	if c.table.Away(r.page) {
+		// The frame is taken first, so that requests get frames in the order in which they came, as get says.
+		at := c.takeFrame()
+		if at != noFrame {
+			c.whenPresent(table.LeafOf(r.page), faulting{request: r, frame: at})
+		}
+		return at != noFrame
 	}
 	slot := c.table.Make(r.page)
 	// Lock-free gets and puts can change the word until a swap succeeds.

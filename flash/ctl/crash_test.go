@@ -96,7 +96,10 @@ func serialOf(b []byte, page uint64) (uint64, error) {
 	return s, nil
 }
 
-func newWorld(t testing.TB, seed uint64) *world {
+func newWorld(t testing.TB, seed uint64) *world { return newWorldOf(t, seed, 300) }
+
+// newWorldOf returns a world whose first device has at least the given number of grains.
+func newWorldOf(t testing.TB, seed uint64, grains int64) *world {
 	w := &world{t: t, draw: rng.NewStream(seed, "world"), label: fmt.Sprint("seed ", seed)}
 	cfg, layout := small()
 	w.cfg = cfg
@@ -108,7 +111,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w.cfg.Victim = []ftl.Victim{ftl.CostAge, ftl.Greedy}[w.draw.IntN(2)]
 	layout.Segment = int(8 + w.draw.IntN(12))
 	layout.LogPages, layout.OverProvision = 8+w.draw.IntN(24), 0.6
-	w.devs = []*device.Mem{device.NewMem((300 + w.draw.IntN(120)) * device.Grain)}
+	w.devs = []*device.Mem{device.NewMem((grains + w.draw.IntN(120)) * device.Grain)}
 	for range w.draw.IntN(3) {
 		w.devs = append(w.devs, device.NewMem((60+w.draw.IntN(120))*device.Grain))
 	}
@@ -369,6 +372,50 @@ func TestCrash(t *testing.T) {
 		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0) {
 		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little "+
 			"was tried", cuts, kills, several, broken, dropped, recovered)
+	}
+}
+
+// TestMapCrash is TestCrash of pools whose map has several parts, of which few are in memory.
+func TestMapCrash(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	worlds := 8
+	switch {
+	case raced:
+		worlds = 1
+	case patience.Long(t):
+		worlds = 200
+	}
+	if s := os.Getenv("FARFLASH_CASE"); s != "" {
+		worlds, _ = strconv.Atoi(s)
+		worlds++
+	}
+	var sum ctl.Stats
+	for seed := range worlds {
+		w := newWorldOf(t, uint64(seed), 2200)
+		w.cfg.Map = 1
+		w.hold(false)
+		if err := w.pool.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range w.devs {
+			w.devs[i] = w.devs[i].Reopen()
+		}
+		w.pool = open(t, w.cfg, devices(w.devs)...)
+		w.hold(true)
+		for cut := range 25 {
+			for range 1 + w.draw.IntN(3000) {
+				w.act()
+			}
+			s := w.pool.Stats()
+			sum.MapReads, sum.MapWrites = sum.MapReads+s.MapReads, sum.MapWrites+s.MapWrites
+			w.cfg.Map = min(1, w.draw.IntN(4)) // sometimes the next has all of the map in memory
+			w.cut(cut%3 > 0)
+		}
+		w.end()
+	}
+	t.Logf("%d reads and %d writes of the map", sum.MapReads, sum.MapWrites)
+	if sum.MapReads < 1000 || sum.MapWrites < 100 {
+		t.Errorf("%d reads and %d writes of the map: too little was tried", sum.MapReads, sum.MapWrites)
 	}
 }
 

@@ -6,17 +6,41 @@ func (c *core) economise() {
 	if c.over() {
 		c.table.Fold()
 		c.dropSums(dropLooks)
+		c.dropLeaves()
+	}
+}
+
+// dropLeaves drops stored leaves of the table while these and all else take too much memory.
+func (c *core) dropLeaves() {
+	if c.homes.n > 0 && c.over() {
+		c.table.Drop(func(leaf uint64) bool {
+			_, _, ok := c.homes.get(leaf)
+			return ok && c.keep[leaf] == 0
+		})
 	}
 }
 
 // over reports whether the map takes more memory than Config.Map.
-func (c *core) over() bool { return c.cfg.Map > 0 && c.table.Loose()+c.ledger.Bytes() > c.cfg.Map }
+func (c *core) over() bool { return c.cfg.Map > 0 && c.mapBytes() > c.cfg.Map }
+
+// mapBytes returns the memory of the map.
+func (c *core) mapBytes() int64 { return c.table.Bytes() + c.homes.bytes() + c.ledger.Bytes() }
+
+// MapBytes returns the memory of the map: of what is known of pages, and of places.
+func (p *Pool) MapBytes() (pages, places int64) {
+	p.lock()
+	defer p.leave()
+	return p.table.Bytes() + p.core.homes.bytes(), p.core.ledger.Bytes()
+}
 
 // dropLooks is the number of segments that economise looks at.
 const dropLooks = 16
 
-// dropSums drops checksums that the checkpoint in force has. At least a quarter of the memory is theirs.
+// dropSums drops checksums and owners that the checkpoint in force has. At least a quarter of the memory is theirs.
 func (c *core) dropSums(looks int) {
-	c.ledger.Drop(max(c.cfg.Map-c.table.Loose(), c.cfg.Map/4), looks,
-		func(segment int64) bool { return c.segments[segment].settled })
+	most := max(c.cfg.Map-c.table.Bytes()-c.homes.bytes(), c.cfg.Map/4)
+	c.ledger.Drop(most, looks, func(segment int64) (sums, owners bool) {
+		s := &c.segments[segment]
+		return s.settled && s.moving == 0, s.settledAll
+	})
 }

@@ -16,6 +16,7 @@ func TestOlderCheckpoint(t *testing.T) {
 	for seed := range uint64(60) {
 		draw := rng.NewStream(seed, "older")
 		cfg, layout := small()
+		cfg.Map = int64(seed % 2) // with too little memory, checkpoints come early
 		layout.LogPages = 64
 		dev := device.NewMem(500 * device.Grain)
 		shape := format(t, layout, dev)
@@ -83,7 +84,7 @@ func TestOlderCheckpoint(t *testing.T) {
 		}
 	}
 	t.Logf("%d crashes with writes that were dropped; %d pools opened, %d refused", dropped, opened, refused)
-	if dropped < 10 || opened < 100 {
+	if dropped < 5 || opened < 100 {
 		t.Errorf("%d crashes with writes that were dropped, %d pools opened: too little was tried", dropped, opened)
 	}
 }

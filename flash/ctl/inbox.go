@@ -121,7 +121,7 @@ func (p *Pool) get(r request) {
 		p.core.give(r.fn, Ref{Page: r.asked}, ErrClosed)
 		return
 	}
-	if !r.write {
+	if !r.write && !p.table.Away(r.page) {
 		p.table.Make(r.page).CountRead()
 	}
 	p.core.get(r)

@@ -76,6 +76,7 @@ type checkpoint struct {
 	op       device.Op
 	buf      []byte
 	old      []byte // a group of the checkpoint in force
+	bare     []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
 	body     media.Body
 	header   media.Header
 	done     int64 // segments below it are encoded
@@ -95,6 +96,7 @@ func (j *journal) init(c *core) {
 		c.own(&j.pages[i].op, tokenLog|uint64(i))
 		j.idleP = append(j.idleP, int32(i))
 	}
+	j.body.bare = make([]bool, len(c.segments))
 	j.flushOps = make([]device.Op, len(c.shape.Grains))
 	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
 	for d := range j.flushOps {
@@ -115,7 +117,17 @@ func (c *core) log(r media.Record) {
 func (c *core) inUse() uint64 { return c.number - c.base }
 
 // logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space.
-func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogPages) }
+func (c *core) logFull() bool { return c.inUse()+logSlack >= c.logLimit() }
+
+// logLimit returns the number of pages of the log that may be in use. A checkpoint that began early frees little, so
+// less may be used while it is written: at least a quarter of the log is free when it takes effect (loggable).
+func (c *core) logLimit() uint64 {
+	all := uint64(c.shape.LogPages)
+	if !c.body.active {
+		return all
+	}
+	return min(all, c.body.header.Next-c.base+all-all/4)
+}
 
 // logBusy reports whether the log is full or at least a page of records waits for it.
 func (c *core) logBusy() bool { return c.logFull() || len(c.records) >= media.RecordsPerPage }
@@ -186,24 +198,26 @@ func (c *core) persist() {
 			c.submit(int32(d), &c.flushOps[d])
 		}
 	}
-	// A checkpoint starts when half of the log is in use, and before Close.
-	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished != nil && c.quiet()) {
+	// A checkpoint starts when half of the log is in use, when the map needs one, and before Close.
+	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished == nil && c.mapDue() ||
+		c.finished != nil && c.quiet()) {
 		c.begin()
 	}
+	c.unwait()
 }
 
 // quiet reports whether the controller is idle. The final checkpoint waits for this, because it is marked clean: no log
 // page follows it.
 func (c *core) quiet() bool {
 	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 &&
-		c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
-		c.phase == resting && c.summaries == 0
+		c.late.N == 0 && c.parked.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
+		c.phase == resting && c.summaries == 0 && len(c.faults) == 0
 }
 
 // seal starts the write of a log page with as many records as fit. It reports false if no page can be started now.
 // The slot of the new page in the ring must not hold a page that recovery still needs.
 func (c *core) seal() bool {
-	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= uint64(c.shape.LogPages) {
+	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= c.logLimit() {
 		return false
 	}
 	i := c.idleP[len(c.idleP)-1]
@@ -318,7 +332,7 @@ func (c *core) begin() {
 	if b.body.Entries == nil {
 		b.body.Entries = make([][]media.Entry, len(c.segments))
 	}
-	c.writeBody()
+	c.beginStore()
 }
 
 // recordSegments returns the state of the segments as a checkpoint records it, in to if that is large enough.
@@ -340,18 +354,27 @@ func (c *core) recordSegments(to []media.Segment) []media.Segment {
 	return to
 }
 
-// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums that are not in memory.
+// someone is in place of the owner in entries kept for a checkpoint while it is not in memory.
+const someone = media.MaxLBA + 1
+
+// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums and owners that are not
+// in memory.
 func (c *core) recordEntries(segment int64, entries []media.Entry) {
 	first, sums := segment*int64(c.shape.Pages), c.ledger.WholeOf(segment)
-	c.segments[segment].bare = sums == nil && c.ledger.LivesOf(segment) > 0
+	bare := sums == nil && c.ledger.LivesOf(segment) > 0
 	clear(entries)
 	for k := c.ledger.NextLive(segment, 0); k < len(entries); k = c.ledger.NextLive(segment, k+1) {
 		p := ftl.PPA(first + int64(k))
-		entries[k] = media.Entry{Page: c.ledger.Owner(p) + 1, Renamed: c.ledger.IsRenamed(p)}
+		page, known := c.ledger.Owner(p)
+		entries[k] = media.Entry{Page: page + 1, Renamed: c.ledger.IsRenamed(p)}
+		if !known {
+			entries[k].Page, bare = someone, true
+		}
 		if sums != nil {
 			entries[k].Sum = sums[k]
 		}
 	}
+	c.body.bare[segment] = bare
 }
 
 // preserve copies a segment's entries for the checkpoint being written, if it still needs them. It is called before any
@@ -396,7 +419,7 @@ func (c *core) writeBody() {
 	if b.at >= all {
 		b.forgetBelow(int64(len(c.segments)))
 		b.sealed = false
-		c.flushBody()
+		c.beginList()
 		return
 	}
 	from, to := b.body.Span(b.at)
@@ -518,16 +541,13 @@ func (c *core) bodyFlushed(d int32) {
 	case c.readOnly != nil:
 		c.abandonCheckpoint(c.readOnly)
 	case !b.sealed:
-		b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
-		b.op.Offset = c.shape.CheckpointStart(int(b.header.Generation&1)) * Page
-		b.op.Buf = encodeHeaders(b.buf, &b.header, c.shape.UUID)
-		c.stats.Checkpoint += media.Headers
-		c.submit(0, &b.op)
+		c.waitForStored()
 	default:
 		b.active = false
 		// The checkpoint is in force, so the log before it can be overwritten.
 		c.generation, c.base = b.header.Generation, b.header.Next
 		c.settleSums(b.header.Generation)
+		c.settleLeaves()
 		c.stats.Checkpoints++
 		if b.header.Clean {
 			c.notify(c.finished, nil)
@@ -536,6 +556,16 @@ func (c *core) bodyFlushed(d int32) {
 		}
 		c.advance()
 	}
+}
+
+// writeHeader writes the header of a checkpoint, all of which is durable otherwise.
+func (c *core) writeHeader() {
+	b := &c.body
+	b.op.Token, b.op.Kind, b.op.Err = tokenHeader, device.Write, nil
+	b.op.Offset = c.shape.CheckpointStart(int(b.header.Generation&1)) * Page
+	b.op.Buf = encodeHeaders(b.buf, &b.header, c.shape.UUID)
+	c.stats.Checkpoint += media.Headers
+	c.submit(0, &b.op)
 }
 
 // abandonCheckpoint handles a checkpoint that could not be written. The previous one stays in force and still needs the
@@ -591,6 +621,10 @@ func (c *core) complete(op *device.Op) {
 		c.loadDone(i)
 	case tokenCheckFlush:
 		c.bodyFlushed(i)
+	case tokenFault:
+		c.faultDone(i)
+	case tokenStore:
+		c.storeWritten()
 	case tokenSummary:
 		c.summaryDone(int64(i), op.Err)
 	}

@@ -74,13 +74,37 @@ func (p *Pool) GetExclusive(page uint64, fn func(Ref, error)) {
 func (p *Pool) Frames() int { return p.core.cfg.Frames }
 
 // holds reports whether a page has content, that is, whether it was written and not trimmed since. A page without
-// content reads as zeros.
+// content reads as zeros. A page that is away may have content.
 func holds(w table.Word) bool {
-	return w.State() != table.Invalid && !(w.State() == table.Resident && w.Blank())
+	return w.Away() || w.State() != table.Invalid && !(w.State() == table.Resident && w.Blank())
 }
 
-// Holds reports whether a page has content. A page without content reads as zeros and takes no space.
-func (p *Pool) Holds(page uint64) bool {
+// word returns a page's word, and waits for it if its leaf is away. It stays so only if its leaf is lost.
+func (p *Pool) word(page uint64) table.Word {
+	w, _ := p.table.Peek(page)
+	if !w.Away() {
+		return w
+	}
+	p.lock()
+	if w, _ = p.table.Peek(page); !w.Away() || p.closed {
+		p.leave()
+		return w
+	}
+	done := make(chan table.Word, 1)
+	p.core.whenPresent(table.LeafOf(page), faulting{fn: func(error) {
+		w, _ := p.table.Peek(page)
+		done <- w
+	}})
+	p.leave()
+	return <-done
+}
+
+// Holds reports whether a page has content. A page without content reads as zeros and takes no space. It may wait for a
+// part of the map, so it must not be called from a callback; MayHold can be.
+func (p *Pool) Holds(page uint64) bool { return page < media.MaxLBA && holds(p.word(page)) }
+
+// MayHold is Holds without waiting. It also reports true if the part of the map that says so is not in memory.
+func (p *Pool) MayHold(page uint64) bool {
 	if page >= media.MaxLBA {
 		return false
 	}
@@ -89,21 +113,38 @@ func (p *Pool) Holds(page uint64) bool {
 }
 
 // Run returns the number of consecutive pages from first on, at most n, that have content if first does and lack it if
-// first does not. It is at least one unless n is 0.
+// first does not. It is at least one unless n is 0. It may wait as Holds does.
 func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
+	return p.run(first, n, p.Holds, func(page uint64, w table.Word) bool {
+		if w.Away() {
+			w = p.word(page)
+		}
+		return holds(w)
+	})
+}
+
+// MayRun is Run with MayHold.
+func (p *Pool) MayRun(first, n uint64) (pages uint64, held bool) {
+	return p.run(first, n, p.MayHold, func(_ uint64, w table.Word) bool { return holds(w) })
+}
+
+func (p *Pool) run(first, n uint64, one func(page uint64) bool, is func(uint64, table.Word) bool) (uint64, bool) {
 	if first >= media.MaxLBA || n == 0 {
 		return n, false
 	}
 	last := first + min(n-1, math.MaxUint64-first)
-	held = p.Holds(first) // sampled once, because it can change concurrently
-	next := first + 1     // the first page not yet examined
+	held := one(first) // sampled once, because it can change concurrently
+	next := first + 1  // the first page not yet examined
 	if next <= last {
-		// Words skips pages that were never used; a gap is thus a run of pages without content.
-		for page, w := range p.table.Words(next, last) {
-			if held && (page > next || !holds(w)) {
+		// Each skips pages that were never used; a gap is thus a run of pages without content.
+		for page, w := range p.table.Each(next, last) {
+			if held && page > next {
 				break
 			}
-			if !held && holds(w) {
+			switch is := is(page, w); {
+			case held && !is:
+				return page - first, held
+			case !held && is:
 				return page - first, held
 			}
 			next = page + 1

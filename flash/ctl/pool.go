@@ -298,8 +298,10 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 }
 
 // Trim discards the content of pages: they read as zeros and take no space. fn is called once the trim has taken effect
-// and the log keeps up, or with sync once it is durable. Held pages are trimmed when the last holder puts them. A
-// caller that keeps trimming without waiting for fn while the devices are slow eventually gets ErrLogFull.
+// and the log keeps up, or with sync once it is durable. That can be after Trim returns, for pages whose part of the
+// map is not in memory: what is written to them meanwhile may be discarded too. Held pages are trimmed when the last
+// holder puts them. A caller that keeps trimming without waiting for fn while the devices are slow eventually gets
+// ErrLogFull.
 func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	if first >= media.MaxLBA || count > media.MaxLBA-first {
 		fn(ErrRange)

@@ -246,7 +246,7 @@ func (b *rebuild) overlay(s *remains.Snapshot) {
 	s.Each(true, func(at int64, e *media.Entry) {
 		p := ftl.PPA(at)
 		if *e = (media.Entry{}); b.ledger.IsLive(p) {
-			*e = media.Entry{Page: b.ledger.Owner(p) + 1, Sum: b.sum(p), Renamed: b.ledger.IsRenamed(p)}
+			*e = media.Entry{Page: b.owner(p) + 1, Sum: b.sum(p), Renamed: b.ledger.IsRenamed(p)}
 		}
 	})
 }
@@ -296,7 +296,7 @@ func (b *rebuild) isDoubtful(p ftl.PPA) bool { return b.doubt[p>>6]>>(p&63)&1 !=
 // vacant unmaps the page at a place.
 func (b *rebuild) vacant(p ftl.PPA) {
 	if b.ledger.IsLive(p) {
-		b.table.Make(b.ledger.Owner(p)).Store(0)
+		b.table.Make(b.owner(p)).Store(0)
 		b.clearLive(p)
 	}
 	b.doubt[p>>6] &^= 1 << (p & 63)
@@ -394,7 +394,7 @@ func (b *rebuild) evict(segment int64) {
 	first := ftl.PPA(segment * int64(b.shape.Pages))
 	for p := first; p < first+ftl.PPA(b.shape.Pages); p++ {
 		if b.ledger.IsLive(p) {
-			b.evicted[b.ledger.Owner(p)] = sighting{at: p, sum: b.sum(p)}
+			b.evicted[b.owner(p)] = sighting{at: p, sum: b.sum(p)}
 			b.vacant(p)
 		}
 	}

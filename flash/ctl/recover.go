@@ -60,6 +60,8 @@ type recovery struct {
 	// dropped has the pages whose last write was dropped: if its content was not lost in the crash, but damaged, they
 	// are out of date.
 	dropped map[uint64]bool
+	// touched has the pages of stored leaves that records after the checkpoint name: whether they had a place in it.
+	touched map[uint64]bool
 }
 
 // recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
@@ -115,6 +117,9 @@ func (r *recovery) readState() (ending, error) {
 					"records below %d were durable: %w",
 					h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
+		}
+		if h.Generation == headers[0].Generation && r.cfg.Map > 0 {
+			r.readList(h, chain)
 		}
 		if err := r.readBody(h); err != nil {
 			problems = append(problems, err)
@@ -248,12 +253,18 @@ func (r *recovery) readBody(h media.Header) error {
 		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
 		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
 	}
+	for page, had := range r.touched {
+		if !had { // a leaf may have what a record did
+			r.table.Change(page, ftl.NoPPA)
+		}
+	}
 	return nil
 }
 
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
 	r.table, r.ledger, r.source = table.New(), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
+	r.touched, r.stores, r.list, r.homes = nil, nil, nil, homes{chunks: map[uint64]*[512]uint64{}}
 	clear(r.segments)
 }
 
@@ -288,7 +299,7 @@ func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry)
 	}
 	if s.Use == media.Filled {
 		r.ledger.Seal(i)
-		r.segments[i].settled = true
+		r.segments[i].settled, r.segments[i].settledAll = true, true
 	}
 	r.fitAll()
 	return nil
@@ -297,8 +308,36 @@ func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry)
 // leastRun is the number of pages in order that are mapped together.
 const leastRun = 32
 
-// mapRun maps consecutive pages, of which there is at least one, to consecutive places.
+// mapRun maps consecutive pages, of which there is at least one, to consecutive places. Those of stored leaves are
+// mapped there already, but for those that records name.
 func (r *recovery) mapRun(first ftl.PPA, entries []media.Entry) error {
+	for len(entries) > 0 {
+		page, n := entries[0].Page-1, len(entries)
+		if r.homes.n > 0 {
+			n = min(n, int(table.FirstOf(table.LeafOf(page)+1)-page))
+		}
+		if r.homes.n == 0 || !r.table.IsAway(table.LeafOf(page)) {
+			if err := r.mapHere(first, entries[:n]); err != nil {
+				return err
+			}
+		} else {
+			for k := range n {
+				p, e := first+ftl.PPA(k), &entries[k]
+				r.setPlace(p, e.Page-1, e.Sum)
+				r.ledger.SetRenamed(p, e.Renamed)
+				if _, ok := r.touched[e.Page-1]; ok {
+					r.touched[e.Page-1] = true
+					r.table.Change(e.Page-1, p)
+				}
+			}
+		}
+		first, entries = first+ftl.PPA(n), entries[n:]
+	}
+	return nil
+}
+
+// mapHere maps consecutive pages to consecutive places in memory.
+func (r *recovery) mapHere(first ftl.PPA, entries []media.Entry) error {
 	page, n := entries[0].Page-1, uint64(len(entries))
 	together := n >= leastRun && page+n <= media.MaxLBA
 	for range r.table.Words(page, page+n-1) {
@@ -363,13 +402,16 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 		return fmt.Errorf("page %d at place %d of %d: %w", page, to, r.ledger.Places(), ErrDamaged)
 	}
 	if r.ledger.IsLive(to) {
-		return fmt.Errorf("pages %d and %d are both at place %d: %w", r.ledger.Owner(to), page, to, ErrDamaged)
+		return fmt.Errorf("page %d and another are both at place %d: %w", page, to, ErrDamaged)
 	}
-	slot := r.table.Make(page)
-	if w := slot.Load(); w.State() == table.OnMedium {
+	if w, _ := r.table.Peek(page); w.State() == table.OnMedium {
 		r.clearLive(w.Place())
 	}
-	slot.Store(table.At(to))
+	if r.table.Away(page) {
+		r.table.Change(page, to)
+	} else {
+		r.table.Make(page).Store(table.At(to))
+	}
 	delete(r.dropped, page)
 	if err := r.unsettle(r.segmentOf(to)); err != nil {
 		return err
@@ -429,8 +471,7 @@ func (r *recovery) apply(rec media.Record) error {
 		}
 		if k := r.ledger.NextLive(int64(rec.PPA), 0); k < r.shape.Pages {
 			// a segment is erased only when no durable mapping refers to it
-			return fmt.Errorf("segment %d was opened, but holds page %d: %w", rec.PPA,
-				r.ledger.Owner(ftl.PPA(int64(rec.PPA)*int64(r.shape.Pages)+int64(k))), ErrDamaged)
+			return fmt.Errorf("segment %d was opened, but holds a page at place %d: %w", rec.PPA, k, ErrDamaged)
 		}
 		r.ledger.Erase(int64(rec.PPA))
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
@@ -538,14 +579,19 @@ func (r *recovery) writeDown(both bool) error {
 	for range n {
 		r.generation++
 		r.cover()
-		err := writeCheckpoint(r.shape, r.devices, &body, r.recordEntries, r.complete(&body), media.Header{
+		r.body.header = media.Header{
 			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back,
 			Writes: r.clock.Writes(),
-		})
+		}
+		if err := r.listDown(); err != nil {
+			return fmt.Errorf("writing where the map is: %w", err)
+		}
+		err := writeCheckpoint(r.shape, r.devices, &body, r.recordEntries, r.complete(&body), r.body.header)
 		if err != nil {
 			return fmt.Errorf("writing a checkpoint: %w", err)
 		}
 		r.settleSums(r.generation)
+		r.settleLeaves()
 	}
 	return nil
 }
@@ -581,7 +627,7 @@ func (r *recovery) makeRoom() error {
 	valid := make([]int64, len(r.segments)) // live pages, by segment
 	empty := 0
 	for i := range r.segments {
-		if valid[i] = int64(r.ledger.LivesOf(int64(i))); valid[i] == 0 {
+		if valid[i] = int64(r.ledger.LivesOf(int64(i))); valid[i] == 0 && r.storeOf(int64(i)) == nil {
 			empty++
 		}
 	}
@@ -603,7 +649,7 @@ func (r *recovery) makeRoom() error {
 			// A hole is a dead place in another segment that keeps live pages; empty segments must stay empty.
 			for r.ledger.IsLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == r.ledger.Places() {
-					return fmt.Errorf("no free place to move page %d to: %w", r.ledger.Owner(from), ErrFull)
+					return fmt.Errorf("no free place to move the page at %d to: %w", from, ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -632,16 +678,14 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	// The place may be beyond those allocated so far, which must then be counted as used.
 	s := &r.segments[r.segmentOf(to)]
 	s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
-	sum, known := r.ledger.SumAt(from)
-	if !known {
-		segment := r.segmentOf(from)
-		sums, err := readSums(&r.shape, r.devices[0], r.source, segment)
-		if err != nil {
-			return err
-		}
-		sum = sums[int64(from)-segment*int64(r.shape.Pages)]
+	if err := r.unsettle(r.segmentOf(from)); err != nil {
+		return err
 	}
-	return r.mapTo(r.ledger.Owner(from), to, sum)
+	page := r.owner(from)
+	if r.table.Away(page) {
+		r.table.Change(page, from)
+	}
+	return r.mapTo(page, to, r.sum(from))
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full. Such a summary describes a fill whose end was
@@ -711,8 +755,19 @@ func (r *recovery) restoreSegments() error {
 			return fmt.Errorf("ctl: segment %d: %w", i, err)
 		}
 	}
+	for i := range r.stores {
+		own := r.stores[i].segment
+		s := &r.segments[own]
+		if s.opened {
+			return fmt.Errorf("ctl: segment %d has pages beside the map: %w", own, ErrDamaged)
+		}
+		if err := r.ftl.RestoreBlock(ftl.Block(own),
+			ftl.Restored{Use: ftl.Given, Erases: int(min(s.erases, 1<<24-1))}); err != nil {
+			return fmt.Errorf("ctl: segment %d: %w", own, err)
+		}
+	}
 	for i := range r.segments {
-		if s := &r.segments[i]; !s.opened && s.erases > 0 {
+		if s := &r.segments[i]; !s.opened && s.erases > 0 && r.storeOf(int64(i)) == nil {
 			if err := r.ftl.RestoreBlock(ftl.Block(i), ftl.Restored{Erases: int(min(s.erases, 1<<24-1))}); err != nil {
 				return fmt.Errorf("ctl: segment %d: %w", i, err)
 			}

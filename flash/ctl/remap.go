@@ -41,7 +41,8 @@ func (s Step) check() error {
 
 // Remap applies steps in order and atomically: all of them are visible to everybody when it returns, and a crash
 // preserves all or none, whatever their sizes. If it returns an error, no step was applied; otherwise fn is called
-// right away, or with sync once the steps are durable. A held page follows its holder to the new address: changes are
+// right away, or with sync once the steps are durable. It waits for parts of the map that are not in memory, so it must
+// not be called from a callback. A held page follows its holder to the new address: changes are
 // put there, and queued requests follow too. A page that is dropped or overwritten by a move stays with its holders
 // until they put it and is then discarded. Requests queued for such a page get a private page of zeros, never the
 // content that now has the address.
@@ -62,19 +63,34 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 		return fmt.Errorf("%d steps exceed the %d that can be atomic: %w", n, MaxSteps, ErrRange)
 	}
 	p.lock()
-	switch {
-	case p.closed:
-		p.leave()
-		return ErrClosed
-	case p.core.readOnly != nil:
-		err := p.core.readOnly
-		p.leave()
-		return err
-	case !p.core.loggable(int(n)):
-		p.leave()
-		return ErrLogFull
+	var pins []uint64
+	for {
+		var err error
+		switch {
+		case p.closed:
+			err = ErrClosed
+		case p.core.readOnly != nil:
+			err = p.core.readOnly
+		case !p.core.loggable(int(n)):
+			err = ErrLogFull
+		}
+		fn, until := wait()
+		if err == nil && !p.core.leavesFor(steps, &pins, fn) {
+			break
+		}
+		if err == nil {
+			p.leave()
+			err = until()
+			p.lock()
+		}
+		if err != nil {
+			p.core.unpinAll(&pins)
+			p.leave()
+			return err
+		}
 	}
 	p.core.remap(steps)
+	p.core.unpinAll(&pins)
 	if sync {
 		p.core.await(fn)
 	} else {
@@ -140,6 +156,13 @@ func (c *core) redirect(first, count uint64, to func(page uint64) uint64) {
 	for i := range c.queue.N {
 		if r := c.queue.At(i); r.page >= first && r.page-first < count {
 			r.page = to(r.page)
+		}
+	}
+	for _, x := range c.faults { // or for their leaf
+		for i := range x.then {
+			if r := &x.then[i].request; r.fn != nil && r.page >= first && r.page-first < count {
+				r.page = to(r.page)
+			}
 		}
 	}
 }
@@ -222,8 +245,10 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 // rename assigns a place to a page other than the one it was written for. That it did matters to Check and summarise: a
 // summary may have the earlier number.
 func (c *core) rename(p ftl.PPA, page uint64) {
-	if c.ledger.Owner(p) != page {
-		c.preserve(c.segmentOf(p))
+	if was, known := c.ledger.Owner(p); !known || was != page {
+		s := c.segmentOf(p)
+		c.preserve(s)
+		c.segments[s].coversAll, c.segments[s].settledAll = c.ledger.Away(s), c.ledger.Away(s)
 		c.ledger.SetOwner(p, page)
 		c.ledger.SetRenamed(p, true)
 	}

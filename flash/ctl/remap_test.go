@@ -241,6 +241,7 @@ func (m *mover) remap() {
 	m.states = append(m.states, slices.Clone(m.now))
 	m.moved++
 	number, sync := len(m.states)-1, m.draw.IntN(3) == 0
+	release := m.pool.Fetch(steps, func() { m.dev.Step(&m.draw) })
 	err := m.pool.Remap(steps, sync, func(err error) {
 		if err != nil {
 			m.fatalf("%+v: %v", steps, err)
@@ -249,6 +250,7 @@ func (m *mover) remap() {
 			m.acked = max(m.acked, number)
 		}
 	})
+	release()
 	if err != nil {
 		m.fatalf("%+v: %v", steps, err)
 	}

@@ -74,6 +74,7 @@ func Examine(cfg Config, progress func(done, all int64) error, devices ...device
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.Map = 0 // rebuilding and repairing need all of the map, and examining writes no checkpoint to read it from
 	shape, sorted, err := remains.Rearrange(devices, DefaultLayout().OverProvision, defaultLog)
 	if err != nil {
 		return nil, err
@@ -227,13 +228,13 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 	var out []Bad
 	done := int64(0)
 	var places, alone []ftl.PPA
-	sums := map[int64][]uint32{} // of the segments that are being read; those that are lost are wrong
+	sums := map[int64][]media.Entry{} // of the segments that are being read; those that are lost are wrong
 	sum := func(p ftl.PPA) uint32 {
 		s := c.segmentOf(p)
 		if sums[s] == nil {
-			sums[s], _ = x.sumsOf(s)
+			sums[s], _ = x.entriesOf(s)
 		}
-		return sums[s][int64(p)-s*int64(c.shape.Pages)]
+		return sums[s][int64(p)-s*int64(c.shape.Pages)].Sum
 	}
 	for i := range c.segments {
 		for k := range c.shape.Pages {
@@ -264,7 +265,7 @@ func (x *Examined) Read(progress func(done, all int64) error) ([]Bad, error) {
 			err = ErrDamaged
 		}
 		if err != nil {
-			out = append(out, Bad{Page: c.ledger.Owner(p), Device: int(dev), Offset: offset, Err: err})
+			out = append(out, Bad{Page: c.owner(p), Device: int(dev), Offset: offset, Err: err})
 		}
 	}
 	slices.SortFunc(out, func(a, b Bad) int { return cmp.Compare(a.Page, b.Page) })

@@ -10,10 +10,11 @@ import (
 	"farflash/policy/ftl"
 )
 
-// loading reads checksums that are not in memory from the checkpoint in force. It has those of every settled segment:
-// one that was full, with all of its writes completed, when the checkpoint began. A segment's checksums do not change
-// until it is erased, so those of a settled one can be dropped. Checkpoints alternate between two slots, and the next
-// one copies from the one in force the checksums that are not in memory, so they are never all read at once.
+// loading reads checksums and owners of places that are not in memory from the checkpoint in force. It has those of
+// every settled segment: one that was full, with all of its writes completed, when the checkpoint began. A segment's
+// checksums do not change until it is erased, nor do its owners but by Remap, which the ledger remembers; so those of a
+// settled one can be dropped. Checkpoints alternate between two slots, and the next one copies from the one in force
+// what is not in memory, so it is never all read at once.
 type loading struct {
 	source uint64 // generation of the checkpoint in force; 0 if there is none
 	loads  []load
@@ -141,6 +142,13 @@ func (c *core) loadDone(i int32) {
 	if err == nil {
 		sums := media.Sums(page)
 		c.ledger.Read(l.which.segment, l.which.strip, &sums)
+		if c.segments[l.which.segment].moving > 0 && c.ledger.Away(l.which.segment) {
+			var owners [ledger.Strip]uint64
+			for k := range owners {
+				owners[k] = media.EntryAt(page, k).Page - 1
+			}
+			c.ledger.ReadOwners(l.which.segment, l.which.strip, &owners)
+		}
 	}
 	l.busy, l.op.Buf = false, nil
 	c.idleL = append(c.idleL, i)
@@ -149,7 +157,9 @@ func (c *core) loadDone(i int32) {
 		w := c.wanted.Pop()
 		// Nothing is known of the place but its strip; any place of both will do.
 		p := max(ftl.PPA(w.strip*ledger.Strip), ftl.PPA(w.segment*int64(c.shape.Pages)))
-		if _, known := c.ledger.SumAt(p); known || !c.segments[w.segment].settled {
+		_, known := c.ledger.SumAt(p)
+		_, named := c.ledger.Owner(p)
+		if known && (named || c.segments[w.segment].moving == 0) || !c.segments[w.segment].settled {
 			waits = append(waits, w)
 			continue
 		}
@@ -163,7 +173,15 @@ func (c *core) loadDone(i int32) {
 			c.verifyRead(w.at)
 		case w.who == aMove:
 			m := &c.moves[w.at]
-			if err != nil { // nothing says that the content is right, so it must not pass for it
+			_, named := c.ledger.Owner(m.from)
+			switch {
+			case err == nil:
+			case !named && c.ledger.IsLive(m.from): // nothing in memory says whose page it is
+				c.underWay--
+				c.moveOver(w.at)
+				c.fail(fmt.Errorf("reading a checkpoint: %w", err))
+				continue
+			default: // nothing says that the content is right, so it must not pass for it
 				m.sum, m.known = ^m.read, true
 			}
 			c.moveRead(w.at)
@@ -188,38 +206,42 @@ func (c *core) verifyRead(at int32) {
 	c.load(f.place, aRead, at)
 }
 
-// settleSums records that a checkpoint has taken effect, which has the checksums of all segments that it covers.
+// settleSums records that a checkpoint has taken effect, which has all checksums and owners of the segments that it
+// covers.
 func (c *core) settleSums(generation uint64) {
 	c.source = generation
+	c.ledger.Thaw(func(p ftl.PPA) bool { return c.segments[c.segmentOf(p)].moving > 0 })
 	for i := range c.segments {
 		s := &c.segments[i]
-		s.settled = s.covered
+		s.settled, s.settledAll = s.covered, s.coversAll
 	}
 }
 
 // cover marks the segments that a checkpoint which begins now will have all checksums of.
 func (c *core) cover() {
+	c.ledger.Freeze()
 	for i := range c.segments {
 		s := &c.segments[i]
 		s.covered = s.opened && int(s.programmed) == c.shape.Pages
+		s.coversAll = s.covered
 	}
 }
 
-// bare reports whether one of the segments from to to has entries for a checkpoint that lack their checksums.
+// bare reports whether one of the segments from to to has entries for a checkpoint that lack checksums or owners.
 func (c *core) bare(body *media.Body, from, to int64) bool {
 	for s := from; s < to; s++ {
-		if c.segments[s].bare && body.Entries[s] != nil {
+		if c.body.bare[s] && body.Entries[s] != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// inherit takes over the checksums that entries lack from the group of grains, read from the checkpoint in force, that
-// begins with grain i.
+// inherit takes over the checksums and owners that entries lack from the group of grains, read from the checkpoint in
+// force, that begins with grain i.
 func (c *core) inherit(body *media.Body, i int64, group []byte) error {
 	if _, err := media.Mend(group, i, c.shape.UUID, c.source); err != nil {
-		return fmt.Errorf("checksums in checkpoint %d: %w", c.source, err)
+		return fmt.Errorf("entries in checkpoint %d: %w", c.source, err)
 	}
 	segments, pages := int64(len(c.segments)), int64(c.shape.Pages)
 	for k := range int64(len(group)/Page) - 1 {
@@ -227,25 +249,30 @@ func (c *core) inherit(body *media.Body, i int64, group []byte) error {
 		if !places {
 			continue
 		}
-		sums := media.Sums(group[k*Page:][:Page])
+		page := group[k*Page:][:Page]
 		for at := from; at < to; at++ {
 			s := at / pages
-			if !c.segments[s].bare || body.Entries[s] == nil {
+			if !c.body.bare[s] || body.Entries[s] == nil {
 				continue
 			}
-			if e := &body.Entries[s][at%pages]; e.Page > 0 {
-				e.Sum = sums[at-from]
+			e := &body.Entries[s][at%pages]
+			if e.Page == 0 {
+				continue
+			}
+			was := media.EntryAt(page, int(at-from))
+			if e.Sum = was.Sum; e.Page == someone {
+				e.Page = was.Page
 			}
 		}
 	}
 	return nil
 }
 
-// readSums reads all checksums of a settled segment from a checkpoint, and waits for it. Those that are lost are zero,
+// readEntries reads the entries of a settled segment from a checkpoint, and waits for it. Those that are lost are zero,
 // and the error says why.
-func readSums(shape *media.Shape, dev device.Device, generation uint64, segment int64) ([]uint32, error) {
+func readEntries(shape *media.Shape, dev device.Device, generation uint64, segment int64) ([]media.Entry, error) {
 	segments, pages := shape.AllSegments(), int64(shape.Pages)
-	out := make([]uint32, pages)
+	out := make([]media.Entry, pages)
 	page := device.Aligned(Page)
 	start := shape.CheckpointStart(int(generation & 1))
 	var lost error
@@ -265,55 +292,82 @@ func readSums(shape *media.Shape, dev device.Device, generation uint64, segment 
 			copy(page, group[(grain-first)*Page:][:Page])
 		}
 		if err != nil {
-			lost = fmt.Errorf("checksums of segment %d: %w", segment, err)
+			lost = fmt.Errorf("entries of segment %d: %w", segment, err)
 			continue
 		}
-		for k, sum := range media.Sums(page) {
+		for k := range ledger.Strip {
 			if at := strip*ledger.Strip + int64(k) - segment*pages; at >= 0 && at < pages {
-				out[at] = sum
+				out[at] = media.EntryAt(page, k)
 			}
 		}
 	}
 	return out, lost
 }
 
-// sumsOf returns the checksums of a segment's places. The segment is pinned; p.mu is not held.
-func (p *Pool) sumsOf(segment int64) ([]uint32, error) {
+// entriesOf returns the entries of a segment's live places. The segment is pinned; p.mu is not held.
+func (p *Pool) entriesOf(segment int64) ([]media.Entry, error) {
 	c := p.core
+	take := func(entries []media.Entry, sums []uint32) {
+		for k := range entries {
+			at := ftl.PPA(segment*int64(c.shape.Pages) + int64(k))
+			if !c.ledger.IsLive(at) {
+				entries[k] = media.Entry{}
+				continue
+			}
+			if sums != nil {
+				entries[k].Sum = sums[k]
+			}
+			if page, known := c.ledger.Owner(at); known {
+				entries[k].Page = page + 1
+			}
+		}
+	}
 	for {
 		p.lock()
 		whole, source := c.ledger.WholeOf(segment), c.source
-		p.leave()
-		if whole != nil {
-			return whole, nil
+		if whole != nil && !c.ledger.Away(segment) {
+			entries := make([]media.Entry, c.shape.Pages)
+			take(entries, whole)
+			p.leave()
+			return entries, nil
 		}
-		sums, err := readSums(&c.shape, p.devices[0], source, segment)
+		p.leave()
+		entries, err := readEntries(&c.shape, p.devices[0], source, segment)
 		p.lock()
 		same := c.source == source
+		take(entries, whole)
 		p.leave()
 		if same {
-			return sums, err
+			return entries, err
 		}
 	}
 }
 
-// unsettle brings all checksums of a segment into memory before others are added to it.
+// unsettle brings all checksums and owners of a segment into memory before others are added to it.
 func (r *recovery) unsettle(segment int64) error {
 	if !r.segments[segment].settled {
 		return nil
 	}
-	r.segments[segment].settled, r.segments[segment].covered = false, false
-	if r.ledger.Whole(segment) {
+	s := &r.segments[segment]
+	s.settled, s.covered, s.settledAll, s.coversAll = false, false, false, false
+	if r.ledger.Whole(segment) && !r.ledger.Away(segment) {
 		return nil
 	}
-	sums, err := readSums(&r.shape, r.devices[0], r.source, segment)
+	entries, err := readEntries(&r.shape, r.devices[0], r.source, segment)
 	if err != nil {
 		return err
 	}
 	first := ftl.PPA(segment * int64(r.shape.Pages))
-	r.ledger.Prepare(first)
-	for k, sum := range sums {
-		r.ledger.SetSum(first+ftl.PPA(k), sum)
+	if !r.ledger.Whole(segment) {
+		r.ledger.Prepare(first)
+		for k := range entries {
+			r.ledger.SetSum(first+ftl.PPA(k), entries[k].Sum)
+		}
 	}
+	owners := make([]uint64, len(entries))
+	for k := range entries {
+		owners[k] = entries[k].Page - 1
+	}
+	r.ledger.Return(segment, owners)
 	return nil
 }

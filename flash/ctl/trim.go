@@ -9,8 +9,9 @@ import (
 // trim is a Trim in progress, which may wait for held pages.
 type trim struct {
 	fn   func(error)
-	left int // held pages, plus one during the scan
+	left int // held pages and leaves that are away, plus one during the scan
 	sync bool
+	err  error
 }
 
 // trimPages discards the content of pages first to last. It holds p.mu throughout, so no checkpoint falls between the
@@ -20,11 +21,19 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		c.notify(fn, c.readOnly)
 		return
 	}
-	if !c.loggable(1) {
+	if !c.loggable(1 + c.awayLeaves(first, last, awayAtOnce)) {
 		c.notify(fn, ErrLogFull)
 		return
 	}
 	t := &trim{fn: fn, left: 1, sync: sync}
+	c.trimHere(first, last, t, nil)
+	c.trimAway(first, last, t)
+	c.trimmed(t)
+	c.advance()
+}
+
+// trimHere trims those pages whose leaves are in memory, but for some that were trimmed before.
+func (c *core) trimHere(first, last uint64, t *trim, but *[table.LeafPages / 64]uint64) {
 	var from, to uint64 // the range of one record, from its first to its last page in use; gaps in between are harmless
 	any := false
 	record := func() {
@@ -33,6 +42,11 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		}
 	}
 	for page, slot := range c.table.Used(first, last) {
+		if in := page % table.LeafPages; but != nil && but[in>>6]>>(in&63)&1 != 0 {
+			record() // no record may cover it
+			any = false
+			continue
+		}
 		w := c.expel(slot)
 		if w.State() == table.Invalid {
 			continue
@@ -55,8 +69,59 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		}
 	}
 	record()
-	c.trimmed(t)
-	c.advance()
+}
+
+// awayAtOnce is the number of leaves that a trim reads at once.
+const awayAtOnce = 64
+
+// trimAway trims those pages whose leaves are away, once they are there, some leaves at a time. What is requested of
+// them from now on waits until then.
+func (c *core) trimAway(first, last uint64, t *trim) {
+	n, window := 0, 0
+	next := func() {
+		if window--; window > 0 || first > last {
+			return
+		}
+		t.left++
+		c.parked.Push(func() {
+			c.trimAway(first, last, t)
+			c.trimmed(t)
+		})
+	}
+	upto := last + 1
+	for leaf := range c.table.AwayLeaves(first, last) {
+		if n++; n > awayAtOnce {
+			upto = table.FirstOf(leaf)
+			break
+		}
+		from, to := max(first, table.FirstOf(leaf)), min(last, table.FirstOf(leaf+1)-1)
+		t.left++
+		window++
+		c.trimLeaf(leaf, from, to, t, next)
+	}
+	first = upto
+}
+
+// trimLeaf trims pages of a leaf that is away.
+func (c *core) trimLeaf(leaf, from, to uint64, t *trim, then func()) {
+	var here [table.LeafPages / 64]uint64 // these can have content again until then
+	for page := from; page <= to; page++ {
+		if in := page % table.LeafPages; !c.table.Away(page) {
+			here[in>>6] |= 1 << (in & 63)
+		}
+	}
+	c.whenPresent(leaf, faulting{fn: func(err error) {
+		if err == nil {
+			err = c.readOnly
+		}
+		if err != nil {
+			t.err = err
+		} else {
+			c.trimHere(from, to, t, &here)
+		}
+		then()
+		c.trimmed(t)
+	}})
 }
 
 // expel empties the word of a page that is in no frame. A page in a frame it marks as due, so that the read in flight
@@ -93,6 +158,8 @@ func (c *core) trimmed(t *trim) {
 		return
 	}
 	switch {
+	case t.err != nil:
+		c.notify(t.fn, t.err)
 	case t.sync:
 		c.await(t.fn)
 	case t.fn != nil && c.readOnly == nil && c.logBusy():
@@ -106,6 +173,9 @@ func (c *core) trimmed(t *trim) {
 func (c *core) caughtUp() {
 	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
 		c.notify(c.late.Pop(), nil)
+	}
+	for c.parked.N > 0 && (c.readOnly != nil || !c.logBusy() && c.loggable(awayAtOnce)) {
+		c.parked.Pop()()
 	}
 }
 

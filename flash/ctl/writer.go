@@ -25,7 +25,8 @@ type writer struct {
 	backlog fifo.Ring[int32]  // dirty frames that wait for space
 	failed  fifo.Ring[failed] // pages of failed chunks that wait for space elsewhere
 
-	late fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
+	late   fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
+	parked fifo.Ring[func()]      // the rest of trims, likewise
 
 	moves    []move
 	idleM    []int32
@@ -46,6 +47,10 @@ type chunk struct {
 	first ftl.PPA
 	held  int // failed pages not yet placed elsewhere
 	busy  bool
+	// pins are the leaves of the pages that collection has moved, until they are there; waits counts those that are
+	// not.
+	pins  []uint64
+	waits int
 	// left counts the pages not yet copied into buf, plus one while the chunk is open. Who takes it to 0 submits op.
 	left atomic.Int32
 }
@@ -342,8 +347,11 @@ func (c *core) kickAll() {
 
 // chunkDone completes the write of a chunk.
 func (c *core) chunkDone(at int32) {
-	c.underWay--
 	k := &c.chunks[at]
+	if k.op.Err == nil && !c.leavesOf(k, at) {
+		return
+	}
+	c.underWay--
 	if err := k.op.Err; err != nil {
 		c.failing = err
 		dev, _ := c.at(k.first)
@@ -358,6 +366,7 @@ func (c *core) chunkDone(at int32) {
 		for i := range k.pages {
 			c.written(k.first+ftl.PPA(i), &k.pages[i])
 		}
+		c.unpinAll(&k.pins)
 		c.programmed(k)
 		c.idleC, k.busy = append(c.idleC, at), false
 		// Requests wait for frames: those just written are the nearest, and a search among dirty ones costs more.
@@ -456,7 +465,7 @@ func (c *core) dirty(at int32) bool {
 // movedTo completes a move. The record of damaged content is a Keep, whose content recovery does not verify.
 func (c *core) movedTo(to ftl.PPA, w *write) {
 	m := &c.moves[w.move]
-	c.idleM = append(c.idleM, w.move)
+	defer c.moveOver(w.move)
 	// Moved reports false if the page was overwritten or trimmed meanwhile, so that the copy is stale.
 	live := c.ledger.IsLive(m.from)
 	if !c.ftl.Moved(m.from, to, c.tick()) {
@@ -465,7 +474,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	if !live {
 		panic(fmt.Sprintf("ctl: page %d was moved from place %d, which does not hold it", m.lpa, m.from))
 	}
-	page := c.ledger.Owner(m.from) // Remap may have renamed it since it was read
+	page := c.owner(m.from) // Remap may have renamed it since it was read
 	c.clearLive(m.from)
 	c.setLive(to)
 	c.rename(to, page)
@@ -499,7 +508,7 @@ func (c *core) retry(x failed) bool {
 		m := &c.moves[w.move]
 		switch {
 		case c.readOnly != nil:
-			c.idleM = append(c.idleM, w.move) // the source segment keeps its pages
+			c.moveOver(w.move) // the source segment keeps its pages
 		case len(c.idleC) == 0:
 			return false
 		default:
@@ -675,7 +684,9 @@ func (c *core) collect() {
 		c.idleM = c.idleM[:len(c.idleM)-1]
 		m := &c.moves[i]
 		m.from, m.lpa, m.bad, m.attempts = a.Source, uint64(a.LPA), false, 0
-		if m.sum, m.known = c.ledger.SumAt(a.Source); !m.known {
+		c.segments[a.Block].moving++
+		_, named := c.ledger.Owner(a.Source)
+		if m.sum, m.known = c.ledger.SumAt(a.Source); !m.known || !named {
 			c.load(a.Source, nobody, 0)
 		}
 		dev, offset := c.at(a.Source)
@@ -706,14 +717,16 @@ func (c *core) moveRead(i int32) {
 		return
 	}
 	if !m.known {
-		switch m.sum, m.known = c.ledger.SumAt(m.from); {
-		case m.known:
-		case !c.ledger.IsLive(m.from): // superseded, and perhaps not in the checkpoint
-			m.sum, m.known = m.read, true
-		default:
-			c.load(m.from, aMove, i)
-			return
-		}
+		m.sum, m.known = c.ledger.SumAt(m.from)
+	}
+	switch page, named := c.ledger.Owner(m.from); {
+	case m.known && named:
+		m.lpa = page
+	case !c.ledger.IsLive(m.from): // superseded, and perhaps not in the checkpoint
+		m.sum, m.known = m.read, true
+	default:
+		c.load(m.from, aMove, i)
+		return
 	}
 	c.underWay--
 	switch {
@@ -734,13 +747,19 @@ func (c *core) moveRead(i int32) {
 	c.advance()
 }
 
+// moveOver makes a move idle.
+func (c *core) moveOver(i int32) {
+	c.segments[c.segmentOf(c.moves[i].from)].moving--
+	c.idleM = append(c.idleM, i)
+}
+
 // relocate adds a moved page to a chunk. The caller ensures that a chunk is idle.
 func (c *core) relocate(i int32, m *move) {
 	_, known := c.table.Peek(m.lpa)
 	to, ok := c.ftl.RelocateTo(m.from, int(c.cfg.Heat.Survived(heat.Page(known), &c.clock, c.used)), c.tick())
 	// The page was superseded since it was read, or there is no destination; Next then offers it again.
 	if !ok {
-		c.idleM = append(c.idleM, i)
+		c.moveOver(i)
 		return
 	}
 	stream := c.streamOf(to)
@@ -785,7 +804,7 @@ func (c *core) summarise(i int64) {
 	first := ftl.PPA(i * int64(c.shape.Pages))
 	for k := range sum.Entries {
 		at := first + ftl.PPA(k)
-		sum.Entries[k] = media.Entry{Page: c.ledger.Owner(at) + 1, Sum: c.sum(at)}
+		sum.Entries[k] = media.Entry{Page: c.owner(at) + 1, Sum: c.sum(at)}
 		if c.ledger.IsRenamed(at) {
 			sum.Entries[k].Page = 0 // the record of the move can be lost in a crash that the summary survives
 		}

@@ -89,7 +89,7 @@ type Config struct {
 	Fast Fast // a cache of blocks with one bit a cell; off unless it has streams
 
 	// Counts keeps no bitmap of valid pages, only their number by block: the map must be a Validity, which knows more.
-	// There is one pool, no fast block and no given one, and no program fails of a page that was invalidated before.
+	// There is one pool, no fast block, and no program fails of a page that was invalidated before.
 	Counts bool
 
 	Quirks Quirks

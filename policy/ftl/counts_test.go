@@ -21,12 +21,21 @@ func TestCounts(t *testing.T) {
 		}
 		d.tracer = true
 		draw := rng.NewStream(1, "counts")
+		var given []ftl.Block // which the driver keeps for itself
 		for i := range 20_000 {
 			lpa := ftl.LPA(draw.IntN(int64(len(d.to))))
 			if draw.IntN(4) > 0 {
 				lpa %= 100
 			}
 			switch {
+			case draw.IntN(200) == 0:
+				if b, ok := d.Give(0); ok {
+					given = append(given, b)
+				}
+				if len(given) > 1 {
+					d.Return(given[0])
+					given = given[1:]
+				}
 			case draw.IntN(50) == 0:
 				d.trim(lpa)
 			case !d.put(0, int(lpa)%2, lpa):

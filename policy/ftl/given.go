@@ -2,14 +2,12 @@ package ftl
 
 // Given blocks are filled and emptied by the driver as a whole, as for a zoned namespace. Give hands one out, Fill
 // takes its next page (Skip gives up pages), and Return hands it back to be erased once it holds no valid page. The
-// translation layer never moves their pages and never considers them as victims.
+// translation layer never moves their pages and never considers them as victims. Under Config.Counts it does not know
+// the pages of a given block at all: the driver neither calls Fill, nor has NextValid return any.
 
 // Give hands a free block of a pool to the driver. It reports false while the pool has no block for the host, as
 // Allocate does.
 func (f *FTL) Give(pool int) (Block, bool) {
-	if f.valids != nil {
-		broken("Give under Config.Counts")
-	}
 	p := f.touch(pool)
 	if !f.hostMayOpen(p) {
 		p.wake = true
@@ -17,7 +15,9 @@ func (f *FTL) Give(pool int) (Block, bool) {
 	}
 	b := f.takeFree(p)
 	m := &p.blocks[b]
-	f.clearRange(p, b, 0, f.pages)
+	if f.valids == nil {
+		f.clearRange(p, b, 0, f.pages)
+	}
 	m.state, m.stream, m.valid, m.pending = given, 0, 0, 0
 	p.wake = true
 	f.guard(p)
@@ -27,6 +27,9 @@ func (f *FTL) Give(pool int) (Block, bool) {
 
 // Fill takes the next page of a given block for the host; it is valid from now on. It needs no call to Programmed.
 func (f *FTL) Fill(b Block) PPA {
+	if f.valids != nil {
+		broken("Fill under Config.Counts")
+	}
 	p, i := f.givenBlock(b)
 	m := &p.blocks[i]
 	if m.pending == f.pages {

@@ -54,7 +54,42 @@ func Default() Policy { return Policy{Weight: 0.3, Hot: 0.07, Warm: 1} }
 type Page uint64
 
 func (p Page) last() uint32      { return uint32(p >> 32) }
-func (p Page) interval() float64 { return float64(math.Float32frombits(uint32(p))) }
+func (p Page) interval() float64 { return float64(math.Float32frombits(uint32(p &^ coarse))) }
+
+// Short is a Page in 16 bits: 11 for when it was last written, in units of 2^13 quanta, and 5 for the logarithm
+// of the interval. 0 is a page that was never written.
+type Short uint16
+
+const (
+	unit   = 13               // log2 of the quanta in a unit of a Short
+	wraps  = 1<<(11+unit) - 1 // quanta after which a Short's time begins anew
+	coarse = Page(1) << 31    // the sign of the interval: of the time, only the bits of a Short are known
+)
+
+// Short returns the history in 16 bits.
+func (p Page) Short() Short {
+	if p == 0 {
+		return 0
+	}
+	_, exponent := math.Frexp(p.interval() * math.Sqrt2) // the nearest power of two is 2^(exponent-1)
+	return max(Short(p.last()&wraps>>unit)<<5|Short(min(max(exponent-1, 0), 31)), 1)
+}
+
+// Page returns the history that a Short stands for.
+func (s Short) Page() Page {
+	if s == 0 {
+		return 0
+	}
+	return pack(uint32(s>>5)<<unit, math.Ldexp(1, int(s&31))) | coarse
+}
+
+// at returns the history with a time that is whole: the latest before now that it can be.
+func (p Page) at(now uint32) Page {
+	if p&coarse == 0 {
+		return p
+	}
+	return pack(now-(now-p.last())&wraps, p.interval())
+}
 
 func pack(last uint32, interval float64) Page {
 	return Page(last)<<32 | Page(math.Float32bits(float32(interval)))
@@ -87,7 +122,7 @@ func (c *Clock) now() uint32 { return uint32(c.writes >> c.quantum) }
 func (p *Policy) Written(page Page, c *Clock, used int64, from Origin) (Page, Stream) {
 	now, average := c.now(), float64(used)/float64(uint64(1)<<c.quantum)
 	interval := average
-	if page != 0 {
+	if page = page.at(now); page != 0 {
 		interval = page.interval()
 		interval += float64(p.Weight * (float64(now-page.last()) - interval))
 	}
@@ -113,7 +148,7 @@ func (p *Policy) Survived(page Page, c *Clock, used int64) Stream {
 	}
 	average := float64(used) / float64(uint64(1)<<c.quantum)
 	interval := average
-	if page != 0 {
+	if page = page.at(c.now()); page != 0 {
 		interval = max(page.interval(), float64(c.now()-page.last()))
 	}
 	return p.stream(interval, average)

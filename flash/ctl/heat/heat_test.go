@@ -84,3 +84,27 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+// TestShort verifies that a history of 16 bits keeps the interval to a factor of the square root of two, and the time
+// to a unit of 2^13 quanta.
+func TestShort(t *testing.T) {
+	draw := rng.NewStream(1, "short")
+	if Page(0).Short() != 0 || Short(0).Page() != 0 {
+		t.Error("a page that was never written has a history")
+	}
+	for range 10_000 {
+		now := uint32(draw.Uint64())
+		ago, interval := uint32(draw.IntN(wraps-1<<unit)), math.Exp(20*draw.Float64())
+		p := pack(now-ago, interval)
+		is := p.Short().Page().at(now)
+		if off := math.Abs(math.Log2(is.interval() / interval)); off > 0.51 {
+			t.Fatalf("the interval %v becomes %v", interval, is.interval())
+		}
+		if late := int64(now-is.last()) - int64(ago); late < 0 || late >= 1<<unit {
+			t.Fatalf("written %d ago becomes %d", ago, now-is.last())
+		}
+		if again := p.Short().Page().Short(); again != p.Short() {
+			t.Fatalf("%x becomes %x", p.Short(), again)
+		}
+	}
+}

@@ -30,8 +30,11 @@ type Ledger struct {
 	div    divide.By
 	lives  int64
 	loose  []int64 // segments that were unsealed, oldest first
-	sums   int64   // bytes of checksums in memory
-	hand   int64   // where the search for checksums to drop resumes
+	bytes  int64   // of all that Bytes counts
+	hand   int64   // where the search for what to drop resumes
+	// Owners of places whose segments' owners were dropped before these were set: since the last call of Freeze, and
+	// before.
+	named, frozen map[ftl.PPA]uint64
 }
 
 // sheet is the state of a segment's places.
@@ -43,6 +46,8 @@ type sheet struct {
 	runs    []run
 	lives   int32
 	renames int32
+	away    bool             // owners are only on the medium, but for those read again
+	again   []*[Strip]uint64 // owners read again, by strip; nil if there are none
 }
 
 // run is the owners of places from at up to the next run's: page, and those that follow it.
@@ -60,7 +65,8 @@ type Sums struct {
 
 // New returns the ledger of a medium of the given number of segments and of pages per segment.
 func New(segments int64, pages int) *Ledger {
-	return &Ledger{sheets: make([]sheet, segments), pages: int64(pages), div: divide.New(uint64(pages))}
+	return &Ledger{sheets: make([]sheet, segments), pages: int64(pages), div: divide.New(uint64(pages)),
+		named: map[ftl.PPA]uint64{}}
 }
 
 // Places returns the number of places.
@@ -112,9 +118,10 @@ func (l *Ledger) SetLive(p ftl.PPA, on bool) {
 	if has(s.live, s.lives, k) == on {
 		return
 	}
-	was := s.lives
+	was, words := s.lives, len(s.live)
 	s.live, s.lives = change(s.live, s.lives, k, l.pages, on)
 	l.lives += int64(s.lives - was)
+	l.bytes += int64(len(s.live)-words) * 8
 }
 
 // LivesOf returns the number of live places of a segment.
@@ -150,20 +157,25 @@ func (l *Ledger) IsRenamed(p ftl.PPA) bool {
 func (l *Ledger) SetRenamed(p ftl.PPA, on bool) {
 	s, k := l.at(p)
 	if has(s.renamed, s.renames, k) != on {
+		words := len(s.renamed)
 		s.renamed, s.renames = change(s.renamed, s.renames, k, l.pages, on)
+		l.bytes += int64(len(s.renamed)-words) * 8
 	}
 }
 
-// Owner returns the page that a live place holds. That of another place is one that it once had, or any.
-func (l *Ledger) Owner(p ftl.PPA) uint64 {
+// Owner returns the page that a live place holds, and whether it is in memory. That of another place is one that it
+// once had, or any.
+func (l *Ledger) Owner(p ftl.PPA) (page uint64, known bool) {
 	s, k := l.at(p)
 	switch {
+	case s.away:
+		return l.awayOwner(s, p)
 	case s.owners != nil:
-		return s.owners[k]
+		return s.owners[k], true
 	case len(s.runs) == 0:
-		return 0
+		return 0, true
 	}
-	return s.runs[s.runOf(k)].owner(k)
+	return s.runs[s.runOf(k)].owner(k), true
 }
 
 func (s *sheet) runOf(k int64) int {
@@ -178,8 +190,13 @@ func (r *run) owner(k int64) uint64 { return r.page + uint64(k-int64(r.at)) }
 // SetOwner sets the page of a place.
 func (l *Ledger) SetOwner(p ftl.PPA, page uint64) {
 	s, k := l.at(p)
+	if s.away {
+		l.setAway(s, p, page)
+		return
+	}
 	if s.owners == nil {
 		s.owners = make([]uint64, l.pages)
+		l.bytes += l.pages * 8
 		if len(s.runs) > 0 {
 			for i, r := 0, 0; i < len(s.owners); i++ {
 				if r+1 < len(s.runs) && int(s.runs[r+1].at) == i {
@@ -187,6 +204,7 @@ func (l *Ledger) SetOwner(p ftl.PPA, page uint64) {
 				}
 				s.owners[i] = s.runs[r].owner(int64(i))
 			}
+			l.bytes -= int64(cap(s.runs)) * runBytes
 			s.runs = nil
 			l.loosen(int64(p) / l.pages)
 		}
@@ -228,17 +246,20 @@ func (l *Ledger) Seal(segment int64) {
 			return
 		}
 	}
-	s.runs, s.owners = runs[:len(runs):len(runs)], nil
+	s.runs, s.owners = slices.Clone(runs), nil
+	l.bytes += int64(cap(s.runs))*runBytes - l.pages*8
 }
 
 // Erase forgets a segment's places, none of which is live.
 func (l *Ledger) Erase(segment int64) {
 	s := &l.sheets[segment]
 	l.forget(s)
+	l.forgetOwners(s, segment)
 	// The segment's next use must not be sealed before it is full.
 	l.loose = slices.DeleteFunc(l.loose, func(i int64) bool { return i == segment })
-	s.renamed, s.renames, s.owners, s.runs = nil, 0, nil, nil
+	l.bytes -= int64(len(s.renamed)) * 8
+	s.renamed, s.renames, s.away = nil, 0, false
 }
 
-// Bytes returns the memory that checksums take.
-func (l *Ledger) Bytes() int64 { return l.sums }
+// Bytes returns the memory, in bytes, of what is known of places, besides a sheet for each segment.
+func (l *Ledger) Bytes() int64 { return l.bytes + int64(len(l.named)+len(l.frozen))*namedBytes }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 
 	"farflash/numeric/rng"
@@ -33,6 +34,13 @@ func TestLedger(t *testing.T) {
 				l.SetRenamed(p, false)
 			}
 		}
+		medium := make([]uint64, len(want)) // owners, as the checkpoint in force has them
+		owner := func(p ftl.PPA) uint64 {
+			if page, known := l.Owner(p); known {
+				return page
+			}
+			return medium[p]
+		}
 		check := func() {
 			t.Helper()
 			lives := int64(0)
@@ -41,9 +49,9 @@ func TestLedger(t *testing.T) {
 				for k := range pages {
 					p := ftl.PPA(s*pages + k)
 					w := want[p]
-					if l.IsLive(p) != w.live || l.IsRenamed(p) != w.renamed || w.live && l.Owner(p) != w.page {
+					if l.IsLive(p) != w.live || l.IsRenamed(p) != w.renamed || w.live && owner(p) != w.page {
 						t.Fatalf("place %d: live %v, renamed %v, page %d; want %+v", p, l.IsLive(p), l.IsRenamed(p),
-							l.Owner(p), w)
+							owner(p), w)
 					}
 					if sum, known := l.SumAt(p); known && sum != w.sum {
 						t.Fatalf("place %d has checksum %d, want %d", p, sum, w.sum)
@@ -67,7 +75,7 @@ func TestLedger(t *testing.T) {
 		for range 300 {
 			s := int(draw.IntN(segments))
 			p := ftl.PPA(s*pages + int(draw.IntN(int64(pages))))
-			switch draw.IntN(6) {
+			switch draw.IntN(8) {
 			case 0, 1:
 				for k := range pages {
 					want[s*pages+k] = place{}
@@ -94,30 +102,63 @@ func TestLedger(t *testing.T) {
 					l.SetOwner(p, want[p].page)
 					l.SetRenamed(p, true)
 				}
-			case 5:
-				most := l.Bytes() / 2
-				l.Drop(most, 3*segments, func(s int64) bool { return true })
-				if l.Bytes() > most {
-					t.Fatalf("%d bytes of checksums are left, more than %d", l.Bytes(), most)
+			case 5: // what the medium has of a segment that is settled
+				for i := range want {
+					if !l.Away(int64(i / pages)) {
+						medium[i] = want[i].page
+					}
+				}
+				for range 2 {
+					l.Drop(0, segments, func(int64) (bool, bool) { return true, true })
+				}
+				rest := int64(len(l.named)+len(l.frozen)) * namedBytes
+				for i := range l.sheets {
+					x := &l.sheets[i]
+					rest += int64(len(x.live)+len(x.renamed))*8 + int64(len(x.runs))*runBytes
+				}
+				if l.Bytes() != rest {
+					t.Fatalf("%d bytes are left, not %d", l.Bytes(), rest)
 				}
 				for strip := int64(p) / Strip; strip <= int64(p)/Strip+1; strip++ {
 					var sums [Strip]uint32
+					var owners [Strip]uint64
 					for k := range sums {
 						if at := int(strip)*Strip + k; at < len(want) {
-							sums[k] = want[at].sum
+							sums[k], owners[k] = want[at].sum, medium[at]
 						}
 					}
 					l.Read(int64(s), strip, &sums)
+					l.ReadOwners(int64(s), strip, &owners)
 				}
 				if _, known := l.SumAt(p); !known {
 					t.Fatal("a checksum that was read is not in memory")
 				}
+				if _, known := l.Owner(p); !known {
+					t.Fatal("an owner that was read is not in memory")
+				}
+			case 6: // a checkpoint
+				l.Freeze()
+				next := slices.Clone(medium)
+				for i := range want {
+					next[i] = want[i].page
+				}
+				if p := ftl.PPA(draw.IntN(int64(segments * pages))); want[p].live {
+					want[p].page = draw.Uint64() >> 12
+					l.SetOwner(p, want[p].page)
+				}
+				check()
+				l.Thaw(func(p ftl.PPA) bool { return p%2 == 0 })
+				medium = next
+			case 7:
+				l.Return(int64(s), slices.Clone(medium[s*pages:][:pages]))
 			}
 			check()
 		}
 		for s := range segments {
-			l.Drop(0, 2, func(int64) bool { return true })
-			l.forget(&l.sheets[s])
+			for k := range pages {
+				l.SetLive(ftl.PPA(s*pages+k), false)
+			}
+			l.Erase(int64(s))
 		}
 		if l.Bytes() != 0 {
 			t.Errorf("%d bytes are counted when nothing is in memory", l.Bytes())
@@ -136,7 +177,7 @@ func TestOrder(t *testing.T) {
 	if s := &l.sheets[0]; s.owners != nil || len(s.runs) != 1 || s.live != nil || s.renamed != nil {
 		t.Errorf("%d runs, %d words of live places", len(s.runs), len(s.live))
 	}
-	if l.Owner(77) != 77+1e9 || l.LivesOf(0) != 1<<14 {
+	if page, _ := l.Owner(77); page != 77+1e9 || l.LivesOf(0) != 1<<14 {
 		t.Error("its pages are not what they were")
 	}
 }
@@ -166,7 +207,7 @@ func TestReusedIsNotSealed(t *testing.T) {
 	for i := range int64(mostLoose + 1) {
 		unseal(i + 1)
 	}
-	if got := l.Owner(1); got != 7 {
+	if got, _ := l.Owner(1); got != 7 {
 		t.Errorf("the place belongs to page %d, want 7", got)
 	}
 }

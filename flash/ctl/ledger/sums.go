@@ -43,7 +43,7 @@ func (l *Ledger) Prepare(p ftl.PPA) {
 	if m := s.sums.Load(); m == nil || m.whole == nil {
 		l.forget(s)
 		s.sums.Store(&Sums{whole: make([]uint32, l.pages)})
-		l.sums += l.wholeBytes()
+		l.bytes += l.wholeBytes()
 	}
 }
 
@@ -76,11 +76,11 @@ func (l *Ledger) Read(segment, strip int64, sums *[Strip]uint32) {
 	case m == nil:
 		m = &Sums{strips: make([]atomic.Pointer[[Strip]uint32], last-first+1)}
 		s.sums.Store(m)
-		l.sums += int64(len(m.strips))*8 + 64
+		l.bytes += int64(len(m.strips))*8 + 64
 	}
 	m.used.Store(true)
 	if m.strips[strip-first].Load() == nil {
-		l.sums += stripBytes
+		l.bytes += stripBytes
 		c := *sums
 		m.strips[strip-first].Store(&c)
 	}
@@ -93,29 +93,40 @@ func (l *Ledger) forget(s *sheet) {
 		return
 	}
 	if m.whole != nil {
-		l.sums -= l.wholeBytes()
+		l.bytes -= l.wholeBytes()
 	}
 	if m.strips != nil {
-		l.sums -= int64(len(m.strips))*8 + 64
+		l.bytes -= int64(len(m.strips))*8 + 64
 	}
 	for i := range m.strips {
 		if m.strips[i].Load() != nil {
-			l.sums -= stripBytes
+			l.bytes -= stripBytes
 		}
 	}
 	s.sums.Store(nil)
 }
 
-// Drop drops the checksums of segments for which may reports true until they take at most most bytes, those that were
-// not used for longest first. It examines at most looks segments.
-func (l *Ledger) Drop(most int64, looks int, may func(segment int64) bool) {
-	for ; looks > 0 && l.sums > most; looks-- {
+// Drop drops owners and checksums until everything takes at most most bytes: owners that take more memory than a few
+// runs, and checksums that were not used for longest first. may reports whether a segment's checksums can be dropped,
+// and then whether its owners can be. It examines at most looks segments.
+func (l *Ledger) Drop(most int64, looks int, may func(segment int64) (sums, owners bool)) {
+	for ; looks > 0 && l.Bytes() > most; looks-- {
 		if l.hand++; l.hand >= int64(len(l.sheets)) {
 			l.hand = 0
 		}
 		s := &l.sheets[l.hand]
-		switch m := s.sums.Load(); {
-		case m == nil || !may(l.hand):
+		m := s.sums.Load()
+		named := s.owners != nil || len(s.runs) > fewRuns || s.again != nil
+		if m == nil && !named {
+			continue
+		}
+		sums, owners := may(l.hand)
+		if sums && owners && named {
+			l.forgetOwners(s, -1)
+			s.away = true
+		}
+		switch {
+		case m == nil || !sums:
 		case m.used.Load():
 			m.used.Store(false)
 		default:

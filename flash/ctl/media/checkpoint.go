@@ -45,6 +45,7 @@ type Header struct {
 	Back       uint32 // the Back that this log page must have
 	Clean      bool   // closed cleanly, with no changes after
 	Writes     uint64 // the heat clock
+	Leaves     uint64 // the place of the first page of the list of stored leaves, plus 1; 0: there is none
 }
 
 const (
@@ -155,6 +156,13 @@ func Sums(page []byte) (sums [EntriesPerPage]uint32) {
 	return sums
 }
 
+// EntryAt returns entry k of a grain of entries, which VerifyPage has accepted.
+func EntryAt(page []byte, k int) Entry {
+	at := page[bodyHeader+k*entrySize:]
+	word := le.Uint64(at)
+	return Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
+}
+
 func segmentPages(segments int64) int64 { return (segments + segmentsPerPage - 1) / segmentsPerPage }
 
 // Encode writes the header into a grain.
@@ -171,6 +179,7 @@ func (h *Header) Encode(page []byte, u UUID) {
 		page[60] = 1
 	}
 	le.PutUint64(page[64:], h.Writes)
+	le.PutUint64(page[72:], h.Leaves)
 	seal(u.Seed(), page[:Grain])
 }
 
@@ -188,6 +197,7 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
 		Record: le.Uint64(page[48:]),
 		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
+		Leaves: le.Uint64(page[72:]),
 	}, nil
 }
 

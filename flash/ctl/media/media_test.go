@@ -3,6 +3,7 @@ package media
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"farflash/internal/patience"
@@ -144,6 +145,45 @@ func TestBody(t *testing.T) {
 }
 
 // TestShape verifies that no two areas overlap and none exceeds its device.
+// TestLeaf verifies that leaves and their list come back as they were encoded, and only under their number, tag and
+// generation.
+func TestLeaf(t *testing.T) {
+	u, page := UUID{1}, make([]byte, Grain)
+	l := Leaf{Number: 1<<43 - 1, Generation: 5}
+	for i := range l.Places {
+		l.Places[i] = int64(i)*1e11 - 1
+	}
+	tag := l.Encode(page, u)
+	var got Leaf
+	if err := DecodeLeaf(page, u, l.Number, tag, 1<<48, &got); err != nil || got != l {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, err := range []error{DecodeLeaf(page, u, 1, tag, 1<<48, &got),
+		DecodeLeaf(page, u, l.Number, tag+1, 1<<48, &got),
+		DecodeLeaf(page, UUID{2}, l.Number, tag, 1<<48, &got), DecodeLeaf(page, u, l.Number, tag, 511e11-1, &got)} {
+		if !errors.Is(err, ErrForeign) {
+			t.Errorf("another leaf is accepted: %v", err)
+		}
+	}
+	list := Leaves{Generation: 6, Next: 9}
+	for i := range uint64(LeavesPerPage) {
+		list.List = append(list.List, Stored{i << 30, i << 39, uint16(i << 8)})
+	}
+	list.Encode(page, u)
+	is, err := DecodeLeaves(page, u, 6, 1<<48)
+	if err != nil || is.Next != 9 || !slices.Equal(is.List, list.List) {
+		t.Errorf("%+v, %v", is, err)
+	}
+	for _, places := range []int64{8, 1 << 39} {
+		if _, err := DecodeLeaves(page, u, 6, places); !errors.Is(err, ErrForeign) {
+			t.Errorf("a list with places beyond %d is accepted", places)
+		}
+	}
+	if _, err := DecodeLeaves(page, u, 7, 1<<48); !errors.Is(err, ErrForeign) {
+		t.Error("another checkpoint's list is accepted")
+	}
+}
+
 func TestShape(t *testing.T) {
 	for _, s := range []Shape{shape(),
 		{UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1},
@@ -185,7 +225,7 @@ func TestShape(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s := shape()
 	b := body(&s, 3)
-	pages := make([][]byte, 5)
+	pages := make([][]byte, 7)
 	for i := range pages {
 		pages[i] = make([]byte, Grain)
 	}
@@ -194,6 +234,8 @@ func FuzzDecode(f *testing.F) {
 	(&Header{Generation: 1}).Encode(pages[2], s.UUID)
 	b.EncodePage(pages[3], 0, s.UUID, 1)
 	(&Summary{Entries: make([]Entry, s.Pages)}).Encode(pages[4], s.UUID)
+	(&Leaf{Number: 7}).Encode(pages[5], s.UUID)
+	(&Leaves{Generation: 1, List: []Stored{{1, 2, 3}}}).Encode(pages[6], s.UUID)
 	for _, p := range pages {
 		f.Add(p[:128], uint16(0), false)
 		f.Add(p[:128], uint16(8), true)
@@ -226,6 +268,21 @@ func FuzzDecode(f *testing.F) {
 			for _, grain := range []int64{0, 1, BodyPages(int64(len(b.Segments)), s.Pages) - 1} {
 				if err := got.DecodePage(page, grain, s.UUID, 1); err != nil && !errors.Is(err, ErrForeign) {
 					t.Error(err)
+				}
+			}
+			var leaf Leaf
+			if len(page) == Grain && DecodeLeaf(page, s.UUID, 7, le.Uint16(page[4:]), 1000, &leaf) == nil {
+				for _, at := range leaf.Places {
+					if at < -1 || at >= 1000 {
+						t.Errorf("place %d", at)
+					}
+				}
+			}
+			if l, err := DecodeLeaves(page, s.UUID, 1, 1000); err == nil {
+				for _, x := range l.List {
+					if x.Place >= 1000 || x.Number >= MaxLBA/LeafPages || l.Next > 1000 {
+						t.Errorf("leaf %+v, next %d", x, l.Next)
+					}
 				}
 			}
 			if sum, err := DecodeSummary(page, s.UUID, s.Pages); err == nil && len(sum.Entries) != s.Pages {

@@ -15,11 +15,17 @@ type run struct {
 	heat  uint64
 }
 
-// mostRuns is the number of runs above which a leaf keeps its slots.
+// mostRuns is the number of runs above which a leaf is packed.
 const mostRuns = fan / 8
 
-// at returns the word and the write history of a page by its run.
+// at returns the word and the write history of a page without a slot.
 func (l *leaf) at(page uint64) (Word, uint64) {
+	switch {
+	case l.packed != nil:
+		return l.packed.at(page)
+	case l.away:
+		return l.delta.at(page)
+	}
 	n := len(l.runs)
 	for i := range l.runs {
 		if i == 4 {
@@ -55,9 +61,9 @@ const (
 	foldTries = 4
 )
 
-// Fold looks at some leaves, after those of the last call, and replaces the slots of pages that are in no frame by runs
-// where these take less memory. It forgets how often they were read, and all pages of a run get the write history of
-// the first. It reports false if another call would gain little.
+// Fold looks at some leaves, after those of the last call, and replaces the slots of pages that are in no frame by
+// runs, or packs them, where that takes less memory. It forgets how often they were read, and all pages of a run get
+// the write history of the first. It reports false if another call would gain little.
 func (t *Table) Fold() bool {
 	if t.loose.Load() <= t.rest {
 		return false
@@ -88,8 +94,8 @@ func (t *Table) Fold() bool {
 	return t.rest == 0
 }
 
-// runsOf returns the number of runs that a leaf would have, and whether it has a group without a page in a frame.
-func (l *leaf) runsOf(base uint64, frozen *group) (n int, idle bool) {
+// runsOf returns the number of runs that a leaf would have, and of its groups without a page in a frame.
+func (l *leaf) runsOf(base uint64, frozen *group) (n, idle int) {
 	last := run{page: 1 << 63}
 	for i := range l.groups {
 		g := l.groups[i].Load()
@@ -107,7 +113,9 @@ func (l *leaf) runsOf(base uint64, frozen *group) (n int, idle bool) {
 				n, last = n+1, r
 			}
 		}
-		idle = idle || g != nil && !busy
+		if g != nil && !busy {
+			idle++
+		}
 	}
 	return n, idle
 }
@@ -120,6 +128,9 @@ func runFrom(page uint64, w Word, heat uint64) run {
 	return run{page, ftl.NoPPA, 0}
 }
 
+// leastPacked is the number of groups without a page in a frame from which on a leaf is packed.
+const leastPacked = packedBytes/groupBytes + 2
+
 // fold replaces the slots of one leaf as far as it can, and returns the memory that it freed. Other threads may use
 // them meanwhile: a slot that is replaced is Gone, and a leaf that is replaced gets no further groups.
 func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
@@ -127,14 +138,27 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 	if l == nil || l.groups == nil {
 		return 0
 	}
-	if n, idle := l.runsOf(base, t.frozen); n > mostRuns || !idle {
+	if l.away {
+		return t.foldAway(base, e, l)
+	}
+	n, idle := l.runsOf(base, t.frozen)
+	p, dirty := l.packed, l.dirty
+	switch {
+	case idle == 0, p == nil && n > mostRuns && idle < leastPacked:
 		return 0
+	case p != nil && n <= mostRuns/2:
+		p, dirty = nil, nil
+	case p == nil && n > mostRuns:
+		p, dirty = l.pack(base), everyPage()
 	}
 	for i := range l.groups {
 		l.groups[i].CompareAndSwap(nil, t.frozen)
 	}
 	var runs []run
 	add := func(page uint64, w Word, heat uint64) {
+		if p != nil {
+			return
+		}
 		r := runFrom(page, w, heat)
 		if n := len(runs); n == 0 || !runs[n-1].follows(page, r.place) {
 			runs = append(runs, r)
@@ -152,8 +176,20 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 			}
 		case g.leave():
 			freed += groupBytes
-			for k := range g {
-				add(first+uint64(k), g[k].Load().was(), g[k].Heat())
+			for k := range uint64(grouped) {
+				w, heat := g[k].Load().was(), g[k].Heat()
+				if add(first+k, w, heat); p == nil {
+					continue
+				}
+				// Those who still have the leaf as it was look into the group.
+				at, entry := int(first+k)&(fan-1), entryOf(w, heat)
+				if (p[at].Load()^entry)<<(64-placeBits) != 0 {
+					if dirty == nil {
+						dirty = new([fan / 64]uint64)
+					}
+					dirty[at>>6] |= 1 << (at & 63)
+				}
+				p[at].Store(entry)
 			}
 		default:
 			if kept == nil {
@@ -162,18 +198,18 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 			kept[i].Store(g)
 		}
 	}
-	n := &leaf{runs: runs[:len(runs):len(runs)], groups: kept}
+	next := &leaf{runs: runs[:len(runs):len(runs)], packed: p, dirty: dirty, groups: kept}
 	if kept == nil {
-		freed += leafBytes
+		freed += slotsBytes
 		switch {
-		case len(runs) > 1:
+		case p != nil || len(runs) > 1:
 		case runs[0].place == ftl.NoPPA:
-			n = nil
+			next = nil
 		default:
-			n = t.shared(base, n)
+			next = t.shared(base, next)
 		}
 	}
-	e.Store(n)
+	t.set(e, next)
 	t.loose.Add(-freed)
 	return freed
 }
@@ -217,15 +253,25 @@ func (t *Table) Put(page uint64, place ftl.PPA, pages int) {
 		e := t.made(page)
 		l := e.Load()
 		if l == nil && n == fan {
-			e.Store(t.shared(base, &leaf{runs: []run{{page, place, 0}}}))
+			t.set(e, t.shared(base, &leaf{runs: []run{{page, place, 0}}}))
 			continue
 		}
 		if l == nil {
 			l = &leaf{runs: []run{{base, ftl.NoPPA, 0}}}
 		}
-		if l.groups != nil || len(l.runs) >= mostRuns {
+		if l.groups != nil {
 			for i := range uint64(n) {
 				t.Make(page + i).Store(At(place + ftl.PPA(i)))
+			}
+			continue
+		}
+		if l.packed == nil && len(l.runs) >= mostRuns {
+			l = &leaf{packed: l.pack(base), dirty: everyPage()}
+			t.set(e, l)
+		}
+		if l.packed != nil {
+			for i := range n {
+				l.packed[int(page&(fan-1))+i].Store(entryOf(At(place+ftl.PPA(i)), 0))
 			}
 			continue
 		}
@@ -246,6 +292,6 @@ func (t *Table) Put(page uint64, place ftl.PPA, pages int) {
 				runs = append(runs, run{end, ftl.NoPPA, 0})
 			}
 		}
-		e.Store(&leaf{runs: runs})
+		t.set(e, &leaf{runs: runs})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"farflash/flash/ctl/heat"
 	"farflash/numeric/rng"
 	"farflash/policy/ftl"
 )
@@ -167,20 +168,46 @@ func TestFoldWhileUsed(t *testing.T) {
 	}
 }
 
-// TestFoldBenefit verifies that pages without order keep their slots, and that Fold then rests.
-func TestFoldBenefit(t *testing.T) {
+// TestPack verifies that pages without order are packed, with their write histories, into a third of the memory, and
+// into runs once they are in order.
+func TestPack(t *testing.T) {
 	table, draw := New(), rng.NewStream(1, "random")
+	want := map[uint64]Word{}
 	for page := range uint64(8 * fan) {
-		table.Make(page).Store(At(ftl.PPA(draw.IntN(1 << 40))))
+		want[page] = At(ftl.PPA(draw.IntN(1<<48 - 2)))
+		s := table.Make(page)
+		s.Store(want[page])
+		s.SetHeat(uint64((heat.Short(page)<<5 | 7).Page()))
 	}
-	was := table.Loose()
+	const nodes = 4 * nodeBytes
+	was := table.Bytes() - nodes
 	for table.Fold() {
 	}
-	if table.Loose() != was || table.Fold() {
-		t.Error("slots without order were folded, or are looked at again")
+	if is := table.Bytes() - nodes; table.Loose() != 0 || is > was*2/5 {
+		t.Errorf("%d bytes of %d are left, %d of them of slots", is, was, table.Loose())
 	}
-	if at, _ := table.Peek(5); at.State() != OnMedium {
-		t.Error("a page is lost")
+	for range 3 {
+		for page, w := range want {
+			is, h := table.Peek(page)
+			if is != w || heat.Page(h).Short() != heat.Short(page)<<5|7 {
+				t.Fatalf("page %d is %x with the history %x, not %x", page, is, h, w)
+			}
+		}
+		for range 100 { // some of them have slots for some time
+			page := uint64(draw.IntN(8 * fan))
+			want[page] = At(ftl.PPA(draw.IntN(1<<48 - 2)))
+			table.Make(page).Store(want[page])
+		}
+		for table.rest = 0; table.Fold(); {
+		}
+	}
+	for page := range want {
+		table.Make(page).Store(At(ftl.PPA(page)))
+	}
+	for table.rest = 0; table.Fold(); {
+	}
+	if is := table.Bytes(); is > 5*nodeBytes {
+		t.Errorf("%d bytes are left of pages in order", is)
 	}
 }
 

@@ -57,29 +57,42 @@ type node struct {
 	leaves *[fan]atomic.Pointer[leaf]
 }
 
-// leaf has the words of fan pages: by groups of slots, or by runs where there is no group. A leaf without groups does
-// not change, so several can be one: a long run has one for all of its pages.
+// leaf has the words of fan pages: by groups of slots, and where there is no group, by runs or packed. A leaf of one
+// run without groups does not change, so several can be one: a long run has one for all of its pages.
 type leaf struct {
 	runs   []run
+	packed *packed           // or nil
+	delta  *delta            // of a leaf that is away: what has changed since it was stored; or nil
+	under  *delta            // of a leaf that is away: the entries that its groups began with
+	dirty  *[fan / 64]uint64 // pages of packed that changed since the leaf was stored; nil: none
+	shares atomic.Int32      // entries that have it
+	away   bool              // all else is only where it was stored
+	used   atomic.Bool       // since the last look of Drop
 	groups *[fan / grouped]atomic.Pointer[group]
 }
 
-// group has the slots of grouped pages. Once there is one for a page, its runs no longer count.
+// group has the slots of grouped pages. Once there is one for a page, the rest of the leaf no longer counts.
 type group [grouped]Slot
 
 // Table holds the words of all pages ever used, by 52-bit page number. It is a radix tree whose nodes only grow. Peek,
 // Slot and Find are lock-free and safe for concurrent use; all other methods require the controller's lock.
 type Table struct {
 	root   *node
-	frozen *group // stands for a group in a leaf that is being folded
-	loose  atomic.Int64
-	hand   uint64 // the page where Fold resumes
-	gained int64  // bytes, by Fold since it began at the first page
-	rest   int64  // bytes up to which Fold does not look again
+	frozen *group       // stands for a group in a leaf that is being folded
+	loose  atomic.Int64 // bytes of slots
+	bytes  atomic.Int64 // of all else
+	random atomic.Int64 // of these, of what can be stored
+	stored *leaf        // of all pages of a leaf that is away and has not changed
+	hand   uint64       // the page where Fold resumes
+	clock  uint64       // the page where Drop resumes
+	gained int64        // bytes, by Fold since it began at the first page
+	rest   int64        // bytes up to which Fold does not look again
 }
 
 // New returns an empty table.
-func New() *Table { return &Table{root: newNode(levels), frozen: new(group)} }
+func New() *Table {
+	return &Table{root: newNode(levels), frozen: new(group), stored: &leaf{away: true}}
+}
 
 // newNode returns a node that is level levels above the leaves.
 func newNode(level int) *node {
@@ -109,6 +122,7 @@ func (t *Table) made(page uint64) *atomic.Pointer[leaf] {
 		if next == nil {
 			next = newNode(int(level) - 1)
 			at.Store(next)
+			t.bytes.Add(nodeBytes)
 		}
 		n = next
 	}
@@ -157,8 +171,9 @@ func (t *Table) Slot(page uint64) *Slot {
 	return &g[page&(grouped-1)]
 }
 
-// Find returns a page's slot, and makes it if the page has a place. It returns nil if the page was never used, or at
-// worst, without the controller's lock, if its slot is just being folded; a word of a slot that was is Gone.
+// Find returns a page's slot, and makes it if the page has a place. It returns nil if the page was never used or is
+// Away, or at worst, without the controller's lock, if its slot is just being folded; a word of a slot that was is
+// Gone.
 func (t *Table) Find(page uint64) *Slot {
 	e := t.entry(page)
 	if e == nil {
@@ -167,33 +182,55 @@ func (t *Table) Find(page uint64) *Slot {
 	return t.slot(e, page)
 }
 
-// Make returns a page's slot, creating it if necessary.
+// Make returns a page's slot, creating it if necessary. The page must not be Away.
 func (t *Table) Make(page uint64) *Slot {
 	e := t.made(page)
 	if e.Load() == nil {
-		e.Store(&leaf{})
+		t.set(e, &leaf{})
 	}
 	return t.slot(e, page)
 }
 
-const (
-	leafBytes  = fan/grouped*8 + 64
-	groupBytes = grouped * 24
-)
+// set replaces the leaf of an entry.
+func (t *Table) set(e *atomic.Pointer[leaf], l *leaf) {
+	was := e.Load()
+	e.Store(l)
+	t.replaced(was, l)
+}
 
-// slot returns a page's slot by the pointer to its leaf. It makes the slot from the page's run.
+// replaced accounts for the memory of a leaf that an entry had, and of the one that it has now.
+func (t *Table) replaced(was, is *leaf) {
+	if is != nil && is.shares.Add(1) == 1 {
+		t.bytes.Add(is.bytes())
+		t.random.Add(is.random())
+	}
+	if was != nil && was.shares.Add(-1) == 0 {
+		t.bytes.Add(-was.bytes())
+		t.random.Add(-was.random())
+	}
+}
+
+// slot returns a page's slot by the pointer to its leaf. It makes the slot from what the leaf has of the page.
 func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 	for {
 		l := e.Load()
 		if l == nil {
 			return nil
 		}
+		if !l.used.Load() {
+			l.used.Store(true)
+		}
+		if l.away && (l.groups == nil || l.group(page).Load() == nil) {
+			return nil
+		}
 		if l.groups == nil {
-			own := &leaf{runs: l.runs, groups: new([fan / grouped]atomic.Pointer[group])}
+			own := &leaf{runs: l.runs, packed: l.packed, dirty: l.dirty,
+				groups: new([fan / grouped]atomic.Pointer[group])}
 			if !e.CompareAndSwap(l, own) {
 				continue
 			}
-			t.loose.Add(leafBytes)
+			t.replaced(l, own)
+			t.loose.Add(slotsBytes)
 			l = own
 		}
 		at := l.group(page)
@@ -218,7 +255,7 @@ func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 }
 
 // Used iterates over the slots of pages first to last that were used, in order. Those of pages in runs are made, and
-// folded again.
+// folded again. Those that are Away are left out.
 func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 	return func(yield func(uint64, *Slot) bool) {
 		t.leaves(first, last, func(base uint64, e *atomic.Pointer[leaf]) bool {
@@ -229,7 +266,7 @@ func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 					break
 				}
 				if l.groups == nil || l.group(page).Load() == nil {
-					if w, _ := l.at(page); w == 0 {
+					if w, _ := l.at(page); w == 0 || l.away {
 						continue
 					}
 				}
@@ -245,8 +282,8 @@ func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 	}
 }
 
-// Words iterates over the words of pages first to last that are not zero, in order, and makes no slots.
-func (t *Table) Words(first, last uint64) iter.Seq2[uint64, Word] {
+// Each is Words with the pages that are Away.
+func (t *Table) Each(first, last uint64) iter.Seq2[uint64, Word] {
 	return func(yield func(uint64, Word) bool) {
 		t.leaves(first, last, func(base uint64, _ *atomic.Pointer[leaf]) bool {
 			for page := max(base, first); page <= min(base+fan-1, last); page++ {
@@ -256,6 +293,18 @@ func (t *Table) Words(first, last uint64) iter.Seq2[uint64, Word] {
 			}
 			return true
 		})
+	}
+}
+
+// Words iterates over the words of pages first to last that are not zero, in order, and makes no slots. Those
+// that are Away are left out.
+func (t *Table) Words(first, last uint64) iter.Seq2[uint64, Word] {
+	return func(yield func(uint64, Word) bool) {
+		for page, w := range t.Each(first, last) {
+			if !w.Away() && !yield(page, w) {
+				return
+			}
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (s State) String() string {
 //	bits 0-1 state, 2 dirty, 3 blank, 4 due, 8-55 place (OnMedium), 8-35 frame, 36-59 references (Resident)
 //
 // Bit 5 is set in a slot that is no longer that of its page: its state is Invalid, and bit 6 says whether it was
-// OnMedium.
+// OnMedium. Bit 7 alone is the word of a page whose leaf is away.
 type Word uint64
 
 const (
@@ -38,6 +38,7 @@ const (
 	due      = 1 << 4
 	goneBit  = 1 << 5
 	placed   = 1 << 6
+	awayBit  = 1 << 7
 	shift    = 8
 	frames   = 1<<28 - 1
 	refShift = 36
@@ -113,6 +114,9 @@ func (w Word) Expect() Word { return w | due }
 
 // Gone reports whether the slot is no longer that of its page.
 func (w Word) Gone() bool { return w&goneBit != 0 }
+
+// Away reports whether the page's word is not in memory.
+func (w Word) Away() bool { return w&(awayBit|3) == awayBit }
 
 // gone returns the word of a slot that is no longer that of its page, which is in no frame.
 func (w Word) gone() Word {

@@ -136,7 +136,7 @@ func (w *work) pages(b *batch, mode ctl.Mode) {
 		n := min(t.Length-from, uint32(ctl.Page-at%ctl.Page))
 		page := at / ctl.Page
 		switch {
-		case mode == ctl.Reading && !w.file.pool.Holds(page):
+		case mode == ctl.Reading && !w.file.pool.MayHold(page):
 			if t.Kind == nbd.Read {
 				if k := len(t.Pieces); k > 0 && t.Pieces[k-1].Data == nil {
 					t.Pieces[k-1].Zeros += int(n)
@@ -285,7 +285,7 @@ func (w *work) clear(b *batch) {
 // edge zeroes bytes of one page, if it has contents. If it has none, a preceding trim of the page may not be durable
 // yet, so a durable task waits for that.
 func (w *work) edge(b *batch, from, to uint64) {
-	if !w.file.pool.Holds(from / ctl.Page) {
+	if !w.file.pool.MayHold(from / ctl.Page) {
 		if w.task.Durable {
 			w.left.Add(1)
 			w.file.pool.Await(w.flush)
@@ -311,6 +311,6 @@ func (w *work) trim(err error) {
 func (f *File) Extent(offset, n uint64) (length uint64, allocated bool, err error) {
 	at := f.base + offset
 	first := at / ctl.Page
-	pages, held := f.pool.Run(first, (at+n-1)/ctl.Page-first+1)
+	pages, held := f.pool.MayRun(first, (at+n-1)/ctl.Page-first+1)
 	return min((first+pages)*ctl.Page-at, n), held, nil
 }

@@ -1,0 +1,147 @@
+package ctl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/remains"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/policy/ftl"
+)
+
+// readList finds the leaves that a checkpoint lists, which then need not be filled from its entries. Those that records
+// of the log trim or move pages of are left out. If a page of the list is lost, all are.
+func (r *recovery) readList(h media.Header, chain []remains.Run) {
+	var list []media.Stored
+	var places []ftl.PPA
+	for next := h.Leaves; next != 0; {
+		if next > uint64(r.ledger.Places()) || len(places) > int(r.ledger.Places()) {
+			return
+		}
+		p := ftl.PPA(next - 1)
+		dev, offset := r.at(p)
+		err := device.Do(r.devices[dev], device.Read, offset, r.content)
+		var l media.Leaves
+		if err == nil {
+			l, err = media.DecodeLeaves(r.content, r.shape.UUID, h.Generation, r.ledger.Places())
+		}
+		if err != nil {
+			r.lost(int(dev), offset, fmt.Sprintf("a list of stored parts of the map, of checkpoint %d", h.Generation))
+			return
+		}
+		list, places, next = append(list, l.List...), append(places, p), l.Next
+	}
+	// A program that does not know the list, or was not to keep to a budget, may have used its segments since.
+	taken := map[int64]bool{}
+	for _, f := range chain {
+		for _, rec := range f.Records {
+			if rec.Kind == media.Open {
+				taken[int64(rec.PPA)] = true
+			}
+		}
+	}
+	if slices.ContainsFunc(places, func(p ftl.PPA) bool { return taken[r.segmentOf(p)] }) ||
+		slices.ContainsFunc(list, func(s media.Stored) bool { return taken[r.segmentOf(ftl.PPA(s.Place))] }) {
+		return
+	}
+	changed := spans(chain)
+	r.list = places
+	for _, p := range places {
+		r.use(p)
+	}
+	for _, s := range list {
+		if changed.has(s.Number) {
+			continue
+		}
+		r.use(ftl.PPA(s.Place))
+		r.homes.set(s.Number, ftl.PPA(s.Place), s.Tag)
+		r.table.Leave(s.Number)
+	}
+	r.touched = map[uint64]bool{}
+	for _, f := range chain {
+		for _, rec := range f.Records {
+			if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.LBA < media.MaxLBA {
+				if _, _, ok := r.homes.get(table.LeafOf(rec.LBA)); ok {
+					r.touched[rec.LBA] = false
+				}
+			}
+		}
+	}
+}
+
+// use takes a place for what is stored there.
+func (c *core) use(p ftl.PPA) {
+	segment := c.segmentOf(p)
+	s := c.storeOf(segment)
+	if s == nil {
+		c.stores = append(c.stores, store{segment: segment, used: make([]uint64, (c.shape.Pages+63)/64)})
+		s = &c.stores[len(c.stores)-1]
+	}
+	k := int64(p) - segment*int64(c.shape.Pages)
+	if s.used[k>>6]>>(k&63)&1 == 0 {
+		s.used[k>>6] |= 1 << (k & 63)
+		s.n++
+	}
+}
+
+// leafSpans is ranges of leaves, in order, that do not touch.
+type leafSpans [][2]uint64
+
+// spans returns the leaves of pages that records trim or move.
+func spans(chain []remains.Run) leafSpans {
+	var all, out leafSpans
+	add := func(first uint64, count uint32) {
+		if count > 0 {
+			all = append(all, [2]uint64{table.LeafOf(first), table.LeafOf(first + uint64(count) - 1)})
+		}
+	}
+	for _, f := range chain {
+		for _, rec := range f.Records {
+			switch rec.Kind {
+			case media.Trim:
+				add(rec.LBA, rec.Count)
+			case media.Move:
+				add(rec.LBA, rec.Count)
+				add(rec.PPA, rec.Count)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	for _, s := range all {
+		if n := len(out); n > 0 && s[0] <= out[n-1][1]+1 {
+			out[n-1][1] = max(out[n-1][1], s[1])
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (s leafSpans) has(leaf uint64) bool {
+	i, found := slices.BinarySearchFunc(s, leaf, func(x [2]uint64, leaf uint64) int { return cmp.Compare(x[0], leaf) })
+	return found || i > 0 && s[i-1][1] >= leaf
+}
+
+// listDown writes the list of the leaves that are stored as they are, for the checkpoint that is written next.
+func (r *recovery) listDown() error {
+	x := &r.storing
+	x.failed, x.starved, x.list, x.at, x.lists = nil, 0, nil, 0, true
+	r.disown()
+	if !r.takeList() {
+		r.freePlaces(x.list)
+		x.list, r.body.header.Leaves = nil, 0
+		return nil
+	}
+	for i, p := range x.list {
+		r.encodeList(r.content, i)
+		dev, offset := r.at(p)
+		r.stats.MapWrites++
+		if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,354 @@
+package ctl
+
+import (
+	"farflash/flash/ctl/media"
+	"farflash/flash/ctl/table"
+	"farflash/flash/device"
+	"farflash/policy/ftl"
+)
+
+// storing is the part of a checkpoint that stores leaves and lists them. It uses the checkpoint's buffer.
+type storing struct {
+	op       device.Op
+	next     uint64 // the leaf where the search for changed ones resumes
+	batch    []uint64
+	pins     []uint64
+	taken    []ftl.PPA // places being written
+	tags     []uint16
+	waits    int // leaves of the batch that are being read
+	attempts int
+	stored   bool            // something is, or was
+	upto     uint64          // records that what was stored may have
+	failed   map[uint64]bool // leaves that are not stored as they are
+	starved  uint64          // leaves from here on were not stored, because there was no space
+	held     bool            // the header waits for records to be durable
+	lists    bool            // the list is being written
+	list     []ftl.PPA       // its places
+	listed   int             // pages of it written
+	at       uint64          // the leaf that comes next in it
+}
+
+const batchLeaves = media.Group
+
+// storesLeaves reports whether leaves are stored at all: the map takes much of its memory, or some are.
+func (c *core) storesLeaves() bool {
+	return c.cfg.Map > 0 && (c.homes.n > 0 || c.table.Random() > c.cfg.Map/4)
+}
+
+// mapDue reports whether a checkpoint pays that stores leaves, so that they can be away: there is too little memory, a
+// quarter of it is theirs, and a sixteenth of the log is in use, which bounds how often that happens.
+func (c *core) mapDue() bool {
+	return c.over() && c.table.Random() > c.cfg.Map/4 && c.inUse() >= uint64(c.shape.LogPages)/16+1
+}
+
+// beginStore begins to store leaves for the checkpoint that has begun.
+func (c *core) beginStore() {
+	x := &c.storing
+	x.next, x.stored, x.upto, x.starved, x.held, x.lists = 0, false, 0, ^uint64(0), false, false
+	x.failed, x.list, x.listed, x.at = map[uint64]bool{}, nil, 0, 0
+	if !c.storesLeaves() {
+		x.starved = 0
+		c.writeBody()
+		return
+	}
+	c.storeSome()
+}
+
+// storeSome stores the next leaves that have changed, once all of them are in memory.
+func (c *core) storeSome() {
+	x := &c.storing
+	if c.readOnly != nil {
+		c.unpinAll(&x.pins)
+		c.abandonCheckpoint(c.readOnly)
+		return
+	}
+	x.batch = x.batch[:0]
+	c.table.Unstored(x.next, c.placeIn, func(leaf uint64) bool {
+		x.batch = append(x.batch, leaf)
+		return len(x.batch) < batchLeaves
+	})
+	if len(x.batch) == 0 {
+		c.writeBody()
+		return
+	}
+	x.waits = 1
+	there := func(err error) {
+		if err != nil {
+			c.fail(err)
+		}
+		if x.waits--; x.waits == 0 {
+			c.storeBatch()
+		}
+	}
+	for _, leaf := range x.batch {
+		c.pin(leaf, &x.pins)
+		if c.table.IsAway(leaf) {
+			x.waits++
+			c.whenPresent(leaf, faulting{fn: there})
+		}
+	}
+	there(nil)
+}
+
+// storeBatch writes leaves that are in memory.
+func (c *core) storeBatch() {
+	x := &c.storing
+	if c.readOnly != nil {
+		c.unpinAll(&x.pins)
+		c.abandonCheckpoint(c.readOnly)
+		return
+	}
+	first, n := c.takePlaces(len(x.batch))
+	if n == 0 {
+		x.starved = x.batch[0]
+		c.unpinAll(&x.pins)
+		c.writeBody()
+		return
+	}
+	x.taken, x.tags = x.taken[:0], x.tags[:0]
+	var kept []uint64
+	for i := range n {
+		leaf := x.batch[i]
+		x.next = leaf + 1
+		var places [table.LeafPages]ftl.PPA
+		if !c.table.Store(leaf, &places, c.placeIn) {
+			continue // it is in order now, and stays in memory
+		}
+		l := media.Leaf{Number: leaf, Generation: c.body.header.Generation}
+		for k, p := range places {
+			l.Places[k] = int64(p)
+			if p == ftl.NoPPA {
+				l.Places[k] = -1
+			}
+		}
+		k := len(kept)
+		x.tags = append(x.tags, l.Encode(c.body.buf[k*Page:][:Page], c.shape.UUID))
+		kept = append(kept, leaf)
+	}
+	for i := len(kept); i < n; i++ {
+		c.freePlaces([]ftl.PPA{first + ftl.PPA(i)})
+	}
+	for i := range kept {
+		x.taken = append(x.taken, first+ftl.PPA(i))
+	}
+	x.batch, x.stored = append(x.batch[:0], kept...), true
+	if len(kept) == 0 {
+		c.unpinAll(&x.pins)
+		c.storeSome()
+		return
+	}
+	c.writePlaces()
+}
+
+// writePlaces writes the buffer to the places taken, which are consecutive.
+func (c *core) writePlaces() {
+	x := &c.storing
+	dev, offset := c.at(x.taken[0])
+	x.op.Kind, x.op.Offset, x.op.Buf, x.op.Err = device.Write, offset, c.body.buf[:len(x.taken)*Page], nil
+	x.attempts = 0
+	c.stats.MapWrites += int64(len(x.taken))
+	c.submit(dev, &x.op)
+}
+
+// storeWritten completes the write of leaves or of a part of the list.
+func (c *core) storeWritten() {
+	x := &c.storing
+	dev, _ := c.at(x.taken[0])
+	switch {
+	case x.op.Err != nil && x.attempts < c.cfg.Retries && c.readOnly == nil:
+		x.attempts++
+		c.submit(dev, &x.op)
+		return
+	case x.op.Err != nil:
+		c.trouble(dev, &x.op, noPage, x.op.Err)
+	}
+	switch {
+	case x.lists && x.op.Err != nil:
+		c.dropList()
+	case x.lists:
+		x.listed += len(x.taken)
+		x.taken = x.taken[:0]
+		c.writeList()
+	default:
+		for i, leaf := range x.batch {
+			if x.op.Err != nil {
+				c.table.Soil(leaf)
+				x.failed[leaf] = true
+				c.freePlaces(x.taken[i:][:1])
+				continue
+			}
+			if at, _, ok := c.homes.get(leaf); ok {
+				c.superseded = append(c.superseded, at)
+			}
+			c.homes.set(leaf, x.taken[i], x.tags[i])
+		}
+		x.taken = x.taken[:0]
+		c.unpinAll(&x.pins)
+		x.upto = c.next
+		c.storeSome()
+	}
+}
+
+// listsLeaf reports whether the checkpoint being written lists a stored leaf: one that is as it was when the checkpoint
+// began, but for later changes.
+func (c *core) listsLeaf(leaf uint64) bool {
+	return !c.storing.failed[leaf] && (leaf < c.storing.starved || !c.table.Changed(leaf, c.placeIn))
+}
+
+// beginList takes places for the list of stored leaves, and begins to write it.
+func (c *core) beginList() {
+	x := &c.storing
+	x.lists = true
+	c.disown()
+	if !c.takeList() {
+		c.dropList()
+		return
+	}
+	c.writeList()
+}
+
+// disown forgets where leaves were stored that are in order now, or gone.
+func (c *core) disown() {
+	var gone []uint64
+	c.homes.from(0, func(leaf uint64) bool {
+		if !c.table.Storable(leaf) {
+			gone = append(gone, leaf)
+		}
+		return true
+	})
+	for _, leaf := range gone {
+		at, _, _ := c.homes.get(leaf)
+		c.superseded = append(c.superseded, at)
+		c.homes.forget(leaf)
+	}
+}
+
+// takeList takes the places for the list of stored leaves.
+func (c *core) takeList() bool {
+	x := &c.storing
+	n := 0
+	c.homes.from(0, func(leaf uint64) bool {
+		if c.listsLeaf(leaf) {
+			n++
+		}
+		return true
+	})
+	for left := (n + media.LeavesPerPage - 1) / media.LeavesPerPage; left > 0; {
+		first, got := c.takePlaces(left)
+		if got == 0 {
+			return false
+		}
+		for i := range got {
+			x.list = append(x.list, first+ftl.PPA(i))
+		}
+		left -= got
+	}
+	if len(x.list) > 0 {
+		c.body.header.Leaves = uint64(x.list[0]) + 1
+	}
+	return true
+}
+
+// dropList does without a list: recovery then takes the mapping from the entries alone.
+func (c *core) dropList() {
+	x := &c.storing
+	c.freePlaces(x.list)
+	x.list, x.taken = nil, x.taken[:0]
+	c.body.header.Leaves = 0
+	c.flushBody()
+}
+
+// writeList writes the next part of the list.
+func (c *core) writeList() {
+	x := &c.storing
+	if c.readOnly != nil {
+		c.abandonCheckpoint(c.readOnly)
+		return
+	}
+	if x.listed == len(x.list) {
+		c.flushBody()
+		return
+	}
+	x.taken = x.taken[:0]
+	for i := x.listed; i < len(x.list) && len(x.taken) < bodyChunk; i++ {
+		if k := len(x.taken); k > 0 &&
+			(x.list[i] != x.taken[k-1]+1 || c.segmentOf(x.list[i]) != c.segmentOf(x.taken[0])) {
+			break
+		}
+		c.encodeList(c.body.buf[len(x.taken)*Page:][:Page], i)
+		x.taken = append(x.taken, x.list[i])
+	}
+	c.writePlaces()
+	x.taken = x.taken[:len(x.taken):len(x.taken)]
+}
+
+// encodeList encodes a page of the list, with the leaves that come next.
+func (c *core) encodeList(page []byte, i int) {
+	x := &c.storing
+	l := media.Leaves{Generation: c.body.header.Generation}
+	if i+1 < len(x.list) {
+		l.Next = uint64(x.list[i+1]) + 1
+	}
+	c.homes.from(x.at, func(leaf uint64) bool {
+		if len(l.List) == media.LeavesPerPage {
+			return false
+		}
+		if x.at = leaf + 1; c.listsLeaf(leaf) {
+			at, tag, _ := c.homes.get(leaf)
+			l.List = append(l.List, media.Stored{Number: leaf, Place: uint64(at), Tag: tag})
+		}
+		return true
+	})
+	l.Encode(page, c.shape.UUID)
+}
+
+// waitForStored writes the checkpoint's header once the records are durable that stored leaves may have. If the log has
+// no space for them before the checkpoint is in force, it does without the list.
+func (c *core) waitForStored() {
+	x := &c.storing
+	if c.body.header.Leaves == 0 || c.durable >= x.upto {
+		c.writeHeader()
+		return
+	}
+	x.held = true
+	c.awaits(await{inner: true, seq: x.upto, fn: func(err error) {
+		if !x.held {
+			return
+		}
+		if x.held = false; err != nil {
+			c.abandonCheckpoint(err)
+			return
+		}
+		c.writeHeader()
+	}})
+}
+
+// unwait ends waitForStored if the log is full.
+func (c *core) unwait() {
+	x := &c.storing
+	if x.held && c.readOnly == nil && len(c.records) > 0 && c.inUse() >= c.logLimit() {
+		x.held = false
+		c.body.header.Leaves = 0
+		c.writeHeader()
+	}
+}
+
+// settleLeaves frees the places of what the checkpoint that has taken effect has elsewhere, and gives back segments
+// that have none left.
+func (c *core) settleLeaves() {
+	c.freePlaces(c.superseded)
+	c.freePlaces(c.list)
+	c.superseded, c.list, c.storing.list = c.superseded[:0], c.storing.list, nil
+	empty := 0
+	for i := 0; i < len(c.stores); i++ {
+		if c.stores[i].n > 0 {
+			continue
+		}
+		if empty++; empty == 1 && c.homes.n > 0 {
+			continue // for the next checkpoint
+		}
+		c.ftl.Return(ftl.Block(c.stores[i].segment))
+		c.stores = append(c.stores[:i], c.stores[i+1:]...)
+		i--
+	}
+}
