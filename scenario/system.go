@@ -385,8 +385,8 @@ func (s *Scenario) checkPaths(d *shape.Decoder, fail func(path, format string, a
 	case s.Coupling.Mode != Coupled:
 		fail(at, "several paths, and paths whose state changes, need coupling.mode: coupled")
 	case !s.Protocol.Capsules():
-		fail(at, "protocol %v has no controllers, of which each path is one; use protocol: nvmeof, or network cards and "+
-			"paths: 1 each", s.Protocol)
+		fail(at, "protocol %v has no controllers, of which each path is one; use protocol: nvmeof, or one network "+
+			"card each", s.Protocol)
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail(at, "a queue pair per message belongs to no path; use fabric.queue_pairs.life: persistent")
 	}
