@@ -76,7 +76,7 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 		return nil, units.Wrong("model",
 			"no trainer for a model of the drive; give a file written by farflash predict train")
 	}
-	return o.Predict(own)
+	return o.Predict(own, s.RateControl.Partition)
 }
 
 // rateMeter observes rate controllers: the demand on them, their settings, and the resulting rates.

@@ -25,7 +25,7 @@ func TestModelIsOfTheDepth(t *testing.T) {
 		want  int
 	}{{"16", 16}, {"4096", 512}} {
 		s, err := trialtest.Parse("targets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+
-			"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: src}\n"+
+			"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: src, partition: always}\n"+
 			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: 50us}, writes: {size: 4KiB, interarrival: "+
 			"50us}, requests: 20}}]\n", "nvmf.drive_depth="+c.given)
 		if err != nil {
@@ -33,10 +33,13 @@ func TestModelIsOfTheDepth(t *testing.T) {
 		}
 		asked := 0
 		_, err = trial.Run(context.Background(), s,
-			experiment.Options{Seed: 1, Predict: func(d *scenario.Drive) (ratecontrol.Predictor, error) {
-				asked = d.Host.FetchSize
-				return still{}, nil
-			}})
+			experiment.Options{Seed: 1,
+				Predict: func(d *scenario.Drive, p ratecontrol.Partition) (ratecontrol.Predictor, error) {
+					if asked = d.Host.FetchSize; p != ratecontrol.Always {
+						t.Errorf("the run asks for a model with the partition %v", p)
+					}
+					return still{}, nil
+				}})
 		if err != nil {
 			t.Fatal(err)
 		}

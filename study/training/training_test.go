@@ -156,7 +156,7 @@ func TestTrainer(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	other := driveOf(t, strings.Replace(trialtest.TinyDrive, "25%", "30%", 1))
 	alone := training.NewTrainer(cfg, study.Runner{})
-	file, err := alone.File(t.Context(), drive)
+	file, err := alone.File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,17 +167,17 @@ func TestTrainer(t *testing.T) {
 	}
 	var warned []error
 	runner := study.Runner{Cache: cache, Warn: func(err error) { warned = append(warned, err) }}
-	same, err := training.NewTrainer(cfg, runner).File(t.Context(), drive)
+	same, err := training.NewTrainer(cfg, runner).File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil || !bytes.Equal(file, same) {
 		t.Fatalf("with a cache it is another model: %v", err)
 	}
-	if x, err := training.NewTrainer(cfg, runner).File(t.Context(), other); err != nil || bytes.Equal(x, file) {
+	if x, err := training.NewTrainer(cfg, runner).File(t.Context(), other, ratecontrol.WhileBothWait); err != nil || bytes.Equal(x, file) {
 		t.Errorf("another drive has the same model: %v", err)
 	}
 	ran := false
 	runner.Progress = func(study.Progress) { ran = true }
 	predict := training.NewTrainer(cfg, runner).Predict(t.Context())
-	p, err := predict(drive)
+	p, err := predict(drive, ratecontrol.WhileBothWait)
 	if err != nil || ran {
 		t.Fatalf("it was trained again: %v", err)
 	}
@@ -186,14 +186,14 @@ func TestTrainer(t *testing.T) {
 	if r, w := p.Predict(&ch, 1); !(r > 0) || !(w >= 0) {
 		t.Errorf("it foresees %v and %v", r, w)
 	}
-	path, err := training.NewTrainer(cfg, runner).Path(drive)
+	path, err := training.NewTrainer(cfg, runner).Path(drive, ratecontrol.WhileBothWait)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, file[:len(file)/2], 0o666); err != nil {
 		t.Fatal(err)
 	}
-	same, err = training.NewTrainer(cfg, runner).File(t.Context(), drive)
+	same, err = training.NewTrainer(cfg, runner).File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil || !bytes.Equal(file, same) || len(warned) != 1 {
 		t.Errorf("after damage: %v, warnings %v", err, warned)
 	}
