@@ -356,7 +356,8 @@ func (p *program) printAccuracy(r *training.Report) error {
 	}
 	err := errors.Join(
 		table("micro traces, 60 % for training", "model", r.Models),
-		table("random forest on one class of traces, trained on all others", "class", r.Classes))
+		table("random forest on one class of traces, trained on all others", "class", r.Classes),
+		table("how much of it is about the weight ratio, on the micro traces", "prediction", r.Weight))
 	if err != nil || len(r.Importance) == 0 {
 		return err
 	}

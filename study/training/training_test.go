@@ -259,3 +259,44 @@ func TestAccuracy(t *testing.T) {
 		}
 	}
 }
+
+// TestWeightReport verifies the figures about the weight ratio on samples with known ones: outputs that are the flow
+// speeds have no response, and the speeds themselves predict them; outputs of the ratio alone are all response, and a
+// forest without the ratio knows nothing of them.
+func TestWeightReport(t *testing.T) {
+	for _, byRatio := range []bool{false, true} {
+		set := &training.Set{Samples: &forest.Samples{Inputs: ratecontrol.InputNames(),
+			Outputs: ratecontrol.OutputNames()}}
+		for trace := range 60 {
+			for w := 1; w <= 8; w++ {
+				x := make([]float64, ratecontrol.Inputs)
+				x[5], x[10], x[11] = float64(trace), float64(trace*37%60), float64(w)
+				y := []float64{x[5], x[10]}
+				if byRatio {
+					y = []float64{1 / float64(w), float64(w)}
+				}
+				set.Samples.Add(x, y, trace)
+				set.Rows = append(set.Rows, training.Row{Trace: trace, Ratio: w})
+			}
+		}
+		cfg := tiny()
+		r, err := set.Evaluate(t.Context(), &cfg, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Weight) != 3 {
+			t.Fatalf("%+v", r.Weight)
+		}
+		blind, speeds, response := r.Weight[0].All, r.Weight[1].All, r.Weight[2].All
+		for k := range ratecontrol.Outputs {
+			if byRatio && (blind.Each[k] > 0.1 || speeds.Each[k] > 0 || response.Each[k] < 0.9) {
+				t.Errorf("output %d of the ratio: %v without it, %v by speeds, response %v", k, blind.Each[k],
+					speeds.Each[k], response.Each[k])
+			}
+			if !byRatio && (blind.Each[k] < 0.8 || speeds.Each[k] != 1 || !math.IsNaN(float64(response.Each[k]))) {
+				t.Errorf("output %d of the speeds: %v without the ratio, %v by speeds, response %v", k, blind.Each[k],
+					speeds.Each[k], response.Each[k])
+			}
+		}
+	}
+}
