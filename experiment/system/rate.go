@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"farflash/block"
 	"farflash/experiment"
@@ -220,6 +221,7 @@ func (m *rateMeter) fill(r *result.Result) {
 	r.Set("rate.demanded", 8*demanded/float64(n))
 	r.Set("rate.weight_ratio", ratio/float64(n))
 	r.Set("rate.predictions", float64(m.marks[len(m.marks)-1].predictions-predictions))
+	m.idle(r)
 	m.delays(r, from)
 	shown, width := m.marks, m.width
 	if k := (len(shown) + rateShown - 1) / rateShown; k > 1 {
@@ -252,6 +254,33 @@ func (m *rateMeter) fill(r *result.Result) {
 		series("rate.tokens."+name, func(k *rateMark) float64 { return k.tokens[i] })
 		series("rate.inside."+name, func(k *rateMark) float64 { return k.inside[i] })
 		series("rate.waiting."+name, func(k *rateMark) float64 { return k.waiting[i] })
+	}
+}
+
+// idle warns of controllers that had nothing to decide, whose results say nothing about them, and how much more load
+// would change that.
+func (m *rateMeter) idle(r *result.Result) {
+	if m.y.sys.Counters.HeldAtTXQ > 0 { // answers that overtake, and limits on data handed to the network
+		return
+	}
+	for t := range int32(m.y.sys.Targets()) {
+		_, queues := m.y.sys.Steering(t)
+		if slices.ContainsFunc(queues, (*ratecontrol.Queues).Acted) {
+			return
+		}
+	}
+	const idle = "rate_control limited nothing: no command waited in a target, so there was nothing to divide"
+	const full = 0.9
+	used, ok := r.Metric("fabric.utilisation.max")
+	switch {
+	case !ok || !(used.Value > 0):
+		r.Warn("%s", idle)
+	case used.Value >= full:
+		r.Warn("%s, although the busiest link was used %.0f %%: commands wait elsewhere; raise nvmf.queue_depth", idle,
+			100*used.Value)
+	default:
+		r.Warn("%s. The busiest link was used %.2g %%; requests %.2g times as fast would fill it (a trace's scale: %.2g)",
+			idle, 100*used.Value, 1/used.Value, used.Value)
 	}
 }
 

@@ -2,7 +2,9 @@ package system_test
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"farflash/experiment"
@@ -94,5 +96,49 @@ rate_control: {kind: `+kind+`, demands: [{rate: 10Gbps}]}
 		if failed == 0 {
 			t.Errorf("%s: no read failed", kind)
 		}
+	}
+}
+
+// TestNothingLimited verifies that a run whose controller had nothing to divide says so and by how much its requests
+// must be faster; that one with them so fast says nothing; and that one whose initiator holds back the commands says
+// where they wait.
+func TestNothingLimited(t *testing.T) {
+	const text = "name: idle\ninitiators: 1\ntargets: [{count: 2, ssds: 1, ssd: " + trialtest.TinyDrive +
+		"}]\nnvmf: {queue_depth: 1024, drive_depth: 16, txq: 64KiB}\n" +
+		"fabric: {topology: {star: {hosts: 3}}, host_link: 1Gbps}\n" +
+		"workload: [{synthetic: {reads: {size: 16KiB, interarrival: {mean: 4ms, kind: exponential}}, " +
+		"writes: {size: 16KiB, interarrival: {mean: 4ms, kind: exponential}}, requests: 400}}]\n"
+	said := func(o *experiment.Outcome) string {
+		for _, w := range o.Result.Warnings {
+			if strings.HasPrefix(w, "rate_control limited nothing") {
+				return w
+			}
+		}
+		return ""
+	}
+	for _, kind := range []string{"static", "aimd", "reserve", "pace"} {
+		o := trialtest.Run(t, text+"rate_control: {kind: "+kind+"}\n", 1)
+		used := trialtest.Metric(t, o, "fabric.utilisation.max")
+		want := fmt.Sprintf("rate_control limited nothing: no command waited in a target, so there was nothing to divide. "+
+			"The busiest link was used %.2g %%; requests %.2g times as fast would fill it (a trace's scale: %.2g)", 100*used,
+			1/used, used)
+		if got := said(o); got != want || used > 0.2 {
+			t.Errorf("%s: %q, and the busiest link was used %g", kind, got, used)
+		}
+		faster := fmt.Sprintf("%.0fns", 4e6*used)
+		o = trialtest.Run(t, text+"rate_control: {kind: "+kind+"}\n", 1,
+			"workload[0].synthetic.reads.interarrival.mean="+faster,
+			"workload[0].synthetic.writes.interarrival.mean="+faster)
+		if got := said(o); got != "" {
+			t.Errorf("%s, requests every %s: %q", kind, faster, got)
+		}
+	}
+	o := trialtest.Run(t, text+"rate_control: static\n", 1, "nvmf.queue_depth=2",
+		"workload[0].synthetic.writes.interarrival.mean=1s", "workload[0].synthetic.reads.interarrival.mean=50us")
+	if got := said(o); !strings.HasSuffix(got, "commands wait elsewhere; raise nvmf.queue_depth") {
+		t.Errorf("with two commands: %q", got)
+	}
+	if o = trialtest.Run(t, text, 1); said(o) != "" {
+		t.Errorf("without rate control: %q", said(o))
 	}
 }

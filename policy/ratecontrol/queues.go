@@ -23,6 +23,7 @@ type Queues struct {
 	share  [2]int32 // of the depth
 	inside [2]int32 // commands fetched from each and not done
 	held   [2]bool
+	acted  bool // see Acted
 	turn   uint8
 	list   [2]fifo
 	slots  []slot // index 0 means none
@@ -125,6 +126,10 @@ func (q *Queues) Inside(queue int) int {
 	return int(q.inside[queue])
 }
 
+// Acted reports whether weights or a hold ever decided anything: a command for which the depth had a place waited for
+// its queue's share, its turn or its release. If not, commands were fetched as from a single queue.
+func (q *Queues) Acted() bool { return q.acted }
+
 // First returns the command at the head of a queue, if any.
 func (q *Queues) First(queue int) (id int32, ok bool) {
 	if uint(queue) > WriteQueue {
@@ -211,9 +216,12 @@ func (q *Queues) Next() (id int32, queue int, ok bool) {
 	}
 	can := [2]bool{q.ready(0), q.ready(1)}
 	both := can[0] && can[1]
+	q.acted = q.acted || both
 	if both || q.strict {
 		for k := range can {
-			can[k] = can[k] && q.inside[k] < q.share[k]
+			if can[k] && q.inside[k] >= q.share[k] {
+				can[k], q.acted = false, true
+			}
 		}
 	}
 	from := q.turn
@@ -243,7 +251,11 @@ func (q *Queues) Next() (id int32, queue int, ok bool) {
 // ready reports whether a queue has a command that can be fetched.
 func (q *Queues) ready(k uint8) bool {
 	l := &q.list[k]
-	return l.n > 0 && !q.held[k] && q.slots[l.head].after == 0
+	if l.n == 0 || q.slots[l.head].after != 0 {
+		return false
+	}
+	q.acted = q.acted || q.held[k]
+	return !q.held[k]
 }
 
 // pay takes the token for the first command of the queue at turn, and advances the turn.

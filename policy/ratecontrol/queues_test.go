@@ -417,6 +417,48 @@ func TestAloneTakesNoTokens(t *testing.T) {
 
 func abs(n int) int { return max(n, -n) }
 
+// TestActed verifies that queues report whether weights or a hold decided anything: not while commands of one kind, or
+// of both one at a time, find a place or wait for one; and once a share, a turn or a hold kept a command from a place.
+func TestActed(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		depth int
+		ops   []block.Op
+		held  bool
+		p     ratecontrol.Partition
+		want  bool
+	}{
+		{"reads alone", 4, []block.Op{block.Read, block.Read, block.Read, block.Read, block.Read}, false,
+			ratecontrol.WhileBothWait, false},
+		{"reads alone, beyond their share", 4, []block.Op{block.Read, block.Read, block.Read}, false,
+			ratecontrol.Always, true},
+		{"reads alone, within it", 4, []block.Op{block.Read, block.Read}, false, ratecontrol.Always, false},
+		{"both, with places", 4, []block.Op{block.Read, block.Write, block.Read, block.Write}, false,
+			ratecontrol.WhileBothWait, false},
+		{"both wait", 1, []block.Op{block.Read, block.Read, block.Write}, false, ratecontrol.WhileBothWait, true},
+		{"held", 4, []block.Op{block.Read}, true, ratecontrol.WhileBothWait, true},
+		{"held, without a read", 4, []block.Op{block.Write}, true, ratecontrol.WhileBothWait, false},
+	} {
+		q := ratecontrol.NewQueues(x.depth)
+		q.SetPartition(x.p)
+		q.Hold(ratecontrol.ReadQueue, x.held)
+		var first int32
+		for i, op := range x.ops {
+			ticket := q.Push(int32(i), op, 0, int64(i)*4096, 4096)
+			if _, _, ok := q.Next(); ok && i == 0 {
+				first = ticket
+			}
+		}
+		if first != 0 {
+			q.Done(first)
+			q.Next()
+		}
+		if q.Acted() != x.want {
+			t.Errorf("%s: acted is %v", x.name, q.Acted())
+		}
+	}
+}
+
 // TestQueueSteps follows commands one by one; the result of each fetch can be derived by hand.
 func TestQueueSteps(t *testing.T) {
 	var q *ratecontrol.Queues

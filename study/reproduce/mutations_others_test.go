@@ -101,9 +101,7 @@ var replicastMutations = map[string][]mutation{
 
 // Runs of SRC's figures are named by their arm.
 var (
-	unsteered = mutation{name: "SRC's arm has no rate control", changes: in("SRC", set("rate_control.kind", "none"))}
-	slowLinks = mutation{name: "the hosts' links have 15 Gbit/s under SRC",
-		changes: in("SRC", set("fabric.host_link", "15Gbps"))}
+	unsteered    = mutation{name: "SRC's arm has no rate control", changes: in("SRC", set("rate_control.kind", "none"))}
 	whileWaiting = mutation{name: "shares of the drives' depth bind only while both queues wait",
 		changes: in("SRC", set("rate_control.partition", "waiting"))}
 	neverFull = mutation{name: "links have 400 Gbit/s", changes: all(uncongested[0])}
@@ -113,11 +111,13 @@ var (
 // printed.
 var srcMutations = map[string][]mutation{
 	"fig2": {neverFull.of(`DCQCN\treads|interval`)},
-	"fig7": {unsteered.of(`lower end|reads`), neverFull.of(`SRC over no congestion`)},
+	"fig7": {unsteered.of(`lower end`), whileWaiting.of(`reads`), neverFull.of(`SRC over no congestion`)},
 	"fig8": {{name: "the load ends after a tenth of the time", rows: ``,
 		changes: all(set("workload[0].synthetic.requests", "2000"))}},
+	"fig9": {nothing(`weight ratio|control delay`), {name: "the weight ratio is always 1", rows: `reads`,
+		changes: in("figure", set("rate_control.kind", "static"))}},
 	"fig10":  {unsteered.of(``)},
-	"table4": {unsteered.of(`2:1\timprovement`)},
+	"table4": {whileWaiting.of(`2:1\timprovement`)},
 	"fig5": {
 		{name: "the weight ratio is always 1", rows: `ratio 8 over 1`,
 			changes: all(set("rate_control.weight_ratio", "1"))},
