@@ -126,7 +126,11 @@ var srcMutations = map[string][]mutation{
 		{name: "all loads are as the lightest", rows: ``, changes: all(fig5Flows(10, 25))},
 	},
 	"table1": {
-		nothing(`linear|polynomial|flow speeds`),
+		nothing(`linear|polynomial|worst output`),
+		{name: "requests arrive a tenth as often, and no drive is saturated", rows: `flow speeds`,
+			train: func(c *training.Config) {
+				c.Micro, c.Synthetic, c.Gaps[0], c.Gaps[1] = 60, 60, 10*c.Gaps[0], 10*c.Gaps[1]
+			}},
 		{name: "a forest of one tree, whose leaves have 100 samples", rows: `random forest`,
 			train: func(c *training.Config) {
 				c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 60, 60, 1, 100
