@@ -51,7 +51,7 @@ type Partition uint8
 
 const (
 	WhileBothWait Partition = iota // while both queues have commands to fetch
-	Always                         // also while one of them has none (SRC: "QD is partitioned into RSQ and WSQ")
+	Always                         // always, so that weights hold back reads even where no write waits (SRC)
 )
 
 var partitionNames = units.Names[Partition]{"waiting", "always"}
@@ -71,10 +71,8 @@ type Config struct {
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
-	// Partition is when the two queues' shares of the drive's queue depth, which are proportional to their weights, bind
-	// with static, aimd and src. waiting: while both queues have commands to fetch; a queue alone uses the whole depth.
-	// always: also when a queue is alone, as SRC partitions the depth; so weights hold reads back even where no write
-	// waits.
+	// Partition is when the queues' shares of a drive's depth, in proportion to their weights, bind with static, aimd and
+	// src.
 	Partition Partition
 	// MaxRatio is the largest weight ratio of aimd and src, except src with mode paper, which has no limit.
 	MaxRatio int
