@@ -166,14 +166,15 @@ func srcUnits() table {
 	return t
 }
 
-// srcFrontier shows the trade-off between reads and writes as the yield of reserve varies.
+// srcFrontier shows the trade-off between reads and writes as the yield of reserve varies, under HPCC: with DCQCN the
+// data of writes has no acknowledgements, and a yield no effect.
 func srcFrontier() table {
 	t := table{name: "src-frontier", made: "seeds 201 to 210",
 		head: append([]string{"TXQ", "yield", "reads Gbit/s", "writes Gbit/s"},
 			columns([]string{"aggregate over src", "reads over those of src", "p99 of reads", "p99 of writes"}, "%",
 				"% either way")...)}
 	for _, txq := range []string{"512 KiB", "32 MiB"} {
-		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
+		set := []string{"fabric.congestion_control=hpcc", "nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
 		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
 			own := "rate_control.yield=" + y
 			needs := controlled("reserve", fresh, freshSeeds, with(set, []string{own})...)

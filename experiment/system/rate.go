@@ -7,6 +7,9 @@ import (
 
 	"farflash/block"
 	"farflash/experiment"
+	"farflash/model/fabric"
+	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/nvmf"
 	"farflash/numeric/units"
 	"farflash/policy/ratecontrol"
@@ -27,6 +30,11 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	f := y.s.Fabric
 	link := nvmf.Link{Rate: f.HostLink, Share: float64(f.Payload) / float64(f.Payload+f.Header+f.Telemetry.Size),
 		Ack: float64(f.Acks.Size+f.Telemetry.AckSize) / float64(int64(f.Acks.Every)*int64(f.Payload))}
+	if acked, err := answersAcked(&f.Config, f.HostLink); err != nil {
+		return err
+	} else if !acked {
+		link.Ack = 0
+	}
 	for t := range int32(y.sys.Targets()) {
 		drives := y.sys.DrivesOf(t)
 		own := y.s.Steered(group[drives[0]])
@@ -64,6 +72,21 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	}
 	y.steered = true
 	return nil
+}
+
+// answersAcked reports whether the data of writes, which are answers to RDMA Reads, have acknowledgements on the path of
+// the reads, by the rules of fabric.acks.answers.
+func answersAcked(f *fabric.Config, line units.BitRate) (bool, error) {
+	alg, err := cc.New(f.CongestionControl, 1)
+	if err != nil {
+		return false, err
+	}
+	s := cc.Sender{Rate: line, Line: line, BDP: f.Payload, BaseRTT: units.Microsecond, MTU: f.Payload,
+		Wake: sim.Forever}
+	alg.Start(0, &s)
+	w := alg.Wants()
+	return f.Acks.Answers != setting.AnswersAuto || f.Recovery.Kind.Keeps() || w.Acks || w.Pulls ||
+		w.CNPs && f.CNP.Echo || s.Window > 0, nil
 }
 
 // predictor returns a drive's predictor: the model in the scenario's file, or that of Options.Predict.

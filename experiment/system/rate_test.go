@@ -142,3 +142,29 @@ func TestNothingLimited(t *testing.T) {
 		t.Errorf("without rate control: %q", said(o))
 	}
 }
+
+// TestYieldWithoutAcks verifies that a yield holds back writes only where their data has acknowledgements, as
+// fabric.acks.answers has it.
+func TestYieldWithoutAcks(t *testing.T) {
+	const text = "name: yield\ninitiators: 1\ntargets: [{count: 2, ssds: 1, ssd: " + trialtest.TinyDrive +
+		"}]\nnvmf: {queue_depth: 1024, drive_depth: 16, txq: 64KiB, in_capsule: 0B}\n" +
+		"fabric: {topology: {star: {hosts: 3}}, host_link: 1Gbps}\nrate_control: {kind: reserve}\n" +
+		"workload: [{synthetic: {reads: {size: 16KiB, interarrival: 60us}, " +
+		"writes: {size: 16KiB, interarrival: 200us}, requests: 400}}]\nmeasure: {until: 20ms}\n"
+	for _, x := range []struct {
+		set  string
+		held bool
+	}{
+		{"fabric.congestion_control=dcqcn", false}, {"fabric.acks.answers=explicit", true},
+		{"fabric.congestion_control=hpcc", true}, {"fabric.recovery.kind=selective-repeat", true},
+		{"fabric.congestion_control={algorithm: none, none: {window: bdp}}", true},
+	} {
+		written := func(yield string) float64 {
+			o := trialtest.Run(t, text, 1, x.set, "rate_control.yield="+yield)
+			return trialtest.Metric(t, o, "target.write.bandwidth")
+		}
+		if all, few := written("100%"), written("0.1%"); (few < 0.9*all) != x.held || !x.held && few != all {
+			t.Errorf("%s: writes of %g and, at a yield of 0.1 %%, %g", x.set, all, few)
+		}
+	}
+}

@@ -92,7 +92,8 @@ type Config struct {
 	// read and send it. A longer wait keeps the network busier and holds back more writes.
 	Headroom float64
 	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
-	// with reserve and pace. A larger share allows more writes and fewer reads. At 100% writes are not held back.
+	// with reserve and pace. A larger share allows more writes and fewer reads. At 100%, and where write data has none
+	// (fabric.acks.answers), writes are not held back.
 	Yield   units.Fraction
 	Demands []Demanded // Demands replace the network's demand, from the first one on.
 }

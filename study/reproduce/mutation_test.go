@@ -64,7 +64,7 @@ func turnedBy(id, label, metric string) *mutation {
 var thrifty = map[string]int{
 	"replicast-table2": 5, "replicast-table3": 5, "replicast-table4": 1, "replicast-table5": 1, "replicast-fig8": 1,
 	"replicast-fig9": 1, "replicast-fig11": 1, "replicast-fig12": 1,
-	"replicast-fig13": 1, "src-fig2": 3, "src-fig5": 1, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3,
+	"replicast-fig13": 1, "src-fig5": 1, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3,
 	"src-table4": 3,
 }
 
