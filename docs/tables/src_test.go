@@ -131,7 +131,7 @@ func srcUnits() table {
 		{"4:4", "9.2, 9.5", 4, 4, nil},
 	}
 	t := table{page: "src", name: "src-units", made: "seeds 1 and 2", gate: []int{0},
-		head: []string{"drives of a target, TXQ, partition"}}
+		head: []string{"two drives of table II a target or one with MQSim's rules, TXQ, partition"}}
 	paper := []cell{words("the paper")}
 	for i := range loads {
 		l := &loads[i]
@@ -144,14 +144,14 @@ func srcUnits() table {
 	}
 	t.rows = append(t.rows, paper)
 	for _, d := range []struct{ name, ssds, ssd string }{
-		{"two of table II", "2", "src-ssd-a"}, {"one with MQSim's rules", "1", "{preset: src-ssd-a, compat: mqsim}"},
+		{"two", "2", "src-ssd-a"}, {"one", "1", "{preset: src-ssd-a, compat: mqsim}"},
 	} {
-		for _, txq := range []string{"512 KiB", "4 MiB"} {
+		for _, txq := range []string{"512KiB", "4MiB"} {
 			for _, partition := range []string{"waiting", "always"} {
 				line := []cell{words(d.name + ", " + txq + ", " + partition)}
 				for _, l := range loads {
 					set := with([]string{"targets[0].ssds=" + d.ssds, "targets[0].ssd=" + d.ssd,
-						"nvmf.txq=" + strings.ReplaceAll(txq, " ", ""), fmt.Sprintf("targets[0].count=%d", l.targets),
+						"nvmf.txq=" + txq, fmt.Sprintf("targets[0].count=%d", l.targets),
 						fmt.Sprintf("initiators=%d", l.initiators), "rate_control.partition=" + partition,
 						"measure.until=25ms"}, l.set)
 					line = append(line, cell{append(controlled("none", 1, 2, set...), controlled("src", 1, 2, set...)...),

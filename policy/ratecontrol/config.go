@@ -51,7 +51,7 @@ type Partition uint8
 
 const (
 	WhileBothWait Partition = iota // while both queues have commands to fetch
-	Always                         // always, so that weights hold back reads even where no write waits (SRC)
+	Always                         // also while only one queue has any (SRC)
 )
 
 var partitionNames = units.Names[Partition]{"waiting", "always"}
@@ -71,8 +71,7 @@ type Config struct {
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
-	// Partition is when the queues' shares of a drive's depth, in proportion to their weights, bind with static, aimd and
-	// src.
+	// Partition is when the queues' shares of a drive's depth bind, with static, aimd and src.
 	Partition Partition
 	// MaxRatio is the largest weight ratio of aimd and src, except src with mode paper, which has no limit.
 	MaxRatio int

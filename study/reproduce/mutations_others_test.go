@@ -113,7 +113,9 @@ var srcMutations = map[string][]mutation{
 	"fig2": {{name: "the hosts' links have 15 Gbit/s without congestion", rows: `no congestion\treads`,
 		changes: in("no congestion", set("fabric.host_link", "15Gbps"))},
 		neverFull.of(`(DCQCN|SRC)\treads|interval`)},
-	"fig7": {unsteered.of(`lower end`), whileWaiting.of(`reads`), neverFull.of(`SRC over no congestion`)},
+	"fig7": {unsteered.of(`lower end`), whileWaiting.of(`reads`), {
+		name: "links have 400 Gbit/s, and shares bind only while both queues wait", rows: `SRC over no congestion`,
+		changes: all(uncongested[0], set("rate_control.partition", "waiting"))}},
 	"fig8": {{name: "the load ends after a tenth of the time", rows: ``,
 		changes: all(set("workload[0].synthetic.requests", "2000"))}},
 	"fig9": {nothing(`weight ratio|control delay|^3 Gbit`), {name: "the weight ratio is always 1", rows: `reads`,
