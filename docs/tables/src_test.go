@@ -42,7 +42,8 @@ func load(name string) []string {
 
 // src returns the tables that docs/validation/src.md rests on.
 func src() []table {
-	return []table{srcAgainst(), srcLadder(), srcUnits(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(),
+	return []table{srcAgainst(), srcLadder(), srcUnits(), srcFrontier(), srcInitiators(), srcOpen(),
+		srcWeights(), srcFollow(), srcDelay(),
 		srcExample()}
 }
 

@@ -74,8 +74,8 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	return nil
 }
 
-// answersAcked reports whether the data of writes, which are answers to RDMA Reads, have acknowledgements on the path of
-// the reads, by the rules of fabric.acks.answers.
+// answersAcked reports whether the data of writes, which are answers to RDMA Reads, have acknowledgements on the path
+// of the reads, by the rules of fabric.acks.answers.
 func answersAcked(f *fabric.Config, line units.BitRate) (bool, error) {
 	alg, err := cc.New(f.CongestionControl, 1)
 	if err != nil {

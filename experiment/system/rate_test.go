@@ -168,3 +168,28 @@ func TestYieldWithoutAcks(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionApplies verifies that a scenario's partition reaches the drives' queues: with only reads, a weight ratio
+// of 3 leaves them a quarter of the drive's depth of 16 where shares always bind, and otherwise all of it.
+func TestPartitionApplies(t *testing.T) {
+	for _, x := range []struct {
+		partition string
+		most      float64
+	}{{"waiting", 16}, {"always", 4}} {
+		o := trialtest.Run(t, "name: partition\ninitiators: 1\ntargets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+
+			"}]\nnvmf: {queue_depth: 1024, drive_depth: 16}\nfabric: {topology: {star: {hosts: 2}}}\n"+
+			"rate_control: {kind: static, weight_ratio: 3, partition: "+x.partition+"}\n"+
+			"workload: [{synthetic: {reads: {size: 16KiB}, requests: 400}, closed: 64}]\n", 1)
+		inside, ok := o.Result.SeriesOf("rate.inside.read")
+		if !ok {
+			t.Fatal("no series")
+		}
+		most := 0.0
+		for _, v := range inside.V {
+			most = max(most, v)
+		}
+		if most != x.most {
+			t.Errorf("%s: %v reads are in the drive, not %v", x.partition, most, x.most)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (a *srcArm) over(b *srcArm, metric string) (stats.Interval, error) {
 	return stats.Replicates(x, 0.95)
 }
 
-// part is a relative change as a share of another one. Arms that are the same have none: NaN.
+// part is a relative change as a share of another one; NaN for arms that are the same.
 func part(change, of stats.Interval) float64 { return (change.Mean - 1) / (of.Mean - 1) }
 
 // srcCost is the reason why SRC's reads are not those of DCQCN alone.

@@ -140,7 +140,6 @@ var fig2Because = map[string]string{
 	"DCQCN": "in the example writes continue as before. Here reads whose data finds no space in the transmit " +
 		"queue keep their slots in the drive, so fewer writes reach it, and the requests for write data wait in " +
 		"the same queue",
-	"SRC": "DCQCN demands of the target just what it gets to send, 15 Gbit/s. Reads at that rate keep the transmit " +
-		"queue full, and those that wait keep their slots in the drive; a constant weight ratio of 4 empties it, and " +
-		"completes more",
+	"SRC": "DCQCN demands what the target gets to send, 15 Gbit/s. Reads at that rate keep the transmit queue full, and " +
+		"those that wait keep their slots in the drive; a constant weight ratio of 4 empties it, and completes more",
 }

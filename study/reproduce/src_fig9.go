@@ -110,11 +110,10 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 					Expect: "within 25 %, as reads; in the paper it rises from 3 to 5 as the demand falls from 6 to 3", Because: srcForesight})
 		}
 	}
-	rise := make([]float64, len(ratios[0]))
-	for k := range rise {
-		rise[k] = ratios[1][k] / ratios[0][k]
+	for k := range ratios[0] {
+		ratios[1][k] /= ratios[0][k]
 	}
-	in, err := stats.Replicates(rise, 0.95)
+	in, err := stats.Replicates(ratios[1], 0.95)
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +137,9 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 			Quote: "The average control delay is around 7.3 ms",
 			Expect: "within 25 %, until means over 1 ms stay for 5 ms within 25 % of where reads settle, the figure's " +
 				"5 to 7.5 for 6; " + intervalWords(delay, o.seeds(srcSeeds)),
-			Because: fmt.Sprintf(
-				"%.2g of 20 demands never have 5 such ms, as a mean over 1 ms covers some 20 reads of varying size, and "+
-					"count with the whole 20 ms; with a constant weight ratio and demand the same measure gives %.2g ms",
-				missed, mean(still))})
+			Because: fmt.Sprintf("%.2g of 20 demands never have 5 such ms, as a mean over 1 ms covers some 20 reads of "+
+				"varying size, and count with the whole 20 ms; with a constant weight ratio and demand the same measure "+
+				"gives %.2g ms", missed, mean(still))})
 	ours, err := milliseconds(arms["pace"], "rate.control_delay.received.mean")
 	if err != nil {
 		return nil, err
@@ -154,9 +152,8 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// settling returns, by run, the mean time in ms after which reads stay for 5 ms within a quarter of their settled rate,
-// that of the second half of the time until the next demand; and the mean number of demands a run for which they never
-// do, which count with all of that time.
+// settling returns, by run, the mean time in ms after which reads stay for 5 ms within a quarter of their mean in the
+// second half of the time until the next demand; and how many demands a run they miss, which count with all of it.
 func settling(a *srcArm) (waits []float64, missed float64) {
 	const step, stay, tolerance = 20, 5, 0.25
 	for i := range a.runs {
@@ -173,11 +170,9 @@ func settling(a *srcArm) (waits []float64, missed float64) {
 					break
 				}
 			}
-			if stays < stay {
+			if sum, n = sum+took, n+1; stays < stay {
 				missed += 1 / float64(len(a.runs))
 			}
-			sum += took
-			n++
 		}
 		waits = append(waits, float64(sum)/float64(n))
 	}

@@ -238,7 +238,9 @@ func (s *Set) response(m forest.Model, rows []int) Judged {
 				is[n][k] -= meanIs[k]
 			}
 			d.said = append(d.said, said[n])
-			d.Samples.Add(append(s.Samples.X(i)[:ratecontrol.Inputs-1:ratecontrol.Inputs-1], float64(len(d.Rows))), is[n][:], 0)
+			x := slices.Clone(s.Samples.X(i))
+			x[ratecontrol.Inputs-1] = float64(len(d.Rows))
+			d.Samples.Add(x, is[n][:], 0)
 			d.Rows = append(d.Rows, s.Rows[i])
 		}
 		from = to

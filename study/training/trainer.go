@@ -150,8 +150,8 @@ func (t *Trainer) Predict(
 	}
 }
 
-// Evaluate reports the accuracy of models of a drive, whose depth is partitioned, trained and tested on the samples of a
-// seed.
+// Evaluate reports the accuracy of models of a drive, whose depth is partitioned, trained and tested on the samples of
+// a seed.
 func (t *Trainer) Evaluate(ctx context.Context, drive *scenario.Drive, p ratecontrol.Partition,
 	seed uint64) (*Report, error) {
 	cfg := t.under(p)

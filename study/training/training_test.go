@@ -171,8 +171,14 @@ func TestTrainer(t *testing.T) {
 	if err != nil || !bytes.Equal(file, same) {
 		t.Fatalf("with a cache it is another model: %v", err)
 	}
-	if x, err := training.NewTrainer(cfg, runner).File(t.Context(), other, ratecontrol.WhileBothWait); err != nil || bytes.Equal(x, file) {
-		t.Errorf("another drive has the same model: %v", err)
+	for _, x := range []struct {
+		drive     *scenario.Drive
+		partition ratecontrol.Partition
+	}{{other, ratecontrol.WhileBothWait}, {drive, ratecontrol.Always}} {
+		model, err := training.NewTrainer(cfg, runner).File(t.Context(), x.drive, x.partition)
+		if err != nil || bytes.Equal(model, file) {
+			t.Errorf("another drive or partition, %v, has the same model: %v", x.partition, err)
+		}
 	}
 	ran := false
 	runner.Progress = func(study.Progress) { ran = true }
