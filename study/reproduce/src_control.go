@@ -17,8 +17,9 @@ import (
 // Inputs of the rows of SRC.
 const (
 	srcInputs = "the preset src-system: drives of table II, the paper's Clos, loads of its section IV with the " +
-		"variation of the Fujitsu trace; 10 seeds"
-	srcModelInputs = "drives of table II, empty; samples of 15 ms of micro and synthetic traces that are drawn"
+		"variation of the Fujitsu trace; a queue depth that is always partitioned; 10 seeds"
+	srcModelInputs = "drives of table II, empty, their depth always partitioned; samples of 15 ms of micro and " +
+		"synthetic traces that are drawn"
 )
 
 // srcSeeds is the number of replicates of each arm.
