@@ -283,12 +283,10 @@ func (m *rateMeter) fill(r *result.Result) {
 // idle warns of controllers that had nothing to decide, whose results say nothing about them, and how much more load
 // would change that.
 func (m *rateMeter) idle(r *result.Result) {
-	if m.y.sys.Counters.HeldAtTXQ > 0 { // answers that overtake, and limits on data handed to the network
-		return
-	}
 	for t := range int32(m.y.sys.Targets()) {
-		_, queues := m.y.sys.Steering(t)
-		if slices.ContainsFunc(queues, (*ratecontrol.Queues).Acted) {
+		st, queues := m.y.sys.Steering(t)
+		// Controllers whose answers overtake also limit the data that is handed to the network.
+		if slices.ContainsFunc(queues, (*ratecontrol.Queues).Acted) || st.Overtake && m.y.sys.Counters.HeldAtTXQ > 0 {
 			return
 		}
 	}
@@ -296,6 +294,8 @@ func (m *rateMeter) idle(r *result.Result) {
 	const full = 0.9
 	used, ok := r.Metric("fabric.utilisation.max")
 	switch {
+	case m.y.sys.Counters.HeldAtTarget > 0:
+		r.Warn("rate_control limited nothing: reads and writes never waited for one drive at the same time")
 	case !ok || !(used.Value > 0):
 		r.Warn("%s", idle)
 	case used.Value >= full:
