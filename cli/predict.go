@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ drive and flags give the same file, byte for byte.`,
 			if err != nil {
 				return err
 			}
-			name, err := trainer.Name(drive)
+			name, err := trainer.Name(drive, f.cfg.Partition)
 			if err != nil {
 				return verb.Failed(err)
 			}
@@ -175,6 +176,9 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 	s, err := p.openWorkload(name, f.set)
 	if err != nil {
 		return nil, err
+	}
+	if s.RateControl != nil {
+		f.cfg.Partition = s.RateControl.Partition
 	}
 	switch {
 	case len(s.Targets) > 0:
@@ -254,12 +258,9 @@ func (p *program) unfinishedTrials(cache *study.Cache) (whole func()) {
 // foresee trains the models that scenarios request with model: auto before any trial runs, so that only one progress
 // line is active at a time. It returns the lookup of these models, nil if no scenario requests one.
 func (p *program) foresee(ctx context.Context, f *studyFlags,
-	scenarios ...*scenario.Scenario) (func(*scenario.Drive) (ratecontrol.Predictor, error), error) {
-	var drives []*scenario.Drive
-	for _, s := range scenarios {
-		drives = append(drives, s.Unforeseen()...)
-	}
-	if len(drives) == 0 {
+	scenarios ...*scenario.Scenario) (func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error),
+	error) {
+	if !slices.ContainsFunc(scenarios, func(s *scenario.Scenario) bool { return len(s.Unforeseen()) > 0 }) {
 		return nil, nil
 	}
 	_, runner, err := p.trainer(training.DefaultConfig(), f)
@@ -278,9 +279,11 @@ func (p *program) foresee(ctx context.Context, f *studyFlags,
 	}
 	progress = p.progress("training", "trials", f.quiet, keepsDone)
 	defer progress.Stop()
-	for _, d := range drives {
-		if _, err := trainer.File(ctx, d); err != nil {
-			return nil, verb.Failed(err)
+	for _, s := range scenarios {
+		for _, d := range s.Unforeseen() {
+			if _, err := trainer.File(ctx, d, s.RateControl.Partition); err != nil {
+				return nil, verb.Failed(err)
+			}
 		}
 	}
 	return trainer.Predict(ctx), nil
@@ -353,7 +356,8 @@ func (p *program) printAccuracy(r *training.Report) error {
 	}
 	err := errors.Join(
 		table("micro traces, 60 % for training", "model", r.Models),
-		table("random forest on one class of traces, trained on all others", "class", r.Classes))
+		table("random forest on one class of traces, trained on all others", "class", r.Classes),
+		table("how much of it is about the weight ratio, on the micro traces", "prediction", r.Weight))
 	if err != nil || len(r.Importance) == 0 {
 		return err
 	}

@@ -212,7 +212,7 @@ func refused(err error) error {
 }
 
 // writer returns a writer of run directories for up to parallel concurrent trials.
-func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error),
+func writer(parallel int, predict func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error),
 	progress func(experiment.Progress)) *trial.Writer {
 	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict,
 		Progress: progress, Page: func(run *result.Run) (string, error) {

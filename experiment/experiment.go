@@ -42,8 +42,9 @@ type Options struct {
 	Timeline       io.Writer // Timeline receives a timeline for Perfetto; nil: none.
 	TimelineSlices int       // TimelineSlices limits its slices; 0 is the default.
 
-	// Predict returns the predictor of a drive for a rate controller that needs one; nil: there is none.
-	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
+	// Predict returns the predictor of a drive whose depth is partitioned for a rate controller that needs one; nil:
+	// there is none.
+	Predict func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error)
 
 	ctx context.Context // of the run; nil if a Kind is called directly
 }

@@ -211,8 +211,12 @@ func findings(x *study.Effects, pair *study.Pair) []string {
 	case x.Arms[pair.Arm].Digest == x.Arms[0].Digest && !x.Apart:
 		return []string{fmt.Sprintf("no evidence of a difference: %s is the same scenario as A", ArmLetter(pair.Arm))}
 	case pair.Family == 0 && pair.Explored == 0:
-		return []string{fmt.Sprintf("no evidence of a difference: %s, identical in every replicate",
+		out := []string{fmt.Sprintf("no evidence of a difference: %s, identical in every replicate",
 			countMetrics(len(pair.Effects)))}
+		for _, w := range pair.Remarks {
+			out = append(out, ArmLetter(pair.Arm)+" warns: "+w)
+		}
+		return out
 	}
 	if len(primary) == 0 {
 		return []string{"no evidence of a difference: the arms have no primary metric of this kind of experiment; " +

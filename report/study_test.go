@@ -287,6 +287,8 @@ func TestCountsInWords(t *testing.T) {
 		"no evidence of a difference in any of 2 metrics|too few runs to tell: x 0, x 0; 4 more for all of them": {Family: 2, Effects: []study.Effect{few, few}},
 		"better: x 0|too few runs to tell: x 0; 4 more for all of them":                                          {Family: 2, Effects: []study.Effect{better, few, alike}},
 		"no evidence of a difference: 1 metric, identical in every replicate":                                    {Effects: []study.Effect{alike}},
+		"no evidence of a difference: 1 metric, identical in every replicate|B warns: it limited nothing": {
+			Effects: []study.Effect{alike}, Remarks: []string{"it limited nothing"}},
 		"no evidence of a difference: the arms have no primary metric of this kind of experiment; name others " +
 			"with --metric": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
 	} {

@@ -37,6 +37,17 @@ func TestNothing(t *testing.T) {
 		len(x.Pairs[0].Effects) < 20 {
 		t.Errorf("%+v", x.Pairs[0])
 	}
+	// Only the warnings that the first arm lacks can explain that nothing differs.
+	for k, s := range p.slots() {
+		r := *out[k].Result
+		if r.Warnings = []string{"of both"}; s.point == 1 {
+			r.Warnings = []string{"of both", "of one"}
+		}
+		out[k].Result = &r
+	}
+	if x, err = Compare(p, out, DefaultTest()); err != nil || !slices.Equal(x.Pairs[0].Remarks, []string{"of one"}) {
+		t.Errorf("%v, %v", x.Pairs[0].Remarks, err)
+	}
 }
 
 // TestNothingButSeeds compares a design with itself on other seeds, by real simulations: a difference in any of its

@@ -85,6 +85,9 @@ type Pair struct {
 	Explored int
 	// OnlyA and OnlyB are metrics that one of the arms lacks in some replicate.
 	OnlyA, OnlyB []string
+	// Remarks are the warnings of the arm that the first does not have, in the first replicate, if no metric differs in
+	// any: they may be why.
+	Remarks []string
 }
 
 // Primary returns the effects of the primary family.
@@ -238,6 +241,13 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 			return nil, err
 		}
 		pair.Arm = i
+		if pair.Family == 0 && pair.Explored == 0 {
+			for _, w := range byArm[i][0].Warnings {
+				if !slices.Contains(byArm[0][0].Warnings, w) {
+					pair.Remarks = append(pair.Remarks, w)
+				}
+			}
+		}
 		x.Pairs = append(x.Pairs, pair)
 	}
 	return x, nil

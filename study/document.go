@@ -112,6 +112,7 @@ type PairDocument struct {
 	Exploratory []string                  `json:"exploratory"`
 	OnlyA       []string                  `json:"only_a"`
 	OnlyB       []string                  `json:"only_b"`
+	Remarks     []string                  `json:"remarks,omitempty"`
 	Metrics     map[string]EffectDocument `json:"metrics"`
 }
 
@@ -169,7 +170,7 @@ func (x *Effects) Document() EffectsDocument {
 	for _, p := range x.Pairs {
 		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, Explored: p.Explored,
 			Primary: []string{}, Exploratory: []string{},
-			OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}
+			OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Remarks: p.Remarks, Metrics: map[string]EffectDocument{}}
 		for i := range p.Effects {
 			e := &p.Effects[i]
 			list := &y.Exploratory

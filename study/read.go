@@ -119,7 +119,7 @@ func ReadEffects(path string) (*Effects, error) {
 		if arm < 0 {
 			return nil, fmt.Errorf("%s: no arm %q", filepath.Join(path, EffectsFile), p.B)
 		}
-		y := Pair{Arm: arm, Family: p.Family, Explored: p.Explored, OnlyA: p.OnlyA, OnlyB: p.OnlyB}
+		y := Pair{Arm: arm, Family: p.Family, Explored: p.Explored, OnlyA: p.OnlyA, OnlyB: p.OnlyB, Remarks: p.Remarks}
 		for _, name := range slices.Concat(p.Primary, p.Exploratory) {
 			m, ok := p.Metrics[name]
 			if !ok {

@@ -111,6 +111,7 @@ func TestEffectsReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.Pairs[0].Remarks = []string{"it limited nothing"}
 	dir := t.TempDir()
 	if _, err := ReadEffects(dir); err == nil || Found(err) {
 		t.Errorf("before there are any: %v", err)

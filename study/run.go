@@ -27,7 +27,7 @@ type Runner struct {
 	// consequence. Calls do not overlap.
 	Warn func(error)
 	// Predict returns the predictor of a drive for rate controllers with model: auto; nil: such trials fail.
-	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
+	Predict func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error)
 	// Execute computes a trial; nil is trial.Simulate.
 	Execute func(ctx context.Context, t trial.Trial, version string,
 		progress func(experiment.Progress)) (*result.Result, error)

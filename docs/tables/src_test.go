@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"farflash/numeric/stats"
@@ -41,7 +42,8 @@ func load(name string) []string {
 
 // src returns the tables that docs/validation/src.md rests on.
 func src() []table {
-	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(),
+	return []table{srcAgainst(), srcLadder(), srcUnits(), srcFrontier(), srcInitiators(), srcOpen(),
+		srcWeights(), srcFollow(), srcDelay(),
 		srcExample()}
 }
 
@@ -81,14 +83,99 @@ func ratioOf(a, b, metric string, set []string, own ...string) cell {
 		controlled(b, fresh, freshSeeds, set...)...), func(x []found) string { return percent(over(x, metric)) }}
 }
 
-// srcFrontier shows the trade-off between reads and writes as the yield of reserve varies.
+// srcLadder compares the parts of the controllers: separate queues alone, constant weights, predicted ones, and limits;
+// those with weights under both partitions of the depth.
+func srcLadder() table {
+	t := table{name: "src-ladder", made: "seeds 201 to 210",
+		head: append([]string{"control", "partition", "aggregate Gbit/s", "reads Gbit/s", "writes Gbit/s"},
+			columns([]string{"aggregate over none", "aggregate over src, always", "reads over those of none"}, "%",
+				"% either way")...)}
+	runsOf := func(control, partition string) []run {
+		set := []string{"rate_control={" + control + "}"}
+		if partition != "" {
+			set = []string{"rate_control={" + control + ", partition: " + partition + "}"}
+		}
+		return seeds(fresh, freshSeeds, "src-system", set...)
+	}
+	none, src := runsOf("kind: none", ""), runsOf("kind: src", "always")
+	for _, c := range []struct{ name, control, partition string }{
+		{"none", "kind: none", ""},
+		{"static, weight ratio 1", "kind: static", "waiting"}, {"static, weight ratio 1", "kind: static", "always"},
+		{"static, weight ratio 3", "kind: static, weight_ratio: 3", "waiting"},
+		{"static, weight ratio 3", "kind: static, weight_ratio: 3", "always"},
+		{"aimd", "kind: aimd", "waiting"}, {"aimd", "kind: aimd", "always"},
+		{"src", "kind: src", "waiting"}, {"src", "kind: src", "always"},
+		{"reserve", "kind: reserve", ""}, {"pace", "kind: pace", ""},
+	} {
+		own := runsOf(c.control, c.partition)
+		against := func(base []run, metric string) cell {
+			return cell{slices.Concat(own, base), func(x []found) string { return percent(over(x, metric)) }}
+		}
+		t.rows = append(t.rows,
+			[]cell{words(c.name), words(c.partition), mean("%.1f", srcAll, gbps, own), mean("%.1f", srcReads, gbps, own),
+				mean("%.1f", srcWrites, gbps, own), against(none, srcAll), against(src, srcAll), against(none, srcReads)})
+	}
+	return t
+}
+
+// srcUnits has the loads as the paper prints them, for the whole network, and the throughput of figure 7 and table IV
+// in the unit that its drives would need, GB/s: a hypothesis, because the paper prints "Gbps".
+func srcUnits() table {
+	const at = "workload[0].synthetic."
+	loads := []struct {
+		name, paper         string
+		targets, initiators int
+		set                 []string
+	}{
+		{"figure 7", "2.5, 7", 2, 1, []string{at + "reads.interarrival.mean=10us", at + "writes.interarrival.mean=10us"}},
+		{"2:1", "2.4, 3.2", 2, 1, nil}, {"3:1", "4.6, 5.4", 3, 1, nil}, {"4:1", "7.8, 8.2", 4, 1, nil},
+		{"4:4", "9.2, 9.5", 4, 4, nil},
+	}
+	t := table{page: "src", name: "src-units", made: "seeds 1 and 2", gate: []int{0},
+		head: []string{"two drives of table II a target or one with MQSim's rules, TXQ, partition"}}
+	paper := []cell{words("the paper")}
+	for i := range loads {
+		l := &loads[i]
+		if l.set == nil { // "around 38 Gbps"
+			l.set = []string{at + "reads.interarrival.mean=9264ns", at + "writes.interarrival.mean=9264ns",
+				at + "writes.size.mean=44KB"}
+		}
+		t.head = append(t.head, ">"+l.name)
+		paper = append(paper, words(l.paper))
+	}
+	t.rows = append(t.rows, paper)
+	for _, d := range []struct{ name, ssds, ssd string }{
+		{"two", "2", "src-ssd-a"}, {"one", "1", "{preset: src-ssd-a, compat: mqsim}"},
+	} {
+		for _, txq := range []string{"512KiB", "4MiB"} {
+			for _, partition := range []string{"waiting", "always"} {
+				line := []cell{words(d.name + ", " + txq + ", " + partition)}
+				for _, l := range loads {
+					set := with([]string{"targets[0].ssds=" + d.ssds, "targets[0].ssd=" + d.ssd,
+						"nvmf.txq=" + txq, fmt.Sprintf("targets[0].count=%d", l.targets),
+						fmt.Sprintf("initiators=%d", l.initiators), "rate_control.partition=" + partition,
+						"measure.until=25ms"}, l.set)
+					line = append(line, cell{append(controlled("none", 1, 2, set...), controlled("src", 1, 2, set...)...),
+						func(x []found) string {
+							return fmt.Sprintf("%.1f, %.1f", 1e-9*meanOf(x[:2], srcAll), 1e-9*meanOf(x[2:], srcAll))
+						}})
+				}
+				t.rows = append(t.rows, line)
+			}
+		}
+	}
+	return t
+}
+
+// srcFrontier shows the trade-off between reads and writes as the yield of reserve varies, under HPCC: with DCQCN the
+// data of writes has no acknowledgements, and a yield no effect.
 func srcFrontier() table {
 	t := table{name: "src-frontier", made: "seeds 201 to 210",
 		head: append([]string{"TXQ", "yield", "reads Gbit/s", "writes Gbit/s"},
 			columns([]string{"aggregate over src", "reads over those of src", "p99 of reads", "p99 of writes"}, "%",
 				"% either way")...)}
 	for _, txq := range []string{"512 KiB", "32 MiB"} {
-		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
+		set := []string{"fabric.congestion_control=hpcc", "nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
 		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
 			own := "rate_control.yield=" + y
 			needs := controlled("reserve", fresh, freshSeeds, with(set, []string{own})...)
@@ -181,6 +268,7 @@ func srcOpen() table {
 				"fabric.congestion_control.dcqcn.rate_hai=50Mbps"}},
 		{"packets of 4 KiB, not 1", []string{"fabric.payload=4KiB"}},
 		{"an acknowledgement for 4 packets, not for each", []string{"fabric.acks.every=4"}},
+		{"shares of the depth that bind only while both queues wait", []string{"rate_control.partition=waiting"}},
 		{"measured from 0 to 50 ms, not from 5 to 45", []string{"measure.warm_up=none", "measure.until=50ms"}},
 		{"window of 1 ms, not 10", []string{"rate_control.window=1ms"}},
 		{"window of 50 ms", []string{"rate_control.window=50ms"}},
@@ -206,39 +294,46 @@ func srcOpen() table {
 	return t
 }
 
-// srcWeights shows the effect of a constant weight ratio on SSD-B's reads in figure 9.
+// srcWeights shows the effect of a constant weight ratio on the reads of figure 9's load, under both partitions.
 func srcWeights() table {
-	ratios := []string{"1", "2", "4", "8", "16"}
-	t := table{name: "src-weights", made: "seed 1", head: []string{"weight ratio"}}
+	ratios := []string{"1", "3", "8", "32"}
+	t := table{name: "src-weights", made: "seed 1", head: []string{"drive", "partition", "from ms", "to ms"}}
 	for _, r := range ratios {
-		t.head = append(t.head, r+" Gbit/s")
+		t.head = append(t.head, "weight ratio "+r+" Gbit/s")
 	}
-	for _, s := range []struct{ from, to float64 }{{20, 60}, {80, 100}} {
-		line := []cell{words(fmt.Sprintf("%g to %g ms", s.from, s.to))}
-		for _, r := range ratios {
-			needs := seeds(1, 1, "src-system",
-				with(load("src-fig9"),
-					[]string{"measure.until=100ms", "rate_control={kind: static, weight_ratio: " + r + "}"})...)
-			line = append(line, cell{needs,
-				func(x []found) string { return fmt.Sprintf("%.1f", 1e-9*within(&x[0], "rate.read", s.from, s.to)) }})
+	for _, d := range []string{"src-ssd-a", "src-ssd-b"} {
+		for _, partition := range []string{"waiting", "always"} {
+			for _, s := range []struct{ from, to float64 }{{20, 60}, {80, 100}} {
+				line := []cell{words(d), words(partition), words(fmt.Sprint(s.from)), words(fmt.Sprint(s.to))}
+				for _, r := range ratios {
+					needs := seeds(1, 1, "src-system",
+						with(load("src-fig9"), []string{"targets[0].ssd=" + d, "measure.until=100ms",
+							"rate_control={kind: static, weight_ratio: " + r + ", partition: " + partition + "}"})...)
+					line = append(line, cell{needs, func(x []found) string {
+						return fmt.Sprintf("%.1f", 1e-9*within(&x[0], "rate.read", s.from, s.to))
+					}})
+				}
+				t.rows = append(t.rows, line)
+			}
 		}
-		t.rows = append(t.rows, line)
 	}
 	return t
 }
 
-// srcFollow is figure 9 with MQSim's drives and with fewer commands in them than the paper states, so that weights take
-// effect.
+// srcFollow is figure 9 with the drive as it is, and with MQSim's rules and fewer commands in it too.
 func srcFollow() table {
 	t := table{name: "src-follow", made: "seeds 1 to 3",
-		head: []string{"commands in the drive", "weight ratio by"}}
+		head: []string{"drive", "commands in it", "weight ratio by"}}
 	demands := []struct{ at, rate float64 }{{60, 6}, {100, 3}, {140, 6}, {180, 10}, {220, 0}}
 	var list []string
 	for _, x := range demands[:4] {
 		t.head = append(t.head, fmt.Sprintf("%g Gbit/s demanded at %g ms", x.rate, x.at))
 		list = append(list, fmt.Sprintf("{at: %gms, rate: %gGbps}", x.at, x.rate))
 	}
-	for _, depth := range []int{32, 64, 128, 512} {
+	for _, d := range []struct{ name, ssd, depth string }{
+		{"as it is", "src-ssd-b", "512"}, {"with MQSim's rules", "{preset: src-ssd-b, compat: mqsim}", "512"},
+		{"with MQSim's rules", "{preset: src-ssd-b, compat: mqsim}", "64"},
+	} {
 		for _, c := range []struct{ name, control string }{
 			{"1", "kind: static, weight_ratio: 1"}, {"8", "kind: static, weight_ratio: 8"},
 			{"32", "kind: static, weight_ratio: 32"},
@@ -246,11 +341,9 @@ func srcFollow() table {
 		} {
 			needs := seeds(1, 3, "src-system",
 				with(load("src-fig9"),
-					[]string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}",
-						fmt.Sprintf("nvmf.drive_depth=%d", depth),
-						"measure.until=220ms",
-						"rate_control={" + c.control + ", demands: [" + strings.Join(list, ", ") + "]}"})...)
-			line := []cell{words(fmt.Sprint(depth)), words(c.name)}
+					[]string{"targets[0].ssd=" + d.ssd, "nvmf.drive_depth=" + d.depth, "measure.until=220ms",
+						"rate_control={" + c.control + ", partition: always, demands: [" + strings.Join(list, ", ") + "]}"})...)
+			line := []cell{words(d.name), words(d.depth), words(c.name)}
 			for i, x := range demands[:4] {
 				line = append(line, cell{needs, func(all []found) string {
 					sum := 0.0
@@ -292,7 +385,7 @@ func srcDelay() table {
 		row("as it is", "512", "pace, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand",
 			with(own, []string{"rate_control.kind=pace", "nvmf.max_transfer=" + size}), demanded, nil)
 	}
-	for _, depth := range []string{"32", "64"} {
+	for _, depth := range []string{"64"} {
 		drive := []string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}", "nvmf.drive_depth=" + depth}
 		var ratios []run
 		for _, w := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32} {
@@ -300,7 +393,7 @@ func srcDelay() table {
 				seeds(first, 1, "src-system",
 					with(load("src-fig9"), drive,
 						[]string{"measure.until=120ms",
-							fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w)})...)...)
+							fmt.Sprintf("rate_control={kind: static, weight_ratio: %d, partition: always}", w)})...)...)
 		}
 		closest := func(demand float64, x []found) float64 {
 			best := math.Inf(1)
@@ -371,7 +464,7 @@ func srcExample() table {
 		name string
 		set  []string
 	}{{"DCQCN", nil}, {"SRC", []string{"rate_control.kind=src"}},
-		{"static, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4}"}},
+		{"static, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4, partition: always}"}},
 		{"reserve", []string{"rate_control.kind=reserve"}}} {
 		needs := append(seeds(1, 1, "src-system", with(congested, c.set)...),
 			seeds(1, 1, "src-system", with(load("src-fig2"), []string{"fabric.host_link=400Gbps"})...)...)

@@ -63,6 +63,7 @@ func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 		// With more commands than the drive fetches from a queue, the rest would wait where weights have no effect.
 		x.divided = cosim.NewDivided(x.eng, s.SSD.Host.FetchSize, x.host)
 		x.divided.Queues().SetWeights(1, s.RateControl.WeightRatio)
+		x.divided.Queues().SetPartition(s.RateControl.Partition)
 		sink = x.divided
 	}
 	if s.HostRAID == nil {

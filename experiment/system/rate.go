@@ -3,9 +3,13 @@ package system
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"farflash/block"
 	"farflash/experiment"
+	"farflash/model/fabric"
+	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/model/nvmf"
 	"farflash/numeric/units"
 	"farflash/policy/ratecontrol"
@@ -26,6 +30,11 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	f := y.s.Fabric
 	link := nvmf.Link{Rate: f.HostLink, Share: float64(f.Payload) / float64(f.Payload+f.Header+f.Telemetry.Size),
 		Ack: float64(f.Acks.Size+f.Telemetry.AckSize) / float64(int64(f.Acks.Every)*int64(f.Payload))}
+	if acked, err := answersAcked(&f.Config, f.HostLink); err != nil {
+		return err
+	} else if !acked {
+		link.Ack = 0
+	}
 	for t := range int32(y.sys.Targets()) {
 		drives := y.sys.DrivesOf(t)
 		own := y.s.Steered(group[drives[0]])
@@ -65,6 +74,21 @@ func (y *remote) steer(o *experiment.Options, group []int, controller NewControl
 	return nil
 }
 
+// answersAcked reports whether the data of writes, which are answers to RDMA Reads, have acknowledgements on the path
+// of the reads, by the rules of fabric.acks.answers.
+func answersAcked(f *fabric.Config, line units.BitRate) (bool, error) {
+	alg, err := cc.New(f.CongestionControl, 1)
+	if err != nil {
+		return false, err
+	}
+	s := cc.Sender{Rate: line, Line: line, BDP: f.Payload, BaseRTT: units.Microsecond, MTU: f.Payload,
+		Wake: sim.Forever}
+	alg.Start(0, &s)
+	w := alg.Wants()
+	return f.Acks.Answers != setting.AnswersAuto || f.Recovery.Kind.Keeps() || w.Acks || w.Pulls ||
+		w.CNPs && f.CNP.Echo || s.Window > 0, nil
+}
+
 // predictor returns a drive's predictor: the model in the scenario's file, or that of Options.Predict.
 func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive) (ratecontrol.Predictor, error) {
 	switch m, err := s.Model(); {
@@ -76,7 +100,7 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 		return nil, units.Wrong("model",
 			"no trainer for a model of the drive; give a file written by farflash predict train")
 	}
-	return o.Predict(own)
+	return o.Predict(own, s.RateControl.Partition)
 }
 
 // rateMeter observes rate controllers: the demand on them, their settings, and the resulting rates.
@@ -220,6 +244,7 @@ func (m *rateMeter) fill(r *result.Result) {
 	r.Set("rate.demanded", 8*demanded/float64(n))
 	r.Set("rate.weight_ratio", ratio/float64(n))
 	r.Set("rate.predictions", float64(m.marks[len(m.marks)-1].predictions-predictions))
+	m.idle(r)
 	m.delays(r, from)
 	shown, width := m.marks, m.width
 	if k := (len(shown) + rateShown - 1) / rateShown; k > 1 {
@@ -252,6 +277,33 @@ func (m *rateMeter) fill(r *result.Result) {
 		series("rate.tokens."+name, func(k *rateMark) float64 { return k.tokens[i] })
 		series("rate.inside."+name, func(k *rateMark) float64 { return k.inside[i] })
 		series("rate.waiting."+name, func(k *rateMark) float64 { return k.waiting[i] })
+	}
+}
+
+// idle warns of controllers that had nothing to decide, whose results say nothing about them, and how much more load
+// would change that.
+func (m *rateMeter) idle(r *result.Result) {
+	for t := range int32(m.y.sys.Targets()) {
+		st, queues := m.y.sys.Steering(t)
+		// Controllers whose answers overtake also limit the data that is handed to the network.
+		if slices.ContainsFunc(queues, (*ratecontrol.Queues).Acted) || st.Overtake && m.y.sys.Counters.HeldAtTXQ > 0 {
+			return
+		}
+	}
+	const idle = "rate_control limited nothing: no command waited in a target, so there was nothing to divide"
+	const full = 0.9
+	used, ok := r.Metric("fabric.utilisation.max")
+	switch {
+	case m.y.sys.Counters.HeldAtTarget > 0:
+		r.Warn("rate_control limited nothing: reads and writes never waited for one drive at the same time")
+	case !ok || !(used.Value > 0):
+		r.Warn("%s", idle)
+	case used.Value >= full:
+		r.Warn("%s, although the busiest link was used %.0f %%: commands wait elsewhere; raise nvmf.queue_depth", idle,
+			100*used.Value)
+	default:
+		r.Warn("%s. The busiest link was used %.2g %%; requests %.2g times as fast would fill it (a trace's scale: %.2g)",
+			idle, 100*used.Value, 1/used.Value, used.Value)
 	}
 }
 

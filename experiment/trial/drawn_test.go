@@ -238,7 +238,9 @@ type flat struct{}
 
 func (flat) Predict(*ratecontrol.Features, int) (read, write float64) { return 1e9, 1e9 }
 
-func foresees(*scenario.Drive) (ratecontrol.Predictor, error) { return flat{}, nil }
+func foresees(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error) {
+	return flat{}, nil
+}
 
 // attempt is one run of a scenario.
 type attempt struct {

@@ -82,7 +82,7 @@ func model(s *scenario.Scenario, o *experiment.Options) error {
 		return nil
 	}
 	m, err := s.Model()
-	o.Predict = func(*scenario.Drive) (ratecontrol.Predictor, error) { return m, nil }
+	o.Predict = func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error) { return m, nil }
 	return err
 }
 
@@ -98,7 +98,9 @@ func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 		if k.Is(s) {
 			return experiment.Check(ctx, k, s,
 				experiment.Options{Seed: seed,
-					Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return noPredictor{}, nil }})
+					Predict: func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error) {
+						return noPredictor{}, nil
+					}})
 		}
 	}
 	return fmt.Errorf("%s: no kind of experiment runs such a scenario", s.Name)

@@ -21,7 +21,7 @@ type Writer struct {
 	// Progress, if not nil, receives the progress of the run.
 	Progress func(experiment.Progress)
 	// Predict returns drives' predictors for rate controllers with model: auto.
-	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
+	Predict func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error)
 }
 
 // Write simulates a trial and fills its directory, which the caller commits or discards. An interrupted run is written,

@@ -75,6 +75,7 @@ func NewSteer[T any](k ratecontrol.Kind, most int64) (*Steer[T], error) {
 	s.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, 1), Depth: Places, TXQ: lasting, Pairs: 1,
 		Line: line, Wake: units.Forever}
 	ctl.Start(&s.steering)
+	s.queues.SetPartition(s.steering.Partition)
 	s.apply()
 	return s, nil
 }

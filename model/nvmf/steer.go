@@ -83,6 +83,9 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link
 		s.drives[d].number = int32(k)
 	}
 	ctl.Start(&x.steering)
+	for _, q := range x.queues {
+		q.SetPartition(x.steering.Partition)
+	}
 	t.steered = x
 	s.steers = true
 	s.apply(t)

@@ -10,22 +10,24 @@ import (
 // weight ratio if they exceed it, or subtracts 1 if they fall short. So reads decrease multiplicatively and increase
 // additively, like a sender's window in TCP.
 type aimd struct {
-	most     int
-	interval units.Duration
-	demand   float64
-	read     []int64 // bytes, in the present interval
-	shares   shares
+	most      int
+	partition Partition
+	interval  units.Duration
+	demand    float64
+	read      []int64 // bytes, in the present interval
+	shares    shares
 }
 
-// newAIMD returns a reactive controller with a weight ratio of at most most, at least 1, which decides once per
-// interval and divides demand by the reads that drives received in a window.
-func newAIMD(most int, interval, window units.Duration) Controller {
-	a := &aimd{most: most, interval: interval}
-	a.shares.window = window
+// newAIMD returns a reactive controller, which decides once per interval and divides demand by the reads that drives
+// received in a window.
+func newAIMD(c Config) Controller {
+	a := &aimd{most: c.MaxRatio, partition: c.Partition, interval: c.Interval}
+	a.shares.window = c.Window
 	return a
 }
 
 func (c *aimd) Start(s *Steering) {
+	s.Partition = c.partition
 	for d := range s.Weights {
 		s.SetRatio(d, 1)
 	}

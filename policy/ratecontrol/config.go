@@ -46,6 +46,22 @@ func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
 
 func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
 
+// Partition is when the shares of a drive's queue depth bind.
+type Partition uint8
+
+const (
+	WhileBothWait Partition = iota // while both queues have commands to fetch
+	Always                         // also while only one queue has any (SRC)
+)
+
+var partitionNames = units.Names[Partition]{"waiting", "always"}
+
+func (p Partition) String() string { return partitionNames.Name(p) }
+
+func (p Partition) MarshalText() ([]byte, error) { return partitionNames.Marshal(p) }
+
+func (p *Partition) UnmarshalText(text []byte) error { return partitionNames.Unmarshal(text, p) }
+
 // Config is how drives are divided between reads and writes.
 type Config struct {
 	// Kind is the controller that divides a target's drives between reads and writes. none: one submission queue per
@@ -55,6 +71,8 @@ type Config struct {
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
+	// Partition is when the queues' shares of a drive's depth bind, with static, aimd and src.
+	Partition Partition
 	// MaxRatio is the largest weight ratio of aimd and src, except src with mode paper, which has no limit.
 	MaxRatio int
 	// Window is the period over which src observes the drives' load (SRC's delta, "e.g., 10 ms"). aimd uses the same
@@ -73,7 +91,8 @@ type Config struct {
 	// read and send it. A longer wait keeps the network busier and holds back more writes.
 	Headroom float64
 	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
-	// with reserve and pace. A larger share allows more writes and fewer reads. At 100% writes are not held back.
+	// with reserve and pace. A larger share allows more writes and fewer reads. At 100%, and where write data has none
+	// (fabric.acks.answers), writes are not held back.
 	Yield   units.Fraction
 	Demands []Demanded // Demands replace the network's demand, from the first one on.
 }
@@ -94,6 +113,7 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.Kind < kinds, "kind", "%d does not exist", c.Kind)
+	bad.Hold(c.Partition <= Always, "partition", "%d does not exist", c.Partition)
 	bad.Hold(c.Mode <= Corrected, "mode", "%d does not exist", c.Mode)
 	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000",
 		c.WeightRatio)
@@ -123,9 +143,9 @@ func New(c Config, predict []Predictor) (Controller, error) {
 	}
 	switch c.Kind {
 	case Static:
-		return static{c.WeightRatio}, nil
+		return static{c.WeightRatio, c.Partition}, nil
 	case AIMD:
-		return newAIMD(c.MaxRatio, c.Interval, c.Window), nil
+		return newAIMD(c), nil
 	case SRC:
 		return newSRC(c, predict)
 	case Reserve:

@@ -20,6 +20,8 @@ type Controller interface {
 // Steering has a controller's inputs from the target, and its settings for it.
 type Steering struct {
 	Weights []Weights // Weights are the weights of each drive's queues.
+	// Partition is when the queues' shares of a drive's depth bind. It is read once, after Start.
+	Partition Partition
 	// ReadLimit is the limit on bytes of reads between their fetch and their acknowledgement by the initiators, over
 	// all drives of the target. At or above it no read is fetched, so a single read may exceed it. 0 means no limit.
 	ReadLimit int64

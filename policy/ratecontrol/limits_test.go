@@ -21,6 +21,9 @@ func TestLimits(t *testing.T) {
 				func(c *ratecontrol.Config) { c.WeightRatio = 10000 }},
 			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.WeightRatio = 0 },
 				func(c *ratecontrol.Config) { c.WeightRatio = 10001 }}},
+		{"partition",
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Partition = ratecontrol.Always }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Partition = ratecontrol.Always + 1 }}},
 		{"max_ratio",
 			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.MaxRatio = 1 },
 				func(c *ratecontrol.Config) { c.MaxRatio = 10000 }},
@@ -110,9 +113,16 @@ func TestKinds(t *testing.T) {
 		if err != nil || back.UnmarshalText(text) != nil || back != x.kind || x.kind.String() != string(text) {
 			t.Errorf("%v is written %q and read as %v, %v", x.kind, text, back, err)
 		}
-		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.WeightRatio = x.kind, 7 }, table{1}, table{1})
+		c := newController(t, func(c *ratecontrol.Config) {
+			c.Kind, c.WeightRatio, c.Partition = x.kind, 7, ratecontrol.Always
+		}, table{1}, table{1})
 		s := steering(2)
 		c.Start(s)
+		// Those without weights have the whole depth for whatever their limits let in.
+		weighs := x.kind != ratecontrol.Reserve && x.kind != ratecontrol.Paced
+		if (s.Partition == ratecontrol.Always) != weighs {
+			t.Errorf("%v: the partition is %v", x.kind, s.Partition)
+		}
 		for d, w := range s.Weights {
 			if w.Read != 1 || w.Write != x.ratio || w.Ratio() != float64(x.ratio) {
 				t.Errorf("%v: drive %d begins with %+v", x.kind, d, w)

@@ -17,11 +17,13 @@ const (
 // Queues do not allocate once they have held their largest number of commands.
 type Queues struct {
 	depth  int32
+	strict bool // the shares bind even while one queue has nothing to fetch
 	weight [2]int32
 	token  [2]int32 // remaining in this round
 	share  [2]int32 // of the depth
 	inside [2]int32 // commands fetched from each and not done
 	held   [2]bool
+	acted  bool // see Acted
 	turn   uint8
 	list   [2]fifo
 	slots  []slot // index 0 means none
@@ -88,6 +90,9 @@ func (q *Queues) SetWeights(read, write int) {
 	q.share = [2]int32{int32(reads), int32(max(d-reads, 1))}
 }
 
+// SetPartition sets when the shares of the depth bind.
+func (q *Queues) SetPartition(p Partition) { q.strict = p == Always }
+
 // Weights returns the weights of both queues.
 func (q *Queues) Weights() (read, write int) { return int(q.weight[0]), int(q.weight[1]) }
 
@@ -120,6 +125,10 @@ func (q *Queues) Inside(queue int) int {
 	}
 	return int(q.inside[queue])
 }
+
+// Acted reports whether weights or a hold ever decided anything: a command for which the depth had a place waited for
+// its queue's share, its turn or its release. If not, commands were fetched as from a single queue.
+func (q *Queues) Acted() bool { return q.acted }
 
 // First returns the command at the head of a queue, if any.
 func (q *Queues) First(queue int) (id int32, ok bool) {
@@ -199,19 +208,28 @@ func (q *Queues) follow(i int32) {
 func (q *Queues) Next() (id int32, queue int, ok bool) {
 	// Waiting commands are fetched by weighted round robin: a queue has as many tokens as its weight; each fetched
 	// command takes one, and when both queues have none left a new round starts. A queue without a command that can be
-	// fetched yields its turn to the other, without losing tokens. The queue depth is divided in proportion to the
-	// weights, but only while both queues have commands to fetch.
+	// fetched yields its turn to the other, without losing tokens. While only one queue has commands, fetching takes no
+	// tokens at all ("without manipulating the tokens"), so the turn and the round stay as they were. The queue depth is
+	// divided in proportion to the weights, depending on the partition only while both queues have commands to fetch.
 	if q.inside[0]+q.inside[1] >= q.depth {
 		return 0, 0, false
 	}
 	can := [2]bool{q.ready(0), q.ready(1)}
-	if can[0] && can[1] {
-		can = [2]bool{q.inside[0] < q.share[0], q.inside[1] < q.share[1]}
+	both := can[0] && can[1]
+	q.acted = q.acted || both
+	if both || q.strict {
+		for k := range can {
+			if can[k] && q.inside[k] >= q.share[k] {
+				can[k], q.acted = false, true
+			}
+		}
 	}
 	from := q.turn
 	switch {
 	case can[from]:
-		q.pay(from)
+		if both {
+			q.pay(from)
+		}
 	case can[1-from]:
 		from = 1 - from
 	default:
@@ -233,7 +251,11 @@ func (q *Queues) Next() (id int32, queue int, ok bool) {
 // ready reports whether a queue has a command that can be fetched.
 func (q *Queues) ready(k uint8) bool {
 	l := &q.list[k]
-	return l.n > 0 && !q.held[k] && q.slots[l.head].after == 0
+	if l.n == 0 || q.slots[l.head].after != 0 {
+		return false
+	}
+	q.acted = q.acted || q.held[k]
+	return !q.held[k]
 }
 
 // pay takes the token for the first command of the queue at turn, and advances the turn.

@@ -2,6 +2,7 @@ package ratecontrol_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,6 +176,8 @@ func TestNoReordering(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(1, 12).Draw(t, "depth")
 		m := &model{q: ratecontrol.NewQueues(depth), depth: depth}
+		m.q.SetPartition(rapid.SampledFrom([]ratecontrol.Partition{ratecontrol.WhileBothWait,
+			ratecontrol.Always}).Draw(t, "partition"))
 		places := rapid.SampledFrom([]int64{4, 40, 4000}).Draw(t, "places")
 		check := func() {
 			if err := m.q.Check(); err != nil {
@@ -294,8 +297,164 @@ func TestShares(t *testing.T) {
 				break
 			}
 		}
-		if r, w := alone.Tokens(); alone.Inside(0) != x.depth || w != max(x.write, 1) || r < 0 {
+		if r, w := alone.Tokens(); alone.Inside(0) != x.depth || w != x.write || r != x.read {
 			t.Errorf("depth %d: reads alone have %d places, tokens %d and %d", x.depth, alone.Inside(0), r, w)
+		}
+	}
+}
+
+// TestPartition verifies the closed form of a partition that always binds: a queue has its part of the depth and no
+// more, whether the other has commands, has none, or is held; and with a drive that takes the same time for each
+// command the rate of the reads is that part over the time (Little's law), whatever the writes are.
+func TestPartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		depth := rapid.IntRange(2, 64).Draw(t, "depth")
+		read, write := rapid.IntRange(1, 12).Draw(t, "read"), rapid.IntRange(1, 40).Draw(t, "write")
+		reads := min(max((2*depth*read+read+write)/(2*(read+write)), 1), depth-1) // rounded half up; at least one each
+		part := [2]int{reads, depth - reads}
+		q := ratecontrol.NewQueues(depth)
+		q.SetPartition(ratecontrol.Always)
+		q.SetWeights(read, write)
+		// Writes may be as many as reads, few, or none. Each command is in the drive for took ticks.
+		writes := rapid.IntRange(0, 2).Draw(t, "writes")
+		held := rapid.Bool().Draw(t, "held")
+		q.Hold(ratecontrol.WriteQueue, held)
+		const took, rounds = 7, 20
+		type inside struct {
+			ticket int32
+			until  int
+		}
+		var in []inside
+		var tickets []int32
+		push := func(op block.Op) {
+			id := int32(len(tickets))
+			tickets = append(tickets, q.Push(id, op, 0, int64(id)*4096, 4096))
+		}
+		done := [2]int{}
+		for now := range took * rounds {
+			for q.Waiting(ratecontrol.ReadQueue) < depth {
+				push(block.Read)
+			}
+			for range writes {
+				push(block.Write)
+			}
+			var left []inside
+			for _, x := range in {
+				if x.until == now {
+					q.Done(x.ticket)
+				} else {
+					left = append(left, x)
+				}
+			}
+			in = left
+			for {
+				id, k, ok := q.Next()
+				if !ok {
+					break
+				}
+				in = append(in, inside{tickets[id], now + took})
+				done[k]++
+			}
+			for k, n := range part {
+				if q.Inside(k) > n {
+					t.Fatalf("queue %d has %d of %d places, and %d are its part", k, q.Inside(k), depth, n)
+				}
+			}
+			if q.Inside(ratecontrol.ReadQueue) != reads {
+				t.Fatalf("%d reads are in the drive; their part of %d is %d", q.Inside(0), depth, reads)
+			}
+			if err := q.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if done[0] != reads*rounds || held && done[1] > 0 {
+			t.Errorf("%d reads in the time of %d commands, with %d places; %d writes, held %v", done[0], rounds, reads,
+				done[1], held)
+		}
+	})
+}
+
+// TestAloneTakesNoTokens verifies that commands fetched while the other queue has none neither take tokens nor move
+// the turn: a mix that is fetched with such phases in between has the same order as without them.
+func TestAloneTakesNoTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		read, write := rapid.IntRange(1, 6).Draw(t, "read"), rapid.IntRange(1, 6).Draw(t, "write")
+		fetched := func(phases []int) (order []int) {
+			q := ratecontrol.NewQueues(1 << 20)
+			q.SetWeights(read, write)
+			next, apart := int32(0), map[int32]bool{} // fetched in a phase
+			push := func(op block.Op) { q.Push(next, op, 0, int64(next)*4096, 4096); next++ }
+			for _, n := range phases {
+				for i := range abs(n) { // alone: reads if n is positive, otherwise writes
+					apart[next] = true
+					push(map[bool]block.Op{true: block.Read, false: block.Write}[n > 0])
+					r, w := q.Tokens()
+					if _, _, ok := q.Next(); !ok {
+						t.Fatalf("command %d of a phase is not fetched", i)
+					}
+					if nr, nw := q.Tokens(); nr != r || nw != w {
+						t.Fatalf("a command fetched alone leaves tokens %d, %d of %d, %d", nr, nw, r, w)
+					}
+				}
+				push(block.Read)
+				push(block.Write)
+				for q.Waiting(0) > 0 && q.Waiting(1) > 0 {
+					_, k, _ := q.Next()
+					order = append(order, k)
+				}
+				for range q.Waiting(0) + q.Waiting(1) {
+					q.Next()
+				}
+			}
+			return order
+		}
+		phases := rapid.SliceOfN(rapid.IntRange(-5, 5), 1, 20).Draw(t, "phases")
+		if got, want := fetched(phases), fetched(make([]int, len(phases))); !slices.Equal(got, want) {
+			t.Errorf("with phases %v the order is %v, without %v", phases, got, want)
+		}
+	})
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// TestActed verifies that queues report whether weights or a hold decided anything: not while commands of one kind, or
+// of both one at a time, find a place or wait for one; and once a share, a turn or a hold kept a command from a place.
+func TestActed(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		depth int
+		ops   []block.Op
+		held  bool
+		p     ratecontrol.Partition
+		want  bool
+	}{
+		{"reads alone", 4, []block.Op{block.Read, block.Read, block.Read, block.Read, block.Read}, false,
+			ratecontrol.WhileBothWait, false},
+		{"reads alone, beyond their share", 4, []block.Op{block.Read, block.Read, block.Read}, false,
+			ratecontrol.Always, true},
+		{"reads alone, within it", 4, []block.Op{block.Read, block.Read}, false, ratecontrol.Always, false},
+		{"both, with places", 4, []block.Op{block.Read, block.Write, block.Read, block.Write}, false,
+			ratecontrol.WhileBothWait, false},
+		{"both wait", 1, []block.Op{block.Read, block.Read, block.Write}, false, ratecontrol.WhileBothWait, true},
+		{"held", 4, []block.Op{block.Read}, true, ratecontrol.WhileBothWait, true},
+		{"held, without a read", 4, []block.Op{block.Write}, true, ratecontrol.WhileBothWait, false},
+	} {
+		q := ratecontrol.NewQueues(x.depth)
+		q.SetPartition(x.p)
+		q.Hold(ratecontrol.ReadQueue, x.held)
+		var first int32
+		for i, op := range x.ops {
+			ticket := q.Push(int32(i), op, 0, int64(i)*4096, 4096)
+			if _, _, ok := q.Next(); ok && i == 0 {
+				first = ticket
+			}
+		}
+		if first != 0 {
+			q.Done(first)
+			q.Next()
+		}
+		if q.Acted() != x.want {
+			t.Errorf("%s: acted is %v", x.name, q.Acted())
 		}
 	}
 }
@@ -308,9 +467,15 @@ func TestQueueSteps(t *testing.T) {
 	datadriven.RunTest(t, "testdata/queues", func(t *testing.T, d *datadriven.TestData) string {
 		var out strings.Builder
 		if d.Cmd == "new" {
-			depth := 100
+			depth, partition := 100, "waiting"
 			d.MaybeScanArgs(t, "depth", &depth)
+			d.MaybeScanArgs(t, "partition", &partition)
 			q, names = ratecontrol.NewQueues(depth), nil
+			var p ratecontrol.Partition
+			if err := p.UnmarshalText([]byte(partition)); err != nil {
+				t.Fatal(err)
+			}
+			q.SetPartition(p)
 			clear(tickets)
 		}
 		for line := range strings.Lines(d.Input) {

@@ -18,9 +18,9 @@ import (
 // the goal for it is headroom times the time for a drive to read and the network to send one. The horizon is raised
 // only while the limit binds; so where drives are slower than the network, it stays as it is.
 //
-// Writes are not free: the network carries their acknowledgements in the direction of reads, about 8 % of the written
-// bytes with packets of a KiB. Therefore, while reads wait, write data can be requested only at a rate whose
-// acknowledgements take at most a share, the yield, of the demand.
+// Where the data of writes is acknowledged, writes are not free: that takes about 8 % of the written bytes in the
+// direction of reads, with packets of a KiB. Therefore, while reads wait, write data can be requested only at a rate
+// whose acknowledgements take at most a share, the yield, of the demand.
 //
 // With paced it is the controller pace: in addition, the data read by drives is handed to the network no faster than
 // demanded. So reads follow a demand that the network would not enforce, and the reads that wait for their turn smooth

@@ -57,6 +57,7 @@ func newSRC(c Config, predict []Predictor) (Controller, error) {
 }
 
 func (c *src) Start(s *Steering) {
+	s.Partition = c.c.Partition
 	for d := range s.Weights {
 		s.SetRatio(d, 1)
 		c.monitors = append(c.monitors, NewMonitor(c.c.Window, 0))

@@ -23,7 +23,7 @@ var mutations = map[string][]mutation{
 	"replicast-fig13": replicastMutations["fig13"],
 	"src-fig2":        srcMutations["fig2"], "src-fig5": srcMutations["fig5"], "src-table1": srcMutations["table1"],
 	"src-table3": srcMutations["table3"], "src-fig7": srcMutations["fig7"], "src-fig8": srcMutations["fig8"],
-	"src-fig10": srcMutations["fig10"], "src-table4": srcMutations["table4"],
+	"src-fig9": srcMutations["fig9"], "src-fig10": srcMutations["fig10"], "src-table4": srcMutations["table4"],
 	"mintco-table4": table4Mutations, "mintco-fig6": fig6Mutations, "mintco-fig7": fig7Mutations,
 	"mintco-fig8": fig8Mutations, "mintco-fig9": fig9Mutations, "mintco-fig10": fig10Mutations,
 	"flashnet-waf": flashnetMutations,
@@ -64,7 +64,7 @@ func turnedBy(id, label, metric string) *mutation {
 var thrifty = map[string]int{
 	"replicast-table2": 5, "replicast-table3": 5, "replicast-table4": 1, "replicast-table5": 1, "replicast-fig8": 1,
 	"replicast-fig9": 1, "replicast-fig11": 1, "replicast-fig12": 1,
-	"replicast-fig13": 1, "src-fig2": 3, "src-fig5": 1, "src-fig7": 3, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3,
+	"replicast-fig13": 1, "src-fig5": 1, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3,
 	"src-table4": 3,
 }
 

@@ -101,30 +101,40 @@ var replicastMutations = map[string][]mutation{
 
 // Runs of SRC's figures are named by their arm.
 var (
-	unsteered = mutation{name: "SRC's arm has no rate control", changes: in("SRC", set("rate_control.kind", "none"))}
-	slowLinks = mutation{name: "the hosts' links have 15 Gbit/s under SRC",
-		changes: in("SRC", set("fabric.host_link", "15Gbps"))}
+	unsteered    = mutation{name: "SRC's arm has no rate control", changes: in("SRC", set("rate_control.kind", "none"))}
+	whileWaiting = mutation{name: "shares of the drives' depth bind only while both queues wait",
+		changes: in("SRC", set("rate_control.partition", "waiting"))}
 	neverFull = mutation{name: "links have 400 Gbit/s", changes: all(uncongested[0])}
 )
 
 // For many of SRC's rows that are not reproduced no known mutation makes them ok: the paper's drives and loads are not
 // printed.
 var srcMutations = map[string][]mutation{
-	"fig2": {neverFull.of(`DCQCN\treads|interval`)},
-	"fig7": {unsteered.of(`lower end`), slowLinks.of(`reads`), neverFull.of(`SRC over no congestion`)},
+	"fig2": {{name: "the hosts' links have 15 Gbit/s without congestion", rows: `no congestion\treads`,
+		changes: in("no congestion", set("fabric.host_link", "15Gbps"))},
+		neverFull.of(`(DCQCN|SRC)\treads|interval`)},
+	"fig7": {unsteered.of(`lower end`), whileWaiting.of(`reads`), {
+		name: "links have 400 Gbit/s, and shares bind only while both queues wait", rows: `SRC over no congestion`,
+		changes: all(uncongested[0], set("rate_control.partition", "waiting"))}},
 	"fig8": {{name: "the load ends after a tenth of the time", rows: ``,
 		changes: all(set("workload[0].synthetic.requests", "2000"))}},
-	"fig10":  {unsteered.of(`lower end`), slowLinks.of(``)},
-	"table4": {unsteered.of(`2:1\timprovement`)},
+	"fig9": {nothing(`weight ratio|control delay|^3 Gbit`), {name: "the weight ratio is always 1", rows: `reads`,
+		changes: in("figure", set("rate_control.kind", "static"))}},
+	"fig10":  {unsteered.of(``)},
+	"table4": {whileWaiting.of(`2:1\timprovement`)},
 	"fig5": {
 		{name: "the weight ratio is always 1", rows: `ratio 8 over 1`,
 			changes: all(set("rate_control.weight_ratio", "1"))},
-		{name: "the lightest load is as the heaviest", rows: `largest change`,
-			changes: in("^10KB-25us", fig5Flows(40, 10))},
+		{name: "shares bind under the lightest load only while both queues wait", rows: `largest change`,
+			changes: in("^10KB-25us", set("rate_control.partition", "waiting"))},
 		{name: "all loads are as the lightest", rows: ``, changes: all(fig5Flows(10, 25))},
 	},
 	"table1": {
-		nothing(`linear|polynomial|flow speeds`),
+		nothing(`linear|polynomial|worst output`),
+		{name: "requests arrive a tenth as often, and no drive is saturated", rows: `flow speeds`,
+			train: func(c *training.Config) {
+				c.Micro, c.Synthetic, c.Gaps[0], c.Gaps[1] = 60, 60, 10*c.Gaps[0], 10*c.Gaps[1]
+			}},
 		{name: "a forest of one tree, whose leaves have 100 samples", rows: `random forest`,
 			train: func(c *training.Config) {
 				c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 60, 60, 1, 100
@@ -132,7 +142,7 @@ var srcMutations = map[string][]mutation{
 		{name: "16 traces", rows: ``, train: func(c *training.Config) { c.Micro, c.Synthetic = 16, 16 }},
 	},
 	"table3": {
-		nothing(`low size SCV \+ low`),
+		nothing(`low size SCV \+ low|high size SCV \+ high`),
 		{name: "32 traces, and a forest of one tree, whose leaves have 100 samples", rows: ``,
 			train: func(c *training.Config) {
 				c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 16, 16, 1, 100

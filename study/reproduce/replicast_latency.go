@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"farflash/numeric/stats"
 )
 
 // The Replicast paper's figures 8 and 11: latencies of individual puts, in order of completion and sorted.
@@ -67,7 +69,7 @@ func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
 				dots.X = append(dots.X, float64(k+1))
 			}
 			r.Curves = append(r.Curves, dots)
-			a := autocorrelation(x, len(x)/4)
+			a := stats.Autocorrelation(x, len(x)/4)
 			c := Curve{Panel: "autocorrelation of successive latencies, " + w.String(), Name: name,
 				XLabel: "lag, chunks", YLabel: "autocorrelation"}
 			for k := 1; k <= shownLags && k < len(a); k++ {
@@ -90,10 +92,10 @@ func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []
 			peak, at = math.Abs(a[k]), k
 		}
 	}
-	period, share := strongest(x)
+	period, share := stats.Strongest(x)
 	own := make([]float64, 60)
 	for _, g := range gateways {
-		for k, v := range autocorrelation(g, len(own)-1) {
+		for k, v := range stats.Autocorrelation(g, len(own)-1) {
 			own[k] += v / float64(len(gateways))
 		}
 	}

@@ -140,8 +140,6 @@ var fig2Because = map[string]string{
 	"DCQCN": "in the example writes continue as before. Here reads whose data finds no space in the transmit " +
 		"queue keep their slots in the drive, so fewer writes reach it, and the requests for write data wait in " +
 		"the same queue",
-	"SRC": "DCQCN grants the target 28 Gbit/s on average, twice the rate that it sends: the transmit queue, not the " +
-		"rate, " +
-		"holds most of the reads, so SRC sees less congestion than there is, and its weight ratio falls back between " +
-		"two notifications",
+	"SRC": "DCQCN demands what the target gets to send, 15 Gbit/s. Reads at that rate keep the transmit queue full, and " +
+		"those that wait keep their slots in the drive; a constant weight ratio of 4 empties it, and completes more",
 }

@@ -73,13 +73,14 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 			shape.Change{Path: "measure.until", Value: "220ms"}),
 		"long": longLoad(o.Seed),
 		"still": with(fig9Load, shape.Change{Path: "measure.until", Value: "420ms"},
-			shape.Change{Path: "rate_control",
-				Value: "{kind: static, weight_ratio: 4, demands: " + demandsOf(same) + "}"}),
+			shape.Change{Path: "rate_control", Value: "{kind: static, weight_ratio: 4, partition: always, demands: " +
+				demandsOf(same) + "}"}),
 		"pace": with(longLoad(o.Seed), shape.Change{Path: "rate_control.kind", Value: "pace"}),
 	}, []string{"figure", "long", "still", "pace"})
 	if err != nil {
 		return nil, err
 	}
+	var ratios [][]float64 // by demand, by run
 	for i, s := range srcSteps {
 		reads, ratio := make([]float64, len(arms["figure"].runs)), make([]float64, len(arms["figure"].runs))
 		for k := range arms["figure"].runs {
@@ -90,6 +91,7 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 			}
 			reads[k], ratio[k] = within(x, "rate.read", s.at+20, end)/1e9, within(x, "rate.weight_ratio", s.at+20, end)
 		}
+		ratios = append(ratios, ratio)
 		in, err := stats.Replicates(reads, 0.95)
 		if err != nil {
 			return nil, err
@@ -108,23 +110,36 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 					Expect: "within 25 %, as reads; in the paper it rises from 3 to 5 as the demand falls from 6 to 3", Because: srcForesight})
 		}
 	}
-	if x, ok := arms["figure"].runs[0].result.SeriesOf("rate.read"); ok {
-		r.Curves = append(r.Curves, srcCurve("reads", "DCQCN-SRC", x, 1e-9))
+	for k := range ratios[0] {
+		ratios[1][k] /= ratios[0][k]
 	}
-	delay, err := milliseconds(arms["long"], "rate.control_delay.mean")
+	in, err := stats.Replicates(ratios[1], 0.95)
 	if err != nil {
 		return nil, err
 	}
 	r.Rows = append(r.Rows,
+		Row{Label: "from 6 to 3 Gbit/s demanded, lower end of the interval",
+			Metric: "weight ratio, the later over the earlier", Ours: in.Low(), Unit: "x", Meets: above(1),
+			Quote: "another pause signal is received with a 3 Gbps demanded data sending rate ... SRC sets the weight " +
+				"ratio to 5", Expect: "above 1; " + intervalWords(in, o.seeds(srcSeeds)), Because: srcForesight})
+	if x, ok := arms["figure"].runs[0].result.SeriesOf("rate.read"); ok {
+		r.Curves = append(r.Curves, srcCurve("reads", "DCQCN-SRC", x, 1e-9))
+	}
+	waits, missed := settling(arms["long"])
+	delay, err := stats.Replicates(waits, 0.95)
+	if err != nil {
+		return nil, err
+	}
+	still, _ := settling(arms["still"])
+	r.Rows = append(r.Rows,
 		Row{Label: "200 random demands", Metric: "control delay, mean", Paper: number(7.3), Ours: delay.Mean,
 			Unit: "ms", Meets: near(7.3, 0.25),
 			Quote: "The average control delay is around 7.3 ms",
-			Expect: "within 25 %, until a mean over 1 ms stays within 10 % of where reads settle for 5 ms; " +
-				intervalWords(delay, o.seeds(srcSeeds)),
-			Because: fmt.Sprintf(
-				"a mean over 1 ms covers some 40 reads of varying size, and leaves 10 %% by chance: with a "+
-					"constant weight ratio and demand the same measure gives %.3g ms",
-				1e3*mean(arms["still"].each("rate.control_delay.mean")))})
+			Expect: "within 25 %, until means over 1 ms stay for 5 ms within 25 % of where reads settle, the figure's " +
+				"5 to 7.5 for 6; " + intervalWords(delay, o.seeds(srcSeeds)),
+			Because: fmt.Sprintf("%.2g of 20 demands never have 5 such ms, as a mean over 1 ms covers some 20 reads of "+
+				"varying size, and count with the whole 20 ms; with a constant weight ratio and demand the same measure "+
+				"gives %.2g ms", missed, mean(still))})
 	ours, err := milliseconds(arms["pace"], "rate.control_delay.received.mean")
 	if err != nil {
 		return nil, err
@@ -137,6 +152,33 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
+// settling returns, by run, the mean time in ms after which reads stay for 5 ms within a quarter of their mean in the
+// second half of the time until the next demand; and how many demands a run they miss, which count with all of it.
+func settling(a *srcArm) (waits []float64, missed float64) {
+	const step, stay, tolerance = 20, 5, 0.25
+	for i := range a.runs {
+		s, _ := a.runs[i].result.SeriesOf("rate.read")
+		sum, n := 0, 0
+		for at := step; at+step <= len(s.V); at += step {
+			goal := mean(s.V[at+step/2 : at+step])
+			took, stays := step, 0
+			for k := range step {
+				if math.Abs(s.V[at+k]-goal) > float64(tolerance*goal) {
+					stays = 0
+				} else if stays++; stays == stay {
+					took = k + 1 - stay
+					break
+				}
+			}
+			if sum, n = sum+took, n+1; stays < stay {
+				missed += 1 / float64(len(a.runs))
+			}
+		}
+		waits = append(waits, float64(sum)/float64(n))
+	}
+	return waits, missed
+}
+
 // milliseconds returns the mean of a metric in seconds over the seeds, in ms, with its interval.
 func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 	x := a.each(metric)
@@ -146,10 +188,10 @@ func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 	return stats.Replicates(x, 0.95)
 }
 
-// srcForesight is the reason why weights do not follow the demand.
-const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: " +
-	"no write waits before that. The forest's samples are from the first 16 ms of a drive, so it has learned no " +
-	"effect of weights; and the paper does not print the load"
+// srcForesight is the reason why the ratio is not the paper's and does not follow low demands.
+const srcForesight = "SSD-B has 512 commands, and reads as much with a quarter of them as with half: ratios up to 3 " +
+	"hold back little. The forest is constant between the ratios 16 and 32 of its samples but for one step, so every " +
+	"demand below its least prediction has the same ratio; and the paper does not print the load"
 
 // within is the mean of a series between two times in ms.
 func within(x *result.Result, name string, from, to float64) float64 {

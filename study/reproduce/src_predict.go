@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
 	"farflash/scenario/shape"
 	"farflash/study/training"
@@ -38,7 +39,7 @@ func accuracyOf(ctx context.Context, o Options, r *Report, preset string) (*trai
 		return nil, err
 	}
 	r.Scenarios = append(r.Scenarios, Named{preset, s.Resolved()})
-	x, err := o.trainer().Evaluate(ctx, s.SSD, o.Seed)
+	x, err := o.trainer().Evaluate(ctx, s.SSD, ratecontrol.Always, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", preset, err)
 	}
@@ -80,8 +81,9 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 	r.Rows = append(r.Rows,
 		Row{Label: "random forest", Metric: "R^2, worst output",
 			Ours: min(float64(last.All.Each[0]), float64(last.All.Each[1])), Meets: atLeast(0.94),
-			Quote:  "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
-			Expect: "reads and writes, each at least 0.94"},
+			Quote:   "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
+			Expect:  "reads and writes, each at least 0.94",
+			Because: "reads, which alone respond to the weight ratio here, are predicted worse than writes"},
 		Row{Label: "random forest, over the best of the others", Metric: "share of the variance that is not foreseen",
 			Ours: (1 - float64(last.All.Mean)) / (1 - best), Unit: "x", Meets: below(1),
 			Quote: "Random Forest Regression achieves the highest prediction accuracy", Expect: "below 1"},
@@ -123,7 +125,7 @@ func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
 				Row{Label: preset + ", " + c.Name, Metric: "R^2", Paper: number(srcClasses[i]), Ours: ours,
 					Meets:   near(srcClasses[i], 0.05),
 					Expect:  "within 5 %; mean of both outputs, all other traces train",
-					Because: "ours is predicted better; the paper does not print the traces of its classes"})
+					Because: "the paper does not print the traces of its classes"})
 		}
 		r.Curves = append(r.Curves, bars)
 		says := "a reliable prediction accuracy (i.e., 0.89 - 0.98) is achieved by our TPM for different types of " +
@@ -218,7 +220,7 @@ func fig5Changes(size, gap, w int, compat string) []shape.Change {
 	return []shape.Change{
 		{Path: "ssd.compat", Value: compat},
 		fig5Flows(size, gap),
-		{Path: "rate_control", Value: fmt.Sprintf("{kind: static, weight_ratio: %d}", w)},
+		{Path: "rate_control", Value: fmt.Sprintf("{kind: static, weight_ratio: %d, partition: always}", w)},
 		{Path: "measure", Value: "{until: 40ms, warm_up: 10ms}"},
 	}
 }
@@ -240,8 +242,10 @@ func fig5Rows(label string, panels [][]panel) []Row {
 			uneven = max(uneven, p.read[0]/p.write[0], p.write[0]/p.read[0])
 		}
 	}
+	moved := 0.0 // by the ratio under the heaviest load, lest a ratio without effect pass
 	for i := range fig5Ratios {
 		change = max(change, math.Abs(light.read[i]/light.read[0]-1), math.Abs(light.write[i]/light.write[0]-1))
+		moved = max(moved, math.Abs(heavy.read[i]/heavy.read[0]-1), math.Abs(heavy.write[i]/heavy.write[0]-1))
 	}
 	// Along the diagonal both sizes and arrival rates grow.
 	var step []float64
@@ -263,9 +267,11 @@ func fig5Rows(label string, panels [][]panel) []Row {
 			Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Quote: turns, Expect: "below 1"},
 		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "write throughput",
 			Ours: heavy.write[last] / heavy.write[0], Unit: "x", Meets: above(1), Quote: turns, Expect: "above 1"},
-		{Label: label + "25 us, 10 KB", Metric: "largest change over the weight ratios", Ours: 100 * change,
-			Unit: "%", Meets: atMost(2),
-			Quote: "no changes in read/write throughput when w is increasing", Expect: "at most 2 %"},
+		{Label: label + "25 us, 10 KB over 10 us, 40 KB", Metric: "largest change over the weight ratios",
+			Ours: change / moved, Unit: "x", Meets: atMost(0.02),
+			Quote: "no changes in read/write throughput when w is increasing", Expect: "at most a fiftieth",
+			Because: "shares that bind always hold back reads that arrive together, however light the load is; with " +
+				"partition: waiting they do not"},
 		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "throughput of a plot over that before, least",
 			Ours: min(step[0], step[1], step[2]), Unit: "x", Meets: above(1), Quote: grows, Expect: "above 1"},
 		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "growth of the last step over that of the first",

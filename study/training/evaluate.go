@@ -58,7 +58,11 @@ type Report struct {
 	// the forest on each class of synthetic traces, trained on the other classes and the micro traces (table III)
 	Classes    []Judged `json:"classes"`
 	Importance []Weight `json:"importance"`
-	FlowSpeed  float64  `json:"flow_speed"` // total importance of both flow speeds
+	// Weight shows how little of R^2 is about the weight ratio, on the same division as Models: a forest that does not
+	// know the ratio; the flow speeds themselves as the prediction; and the forest's prediction of the deviations from
+	// the mean over a trace's ratios, in which everything but the ratio is constant.
+	Weight    []Judged `json:"weight"`
+	FlowSpeed float64  `json:"flow_speed"` // total importance of both flow speeds
 }
 
 // divisions is the number of divisions of the micro traces, to show how much of a figure is chance.
@@ -124,6 +128,9 @@ func (s *Set) Evaluate(ctx context.Context, cfg *Config, workers int) (*Report, 
 				out.Models = append(out.Models, j)
 				if f, ok := model.(*forest.Forest); ok && m.name == forestName {
 					out.weigh(f)
+					if err := s.blind(out, f, train, test, cfg, workers); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
@@ -174,6 +181,85 @@ func (r *Report) weigh(f *forest.Forest) {
 	}
 	slices.SortStableFunc(r.Importance, func(a, b Weight) int { return cmp.Compare(b.Share, a.Share) })
 }
+
+// blind fills in Report.Weight by a forest, the set that it was grown on, and rows that test.
+func (s *Set) blind(out *Report, f *forest.Forest, train *forest.Samples, test []int, cfg *Config, workers int) error {
+	same := &forest.Samples{Inputs: train.Inputs, Outputs: train.Outputs}
+	for i := range train.Rows() {
+		x := slices.Clone(train.X(i))
+		x[ratecontrol.Inputs-1] = 1 // an input that is the same everywhere is in no tree
+		same.Add(x, train.Y(i), train.Group[i])
+	}
+	without, err := forest.Grow(same, cfg.Forest, workers)
+	if err != nil {
+		return fmt.Errorf("%s: %w", forestName, err)
+	}
+	out.Weight = []Judged{s.judge(forestName+" without the weight ratio", without, test),
+		s.judge("flow speeds as they are", speeds{}, test), s.response(f, test)}
+	for i := range out.Weight {
+		out.Weight[i].Least = out.Weight[i].All.Mean
+	}
+	return nil
+}
+
+// speeds predicts that a drive reads and writes as much as arrives.
+type speeds struct{}
+
+func (speeds) Predict(x, y []float64) {
+	const size = (ratecontrol.Inputs - 2) / ratecontrol.Outputs // features of a direction, the last one its flow speed
+	for k := range y {
+		y[k] = x[(k+1)*size]
+	}
+}
+
+// response judges a model's prediction of the deviations from the mean over each trace's rows.
+func (s *Set) response(m forest.Model, rows []int) Judged {
+	d := &deviations{Set: Set{Samples: &forest.Samples{Inputs: s.Samples.Inputs, Outputs: s.Samples.Outputs}}}
+	for from := 0; from < len(rows); {
+		to := from + 1
+		for to < len(rows) && s.Rows[rows[to]].Trace == s.Rows[rows[from]].Trace {
+			to++
+		}
+		var said, is [][ratecontrol.Outputs]float64
+		var meanSaid, meanIs [ratecontrol.Outputs]float64
+		for _, i := range rows[from:to] {
+			var y, z [ratecontrol.Outputs]float64
+			m.Predict(s.Samples.X(i), y[:])
+			copy(z[:], s.Samples.Y(i))
+			said, is = append(said, y), append(is, z)
+			for k := range y {
+				meanSaid[k] += y[k] / float64(to-from)
+				meanIs[k] += z[k] / float64(to-from)
+			}
+		}
+		for n, i := range rows[from:to] {
+			for k := range meanIs {
+				said[n][k] -= meanSaid[k]
+				is[n][k] -= meanIs[k]
+			}
+			d.said = append(d.said, said[n])
+			x := slices.Clone(s.Samples.X(i))
+			x[ratecontrol.Inputs-1] = float64(len(d.Rows))
+			d.Samples.Add(x, is[n][:], 0)
+			d.Rows = append(d.Rows, s.Rows[i])
+		}
+		from = to
+	}
+	all := make([]int, len(d.Rows))
+	for i := range all {
+		all[i] = i
+	}
+	return d.judge(forestName+", response to the weight ratio within a trace", d, all)
+}
+
+// deviations are samples of deviations, whose last input is their number, and their predictions.
+type deviations struct {
+	Set
+	said [][ratecontrol.Outputs]float64
+}
+
+// Predict implements forest.Model.
+func (d *deviations) Predict(x, y []float64) { copy(y, d.said[int(x[len(x)-1])][:]) }
 
 // accuracy tests a model on the given rows.
 func (s *Set) accuracy(m forest.Model, rows []int) Accuracy {

@@ -34,10 +34,18 @@ func NewTrainer(cfg Config, runner study.Runner) *Trainer {
 	return &Trainer{cfg: cfg, runner: runner, models: map[string][]byte{}}
 }
 
+// under is the training for queues of a partition, whatever that of the configuration.
+func (t *Trainer) under(p ratecontrol.Partition) Config {
+	cfg := t.cfg
+	cfg.Partition = p
+	return cfg
+}
+
 // Name identifies the model of a drive among all models of this program: it is derived from the digest of the drive and
 // of the training.
-func (t *Trainer) Name(drive *scenario.Drive) (string, error) {
-	b, err := base(drive, &t.cfg)
+func (t *Trainer) Name(drive *scenario.Drive, p ratecontrol.Partition) (string, error) {
+	cfg := t.under(p)
+	b, err := base(drive, &cfg)
 	if err != nil {
 		return "", err
 	}
@@ -45,22 +53,23 @@ func (t *Trainer) Name(drive *scenario.Drive) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %+v", digest, t.cfg))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %+v", digest, cfg))
 	return hex.EncodeToString(sum[:16]), nil
 }
 
 // Path returns the cache path of a drive's model; "" without a cache.
-func (t *Trainer) Path(drive *scenario.Drive) (string, error) {
-	name, err := t.Name(drive)
+func (t *Trainer) Path(drive *scenario.Drive, p ratecontrol.Partition) (string, error) {
+	name, err := t.Name(drive, p)
 	if err != nil || t.runner.Cache == nil {
 		return "", err
 	}
 	return t.runner.Cache.Path("models/" + name + ".forest"), nil
 }
 
-// File returns the model of a drive as a file's bytes, from the cache or by training.
-func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, error) {
-	name, err := t.Name(drive)
+// File returns the model of a drive, whose depth is partitioned, as a file's bytes, from the cache or by training.
+func (t *Trainer) File(ctx context.Context, drive *scenario.Drive, p ratecontrol.Partition) ([]byte, error) {
+	cfg := t.under(p)
+	name, err := t.Name(drive, p)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +78,7 @@ func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, erro
 	if b, ok := t.models[name]; ok {
 		return b, nil
 	}
-	path, err := t.Path(drive)
+	path, err := t.Path(drive, p)
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +93,11 @@ func (t *Trainer) File(ctx context.Context, drive *scenario.Drive) ([]byte, erro
 	if t.OnStart != nil {
 		t.OnStart(about)
 	}
-	set, err := Sweep(ctx, t.runner, drive, t.cfg)
+	set, err := Sweep(ctx, t.runner, drive, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("training a model of the drive: %w", err)
 	}
-	f, err := set.Grow(name, &t.cfg, t.runner.Workers)
+	f, err := set.Grow(name, &cfg, t.runner.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +135,10 @@ func (t *Trainer) warn(err error) {
 }
 
 // Predict returns a function for experiment.Options that returns a drive's predictor. Training stops with the context.
-func (t *Trainer) Predict(ctx context.Context) func(*scenario.Drive) (ratecontrol.Predictor, error) {
-	return func(drive *scenario.Drive) (ratecontrol.Predictor, error) {
-		b, err := t.File(ctx, drive)
+func (t *Trainer) Predict(
+	ctx context.Context) func(*scenario.Drive, ratecontrol.Partition) (ratecontrol.Predictor, error) {
+	return func(drive *scenario.Drive, p ratecontrol.Partition) (ratecontrol.Predictor, error) {
+		b, err := t.File(ctx, drive, p)
 		if err != nil {
 			return nil, err
 		}
@@ -140,9 +150,11 @@ func (t *Trainer) Predict(ctx context.Context) func(*scenario.Drive) (ratecontro
 	}
 }
 
-// Evaluate reports the accuracy of models of a drive, trained and tested on the samples of a seed.
-func (t *Trainer) Evaluate(ctx context.Context, drive *scenario.Drive, seed uint64) (*Report, error) {
-	cfg := t.cfg
+// Evaluate reports the accuracy of models of a drive, whose depth is partitioned, trained and tested on the samples of
+// a seed.
+func (t *Trainer) Evaluate(ctx context.Context, drive *scenario.Drive, p ratecontrol.Partition,
+	seed uint64) (*Report, error) {
+	cfg := t.under(p)
 	cfg.Seed = seed
 	set, err := Sweep(ctx, t.runner, drive, cfg)
 	if err != nil {

@@ -42,6 +42,8 @@ type Config struct {
 	// Ratios are weight ratios, in ascending order; each trace runs at one out of each Per neighbours among them.
 	Ratios []int
 	Per    int
+	// Partition is that of the drive's separate queues.
+	Partition ratecontrol.Partition
 	// Sizes are the smallest and the largest mean size, Gaps the smallest and the largest mean inter-arrival time of
 	// the requests of a direction.
 	Sizes [2]units.Bytes
@@ -181,7 +183,7 @@ func base(drive *scenario.Drive, cfg *Config) (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Name, s.SSD = "training", drive
+	s.Name, s.SSD, s.RateControl.Partition = "training", drive, cfg.Partition
 	return s, nil
 }
 
@@ -221,7 +223,7 @@ func (s *Set) Grow(drive string, cfg *Config, workers int) (*forest.Forest, erro
 		{Name: "drive", Value: drive}, {Name: "samples", Value: strconv.Itoa(len(s.Rows))},
 		{Name: "traces", Value: strconv.Itoa(len(traces))},
 		{Name: "largest weight ratio", Value: strconv.Itoa(most)}, {Name: "window", Value: cfg.Window.String()},
-		{Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
+		{Name: "partition", Value: cfg.Partition.String()}, {Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
 	}
 	return f, nil
 }

@@ -156,7 +156,7 @@ func TestTrainer(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	other := driveOf(t, strings.Replace(trialtest.TinyDrive, "25%", "30%", 1))
 	alone := training.NewTrainer(cfg, study.Runner{})
-	file, err := alone.File(t.Context(), drive)
+	file, err := alone.File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,17 +167,23 @@ func TestTrainer(t *testing.T) {
 	}
 	var warned []error
 	runner := study.Runner{Cache: cache, Warn: func(err error) { warned = append(warned, err) }}
-	same, err := training.NewTrainer(cfg, runner).File(t.Context(), drive)
+	same, err := training.NewTrainer(cfg, runner).File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil || !bytes.Equal(file, same) {
 		t.Fatalf("with a cache it is another model: %v", err)
 	}
-	if x, err := training.NewTrainer(cfg, runner).File(t.Context(), other); err != nil || bytes.Equal(x, file) {
-		t.Errorf("another drive has the same model: %v", err)
+	for _, x := range []struct {
+		drive     *scenario.Drive
+		partition ratecontrol.Partition
+	}{{other, ratecontrol.WhileBothWait}, {drive, ratecontrol.Always}} {
+		model, err := training.NewTrainer(cfg, runner).File(t.Context(), x.drive, x.partition)
+		if err != nil || bytes.Equal(model, file) {
+			t.Errorf("another drive or partition, %v, has the same model: %v", x.partition, err)
+		}
 	}
 	ran := false
 	runner.Progress = func(study.Progress) { ran = true }
 	predict := training.NewTrainer(cfg, runner).Predict(t.Context())
-	p, err := predict(drive)
+	p, err := predict(drive, ratecontrol.WhileBothWait)
 	if err != nil || ran {
 		t.Fatalf("it was trained again: %v", err)
 	}
@@ -186,14 +192,14 @@ func TestTrainer(t *testing.T) {
 	if r, w := p.Predict(&ch, 1); !(r > 0) || !(w >= 0) {
 		t.Errorf("it foresees %v and %v", r, w)
 	}
-	path, err := training.NewTrainer(cfg, runner).Path(drive)
+	path, err := training.NewTrainer(cfg, runner).Path(drive, ratecontrol.WhileBothWait)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, file[:len(file)/2], 0o666); err != nil {
 		t.Fatal(err)
 	}
-	same, err = training.NewTrainer(cfg, runner).File(t.Context(), drive)
+	same, err = training.NewTrainer(cfg, runner).File(t.Context(), drive, ratecontrol.WhileBothWait)
 	if err != nil || !bytes.Equal(file, same) || len(warned) != 1 {
 		t.Errorf("after damage: %v, warnings %v", err, warned)
 	}
@@ -256,6 +262,47 @@ func TestAccuracy(t *testing.T) {
 	for _, j := range r.Classes {
 		if j.All.Mean < 0.89 {
 			t.Errorf("%s: R^2 %v", j.Name, j.All)
+		}
+	}
+}
+
+// TestWeightReport verifies the figures about the weight ratio on samples with known ones: outputs that are the flow
+// speeds have no response, and the speeds themselves predict them; outputs of the ratio alone are all response, and a
+// forest without the ratio knows nothing of them.
+func TestWeightReport(t *testing.T) {
+	for _, byRatio := range []bool{false, true} {
+		set := &training.Set{Samples: &forest.Samples{Inputs: ratecontrol.InputNames(),
+			Outputs: ratecontrol.OutputNames()}}
+		for trace := range 60 {
+			for w := 1; w <= 8; w++ {
+				x := make([]float64, ratecontrol.Inputs)
+				x[5], x[10], x[11] = float64(trace), float64(trace*37%60), float64(w)
+				y := []float64{x[5], x[10]}
+				if byRatio {
+					y = []float64{1 / float64(w), float64(w)}
+				}
+				set.Samples.Add(x, y, trace)
+				set.Rows = append(set.Rows, training.Row{Trace: trace, Ratio: w})
+			}
+		}
+		cfg := tiny()
+		r, err := set.Evaluate(t.Context(), &cfg, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Weight) != 3 {
+			t.Fatalf("%+v", r.Weight)
+		}
+		blind, speeds, response := r.Weight[0].All, r.Weight[1].All, r.Weight[2].All
+		for k := range ratecontrol.Outputs {
+			if byRatio && (blind.Each[k] > 0.1 || speeds.Each[k] > 0 || response.Each[k] < 0.9) {
+				t.Errorf("output %d of the ratio: %v without it, %v by speeds, response %v", k, blind.Each[k],
+					speeds.Each[k], response.Each[k])
+			}
+			if !byRatio && (blind.Each[k] < 0.8 || speeds.Each[k] != 1 || !math.IsNaN(float64(response.Each[k]))) {
+				t.Errorf("output %d of the speeds: %v without the ratio, %v by speeds, response %v", k, blind.Each[k],
+					speeds.Each[k], response.Each[k])
+			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package reproduce
+package stats
 
 import (
 	"math"
@@ -17,27 +17,27 @@ func TestPatterns(t *testing.T) {
 		pure[i] = float64(i%period) * 100 / period
 		saw[i] = noise[i] + pure[i]
 	}
-	if p, share := strongest(pure); math.Abs(p-period) > 0.01 || math.Abs(share-6/(math.Pi*math.Pi)) > 0.01 {
+	if p, share := Strongest(pure); math.Abs(p-period) > 0.01 || math.Abs(share-6/(math.Pi*math.Pi)) > 0.01 {
 		t.Errorf("a sawtooth's strongest period is %g, with %g of its variance", p, share)
 	}
-	if p, share := strongest(saw); math.Abs(p-period) > 1 || share < 0.25 {
+	if p, share := Strongest(saw); math.Abs(p-period) > 1 || share < 0.25 {
 		t.Errorf("under noise it is %g, with %g", p, share)
 	}
-	if a := autocorrelation(saw, n/4); a[0] != 1 || a[period] < 0.4 || a[period/2] > -0.1 {
+	if a := Autocorrelation(saw, n/4); a[0] != 1 || a[period] < 0.4 || a[period/2] > -0.1 {
 		t.Errorf("autocorrelations of 1, 250 and 125 places: %g, %g, %g", a[0], a[period], a[period/2])
 	}
-	if _, share := strongest(noise); share > 0.01 {
+	if _, share := Strongest(noise); share > 0.01 {
 		t.Errorf("noise has %g of its variance at one period", share)
 	}
-	for k, v := range autocorrelation(noise, n/4)[1:] {
+	for k, v := range Autocorrelation(noise, n/4)[1:] {
 		if math.Abs(v) > 0.1 {
 			t.Errorf("noise: %g at lag %d", v, k+1)
 		}
 	}
-	if p, share := strongest([]float64{3, 3, 3, 3}); p != 0 || share != 0 {
-		t.Errorf("what does not vary: %g, %g", p, share)
+	if p, share := Strongest([]float64{3, 3, 3, 3}); p != 0 || share != 0 {
+		t.Errorf("a constant: %g, %g", p, share)
 	}
-	if a := autocorrelation([]float64{3, 3, 3}, 2); a[0] != 0 || a[2] != 0 {
-		t.Errorf("what does not vary: %v", a)
+	if a := Autocorrelation([]float64{3, 3, 3}, 2); a[0] != 0 || a[2] != 0 {
+		t.Errorf("a constant: %v", a)
 	}
 }

@@ -1,12 +1,12 @@
-package reproduce
+package stats
 
 import "math"
 
 // Measures of a pattern in a sequence. A sawtooth, such as the window of a TCP connection, repeats: its values resemble
 // those of a period before (autocorrelation), and most of its variance is at one frequency (6/pi^2, 61 %).
 
-// autocorrelation is the sample autocorrelation of x at lags from 0 to most; 0 everywhere if x is constant.
-func autocorrelation(x []float64, most int) []float64 {
+// Autocorrelation is the sample autocorrelation of x at lags from 0 to most; 0 everywhere if x is constant.
+func Autocorrelation(x []float64, most int) []float64 {
 	n := len(x)
 	out := make([]float64, min(most+1, n))
 	mean := 0.0
@@ -30,9 +30,9 @@ func autocorrelation(x []float64, most int) []float64 {
 	return out
 }
 
-// strongest returns the period, up to half of x's length, with the largest share of x's variance, and that share. Of m
+// Strongest returns the period, up to half of x's length, with the largest share of x's variance, and that share. Of m
 // periods of independent values the largest has about ln(m)/m (Fisher, Proc. R. Soc. A 125, 1929).
-func strongest(x []float64) (period, share float64) {
+func Strongest(x []float64) (period, share float64) {
 	n := len(x)
 	mean := 0.0
 	for _, v := range x {
