@@ -10,8 +10,12 @@ type MQSim struct {
 	s [2][3]int64
 }
 
-// NewMQSim seeds a generator: all ones, advanced (seed/200 + 1) * 2^(seed mod 200) steps.
+// NewMQSim seeds a generator: all ones, advanced (seed/200 + 1) * 2^(seed mod 200) steps. It panics if the seed is
+// negative, with which MQSim does not end.
 func NewMQSim(seed int32) MQSim {
+	if seed < 0 {
+		panic("rng: a negative seed of MQSim")
+	}
 	g := MQSim{[2][3]int64{{1, 1, 1}, {1, 1, 1}}}
 	g.advance(int64(seed/200+1), int(seed%200))
 	return g
