@@ -596,6 +596,10 @@ func (c *core) flush(u *User, fn func(error)) {
 			f.passed = append(f.passed, waiter{barrier: b})
 		}
 	})
+	for _, t := range c.trimming {
+		b.left++
+		t.barriers = append(t.barriers, b)
+	}
 	c.arrive(b)
 	c.kickAll()
 	c.advance()

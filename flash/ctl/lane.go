@@ -155,6 +155,9 @@ func (c *core) reuse() {
 		c.erasing--
 		c.stats.Erased++
 		c.ftl.Erased(b)
+		if c.wanting { // before users' writes take the space
+			c.addStore()
+		}
 		free = true
 		return true
 	})

@@ -26,6 +26,7 @@ type paging struct {
 	unread     fifo.Ring[*fault]
 	keep       map[uint64]int32 // leaves that must stay in memory
 	stores     []store
+	wanting    bool      // another one, as soon as there is space
 	superseded []ftl.PPA // where leaves were stored that the checkpoint being written has elsewhere
 	list       []ftl.PPA // of the checkpoint in force
 	storing    storing
@@ -61,7 +62,7 @@ const mostFaults = 64
 
 func (x *paging) init(c *core) {
 	x.faults, x.keep = map[uint64]*fault{}, map[uint64]int32{}
-	x.homes.chunks = map[uint64]*[512]uint64{}
+	x.homes = newHomes()
 	x.faultOps = make([]*fault, mostFaults)
 	for i := range mostFaults {
 		x.idleF = append(x.idleF, int32(i))
@@ -69,18 +70,26 @@ func (x *paging) init(c *core) {
 	c.own(&x.storing.op, tokenStore)
 }
 
-// homes is the place and the tag of each stored leaf, by number.
+// homes is the place and the tag of each stored leaf, by number, and whether it had changed since when the checkpoint
+// being written began.
 type homes struct {
-	chunks map[uint64]*[512]uint64
+	chunks map[uint64]*homeChunk
 	keys   []uint64 // of chunks, in order
 	n      int
 }
 
+type homeChunk struct {
+	at    [512]uint64
+	stale [512 / 64]uint64
+}
+
 const homeBits = 48
+
+func newHomes() homes { return homes{chunks: map[uint64]*homeChunk{}} }
 
 func (h *homes) get(leaf uint64) (at ftl.PPA, tag uint16, ok bool) {
 	if c := h.chunks[leaf>>9]; c != nil {
-		v := c[leaf&511]
+		v := c.at[leaf&511]
 		return ftl.PPA(v&(1<<homeBits-1)) - 1, uint16(v >> homeBits), v != 0
 	}
 	return ftl.NoPPA, 0, false
@@ -89,30 +98,43 @@ func (h *homes) get(leaf uint64) (at ftl.PPA, tag uint16, ok bool) {
 func (h *homes) set(leaf uint64, at ftl.PPA, tag uint16) {
 	c := h.chunks[leaf>>9]
 	if c == nil {
-		c = new([512]uint64)
+		c = new(homeChunk)
 		h.chunks[leaf>>9] = c
 		i, _ := slices.BinarySearch(h.keys, leaf>>9)
 		h.keys = slices.Insert(h.keys, i, leaf>>9)
 	}
-	if c[leaf&511] == 0 {
+	if c.at[leaf&511] == 0 {
 		h.n++
 	}
-	c[leaf&511] = uint64(at) + 1 | uint64(tag)<<homeBits
+	c.at[leaf&511] = uint64(at) + 1 | uint64(tag)<<homeBits
+	h.mark(leaf, false)
 }
 
 func (h *homes) forget(leaf uint64) {
-	h.chunks[leaf>>9][leaf&511] = 0
+	h.chunks[leaf>>9].at[leaf&511] = 0
 	h.n--
 }
 
+// mark records whether a leaf is stale.
+func (h *homes) mark(leaf uint64, stale bool) {
+	word, bit := &h.chunks[leaf>>9].stale[leaf&511>>6], uint64(1)<<(leaf&63)
+	if *word &^= bit; stale {
+		*word |= bit
+	}
+}
+
+func (h *homes) isStale(leaf uint64) bool {
+	return h.chunks[leaf>>9].stale[leaf&511>>6]>>(leaf&63)&1 != 0
+}
+
 // bytes returns the memory of the homes.
-func (h *homes) bytes() int64 { return int64(len(h.chunks)) * (512*8 + 64) }
+func (h *homes) bytes() int64 { return int64(len(h.chunks)) * (512*8 + 128) }
 
 // from calls fn for each stored leaf from one on, in order, until it returns false.
 func (h *homes) from(leaf uint64, fn func(leaf uint64) bool) {
 	first, _ := slices.BinarySearch(h.keys, leaf>>9)
 	for _, k := range h.keys[first:] {
-		for i, v := range h.chunks[k] {
+		for i, v := range h.chunks[k].at {
 			if n := k<<9 | uint64(i); n >= leaf && v != 0 && !fn(n) {
 				return
 			}
@@ -362,7 +384,7 @@ func (c *core) addStore() bool {
 		return false
 	}
 	b, ok := c.ftl.Give(0)
-	if ok {
+	if c.wanting = !ok; ok {
 		c.stores = append(c.stores, store{segment: int64(b), used: make([]uint64, (c.shape.Pages+63)/64)})
 	}
 	return ok

@@ -173,7 +173,8 @@ func TestRandomPages(t *testing.T) {
 	}
 }
 
-// TestLostLeaf damages all stored parts of the map of an open pool. They are rebuilt from the owners of places.
+// TestLostLeaf damages all stored parts of the map of an open pool, which are rebuilt from the owners of places, and
+// the list of them of one that is closed, which is then filled from the entries.
 func TestLostLeaf(t *testing.T) {
 	const pages = 3000
 	cfg, layout := small()
@@ -208,20 +209,22 @@ func TestLostLeaf(t *testing.T) {
 			}
 		}
 	}
-	for range 3 {
-		write(3 * pages)
-		lost := 0
+	damage := func(magic string) (lost int) {
 		for segment := range shape.AllSegments() {
 			_, offset := shape.Place(segment)
 			for k := range int64(shape.Pages) {
 				at := offset + k*device.Grain
-				if err := device.Do(dev, device.Read, at, b); err == nil && string(b[:4]) == "FLFF" {
+				if err := device.Do(dev, device.Read, at, b); err == nil && string(b[:4]) == magic {
 					dev.Corrupt(at + 77)
 					lost++
 				}
 			}
 		}
-		if lost == 0 {
+		return lost
+	}
+	for range 3 {
+		write(3 * pages)
+		if damage("FLFF") == 0 {
 			t.Fatal("no part of the map is stored")
 		}
 		read()
@@ -235,7 +238,21 @@ func TestLostLeaf(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = open(t, cfg, dev.Reopen())
+	dev = dev.Reopen()
+	p = open(t, cfg, dev)
+	read()
+	clean(t, p, true)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dev = dev.Reopen()
+	if damage("SLFF") == 0 {
+		t.Fatal("no list of the parts of the map is there")
+	}
+	p = open(t, cfg, dev)
+	if len(p.Found().Lost) != 1 {
+		t.Errorf("the lost list is not reported: %v", p.Found().Lost)
+	}
 	read()
 	clean(t, p, true)
 }

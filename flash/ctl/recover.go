@@ -264,7 +264,7 @@ func (r *recovery) readBody(h media.Header) error {
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
 	r.table, r.ledger, r.source = table.New(), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
-	r.touched, r.stores, r.list, r.homes = nil, nil, nil, homes{chunks: map[uint64]*[512]uint64{}}
+	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes()
 	clear(r.segments)
 }
 
@@ -713,6 +713,21 @@ func (r *recovery) wipeSummaries() error {
 // restoreSegments describes every segment to the translation layer, in the order in which they were filled.
 // RestoreBlock requires that order, and at most one open segment for each stream.
 func (r *recovery) restoreSegments() error {
+	for i := range r.stores {
+		own := r.stores[i].segment
+		s := &r.segments[own]
+		switch {
+		case r.ledger.LivesOf(own) > 0:
+			return fmt.Errorf("ctl: segment %d has pages beside the map: %w", own, ErrDamaged)
+		case s.opened: // it was emptied and given away while the checkpoint was written
+			*s = segment{erases: s.erases + 1}
+			r.ledger.Erase(own)
+		}
+		if err := r.ftl.RestoreBlock(ftl.Block(own),
+			ftl.Restored{Use: ftl.Given, Erases: int(min(s.erases, 1<<24-1))}); err != nil {
+			return fmt.Errorf("ctl: segment %d: %w", own, err)
+		}
+	}
 	order := make([]int64, 0, len(r.segments))
 	var newest [heat.Streams]int64 // the newest open segment of each stream, plus 1
 	for i := range r.segments {
@@ -753,17 +768,6 @@ func (r *recovery) restoreSegments() error {
 		}
 		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {
 			return fmt.Errorf("ctl: segment %d: %w", i, err)
-		}
-	}
-	for i := range r.stores {
-		own := r.stores[i].segment
-		s := &r.segments[own]
-		if s.opened {
-			return fmt.Errorf("ctl: segment %d has pages beside the map: %w", own, ErrDamaged)
-		}
-		if err := r.ftl.RestoreBlock(ftl.Block(own),
-			ftl.Restored{Use: ftl.Given, Erases: int(min(s.erases, 1<<24-1))}); err != nil {
-			return fmt.Errorf("ctl: segment %d: %w", own, err)
 		}
 	}
 	for i := range r.segments {

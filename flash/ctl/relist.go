@@ -128,7 +128,8 @@ func (s leafSpans) has(leaf uint64) bool {
 // listDown writes the list of the leaves that are stored as they are, for the checkpoint that is written next.
 func (r *recovery) listDown() error {
 	x := &r.storing
-	x.failed, x.starved, x.list, x.at, x.lists = nil, 0, nil, 0, true
+	x.list, x.at, x.lists = nil, 0, true
+	r.markStale()
 	r.disown()
 	if !r.takeList() {
 		r.freePlaces(x.list)

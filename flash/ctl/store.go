@@ -17,15 +17,12 @@ type storing struct {
 	tags     []uint16
 	waits    int // leaves of the batch that are being read
 	attempts int
-	stored   bool            // something is, or was
-	upto     uint64          // records that what was stored may have
-	failed   map[uint64]bool // leaves that are not stored as they are
-	starved  uint64          // leaves from here on were not stored, because there was no space
-	held     bool            // the header waits for records to be durable
-	lists    bool            // the list is being written
-	list     []ftl.PPA       // its places
-	listed   int             // pages of it written
-	at       uint64          // the leaf that comes next in it
+	upto     uint64    // records that what was stored may have
+	held     bool      // the header waits for records to be durable
+	lists    bool      // the list is being written
+	list     []ftl.PPA // its places
+	listed   int       // pages of it written
+	at       uint64    // the leaf that comes next in it
 }
 
 const batchLeaves = media.Group
@@ -44,10 +41,10 @@ func (c *core) mapDue() bool {
 // beginStore begins to store leaves for the checkpoint that has begun.
 func (c *core) beginStore() {
 	x := &c.storing
-	x.next, x.stored, x.upto, x.starved, x.held, x.lists = 0, false, 0, ^uint64(0), false, false
-	x.failed, x.list, x.listed, x.at = map[uint64]bool{}, nil, 0, 0
+	x.next, x.upto, x.held, x.lists = 0, 0, false, false
+	x.list, x.listed, x.at = nil, 0, 0
+	c.markStale()
 	if !c.storesLeaves() {
-		x.starved = 0
 		c.writeBody()
 		return
 	}
@@ -100,7 +97,6 @@ func (c *core) storeBatch() {
 	}
 	first, n := c.takePlaces(len(x.batch))
 	if n == 0 {
-		x.starved = x.batch[0]
 		c.unpinAll(&x.pins)
 		c.writeBody()
 		return
@@ -131,7 +127,7 @@ func (c *core) storeBatch() {
 	for i := range kept {
 		x.taken = append(x.taken, first+ftl.PPA(i))
 	}
-	x.batch, x.stored = append(x.batch[:0], kept...), true
+	x.batch = append(x.batch[:0], kept...)
 	if len(kept) == 0 {
 		c.unpinAll(&x.pins)
 		c.storeSome()
@@ -173,7 +169,6 @@ func (c *core) storeWritten() {
 		for i, leaf := range x.batch {
 			if x.op.Err != nil {
 				c.table.Soil(leaf)
-				x.failed[leaf] = true
 				c.freePlaces(x.taken[i:][:1])
 				continue
 			}
@@ -189,11 +184,17 @@ func (c *core) storeWritten() {
 	}
 }
 
-// listsLeaf reports whether the checkpoint being written lists a stored leaf: one that is as it was when the checkpoint
-// began, but for later changes.
-func (c *core) listsLeaf(leaf uint64) bool {
-	return !c.storing.failed[leaf] && (leaf < c.storing.starved || !c.table.Changed(leaf, c.placeIn))
+// markStale records which stored leaves have changed. Until they are stored again, the checkpoint that begins now does
+// not list them. It lists those that change from now on, because recovery takes what records change from entries.
+func (c *core) markStale() {
+	c.homes.from(0, func(leaf uint64) bool {
+		c.homes.mark(leaf, c.table.Changed(leaf, c.placeIn))
+		return true
+	})
 }
+
+// listsLeaf reports whether the checkpoint being written lists a stored leaf.
+func (c *core) listsLeaf(leaf uint64) bool { return !c.homes.isStale(leaf) }
 
 // beginList takes places for the list of stored leaves, and begins to write it.
 func (c *core) beginList() {
@@ -344,7 +345,7 @@ func (c *core) settleLeaves() {
 		if c.stores[i].n > 0 {
 			continue
 		}
-		if empty++; empty == 1 && c.homes.n > 0 {
+		if empty++; empty == 1 && c.storesLeaves() {
 			continue // for the next checkpoint
 		}
 		c.ftl.Return(ftl.Block(c.stores[i].segment))

@@ -1,6 +1,8 @@
 package ctl
 
 import (
+	"slices"
+
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/policy/ftl"
@@ -12,6 +14,29 @@ type trim struct {
 	left int // held pages and leaves that are away, plus one during the scan
 	sync bool
 	err  error
+	// away counts what waits for leaves, and barriers are flushes that wait for it to end.
+	away     int
+	barriers []*barrier
+}
+
+// beginAway and endAway count what a trim waits for, so that a flush waits for it too.
+func (c *core) beginAway(t *trim) {
+	t.left++
+	if t.away++; t.away == 1 {
+		c.trimming = append(c.trimming, t)
+	}
+}
+
+func (c *core) endAway(t *trim) {
+	c.trimmed(t)
+	if t.away--; t.away > 0 {
+		return
+	}
+	c.trimming = slices.DeleteFunc(c.trimming, func(x *trim) bool { return x == t })
+	for _, b := range t.barriers {
+		c.arrive(b)
+	}
+	t.barriers = nil
 }
 
 // trimPages discards the content of pages first to last. It holds p.mu throughout, so no checkpoint falls between the
@@ -82,10 +107,10 @@ func (c *core) trimAway(first, last uint64, t *trim) {
 		if window--; window > 0 || first > last {
 			return
 		}
-		t.left++
+		c.beginAway(t)
 		c.parked.Push(func() {
 			c.trimAway(first, last, t)
-			c.trimmed(t)
+			c.endAway(t)
 		})
 	}
 	upto := last + 1
@@ -95,7 +120,7 @@ func (c *core) trimAway(first, last uint64, t *trim) {
 			break
 		}
 		from, to := max(first, table.FirstOf(leaf)), min(last, table.FirstOf(leaf+1)-1)
-		t.left++
+		c.beginAway(t)
 		window++
 		c.trimLeaf(leaf, from, to, t, next)
 	}
@@ -120,7 +145,7 @@ func (c *core) trimLeaf(leaf, from, to uint64, t *trim, then func()) {
 			c.trimHere(from, to, t, &here)
 		}
 		then()
-		c.trimmed(t)
+		c.endAway(t)
 	}})
 }
 

@@ -27,6 +27,8 @@ type writer struct {
 
 	late   fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
 	parked fifo.Ring[func()]      // the rest of trims, likewise
+	// trims that wait for leaves, for which a flush waits
+	trimming []*trim
 
 	moves    []move
 	idleM    []int32
