@@ -62,8 +62,15 @@ func (s *Scenario) checkModel(d *shape.Decoder) {
 	if !s.Foresees() || s.RateControl.Model == AutoModel || s.RateControl.Model == "" {
 		return
 	}
-	if _, err := s.Model(); err != nil {
+	m, err := s.Model()
+	if err != nil {
 		d.Fail(s.Where("rate_control.model"), "rate_control.model: %v", err)
+		return
+	}
+	if p, ok := m.Partition(); ok && p != s.RateControl.Partition {
+		d.Fail(s.Where("rate_control.model"), "rate_control.model: %s was trained with partition %v, and here it is "+
+			"%v; use rate_control.partition: %v, or train one with --set rate_control.partition=%v", s.RateControl.Model, p,
+			s.RateControl.Partition, p, s.RateControl.Partition)
 	}
 }
 

@@ -613,6 +613,39 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
+// TestModelOfAnotherPartition verifies that a model is refused that was trained under another partition than the
+// scenario has, and that one whose file names none is not.
+func TestModelOfAnotherPartition(t *testing.T) {
+	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
+	s.Add(make([]float64, ratecontrol.Inputs), []float64{1, 2}, 0)
+	model, err := forest.GrowTree(s, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "m.forest")
+	for _, x := range []struct{ trained, used, want string }{
+		{"", "waiting", ""}, {"", "always", ""}, {"always", "always", ""}, {"waiting", "waiting", ""},
+		{"waiting", "always", "m.forest was trained with partition waiting, and here it is always; use " +
+			"rate_control.partition: waiting, or train one with --set rate_control.partition=always"},
+		{"always", "waiting", "m.forest was trained with partition always, and here it is waiting; use " +
+			"rate_control.partition: always, or train one with --set rate_control.partition=waiting"},
+	} {
+		model.Notes = nil
+		if x.trained != "" {
+			model.Notes = []forest.Note{{Name: ratecontrol.PartitionNote, Value: x.trained}}
+		}
+		if err := os.WriteFile(file, model.Encode(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := parse("targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\nfabric: {topology: {star: {hosts: 2}}}\n" +
+			"rate_control: {kind: src, model: " + file + ", partition: " + x.used + "}\n" +
+			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: 50us}, requests: 9}}]\n")
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("trained %q, used %q: %v", x.trained, x.used, err)
+		}
+	}
+}
+
 // TestReadModel verifies that a file that is not a drive's model is rejected with its name.
 func TestReadModel(t *testing.T) {
 	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}

@@ -36,6 +36,19 @@ func NewModel(f *forest.Forest) (*Model, error) {
 	return &Model{f}, nil
 }
 
+// Partition returns the partition that the model was trained under; ok is false if its file does not say.
+func (m *Model) Partition() (p Partition, ok bool) {
+	for _, n := range m.forest.Notes {
+		if n.Name == PartitionNote {
+			return p, p.UnmarshalText([]byte(n.Value)) == nil
+		}
+	}
+	return p, false
+}
+
+// PartitionNote is the name of a model's note of its partition.
+const PartitionNote = "partition"
+
 // Predict implements Predictor.
 func (m *Model) Predict(ch *Features, w int) (read, write float64) {
 	x := ch.Vector(w)

@@ -189,8 +189,8 @@ func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 }
 
 // srcForesight is the reason why the ratio is not the paper's and does not follow low demands.
-const srcForesight = "SSD-B has 512 commands, and reads as much with a quarter of them as with half: ratios up to 3 " +
-	"hold back little. The forest is constant between the ratios 16 and 32 of its samples but for one step, so every " +
+const srcForesight = "SSD-B has 512 commands, and reads nearly as much with a quarter of them as with half: ratios " +
+	"up to 3 hold back little. The forest is constant between the ratios 16 and 32 of its samples but for one step, so every " +
 	"demand below its least prediction has the same ratio; and the paper does not print the load"
 
 // within is the mean of a series between two times in ms.

@@ -58,7 +58,7 @@ type Report struct {
 	// the forest on each class of synthetic traces, trained on the other classes and the micro traces (table III)
 	Classes    []Judged `json:"classes"`
 	Importance []Weight `json:"importance"`
-	// Weight shows how little of R^2 is about the weight ratio, on the same division as Models: a forest that does not
+	// Weight shows how much of R^2 is about the weight ratio, on the same division as Models: a forest that does not
 	// know the ratio; the flow speeds themselves as the prediction; and the forest's prediction of the deviations from
 	// the mean over a trace's ratios, in which everything but the ratio is constant.
 	Weight    []Judged `json:"weight"`

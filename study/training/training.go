@@ -223,7 +223,8 @@ func (s *Set) Grow(drive string, cfg *Config, workers int) (*forest.Forest, erro
 		{Name: "drive", Value: drive}, {Name: "samples", Value: strconv.Itoa(len(s.Rows))},
 		{Name: "traces", Value: strconv.Itoa(len(traces))},
 		{Name: "largest weight ratio", Value: strconv.Itoa(most)}, {Name: "window", Value: cfg.Window.String()},
-		{Name: "partition", Value: cfg.Partition.String()}, {Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
+		{Name: ratecontrol.PartitionNote, Value: cfg.Partition.String()},
+		{Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
 	}
 	return f, nil
 }
