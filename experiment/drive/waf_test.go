@@ -33,7 +33,7 @@ func TestBusyDrive(t *testing.T) {
 	for _, c := range []struct {
 		allocation  string
 		pages, pool int // beyond 1,024 pages the size of a pool's blocks has no effect
-	}{{"dynamic", 8192, 1024}, {"static", 128, 128}} {
+	}{{"dynamic", 192 * 43, 1024}, {"static", 43, 43}} {
 		all, err := greedy.WAF(blocks/alpha, c.pages)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, read_f
 	for _, c := range []struct {
 		allocation string
 		pages      int
-	}{{"dynamic", 4096}, {"static", 64}} {
+	}{{"dynamic", 192 * 64}, {"static", 64}} {
 		form, err := waf.Policy{Victim: ftl.Greedy}.WAF(1.3744*2037/2048, c.pages)
 		if err != nil {
 			t.Fatal(err)
