@@ -43,6 +43,8 @@ func (h *Host) validate() error {
 		{"fast_io_fail", h.FastIOFail}} {
 		bad.Hold(x.t >= 0 && x.t <= most, x.key, "%v is not possible; use 0s to 24h", x.t)
 	}
+	bad.Hold(h.KeepAlive <= 0 || h.KeepAlive >= units.Millisecond, "keep_alive",
+		"%v is not possible, since NVMe counts milliseconds; use 0s for none, or 1ms and more", h.KeepAlive)
 	bad.Hold(h.ReconnectDelay >= units.Microsecond && h.ReconnectDelay <= most, "reconnect_delay",
 		"%v is not possible; use 1us to 24h", h.ReconnectDelay)
 	bad.Hold(h.MaxRetries >= 0 && h.MaxRetries <= 255, "max_retries", "%d is not possible; use 0 to 255", h.MaxRetries)
