@@ -77,7 +77,7 @@ func tree(f *cfs.FS) (string, error) {
 				if err != nil {
 					return "", err
 				}
-				n := int(min(x.Size, int64(len(b)))) // a fuzzer's file may be larger than what is read of it
+				n := int(min(x.Size, int64(len(b)))) // a fuzzer's file may be larger than the part read
 				if n == 70_000 {
 					n = 9000
 				}

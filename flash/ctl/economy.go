@@ -26,7 +26,7 @@ func (c *core) over() bool { return c.cfg.Map > 0 && c.mapBytes() > c.cfg.Map }
 // mapBytes returns the memory of the map.
 func (c *core) mapBytes() int64 { return c.table.Bytes() + c.homes.bytes() + c.ledger.Bytes() }
 
-// MapBytes returns the memory of the map: of what is known of pages, and of places.
+// MapBytes returns the memory of the map: the state of pages, and of places.
 func (p *Pool) MapBytes() (pages, places int64) {
 	p.lock()
 	defer p.leave()

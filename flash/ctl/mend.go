@@ -10,8 +10,8 @@ import (
 )
 
 // mending finds the places of the pages of a leaf that is lost, by the owners of all places: those that are in memory,
-// and those in the entries of the checkpoint in force. It reads as much as an opening does. What is in question cannot
-// change meanwhile, because every change of a page waits for its leaf.
+// and those in the entries of the checkpoint in force. It reads as much as an opening does. These pages cannot change
+// meanwhile, because every change of a page waits for its leaf.
 type mending struct {
 	places  [table.LeafPages]ftl.PPA
 	segment int64 // that comes next

@@ -13,7 +13,7 @@ import (
 )
 
 // paging keeps leaves of the table on the medium. A checkpoint stores those that have changed, each at a new place, and
-// lists where all are. From then on a leaf can be away. What is requested of its pages waits until it is read.
+// lists where all are. From then on a leaf can be away. Requests for its pages wait until it is read.
 //
 // A leaf is stored after its checkpoint began, so it may have changes that the checkpoint has not. That does no harm,
 // because recovery takes a page that a record after the checkpoint names from the checkpoint's entries. So the
@@ -377,7 +377,7 @@ func (c *core) takePlaces(n int) (first ftl.PPA, got int) {
 	return ftl.NoPPA, 0
 }
 
-// addStore takes a segment for leaves. Of the segments that nobody needs, at most half are taken.
+// addStore takes a segment for leaves. Of the spare segments, at most half are taken.
 func (c *core) addStore() bool {
 	spare := (c.shape.MostCapacity() - c.shape.Capacity) / int64(c.shape.Pages)
 	if int64(len(c.stores)) >= (spare+1)/2 {

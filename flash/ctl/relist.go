@@ -72,7 +72,7 @@ func (r *recovery) readList(h media.Header, chain []remains.Run) {
 	}
 }
 
-// use takes a place for what is stored there.
+// use marks a place as taken.
 func (c *core) use(p ftl.PPA) {
 	segment := c.segmentOf(p)
 	s := c.storeOf(segment)

@@ -14,7 +14,7 @@ import (
 // every settled segment: one that was full, with all of its writes completed, when the checkpoint began. A segment's
 // checksums do not change until it is erased, nor do its owners but by Remap, which the ledger remembers; so those of a
 // settled one can be dropped. Checkpoints alternate between two slots, and the next one copies from the one in force
-// what is not in memory, so it is never all read at once.
+// the rest, so it is never all read at once.
 type loading struct {
 	source uint64 // generation of the checkpoint in force; 0 if there is none
 	loads  []load

@@ -99,8 +99,8 @@ func (c *core) trimHere(first, last uint64, t *trim, but *[table.LeafPages / 64]
 // awayAtOnce is the number of leaves that a trim reads at once.
 const awayAtOnce = 64
 
-// trimAway trims those pages whose leaves are away, once they are there, some leaves at a time. What is requested of
-// them from now on waits until then.
+// trimAway trims those pages whose leaves are away, once they are there, some leaves at a time. Requests for
+// them wait from now on until then.
 func (c *core) trimAway(first, last uint64, t *trim) {
 	n, window := 0, 0
 	next := func() {

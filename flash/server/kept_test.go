@@ -143,7 +143,7 @@ func TestKeptLimits(t *testing.T) {
 	}
 }
 
-// FuzzKeptLimits verifies that decoding kept limits never fails otherwise than by an error, and that what it accepts is
+// FuzzKeptLimits verifies that decoding kept limits never fails otherwise than by an error, and that accepted input is
 // what encoding produces.
 func FuzzKeptLimits(f *testing.F) {
 	f.Add([]byte{})

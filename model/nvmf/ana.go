@@ -48,7 +48,7 @@ func (s *System) change(i int32) {
 	}
 }
 
-// changeAt gives a target's path a new state, and tells the initiators.
+// changeAt gives a target's path a new state, and informs the initiators.
 func (s *System) changeAt(target int32, c *PathChange) {
 	if now := &s.access[target*s.paths+int32(c.Path)]; *now != c.State {
 		*now = c.State

@@ -13,7 +13,7 @@ import (
 // their answers take space, and writes take memory for data that never comes, as far as there is any.
 //
 // If the timer expires first, the target ends the controller: it drops the commands that wait in it, and sends a
-// closing message. The initiator goes on until that arrives, or until its own timers expire; what it sends is lost.
+// closing message. The initiator goes on until that arrives, or until its own timers expire; its messages are lost.
 //
 // Left out are packets that a target sends again to an initiator that is gone, and initiators that vanish while they
 // connect, of which a target learns at once.
@@ -60,7 +60,7 @@ type vigil struct {
 	closing closing
 }
 
-// closing is a message that tells of the end of a connection, on a queue pair of its own.
+// closing is a message about the end of a connection, on a queue pair of its own.
 type closing struct {
 	q       fabric.QP
 	open    bool // the queue pair is
@@ -175,7 +175,7 @@ func (s *System) endAtTarget(n int32) {
 // deaf reports whether what a controller's initiator sends is lost, because its target has ended it.
 func (s *System) deaf(n int32) bool { return s.watches() && s.vigils[n].deaf }
 
-// sayClosing sends a closing message with the number of what it is about.
+// sayClosing sends a closing message with the number of its subject.
 func (s *System) sayClosing(from, to, about int32, kind Kind) (x closing) {
 	var err error
 	if x.q, err = s.net.Open(from, to, s.cfg.Class); err != nil {
@@ -236,7 +236,7 @@ func (s *System) leaveRemains(n int32) int32 {
 	return g
 }
 
-// remainsExpired handles the timer of what is left of a connection.
+// remainsExpired handles the timer of a connection's remains.
 func (s *System) remainsExpired(g int32) {
 	x := &s.ghosts[g]
 	if !s.silent(x.traffic, x.last) {
@@ -249,7 +249,7 @@ func (s *System) remainsExpired(g int32) {
 	s.endRemains(g)
 }
 
-// endRemains frees what is left of a connection.
+// endRemains frees a connection's remains.
 func (s *System) endRemains(g int32) {
 	x := &s.ghosts[g]
 	x.active = false
@@ -274,7 +274,7 @@ func (s *System) endRemains(g int32) {
 	}
 }
 
-// takeGhosts removes what is left of a connection from a list, and returns it.
+// takeGhosts removes a connection's remains from a list, and returns it.
 func (s *System) takeGhosts(l *list, g int32) (out []int32) {
 	old := *l
 	*l = list{}
@@ -347,7 +347,7 @@ func (s *System) closingArrived(about int32, kind Kind) {
 	s.eng.Schedule(s.self, s.target, s.eng.Now(), ev, uint32(about))
 }
 
-// closes handles a closing message that has arrived, unless what it is about has ended since.
+// closes handles a closing message that has arrived, unless its subject has ended since.
 func (s *System) closes(kind uint16, about int32) {
 	if kind == evClosing {
 		if x := &s.ghosts[about]; x.active && x.closing.arrived {

@@ -73,8 +73,8 @@ func TestTargetExpires(t *testing.T) {
 	}
 }
 
-// TestTargetIsTold: if only the way back is dead, the initiator's closing message ends what the target holds.
-func TestTargetIsTold(t *testing.T) {
+// TestClosingArrives: if only the way back is dead, the initiator's closing message ends what the target holds.
+func TestClosingArrives(t *testing.T) {
 	for _, p := range transports {
 		o := newOutage(t, p, watched(nvmf.LinuxTimer), nil)
 		o.net.Lost = func(src, _ int32) bool { return src == 1 && o.eng.Now() >= 1550*ms }

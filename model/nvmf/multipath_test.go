@@ -310,7 +310,7 @@ func TestANA(t *testing.T) {
 	}
 }
 
-// TestANAWhileConnecting: the log that connecting reads shows a change that the initiator could not be told of.
+// TestANAWhileConnecting: the log that connecting reads shows a change that the initiator could not learn of otherwise.
 func TestANAWhileConnecting(t *testing.T) {
 	for _, p := range transports {
 		o := newPaths(t, p, 2, func(c *nvmf.Config) {

@@ -261,5 +261,5 @@ func (l *Ledger) Erase(segment int64) {
 	s.renamed, s.renames, s.away = nil, 0, false
 }
 
-// Bytes returns the memory, in bytes, of what is known of places, besides a sheet for each segment.
+// Bytes returns the memory, in bytes, of the state of places, besides a sheet for each segment.
 func (l *Ledger) Bytes() int64 { return l.bytes + int64(len(l.named)+len(l.frozen))*namedBytes }

@@ -213,7 +213,7 @@ func (t *Table) Store(number uint64, places *[fan]ftl.PPA, place func(frame int3
 	for i := range places {
 		w, h := t.Peek(FirstOf(number) + uint64(i))
 		places[i] = placeOf(w, place)
-		// What is stored is what later changes are compared with.
+		// Later changes are compared with the entries as stored.
 		entry := uint64(0)
 		if places[i] != ftl.NoPPA {
 			entry = entryOf(At(places[i]), h)

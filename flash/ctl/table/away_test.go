@@ -7,7 +7,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestAway compares with a map while leaves are stored, are away, change and come back. What is stored is in a map too,
+// TestAway compares with a map while leaves are stored, are away, change and come back. A second map has the entries
 // as of the time of Store.
 func TestAway(t *testing.T) {
 	for seed := range uint64(5) {
