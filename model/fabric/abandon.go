@@ -108,11 +108,14 @@ func (n *Network) end(q int32, dropped func(m int32)) {
 	s.una, s.next, s.stop, s.top = s.end, s.end, s.end, s.end
 	s.oldest, s.sending, s.newest, s.last, s.ended, s.tag = -1, -1, -1, -1, -1, tag
 	s.tries, s.broken, s.repair, s.twin, s.standing = 0, false, nil, -1, finished
-	s.responds, s.silent = false, false
+	s.responds, s.silent, s.hears = false, false, false
 	if r.patient {
 		peer.eng.Release(r.patience)
 	}
 	peer.notes.Give(r.note)
+	if a := r.asker; a >= 0 && n.receive[a].answers == q {
+		n.receive[a].answers, n.senders[a].hears = -1, false
+	}
 	*r = receiver{opening: -1, message: -1, begun: -1, asker: -1, answers: -1, tag: tag, port: r.port}
 	n.control[q] = cc.Sender{Wake: sim.Forever}
 	if n.wants.Pulls {

@@ -294,8 +294,8 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge sends an ACK or NACK for a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	s := &n.senders[x.qp&slotMask]
-	if s.silent {
+	s := &n.senders[x.qp&slotMask] // in another part, and not in the cache: read only if there is a reason
+	if r.asker >= 0 && s.silent {
 		n.notes.Give(x.note)
 		n.askAgain(r)
 		return

@@ -67,7 +67,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, closed: -1, expire: was.expire,
 		adjust: was.adjust, steered: was.steered, expires: was.expires, silent: n.needsNoAcks(out)}
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), answers: -1, tag: t.tag}
-	n.receive[back].answers = int32(q)
+	n.receive[back].answers, n.senders[back].hears = int32(q), t.silent
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, n.known(s.src, s.dst))
 	if n.cfg.Recovery.Kind.Keeps() {
@@ -85,9 +85,6 @@ func (n *Network) needsNoAcks(q QP) bool {
 		!n.wants.Pulls && !(n.wants.CNPs && n.cfg.CNP.Echo) && n.control[q].Window == 0
 }
 
-// silent reports whether a stream, if it is one, has no ACKs.
-func (n *Network) silent(q int32) bool { return q >= 0 && n.senders[q].silent }
-
 // Ask posts an RDMA Read's request of a size; once delivered, Answer must follow.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	implicit := !n.cfg.Recovery.Kind.Keeps()
@@ -100,8 +97,8 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	}
 	if implicit {
 		n.messages[m].reads = asksRead
-		if r := &n.receive[q]; n.silent(r.answers) {
-			n.receive[r.answers].unacked++
+		if n.senders[q].hears {
+			n.receive[n.receive[q].answers].unacked++
 		}
 	}
 	return m, n.begin(m)
@@ -208,7 +205,7 @@ const readRequest = 16
 // answersAgain handles a request that arrived twice: its answer may be lost. It reports whether answers go without
 // ACKs.
 func (n *Network) answersAgain(r *receiver) bool {
-	if !n.silent(r.answers) {
+	if r.answers < 0 || !n.senders[r.answers].silent {
 		return false
 	}
 	s := &n.senders[r.answers]

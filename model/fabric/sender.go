@@ -47,6 +47,7 @@ type sender struct {
 	ended    int32  // the last acknowledged message
 	responds bool   // this is the responder's stream
 	silent   bool   // and its packets have no ACKs
+	hears    bool   // the answers to its RDMA Reads have none
 	other    bool   // the responder's stream had the queue pair's last turn
 }
 
@@ -183,8 +184,8 @@ func (n *Network) answered(x packet) {
 		}
 	}
 	n.notes.Give(x.note)
-	if answers := n.receive[q].answers; n.silent(answers) {
-		n.attend(uint32(answers))
+	if s.hears {
+		n.attend(uint32(n.receive[q].answers))
 	}
 	if l.standing == blocked || l.standing == idle && n.more(l) {
 		n.offer(lead, l)
