@@ -129,6 +129,22 @@ func (o *outage) run(until sim.Time) {
 	}
 }
 
+// eachOnce fails unless n requests have ended, each once and without an error, and left nothing behind.
+func (o *outage) eachOnce(t *testing.T, n int, what string) {
+	t.Helper()
+	tags := map[uint64]bool{}
+	for _, d := range o.done {
+		tags[d.Tag] = true
+	}
+	if len(o.done) != n || len(tags) != n || o.sys.Counters.Failed > 0 {
+		t.Fatalf("%s: %d of %d ended, %d of them different, %d failed", what, len(o.done), n, len(tags),
+			o.sys.Counters.Failed)
+	}
+	if err := o.sys.Idle(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
 // trip is the time of a message of a size: 4096 bytes a microsecond, and 10 us.
 func trip(size units.Bytes) sim.Time { return units.ByteRate(4_096_000_000).TimeFor(size) + 10*us }
 
@@ -365,19 +381,7 @@ func TestLostAnywhere(t *testing.T) {
 					o.breakAt(20*ms+when*us*4, q) // and the repetitions
 				}
 				o.run(10 * units.Second)
-				if len(o.done) != 60 || o.sys.Counters.Failed > 0 {
-					t.Fatalf("%v, %v: %d of 60 ended, %d failed", p, when, len(o.done), o.sys.Counters.Failed)
-				}
-				tags := map[uint64]bool{}
-				for _, d := range o.done {
-					tags[d.Tag] = true
-				}
-				if len(tags) != 60 {
-					t.Fatalf("%v, %v: only %d different requests ended", p, when, len(tags))
-				}
-				if err := o.sys.Idle(); err != nil {
-					t.Fatalf("%v, %v: %v", p, when, err)
-				}
+				o.eachOnce(t, 60, fmt.Sprintf("%v, %v", p, when))
 			}
 		}
 	}

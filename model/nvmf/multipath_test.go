@@ -362,19 +362,7 @@ func TestPathsAnywhere(t *testing.T) {
 				o.breakAt(10*ms+when*us*3, q)
 			}
 			o.run(10 * units.Second)
-			if len(o.done) != 60 || o.sys.Counters.Failed > 0 {
-				t.Fatalf("%v, %v: %d of 60 ended, %d failed", p, when, len(o.done), o.sys.Counters.Failed)
-			}
-			tags := map[uint64]bool{}
-			for _, d := range o.done {
-				tags[d.Tag] = true
-			}
-			if len(tags) != 60 {
-				t.Fatalf("%v, %v: only %d different requests ended", p, when, len(tags))
-			}
-			if err := o.sys.Idle(); err != nil {
-				t.Fatalf("%v, %v: %v", p, when, err)
-			}
+			o.eachOnce(t, 60, fmt.Sprintf("%v, %v", p, when))
 		}
 	}
 }
