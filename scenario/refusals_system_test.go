@@ -92,8 +92,8 @@ func TestRefusedSystems(t *testing.T) {
 			"place.target_hosts: 2 hosts for 2 targets, with 1 and 2 network cards each"},
 		{system("place: {target_nics: 2, target_hosts: [0, 1, 4, 5]}\nfabric: {topology: {star: {hosts: 6}}}"), ""},
 		{system("place: {target_nics: 2}\nnvmf: {multipath: {paths: 2}}"), ""},
-		{system("place: {target_nics: 2}\nnvmf: {multipath: {paths: 3}}"), "nvmf.multipath.paths: 3 is not possible: 1 " +
-			"network cards of an initiator and 2 of a target make 2 pairs; use fewer paths, or more place.target_nics"},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {paths: 3}}"), "nvmf.multipath.paths: 3 is not possible " +
+			"with initiator_nics 1 times target_nics 2; use up to 2, or more place.target_nics"},
 		{system("nvmf: {multipath: {paths: 17}}"), "nvmf.multipath.paths: 17 is not possible; use 1 to 16"},
 		{system("place: {target_nics: 2}\nnvmf: {multipath: {policy: service-time, throughput: [4, 1]}}"), ""},
 		{system("place: {target_nics: 2}\nnvmf: {multipath: {policy: service-time, throughput: [4]}}"),

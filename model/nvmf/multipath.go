@@ -102,8 +102,8 @@ func (m *Multipath) Fits(initiatorNICs, targetNICs, targets int) (paths int, err
 		paths = max(initiatorNICs, targetNICs)
 	}
 	bad.Hold(paths <= initiatorNICs*targetNICs, "paths",
-		"%d is not possible: %d network cards of an initiator and %d of a target make %d pairs; use fewer paths, or more "+
-			"place.target_nics", paths, initiatorNICs, targetNICs, initiatorNICs*targetNICs)
+		"%d is not possible with initiator_nics %d times target_nics %d; use up to %d, or more place.target_nics", paths,
+		initiatorNICs, targetNICs, initiatorNICs*targetNICs)
 	bad.Hold(paths <= mostPaths, "paths", "%d network cards would have a path each; use paths: %d", paths, mostPaths)
 	bad.Hold(len(m.Throughput) == 0 || len(m.Throughput) == paths, "throughput",
 		"%d values for %d paths; use one for each", len(m.Throughput), paths)
