@@ -15,6 +15,9 @@
 // what may have caused the loss: operations in progress when the server reports a fault. If the server was started
 // again, writes that were not flushed may be lost; the next Flush then returns ErrLost. Config.Reconnect limits the
 // time, and turns all this off. docs/adr/0031-reconnecting.md has the reasons.
+//
+// Clients that share a file, and take it over from each other, have names (Config.Named): Fence ends another client such
+// that nothing it sent is executed any more.
 package client
 
 import (
@@ -26,6 +29,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -43,6 +47,10 @@ type Config struct {
 	Token     []byte
 	Stream    stream.Config
 	Reconnect Reconnect
+	// Named makes the server give the client a name, by which others can fence it. The client then sends something every
+	// second, returns at once when it has lost its connection, and ends with ErrFenced when it has been fenced or the
+	// server knows it no more, as after a restart: what it was about to change may be another's by then.
+	Named bool
 }
 
 // Reconnect configures what happens when a connection is lost. With a Limit of 0, which is the zero value, an error of
@@ -79,6 +87,10 @@ var (
 	ErrUnknown = errors.New("the operation's outcome is unknown, because the connection was lost")
 	// ErrLost: writes since the last Flush may be lost.
 	ErrLost = errors.New("writes that were not flushed may be lost")
+	// ErrFenced: another client has fenced this one, or the server has given it up.
+	ErrFenced = errors.New("the server has given this client up, and others may have taken over from it")
+	// ErrAlive: the client was heard lately, and is not fenced.
+	ErrAlive = errors.New("the client is alive")
 	// ErrChanged: after a loss of the connection, the export's name belongs to another file, or the file is shorter.
 	// The File cannot be used any more.
 	ErrChanged = errors.New("is not the file that was opened")
@@ -99,14 +111,21 @@ type Client struct {
 	want  chan struct{} // signals that somebody waits for a connection
 
 	mu     sync.Mutex // guards the fields below; held while an operation is numbered and posted
-	ledger *resume.Ledger[*export]
+	ledger *resume.Ledger[kept]
 	link   *link // nil while there is none
 	// on which operations are sent again, so their buffers are in use though there is no link; or nil
 	sending *link
 	up      chan struct{} // closed when there is a link, or the client has ended
 	files   map[*export]struct{}
 	number  uint32 // of the last connection
+	name    string // public; empty unless Config.Named
 	end     error  // why the client has ended
+}
+
+// kept is what a kept write is for.
+type kept struct {
+	*export
+	flags verbs.Semantics
 }
 
 // slot holds one operation in progress.
@@ -148,7 +167,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	c := &Client{address: address, cfg: cfg, secret: hex.EncodeToString(random[:control.SecretLength/2]),
 		began: time.Now(), free: make(chan int, n), slots: make([]slot, n), over: make(chan struct{}),
 		want: make(chan struct{}, 1), up: make(chan struct{}), files: map[*export]struct{}{},
-		ledger: resume.NewLedger[*export](n, r.Unanswered)}
+		ledger: resume.NewLedger[kept](n, r.Unanswered)}
 	for i := range c.slots {
 		c.slots[i].done = make(chan verbs.Completion, 1)
 		c.free <- i
@@ -169,7 +188,30 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	if c.resumes(l) && r.Silence > 0 {
 		go c.guard()
 	}
+	if cfg.Named {
+		go c.beat()
+	}
 	return c, nil
+}
+
+// Name is the client's name, for Fence; empty unless Config.Named is set.
+func (c *Client) Name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.name
+}
+
+// Fence ends another client by its name, for ever: when it returns nil, nothing that the other has sent is executed any
+// more. If patience is not 0 and the server may have heard it within that time, it returns ErrAlive instead; ask again
+// then, because silence is only measured from the first question on. Of a name that the server does not know nothing is
+// executed either.
+func (c *Client) Fence(ctx context.Context, name string, patience time.Duration) error {
+	ms := min(max((patience+time.Millisecond-1)/time.Millisecond, 0), math.MaxUint32)
+	_, _, err := c.ask(ctx, nil, control.Request{Op: control.Fence, Name: name, STag: uint32(ms)})
+	if errors.Is(err, control.Alive) {
+		return ErrAlive
+	}
+	return err
 }
 
 // now is the time on the client's clock.

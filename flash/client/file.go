@@ -190,8 +190,8 @@ func (f *File) start(i int, x *call) error {
 	s.file, s.off, s.flags, s.since, s.leaving = e, x.off, x.flags, 0, nil
 	s.works, s.n = x.works, x.n
 	number := c.ledger.Begin(i, x.kind)
-	kept := x.keep && c.resumes(l) && c.ledger.Keep(i, e, x.off, s.works[0].Local)
-	if x.keep && (kept || !c.resumes(l)) {
+	keeps := x.keep && c.resumes(l) && c.ledger.Keep(i, kept{e, x.flags}, x.off, s.works[0].Local)
+	if x.keep && (keeps || !c.resumes(l)) {
 		s.n = 1
 	}
 	if x.dirty {
@@ -206,7 +206,7 @@ func (f *File) start(i int, x *call) error {
 		c.ledger.End(i)
 		return fmt.Errorf("client: %w", err)
 	}
-	if kept && c.ledger.Full() {
+	if keeps && c.ledger.Full() {
 		c.answer(l)
 	}
 	return nil
@@ -251,8 +251,15 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 // WriteAt writes b. When it returns, b can be reused, but whether the server has the data is unknown; Flush returns
 // when it is on flash. Without Config.Reconnect, if the connection ends before a later durable operation completes,
 // the server may execute the write after writes to the same range from another connection.
-func (f *File) WriteAt(b []byte, off int64) (int, error) {
-	x := call{kind: resume.Repeatable, need: verbs.RemoteWrite, off: off, size: len(b), flags: verbs.Async, dirty: true,
+func (f *File) WriteAt(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Async) }
+
+// WriteAhead is WriteAt of data that are on flash before any later operation of the client is executed, so that what
+// refers to them is never on flash without them.
+func (f *File) WriteAhead(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Sync) }
+
+// hand hands a write to the network.
+func (f *File) hand(b []byte, off int64, flags verbs.Semantics) (int, error) {
+	x := call{kind: resume.Repeatable, need: verbs.RemoteWrite, off: off, size: len(b), flags: flags, dirty: true,
 		keep: true, n: 2, works: [2]verbs.Work{{Op: wire.Write, Local: b}, {Op: wire.ReadReq}}}
 	if _, err := f.do(&x); err != nil {
 		return 0, err
@@ -276,6 +283,12 @@ func (f *File) WriteDurable(b []byte, off int64) (int, error) {
 func (f *File) CompareSwap(off int64, old, value uint64, durable bool) (uint64, error) {
 	return f.atomic(off, wire.CmpSwap,
 		wire.Operand{Data: value, Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}, durable)
+}
+
+// CompareSwapBits replaces the bits of mask by those of value if the bits of oldMask equal those of old. Otherwise it is
+// like CompareSwap.
+func (f *File) CompareSwapBits(off int64, old, oldMask, value, mask uint64, durable bool) (uint64, error) {
+	return f.atomic(off, wire.CmpSwap, wire.Operand{Data: value, Mask: mask, Compare: old, CompareMask: oldMask}, durable)
 }
 
 // FetchAdd adds n to the eight bytes at off, little-endian, and returns the previous value. With durable set, it

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"testing"
+	"time"
 
 	"farflash/flash/client"
 	"farflash/flash/verbs"
@@ -28,6 +29,10 @@ func (m memory) Stat(string) (verbs.RegionConfig, error) {
 func (memory) Hint(string) string { return "" }
 
 func (memory) Join(string, uint32) (string, error) { return "instance", nil }
+
+func (memory) Whoami() (string, error) { return "", control.Malformed }
+
+func (memory) Fence(string, time.Duration) error { return control.Malformed }
 
 // serveMemory serves one connection after the other and returns the address.
 func serveMemory(t testing.TB, e control.Exports) string {

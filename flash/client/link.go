@@ -92,7 +92,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l := &link{conn: conn, got: make(chan verbs.Completion, 1), over: make(chan struct{}), gone: make(chan struct{})}
-	if cfg.Reconnect.Limit == 0 {
+	if cfg.Reconnect.Limit == 0 && !cfg.Named {
 		return l, nil
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -114,12 +114,21 @@ func (c *Client) join(l *link) error {
 	c.mu.Unlock()
 	var err error
 	l.instance, err = ask.Join(c.secret, number)
-	if errors.Is(err, control.Malformed) && number == 1 {
+	switch {
+	case errors.Is(err, control.Malformed) && number == 1 && !c.cfg.Named:
 		l.instance = "" // a server without Join; the first loss of its connection is the end
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, control.Malformed) && c.cfg.Named:
+		return errOld
+	case errors.Is(err, control.Fenced):
+		return ErrFenced
+	case err != nil:
 		return err
+	}
+	if c.cfg.Named {
+		if err := c.learn(ask); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	all := make([]*export, 0, len(c.files))
@@ -153,6 +162,27 @@ func (c *Client) join(l *link) error {
 		}
 		c.mu.Unlock()
 	}
+	return nil
+}
+
+// errOld is the error of a named client at a server that knows no names.
+var errOld = errors.New("the server is too old to name its clients")
+
+// learn asks for the client's name, which is the same for all its connections unless the server has given it up.
+func (c *Client) learn(ask *control.Client) error {
+	name, err := ask.Whoami()
+	if errors.Is(err, control.Malformed) {
+		return errOld
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.name != "" && c.name != name {
+		return ErrFenced
+	}
+	c.name = name
 	return nil
 }
 

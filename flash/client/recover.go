@@ -9,6 +9,7 @@ import (
 
 	"farflash/flash/client/resume"
 	"farflash/flash/verbs"
+	"farflash/flash/verbs/control"
 	"farflash/flash/wire"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) replace(l *link, why error, backoff *resume.Backoff) (*link, er
 			return nil, fmt.Errorf("%w; the server is too old for a client to reconnect", why)
 		case !resumes:
 			return nil, why
-		case !pending:
+		case !pending && !c.cfg.Named:
 			backoff.Answered() // no operation waited for an answer
 			select {
 			case <-c.want:
@@ -91,6 +92,9 @@ func (c *Client) another(why error, backoff *resume.Backoff) (*link, error) {
 		if err == nil {
 			return l, nil
 		}
+		if errors.Is(err, ErrFenced) {
+			return nil, err
+		}
 		why = err
 		backoff.Failed(int64(c.now()))
 	}
@@ -115,7 +119,7 @@ func (c *Client) lost(l *link, why error) (pending, resumes bool) {
 		for e := range c.files {
 			e.lost = e.lost || e.dirty > 0
 		}
-		c.ledger.Drop(func(*export) bool { return true })
+		c.ledger.Drop(func(kept) bool { return true })
 	}
 	limit, now := c.cfg.Reconnect.Limit, c.now()
 	for i := range c.slots {
@@ -162,7 +166,7 @@ func (c *Client) again(l *link) bool {
 			c.fail(i, s.file.err)
 		}
 	}
-	c.ledger.Drop(func(e *export) bool { return e.err != nil })
+	c.ledger.Drop(func(k kept) bool { return k.err != nil })
 	c.sending = l
 	steps := c.ledger.Again(nil)
 	c.mu.Unlock()
@@ -196,7 +200,7 @@ func (c *Client) publish(l *link) bool {
 }
 
 // step sends one operation again.
-func (c *Client) step(l *link, x resume.Step[*export]) bool {
+func (c *Client) step(l *link, x resume.Step[kept]) bool {
 	c.mu.Lock()
 	if x.Slot >= 0 {
 		defer c.mu.Unlock()
@@ -207,7 +211,7 @@ func (c *Client) step(l *link, x resume.Step[*export]) bool {
 		}
 		return true
 	}
-	w := verbs.Work{ID: idAgain, Op: wire.Write, Local: x.Data, STag: x.File.reply.STag | uint32(verbs.Async),
+	w := verbs.Work{ID: idAgain, Op: wire.Write, Local: x.Data, STag: x.File.reply.STag | uint32(x.File.flags),
 		Offset: x.File.reply.Address + uint64(x.Offset)}
 	c.mu.Unlock()
 	l.again = false
@@ -238,6 +242,28 @@ func (c *Client) answer(l *link) {
 		l.asking = 0 // it has ended
 	}
 }
+
+// beat lets the server hear a named client.
+func (c *Client) beat() {
+	tick := time.NewTicker(beats)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.over:
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		l := c.link
+		c.mu.Unlock()
+		if l != nil {
+			_, _ = c.exchange(l, nil, control.Request{Op: control.Whoami}) // that it arrives is all
+		}
+	}
+}
+
+// beats is how often a named client is heard at least.
+const beats = time.Second
 
 // guard closes connections on which operations are in progress and nothing moves.
 func (c *Client) guard() {

@@ -1,27 +1,47 @@
 package server
 
 import (
+	"container/list"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"sync"
+	"time"
 
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
 )
 
-// seats are the connections that have joined, by their clients' secrets: one for each client. What a client sent on an
-// earlier connection can still be on its way when it has given that connection up, and be executed after what it sends
-// on the next one. So the next one gets the seat only when the earlier one has ended.
+// seats are the clients that have joined, each with one connection at most. What a client sent on an earlier connection
+// can still be on its way when it has given that connection up, and be executed after what it sends on the next one. So
+// the next one gets the seat only when the earlier one has ended.
+//
+// A client that has asked for its name keeps its seat while it is away, because others may have to fence it: whatever
+// it left behind is theirs only when it cannot change that any more. Seats of clients that are away are given up from
+// the longest absent on; such a client returns under another name, by which it knows that it was given up.
 type seats struct {
-	mu  sync.Mutex
-	all map[string]*seat
+	mu     sync.Mutex
+	bySelf map[string]*seat // by secret
+	byName map[string]*seat // of those that have asked for it
+	away   list.List        // of *seat: named ones without a connection, the longest absent first
 }
 
-// seat is the place of one connection.
+// mostAway bounds the seats that are kept for absent clients.
+const mostAway = 4096
+
+// seat is the place of one client.
 type seat struct {
 	secret string
-	number uint32
+	name   string // public; empty: nobody has asked
+	number uint32 // of the connection
 	conn   *stream.Conn
-	left   chan struct{} // closed when nothing of the connection is executed any more
+	left   chan struct{} // closed when nothing of the connection is executed any more; nil: there is none
+	fenced bool
+	place  *list.Element // in away
+
+	// What a Fence saw: how much had arrived, and when that had been looked at first.
+	heard uint64
+	since time.Time
 }
 
 // take ends the client's earlier connection and gives its seat to conn.
@@ -29,31 +49,107 @@ func (t *seats) take(secret string, number uint32, conn *stream.Conn) (*seat, er
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		earlier := t.all[secret]
+		x := t.bySelf[secret]
 		switch {
-		case earlier == nil:
-			x := &seat{secret, number, conn, make(chan struct{})}
-			t.all[secret] = x
-			return x, nil
-		case earlier.number >= number:
+		case x == nil:
+			x = &seat{secret: secret}
+			t.bySelf[secret] = x
+		case x.fenced:
+			return nil, control.Fenced
+		case x.number >= number:
 			return nil, control.Stale
+		case x.left != nil:
+			t.end(x)
+			continue
 		}
-		t.mu.Unlock()
-		_ = earlier.conn.Close() // never fails
-		<-earlier.left
-		t.mu.Lock()
+		if x.place != nil {
+			t.away.Remove(x.place)
+			x.place = nil
+		}
+		x.number, x.conn, x.left, x.since = number, conn, make(chan struct{}), time.Time{}
+		return x, nil
 	}
 }
 
-// leave gives a seat up. The connection has been closed.
+// end closes a seat's connection and waits until nothing of it is executed any more. t.mu is locked.
+func (t *seats) end(x *seat) {
+	conn, left := x.conn, x.left
+	t.mu.Unlock()
+	_ = conn.Close() // never fails
+	<-left
+	t.mu.Lock()
+}
+
+// leave ends a connection's use of its seat. The connection has been closed.
 func (t *seats) leave(x *seat) {
 	if x == nil {
 		return
 	}
 	t.mu.Lock()
-	delete(t.all, x.secret)
-	t.mu.Unlock()
+	defer t.mu.Unlock()
 	close(x.left)
+	x.conn, x.left, x.since = nil, nil, time.Now()
+	if x.name == "" {
+		delete(t.bySelf, x.secret)
+		return
+	}
+	x.place = t.away.PushBack(x)
+	for t.away.Len() > mostAway {
+		first := t.away.Remove(t.away.Front()).(*seat)
+		delete(t.bySelf, first.secret)
+		delete(t.byName, first.name)
+	}
+}
+
+// named returns the public name of a client.
+func (t *seats) named(x *seat) (string, error) {
+	var b [control.NameLength / 2]byte
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.name != "" {
+		return x.name, nil
+	}
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	x.name = hex.EncodeToString(b[:])
+	if t.byName == nil {
+		t.byName = map[string]*seat{}
+	}
+	t.byName[x.name] = x
+	return x.name, nil
+}
+
+// fence ends the client with a name for ever, unless it was heard within the time of patience. by is the seat of who
+// asks, or nil.
+func (t *seats) fence(name string, patience time.Duration, by *seat) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.byName[name]
+	switch {
+	case x == nil:
+		return nil
+	case x == by:
+		return fmt.Errorf("%w: a client does not fence itself", control.Malformed)
+	case patience > 0 && !x.fenced && x.alive(patience):
+		return control.Alive
+	}
+	x.fenced = true
+	for x.left != nil {
+		t.end(x)
+	}
+	return nil
+}
+
+// alive reports whether the client was heard within the time of patience, as far as it is known: a connection counts as
+// silent only if nothing has arrived on it since an earlier look, that long ago.
+func (x *seat) alive(patience time.Duration) bool {
+	if x.conn != nil {
+		if n := x.conn.Counters().SegmentsIn; x.since.IsZero() || n != x.heard {
+			x.heard, x.since = n, time.Now()
+		}
+	}
+	return time.Since(x.since) < patience
 }
 
 // Join implements control.Exports. The instance is the session of the pool: whoever opens the pool again begins
@@ -62,4 +158,12 @@ func (e *exports) Join(secret string, number uint32) (instance string, err error
 	p := e.s.cfg.Pool
 	e.seat, err = e.s.seats.take(secret, number, e.conn)
 	return fmt.Sprintf("%v/%d", p.Shape().UUID, p.Found().Session), err
+}
+
+// Whoami implements control.Exports.
+func (e *exports) Whoami() (string, error) { return e.s.seats.named(e.seat) }
+
+// Fence implements control.Exports.
+func (e *exports) Fence(name string, patience time.Duration) error {
+	return e.s.seats.fence(name, patience, e.seat)
 }

@@ -1,10 +1,10 @@
 // Package control is the protocol by which a client locates exports: requests and replies exchanged as Sends, before
 // and between the one-sided operations.
 //
-// A Request opens, stats, flushes or closes an export, asks which one a name was meant to be, or joins the
-// connections of one client; the Reply to an open carries STag, address, length and rights. Session is the server's
-// side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a connection,
-// and Client is the other side. The layout is in docs/flash/protocol.md.
+// A Request opens, stats, flushes or closes an export, asks which one a name was meant to be, joins the connections of
+// one client, or ends another client's; the Reply to an open carries STag, address, length and rights. Session is the
+// server's side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a
+// connection, and Client is the other side. The layout is in docs/flash/protocol.md.
 //
 // Access control and the set of exports are left to Exports.
 package control
@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,6 +35,7 @@ const (
 	MaxText       = 1024
 	MaxReply      = ReplyLength + MaxText
 	SecretLength  = 32 // of Join
+	NameLength    = 16 // of a client's public name
 )
 
 // Op is the kind of a request.
@@ -44,9 +46,11 @@ const (
 	Open Op = 1 + iota
 	Stat
 	Close
-	Hint  // what to open instead of a name that no export has
-	Join  // ends the client's earlier connections; the first request, if at all
-	Flush // waits until everything written to an export before is on flash
+	Hint   // what to open instead of a name that no export has
+	Join   // ends the client's earlier connections; the first request, if at all
+	Flush  // waits until everything written to an export before is on flash
+	Whoami // the client's public name, after Join
+	Fence  // ends another client for ever
 )
 
 // answer is the bit that marks the Op of a reply.
@@ -66,12 +70,15 @@ const (
 	Failed
 	Stale
 	Draining
+	Alive
+	Fenced
 	statuses
 )
 
 var statusNames = [statuses]string{"ok", "malformed request", "no such export",
 	"access to the export denied", "too many exports are open", "the export is not open", "server error",
-	"the client has a later connection", "the export is being drained and takes no new clients"}
+	"the client has a later connection", "the export is being drained and takes no new clients",
+	"the client is alive", "the client was fenced"}
 
 // Error describes the status.
 func (s Status) Error() string {
@@ -86,8 +93,12 @@ type Request struct {
 	Op     Op
 	Rights verbs.Rights // Open: the rights wanted
 	ID     uint32       // echoed in the reply
-	STag   uint32       // Close, Flush; of Join, the connection's number, which is higher than those of earlier ones
-	Name   string       // Open, Stat, Hint; of Join, the client's secret: 32 random hexadecimal digits
+	// STag is that of Close and Flush; of Join, the connection's number, which is higher than those of earlier ones; of
+	// Fence, the silence in milliseconds after which a client counts as dead, and 0 if it is to end in any case.
+	STag uint32
+	// Name is that of Open, Stat and Hint; of Join, the client's secret: 32 random hexadecimal digits; of Fence, the
+	// public name of a client.
+	Name string
 }
 
 // Fits returns an error if the request has a name that a server has no room to receive, which ends the connection.
@@ -144,15 +155,26 @@ func ParseRequest(b []byte) (Request, error) {
 			return r, fmt.Errorf("%w: close and flush need an STag", Malformed)
 		}
 	case Join:
-		if len(name) != SecretLength || strings.Trim(r.Name, "0123456789abcdef") != "" || !tagged || r.Rights != 0 {
+		if !isHex(r.Name, SecretLength) || !tagged || r.Rights != 0 {
 			return r, fmt.Errorf("%w: join needs a secret of %d hexadecimal digits and a number", Malformed,
 				SecretLength)
+		}
+	case Whoami:
+		if named || tagged || r.Rights != 0 {
+			return r, fmt.Errorf("%w: whoami has no parameters", Malformed)
+		}
+	case Fence:
+		if !isHex(r.Name, NameLength) || r.Rights != 0 {
+			return r, fmt.Errorf("%w: fence needs a client's name of %d hexadecimal digits", Malformed, NameLength)
 		}
 	default:
 		return r, fmt.Errorf("%w: unknown request %d", Malformed, r.Op)
 	}
 	return r, nil
 }
+
+// isHex reports whether s consists of n lower-case hexadecimal digits.
+func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // Reply is the server's reply.
 type Reply struct {
@@ -166,7 +188,8 @@ type Reply struct {
 	Address uint64
 	Length  uint64
 	// Text is one line, which may be empty. Of Hint, what to open instead. Of Join, the server's instance: another one
-	// may have lost what earlier ones did not flush. Of an Open after a Join, the file's identity; see Export.
+	// may have lost what earlier ones did not flush. Of an Open after a Join, the file's identity; see Export. Of
+	// Whoami, the client's public name.
 	Text string
 }
 
@@ -190,7 +213,8 @@ func ParseReply(b []byte) (Reply, error) {
 	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
 		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),
 		Length: be.Uint64(b[24:]), Text: string(b[ReplyLength:])}
-	if r.Text != "" && (r.Op != Hint && r.Op != Join && r.Op != Open || r.Status != OK || !isLine(r.Text)) {
+	texts := r.Op == Hint || r.Op == Join || r.Op == Open || r.Op == Whoami
+	if r.Text != "" && (!texts || r.Status != OK || !isLine(r.Text)) {
 		return Reply{}, fmt.Errorf("the reply has %d bytes of a text that it cannot have", len(r.Text))
 	}
 	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
@@ -220,6 +244,13 @@ type Exports interface {
 	// on the connections with the same secret and lower numbers is executed any more; if there is a higher number, it
 	// returns Stale. It returns the server's instance.
 	Join(secret string, number uint32) (instance string, err error)
+	// Whoami returns the public name of the client that has joined: NameLength hexadecimal digits, which are as hard to
+	// guess as a secret, and the same for all its connections. It is called after Join.
+	Whoami() (name string, err error)
+	// Fence ends the client with a public name: when it returns nil, nothing that it sent is executed any more, and it
+	// cannot join again. If patience is not 0, a client that was heard within that time gets Alive instead. A client
+	// of which nothing is known has ended. Nobody can fence the client that asks: Malformed.
+	Fence(name string, patience time.Duration) error
 }
 
 // Export is an open export.
@@ -328,6 +359,17 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		}
 		s.joined = true
 		reply.Text = instance
+	case Whoami:
+		if !s.joined {
+			return reply, fmt.Errorf("%w: a client without join has no name", Malformed)
+		}
+		name, err := s.exports.Whoami()
+		if err != nil {
+			return reply, err
+		}
+		reply.Text = name
+	case Fence:
+		return reply, s.exports.Fence(r.Name, time.Duration(r.STag)*time.Millisecond)
 	case Flush:
 		i := s.find(r.STag)
 		switch {

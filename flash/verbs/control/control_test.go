@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
@@ -63,6 +64,20 @@ func (e *exports) Join(_ string, number uint32) (string, error) {
 	}
 	return "instance", nil
 }
+
+func (e *exports) Whoami() (string, error) { return public, nil }
+
+func (e *exports) Fence(name string, patience time.Duration) error {
+	switch {
+	case name == public:
+		return control.Malformed
+	case patience > time.Second:
+		return control.Alive
+	}
+	return nil
+}
+
+const public = "0123456789abcdef"
 
 func (e *exports) Open(name string, rights verbs.Rights) (control.Export, error) {
 	c, err := e.find(name)
@@ -216,6 +231,15 @@ func TestJoin(t *testing.T) {
 	if r := ask(session, join); r.Status != control.Malformed {
 		t.Errorf("joining twice: %+v", r)
 	}
+	if r := ask(session, control.Request{Op: control.Whoami}); r.Status != control.OK || r.Text != public {
+		t.Errorf("whoami: %+v", r)
+	}
+	for patience, want := range map[uint32]control.Status{0: control.OK, 1000: control.OK, 1001: control.Alive} {
+		r := ask(session, control.Request{Op: control.Fence, Name: strings.Repeat("0", 16), STag: patience})
+		if r.Status != want {
+			t.Errorf("fence after %d ms: %v, want %v", patience, r.Status, want)
+		}
+	}
 	file := ask(session, open)
 	if file.Text != "identity" {
 		t.Errorf("open: %+v", file)
@@ -233,6 +257,9 @@ func TestJoin(t *testing.T) {
 	late := control.NewSession(e, adapter(t).NewDomain(9), nil, 9)
 	if r := ask(late, open); r.Status != control.OK || r.Text != "" {
 		t.Errorf("open without join: %+v", r)
+	}
+	if r := ask(late, control.Request{Op: control.Whoami}); r.Status != control.Malformed {
+		t.Errorf("whoami without join: %+v", r)
 	}
 	if r := ask(late, join); r.Status != control.Malformed {
 		t.Errorf("joining after the first request: %+v", r)
@@ -311,14 +338,14 @@ func TestHint(t *testing.T) {
 // TestStatuses verifies that each status has its own text, and an unknown one its number.
 func TestStatuses(t *testing.T) {
 	said := map[string]control.Status{}
-	for s := control.Malformed; s <= control.Draining; s++ {
+	for s := control.Malformed; s <= control.Fenced; s++ {
 		text := s.Error()
 		if was, twice := said[text]; twice || text == "" || strings.Contains(text, fmt.Sprint(uint16(s))) {
 			t.Errorf("status %d says %q, as does %d", s, text, was)
 		}
 		said[text] = s
 	}
-	if got := (control.Draining + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Draining+1))) {
+	if got := (control.Fenced + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Fenced+1))) {
 		t.Errorf("%q", got)
 	}
 }
@@ -443,6 +470,8 @@ func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Close, STag: 256}.Append(nil))
 	f.Add(control.Request{Op: control.Flush, STag: 256}.Append(nil))
 	f.Add(control.Request{Op: control.Join, STag: 1, Name: secret}.Append(nil))
+	f.Add(control.Request{Op: control.Whoami}.Append(nil))
+	f.Add(control.Request{Op: control.Fence, STag: 5000, Name: "fedcba9876543210"}.Append(nil))
 	f.Add(control.Request{Op: control.Open, Name: strings.Repeat("x", control.MaxName+1), Rights: 1}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer patience.Limit()()
@@ -463,7 +492,8 @@ func FuzzSession(f *testing.F) {
 				t.Fatal(err)
 			}
 			r, err := control.ParseRequest(b)
-			bad := err != nil || r.Op != control.Hint && r.Name == ".." || r.Op == control.Join && i > 0
+			bad := err != nil || r.Op != control.Hint && r.Name == ".." || r.Op == control.Join && i > 0 ||
+				r.Op == control.Whoami || r.Op == control.Fence && r.Name == public
 			if reply.ID != r.ID || bad != (reply.Status == control.Malformed) {
 				t.Fatalf("%+v to %+v, %v", reply, r, err)
 			}
@@ -539,7 +569,16 @@ func TestRequestsAsTheyMayBe(t *testing.T) {
 		{control.Request{Op: control.Flush, STag: 256}, true},
 		{control.Request{Op: control.Flush}, false},
 		{control.Request{Op: control.Flush, STag: 256, Name: "n"}, false},
-		{control.Request{Op: control.Flush + 1, Name: "n"}, false},
+		{control.Request{Op: control.Whoami}, true},
+		{control.Request{Op: control.Whoami, STag: 1}, false},
+		{control.Request{Op: control.Whoami, Name: "n"}, false},
+		{control.Request{Op: control.Whoami, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Fence, Name: public}, true},
+		{control.Request{Op: control.Fence, Name: public, STag: 1}, true},
+		{control.Request{Op: control.Fence, Name: public[1:]}, false},
+		{control.Request{Op: control.Fence, Name: "A" + public[1:]}, false},
+		{control.Request{Op: control.Fence, Name: public, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Fence + 1, Name: public}, false},
 	} {
 		got, err := control.ParseRequest(x.request.Append(nil))
 		if (err == nil) != x.ok || err != nil && !errors.Is(err, control.Malformed) || x.ok && got != x.request {

@@ -112,6 +112,12 @@ func (c *Client) Join(secret string, number uint32) (instance string, err error)
 	return r.Text, err
 }
 
+// Whoami returns the client's public name. It must have joined.
+func (c *Client) Whoami() (name string, err error) {
+	r, err := c.ask(Request{Op: Whoami})
+	return r.Text, err
+}
+
 // Close closes an export by the STag that Open returned.
 func (c *Client) Close(stag uint32) error {
 	_, err := c.ask(Request{Op: Close, STag: stag})
