@@ -16,8 +16,8 @@
 // again, writes that were not flushed may be lost; the next Flush then returns ErrLost. Config.Reconnect limits the
 // time, and turns all this off. docs/adr/0031-reconnecting.md has the reasons.
 //
-// Clients that share a file, and take it over from each other, have names (Config.Named): Fence ends another client such
-// that nothing it sent is executed any more.
+// Clients that share a file, and take it over from each other, have names (Config.Named): Fence ends another client
+// such that nothing it sent is executed any more.
 package client
 
 import (
@@ -47,9 +47,9 @@ type Config struct {
 	Token     []byte
 	Stream    stream.Config
 	Reconnect Reconnect
-	// Named makes the server give the client a name, by which others can fence it. The client then sends something every
-	// second, returns at once when it has lost its connection, and ends with ErrFenced when it has been fenced or the
-	// server knows it no more, as after a restart: what it was about to change may be another's by then.
+	// Named makes the server give the client a name, by which others can fence it. The client then sends something
+	// every second, returns at once when it has lost its connection, and ends with ErrFenced when it has been fenced or
+	// the server knows it no more, as after a restart: what it was about to change may be another's by then.
 	Named bool
 }
 

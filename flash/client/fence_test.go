@@ -35,8 +35,8 @@ func fenced(t *testing.T, by *client.Client, name string, patience time.Duration
 	}
 }
 
-// TestFenceLateWrite: what a client sent, and what reaches the server only after the client was fenced, changes nothing;
-// without a fence it does.
+// TestFenceLateWrite: what a client sent, and what reaches the server only after the client was fenced, changes
+// nothing; without a fence it does.
 func TestFenceLateWrite(t *testing.T) {
 	bounded(t, time.Minute)
 	old, fresh, got := bytes.Repeat([]byte{1}, 4096), bytes.Repeat([]byte{2}, 4096), make([]byte, 4096)

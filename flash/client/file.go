@@ -285,10 +285,11 @@ func (f *File) CompareSwap(off int64, old, value uint64, durable bool) (uint64, 
 		wire.Operand{Data: value, Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}, durable)
 }
 
-// CompareSwapBits replaces the bits of mask by those of value if the bits of oldMask equal those of old. Otherwise it is
-// like CompareSwap.
+// CompareSwapBits replaces the bits of mask by those of value if the bits of oldMask equal those of old. Otherwise it
+// is like CompareSwap.
 func (f *File) CompareSwapBits(off int64, old, oldMask, value, mask uint64, durable bool) (uint64, error) {
-	return f.atomic(off, wire.CmpSwap, wire.Operand{Data: value, Mask: mask, Compare: old, CompareMask: oldMask}, durable)
+	return f.atomic(off, wire.CmpSwap,
+		wire.Operand{Data: value, Mask: mask, Compare: old, CompareMask: oldMask}, durable)
 }
 
 // FetchAdd adds n to the eight bytes at off, little-endian, and returns the previous value. With durable set, it

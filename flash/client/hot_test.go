@@ -35,7 +35,10 @@ func (memory) Whoami() (string, error) { return "", control.Malformed }
 func (memory) Fence(string, time.Duration) error { return control.Malformed }
 
 // serveMemory serves one connection after the other and returns the address.
-func serveMemory(t testing.TB, e control.Exports) string {
+func serveMemory(t testing.TB, e interface {
+	control.Exports
+	control.Clients
+}) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +60,7 @@ func serveMemory(t testing.TB, e control.Exports) string {
 				return
 			}
 			d := a.NewDomain(4)
-			s := control.NewServer(e, d, 4)
+			s := control.NewServer(e, e, d, 4)
 			cfg := stream.DefaultConfig()
 			cfg.Prepare = s.Prepare
 			if c, err := stream.Server(nc, d, cfg); err == nil {

@@ -585,7 +585,7 @@ func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, 
 		nc = secret
 	}
 	domain := s.adapter.NewDomain(s.cfg.Open)
-	server := control.NewServer(view, domain, s.cfg.Open)
+	server := control.NewServer(view, view, domain, s.cfg.Open)
 	cfg := s.stream
 	peer := nc.RemoteAddr().String()
 	cfg.Verbs.Notice = func(err error) {

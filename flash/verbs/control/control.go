@@ -240,6 +240,10 @@ type Exports interface {
 	Stat(name string) (verbs.RegionConfig, error)
 	// Hint says what to open instead of a name that no export has, such as "did you mean disk?", or "".
 	Hint(name string) string
+}
+
+// Clients are those of a server that have joined. Like Exports, they are used by all connections at once.
+type Clients interface {
 	// Join is called at most once for a connection, before anything is opened. When it returns, nothing that was sent
 	// on the connections with the same secret and lower numbers is executed any more; if there is a higher number, it
 	// returns Stale. It returns the server's instance.
@@ -268,6 +272,7 @@ type Export struct {
 // Session is the server's side of one connection.
 type Session struct {
 	exports Exports
+	clients Clients
 	domain  *verbs.Domain
 	scope   *verbs.QueuePair
 	most    int
@@ -283,8 +288,8 @@ type opened struct {
 
 // NewSession returns the session of a connection. Regions are registered in domain d, scoped to this queue pair, up to
 // most at a time.
-func NewSession(e Exports, d *verbs.Domain, scope *verbs.QueuePair, most int) *Session {
-	return &Session{exports: e, domain: d, scope: scope, most: most}
+func NewSession(e Exports, c Clients, d *verbs.Domain, scope *verbs.QueuePair, most int) *Session {
+	return &Session{exports: e, clients: c, domain: d, scope: scope, most: most}
 }
 
 // Handle processes a request and appends the reply to out. After an error, the connection must be closed.
@@ -353,7 +358,7 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if !first {
 			return reply, fmt.Errorf("%w: join is not the first request", Malformed)
 		}
-		instance, err := s.exports.Join(r.Name, r.STag)
+		instance, err := s.clients.Join(r.Name, r.STag)
 		if err != nil {
 			return reply, err
 		}
@@ -363,13 +368,13 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if !s.joined {
 			return reply, fmt.Errorf("%w: a client without join has no name", Malformed)
 		}
-		name, err := s.exports.Whoami()
+		name, err := s.clients.Whoami()
 		if err != nil {
 			return reply, err
 		}
 		reply.Text = name
 	case Fence:
-		return reply, s.exports.Fence(r.Name, time.Duration(r.STag)*time.Millisecond)
+		return reply, s.clients.Fence(r.Name, time.Duration(r.STag)*time.Millisecond)
 	case Flush:
 		i := s.find(r.STag)
 		switch {

@@ -119,7 +119,7 @@ func serve(t testing.TB, e *exports, d *verbs.Domain) (*stream.Conn, func() erro
 	x, y := net.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		server := control.NewServer(e, d, 3)
+		server := control.NewServer(e, e, d, 3)
 		cfg := stream.DefaultConfig()
 		cfg.Prepare = server.Prepare
 		c, err := stream.Server(y, d, cfg)
@@ -210,7 +210,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 // joined only, and how a flush is answered.
 func TestJoin(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
-	session := control.NewSession(e, adapter(t).NewDomain(9), nil, 9)
+	session := control.NewSession(e, e, adapter(t).NewDomain(9), nil, 9)
 	ask := func(s *control.Session, r control.Request) control.Reply {
 		t.Helper()
 		out, err := s.Handle(r.Append(nil), nil)
@@ -254,7 +254,7 @@ func TestJoin(t *testing.T) {
 	}
 	session.End()
 
-	late := control.NewSession(e, adapter(t).NewDomain(9), nil, 9)
+	late := control.NewSession(e, e, adapter(t).NewDomain(9), nil, 9)
 	if r := ask(late, open); r.Status != control.OK || r.Text != "" {
 		t.Errorf("open without join: %+v", r)
 	}
@@ -266,7 +266,7 @@ func TestJoin(t *testing.T) {
 	}
 	late.End()
 	join.STag = 7
-	if r := ask(control.NewSession(e, adapter(t).NewDomain(9), nil, 9), join); r.Status != control.Stale {
+	if r := ask(control.NewSession(e, e, adapter(t).NewDomain(9), nil, 9), join); r.Status != control.Stale {
 		t.Errorf("a late connection: %+v", r)
 	}
 	if e.open != 0 {
@@ -405,7 +405,8 @@ func TestMalformed(t *testing.T) {
 		}
 	}
 	a := adapter(t)
-	s := control.NewSession(&exports{store: verbstest.NewPages(16384, 4096, 0)}, a.NewDomain(1), nil, 1)
+	e := &exports{store: verbstest.NewPages(16384, 4096, 0)}
+	s := control.NewSession(e, e, a.NewDomain(1), nil, 1)
 	for n := range control.RequestLength {
 		if out, err := s.Handle(open[:n], nil); !errors.Is(err, control.Malformed) || len(out) > 0 {
 			t.Errorf("%d bytes: %x, %v", n, out, err)
@@ -478,7 +479,7 @@ func FuzzSession(f *testing.F) {
 		e := &exports{store: verbstest.NewPages(16384, 4096, 0)}
 		a := adapter(t)
 		d := a.NewDomain(2)
-		s := control.NewSession(e, d, nil, 1)
+		s := control.NewSession(e, e, d, nil, 1)
 		for i := range 2 {
 			out, err := s.Handle(b, nil)
 			if err != nil {

@@ -15,6 +15,7 @@ const depth = 4
 // Server is the server's side of one connection, with its buffers.
 type Server struct {
 	exports  Exports
+	clients  Clients
 	domain   *verbs.Domain
 	most     int
 	session  *Session
@@ -23,8 +24,8 @@ type Server struct {
 }
 
 // NewServer returns a server for one connection in domain d, which can have up to most exports open.
-func NewServer(e Exports, d *verbs.Domain, most int) *Server {
-	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
+func NewServer(e Exports, c Clients, d *verbs.Domain, most int) *Server {
+	return &Server{exports: e, clients: c, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
 		replies: make([]byte, depth*MaxReply)}
 }
 
@@ -32,7 +33,7 @@ func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:
 
 // Prepare posts the receives. Use it as stream.Config.Prepare, because a client may send a request immediately.
 func (s *Server) Prepare(c *stream.Conn) error {
-	s.session = NewSession(s.exports, s.domain, c.QueuePair(), s.most)
+	s.session = NewSession(s.exports, s.clients, s.domain, c.QueuePair(), s.most)
 	for id := range uint64(depth) {
 		if err := c.PostReceive(verbs.Receive{ID: id, Local: s.request(id)}); err != nil {
 			return err
