@@ -61,7 +61,7 @@ func TestArguments(t *testing.T) {
 		{"unknown ticket", func() { q.Done(math.MaxInt32) }, "Done of ticket"},
 		{"negative ticket", func() { q.Done(-1) }, "Done of ticket"},
 		{"window", func() { ratecontrol.NewMonitor(0, 0) }, "monitor window"},
-		{"size", func() { m.Arrived(6, block.Read, -1) }, "negative size"},
+		{"size", func() { m.Arrived(6, block.Read, -1) }, "not within 0 to 2^40"},
 		{"time", func() { m.Arrived(4, block.Read, 1) }, "before that of an earlier request"},
 		{"slack", func() { ratecontrol.NewPace(-1) }, "negative slack"},
 		{"bytes", func() { p.Take(0, -1) }, "fewer than 0 bytes"},

@@ -70,13 +70,16 @@ func NewMonitor(window, now units.Duration) *Monitor {
 	return &Monitor{window: window, began: now}
 }
 
-// Arrived records a read or write of a size that is not negative, at times that do not decrease.
+// mostBytes is far more than a request can have, and so little that a window's sum fits into 63 bits.
+const mostBytes = 1 << 40
+
+// Arrived records a read or write of 0 to 2^40 bytes, at times that do not decrease.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	if op > block.Write {
 		return
 	}
-	if bytes < 0 {
-		panic("ratecontrol: Monitor.Arrived of a negative size")
+	if bytes < 0 || bytes > mostBytes {
+		panic("ratecontrol: Monitor.Arrived of a size that is not within 0 to 2^40")
 	}
 	a := &m.of[op]
 	a.forget(now - m.window)
