@@ -64,6 +64,14 @@ func (f *File) now() control.Reply {
 	return f.export.reply
 }
 
+// Instance identifies the server's opening of the pool at the time when the export was opened last; it is empty if the
+// client does not reconnect and has no name. Another instance may have lost what was not flushed.
+func (f *File) Instance() string {
+	f.client.mu.Lock()
+	defer f.client.mu.Unlock()
+	return f.export.instance
+}
+
 // Size is the length in bytes.
 func (f *File) Size() uint64 { return f.now().Length }
 
