@@ -49,7 +49,7 @@ type Config struct {
 	Reconnect Reconnect
 	// Named makes the server give the client a name, by which others can fence it. The client then sends something
 	// every second, returns at once when it has lost its connection, and ends with ErrFenced when it has been fenced or
-	// the server knows it no more, as after a restart: what it was about to change may be another's by then.
+	// the server knows it no more, as after a restart: its changes could fall on another client's by then.
 	Named bool
 }
 

@@ -130,15 +130,15 @@ func TestFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fenced(t, b, silent.Name(), 500*time.Millisecond) == 0 {
-		t.Error("a client that is silent since nobody knows when counts as dead")
+		t.Error("a client counts as dead before its silence was measured")
 	}
 	if _, err := f.ReadAt(make([]byte, 8), 0); !errors.Is(err, client.ErrFenced) {
 		t.Errorf("a silent client that was fenced reads: %v", err)
 	}
 }
 
-// TestNamesEndWithServer: a client with a name ends with its server, since nobody can fence it at the next one, and
-// does not repeat what it sent. One without goes on.
+// TestNamesEndWithServer: a client with a name ends with its server, since no client can fence it at the next one,
+// and repeats nothing. One without goes on.
 func TestNamesEndWithServer(t *testing.T) {
 	bounded(t, time.Minute)
 	h := newHost(t)

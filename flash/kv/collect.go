@@ -93,7 +93,7 @@ func (s *Store) Close() error {
 			if err != nil {
 				return err
 			}
-			if ok || unknown { // while it owns the chunk nobody else takes these slots, but the next count finds them
+			if ok || unknown { // at worst the next count frees them
 				break
 			}
 		}
@@ -117,8 +117,8 @@ func (s *Store) Collect(ctx context.Context) error {
 	return s.collect(ctx, false)
 }
 
-// collect is Collect. anew: nobody has counted since the server was started, so no word of a chunk can be trusted, and
-// nobody else uses the store yet. s.took.mu is locked, or nobody uses s yet.
+// collect is Collect. anew: this is the first count since the server was started, so no word of a chunk can be trusted,
+// and no other client uses the store yet. s.took.mu is locked, or s is being opened.
 func (s *Store) collect(ctx context.Context, anew bool) error {
 	release, waited, err := s.alone(ctx)
 	if err != nil {
@@ -248,8 +248,8 @@ func (c *count) left(member uint16) bool {
 	return int(member) >= len(c.dead) || c.dead[member] != 0 || c.anew
 }
 
-// claim takes the chunks that nobody owns. From then on a slot of theirs that becomes free in the way of before stays
-// in use.
+// claim takes the chunks without an owner. From then on a free that was prepared under the old epoch fails, and its
+// slot stays in use.
 func (c *count) claim(ctx context.Context) error {
 	s := c.s
 	return s.eachChunk(ctx, func(i uint32, owner uint64, w hold) error {
@@ -344,7 +344,7 @@ func (c *count) bucket(i uint64, b []byte) error {
 		w := word(le.Uint64(e))
 		switch {
 		case w.state() == busy && c.left(w.marker()):
-			if err := c.empty(at, w); err != nil {
+			if err := s.empty(at, w); err != nil {
 				return err
 			}
 		case w.state() == full && uint64(w.slot()) < s.g.Slots:
@@ -355,7 +355,7 @@ func (c *count) bucket(i uint64, b []byte) error {
 					return err
 				}
 				if !ok || again {
-					if err := c.empty(at, w); err != nil {
+					if err := s.empty(at, w); err != nil {
 						return err
 					}
 					continue
@@ -368,7 +368,7 @@ func (c *count) bucket(i uint64, b []byte) error {
 				*u |= bit
 			}
 		case w.state() == full && c.anew:
-			if err := c.empty(at, w); err != nil {
+			if err := s.empty(at, w); err != nil {
 				return err
 			}
 		}
@@ -396,9 +396,9 @@ func (c *count) again(i uint64, before, key []byte) (bool, error) {
 	return false, nil
 }
 
-// empty empties an entry.
-func (c *count) empty(at int64, w word) error {
-	_, _, err := c.s.swap(at, uint64(w), uint64(w.next(empty, c.s.mark())), false)
+// empty empties an entry whose content cannot become valid any more.
+func (s *Store) empty(at int64, w word) error {
+	_, _, err := s.swap(at, uint64(w), uint64(w.next(empty, s.mark())), false)
 	return err
 }
 
@@ -423,7 +423,7 @@ func (c *count) owner(i uint64, b []byte) error {
 				return err
 			}
 			if !sound {
-				if err := c.empty(at, w); err != nil {
+				if err := s.empty(at, w); err != nil {
 					return err
 				}
 			}

@@ -87,5 +87,5 @@ func once(t *testing.T, h *history, seed uint64, key string) {
 			return
 		}
 	}
-	t.Errorf("seed %d: %s has %q, which nobody wrote", seed, key, y.value)
+	t.Errorf("seed %d: %s has %q, which no client wrote", seed, key, y.value)
 }

@@ -24,7 +24,7 @@ type input struct {
 	value string
 }
 
-// output is what it returned. unknown: it may or may not have been done.
+// output is its result. unknown: it may or may not have been done.
 type output struct {
 	value   string // of a get; of an addition, the sum
 	ok      bool
@@ -151,7 +151,7 @@ func play(w *world, h *history, seed uint64, clients, operations, keys int,
 	return failed
 }
 
-// seen sums counters, by which a test knows that it met what it is about.
+// seen sums counters, by which a test knows that its subject occurred.
 type tally kv.Counters
 
 var seen tally

@@ -237,7 +237,7 @@ func (s *Store) repair(ctx context.Context, bucket uint64, head lock) error {
 	for i := 1; i <= entries; i++ {
 		w := word(le.Uint64(b[i*int(s.g.Entry):]))
 		if w.state() == busy && w.marker() == head.owner() {
-			if _, _, err := s.swap(s.g.entry(bucket, i), uint64(w), uint64(w.next(empty, s.mark())), false); err != nil {
+			if err := s.empty(s.g.entry(bucket, i), w); err != nil {
 				return err
 			}
 		}

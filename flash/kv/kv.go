@@ -10,7 +10,7 @@
 // write the value in place, unlock) has no answer to a client that stops in between: whoever takes its lock over cannot
 // know when its last write lands. Here a client writes the value into a slot of its own, and publishes it by one
 // CompareSwap of the entry's first word. Values carry that word, a checksum, and their key, so that a reader knows
-// whether what it read belongs together. Only the insertion of a key takes a lock, that of its bucket, and whoever
+// whether the parts it read belong together. Only the insertion of a key takes a lock, that of its bucket, and whoever
 // finds one held by a dead client fences that client first (client.Fence).
 //
 // Slots in use are bits of chunks. A client owns the chunks from which it takes slots, and only those; it frees a slot
@@ -225,8 +225,8 @@ const (
 	Remove
 )
 
-// Update calls f with the value of a key, and does what it returns in one step: nothing changes the key in between. f
-// may be called several times, and its arguments are valid until it returns. The value that it returns must stay
+// Update calls f with the value of a key, and carries out its decision in one step: nothing changes the key in between.
+// f may be called several times, and its arguments are valid until it returns. The value that it returns must stay
 // unchanged until Update returns.
 func (s *Store) Update(ctx context.Context, key []byte, f func(old []byte, there bool) ([]byte, Action)) error {
 	return s.change(ctx, key, f)

@@ -158,7 +158,7 @@ func (g *Geometry) encode() []byte {
 // ErrFormat is the error of a file that is no store, or of another version.
 var ErrFormat = errors.New("the file is no key-value store of this version")
 
-// decode is the reverse of encode. What it returns is a valid geometry.
+// decode is the reverse of encode, for valid geometries only.
 func decode(b []byte) (g Geometry, err error) {
 	if len(b) < page || [8]byte(b) != magic || crc32.Checksum(b[:48], table) != le.Uint32(b[48:]) {
 		return g, ErrFormat

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// slots are the slots that a client has to write values into. They are those of chunks that it owns, which nobody else
-// takes slots from. A slot that an entry no longer refers to is free: at once if the client owns its chunk, and
+// slots are the slots that a client has to write values into. They are those of chunks that it owns, from which no
+// other client takes slots. A slot that an entry no longer refers to is free: at once if the client owns its chunk, and
 // otherwise by one operation on the chunk's word.
 type slots struct {
 	mu     sync.Mutex
@@ -103,7 +103,7 @@ func (s *Store) draw(c uint32) error {
 		if free == 0 {
 			return nil
 		}
-		// The bits may have been set though the answer was lost; nobody else sets them.
+		// The bits may have been set though the answer was lost; no other client sets them.
 		ok, unknown, err := s.swap(at, x, uint64(w.with(allUsed)), false)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (s *Store) disown(c uint32) error {
 	return err
 }
 
-// claim takes a chunk with free slots that nobody owns.
+// claim takes a chunk that has free slots and no owner.
 func (s *Store) claim(ctx context.Context) (bool, error) {
 	t := &s.took
 	all := uint32(s.g.chunks())

@@ -112,8 +112,8 @@ func (s *Store) swap(at int64, old, value uint64, durable bool) (ok, unknown boo
 	return err == nil && got == old, false, err
 }
 
-// settle swaps a word that nobody else gives the value to, and so knows whether that was done even if the connection is
-// lost. unknown: another has changed it since, and whether it had the value before is not known.
+// settle swaps in a value that no other change gives the word, so it can find out whether that was done even if the
+// connection is lost. unknown: another has changed it since, and whether it had the value before is not known.
 func (s *Store) settle(at int64, old, value uint64) (ok, unknown bool, err error) {
 	return s.decide(at, old, value, value, false)
 }
@@ -255,8 +255,8 @@ func (s *Store) value(x spot, key, b []byte) (value []byte, ok bool, err error) 
 	return value, ok, nil
 }
 
-// missing decides what it means that the slot of an entry holds something else: the entry has changed, or a crash has
-// lost the value.
+// missing finds out why the slot of an entry holds something else: the entry has changed, or a crash has lost the
+// value.
 func (s *Store) missing(ctx context.Context, x spot, n int) error {
 	now, err := s.word64(x.at)
 	switch {
@@ -272,7 +272,7 @@ func (s *Store) missing(ctx context.Context, x spot, n int) error {
 
 // settled returns true when what an entry says is durable. It reports false if the entry has changed before.
 func (s *Store) settled(ctx context.Context, x spot) (bool, error) {
-	// Another reader must not take an entry for durable before it is. So nobody clears the bit of one that is not: its
+	// Another reader must not take an entry for durable before it is. So the bit stays set until then: its
 	// writer does when it has its answer, and a reader that waits in vain flushes everything.
 	if !x.word.fresh() {
 		return true, nil

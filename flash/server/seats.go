@@ -13,7 +13,7 @@ import (
 )
 
 // seats are the clients that have joined, each with one connection at most. What a client sent on an earlier connection
-// can still be on its way when it has given that connection up, and be executed after what it sends on the next one. So
+// can still be on its way when it has given that connection up, and be executed after its requests on the next one. So
 // the next one gets the seat only when the earlier one has ended.
 //
 // A client that has asked for its name keeps its seat while it is away, because others may have to fence it: whatever
@@ -32,7 +32,7 @@ const mostAway = 4096
 // seat is the place of one client.
 type seat struct {
 	secret string
-	name   string // public; empty: nobody has asked
+	name   string // public; empty: it has not asked
 	number uint32 // of the connection
 	conn   *stream.Conn
 	left   chan struct{} // closed when nothing of the connection is executed any more; nil: there is none

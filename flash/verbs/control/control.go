@@ -253,7 +253,7 @@ type Clients interface {
 	Whoami() (name string, err error)
 	// Fence ends the client with a public name: when it returns nil, nothing that it sent is executed any more, and it
 	// cannot join again. If patience is not 0, a client that was heard within that time gets Alive instead. A client
-	// of which nothing is known has ended. Nobody can fence the client that asks: Malformed.
+	// of which nothing is known has ended. A client cannot fence itself: Malformed.
 	Fence(name string, patience time.Duration) error
 }
 
