@@ -105,6 +105,10 @@ func (s *Shape) fit() (phases, error) {
 		if !(s.SCV > 0 && s.SCV <= 1) {
 			return none, fmt.Errorf("scv is %v; a gamma distribution needs one above 0 and at most 1 here", s.SCV)
 		}
+		const least = 1e-12 // below it draws do not differ in the digits of a time, and finally 1/scv is no number
+		if s.SCV < least {
+			return none, fmt.Errorf("scv is %v; use 0 for a constant, or at least %g", s.SCV, least)
+		}
 		return phases{kind: kind, p: 1, form: 1 / s.SCV}, s.only(2 * math.Sqrt(s.SCV))
 	case Hyper, Modulated:
 		h, err := s.hyper()

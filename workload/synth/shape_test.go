@@ -121,6 +121,7 @@ func TestInfeasibleShapes(t *testing.T) {
 		{Shape{Kind: Constant, SCV: 2}, "a constant has 0"},
 		{Shape{Kind: 77}, "(77) is not a distribution"},
 		{Shape{SCV: 1e300}, "use at most 1e+06"},
+		{Shape{SCV: 5e-324}, "at least 1e-12"},
 	} {
 		if _, err := c.shape.fit(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one with %q", c.shape, err, c.want)
