@@ -165,6 +165,9 @@ type Tuner interface {
 	Tune(q QueueID, weight, inFlight int)
 }
 
+// MostOpenZones bounds the zones that a host writes at the same time: more than any drive lets be open.
+const MostOpenZones = 1 << 16
+
 // Zones divides a namespace into equal zones, written in order and reset as a whole.
 type Zones struct {
 	Size      int64 // bytes from the start of one zone to the next

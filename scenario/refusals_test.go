@@ -284,6 +284,8 @@ func TestRefusedZones(t *testing.T) {
 		{zoned(", zones: {}", fmt.Sprintf("size: 64KiB, addresses: {space: %v}", 2*size),
 			", zones: {append: true, at_once: 3}"),
 			"workload[0].zones.at_once: 3 is not possible; use 1 to the number of zones in its addresses, 2"},
+		{zoned(", zones: {}", "size: 64KiB", ", zones: {append: true, at_once: 65537}"),
+			"workload[0].zones.at_once: 65537 is not possible; use 1 to 65536"},
 		{zoned(", zones: {}", "size: 64KiB", ", zones: {append: true, at_once: 0}"),
 			"workload[0].zones.at_once: 0 is not possible"},
 		{zoned(", zones: {max_active: 4, max_open: 4}", "size: 64KiB", ", zones: {append: true, at_once: 2}"), ""},

@@ -94,6 +94,10 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 				"another route.initiator than each", l.Zones.AtOnce, n, count)
 		return
 	}
+	if l.Zones.AtOnce > block.MostOpenZones {
+		fail("zones.at_once", "%d is not possible; use 1 to %d", l.Zones.AtOnce, block.MostOpenZones)
+		return
+	}
 	if l.Zones.AtOnce < 1 || l.Zones.AtOnce > max(count, 1) {
 		fail("zones.at_once", "%d is not possible; use 1 to the number of zones in its addresses, %d",
 			l.Zones.AtOnce, count)

@@ -48,8 +48,9 @@ func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) So
 	case first < 0 || count < 1 || count > z.Count || first > z.Count-count:
 		return failed{fmt.Errorf("workload: zones %d to %d are not possible; there are %d", first, first+count-1,
 			z.Count)}
-	case atOnce < 1 || atOnce > count:
-		return failed{fmt.Errorf("workload: %d zones written at once are not possible; use 1 to %d", atOnce, count)}
+	case atOnce < 1 || atOnce > min(count, block.MostOpenZones):
+		return failed{fmt.Errorf("workload: %d zones written at once are not possible; use 1 to %d", atOnce,
+			min(count, block.MostOpenZones))}
 	}
 	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends,
 		positions: make([]writePosition, atOnce)}
