@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -23,7 +22,7 @@ func (s *Store) join(ctx context.Context) error {
 			break
 		}
 		if counted {
-			return fmt.Errorf("kv: the store has %d clients already", members-1)
+			return fmt.Errorf("kv: the store has %d clients already", Members)
 		}
 		if err := s.collect(ctx, false); err != nil {
 			return err
@@ -229,11 +228,11 @@ func (c *count) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.scan(ctx, c.bucket); err != nil {
+	if err := c.s.scan(ctx, c.bucket); err != nil {
 		return err
 	}
 	if len(c.twice) > 0 {
-		if err := c.scan(ctx, c.owner); err != nil {
+		if err := c.s.scan(ctx, c.owner); err != nil {
 			return err
 		}
 	}
@@ -298,29 +297,6 @@ func (s *Store) eachChunk(ctx context.Context, f func(i uint32, owner uint64, w 
 		}
 		for k := range n {
 			if err := f(i+k, le.Uint64(b[k*chunk:]), hold(le.Uint64(b[k*chunk+8:]))); err != nil {
-				return err
-			}
-		}
-		i += n
-	}
-	return nil
-}
-
-// scan calls f for all buckets.
-func (c *count) scan(ctx context.Context, f func(i uint64, b []byte) error) error {
-	s := c.s
-	size := s.g.bucketSize()
-	b := make([]byte, max(256<<10/size, 1)*size)
-	for i := uint64(0); i < s.g.Buckets; {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		n := min(uint64(int64(len(b))/size), s.g.Buckets-i)
-		if _, err := s.m.ReadAt(b[:int64(n)*size], s.g.bucket(i)); err != nil {
-			return err
-		}
-		for k := range n {
-			if err := f(i+k, b[int64(k)*size:][:size]); err != nil {
 				return err
 			}
 		}
@@ -449,7 +425,7 @@ func (c *count) release(ctx context.Context) error {
 		found := 0
 		if err := s.recount(i, func(w hold) uint64 {
 			now := w.used() & c.used[i]
-			found = perChunk - bits.OnesCount64(now)
+			found = perChunk - w.with(now).inUse()
 			return now
 		}); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"farflash/flash/kv"
+	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
 
@@ -200,14 +201,16 @@ func created(t *testing.T, g kv.Geometry, seed uint64, f faults) *world {
 // TestLinearisable: histories of clients whose reads and writes are torn, whose connections are lost, who stop for as
 // long as it takes others to fence them, and who die, are those of one register a key.
 func TestLinearisable(t *testing.T) {
-	worlds := 3000
-	if testing.Short() {
+	worlds := 1000
+	switch {
+	case testing.Short():
 		worlds = 60
+	case patience.Long(t):
+		worlds = 20000
 	}
 	for name, f := range map[string]faults{"none": {}, "lost": {drop: 30}, "stalls": {stall: 20},
 		"deaths": {die: 150}, "all": {drop: 40, stall: 40, die: 400}} {
 		t.Run(name, func(t *testing.T) {
-			defer func() { t.Logf("%+v", seen) }()
 			for seed := range uint64(worlds) {
 				g := shape(kv.Class(seed % 3))
 				w, h := created(t, g, seed, f), &history{}
@@ -219,5 +222,8 @@ func TestLinearisable(t *testing.T) {
 				}
 			}
 		})
+	}
+	if seen.Retries == 0 || seen.Waits == 0 || seen.Repairs == 0 || seen.Collected == 0 || seen.Leaked == 0 || seen.Settled == 0 {
+		t.Errorf("something never happened: %+v", seen)
 	}
 }

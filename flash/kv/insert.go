@@ -210,9 +210,12 @@ func (s *Store) acquire(ctx context.Context, bucket uint64) (lock, error) {
 
 // repair releases a lock whose owner is dead.
 func (s *Store) repair(ctx context.Context, bucket uint64, head lock) error {
-	name, err := s.word64(s.g.member(head.owner()))
-	if err != nil {
-		return err
+	name := uint64(0)
+	if head.owner() < members {
+		var err error
+		if name, err = s.word64(s.g.member(head.owner())); err != nil {
+			return err
+		}
 	}
 	if name == s.peers.Name() {
 		return nil

@@ -138,11 +138,20 @@ func (s *Store) Counters() Counters {
 		c.settled.Load()}
 }
 
-// Create makes a store in a file of zeros.
-func Create(m Memory, g Geometry) error {
+// First returns the first page of a store. In a file of the geometry's size it is followed by zeros.
+func (g *Geometry) First() ([]byte, error) {
 	b := g.encode()
 	if _, err := decode(b); err != nil {
-		return fmt.Errorf("kv: %+v is no geometry", g)
+		return nil, fmt.Errorf("kv: %+v is no geometry", *g)
+	}
+	return b, nil
+}
+
+// Create makes a store in a file of zeros.
+func Create(m Memory, g Geometry) error {
+	b, err := g.First()
+	if err != nil {
+		return err
 	}
 	first := make([]byte, page)
 	if _, err := m.ReadAt(first, 0); err != nil {
@@ -172,6 +181,9 @@ func Open(ctx context.Context, m Memory, p Peers, opt Options) (*Store, error) {
 	var err error
 	if s.g, err = decode(b); err != nil {
 		return nil, err
+	}
+	if _, err := m.ReadAt(b[:1], s.g.Size()-1); err != nil {
+		return nil, fmt.Errorf("kv: the file is shorter than its store of %d bytes: %w", s.g.Size(), err)
 	}
 	s.buckets.New = func() any { b := make([]byte, s.g.bucketSize()); return &b }
 	s.slots.New = func() any { b := make([]byte, s.g.Slot); return &b }

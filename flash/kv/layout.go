@@ -60,6 +60,9 @@ const (
 	mostSlots = 1 << slotBits
 )
 
+// Members is the most clients that a store can have at a time.
+const Members = members - 1
+
 // Geometry is the shape of a store. All of it lies in one file: a page with the geometry, the members, the chunks of
 // slots, the buckets, and the slots.
 type Geometry struct {
@@ -98,6 +101,9 @@ func (g *Geometry) Key() int { return int(g.Entry) - body }
 
 // Value is the greatest length of a value in bytes, for a key of this length.
 func (g *Geometry) Value(key int) int { return int(g.Slot) - preface - key }
+
+// Places is the number of entries.
+func (g *Geometry) Places() uint64 { return g.Buckets * entries }
 
 // Size is the number of bytes of the file.
 func (g *Geometry) Size() int64 { return g.slot(uint32(g.Slots)) }
@@ -235,6 +241,9 @@ const allUsed = 1<<perChunk - 1
 func (w hold) epoch() uint16 { return uint16(w >> perChunk) }
 func (w hold) used() uint64  { return uint64(w & allUsed) }
 
+// inUse is the number of slots in use.
+func (w hold) inUse() int { return bits.OnesCount64(w.used()) }
+
 // with returns a word with these slots in use.
 func (w hold) with(used uint64) hold { return w&^allUsed | hold(used&allUsed) }
 
@@ -249,10 +258,9 @@ func putBody(b []byte, w word, key []byte, at int64) {
 	le.PutUint32(b[12:], bodySum(b[8:12], key, at))
 }
 
+// bodySum begins with the place of the entry, so that the content of another one does not verify there.
 func bodySum(head, key []byte, at int64) uint32 {
-	var place [8]byte
-	le.PutUint64(place[:], uint64(at))
-	return crc32.Update(crc32.Update(crc32.Checksum(place[:], table), table, head), table, key)
+	return crc32.Update(crc32.Update(uint32(at)^uint32(at>>32), table, head), table, key)
 }
 
 // keyOf returns the key of a full entry, if what was read of it belongs together.
