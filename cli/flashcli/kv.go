@@ -3,12 +3,13 @@ package flashcli
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"time"
@@ -62,7 +63,12 @@ durable  it is on flash, and so is every value that was read`,
 			if err != nil {
 				return verb.Usagef("--class: %w", err)
 			}
-			g, err := kv.NewGeometry(keys, key, int(min(value.bytes, units.GiB)), c, rand.Uint64())
+			var seed [8]byte
+			if _, err := rand.Read(seed[:]); err != nil {
+				return verb.Failed(err)
+			}
+			g, err := kv.NewGeometry(keys, key, int(min(value.bytes, units.GiB)), c,
+				binary.LittleEndian.Uint64(seed[:]))
 			if err != nil {
 				return verb.Usagef("%w", err)
 			}

@@ -37,9 +37,10 @@ func TestGeometry(t *testing.T) {
 		keys       uint64
 		key, value int
 		want       string
-	}{{0, 1, 1, "0 keys"}, {1 << 24, 1, 1, "use 1 to 14913080"}, {1, 0, 1, "keys of up to 0 bytes"}, {1, 241, 1, "use 1 to 240"},
-		{1, 1, -1, "values of up to -1"}, {1, 1, 1<<20 + 1, "use 0 to 1048576"}} {
-		if _, err := kv.NewGeometry(x.keys, x.key, x.value, kv.Async, 1); err == nil || !strings.Contains(err.Error(), x.want) {
+	}{{0, 1, 1, "0 keys"}, {1 << 24, 1, 1, "use 1 to 14913080"}, {1, 0, 1, "keys of up to 0 bytes"},
+		{1, 241, 1, "use 1 to 240"}, {1, 1, -1, "values of up to -1"}, {1, 1, 1<<20 + 1, "use 0 to 1048576"}} {
+		_, err := kv.NewGeometry(x.keys, x.key, x.value, kv.Async, 1)
+		if err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
@@ -54,7 +55,8 @@ func TestGeometry(t *testing.T) {
 func TestFiles(t *testing.T) {
 	g := shape(kv.Async)
 	open := func(mem []byte) error {
-		_, err := kv.Open(context.Background(), short{&direct{mem: mem, name: 1}}, &direct{name: 1}, kv.DefaultOptions())
+		m := &direct{mem: mem, name: 1}
+		_, err := kv.Open(context.Background(), short{m}, m, kv.DefaultOptions())
 		return err
 	}
 	if err := open(make([]byte, g.Size())); !errors.Is(err, kv.ErrFormat) {
