@@ -71,7 +71,7 @@ func (n *Network) take(s *sender) (packet, units.Bytes) {
 		n.Counters.Retransmits++
 	} else if s.timeable {
 		s.timed, s.timeable = s.next, false
-		n.trips[s.tag&slotMask].since = n.eng.Now()
+		n.trips[s.tag&slotMask].Since = n.eng.Now()
 	}
 	x, payload := n.make(s, s.sending, s.next)
 	s.pos += uint64(payload)
@@ -226,7 +226,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	if n.adapts && !s.timeable && before(s.timed, psn) {
-		n.measured(s, now)
+		s.timeable, s.patience = true, n.trips[s.tag&slotMask].Measured(now)
 	}
 	s.una, s.tries = psn, 0
 	n.bound(s)
@@ -280,30 +280,13 @@ func (n *Network) bound(s *sender) {
 	}
 }
 
-// trip is the round trip of a queue pair: its mean and its deviation, and when the packet was sent on which it is being
-// measured, one at a time and none that was retransmitted (RFC 6298, sections 2 and 3).
-type trip struct{ mean, spread, since sim.Time }
-
 // adapt begins the measurement of a queue pair's round trips. Until there is one, the timeout is at least twice that of
 // a network without load.
 func (n *Network) adapt(s *sender, unloaded sim.Time) {
 	if n.adapts {
-		n.trips[s.tag&slotMask] = trip{}
+		n.trips[s.tag&slotMask] = repair.Trip{}
 		s.patience, s.timeable = 2*unloaded, true
 	}
-}
-
-// measured takes the round trip of a packet into account that has been acknowledged.
-func (n *Network) measured(s *sender, now sim.Time) {
-	x := &n.trips[s.tag&slotMask]
-	s.timeable = true
-	if t := now - x.since; x.mean == 0 {
-		x.mean, x.spread = t, t/2
-	} else {
-		x.spread += (max(x.mean-t, t-x.mean) - x.spread) / 4
-		x.mean += (t - x.mean) / 8
-	}
-	s.patience = x.mean + 4*x.spread
 }
 
 // rewind goes back to the first unacknowledged packet.
@@ -455,8 +438,8 @@ func (n *Network) slide(k *nic) {
 		k.oldest++
 	}
 	for c := range k.turns {
-		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
-			k.turns[c].waiting.MoveTo(k.oldest)
+		if k.turns[c].N > 0 || n.used>>c&1 != 0 {
+			k.turns[c].MoveTo(k.oldest)
 		}
 	}
 }
@@ -470,8 +453,8 @@ func (n *Network) gone(k *nic, number uint32) bool {
 // unready removes a queue pair from the turns of its class.
 func (n *Network) unready(p *port, k *nic, s *sender) {
 	t := &k.turns[s.class]
-	t.remove(s.number)
-	if t.n == 0 {
+	t.Remove(s.number)
+	if t.N == 0 {
 		p.ready &^= 1 << s.class
 	}
 }
