@@ -196,7 +196,7 @@ func TestCountersAdd(t *testing.T) {
 	}
 	fill(&a, 1000)
 	fill(&b, 7)
-	a.add(&b)
+	a.Add(&b)
 	v := reflect.ValueOf(a)
 	for i := range v.NumField() {
 		got := v.Field(i)

@@ -28,6 +28,7 @@ import (
 
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/notes"
+	"farflash/model/fabric/receives"
 	"farflash/model/fabric/repair"
 	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
@@ -92,6 +93,7 @@ type Network struct {
 	target              sim.Target
 	sink                Sink
 	alg                 cc.Algorithm
+	receives            receives.Book
 	wants               cc.Wants
 	codec               *cc.Codec
 	draws               *rng.NS3Draws // shared sequence when random is ns-3
@@ -104,7 +106,7 @@ type Network struct {
 	senders  []sender
 	control  []cc.Sender   // one per queue pair
 	pulling  []pulling     // one per queue pair, where receivers pull
-	trips    []repair.Trip //  one per queue pair, if timeouts follow round trips (adapts)
+	trips    []repair.Trip // one per queue pair, if timeouts follow round trips (adapts)
 	receive  []receiver
 	chooser  *spread.Chooser // picks a path per packet or flowlet; nil gives each queue pair a fixed path
 	paths    []int32         // for each queue pair, hopLimit steps forward and hopLimit back

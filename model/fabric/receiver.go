@@ -104,6 +104,9 @@ func (n *Network) accept(p *port, x packet) {
 	payload := uint64(n.payload(&x))
 	switch {
 	case x.psn == r.expected:
+		if n.receives.Used && n.refuses(r, &x) {
+			return
+		}
 		n.Counters.Received += payload
 		p.taken += payload
 		before := r.message

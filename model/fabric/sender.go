@@ -36,6 +36,7 @@ type sender struct {
 	timing   bool     // the retransmission timer is running
 	tries    uint8    // timeouts without progress
 	broken   bool     // it has given up (abandon.go)
+	waits    bool     // its message found no receive, and expire is the time to send it again (receives.go)
 	expires  bool     // the expire timer exists
 	steered  bool     // the adjust timer exists
 	planned  bool     // planned, and not yet introduced to its NIC
@@ -151,8 +152,8 @@ func (n *Network) answered(x packet) {
 		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
 			n.await(s) // the timer may have been a probe's
 		}
-	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
-		n.rewind(s)
+	} else if x.kind != ackPacket {
+		lost = n.goBack(q, s, &x)
 	}
 	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
@@ -229,6 +230,10 @@ func (n *Network) advance(s *sender, psn uint32) int {
 		s.timeable, s.patience = true, n.trips[s.tag&slotMask].Measured(now)
 	}
 	s.una, s.tries = psn, 0
+	if s.waits { // a copy of the message has found a receive
+		s.waits = false
+		n.eng.Disarm(s.expire)
+	}
 	n.bound(s)
 	if s.repair != nil {
 		s.repair.Progress()
@@ -271,7 +276,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 // bound limits a sender to the receiver's window for packets out of order.
 func (n *Network) bound(s *sender) {
 	s.stop = s.end
-	if s.broken {
+	if s.broken || s.waits {
 		s.stop = s.next
 		return
 	}
@@ -335,6 +340,10 @@ func (n *Network) await(s *sender) {
 func (n *Network) expired(q int32) {
 	s := &n.senders[q]
 	s.timing = false
+	if s.waits {
+		n.goAgain(q, s)
+		return
+	}
 	if s.una == s.top {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package turns is the order in which the queue pairs of a network card send: those that are ready take turns, and those
-// held back by their rate wait for their time.
+// Package turns is the order in which the queue pairs of a network card send: those that are ready take turns, and
+// those held back by their rate wait for their time.
 //
 // Its main types are Round, the ready queue pairs of a traffic class, and Paced, an element of the heap of the others.
 // Turns go by a queue pair's number at the card, which increases, so a new queue pair need not wait for all others.
