@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -449,11 +448,4 @@ func TestReceivesRefuses(t *testing.T) {
 		}
 	}()
 	r.net.Repost(0)
-}
-
-// TestReceiverSize: what every packet that arrives touches has not grown.
-func TestReceiverSize(t *testing.T) {
-	if got := reflect.TypeFor[receiver]().Size(); got > 80 {
-		t.Errorf("a receiver has %d bytes", got)
-	}
 }

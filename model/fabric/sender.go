@@ -30,13 +30,13 @@ type sender struct {
 	patience sim.Time // the least timeout, by round trips
 	timed    uint32   // the packet whose round trip is measured
 	timeable bool     // none is
+	waits    bool     // its message found no receive, and expire is the time to send it again (receives.go)
 	lastSize uint16
 	class    uint8
 	standing standing
 	timing   bool     // the retransmission timer is running
 	tries    uint8    // timeouts without progress
 	broken   bool     // it has given up (abandon.go)
-	waits    bool     // its message found no receive, and expire is the time to send it again (receives.go)
 	expires  bool     // the expire timer exists
 	steered  bool     // the adjust timer exists
 	planned  bool     // planned, and not yet introduced to its NIC
