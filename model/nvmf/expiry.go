@@ -332,6 +332,7 @@ func (s *System) fetchFromNobody(c int32, t *transmitter) {
 	}
 	s.Counters.MostBuffers = max(s.Counters.MostBuffers, t.memory.used)
 	s.ghosts[x.ghost-1].memory += size
+	s.keepReceive(x, &s.ghosts[x.ghost-1].freed)
 	s.forget(c)
 }
 

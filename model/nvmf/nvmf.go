@@ -79,8 +79,9 @@ type Config struct {
 	// WriteBuffers is a target's memory for write data that it fetches, until the response is acknowledged. Writes wait
 	// for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
-	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
-	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
+	Reads        Reads    // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
+	Receives     Receives // Receives are those of a target's capsules. They do not apply to TCP.
+	TCP          TCP      // TCP has the options that hosts negotiate when they connect by TCP.
 	// DriveDepth is the largest number of commands that a target's driver gives a drive at once. Others wait in the
 	// target.
 	DriveDepth int
@@ -120,7 +121,8 @@ func DefaultConfig() Config {
 	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here).
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(),
+		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(),
+		TCP:        defaultTCP(),
 		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
 		Batch: SPDKRDMA.Batch(), Host: defaultHost(),
 	}
@@ -146,6 +148,7 @@ func (c *Config) Validate() error {
 		c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class",
 		"%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("receives", c.Receives.validate())
 	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
@@ -183,6 +186,7 @@ type System struct {
 	net      Fabric
 	reader   Reader  // nil if connections have no queue pairs of their own, or with TCP
 	chooser  Chooser // nil if connections have their own queue pairs
+	pooler   Pooler  // nil unless queue pairs share receives
 	sink     Sink
 	err      error
 
@@ -250,9 +254,11 @@ type Counters struct {
 	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
-	Time      [Stages]sim.Time // Time is the total time of completed commands in each stage.
-	Latency   sim.Time         // Latency is the sum of their latencies.
-	Failures                   // Failures are of hosts that lost their targets.
+	// MostReceives is the most shared receives taken at once of one core.
+	MostReceives int32
+	Time         [Stages]sim.Time // Time is the total time of completed commands in each stage.
+	Latency      sim.Time         // Latency is the sum of their latencies.
+	Failures                      // Failures are of hosts that lost their targets.
 }
 
 // connection is a queue pair of an initiator to a target.
@@ -270,6 +276,7 @@ type connection struct {
 	sending     bool      // a core hands the batch to the network
 	core        int32     // index of its core at the initiator and at the target
 	targetCore  int32
+	pool        int32     // of its capsules' receives, plus 1; 0 if they are its own
 	watch       sim.Timer // of the commands' time limit
 	watched     bool      // the timer exists
 	watching    bool      // and runs

@@ -79,6 +79,7 @@ func (s *System) capsuleArrived(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, NetworkOut)
 	x.arrived = s.eng.Now()
+	s.took(x)
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
 		x.netOut = s.eng.Now()
 	}
