@@ -29,6 +29,8 @@ func Words() result.Words {
 	l.Metric("nvmf.held.buffers", "count", "writes that waited for a target's memory (nvmf.write_buffers)")
 	l.Metric("nvmf.held.reads", "count",
 		"writes that waited for one of their queue pair's RDMA Reads (nvmf.reads)")
+	l.Metric("nvmf.receives.refused", "count", "capsules that found no shared receive (nvmf.receives)")
+	l.Metric("nvmf.receives.max", "count", "most shared receives of one core taken")
 	l.Metric("nvmf.held.limits", "count", "commands that waited for their tenant's limits (nvmf.limits)")
 	l.Metric("nvmf.held.path", "count", "commands that no path could take")
 	l.Matrix("nvmf.paths", "count", "by path: commands, those that failed over from it or were refused, and losses")
