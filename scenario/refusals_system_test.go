@@ -73,6 +73,14 @@ func TestRefusedSystems(t *testing.T) {
 
 		{system("protocol: flows\ncoupling: {mode: both}\nnvmf: {limits: {rw_ios: 1000}}"),
 			"nvmf.limits: targets with limits need coupling.mode: coupled"},
+		{system("nvmf: {buffers: {count: 1, size: 512B}}"), ""},
+		{system("nvmf: {buffers: 4095}"), ""},
+		{system("nvmf: {buffers: {count: -1}}"), "nvmf.buffers.count: -1 is not possible; use 1 to 16777216, or 0"},
+		{system("nvmf: {buffers: {count: 1, size: 511B}}"), "nvmf.buffers.size: 511B is not possible; use 512B to 1GiB"},
+		{system("protocol: flows\nnvmf: {buffers: 9}"), "nvmf.buffers.count: protocol flows has targets without memory; " +
+			"use 0, or protocol: nvmeof"},
+		{system("rate_control: src\nnvmf: {buffers: 9}"), "rate_control: a controller paces writes in the list in which " +
+			"reads would wait for buffers; use nvmf.buffers.count: 0"},
 		{system("nvmf: {receives: {shared: 1, rnr_timer: 10us}}"), ""},
 		{system("nvmf: {receives: {shared: 65535}}"), ""},
 		{system("nvmf: {receives: {shared: 65536}}"), "nvmf.receives.shared: 65536 is not possible; use 1 to 65535, or 0"},

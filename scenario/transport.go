@@ -69,6 +69,8 @@ func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	case s.Protocol == nvmf.NVMeTCP && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("fabric.queue_pairs.life",
 			"per-message opens a connection for each message, where nvme-tcp keeps one; use persistent")
+	case s.NVMf.Buffers.Count > 0 && !s.Protocol.Capsules():
+		fail("nvmf.buffers.count", "protocol %v has targets without memory; use 0, or protocol: nvmeof", s.Protocol)
 	case s.NVMf.Receives.Shared > 0 && s.Protocol != nvmf.NVMeoF:
 		fail("nvmf.receives.shared", "protocol %v has no receives: a target reads sockets, with a buffer for each command "+
 			"of a queue pair; use 0, or protocol: nvmeof", s.Protocol)

@@ -26,7 +26,7 @@ func Words() result.Words {
 	l.Metric("nvmf.held.initiator", "count", "commands that waited for a free entry of a queue pair")
 	l.Metric("nvmf.held.target", "count", "commands that waited for a free entry of a drive's queue")
 	l.Metric("nvmf.held.txq", "count", "commands that waited for space in a target's transmit queue")
-	l.Metric("nvmf.held.buffers", "count", "writes that waited for a target's memory (nvmf.write_buffers)")
+	l.Metric("nvmf.held.buffers", "count", "commands that waited for a target's memory")
 	l.Metric("nvmf.held.reads", "count",
 		"writes that waited for one of their queue pair's RDMA Reads (nvmf.reads)")
 	l.Metric("nvmf.receives.refused", "count", "capsules that found no shared receive (nvmf.receives)")
@@ -35,7 +35,7 @@ func Words() result.Words {
 	l.Metric("nvmf.held.path", "count", "commands that no path could take")
 	l.Matrix("nvmf.paths", "count", "by path: commands, those that failed over from it or were refused, and losses")
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
-	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use for writes")
+	l.Metric("nvmf.buffers.max", "B", "most memory of one target in use")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")
 	l.Metric("nvmf.timeouts", "count", "commands that reached nvmf.host.io_timeout")
 	l.Metric("nvmf.losses", "count", "controllers that initiators lost")

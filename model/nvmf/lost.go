@@ -197,11 +197,9 @@ func (s *System) leaveBehind(c int32) {
 	switch x.at {
 	case preparing, arriving, filling, inDrive, finishing:
 	case supplying:
-		s.freed.memory += units.Bytes(x.req.Length)
+		s.freed.memory += s.needs(x)
 	case needsRead, pulling, limited:
-		if s.fetched(x) {
-			s.freed.memory += units.Bytes(x.req.Length)
-		}
+		s.freed.memory += s.needs(x)
 		s.forget(c)
 	case heldBack:
 		s.unanswered(c)
@@ -235,10 +233,7 @@ func (s *System) unanswered(c int32) {
 	target := x.target
 	d := &s.drives[x.drive]
 	q := s.quit(x)
-	own := freed{}
-	if s.holds(x) {
-		own.memory = units.Bytes(x.req.Length)
-	}
+	own := freed{memory: s.holds(x)}
 	if x.req.Op == block.Read && !x.refused {
 		own.reading = int64(s.answerSize(x))
 	}

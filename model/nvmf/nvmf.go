@@ -79,6 +79,7 @@ type Config struct {
 	// WriteBuffers is a target's memory for write data that it fetches, until the response is acknowledged. Writes wait
 	// for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
+	Buffers      Buffers  // Buffers is memory for reads as well, instead of write_buffers.
 	Reads        Reads    // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
 	Receives     Receives // Receives are those of a target's capsules. They do not apply to TCP.
 	TCP          TCP      // TCP has the options that hosts negotiate when they connect by TCP.
@@ -121,7 +122,7 @@ func DefaultConfig() Config {
 	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here).
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(),
+		WriteBuffers: 4095 * 8 * units.KiB, Buffers: Buffers{Size: 8 * units.KiB}, Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(),
 		TCP:        defaultTCP(),
 		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
 		Batch: SPDKRDMA.Batch(), Host: defaultHost(),
@@ -148,6 +149,7 @@ func (c *Config) Validate() error {
 		c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class",
 		"%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("buffers", c.Buffers.validate())
 	bad.Within("receives", c.Receives.validate())
 	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
@@ -244,10 +246,10 @@ type Counters struct {
 	HeldAtInitiator, HeldAtTarget, HeldAtTXQ uint64
 	// The Most counters are the greatest lengths of these queues.
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
-	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory for writes.
+	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory.
 	MostTXQ, MostBuffers units.Bytes
-	// HeldForBuffers and HeldForReads count the writes that waited in a target for memory, and for one of the queue
-	// pair's RDMA Reads.
+	// HeldForBuffers counts the commands that waited in a target for memory, HeldForReads the writes that waited for one
+	// of the queue pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
 	HeldByLimits                 uint64 // HeldByLimits counts commands that waited for their tenant's limits.
 	HeldForPath                  uint64 // HeldForPath counts commands that no path could take.
@@ -289,7 +291,7 @@ type list struct{ head, tail, n int32 }
 type posted struct {
 	command int32 // 0: not one of the system's messages; negative: a controller's, less 1
 	bytes   int32 // bytes that it occupies in the transmit queue
-	held    int32 // bytes that it holds of the memory for writes
+	held    int32 // bytes that it holds of the target's memory
 	target  int32
 	kind    Kind
 	read    bool     // it answers a read

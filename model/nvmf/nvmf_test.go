@@ -251,7 +251,7 @@ func TestLaws(t *testing.T) {
 				s.Interrupt = nvmf.Interrupt{Command: us, Events: 5, Delay: 30 * us}
 			}
 		}
-		drawReceives(t, &l)
+		drawShared(t, &l)
 		if rapid.Bool().Draw(t, "batches") {
 			c.Batch = nvmf.Batch{Commands: 3, Delay: 11 * us, Send: us}
 		}

@@ -12,8 +12,12 @@ import (
 	"farflash/sim"
 )
 
-// drawReceives draws shared receives, where there can be any.
-func drawReceives(t *rapid.T, l *layout) {
+// drawShared draws shared receives and buffers, where there can be any.
+func drawShared(t *rapid.T, l *layout) {
+	if l.steered == nil {
+		l.cfg.Buffers = nvmf.Buffers{Count: rapid.SampledFrom([]int{0, 0, 1, 3, 40}).Draw(t, "buffers"),
+			Size: rapid.SampledFrom([]units.Bytes{512, 8 * units.KiB}).Draw(t, "buffer")}
+	}
 	if l.protocol == nvmf.NVMeoF && l.own {
 		l.cfg.Receives = nvmf.Receives{Shared: rapid.SampledFrom([]int{0, 0, 1, 2, 30}).Draw(t, "receives"),
 			RNRTimer: rapid.SampledFrom([]sim.Time{10 * us, 240 * us}).Draw(t, "rnr timer")}

@@ -126,8 +126,8 @@ func (s *System) answer(c int32, t *transmitter) {
 			x.first = last
 		}
 	}
-	if last >= 0 && s.holds(x) {
-		s.posted[last].held = int32(x.req.Length)
+	if last >= 0 {
+		s.posted[last].held = int32(s.holds(x))
 	}
 	s.refill(d, q)
 }

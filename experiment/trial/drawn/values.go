@@ -128,6 +128,7 @@ var small = func() []limit {
 		{`initiators`, []string{"1", "2", "3"}, false},
 		{`targets\.(count|ssds)`, []string{"1", "2"}, false},
 		{`nvmf\.queue_(depth|pairs)|nvmf\.drive_depth`, []string{"1", "2", "16", "128"}, false},
+		{`nvmf\.buffers(\.count)?`, []string{"0", "1", "4", "4095"}, false},
 		{`nvmf\.receives\.shared`, []string{"0", "1", "3", "100"}, false},
 		{`nvmf\.receives\.rnr_timer`, []string{"10us", "80us", "1280us", "655360us"}, false},
 		{`place\.(initiator|target)_nics`, []string{"1", "2"}, false},
