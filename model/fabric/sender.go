@@ -3,6 +3,7 @@ package fabric
 import (
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/repair"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -162,7 +163,7 @@ func (n *Network) answered(x packet) {
 		n.reportAcked(done, ended)
 		return
 	}
-	mark := x.flags&ceMark != 0
+	mark := x.flags&ceMark != 0 && (!s.responds || n.cfg.CNP.Answers == setting.NoticesCNP)
 	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
 		acked, next := n.progress(l)
 		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: acked, Next: next}
@@ -317,6 +318,9 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	}
 	if n.adapts {
 		t = max(t, s.patience)
+	}
+	if first := n.cfg.Recovery.FirstTimeout; first > t && s.acked == 0 && !s.repair.Measured() {
+		t = first
 	}
 	tries, most := min(s.tries, 6), sim.Forever // 2^6 = 64
 	if s.repair != nil && s.repair.TCP() {

@@ -154,6 +154,7 @@ var small = func() []limit {
 		{`fabric\.(host_link|up_link|topology\.links\.rate)`,
 			[]string{"10Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps"}, false},
 		{`fabric\.payload`, []string{"256B", "1000B", "1KiB", "4KiB", "9000B"}, false},
+		{`fabric\.recovery\.first_timeout`, []string{"0s", "1s", "3ms"}, false},
 		{`flows\.file`, []string{"flows.txt"}, false},
 		{`flows\.list\.(src|dst)|flows\.incast\.target`, []string{"0", "1", "2", "3"}, true},
 		{`flows\.poisson\.sizes\.(fixed|points\.size)`, []string{"1KB", "10KB", "100KB"}, true},
