@@ -17,8 +17,8 @@ import (
 // Pool makes a pool of receives and returns its number. timer must be one of receives.Timers.
 func (n *Network) Pool(count int, timer sim.Time) (int32, error) { return n.receives.Add(count, timer) }
 
-// Receives makes each further message on a persistent queue pair take a receive of a pool, all of whose queue pairs must
-// lead to one host. While parts of the network run, only that host's may call Repost, and none Receives.
+// Receives makes each further message on a persistent queue pair take a receive of a pool, all of whose queue pairs
+// must lead to one host. While parts of the network run, only that host's may call Repost, and none Receives.
 func (n *Network) Receives(q QP, pool int32) error {
 	b := &n.receives
 	switch {

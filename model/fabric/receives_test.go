@@ -70,12 +70,12 @@ func (x *pooled) post(t failer, q QP, size units.Bytes) int32 {
 	return m
 }
 
-// TestRefusedTwo is worked out by hand: two hosts send two messages of a packet each at once to a third, which has three
-// receives. A packet takes 116.8 ns on each wire and a link 1 us, so the messages arrive from 2233.6 ns on, 116.8 ns
-// apart, in turns. The fourth, at 2584 ns, finds no receive. Its NAK takes 68.8 ns on each wire and is back at 4721.6 ns;
-// 10 us later the message leaves again, for 2233.6 ns. At 16955.2 ns there is still no receive: the first is posted
-// 20 us after its message came, at 22233.6 ns. The next NAK is back at 16955.2 + 2137.6 = 19092.8 ns, and the message
-// leaves at 29092.8 ns and arrives at 31326.4 ns.
+// TestRefusedTwo is worked out by hand: two hosts send two messages of a packet each at once to a third, which has
+// three receives. A packet takes 116.8 ns on each wire and a link 1 us, so the messages arrive from 2233.6 ns on, 116.8
+// ns apart, in turns. The fourth, at 2584 ns, finds no receive. Its NAK takes 68.8 ns on each wire and is back at
+// 4721.6 ns; 10 us later the message leaves again, for 2233.6 ns. At 16955.2 ns there is still no receive: the first is
+// posted 20 us after its message came, at 22233.6 ns. The next NAK is back at 16955.2 + 2137.6 = 19092.8 ns, and the
+// message leaves at 29092.8 ns and arrives at 31326.4 ns.
 func TestRefusedTwo(t *testing.T) {
 	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
 	x := newPooled(t, r, 3, 10*units.Microsecond, 20*units.Microsecond)
@@ -185,9 +185,9 @@ func TestRefusalsAreNoRetries(t *testing.T) {
 	}
 }
 
-// TestLossBesideRefusal: of a refused message of three packets the first is lost when it is sent again. The second shows
-// the gap: there is a NACK, since the NAK's timer has ended, and no timeout. The refusal of a message that comes alone
-// is lost with its NAK: the sender's own timer recovers it.
+// TestLossBesideRefusal: of a refused message of three packets the first is lost when it is sent again. The second
+// shows the gap: there is a NACK, since the NAK's timer has ended, and no timeout. The refusal of a message that comes
+// alone is lost with its NAK: the sender's own timer recovers it.
 func TestLossBesideRefusal(t *testing.T) {
 	const us = units.Microsecond
 	for _, alone := range []bool{false, true} {
@@ -222,9 +222,9 @@ func TestLossBesideRefusal(t *testing.T) {
 	}
 }
 
-// TestReceivesConserved verifies on random loads, with and without losses, that every message arrives once and in order,
-// that as many receives are taken as messages have arrived, or begun to, and were not posted again, and that all are
-// posted at the end.
+// TestReceivesConserved verifies on random loads, with and without losses, that every message arrives once and in
+// order, that as many receives are taken as messages have arrived, or begun to, and were not posted again, and that all
+// are posted at the end.
 func TestReceivesConserved(t *testing.T) {
 	refused, lost := uint64(0), uint64(0)
 	draws.Until(t, func() bool { return refused > 0 && lost > 0 }, func(t *rapid.T) {
@@ -275,8 +275,8 @@ func TestReceivesConserved(t *testing.T) {
 	})
 }
 
-// TestAbandonRefused abandons queue pairs with messages that have arrived, have arrived in part, and wait for a receive:
-// that of the second is posted again, and those of the first are the owner's to post.
+// TestAbandonRefused abandons queue pairs with messages that have arrived, have arrived in part, and wait for a
+// receive: that of the second is posted again, and those of the first are the owner's to post.
 func TestAbandonRefused(t *testing.T) {
 	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
 	x := newPooled(t, r, 2, 20*units.Microsecond, sim.Forever/2)

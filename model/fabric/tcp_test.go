@@ -114,10 +114,11 @@ func TestTCPShares(t *testing.T) {
 	golden.Table(t, "../../docs/validation/nvmeof.md", "nvmeof-shares", "no random numbers", lines, *update)
 }
 
-// TestFirstTimeout is worked out by hand: the link of a connection's sender is down from the start. Without a round trip
-// measured its timer is 1 s, and doubles (RFC 6298, sections 2 and 5.5): the message leaves again at 1, 3 and 7 s, and
-// arrives two segments' times and links later. A connection that was established before has 200 ms instead: it leaves
-// again at 0.2, 0.6, 1.4, 3 and 6.2 s. Once a message is acknowledged, a lost one is sent again after 200 ms either way.
+// TestFirstTimeout is worked out by hand: the link of a connection's sender is down from the start. Without a round
+// trip measured its timer is 1 s, and doubles (RFC 6298, sections 2 and 5.5): the message leaves again at 1, 3 and 7 s,
+// and arrives two segments' times and links later. A connection that was established before has 200 ms instead: it
+// leaves again at 0.2, 0.6, 1.4, 3 and 6.2 s. Once a message is acknowledged, a lost one is sent again after 200 ms
+// either way.
 func TestFirstTimeout(t *testing.T) {
 	const ms, s = units.Millisecond, units.Second
 	for _, x := range []struct{ first, until, again sim.Time }{

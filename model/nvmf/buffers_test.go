@@ -12,8 +12,8 @@ import (
 	"farflash/sim"
 )
 
-// heldFor returns how long a lone read holds its buffers, from its capsule's arrival until its response is acknowledged, and when
-// in that time its data and response have arrived; no software takes time.
+// heldFor returns how long a lone read holds its buffers, from its capsule's arrival until its response is
+// acknowledged, and when in that time its data and response have arrived; no software takes time.
 func heldFor(l *layout, length units.Bytes) (hold, ended sim.Time) {
 	at := l.device.Latency[block.Read] + hops(l.network, delay, length, response)[1]
 	return at + 2*rate.TimeFor(l.network.Acks.Size) + 2*delay, at
@@ -52,13 +52,14 @@ func TestOneBuffer(t *testing.T) {
 		r.ask(ask{req: read4k})
 	}
 	r.run(t)
-	if last := r.done[count-1].Ended; last > first+l.device.Latency[block.Read]+count*(hold-l.device.Latency[block.Read]) {
+	drive := l.device.Latency[block.Read]
+	if last := r.done[count-1].Ended; last > first+drive+count*(hold-drive) {
 		t.Errorf("with a transmit queue of one answer the last read ends at %v", last)
 	}
 }
 
-// TestBuffersLittle verifies Little's law: of 64 reads outstanding as many are served as there are buffers, each for the
-// time that it holds its own, unless the drive's queue or the queue pair allows fewer.
+// TestBuffersLittle verifies Little's law: of 64 reads outstanding as many are served as there are buffers, each for
+// the time that it holds its own, unless the drive's queue or the queue pair allows fewer.
 func TestBuffersLittle(t *testing.T) {
 	for _, x := range []struct {
 		protocol      nvmf.Protocol
@@ -127,8 +128,8 @@ func TestBuffersLittle(t *testing.T) {
 	}
 }
 
-// TestBuffersInOrder: reads and fetched writes wait for buffers in one order, in which a large write holds up small reads,
-// and writes in their capsules do not wait.
+// TestBuffersInOrder: reads and fetched writes wait for buffers in one order, in which a large write holds up small
+// reads, and writes in their capsules do not wait.
 func TestBuffersInOrder(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.Target.Cores = 1

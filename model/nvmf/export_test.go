@@ -46,7 +46,8 @@ func (s *System) Held(target int32) (queued, memory units.Bytes) {
 	return s.targets[target].used, s.targets[target].memory.used
 }
 
-// Receiving returns how many commands with a shared receive are in a target, which has one pool, and how many are taken.
+// Receiving returns how many commands with a shared receive are in a target, which has one pool, and how many are
+// taken.
 func (s *System) Receiving(target int32) (inside, taken int) {
 	pool := int32(0)
 	if t := &s.targets[target]; t.pools != nil {

@@ -65,8 +65,8 @@ func (s *System) holds(x *command) units.Bytes {
 }
 
 // fetch allocates a command's memory, and then passes a read to its drive, or obtains a write's data with one of the
-// queue pair's RDMA Reads. On TCP a single R2T requests all data, as Linux' and SPDK's targets do, so that a command has
-// the one R2T that both their initiators allow (MAXR2T 0).
+// queue pair's RDMA Reads. On TCP a single R2T requests all data, as Linux' and SPDK's targets do, so that a command
+// has the one R2T that both their initiators allow (MAXR2T 0).
 func (s *System) fetch(c int32) {
 	x := s.commands.At(c)
 	t := &s.targets[x.target]
@@ -101,8 +101,8 @@ func (s *System) holdsWrites(t *transmitter) bool {
 	return true
 }
 
-// hold allocates a command's memory, and passes a read to its drive. It requests a write's data, or queues it for one of
-// the queue pair's RDMA Reads.
+// hold allocates a command's memory, and passes a read to its drive. It requests a write's data, or queues it for one
+// of the queue pair's RDMA Reads.
 func (s *System) hold(t *transmitter, c int32) {
 	x := s.commands.At(c)
 	size := s.needs(x)

@@ -121,8 +121,8 @@ func DefaultConfig() Config {
 	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here).
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Buffers: Buffers{Size: 8 * units.KiB}, Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(),
-		TCP:        defaultTCP(),
+		WriteBuffers: 4095 * 8 * units.KiB, Buffers: Buffers{Size: 8 * units.KiB},
+		Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(), TCP: defaultTCP(),
 		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
 		Batch: SPDKRDMA.Batch(), Host: defaultHost(),
 	}
@@ -247,8 +247,8 @@ type Counters struct {
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
 	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory.
 	MostTXQ, MostBuffers units.Bytes
-	// HeldForBuffers counts the commands that waited in a target for memory, HeldForReads the writes that waited for one
-	// of the queue pair's RDMA Reads.
+	// HeldForBuffers counts the commands that waited in a target for memory, HeldForReads the writes that waited for
+	// one of the queue pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
 	HeldByLimits                 uint64 // HeldByLimits counts commands that waited for their tenant's limits.
 	HeldForPath                  uint64 // HeldForPath counts commands that no path could take.

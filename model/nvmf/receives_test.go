@@ -25,9 +25,9 @@ func drawShared(t *rapid.T, l *layout) {
 }
 
 // TestSharedReceive is worked out by hand: two initiators send the command of a read to a target with one receive at
-// once. The second command arrives behind the first, a capsule's time on the wire later, and is refused. It leaves again
-// after the NAK's way back and the timer, and then takes as long as a lone one: by then the first has its response, and
-// with that its receive is posted again.
+// once. The second command arrives behind the first, a capsule's time on the wire later, and is refused. It leaves
+// again after the NAK's way back and the timer, and then takes as long as a lone one: by then the first has its
+// response, and with that its receive is posted again.
 func TestSharedReceive(t *testing.T) {
 	for _, timer := range []sim.Time{120 * us, 655360 * us} {
 		l := defaultLayout()
@@ -95,8 +95,9 @@ func TestReceivesPerCore(t *testing.T) {
 	}
 }
 
-// TestReceivesEachMicrosecond verifies at each microsecond of a mixed load that the receives taken are those of commands
-// in the target, from a capsule's arrival until its response is posted, and of capsules that have arrived in part.
+// TestReceivesEachMicrosecond verifies at each microsecond of a mixed load that the receives taken are those of
+// commands in the target, from a capsule's arrival until its response is posted, and of capsules that have arrived in
+// part.
 func TestReceivesEachMicrosecond(t *testing.T) {
 	for _, receives := range []int{1, 3, 7} {
 		l := defaultLayout()

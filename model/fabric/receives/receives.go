@@ -1,8 +1,8 @@
 // Package receives has the receives that several queue pairs of a host share (a shared receive queue), and the times
 // for which a sender waits whose message found none.
 //
-// Its main type is Book, which counts them by pool. It follows the InfiniBand specification, volume 1, chapters 10.2.9 (shared
-// receive queues) and 9.7.5.2.8 (RNR NAK).
+// Its main type is Book, which counts them by pool. It follows the InfiniBand specification, volume 1, chapters 10.2.9
+// (shared receive queues) and 9.7.5.2.8 (RNR NAK).
 //
 // It leaves out messages, packets and timers, which are package fabric's, and the memory that receives refer to.
 package receives

@@ -22,7 +22,8 @@ type Subject struct {
 }
 
 // Conform tests that the networks that fresh makes satisfy the contract of nvmf.Fabric, and those of nvmf.Chooser,
-// nvmf.Reader and nvmf.Pooler if they implement them. Each call of fresh must return an idle network that reports to sink.
+// nvmf.Reader and nvmf.Pooler if they implement them. Each call of fresh must return an idle network that reports to
+// sink.
 func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 	for _, c := range []struct {
 		name string
