@@ -292,7 +292,7 @@ func TestReference(t *testing.T) {
 				!strings.Contains(x.Doc, "\n") {
 				meaning = summary(k.Doc) // its section has all of it
 			}
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default), cell(meaning))
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(kind(k.Value)), cell(k.Default), cell(bare(meaning)))
 		}
 		for _, k := range d.Keys {
 			if x, err := Describe(k.Path); err == nil && len(x.Keys) > 0 {
@@ -339,6 +339,15 @@ var sentence = regexp.MustCompile(`[^.][a-z)0-9]\. [A-Z]`)
 
 // bracketed matches a source in brackets, such as (Zhu et al., "Congestion Control", SIGCOMM 2015).
 var bracketed = regexp.MustCompile(` \([A-Z][a-z]+ (et al\.|and)[^()]*\)`)
+
+// bare is a text without the article it begins with.
+func bare(text string) string {
+	rest, ok := strings.CutPrefix(text, "The ")
+	if !ok || rest == "" {
+		return text
+	}
+	return strings.ToUpper(rest[:1]) + rest[1:]
+}
 
 // summary is the first sentence of a text, without a source.
 func summary(text string) string {

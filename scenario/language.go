@@ -67,6 +67,7 @@ var language = shape.Language{
 		reflect.TypeFor[FlowLoad]():           "file",
 		reflect.TypeFor[ratecontrol.Config](): "kind",
 		reflect.TypeFor[nvmf.Software]():      "stack",
+		reflect.TypeFor[nvmf.Buffers]():       "count",
 	},
 	Default: setDefault,
 	Files: []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File",

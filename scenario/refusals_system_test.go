@@ -73,6 +73,29 @@ func TestRefusedSystems(t *testing.T) {
 
 		{system("protocol: flows\ncoupling: {mode: both}\nnvmf: {limits: {rw_ios: 1000}}"),
 			"nvmf.limits: targets with limits need coupling.mode: coupled"},
+		{system("nvmf: {buffers: {count: 1, size: 512B}}"), ""},
+		{system("nvmf: {buffers: 4095}"), ""},
+		{system("nvmf: {buffers: {count: -1}}"), "nvmf.buffers.count: -1 is not possible; use 1 to 16777216, or 0"},
+		{system("nvmf: {buffers: {count: 1, size: 511B}}"), "nvmf.buffers.size: 511B is not possible; use 512B to 1GiB"},
+		{system("protocol: flows\nnvmf: {buffers: 9}"), "nvmf.buffers.count: protocol flows has targets without memory; " +
+			"use 0, or protocol: nvmeof"},
+		{system("rate_control: src\nnvmf: {buffers: 9}"), "rate_control: a controller paces writes in the list in which " +
+			"reads would wait for buffers; use nvmf.buffers.count: 0"},
+		{system("nvmf: {receives: {shared: 1, rnr_timer: 10us}}"), ""},
+		{system("nvmf: {receives: {shared: 65535}}"), ""},
+		{system("nvmf: {receives: {shared: 65536}}"), "nvmf.receives.shared: 65536 is not possible; use 1 to 65535, or 0"},
+		{system("nvmf: {receives: {shared: 1, rnr_timer: 50us}}"),
+			"a.yaml:1:41: nvmf.receives.rnr_timer: 50us is none of InfiniBand's times, 10us to 655.36ms; use the nearest, 40us"},
+		{system("protocol: nvme-tcp\nfabric: {transport: tcp}\nnvmf: {receives: {shared: 9}}"),
+			"a.yaml:3:27: nvmf.receives.shared: protocol nvme-tcp has no receives: a target reads sockets, with a buffer for " +
+				"each command of a queue pair; use 0, or protocol: nvmeof"},
+		{system("protocol: flows\nnvmf: {receives: {shared: 9}}"), "nvmf.receives.shared: protocol flows has no receives"},
+		{system("nvmf: {receives: {shared: 9}}\nfabric: {queue_pairs: {life: per-message}}"),
+			"nvmf.receives.shared: a queue pair per message belongs to no core whose receives it could share; use 0, or " +
+				"fabric.queue_pairs.life: persistent"},
+		{system("nvmf: {receives: {shared: 9}}\nfabric: {recovery: {kind: selective-repeat}}"),
+			"nvmf.receives.shared: selective-repeat keeps packets behind one that found no receive, and no specification " +
+				"has its RNR NAKs; use 0, or fabric.recovery.kind: go-back-n"},
 		{system("protocol: flows\nnvmf: {host: {keep_alive: 5s}}"),
 			"nvmf.host.keep_alive: protocol flows has no controllers that could be lost; use 0s, or protocol: nvmeof"},
 		{system("nvmf: {host: {keep_alive: 5s}}\nfabric: {topology: {star: {hosts: 6}}, queue_pairs: {life: " +

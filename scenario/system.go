@@ -365,6 +365,8 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("a queue pair per message has no lasting rate; use fabric.queue_pairs.life: persistent")
+	case s.NVMf.Buffers.Count > 0:
+		fail("a controller paces writes in the list in which reads would wait for buffers; use nvmf.buffers.count: 0")
 	case s.Place.TargetNICs > 1:
 		fail("a controller follows the rate of one link, and targets have %d; use place.target_nics: 1", s.Place.TargetNICs)
 	}

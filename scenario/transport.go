@@ -69,6 +69,17 @@ func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	case s.Protocol == nvmf.NVMeTCP && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail("fabric.queue_pairs.life",
 			"per-message opens a connection for each message, where nvme-tcp keeps one; use persistent")
+	case s.NVMf.Buffers.Count > 0 && !s.Protocol.Capsules():
+		fail("nvmf.buffers.count", "protocol %v has targets without memory; use 0, or protocol: nvmeof", s.Protocol)
+	case s.NVMf.Receives.Shared > 0 && s.Protocol != nvmf.NVMeoF:
+		fail("nvmf.receives.shared", "protocol %v has no receives: a target reads sockets, with a buffer for each command "+
+			"of a queue pair; use 0, or protocol: nvmeof", s.Protocol)
+	case s.NVMf.Receives.Shared > 0 && s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail("nvmf.receives.shared", "a queue pair per message belongs to no core whose receives it could share; use 0, or "+
+			"fabric.queue_pairs.life: persistent")
+	case s.NVMf.Receives.Shared > 0 && s.Fabric.Recovery.Kind.Keeps():
+		fail("nvmf.receives.shared", "%v keeps packets behind one that found no receive, and no specification has its "+
+			"RNR NAKs; use 0, or fabric.recovery.kind: go-back-n", s.Fabric.Recovery.Kind)
 	case s.NVMf.Host.KeepAlive > 0 && !s.Protocol.Capsules():
 		fail("nvmf.host.keep_alive", "protocol %v has no controllers that could be lost; use 0s, or protocol: nvmeof",
 			s.Protocol)

@@ -429,6 +429,15 @@ func (x *coupled) figures(r *result.Result) {
 	if x.s.NVMf.Limits.Any() {
 		r.Set("nvmf.held.limits", float64(k.HeldByLimits))
 	}
+	if x.s.NVMf.Receives.Shared > 0 {
+		refused := x.net.Net.Counters.RNRs
+		r.Set("nvmf.receives.refused", float64(refused))
+		r.Set("nvmf.receives.max", float64(k.MostReceives))
+		if refused > 0 {
+			r.Warn("%d capsules found no receive and waited for %v (nvmf.receives.rnr_timer); raise nvmf.receives.shared",
+				refused, x.s.NVMf.Receives.RNRTimer)
+		}
+	}
 	x.paths(r)
 	r.Set("nvmf.txq.max", float64(k.MostTXQ))
 	r.Set("nvmf.buffers.max", float64(k.MostBuffers))

@@ -96,6 +96,7 @@ func TestProducers(t *testing.T) {
 		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
 		{trialtest.SmallSystem, []string{"nvmf.limits={rw_ios: 10000}", "nvmf.host={io_timeout: 1ms, reconnect_delay: " +
 			"1ms}", "fabric.failures=[{a: h0, b: s0, at: 100us, until: 5ms}]"}},
+		{trialtest.SmallSystem, []string{"nvmf.receives={shared: 1, rnr_timer: 10us}"}},
 		{trialtest.SmallSystem, []string{"nvmf.multipath.ana=[{path: 0, at: 100us, state: inaccessible}, {path: 0, at: " +
 			"1ms}]", "nvmf.host.keep_alive=5s", "nvmf.keep_alive_timer=linux"}},
 		{trialtest.SmallSystem,

@@ -46,8 +46,8 @@ func (n *Network) still(q int32, s *sender) {
 
 // quiet stops a stream's timers.
 func (n *Network) quiet(q int32, s *sender) {
-	if s.timing {
-		s.timing = false
+	if s.timing || s.waits {
+		s.timing, s.waits = false, false
 		n.eng.Disarm(s.expire)
 	}
 	n.control[q].Wake = sim.Forever
@@ -113,6 +113,7 @@ func (n *Network) end(q int32, dropped func(m int32)) {
 		peer.eng.Release(r.patience)
 	}
 	peer.notes.Give(r.note)
+	n.leave(q, r)
 	if a := r.asker; a >= 0 && n.receive[a].answers == q {
 		n.receive[a].answers, n.senders[a].hears = -1, false
 	}
@@ -147,7 +148,14 @@ func (n *Network) renewTimers(x *Network, q QP, s *sender, was int32) {
 		}
 		s.expires, s.steered = false, false
 	}
-	if n.timeout > 0 && !s.expires {
+	if n.timeout > 0 {
+		n.makeTimer(x, q, s)
+	}
+}
+
+// makeTimer makes a queue pair's retransmission timer, unless it exists.
+func (n *Network) makeTimer(x *Network, q QP, s *sender) {
+	if !s.expires {
 		s.expire = x.eng.NewTimer(n.inPort(&n.ports[s.port]), x.target, expire, uint32(q))
 		s.expires = true
 	}

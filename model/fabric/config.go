@@ -120,8 +120,15 @@ func (c *Config) Validate() error {
 	f.Hold(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
 	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval",
 		"%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
+	f.Hold(c.CNP.Answers == setting.NoticesCNP || c.CongestionControl.Algorithm == cc.SchemeDCQCN, "cnp.answers",
+		"%v has no effect with %v, which needs no CNPs; use cnp, or congestion_control: dcqcn", c.CNP.Answers,
+		c.CongestionControl.Algorithm)
 	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout",
 		"%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
+	f.Hold(c.Recovery.FirstTimeout >= 0 && c.Recovery.FirstTimeout <= longestTimeout, "recovery.first_timeout",
+		"%v is not possible; use 0s to %v", c.Recovery.FirstTimeout, longestTimeout)
+	f.Hold(c.Recovery.FirstTimeout <= 0 || c.Recovery.Kind == Sack, "recovery.first_timeout",
+		"%v is for TCP; use 0s, or transport: tcp", c.Recovery.FirstTimeout)
 	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more",
 		c.Recovery.NackInterval)
 	if c.Recovery.Kind.Keeps() {

@@ -12,17 +12,6 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestAddress compares the addresses that paths are chosen by with those of HPCC's ns-3: node 1 is 11.0.1.1, node 257
-// is 11.1.1.1.
-func TestAddress(t *testing.T) {
-	for node, want := range map[int32]uint32{0: 0x0b000001, 1: 0x0b000101, 255: 0x0b00ff01, 256: 0x0b010001,
-		257: 0x0b010101, 1000: 0x0b03e801} {
-		if got := address(node); got != want {
-			t.Errorf("node %d has the address %#x, want %#x", node, got, want)
-		}
-	}
-}
-
 // TestIdealWithTelemetry verifies that the telemetry written into packets takes time on the wire too. A single message
 // over two links takes, in closed form, (k-1+2) s + 2 d forward and 2 (a + d) back.
 func TestIdealWithTelemetry(t *testing.T) {
@@ -184,7 +173,7 @@ func TestLateArrivals(t *testing.T) {
 			n.Completed)
 	}
 	for i := range r.net.nics {
-		if words := int(r.net.nics[i].turns[1].waiting.Size()) / 64; words > 8 {
+		if words := int(r.net.nics[i].turns[1].Size()) / 64; words > 8 {
 			t.Errorf("NIC %d keeps %d words for at most 6 queue pairs", i, words)
 		}
 	}
@@ -207,7 +196,7 @@ func TestCountersAdd(t *testing.T) {
 	}
 	fill(&a, 1000)
 	fill(&b, 7)
-	a.add(&b)
+	a.Add(&b)
 	v := reflect.ValueOf(a)
 	for i := range v.NumField() {
 		got := v.Field(i)

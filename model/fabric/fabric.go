@@ -28,6 +28,8 @@ import (
 
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/notes"
+	"farflash/model/fabric/receives"
+	"farflash/model/fabric/repair"
 	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/rng"
@@ -91,6 +93,7 @@ type Network struct {
 	target              sim.Target
 	sink                Sink
 	alg                 cc.Algorithm
+	receives            receives.Book
 	wants               cc.Wants
 	codec               *cc.Codec
 	draws               *rng.NS3Draws // shared sequence when random is ns-3
@@ -101,9 +104,9 @@ type Network struct {
 	nodes    []node
 	nics     []nic // one for each host port
 	senders  []sender
-	control  []cc.Sender // one per queue pair
-	pulling  []pulling   // one per queue pair, where receivers pull
-	trips    []trip      // one per queue pair, if timeouts follow round trips (adapts)
+	control  []cc.Sender   // one per queue pair
+	pulling  []pulling     // one per queue pair, where receivers pull
+	trips    []repair.Trip // one per queue pair, if timeouts follow round trips (adapts)
 	receive  []receiver
 	chooser  *spread.Chooser // picks a path per packet or flowlet; nil gives each queue pair a fixed path
 	paths    []int32         // for each queue pair, hopLimit steps forward and hopLimit back
@@ -113,7 +116,7 @@ type Network struct {
 	pairs    map[pair]QP         // the first queue pair between two hosts
 	peerings map[pair]*peering   // of pairs with more than one
 	pairSeen map[[2]int32]uint16 // number of queue pairs opened between two hosts, for their port numbers
-	keys     []flowKey
+	keys     []spread.Key
 	failed   []bool // links that routing takes for failed; nil if it never did
 	failures []int  // of each link: failures not yet mended
 

@@ -2,34 +2,24 @@ package fabric
 
 import (
 	"farflash/internal/heap"
-	"farflash/internal/window"
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/turns"
 	"farflash/sim"
 )
 
 // nic is the send side of a host's port: queue pairs ready to send, which take turns within their class, and those that
-// wait for their rate, by time. Turns go by a queue pair's number at the NIC, which increases, so a new queue pair need
-// not wait for all others.
+// wait for their rate, by time (package turns).
 type nic struct {
-	turns  [MaxClasses]turns
+	turns  [MaxClasses]turns.Round
 	qps    []int32 // by number
 	oldest uint32  // number before which all queue pairs are finished
-	paced  heap.Heap[paced, *paced]
+	paced  heap.Heap[turns.Paced, *turns.Paced]
 	wakeAt sim.Time
 	port   int32
 	pulls  pulls
 	// indexes of this host's finished queue pairs, oldest first; kept at the host's first port only
 	spare ring[int32]
 }
-
-// paced is a queue pair and the time when its rate allows its next packet.
-type paced struct {
-	at sim.Time
-	qp int32
-}
-
-// Before orders by time, then by queue pair.
-func (a *paced) Before(b *paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
 
 // standing is a queue pair's state in its NIC.
 type standing uint8
@@ -54,8 +44,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		n.transmit(pi, p, x)
 	} else {
 		// Queue pairs whose time has come join the turns.
-		for k.paced.Len() > 0 && k.paced.First().at <= now {
-			n.stand(p, k, &n.senders[k.paced.Pop().qp])
+		for k.paced.Len() > 0 && k.paced.First().At <= now {
+			n.stand(p, k, &n.senders[k.paced.Pop().QP])
 		}
 		for {
 			open := p.ready &^ p.paused
@@ -65,8 +55,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 			}
 			class := n.pick(p, open)
 			t := &k.turns[class]
-			q := k.qps[t.take()]
-			if t.n == 0 {
+			q := k.qps[t.Take()]
+			if t.N == 0 {
 				p.ready &^= 1 << class
 			}
 			s := &n.senders[q]
@@ -81,7 +71,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		}
 	}
 	switch {
-	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
+	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().At <= p.free,
 		n.lane(pi, 0).waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
 		n.later(pi, p)
 	default:
@@ -91,10 +81,10 @@ func (n *Network) serveNIC(pi int32, p *port) {
 
 // wakeLater schedules a wake-up for when the first paced queue pair may send.
 func (n *Network) wakeLater(p *port, k *nic) {
-	if k.paced.Len() == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced.First().at {
+	if k.paced.Len() == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced.First().At {
 		return
 	}
-	k.wakeAt = k.paced.First().at
+	k.wakeAt = k.paced.First().At
 	n.eng.Schedule(n.inPort(p), n.target, k.wakeAt, wake, uint32(p.nic))
 }
 
@@ -106,42 +96,10 @@ func (n *Network) woken(i int32) {
 	n.kick(k.port, &n.ports[k.port])
 }
 
-// turns are the queue pairs of a class that are ready to send.
-type turns struct {
-	waiting window.Set // their numbers at the NIC
-	last    uint32     // number that was served last
-	top     uint32     // one past the greatest number
-	n       int
-}
-
-func (t *turns) add(number uint32) {
-	t.waiting.Add(number)
-	t.n++
-	if !before(number, t.top) {
-		t.top = number + 1
-	}
-}
-
-func (t *turns) remove(number uint32) {
-	t.waiting.Remove(number)
-	t.n--
-}
-
-// take removes and returns the next number in turn after last. The set must not be empty.
-func (t *turns) take() uint32 {
-	number, ok := t.waiting.Find(t.last+1, t.top)
-	if !ok { // wrap around
-		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
-	}
-	t.last = number
-	t.remove(number)
-	return number
-}
-
 // stand adds a queue pair to the turns of its class.
 func (n *Network) stand(p *port, k *nic, s *sender) {
 	s.standing = ready
-	k.turns[s.class].add(s.number)
+	k.turns[s.class].Add(s.number)
 	p.ready |= 1 << s.class
 }
 
@@ -192,7 +150,7 @@ func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 		n.stand(p, k, s)
 	default:
 		s.standing = pacing
-		k.paced.Push(paced{s.avail, q})
+		k.paced.Push(turns.Paced{At: s.avail, QP: q})
 	}
 }
 
@@ -214,9 +172,9 @@ func (n *Network) repace(q int32, s *sender, at sim.Time) {
 	p := &n.ports[s.port]
 	k := &n.nics[p.nic]
 	i := int(s.place)
-	k.paced.At(i).at = at
+	k.paced.At(i).At = at
 	k.paced.Fix(i)
-	if k.paced.First().qp == q {
+	if k.paced.First().QP == q {
 		switch {
 		case p.waits:
 		case at <= max(p.free, n.eng.Now()):

@@ -11,6 +11,7 @@ import (
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/ideal"
 	"farflash/model/fabric/repair"
+	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -88,7 +89,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		n.pulling[q] = pulling{}
 	}
 	order := n.pairSeen[[2]int32{src, dst}]
-	n.keys[q] = flowKey{src: address(src), dst: address(dst), from: firstPort + order, to: servicePort}
+	n.keys[q] = spread.KeyOf(src, dst, order)
 	n.findPaths(q, routes)
 	n.pairSeen[[2]int32{src, dst}] = order + 1
 	if n.cfg.Recovery.Kind.Keeps() {
@@ -140,12 +141,12 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	if q == maxQueuePairs {
 		return 0, fmt.Errorf("%d queue pairs are open, the maximum", maxQueuePairs)
 	}
-	n.keys = append(n.keys, flowKey{})
+	n.keys = append(n.keys, spread.Key{})
 	n.senders = append(n.senders, sender{tag: uint32(q)})
 	n.receive = append(n.receive, receiver{})
 	n.control = append(n.control, cc.Sender{})
 	if n.adapts {
-		n.trips = append(n.trips, trip{})
+		n.trips = append(n.trips, repair.Trip{})
 	}
 	if n.wants.Pulls {
 		n.pulling = append(n.pulling, pulling{})
@@ -286,7 +287,7 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	} else {
 		n.messages = append(n.messages, Message{})
 	}
-	n.messages[m] = Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].from, Size: size,
+	n.messages[m] = Message{QP: q, Src: s.src, Dst: s.dst, Port: n.keys[q].From, Size: size,
 		Posted: sim.Forever, Begun: sim.Forever, Delivered: sim.Forever, Acked: sim.Forever, next: -1}
 	if r := &n.receive[q]; r.opening < 0 {
 		r.opening = m

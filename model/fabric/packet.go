@@ -12,6 +12,7 @@ const (
 	dataPacket kind = iota
 	ackPacket
 	nackPacket // an ACK that also reports packet psn missing
+	rnrPacket  // an ACK that also reports that packet psn found no receive
 	cnpPacket
 	pullPacket // a receiver's request for packets; psn is the number of packets requested so far
 	pauseFrame

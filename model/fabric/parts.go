@@ -270,7 +270,7 @@ func (p *Parts) Whole(first sim.Time) bool {
 	}
 	n.Counters = Counters{}
 	n.eng.Run(first)
-	p.list[0].Counters.add(&n.Counters)
+	p.list[0].Counters.Add(&n.Counters)
 	p.hand()
 	return true
 }
@@ -281,7 +281,7 @@ func (p *Parts) hand() {
 	now := share{len(n.senders), n.hopLimit, n.rerouted}
 	for _, x := range p.list {
 		// Unlike the rest, messages also grow when no queue pair is opened, so they are handed over every time.
-		x.messages = n.messages
+		x.messages, x.receives = n.messages, n.receives
 		if now != p.shared {
 			x.senders, x.control, x.receive, x.keys = n.senders, n.control, n.receive, n.keys
 			x.pulling, x.trips = n.pulling, n.trips
@@ -392,7 +392,7 @@ func (p *Parts) Settle() {
 	n.Counters = Counters{}
 	n.notes.Taken = 0
 	for _, x := range p.list {
-		n.Counters.add(&x.Counters)
+		n.Counters.Add(&x.Counters)
 		n.notes.Taken += x.notes.Taken
 	}
 }

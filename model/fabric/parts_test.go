@@ -18,11 +18,18 @@ import (
 // runParts runs a network in parts, window by window, until it is idle, either in turns or on a goroutine per part.
 func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts {
 	t.Helper()
-	count := int(slices.Max(of)) + 1
-	p, err := n.Divide(of, make([]Sink, count), apart)
+	return runPartsTo(t, n, of, apart, flows, make([]Sink, slices.Max(of)+1), func(*Parts) {})
+}
+
+// runPartsTo is runParts with a sink for each part; begin is called before the first window.
+func runPartsTo(t failer, n *Network, of []int32, apart bool, flows []Flow, sinks []Sink, begin func(*Parts)) *Parts {
+	t.Helper()
+	count := len(sinks)
+	p, err := n.Divide(of, sinks, apart)
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin(p)
 	for {
 		first := p.First()
 		if len(flows) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/topo"
+	"farflash/model/fabric/turns"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -135,7 +136,7 @@ func (n *Network) build() error {
 			k := nic{port: int32(i), wakeAt: -1}
 			// The parts of a network share its senders, so it does not matter through which of them Placed reaches
 			// them.
-			k.paced.Placed = func(x *paced, at int) { n.senders[x.qp].place = int32(at) }
+			k.paced.Placed = func(x *turns.Paced, at int) { n.senders[x.QP].place = int32(at) }
 			n.nics = append(n.nics, k)
 		}
 		if n.wants.PINT && !p.host {

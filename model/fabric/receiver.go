@@ -3,6 +3,7 @@ package fabric
 import (
 	"farflash/internal/window"
 	"farflash/model/fabric/cc"
+	"farflash/model/fabric/setting"
 	"farflash/sim"
 )
 
@@ -104,6 +105,9 @@ func (n *Network) accept(p *port, x packet) {
 	payload := uint64(n.payload(&x))
 	switch {
 	case x.psn == r.expected:
+		if n.receives.Used && n.refuses(r, &x) {
+			return
+		}
 		n.Counters.Received += payload
 		p.taken += payload
 		before := r.message
@@ -209,6 +213,9 @@ func (n *Network) impatient(qp uint32) {
 func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
 	if s := &n.senders[qp&slotMask]; s.responds {
+		if n.cfg.CNP.Answers == setting.NoticesNone {
+			return
+		}
 		// The interval applies to the queue pair as a whole, whichever of its streams was marked.
 		r = &n.receive[s.twin]
 		if r.begun < 0 {

@@ -82,7 +82,8 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 // needsNoAcks reports whether the answers on a queue pair go without ACKs.
 func (n *Network) needsNoAcks(q QP) bool {
 	return n.cfg.Acks.Answers == setting.AnswersAuto && !n.cfg.Recovery.Kind.Keeps() && !n.wants.Acks &&
-		!n.wants.Pulls && !(n.wants.CNPs && n.cfg.CNP.Echo) && n.control[q].Window == 0
+		!n.wants.Pulls && !(n.wants.CNPs && n.cfg.CNP.Echo && n.cfg.CNP.Answers == setting.NoticesCNP) &&
+		n.control[q].Window == 0
 }
 
 // Ask posts an RDMA Read's request of a size; once delivered, Answer must follow.

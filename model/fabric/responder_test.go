@@ -316,3 +316,99 @@ func TestReadsRescued(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreportedAnswers: where marks on answers cause nothing, they leave as without congestion control, at the same
+// times, although each packet is marked; where they cause CNPs, the queue pair slows down. Other data of the queue pair
+// is slowed either way.
+func TestUnreportedAnswers(t *testing.T) {
+	run := func(scheme cc.Scheme, to setting.Notices, echo, answers bool) (ends []sim.Time, acks uint64) {
+		c := DefaultConfig()
+		c.CongestionControl.Algorithm, c.CNP.Answers, c.CNP.Echo = scheme, to, echo
+		c.ECN.Kmin, c.ECN.Kmax, c.ECN.Pmax = 0, 0, 1
+		r := newRig(t, c, star(t, 3, 10*units.Gbps, units.Microsecond), 1)
+		x := newReads(t, r)
+		x.answer(t, func() units.Bytes { return 300 * units.KB })
+		other, err := r.net.Open(2, 1, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if answers {
+				x.ask(t)
+			} else {
+				x.post(t, x.out, 300*units.KB)
+			}
+			x.post(t, other, 300*units.KB)
+		}
+		r.run(t, 1e6)
+		r.drained(t)
+		for _, m := range r.net.Messages() {
+			if m.QP != other {
+				ends = append(ends, m.Delivered)
+			}
+		}
+		return ends, r.net.Counters.Acks
+	}
+	for _, echo := range []bool{false, true} {
+		none, acks := run(cc.SchemeDCQCN, setting.NoticesNone, echo, true)
+		told, more := run(cc.SchemeDCQCN, setting.NoticesCNP, echo, true)
+		if none[5] >= told[5] || echo != (more > acks) {
+			t.Errorf("echo %v: answers at %v without notices, and %d ACKs; %v and %d with", echo, none, acks, told, more)
+		}
+		a, _ := run(cc.SchemeDCQCN, setting.NoticesNone, echo, false)
+		b, _ := run(cc.SchemeDCQCN, setting.NoticesCNP, echo, false)
+		if fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Errorf("echo %v: other data of the queue pair ends at %v, and at %v with CNPs for answers", echo, a, b)
+		}
+	}
+	// Alone, so that nothing else is slowed either.
+	alone := func(scheme cc.Scheme, to setting.Notices) []sim.Time {
+		c := DefaultConfig()
+		c.CongestionControl.Algorithm, c.CNP.Answers = scheme, to
+		c.ECN.Kmin, c.ECN.Kmax, c.ECN.Pmax = 0, 0, 1
+		g := star(t, 3, 10*units.Gbps, units.Microsecond)
+		r := newRig(t, c, g, 1)
+		var ends []sim.Time
+		for _, from := range []int32{0, 2} { // two hosts answer the third: a queue forms
+			out, err := r.net.Open(from, 1, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := r.net.Open(1, from, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers, err := r.net.Respond(out, back)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := r.onDelivered
+			r.onDelivered = func(m int32) {
+				switch r.net.messages[m].QP {
+				case back:
+					if _, err := r.net.Answer(answers, 500*units.KB, m); err != nil {
+						t.Fatal(err)
+					}
+				case answers:
+					ends = append(ends, r.eng.Now())
+				default:
+					was(m)
+				}
+			}
+			for range 4 {
+				if _, err := r.net.Ask(back, 16); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r.run(t, 1e6)
+		r.drained(t)
+		return ends
+	}
+	free, unreported, told := alone(cc.SchemeNone, setting.NoticesCNP), alone(cc.SchemeDCQCN, setting.NoticesNone),
+		alone(cc.SchemeDCQCN, setting.NoticesCNP)
+	if fmt.Sprint(free) != fmt.Sprint(unreported) || fmt.Sprint(free) == fmt.Sprint(told) {
+		t.Errorf("answers end at %v without congestion control, at %v without notices, and at %v with CNPs", free,
+			unreported, told)
+	}
+}

@@ -1,52 +1,9 @@
 package fabric
 
 import (
-	"math/bits"
-
+	"farflash/model/fabric/spread"
 	"farflash/model/fabric/topo"
 )
-
-// The addresses that switches hash: the IPv4 address of the host at node 256x + y is 11.x.y.1, and its queue pairs to
-// another host use source ports from 10000 on. HPCC's simulator numbers them the same way, so that the choice of paths
-// can be compared.
-const (
-	firstPort   = 10000
-	servicePort = 100
-)
-
-// flowKey is the input of a switch's path hash.
-type flowKey struct {
-	src, dst uint32
-	from, to uint16
-}
-
-// address returns the IPv4 address of a host's node.
-func address(node int32) uint32 {
-	return 0x0b000001 + uint32(node)/256<<16 + uint32(node)%256<<8
-}
-
-// hash is MurmurHash3 (x86, 32 bits; Appleby's public description) of the key's twelve bytes. HPCC's switches write its
-// last step in each word as h + h<<2, which is h*5.
-func (f flowKey) hash(seed uint32) uint32 {
-	h := seed
-	for _, k := range [...]uint32{f.src, f.dst, uint32(f.from) | uint32(f.to)<<16} {
-		k *= 0xcc9e2d51
-		k = bits.RotateLeft32(k, 15)
-		k *= 0x1b873593
-		h ^= k
-		h = bits.RotateLeft32(h, 13)
-		h = h*5 + 0xe6546b64
-	}
-	h ^= 12
-	h ^= h >> 16
-	h *= 0x85ebca6b
-	h ^= h >> 13
-	h *= 0xc2b2ae35
-	return h ^ h>>16
-}
-
-// back returns the key of the reverse direction.
-func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
 // Connected reports whether two hosts have paths in both directions.
 func (n *Network) Connected(src, dst int32) bool {
@@ -71,11 +28,11 @@ func (n *Network) findPaths(q QP, routes *topo.Routes) {
 	s, r := &n.senders[q], &n.receive[q]
 	k := n.keys[q]
 	s.port = n.path(routes, int(q)*2, s.src, s.dst, k, s.class)
-	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.back(), n.ackClass(s))
+	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.Back(), n.ackClass(s))
 }
 
 // path writes the steps of one direction and returns its first port. A path must exist.
-func (n *Network) path(routes *topo.Routes, i int, from, to int32, k flowKey, class uint8) int32 {
+func (n *Network) path(routes *topo.Routes, i int, from, to int32, k spread.Key, class uint8) int32 {
 	first, hops := int32(-1), 0
 	for hop, at := -1, from; at != to; hop++ {
 		step, _ := n.step(routes, at, to, k, class)
@@ -100,14 +57,14 @@ func (n *Network) path(routes *topo.Routes, i int, from, to int32, k flowKey, cl
 
 // step returns the port through which a node sends a queue pair's packets, and their class on the link behind it. The
 // virtual channels of a class are the classes from it on.
-func (n *Network) step(routes *topo.Routes, at, to int32, k flowKey, class uint8) (int32, bool) {
+func (n *Network) step(routes *topo.Routes, at, to int32, k spread.Key, class uint8) (int32, bool) {
 	next := routes.Next(at, to)
 	if len(next) == 0 {
 		return 0, false
 	}
 	h := next[0]
 	if len(next) > 1 {
-		i := k.hash(uint32(at)) % uint32(len(next))
+		i := k.Hash(uint32(at)) % uint32(len(next))
 		if n.cfg.Ways == Descending {
 			i = uint32(len(next)) - 1 - i
 		}
@@ -142,7 +99,7 @@ func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	s, k := &n.senders[x.qp&slotMask], n.keys[x.qp&slotMask]
 	to, class := s.dst, s.class
 	if x.flags&answers != 0 {
-		to, class, k = s.src, n.ackClass(s), k.back()
+		to, class, k = s.src, n.ackClass(s), k.Back()
 	}
 	return n.step(n.routes, at, to, k, class)
 }
@@ -165,7 +122,7 @@ func (n *Network) choose(at int32, x *packet) (int32, bool) {
 func (n *Network) chooseOf(at int32, x *packet, s *sender, next []topo.Hop) int {
 	k, hash := n.chooser, uint32(0)
 	if k.Flowlets() {
-		hash = n.keys[x.qp&slotMask].hash(uint32(at))
+		hash = n.keys[x.qp&slotMask].Hash(uint32(at))
 		if port, ok := k.Again(at, hash, n.eng.Now()); ok {
 			for i := range next {
 				if next[i].Port == port {

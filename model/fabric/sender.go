@@ -3,6 +3,7 @@ package fabric
 import (
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/repair"
+	"farflash/model/fabric/setting"
 	"farflash/numeric/units"
 	"farflash/sim"
 )
@@ -30,6 +31,7 @@ type sender struct {
 	patience sim.Time // the least timeout, by round trips
 	timed    uint32   // the packet whose round trip is measured
 	timeable bool     // none is
+	waits    bool     // its message found no receive, and expire is the time to send it again (receives.go)
 	lastSize uint16
 	class    uint8
 	standing standing
@@ -71,7 +73,7 @@ func (n *Network) take(s *sender) (packet, units.Bytes) {
 		n.Counters.Retransmits++
 	} else if s.timeable {
 		s.timed, s.timeable = s.next, false
-		n.trips[s.tag&slotMask].since = n.eng.Now()
+		n.trips[s.tag&slotMask].Since = n.eng.Now()
 	}
 	x, payload := n.make(s, s.sending, s.next)
 	s.pos += uint64(payload)
@@ -151,8 +153,8 @@ func (n *Network) answered(x packet) {
 		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
 			n.await(s) // the timer may have been a probe's
 		}
-	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
-		n.rewind(s)
+	} else if x.kind != ackPacket {
+		lost = n.goBack(q, s, &x)
 	}
 	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
@@ -161,7 +163,7 @@ func (n *Network) answered(x packet) {
 		n.reportAcked(done, ended)
 		return
 	}
-	mark := x.flags&ceMark != 0
+	mark := x.flags&ceMark != 0 && (!s.responds || n.cfg.CNP.Answers == setting.NoticesCNP)
 	if n.wants.Acks || mark && n.wants.CNPs && n.cfg.CNP.Echo {
 		acked, next := n.progress(l)
 		n.signal = cc.Signal{Kind: cc.CNP, Marked: mark, Now: now, Acked: acked, Next: next}
@@ -226,9 +228,13 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
 	if n.adapts && !s.timeable && before(s.timed, psn) {
-		n.measured(s, now)
+		s.timeable, s.patience = true, n.trips[s.tag&slotMask].Measured(now)
 	}
 	s.una, s.tries = psn, 0
+	if s.waits { // a copy of the message has found a receive
+		s.waits = false
+		n.eng.Disarm(s.expire)
+	}
 	n.bound(s)
 	if s.repair != nil {
 		s.repair.Progress()
@@ -271,7 +277,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 // bound limits a sender to the receiver's window for packets out of order.
 func (n *Network) bound(s *sender) {
 	s.stop = s.end
-	if s.broken {
+	if s.broken || s.waits {
 		s.stop = s.next
 		return
 	}
@@ -280,30 +286,13 @@ func (n *Network) bound(s *sender) {
 	}
 }
 
-// trip is the round trip of a queue pair: its mean and its deviation, and when the packet was sent on which it is being
-// measured, one at a time and none that was retransmitted (RFC 6298, sections 2 and 3).
-type trip struct{ mean, spread, since sim.Time }
-
 // adapt begins the measurement of a queue pair's round trips. Until there is one, the timeout is at least twice that of
 // a network without load.
 func (n *Network) adapt(s *sender, unloaded sim.Time) {
 	if n.adapts {
-		n.trips[s.tag&slotMask] = trip{}
+		n.trips[s.tag&slotMask] = repair.Trip{}
 		s.patience, s.timeable = 2*unloaded, true
 	}
-}
-
-// measured takes the round trip of a packet into account that has been acknowledged.
-func (n *Network) measured(s *sender, now sim.Time) {
-	x := &n.trips[s.tag&slotMask]
-	s.timeable = true
-	if t := now - x.since; x.mean == 0 {
-		x.mean, x.spread = t, t/2
-	} else {
-		x.spread += (max(x.mean-t, t-x.mean) - x.spread) / 4
-		x.mean += (t - x.mean) / 8
-	}
-	s.patience = x.mean + 4*x.spread
 }
 
 // rewind goes back to the first unacknowledged packet.
@@ -330,6 +319,9 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if n.adapts {
 		t = max(t, s.patience)
 	}
+	if first := n.cfg.Recovery.FirstTimeout; first > t && s.acked == 0 && !s.repair.Measured() {
+		t = first
+	}
 	tries, most := min(s.tries, 6), sim.Forever // 2^6 = 64
 	if s.repair != nil && s.repair.TCP() {
 		tries, most = min(s.tries, 62), max(t, longestTimeout)
@@ -352,6 +344,10 @@ func (n *Network) await(s *sender) {
 func (n *Network) expired(q int32) {
 	s := &n.senders[q]
 	s.timing = false
+	if s.waits {
+		n.goAgain(q, s)
+		return
+	}
 	if s.una == s.top {
 		return
 	}
@@ -455,8 +451,8 @@ func (n *Network) slide(k *nic) {
 		k.oldest++
 	}
 	for c := range k.turns {
-		if k.turns[c].n > 0 || n.used>>c&1 != 0 {
-			k.turns[c].waiting.MoveTo(k.oldest)
+		if k.turns[c].N > 0 || n.used>>c&1 != 0 {
+			k.turns[c].MoveTo(k.oldest)
 		}
 	}
 }
@@ -470,8 +466,8 @@ func (n *Network) gone(k *nic, number uint32) bool {
 // unready removes a queue pair from the turns of its class.
 func (n *Network) unready(p *port, k *nic, s *sender) {
 	t := &k.turns[s.class]
-	t.remove(s.number)
-	if t.n == 0 {
+	t.Remove(s.number)
+	if t.N == 0 {
 		p.ready &^= 1 << s.class
 	}
 }

@@ -41,7 +41,7 @@ func (n *Network) reportSend(pi int32, p *port, x *packet) {
 	switch x.kind {
 	case dataPacket:
 		s.Message = n.messageOf(x)
-	case ackPacket, nackPacket:
+	case ackPacket, nackPacket, rnrPacket:
 		s.Carries = Answer
 	case cnpPacket:
 		s.Carries = Congestion

@@ -8,6 +8,7 @@ import (
 	"farflash/model/fabric/cc"
 	"farflash/model/fabric/topo"
 	"farflash/numeric/units"
+	"farflash/sim"
 )
 
 // TestTCPSlowStart verifies that a transfer on an idle path takes a round trip for each doubling of ten segments, and
@@ -111,4 +112,53 @@ func TestTCPShares(t *testing.T) {
 		}
 	}
 	golden.Table(t, "../../docs/validation/nvmeof.md", "nvmeof-shares", "no random numbers", lines, *update)
+}
+
+// TestFirstTimeout is worked out by hand: the link of a connection's sender is down from the start. Without a round
+// trip measured its timer is 1 s, and doubles (RFC 6298, sections 2 and 5.5): the message leaves again at 1, 3 and 7 s,
+// and arrives two segments' times and links later. A connection that was established before has 200 ms instead: it
+// leaves again at 0.2, 0.6, 1.4, 3 and 6.2 s. Once a message is acknowledged, a lost one is sent again after 200 ms
+// either way.
+func TestFirstTimeout(t *testing.T) {
+	const ms, s = units.Millisecond, units.Second
+	for _, x := range []struct{ first, until, again sim.Time }{
+		{s, 500 * ms, s}, {s, 1500 * ms, 3 * s}, {s, 3500 * ms, 7 * s},
+		{0, 500 * ms, 600 * ms}, {0, 1500 * ms, 3 * s}, {0, 3500 * ms, 6200 * ms},
+	} {
+		c := TCP(DefaultConfig())
+		c.Recovery.FirstTimeout = x.first
+		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+		if err := r.net.Fail(0, 0, x.until); err != nil {
+			t.Fatal(err)
+		}
+		r.eng.Run(0)
+		q, err := r.net.Open(0, 1, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post := func(size units.Bytes) int32 {
+			m, err := r.net.Post(q, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		m := post(1)
+		r.run(t, 1e4)
+		way := 2*wireTime(1+c.Header, 10*units.Gbps) + 2*units.Microsecond
+		if got := r.net.Messages()[m].Delivered; got != x.again+way {
+			t.Errorf("first %v, down until %v: delivered at %v, not %v", x.first, x.until, got, x.again+way)
+		}
+		now := r.eng.Now() + ms
+		if err := r.net.Fail(0, now, now+150*ms); err != nil {
+			t.Fatal(err)
+		}
+		r.eng.Run(now)
+		m = post(1)
+		r.run(t, 1e4)
+		r.drained(t)
+		if got := r.net.Messages()[m]; got.Delivered != got.Posted+200*ms+way {
+			t.Errorf("first %v: a later message takes %v", x.first, got.Delivered-got.Posted)
+		}
+	}
 }

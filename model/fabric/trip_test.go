@@ -68,23 +68,3 @@ func TestTimeoutFollowsTrips(t *testing.T) {
 		}
 	}
 }
-
-// TestTrips: mean and deviation are RFC 6298's.
-func TestTrips(t *testing.T) {
-	n := &Network{trips: make([]trip, 1), adapts: true}
-	s := &sender{}
-	n.adapt(s, 50)
-	if s.patience != 100 || !s.timeable {
-		t.Fatalf("before a measurement: %d", s.patience)
-	}
-	for i, x := range []struct{ took, patience sim.Time }{
-		{800, 800 + 4*400},          // R, R/2
-		{800, 800 + 4*300},          // the deviation falls by a quarter
-		{1600, 900 + 4*(300+500/4)}, // 3/4 x 300 + 1/4 x 800, then 7/8 x 800 + 1/8 x 1600
-	} {
-		n.trips[0].since = 1000
-		if n.measured(s, 1000+x.took); s.patience != x.patience {
-			t.Errorf("after %d measurements: %d, not %d", i+1, s.patience, x.patience)
-		}
-	}
-}

@@ -1,6 +1,23 @@
 package fabric
 
-import "farflash/model/fabric/setting"
+import (
+	"farflash/model/fabric/counts"
+	"farflash/model/fabric/setting"
+)
+
+// The network's totals.
+type (
+	Counters   = counts.Counters
+	DropReason = counts.Reason
+)
+
+// Why packets were lost.
+const (
+	DropBuffer    = counts.Buffer
+	DropCorrupted = counts.Corrupted
+	DropNoRoute   = counts.NoRoute
+	DropLinkDown  = counts.LinkDown
+)
 
 // Types of settings that programs write out; package setting has all of them.
 type (

@@ -2,6 +2,7 @@ package nvmf
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -56,6 +57,7 @@ type command struct {
 	next                           int32
 	first                          int32 // the first message of its answer, until it is acknowledged
 	ticket                         int32 // in the separate queues of its drive, if there are any
+	receive                        int32 // the pool that its capsule's receive is to go back to, plus 1
 	left                           int8  // messages of its answer that have not arrived
 	onItsWay                       bool  // a part of its answer has arrived, and NetworkBack has begun
 	status                         block.Status
@@ -247,7 +249,7 @@ func (s *System) Check() error {
 			return fmt.Errorf("target %d: %w", i, err)
 		}
 	}
-	if err := s.checkPaths(); err != nil {
+	if err := errors.Join(s.checkPaths(), s.checkReceives()); err != nil {
 		return err
 	}
 	for i := range s.conns {

@@ -312,9 +312,7 @@ func (s *System) answerNobody(c int32, t *transmitter) {
 	s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
 	s.reportTXQ(x.target)
 	r.queued += size
-	if s.holds(x) {
-		r.memory += units.Bytes(x.req.Length)
-	}
+	r.memory += s.holds(x)
 	if x.req.Op == block.Read && !x.refused && t.steered != nil {
 		r.reading += int64(size)
 	}
@@ -322,16 +320,11 @@ func (s *System) answerNobody(c int32, t *transmitter) {
 	s.refill(d, q)
 }
 
-// fetchFromNobody takes the memory for a write's data that never comes.
-func (s *System) fetchFromNobody(c int32, t *transmitter) {
+// fetchFromNobody keeps the memory for a write's data that never comes.
+func (s *System) fetchFromNobody(c int32, size units.Bytes) {
 	x := s.commands.At(c)
-	size := units.Bytes(x.req.Length)
-	t.memory.used += size
-	if size > s.cfg.WriteBuffers {
-		t.memory.alone = size
-	}
-	s.Counters.MostBuffers = max(s.Counters.MostBuffers, t.memory.used)
 	s.ghosts[x.ghost-1].memory += size
+	s.keepReceive(x, &s.ghosts[x.ghost-1].freed)
 	s.forget(c)
 }
 

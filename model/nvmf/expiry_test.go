@@ -203,6 +203,12 @@ func TestExpiresAnywhere(t *testing.T) {
 					c.QueuePairs, c.QueueDepth, c.DriveDepth = 2, 8, 3
 					c.Reads = nvmf.Reads{Target: 2, Initiator: 2}
 					c.TXQ, c.WriteBuffers = 20*units.KiB, 40*units.KiB
+					if when%5 < 2 {
+						c.Buffers = nvmf.Buffers{Count: 5, Size: 8 * units.KiB}
+					}
+					if p == nvmf.NVMeoF {
+						c.Receives = nvmf.Receives{Shared: []int{0, 2, 5}[when%3], RNRTimer: 15360 * us}
+					}
 				}, func(at sim.Time, path int32) bool {
 					return at >= when*us && at < when*us+sim.Time(path+1)*17*sec || at >= 40*sec && at < 43*sec
 				})

@@ -46,6 +46,24 @@ func (s *System) Held(target int32) (queued, memory units.Bytes) {
 	return s.targets[target].used, s.targets[target].memory.used
 }
 
+// Receiving returns how many commands with a shared receive are in a target, which has one pool, and how many are
+// taken.
+func (s *System) Receiving(target int32) (inside, taken int) {
+	pool := int32(0)
+	if t := &s.targets[target]; t.pools != nil {
+		pool = t.pools[0]
+	}
+	if pool == 0 {
+		return 0, 0
+	}
+	s.commands.Each(func(_ int32, x *command) {
+		if x.at > outward && x.at < answering {
+			inside++
+		}
+	})
+	return inside, s.cfg.Receives.Shared - s.pooler.Posted(pool-1)
+}
+
 // Settle is what the first command does before all else.
 func (s *System) Settle() { s.settle() }
 
@@ -63,6 +81,11 @@ func (s *System) Idle() error {
 		if t := &s.targets[i]; t.used != 0 || t.memory.used != 0 || t.waiting.n+t.replies.n+t.memory.waiting.n != 0 ||
 			t.steered != nil && t.steered.steering.Reading != 0 {
 			return fmt.Errorf("target %d holds %v and %v", i, t.used, t.memory.used)
+		}
+		for _, pool := range s.targets[i].pools {
+			if pool > 0 && s.pooler.Posted(pool-1) != s.cfg.Receives.Shared {
+				return fmt.Errorf("target %d holds %d receives", i, s.cfg.Receives.Shared-s.pooler.Posted(pool-1))
+			}
 		}
 	}
 	for i := range s.gates {

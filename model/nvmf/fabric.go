@@ -43,6 +43,17 @@ type Abandoner interface {
 	Abandon(q fabric.QP, dropped func(m int32)) error
 }
 
+// Pooler is a network whose queue pairs can share receives. Pool makes a pool of some, with the time that a sender
+// waits whose message found none. Receives makes the messages posted later on a queue pair take one each, when they
+// arrive. Repost gives one back that was taken, at any time; the network itself gives back that of a message whose
+// queue pair is abandoned before the message is delivered. Posted returns how many of a pool are not taken.
+type Pooler interface {
+	Pool(count int, timer sim.Time) (int32, error)
+	Receives(q fabric.QP, pool int32) error
+	Repost(pool int32)
+	Posted(pool int32) int
+}
+
 // Chooser chooses the queue pair of each message. Post's contract applies to Send, but messages may arrive in any
 // order.
 type Chooser interface {

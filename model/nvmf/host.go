@@ -287,6 +287,10 @@ func (s *System) connected(n int32) {
 	s.eng.Disarm(k.fast)
 	s.startVigil(n)
 	s.startLooking(n)
+	first := n * int32(s.cfg.QueuePairs)
+	for i := first; i < first+int32(s.cfg.QueuePairs); i++ {
+		s.share(i)
+	}
 	if s.heads != nil {
 		s.pathConnected(n)
 		return
@@ -296,7 +300,6 @@ func (s *System) connected(n int32) {
 		s.conns[s.commands.At(c).conn].outstanding++
 		s.begin(c)
 	}
-	first := n * int32(s.cfg.QueuePairs)
 	for i := first; i < first+int32(s.cfg.QueuePairs); i++ {
 		for q := &s.conns[i]; q.waiting.n > 0 && q.outstanding < int32(s.cfg.QueueDepth); {
 			q.outstanding++

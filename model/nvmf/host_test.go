@@ -370,6 +370,12 @@ func TestLostAnywhere(t *testing.T) {
 					c.QueuePairs, c.QueueDepth, c.DriveDepth = 2, 8, 3
 					c.Reads = nvmf.Reads{Target: 2, Initiator: 2}
 					c.TXQ, c.WriteBuffers = 20*units.KiB, 40*units.KiB
+					if when%5 == 0 {
+						c.Buffers = nvmf.Buffers{Count: 5, Size: 8 * units.KiB}
+					}
+					if p == nvmf.NVMeoF {
+						c.Receives = nvmf.Receives{Shared: []int{0, 1, 3, 9}[when%4], RNRTimer: 10 * us}
+					}
 				}, nil)
 				for i := range sim.Time(60) {
 					r := block.Request{Op: block.Op(i % 2), Length: []int64{4096, 8192, 16384}[i%3]}
@@ -443,6 +449,7 @@ func TestLostLinks(t *testing.T) {
 		}
 		l.cfg.QueuePairs = rapid.IntRange(1, 3).Draw(t, "queue pairs")
 		l.cfg.QueueDepth = rapid.IntRange(1, 16).Draw(t, "depth")
+		drawShared(t, &l)
 		l.cfg.TXQ = units.Bytes(rapid.IntRange(4, 64).Draw(t, "txq")) * units.KiB
 		l.cfg.Host = nvmf.Host{IOTimeout: sim.Time(rapid.IntRange(1, 20).Draw(t, "limit")) * ms, ReconnectDelay: ms,
 			CtrlLoss: sim.Time(rapid.IntRange(0, 60).Draw(t, "loss")) * ms, MaxRetries: 2}

@@ -106,6 +106,9 @@ func (s *System) open(n, ctrl int32) (err error) {
 	if s.reader != nil {
 		q.answers, err = s.reader.Respond(q.out, q.back)
 	}
+	if s.ctrls[ctrl].state == live {
+		s.share(n)
+	}
 	return err
 }
 

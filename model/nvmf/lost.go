@@ -19,6 +19,7 @@ import (
 // freed is what messages held that ended with their connection.
 type freed struct {
 	queued, memory units.Bytes
+	receives       []int32 // their pools, plus 1
 	reading        int64
 }
 
@@ -122,7 +123,7 @@ func (s *System) closeAll(n int32) {
 		s.unfollow(q.back)
 		s.abandon(q.out)
 		s.abandon(q.back)
-		q.reading, q.unread, q.batch = 0, list{}, list{}
+		q.reading, q.unread, q.batch, q.pool = 0, list{}, list{}, 0
 		if q.timed {
 			s.eng.Disarm(q.timer)
 		}
@@ -189,13 +190,16 @@ func (s *System) leaveBehind(c int32) {
 	x := s.commands.At(c)
 	x.placing = false
 	switch x.at {
+	case preparing, arriving, filling, inDrive, finishing, heldBack:
+	default:
+		s.keepReceive(x, &s.freed)
+	}
+	switch x.at {
 	case preparing, arriving, filling, inDrive, finishing:
 	case supplying:
-		s.freed.memory += units.Bytes(x.req.Length)
+		s.freed.memory += s.needs(x)
 	case needsRead, pulling, limited:
-		if s.fetched(x) {
-			s.freed.memory += units.Bytes(x.req.Length)
-		}
+		s.freed.memory += s.needs(x)
 		s.forget(c)
 	case heldBack:
 		s.unanswered(c)
@@ -215,9 +219,11 @@ func (s *System) orphaned(c int32) bool {
 
 // forget frees a command that was left behind.
 func (s *System) forget(c int32) {
-	for k, t := range s.commands.At(c).stage {
+	x := s.commands.At(c)
+	for k, t := range x.stage {
 		s.lost[k] += t
 	}
+	s.repost(x)
 	s.commands.Give(c)
 }
 
@@ -227,10 +233,7 @@ func (s *System) unanswered(c int32) {
 	target := x.target
 	d := &s.drives[x.drive]
 	q := s.quit(x)
-	own := freed{}
-	if s.holds(x) {
-		own.memory = units.Bytes(x.req.Length)
-	}
+	own := freed{memory: s.holds(x)}
 	if x.req.Op == block.Read && !x.refused {
 		own.reading = int64(s.answerSize(x))
 	}
@@ -250,6 +253,9 @@ func (s *System) letGo(target int32) {
 		limit, held := t.steered.steering.ReadLimit, t.steered.holdsReads()
 		t.steered.steering.Reading -= x.reading
 		s.resumeReads(t, held, limit)
+	}
+	for _, pool := range x.receives {
+		s.pooler.Repost(pool - 1)
 	}
 	if x.queued > 0 {
 		s.release(target, x.queued)

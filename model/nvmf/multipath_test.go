@@ -432,6 +432,7 @@ func TestPathsOnLostLinks(t *testing.T) {
 		l.cfg.Multipath.Paths = rapid.IntRange(1, 4).Draw(t, "paths")
 		l.cfg.QueuePairs = rapid.IntRange(1, 3).Draw(t, "queue pairs")
 		l.cfg.QueueDepth = rapid.IntRange(1, 16).Draw(t, "depth")
+		drawShared(t, &l)
 		l.cfg.TXQ = units.Bytes(rapid.IntRange(4, 64).Draw(t, "txq")) * units.KiB
 		l.cfg.Host = nvmf.Host{IOTimeout: sim.Time(rapid.IntRange(1, 20).Draw(t, "limit")) * ms, ReconnectDelay: ms,
 			CtrlLoss: sim.Time(rapid.IntRange(0, 60).Draw(t, "loss")) * ms}

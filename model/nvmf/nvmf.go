@@ -21,11 +21,10 @@
 // An initiator that waits too long for a target ends its connections to it, connects again and repeats its commands, as
 // Linux' host does (host.go, lost.go, connect.go).
 //
-// Not modelled: the first connecting and discovery, keyed scatter-gather lists, and the content of the data. A read's
-// data needs space in the transmit queue only, where SPDK allocates a buffer before the drive reads. The heads of
-// submission queues, which completions carry, limit nothing that QueueDepth does not: each frees one entry. Targets do
-// not share receives among queue pairs: Linux' does not by default, and SPDK's 4096 a core bind with 33 full queue
-// pairs of 128 and more.
+// Not modelled: the first connecting and discovery, keyed scatter-gather lists, and the content of the data. The heads
+// of submission queues, which completions carry, limit nothing that QueueDepth does not: each frees one entry. Queue
+// pairs share no receives unless Config.Receives says so: Linux' do not by default, and SPDK's 4096 a core bind with 33
+// full queue pairs of 128 and more. A TCP target has a buffer for each command of a queue, so its window never closes.
 package nvmf
 
 import (
@@ -79,8 +78,10 @@ type Config struct {
 	// WriteBuffers is a target's memory for write data that it fetches, until the response is acknowledged. Writes wait
 	// for it in order; one larger than all of it is served alone.
 	WriteBuffers units.Bytes
-	Reads        Reads // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
-	TCP          TCP   // TCP has the options that hosts negotiate when they connect by TCP.
+	Buffers      Buffers  // Buffers is memory for reads as well, instead of write_buffers.
+	Reads        Reads    // Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
+	Receives     Receives // Receives are those of a target's capsules. They do not apply to TCP.
+	TCP          TCP      // TCP has the options that hosts negotiate when they connect by TCP.
 	// DriveDepth is the largest number of commands that a target's driver gives a drive at once. Others wait in the
 	// target.
 	DriveDepth int
@@ -120,7 +121,8 @@ func DefaultConfig() Config {
 	// initiator_depth; SPDK's max_read_depth, beyond which its writes wait in software, as they do here).
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(),
+		WriteBuffers: 4095 * 8 * units.KiB, Buffers: Buffers{Size: 8 * units.KiB},
+		Reads: Reads{Target: 16, Initiator: 16}, Receives: defaultReceives(), TCP: defaultTCP(),
 		DriveDepth: 1024, Class: 3, Initiator: SPDKRDMA.Initiator(), Target: SPDKRDMA.Target(),
 		Batch: SPDKRDMA.Batch(), Host: defaultHost(),
 	}
@@ -146,6 +148,8 @@ func (c *Config) Validate() error {
 		c.DriveDepth)
 	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class",
 		"%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Within("buffers", c.Buffers.validate())
+	bad.Within("receives", c.Receives.validate())
 	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
@@ -183,6 +187,7 @@ type System struct {
 	net      Fabric
 	reader   Reader  // nil if connections have no queue pairs of their own, or with TCP
 	chooser  Chooser // nil if connections have their own queue pairs
+	pooler   Pooler  // nil unless queue pairs share receives
 	sink     Sink
 	err      error
 
@@ -240,19 +245,21 @@ type Counters struct {
 	HeldAtInitiator, HeldAtTarget, HeldAtTXQ uint64
 	// The Most counters are the greatest lengths of these queues.
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
-	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory for writes.
+	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory.
 	MostTXQ, MostBuffers units.Bytes
-	// HeldForBuffers and HeldForReads count the writes that waited in a target for memory, and for one of the queue
-	// pair's RDMA Reads.
+	// HeldForBuffers counts the commands that waited in a target for memory, HeldForReads the writes that waited for
+	// one of the queue pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
 	HeldByLimits                 uint64 // HeldByLimits counts commands that waited for their tenant's limits.
 	HeldForPath                  uint64 // HeldForPath counts commands that no path could take.
 	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
-	Time      [Stages]sim.Time // Time is the total time of completed commands in each stage.
-	Latency   sim.Time         // Latency is the sum of their latencies.
-	Failures                   // Failures are of hosts that lost their targets.
+	// MostReceives is the most shared receives taken at once of one core.
+	MostReceives int32
+	Time         [Stages]sim.Time // Time is the total time of completed commands in each stage.
+	Latency      sim.Time         // Latency is the sum of their latencies.
+	Failures                      // Failures are of hosts that lost their targets.
 }
 
 // connection is a queue pair of an initiator to a target.
@@ -270,6 +277,7 @@ type connection struct {
 	sending     bool      // a core hands the batch to the network
 	core        int32     // index of its core at the initiator and at the target
 	targetCore  int32
+	pool        int32     // of its capsules' receives, plus 1; 0 if they are its own
 	watch       sim.Timer // of the commands' time limit
 	watched     bool      // the timer exists
 	watching    bool      // and runs
@@ -282,7 +290,7 @@ type list struct{ head, tail, n int32 }
 type posted struct {
 	command int32 // 0: not one of the system's messages; negative: a controller's, less 1
 	bytes   int32 // bytes that it occupies in the transmit queue
-	held    int32 // bytes that it holds of the memory for writes
+	held    int32 // bytes that it holds of the target's memory
 	target  int32
 	kind    Kind
 	read    bool     // it answers a read

@@ -56,6 +56,9 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link
 		return fmt.Errorf("nvmf: a link of %v, of which %v is data and %v times as much acknowledgements, is not "+
 			"possible", link.Rate, link.Share, link.Ack)
 	}
+	if s.cfg.Buffers.Count > 0 {
+		return errors.New("a controller paces writes in the list in which reads would wait for buffers; use buffers.count: 0")
+	}
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
 		return errors.New("a controller needs persistent queue pairs")

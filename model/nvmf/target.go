@@ -79,6 +79,7 @@ func (s *System) capsuleArrived(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, NetworkOut)
 	x.arrived = s.eng.Now()
+	s.took(x)
 	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
 		x.netOut = s.eng.Now()
 	}
@@ -91,7 +92,7 @@ func (s *System) capsuleArrived(c int32) {
 	s.toTarget(x, cost, s.delay(&s.serving), evReceived, c)
 }
 
-// received passes a command to its drive, or fetches its data first.
+// received passes a command to its drive, or allocates its memory first.
 func (s *System) received(c int32) {
 	if x := s.commands.At(c); !x.orphan {
 		s.hearThere(x.conn/int32(s.cfg.QueuePairs), false)
@@ -100,7 +101,7 @@ func (s *System) received(c int32) {
 		return
 	}
 	x := s.commands.At(c)
-	if s.fetched(x) {
+	if s.needs(x) > 0 {
 		if x.ghost > 0 || !s.orphaned(c) {
 			s.fetch(c)
 		}

@@ -14,6 +14,7 @@ type transmitter struct {
 	waiting list        // completed commands that find no space
 	replies list        // those without data that a controller lets overtake the others
 	memory  memory
+	pools   []int32  // by core and network card: the pool of shared receives, plus 1
 	steered *steered // nil without a controller
 }
 
@@ -95,6 +96,7 @@ func (s *System) answer(c int32, t *transmitter) {
 	d := &s.drives[x.drive]
 	q := s.quit(x)
 	x.at = answering
+	s.repost(x)
 	if size := s.answerSize(x); size > s.cfg.TXQ {
 		t.alone = size
 	}
@@ -124,8 +126,8 @@ func (s *System) answer(c int32, t *transmitter) {
 			x.first = last
 		}
 	}
-	if last >= 0 && s.holds(x) {
-		s.posted[last].held = int32(x.req.Length)
+	if last >= 0 {
+		s.posted[last].held = int32(s.holds(x))
 	}
 	s.refill(d, q)
 }

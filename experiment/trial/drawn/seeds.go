@@ -68,8 +68,9 @@ var Seeds = []string{
 		"at: 100us, until: 3ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: " +
 		"20us, requests: 300}}]\n",
 	"initiators: 1\ntargets: [{count: 1, ssds: 1}]\nssd: " + trialtest.TinyDrive +
-		"\nnvmf: {txq: 4KiB}\nrate_control: {kind: none}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: " +
-		"100}, closed: 4}]\n",
+		"\nnvmf: {txq: 4KiB, buffers: 3, in_capsule: 0B, receives: {shared: 2, rnr_timer: 10us}}\nfabric: {cnp: " +
+		"{answers: none}}\nrate_control: {kind: none}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: " +
+		"8KiB}, requests: 100}, closed: 4}]\n",
 	"ssd: " + trialtest.TinyDrive +
 		"\nrate_control: {kind: static, weight_ratio: 3}\nworkload: [{synthetic: {reads: {size: 16KiB, interarrival: " +
 		"20us}, writes: {size: 8KiB, interarrival: 20us}, requests: 600}}]\n",

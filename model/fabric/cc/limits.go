@@ -13,7 +13,7 @@ type Window uint8
 
 const (
 	WindowNone Window = iota // no limit
-	WindowBDP                // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
+	WindowBDP                // one bandwidth-delay product (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
 	// the bandwidth-delay product times rate over line rate, at least one byte (HAS_WIN 1, VAR_WIN 1)
 	WindowScaled
 	windows

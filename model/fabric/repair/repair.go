@@ -82,6 +82,9 @@ func (r *Sender) Measure(t sim.Time) {
 	r.trip += (t - r.trip) / 8
 }
 
+// Measured reports whether a round trip was measured.
+func (r *Sender) Measured() bool { return r.trip > 0 }
+
 // Pipe returns how many of the packets from una to next are in flight: those that have neither arrived nor are to be
 // retransmitted.
 func (r *Sender) Pipe(una, next uint32) uint32 {

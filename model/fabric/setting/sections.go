@@ -48,6 +48,8 @@ type CNP struct {
 	Ticking bool
 	// Echo copies each mark to the packet's ACK instead of sending CNPs.
 	Echo bool
+	// Answers is what marks on answers to RDMA Reads cause, with dcqcn.
+	Answers Notices
 }
 
 // Recovery sets how lost packets are recovered.
@@ -60,6 +62,9 @@ type Recovery struct {
 	// repeat 320 us, on links below 40Gbps as much more; and never less than the queue pair's round trips make likely
 	// (RFC 6298).
 	Timeout Timeout
+	// FirstTimeout is the least timeout of a TCP connection without a round trip measured, which doubles as well: 1s if
+	// it begins with its first message (RFC 6298, section 2). 0s: it has been established.
+	FirstTimeout units.Duration
 	// ShortTimeout is the timeout of selective repeat with at most short_count packets in flight (RTO_low and N in
 	// IRN).
 	ShortTimeout units.Duration

@@ -215,6 +215,26 @@ func (a Answers) MarshalText() ([]byte, error) { return answersNames.Marshal(a) 
 // UnmarshalText reads a name.
 func (a *Answers) UnmarshalText(text []byte) error { return answersNames.Unmarshal(text, a) }
 
+// Notices is what a marked packet of an answer to an RDMA Read causes.
+type Notices uint8
+
+// The kinds.
+const (
+	NoticesCNP  Notices = iota // a CNP to the host that answers, as for other data
+	NoticesNone                // nothing: answers slow no queue pair
+)
+
+var noticesNames = units.Names[Notices]{"cnp", "none"}
+
+// String returns the name used in scenarios.
+func (k Notices) String() string { return noticesNames.Name(k) }
+
+// MarshalText writes the name.
+func (k Notices) MarshalText() ([]byte, error) { return noticesNames.Marshal(k) }
+
+// UnmarshalText reads a name.
+func (k *Notices) UnmarshalText(text []byte) error { return noticesNames.Unmarshal(text, k) }
+
 // HeadroomKind is the source of a headroom's size.
 type HeadroomKind uint8
 

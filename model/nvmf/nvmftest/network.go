@@ -39,6 +39,8 @@ type Network struct {
 	pairs    []pair
 	chosen   map[pair]fabric.QP
 	messages []message
+	pools    []pool
+	held     map[fabric.QP][]int32 // messages that found no receive
 	spare    []int32
 	// Lost, if not nil, reports whether what would arrive now from one node at another is lost, an acknowledgement
 	// included. Nothing is sent again.
@@ -52,7 +54,13 @@ type pair struct {
 	class    uint8
 	over     bool      // it was abandoned
 	answers  fabric.QP // the stream on which it answers RDMA Reads, plus 1
+	pool     int32     // of its messages' receives, plus 1
 	busy     sim.Time  // until when it sends
+}
+
+type pool struct {
+	count, posted int
+	timer         sim.Time
 }
 
 type message struct {
@@ -65,15 +73,17 @@ type message struct {
 	qp           fabric.QP
 }
 
-// Kinds of events. The argument is a message.
+// Kinds of events. The argument is a message, or a queue pair whose messages look for receives again.
 const (
 	evDelivered uint16 = iota
 	evAcked
+	evAgain
 )
 
 // New returns a network on an engine that reports to sink.
 func New(cfg Config, eng *sim.Engine, sink fabric.Sink) *Network {
-	n := &Network{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink, chosen: map[pair]fabric.QP{}}
+	n := &Network{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink, chosen: map[pair]fabric.QP{},
+		held: map[fabric.QP][]int32{}}
 	n.target = eng.AddHandler(n)
 	return n
 }
@@ -184,6 +194,10 @@ func (n *Network) Forget(m int32) {
 
 // Handle implements sim.Handler.
 func (n *Network) Handle(e sim.Event) {
+	if e.Kind == evAgain {
+		n.again(fabric.QP(e.Arg))
+		return
+	}
 	m := int32(e.Arg)
 	x := &n.messages[m]
 	if x.due--; x.dropped {
@@ -197,11 +211,11 @@ func (n *Network) Handle(e sim.Event) {
 		if n.Lost != nil && n.Lost(p.src, p.dst) {
 			return
 		}
-		if !x.asks {
-			n.schedule(e.At+n.cfg.Ack, evAcked, m)
+		if p.pool > 0 && (len(n.held[x.qp]) > 0 || n.pools[p.pool-1].posted == 0) {
+			n.hold(x.qp, m)
+			return
 		}
-		x.delivered = true
-		n.sink.Delivered(m)
+		n.deliver(m)
 		return
 	}
 	if !x.delivered || n.Lost != nil && n.Lost(p.dst, p.src) {
@@ -210,6 +224,71 @@ func (n *Network) Handle(e sim.Event) {
 	x.acked = true
 	n.sink.Acked(m)
 }
+
+// deliver takes a receive for a message, if it needs one, and delivers it.
+func (n *Network) deliver(m int32) {
+	x := &n.messages[m]
+	if pool := n.pairs[x.qp].pool; pool > 0 {
+		n.pools[pool-1].posted--
+	}
+	if !x.asks {
+		n.schedule(n.eng.Now()+n.cfg.Ack, evAcked, m)
+	}
+	x.delivered = true
+	n.sink.Delivered(m)
+}
+
+// hold keeps a message back that found no receive, or that follows one.
+func (n *Network) hold(q fabric.QP, m int32) {
+	if n.held[q] = append(n.held[q], m); len(n.held[q]) == 1 {
+		n.eng.Schedule(n.self, n.target, n.eng.Now()+n.pools[n.pairs[q].pool-1].timer, evAgain, uint32(q))
+	}
+}
+
+// again delivers the messages of a queue pair that were held back, as far as there are receives.
+func (n *Network) again(q fabric.QP) {
+	held := n.held[q]
+	n.held[q] = nil
+	for _, m := range held {
+		switch p := &n.pairs[q]; {
+		case p.over:
+			return
+		case len(n.held[q]) > 0 || n.pools[p.pool-1].posted == 0:
+			n.hold(q, m)
+		default:
+			n.deliver(m)
+		}
+	}
+}
+
+// Pool implements nvmf.Pooler. A message that finds no receive waits for the timer, and those behind it with it.
+func (n *Network) Pool(count int, timer sim.Time) (int32, error) {
+	if count < 1 || timer < 1 {
+		return 0, fmt.Errorf("%d receives with a timer of %v are not possible", count, timer)
+	}
+	n.pools = append(n.pools, pool{count, count, timer})
+	return int32(len(n.pools) - 1), nil
+}
+
+// Receives implements nvmf.Pooler.
+func (n *Network) Receives(q fabric.QP, pool int32) error {
+	if q < 0 || int(q) >= len(n.pairs) || n.pairs[q].over || pool < 0 || int(pool) >= len(n.pools) {
+		return fmt.Errorf("no queue pair %d, or no pool %d", q, pool)
+	}
+	n.pairs[q].pool = pool + 1
+	return nil
+}
+
+// Repost implements nvmf.Pooler. It panics if no receive of the pool is taken.
+func (n *Network) Repost(pool int32) {
+	p := &n.pools[pool]
+	if p.posted++; p.posted > p.count {
+		panic(fmt.Sprintf("%d of %d receives are posted", p.posted, p.count))
+	}
+}
+
+// Posted implements nvmf.Pooler.
+func (n *Network) Posted(pool int32) int { return n.pools[pool].posted }
 
 func (n *Network) schedule(at sim.Time, kind uint16, m int32) {
 	n.messages[m].due++

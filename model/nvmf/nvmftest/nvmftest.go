@@ -1,6 +1,7 @@
 package nvmftest
 
 import (
+	"errors"
 	"testing"
 
 	"farflash/model/fabric"
@@ -20,8 +21,9 @@ type Subject struct {
 	Persistent bool
 }
 
-// Conform tests that the networks that fresh makes satisfy the contract of nvmf.Fabric, and those of nvmf.Chooser and
-// nvmf.Reader if they implement them. Each call of fresh must return an idle network that reports to sink.
+// Conform tests that the networks that fresh makes satisfy the contract of nvmf.Fabric, and those of nvmf.Chooser,
+// nvmf.Reader and nvmf.Pooler if they implement them. Each call of fresh must return an idle network that reports to
+// sink.
 func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 	for _, c := range []struct {
 		name string
@@ -34,6 +36,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 		{"choosing", (*session).chosen},
 		{"answering", (*session).answered},
 		{"answers wait for no send queue", (*session).beside},
+		{"shared receives", (*session).shared},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &session{t: t, under: map[int32]*letter{}}
@@ -349,4 +352,63 @@ func (s *session) chosen() {
 		}
 	}
 	s.run(n)
+}
+
+// shared verifies that no more messages are delivered than there are receives, that all are once receives are posted
+// again, and that messages without a pool do not wait.
+func (s *session) shared() {
+	a, b, free := s.open(0, 1), s.open(2, 1), s.open(0, 1)
+	x, ok := s.Fabric.(nvmf.Pooler)
+	if !ok {
+		s.t.Skip("the network's queue pairs share no receives")
+	}
+	const receives = 3
+	pool, err := x.Pool(receives, 10*units.Microsecond)
+	if err == nil {
+		err = errors.Join(x.Receives(a, pool), x.Receives(b, pool))
+	}
+	if err != nil {
+		s.t.Skipf("this network's queue pairs share no receives: %v", err)
+	}
+	held, total := 0, 0
+	s.after = func(m int32) {
+		if s.under[m].pair == free {
+			return
+		}
+		if held++; held > receives || x.Posted(pool) > receives-held { // others may have come in part
+			s.t.Fatalf("%d messages were delivered with %d receives, %d of them posted", held, receives, x.Posted(pool))
+		}
+		total++
+	}
+	const n = 60
+	for i := range n {
+		s.post([]fabric.QP{a, b}[i%2], units.Bytes(1+i*100))
+	}
+	s.post(free, 100)
+	s.Engine.Run(units.Millisecond)
+	if held != receives || s.delivered != receives+1 {
+		s.t.Errorf("%d of %d messages were delivered with %d receives, and %d in all", held, n, receives, s.delivered)
+	}
+	at := units.Millisecond
+	for i := 0; total < n && i < 100*n; i++ {
+		if held > i%2 { // sometimes one is kept back
+			held--
+			x.Repost(pool)
+		}
+		at += 3 * units.Microsecond
+		s.Engine.Run(at)
+	}
+	if total < n {
+		s.t.Fatalf("%d of %d messages were delivered", total, n)
+	}
+	s.run(n + 1)
+	if got := x.Posted(pool); got != receives-held {
+		s.t.Errorf("%d of %d receives are posted with %d messages outstanding", got, receives, held)
+	}
+	if err := x.Receives(-1, pool); err == nil {
+		s.t.Error("a queue pair that does not exist shares receives")
+	}
+	if _, err := x.Pool(0, 10*units.Microsecond); err == nil {
+		s.t.Error("a pool has no receives")
+	}
 }
