@@ -1,5 +1,27 @@
 package ctl
 
+import "farflash/policy/ftl"
+
+// Stored returns the places of the stored parts of the map and of their list, as byte offsets on their devices.
+func (p *Pool) Stored() (leaves, list []int64) {
+	p.lock()
+	defer p.leave()
+	c := p.core
+	offset := func(at ftl.PPA) int64 {
+		_, offset := c.at(at)
+		return offset
+	}
+	c.homes.from(0, func(leaf uint64) bool {
+		at, _, _ := c.homes.get(leaf)
+		leaves = append(leaves, offset(at))
+		return true
+	})
+	for _, at := range c.list {
+		list = append(list, offset(at))
+	}
+	return leaves, list
+}
+
 // Fetch brings the parts of the map that Remap needs for steps into memory, with step executing the devices'
 // operations, and keeps them there until the function that it returns is called.
 func (p *Pool) Fetch(steps []Step, step func()) (release func()) {

@@ -255,7 +255,7 @@ func (r *recovery) readBody(h media.Header) error {
 	}
 	for page, had := range r.touched {
 		if !had { // a leaf may have what a record did
-			r.table.Change(page, ftl.NoPPA)
+			r.table.Change(page, ftl.NoPPA, 0)
 		}
 	}
 	return nil
@@ -263,8 +263,8 @@ func (r *recovery) readBody(h media.Header) error {
 
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
-	r.table, r.ledger, r.source = table.New(), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
-	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes()
+	r.table, r.ledger, r.source = newTable(r.shape), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
+	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes(r.ledger.Places())
 	clear(r.segments)
 }
 
@@ -327,7 +327,7 @@ func (r *recovery) mapRun(first ftl.PPA, entries []media.Entry) error {
 				r.ledger.SetRenamed(p, e.Renamed)
 				if _, ok := r.touched[e.Page-1]; ok {
 					r.touched[e.Page-1] = true
-					r.table.Change(e.Page-1, p)
+					r.table.Change(e.Page-1, p, e.Sum)
 				}
 			}
 		}
@@ -356,7 +356,7 @@ func (r *recovery) mapHere(first ftl.PPA, entries []media.Entry) error {
 		r.ledger.SetRenamed(p, e.Renamed)
 	}
 	if together {
-		r.table.Put(page, first, len(entries))
+		r.table.Put(page, first, len(entries), func(p ftl.PPA) uint32 { return entries[p-first].Sum })
 	}
 	return nil
 }
@@ -408,9 +408,10 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 		r.clearLive(w.Place())
 	}
 	if r.table.Away(page) {
-		r.table.Change(page, to)
+		r.table.Change(page, to, sum)
 	} else {
 		r.table.Make(page).Store(table.At(to))
+		r.table.Note(page, to, sum)
 	}
 	delete(r.dropped, page)
 	if err := r.unsettle(r.segmentOf(to)); err != nil {
@@ -683,7 +684,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	}
 	page := r.owner(from)
 	if r.table.Away(page) {
-		r.table.Change(page, from)
+		r.table.Change(page, from, r.sum(from))
 	}
 	return r.mapTo(page, to, r.sum(from))
 }

@@ -238,6 +238,7 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	}
 	if place != ftl.NoPPA {
 		c.rename(place, to)
+		c.table.Note(to, place, c.sumOf(place))
 	}
 	next.Store(w) // last, because the lock-free path can find the page from here on
 }

@@ -46,6 +46,7 @@ const (
 	nobody    consumer = iota // it will be needed soon
 	aRead                     // a read into a frame, whose content has arrived
 	aMove                     // a move, whose content has arrived
+	aLeaf                     // a leaf that is to be stored
 	mostLoads = 64
 )
 
@@ -86,6 +87,20 @@ func (c *core) load(p ftl.PPA, who consumer, at int32) {
 		l.waits = append(l.waits, w)
 	}
 	c.readStrip(l)
+}
+
+// sumOf returns the checksum of a place, or 0 if it is not in memory.
+func (c *core) sumOf(p ftl.PPA) uint32 {
+	sum, _ := c.ledger.SumAt(p)
+	return sum
+}
+
+// matches reports whether a read has brought the right content, and whether that is known.
+func (c *core) matches(x *read) (fine, known bool) {
+	if sum, known := c.ledger.SumAt(x.place); known {
+		return x.sum == sum, true
+	}
+	return c.table.Matches(x.sum, x.hint), x.hinted
 }
 
 // stripGrain returns the grain of a checkpoint's body that has a strip.
@@ -171,6 +186,8 @@ func (c *core) loadDone(i int32) {
 			c.deliver(w.at, false)
 		case w.who == aRead:
 			c.verifyRead(w.at)
+		case w.who == aLeaf:
+			c.storeRead()
 		case w.who == aMove:
 			m := &c.moves[w.at]
 			_, named := c.ledger.Owner(m.from)

@@ -413,7 +413,9 @@ func (c *core) written(to ftl.PPA, w *write) {
 		f.place = to
 		c.setLive(to)
 		c.rename(to, f.page)
-		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: c.sum(to)})
+		sum := c.sum(to)
+		c.table.Note(f.page, to, sum)
+		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: sum})
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
@@ -480,6 +482,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	c.clearLive(m.from)
 	c.setLive(to)
 	c.rename(to, page)
+	c.table.Note(page, to, m.sum)
 	kind := media.Write
 	if m.bad {
 		kind = media.Keep

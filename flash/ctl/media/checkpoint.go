@@ -179,7 +179,7 @@ func (h *Header) Encode(page []byte, u UUID) {
 		page[60] = 1
 	}
 	le.PutUint64(page[64:], h.Writes)
-	le.PutUint64(page[72:], h.Leaves)
+	le.PutUint64(page[80:], h.Leaves) // a list of leaves without checksums was at 72
 	seal(u.Seed(), page[:Grain])
 }
 
@@ -197,7 +197,7 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
 		Record: le.Uint64(page[48:]),
 		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
-		Leaves: le.Uint64(page[72:]),
+		Leaves: le.Uint64(page[80:]),
 	}, nil
 }
 
