@@ -44,3 +44,26 @@ func (p *Pool) Fetch(steps []Step, step func()) (release func()) {
 		p.leave()
 	}
 }
+
+// LeafSums returns the number of pages whose leaves have a checksum, and of those whose checksum is in memory elsewhere
+// too, but another.
+func (p *Pool) LeafSums(pages uint64) (known, wrong int) {
+	p.lock()
+	defer p.leave()
+	c := p.core
+	for page := range pages {
+		at := c.Lookup(ftl.LPA(page))
+		if at == ftl.NoPPA {
+			continue
+		}
+		sum, ok := c.table.Sum(page, at)
+		if !ok {
+			continue
+		}
+		known++
+		if is, ok := c.ledger.SumAt(at); ok && !c.table.Matches(is, sum) {
+			wrong++
+		}
+	}
+	return known, wrong
+}

@@ -357,3 +357,53 @@ func TestMapReads(t *testing.T) {
 		}
 	}
 }
+
+// TestLeafSums writes and moves pages of a leaf in a pool so small that they soon come back to places that they had
+// before. Their leaf never has the checksum of earlier content.
+func TestLeafSums(t *testing.T) {
+	cfg, layout := small()
+	cfg.Frames, layout.LogPages = 64, 600 // many changes between two checkpoints
+	dev := device.NewMem(2000 * device.Grain)
+	format(t, layout, dev)
+	p := open(t, cfg, dev)
+	const pages = 900
+	draw := rng.NewStream(1, "newest")
+	b := make([]byte, ctl.Page)
+	known := 0
+	for i := range uint64(60_000) {
+		page := uint64(draw.IntN(pages))
+		if i%2 == 0 { // most of these stay in frames
+			page = page * 37 % 40 * 17
+		}
+		switch draw.IntN(20) {
+		case 0:
+			to := uint64(draw.IntN(40) * 17)
+			if to == page {
+				continue
+			}
+			if err := p.Remap([]ctl.Step{{From: page, To: to, Count: 1}}, false, func(error) {}); err != nil {
+				t.Fatal(err)
+			}
+		case 1:
+			if err := p.ReadAt(b, page*ctl.Page); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			stamp(b, page, i+1)
+			if err := p.WriteAt(b, page*ctl.Page, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%16 > 0 {
+			continue
+		}
+		n, wrong := p.LeafSums(pages)
+		if known += n; wrong > 0 {
+			t.Fatalf("step %d: %d checksums are of earlier contents", i, wrong)
+		}
+	}
+	if known == 0 {
+		t.Errorf("no leaf has a checksum: %+v", p.Stats())
+	}
+	clean(t, p, true)
+}

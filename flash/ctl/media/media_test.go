@@ -144,7 +144,22 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestShape verifies that no two areas overlap and none exceeds its device.
+// TestOldList verifies that a list of leaves without checksums, which an earlier program made, is none, and that such a
+// program finds none of ours.
+func TestOldList(t *testing.T) {
+	u, page := UUID{1}, make([]byte, Grain)
+	(&Header{Generation: 1, Leaves: 5}).Encode(page, u)
+	if le.Uint64(page[72:]) != 0 {
+		t.Error("an earlier program takes a list for its own")
+	}
+	le.PutUint64(page[72:], 5)
+	le.PutUint64(page[80:], 0)
+	seal(u.Seed(), page)
+	if h, err := DecodeHeader(page, u); err != nil || h.Leaves != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
 // TestLeaf verifies that leaves and their list come back as they were encoded, and only under their number, tag and
 // generation.
 func TestLeaf(t *testing.T) {
@@ -190,6 +205,7 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
+// TestShape verifies that no two areas overlap and none exceeds its device.
 func TestShape(t *testing.T) {
 	for _, s := range []Shape{shape(),
 		{UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1},
