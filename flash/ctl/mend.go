@@ -9,9 +9,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// mending finds the places and checksums of the pages of a leaf that is lost, by the owners of all places: those that are in memory,
-// and those in the entries of the checkpoint in force. It reads as much as an opening does. These pages cannot change
-// meanwhile, because every change of a page waits for its leaf.
+// mending finds the places and checksums of the pages of a leaf that is lost, by the owners of all places: those that
+// are in memory, and those in the entries of the checkpoint in force. It reads as much as an opening does. These pages
+// cannot change meanwhile, because every change of a page waits for its leaf.
 type mending struct {
 	entries [table.LeafPages]uint64
 	segment int64 // that comes next

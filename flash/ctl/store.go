@@ -96,8 +96,8 @@ func (c *core) storeSome() {
 // order were mapped by a program that stored no checksums, or after a repair.
 const mostStrips = 16
 
-// storeSums reads the checksums that the leaves of the batch lack. Those that cannot be read are left out, and read with
-// each page.
+// storeSums reads the checksums that the leaves of the batch lack. Those that cannot be read are left out, and read
+// with each page.
 func (c *core) storeSums() {
 	x := &c.storing
 	x.waits = 1

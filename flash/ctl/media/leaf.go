@@ -16,10 +16,10 @@ const (
 	leavesOfOne = (Grain - listHeader) / listEntry
 )
 
-// Leaf is LeafPages consecutive pages, the first of which has a number that is a multiple of as many: for each its place
-// plus 1, in the low PlaceBits bits, and above them as much of the checksum of its content as they hold. 0 is a page
-// without a place, and a checksum of 0 is not known. A leaf fills its grain, so what says that it is the right one, its
-// tag, is with what refers to it.
+// Leaf is LeafPages consecutive pages, the first of which has a number that is a multiple of as many: for each its
+// place plus 1, in the low PlaceBits bits, and above them as much of the checksum of its content as they hold. 0 is a
+// page without a place, and a checksum of 0 is not known. A leaf fills its grain, so what says that it is the right
+// one, its tag, is with what refers to it.
 type Leaf [LeafPages]uint64
 
 // PlaceBits returns the bits that a place of a leaf takes: 32 below 16 TiB, which leave all of a checksum.
@@ -40,8 +40,8 @@ func (l *Leaf) Encode(page []byte, u UUID, number uint64) (tag uint32) {
 	return tagOf(page[:Grain], u, number)
 }
 
-// DecodeLeaf reads the leaf of a number and a tag, of a pool of that many places. Of the tag, as much counts as an entry
-// has of a checksum.
+// DecodeLeaf reads the leaf of a number and a tag, of a pool of that many places. Of the tag, as much counts as an
+// entry has of a checksum.
 func DecodeLeaf(page []byte, u UUID, number uint64, tag uint32, places int64, l *Leaf) error {
 	free := PlaceBits(places)
 	if len(page) != Grain || uint64(tagOf(page, u, number))<<free != uint64(tag)<<free {

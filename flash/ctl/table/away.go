@@ -181,9 +181,9 @@ func (t *Table) packedOf(number uint64) *packed {
 	return e.Load().packed
 }
 
-// Store takes down the entries of a leaf's pages, to be stored, and counts it as stored. place returns that of a page in
-// a frame, and sum the checksum of the content of a place, or 0. It reports false if the leaf is away, or is no longer
-// one to be stored.
+// Store takes down the entries of a leaf's pages, to be stored, and counts it as stored. place returns that of a page
+// in a frame, and sum the checksum of the content of a place, or 0. It reports false if the leaf is away, or is no
+// longer one to be stored.
 func (t *Table) Store(number uint64, entries *[fan]uint64, place func(frame int32) ftl.PPA,
 	sum func(ftl.PPA) uint32) bool {
 	p := t.packedOf(number)
@@ -241,8 +241,8 @@ const (
 )
 
 // Drop lets leaves be away for which may reports true, those that were not used for longest first, until it has freed
-// enough. It looks at some after those of the last call. may returns whether the leaf is stored as it was when Store was
-// called last.
+// enough. It looks at some after those of the last call. may returns whether the leaf is stored as it was when Store
+// was called last.
 func (t *Table) Drop(enough int64, may func(leaf uint64) bool) {
 	looks, tries, freed := dropLooks, dropTries, int64(0)
 	done := true

@@ -74,11 +74,10 @@ func TestAway(t *testing.T) {
 					want[page] = At(frames[int32(page)])
 				}
 				s.Store(want[page])
-				for p, at := range frames { // those that are in frames change too, also with their leaves away
+				for p := range frames { // those that are in frames change too, also with their leaves away
 					if want[uint64(p)].State() == Resident && draw.IntN(4) == 0 {
-						at = place(uint64(p))
-						frames[p] = at
-						table.Note(uint64(p), at, sums[uint64(p)])
+						frames[p] = place(uint64(p))
+						table.Note(uint64(p), frames[p], sums[uint64(p)])
 					}
 				}
 			case 3:
