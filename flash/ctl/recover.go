@@ -99,27 +99,29 @@ func (r *recovery) readState() (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	log, highest, mark := r.left().Log()
+	log := r.left().Index()
 	var problems []error
 	for _, h := range headers {
-		chain := r.follow(log, h)
+		chain := r.follow(&log, h)
 		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
 		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
 		// state was lost. An older checkpoint must lead at least to the log position of the newest one, whose state was
 		// durable.
 		end, last := h.Next+uint64(len(chain)), h.Record
-		for _, f := range chain {
-			last += uint64(len(f.Records))
+		if n := len(chain); n > 0 {
+			last = chain[n-1].Upto()
 		}
-		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
+		if log.Highest >= end+logPages || log.Mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
 				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and "+
 					"records below %d were durable: %w",
-					h.Generation, end, last, highest, mark, ErrDamaged))
+					h.Generation, end, last, log.Highest, log.Mark, ErrDamaged))
 			continue
 		}
 		if h.Generation == headers[0].Generation && r.cfg.Map > 0 {
-			r.readList(h, chain)
+			if err := r.readList(h, chain); err != nil {
+				return ending{}, err
+			}
 		}
 		if err := r.readBody(h); err != nil {
 			problems = append(problems, err)
@@ -197,23 +199,23 @@ func (r *recovery) headers() ([]media.Header, error) {
 // A page of an earlier session than the checkpoint's is no successor, even if all else fits: that session's recovery
 // found the log to end before it, and has decided so. It can be there all the same, because the recovery found it
 // torn and a write to the same place, torn in its turn, completed it.
-func (r *recovery) follow(log map[uint64]remains.Page, h media.Header) []remains.Run {
-	var chain []remains.Run
-	var missing []int // runs of chain that were taken from the page after them
+func (r *recovery) follow(log *remains.Index, h media.Header) []remains.Link {
+	var chain []remains.Link
+	var missing []int // pages of chain that were taken from the page after them
 	back, record, session := h.Back, h.Record, h.Session
-	add := func(f remains.Page, records []media.Record, number uint64) {
-		chain = append(chain, remains.Run{Records: records, Number: number, First: record, Mark: f.Mark,
+	add := func(f *remains.Outline, records uint16, number uint64) {
+		chain = append(chain, remains.Link{Records: records, Number: number, From: f.Number, First: record, Mark: f.Mark,
 			Session: f.Session, Sum: f.Sum})
-		back, record, session = f.Sum, record+uint64(len(records)), f.Session
+		back, record, session = f.Sum, record+uint64(records), f.Session
 	}
 	for n := h.Next; ; n++ {
-		f, ok := log[n]
+		f, ok := log.Page(n)
 		if ok && f.Back == back && f.First == record && f.Session >= session {
 			add(f, f.Records, n)
 			continue
 		}
-		next, ok := log[n+1]
-		if !ok || next.Session < session || next.First-uint64(len(next.Again)) != record {
+		next, ok := log.Page(n + 1)
+		if !ok || next.Session < session || next.First-uint64(next.Again) != record {
 			break
 		}
 		missing = append(missing, len(chain))
@@ -227,7 +229,7 @@ func (r *recovery) follow(log map[uint64]remains.Page, h media.Header) []remains
 		mark = max(mark, f.Mark)
 	}
 	for _, i := range missing {
-		if f := chain[i]; f.First+uint64(len(f.Records)) <= mark {
+		if f := chain[i]; f.Upto() <= mark {
 			r.lost(0, r.logOffset(f.Number), fmt.Sprintf("page %d of the log", f.Number))
 		}
 	}
@@ -371,7 +373,7 @@ func (r *recovery) fitAll() {
 }
 
 // replay applies the chain of log pages after a checkpoint.
-func (r *recovery) replay(h media.Header, chain []remains.Run) error {
+func (r *recovery) replay(h media.Header, chain []remains.Link) error {
 	r.clock = heat.NewClock(r.ledger.Places(), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
@@ -380,21 +382,42 @@ func (r *recovery) replay(h media.Header, chain []remains.Run) error {
 		r.mark = max(r.mark, f.Mark)
 	}
 	r.mark = max(r.mark, h.Record)
-	r.verify(chain)
-	for _, f := range chain {
+	open := slices.IndexFunc(chain, func(f remains.Link) bool { return f.Upto() > r.mark })
+	if open < 0 {
+		open = len(chain)
+	}
+	var places []ftl.PPA
+	err := r.left().Records(chain[open:], func(f *remains.Link, records []media.Record) error {
+		places = r.unmarked(places, f.First, records)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.verify(places)
+	return r.left().Records(chain, func(f *remains.Link, records []media.Record) error {
 		// A session without records counts too: announce logged an empty page.
 		r.session = max(r.session, f.Session)
 		r.report.Pages++
-		for _, rec := range f.Records {
+		for _, rec := range records {
 			if err := r.apply(rec); err != nil {
 				return fmt.Errorf("ctl: log page %d, record %d: %w", f.Number, r.next, err)
 			}
 			r.next++
 			r.report.Records++
 		}
-	}
-	return nil
+		for range foldsAPage {
+			if !r.over() || !r.table.Fold() {
+				break
+			}
+		}
+		r.economise()
+		return nil
+	})
 }
+
+// foldsAPage bounds the folding of what a log page changes.
+const foldsAPage = 32
 
 // mapTo maps a page to a place. The translation layer is not involved: restoreSegments gives it the final state.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
