@@ -346,12 +346,12 @@ func (c *core) NextValid(b ftl.Block, page int) int { return c.ledger.NextLive(i
 
 // setLive and clearLive record that the mapping refers to a place, or no longer does.
 func (c *core) setLive(p ftl.PPA) {
-	c.preserve(c.segmentOf(p))
+	c.preserve(p)
 	c.ledger.SetLive(p, true)
 }
 
 func (c *core) clearLive(p ftl.PPA) {
-	c.preserve(c.segmentOf(p))
+	c.preserve(p)
 	c.ledger.SetLive(p, false)
 }
 

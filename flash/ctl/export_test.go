@@ -67,3 +67,10 @@ func (p *Pool) LeafSums(pages uint64) (known, wrong int) {
 	}
 	return known, wrong
 }
+
+// Kept returns the memory that keeps changed places for a checkpoint, its limit, and whether writes wait for it.
+func (p *Pool) Kept() (bytes, most int64, full bool) {
+	p.lock()
+	defer p.leave()
+	return p.core.body.kept.bytes, p.core.mostKept(), p.core.body.kept.full
+}

@@ -206,6 +206,26 @@ type Body struct {
 	Segments []Segment
 	Entries  [][]Entry // by segment; nil for one that is erased
 	Pages    int       // per segment
+	spare    [][]Entry // those that Forget dropped
+}
+
+// Forget drops the entries of a segment, whose memory DecodePage uses for another.
+func (b *Body) Forget(segment int64) {
+	if e := b.Entries[segment]; e != nil {
+		b.Entries[segment], b.spare = nil, append(b.spare, e)
+	}
+}
+
+// make returns entries for a segment.
+func (b *Body) make() []Entry {
+	n := len(b.spare)
+	if n == 0 {
+		return make([]Entry, b.Pages)
+	}
+	e := b.spare[n-1]
+	b.spare = b.spare[:n-1]
+	clear(e)
+	return e
 }
 
 // parts iterates over the entries of the k-th grain of entries, in pieces of one segment each. Those of an erased
@@ -309,7 +329,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 		from, to, _ := Covers(i, int64(len(b.Segments)), b.Pages)
 		for g := from / int64(b.Pages); from < to && g <= (to-1)/int64(b.Pages); g++ {
 			if b.Segments[g].Use != Erased && b.Entries[g] == nil {
-				b.Entries[g] = make([]Entry, b.Pages)
+				b.Entries[g] = b.make()
 			}
 		}
 		for part := range b.parts(i - first) {

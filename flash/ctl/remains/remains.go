@@ -137,7 +137,7 @@ func (p *Pool) snapshot(slot int, h *media.Header,
 		complete := min(segments, (i+media.Group-first)*media.EntriesPerPage/int64(p.Shape.Pages))
 		for ; done < complete && s.Err == nil; done++ {
 			s.Err = each(done, s.Body.Segments[done], s.Body.Entries[done])
-			s.Body.Entries[done] = nil
+			s.Body.Forget(done)
 		}
 		if s.Err != nil {
 			break
