@@ -407,13 +407,11 @@ func parts(memory units.Bytes, d ctl.Division) string {
 
 // fits verifies that a budget suffices for a pool before that is made, if its devices are.
 func fits(o pool.Options, size uint64, devices int) error {
-	shape, _, err := pool.Fit(o.Layout, size, make([]int64, devices)...)
-	if err != nil {
-		return nil // says makePool
-	}
 	var s *ctl.Scarce
-	if _, err := o.Pool.Budget.Divide(shape, &o.Pool); errors.As(err, &s) {
-		return scarce(s)
+	if shape, _, err := pool.Fit(o.Layout, size, make([]int64, devices)...); err == nil { // or makePool says so
+		if _, err := o.Pool.Budget.Divide(shape, &o.Pool); errors.As(err, &s) {
+			return scarce(s)
+		}
 	}
 	return nil
 }

@@ -111,7 +111,8 @@ func (r *recovery) readState() (ending, error) {
 		if n := len(chain); n > 0 {
 			last = chain[n-1].Upto()
 		}
-		if log.Highest >= end+logPages || log.Mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
+		if log.Highest >= end+logPages || log.Mark > last ||
+			h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
 				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and "+
 					"records below %d were durable: %w",
@@ -204,8 +205,8 @@ func (r *recovery) follow(log *remains.Index, h media.Header) []remains.Link {
 	var missing []int // pages of chain that were taken from the page after them
 	back, record, session := h.Back, h.Record, h.Session
 	add := func(f *remains.Outline, records uint16, number uint64) {
-		chain = append(chain, remains.Link{Records: records, Number: number, From: f.Number, First: record, Mark: f.Mark,
-			Session: f.Session, Sum: f.Sum})
+		chain = append(chain, remains.Link{Records: records, Number: number, From: f.Number, First: record,
+			Mark: f.Mark, Session: f.Session, Sum: f.Sum})
 		back, record, session = f.Sum, record+uint64(records), f.Session
 	}
 	for n := h.Next; ; n++ {

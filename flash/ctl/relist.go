@@ -30,7 +30,7 @@ func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 		}
 		if err != nil {
 			r.lost(int(dev), offset, fmt.Sprintf("a list of stored parts of the map, of checkpoint %d", h.Generation))
-			return nil
+			return nil //nolint:nilerr // it is reported, and the entries have all that the list has
 		}
 		list, places, next = append(list, l.List...), append(places, p), l.Next
 	}

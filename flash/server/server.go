@@ -322,7 +322,7 @@ func (c *Config) blocks(frames int) (most, memory int, err error) {
 func (c *Config) LeastFrames() int {
 	least := 1
 	if c.Address != "" {
-		least = (2*(c.Reads+1)+segment)*c.Connections*4/3 + 1
+		least = ((2*(c.Reads+1)+segment)*c.Connections*4 + 2) / 3
 	}
 	if c.NBD != "" {
 		least = max(least, c.NBDConnections*nbd.Window*8/pageSize)

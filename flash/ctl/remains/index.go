@@ -76,8 +76,8 @@ func (p *Pool) Records(chain []Link, fn func(l *Link, records []media.Record) er
 		}
 		if have != l.From {
 			var err error
-			if page, _, err = media.DecodeLogPage(buf[(l.From-from)*device.Grain:][:device.Grain], p.Shape.UUID); err != nil ||
-				page.Number != l.From {
+			page, _, err = media.DecodeLogPage(buf[(l.From-from)*device.Grain:][:device.Grain], p.Shape.UUID)
+			if err != nil || page.Number != l.From {
 				return fmt.Errorf("page %d of the log, which was right before: %w", l.From, media.ErrForeign)
 			}
 			have = l.From
