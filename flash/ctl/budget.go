@@ -42,8 +42,8 @@ const (
 	usualFrames = 16384 // that a pool has even if it has fewer pages
 )
 
-// leastMap returns the memory of the map that cannot be on the devices: a bit for each place, and 17 bytes for each part
-// of 512 pages.
+// leastMap returns the memory of the map that cannot be on the devices: a bit for each place, and 17 bytes for each
+// part of 512 pages.
 func leastMap(shape *media.Shape) int64 {
 	places := shape.AllSegments() * int64(shape.Pages)
 	return places/8 + places/media.LeafPages*17 + 12*8*int64(shape.Pages) + leastLeaves

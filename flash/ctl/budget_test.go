@@ -65,8 +65,9 @@ func TestBudget(t *testing.T) {
 }
 
 // TestBudgetKept opens pools with the least memory that suffices, and 16 MiB more, in processes of their own: a large
-// one that was filled in order, which is read and overwritten at random, and a smaller one without any order. All memory
-// of the process keeps within the budget, but for its own 64 MiB, from the first moment on. FARFLASH_LONG tries 8 TB.
+// one that was filled in order, which is read and overwritten at random, and a smaller one without any order. All
+// memory of the process keeps within the budget, but for its own 64 MiB, from the first moment on. FARFLASH_LONG tries
+// 8 TB.
 func TestBudgetKept(t *testing.T) {
 	const child = "FARFLASH_TEST_BUDGET"
 	if raced {
