@@ -71,15 +71,16 @@ const (
 // checkpoint is the checkpoint being written. It has operations of its own, because its flushes run concurrently with
 // those of the flush cycle.
 type checkpoint struct {
-	op       device.Op
-	buf      []byte
-	old      []byte // a group of the checkpoint in force
-	bare     []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
-	body     media.Body
-	header   media.Header
-	done     int64 // segments below it are encoded
-	spare    [][]media.Entry
-	kept     keeping
+	op     device.Op
+	buf    []byte
+	old    []byte // a group of the checkpoint in force
+	bare   []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
+	body   media.Body
+	header media.Header
+	done   int64 // segments below it are encoded
+	spare  [][]media.Entry
+	kept   keeping
+	versions
 	at       int64 // grains of the body written
 	attempts int
 	active   bool
@@ -96,6 +97,7 @@ func (j *journal) init(c *core) {
 		j.idleP = append(j.idleP, int32(i))
 	}
 	j.body.bare = make([]bool, len(c.segments))
+	j.body.versions = newVersions(len(c.segments))
 	j.body.kept = keeping{of: map[int64][]kept{}, covered: make([]uint64, (c.shape.Pages+63)/64)}
 	j.flushOps = make([]device.Op, len(c.shape.Grains))
 	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
@@ -329,6 +331,7 @@ func (c *core) begin() {
 	}
 	b.body.Pages, b.done = c.shape.Pages, 0
 	b.body.Segments = c.recordSegments(b.body.Segments)
+	c.setAges(b.header.Generation, b.body.Segments)
 	c.cover()
 	if b.body.Entries == nil {
 		b.body.Entries = make([][]media.Entry, len(c.segments))
@@ -363,7 +366,7 @@ const someone = media.MaxLBA + 1
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
-	for b.at < all && !b.body.Holds(b.at) {
+	for b.at < all && (!b.body.Holds(b.at) || b.body.Generation(b.at, b.header.Generation) < b.header.Generation) {
 		b.at += media.Group
 	}
 	if b.at >= all {

@@ -38,10 +38,11 @@ const keptBytes = 24
 // change of the place.
 func (c *core) preserve(p ftl.PPA) {
 	b := &c.body
+	segment := c.segmentOf(p)
+	c.change(segment)
 	if !b.active {
 		return
 	}
-	segment := c.segmentOf(p)
 	if segment < b.done || b.body.Segments[segment].Use == media.Erased || b.body.Entries[segment] != nil {
 		return
 	}

@@ -155,6 +155,7 @@ func (c *core) reuse() {
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
 		c.ledger.Erase(int64(b))
+		c.change(int64(b))
 		c.erasing--
 		c.stats.Erased++
 		c.ftl.Erased(b)

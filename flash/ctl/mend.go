@@ -66,7 +66,7 @@ func (c *core) mendRead(x *fault) {
 		begin := media.BodyGrain(grain)
 		for at := int64(0); at < pages; grain++ {
 			page := x.op.Buf[(media.BodyGrain(grain)-begin)*Page:][:Page]
-			if err := media.VerifyPage(page, grain, c.shape.UUID, m.from); err != nil {
+			if err := media.VerifyPage(page, grain, c.shape.UUID, c.generationOf(m.from, grain)); err != nil {
 				c.faultOver(x, fmt.Errorf("%w; and rebuilding it: %w", m.cause, err))
 				return
 			}

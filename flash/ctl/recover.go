@@ -252,6 +252,7 @@ func (r *recovery) readBody(h media.Header) error {
 	if s.Err != nil {
 		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
+	r.body.read(h.Generation, s.Body.Segments)
 	for _, i := range s.Rebuilt {
 		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
 		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
@@ -268,6 +269,7 @@ func (r *recovery) readBody(h media.Header) error {
 func (r *recovery) forgetAll() {
 	r.table, r.ledger, r.source = newTable(r.shape), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
 	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes(r.ledger.Places())
+	r.body.versions = newVersions(len(r.segments))
 	clear(r.segments)
 }
 
@@ -544,9 +546,28 @@ func (r *recovery) settleState(at ending, both bool) error {
 	if r.readOnly == nil && crashed {
 		r.orReadOnly(r.writeDown(both))
 	} else if r.readOnly == nil {
+		copy(r.body.changed, r.body.wrote[r.generation&1])
+		r.readOther(r.generation - 1)
 		r.orReadOnly(r.announce())
 	}
 	return nil
+}
+
+// readOther reads the ages of the checkpoint before the one in force, so that the next needs not be written in full. A
+// pool that was closed cleanly has not begun to write over it.
+func (r *recovery) readOther(generation uint64) {
+	headers, err := r.headers()
+	if err != nil || !slices.ContainsFunc(headers, func(h media.Header) bool { return h.Generation == generation }) {
+		return
+	}
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Pages: r.shape.Pages}
+	for i := range media.EntriesGrain(0, int64(len(r.segments))) {
+		err := device.Do(r.devices[0], device.Read, r.bodyOffset(generation, i), r.content)
+		if err != nil || body.DecodePage(r.content, i, r.shape.UUID, generation) != nil {
+			return
+		}
+	}
+	r.body.read(generation, body.Segments)
 }
 
 // announce writes a log page without records that claims the new session number. Otherwise, if this session crashed
@@ -615,6 +636,7 @@ func (r *recovery) writeDown(both bool) error {
 		if err != nil {
 			return fmt.Errorf("writing a checkpoint: %w", err)
 		}
+		r.wroteAll(r.generation)
 		r.settleSums(r.generation)
 		r.settleLeaves()
 	}

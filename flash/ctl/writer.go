@@ -271,6 +271,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
 	if !s.opened {
 		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
+		c.change(number)
 		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session),
 			Sum: s.erases})
 	}

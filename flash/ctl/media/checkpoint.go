@@ -18,8 +18,11 @@ const (
 
 // Segment is a checkpoint's entry for a segment.
 type Segment struct {
-	Use     Use
-	Stream  uint8
+	Use    Use
+	Stream uint8
+	// Age is how many checkpoints in the same slot ago the groups with entries of this segment were written because of
+	// it. They have not changed since, and are those of this checkpoint too.
+	Age     uint16
 	Written uint32 // Opened: data grains used
 	Erases  uint32
 	Session uint32 // in which it was opened
@@ -130,14 +133,34 @@ func (b *Body) Holds(i int64) bool {
 
 // Span returns the first segment with entries in the group of body grains that begins with grain i, and the one after
 // the last.
-func (b *Body) Span(i int64) (from, to int64) {
-	first, n := segmentPages(int64(len(b.Segments))), int64(len(b.Segments))
+func (b *Body) Span(i int64) (from, to int64) { return Span(i, int64(len(b.Segments)), b.Pages) }
+
+// Span is Body.Span for that many segments of the given pages.
+func Span(i, segments int64, pages int) (from, to int64) {
+	first := segmentPages(segments)
 	if i+Group <= first {
 		return 0, 0
 	}
-	from = max(i-first, 0) * entriesPerPage / int64(b.Pages)
-	to = ((i-first+Group)*entriesPerPage-1)/int64(b.Pages) + 1
-	return min(from, n), min(to, n)
+	from = max(i-first, 0) * entriesPerPage / int64(pages)
+	to = ((i-first+Group)*entriesPerPage-1)/int64(pages) + 1
+	return min(from, segments), min(to, segments)
+}
+
+// Generation returns the generation of the group that has grain i, in the checkpoint of a generation: that of the
+// youngest segment with entries in it. Groups of the segments themselves are always written. Segments must be set.
+func (b *Body) Generation(i int64, generation uint64) uint64 {
+	group := i / Group * Group
+	if group < segmentPages(int64(len(b.Segments))) {
+		return generation
+	}
+	from, to := b.Span(group)
+	age := uint16(0)
+	for k, s := range b.Segments[from:to] {
+		if k == 0 || s.Age < age {
+			age = s.Age
+		}
+	}
+	return generation - 2*uint64(age)
 }
 
 // BodyPages returns the number of grains of the body, for the given segments of the given pages.
@@ -274,6 +297,7 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 		from := i * segmentsPerPage
 		for _, s := range b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))] {
 			at[0], at[1] = uint8(s.Use), s.Stream
+			le.PutUint16(at[2:], s.Age)
 			le.PutUint32(at[4:], s.Written)
 			le.PutUint32(at[8:], s.Erases)
 			le.PutUint32(at[12:], s.Session)
@@ -347,8 +371,8 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	from := i * segmentsPerPage
 	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
 	for k := range part {
-		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]),
-			le.Uint64(at[16:])}
+		part[k] = Segment{Use(at[0]), at[1], le.Uint16(at[2:]), le.Uint32(at[4:]), le.Uint32(at[8:]),
+			le.Uint32(at[12:]), le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint body", "invalid segment state")
 		}
