@@ -30,7 +30,7 @@ type Division struct {
 
 // What a part of a pool takes on the heap, in bytes. TestBudget measures it.
 const (
-	ofSegment   = 320     // its states here, in the translation layer, the ledger and the checkpoint being written
+	ofSegment   = 360     // its states here, in the translation layer, the ledger and the checkpoint being written
 	ofFrame     = 352     // a frame and its read
 	ofSlots     = 704     // slots of a page in a frame whose leaf has no others; part of the map
 	ofCore      = 3 << 20 // lanes, operations

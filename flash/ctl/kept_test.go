@@ -164,6 +164,24 @@ func TestKept(t *testing.T) {
 	if fulls == 0 {
 		t.Error("no write waited")
 	}
+	// What changes while one checkpoint is written, and not again, is in the next ones in both slots.
+	all := cfg
+	all.Map = 0
+	reopen(all)
+	for round := range 3 {
+		dev.stall(true)
+		for kept := int64(0); kept == 0; kept, _, _ = p.Kept() {
+			if err := write(40); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dev.stall(false)
+		for range 2 + round {
+			reopen(all)
+			read()
+		}
+	}
+	clean(t, p, true)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}

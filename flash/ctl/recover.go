@@ -253,6 +253,7 @@ func (r *recovery) readBody(h media.Header) error {
 		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
 	r.body.read(h.Generation, s.Body.Segments)
+	r.body.unchanged(h.Generation, s.Body.Segments)
 	for _, i := range s.Rebuilt {
 		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
 		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
@@ -546,7 +547,6 @@ func (r *recovery) settleState(at ending, both bool) error {
 	if r.readOnly == nil && crashed {
 		r.orReadOnly(r.writeDown(both))
 	} else if r.readOnly == nil {
-		copy(r.body.changed, r.body.wrote[r.generation&1])
 		r.readOther(r.generation - 1)
 		r.orReadOnly(r.announce())
 	}

@@ -42,7 +42,7 @@ func (c *core) setAges(generation uint64, segments []media.Segment) {
 			generation-wrote[i] > 4*refresh {
 			wrote[i] = generation
 		}
-		segments[i].Age = uint16((generation - wrote[i]) / 2)
+		segments[i].Age, segments[i].Still = uint16((generation-wrote[i])/2), c.body.changed[i] < generation
 	}
 }
 
@@ -57,6 +57,16 @@ func (c *core) wroteAll(generation uint64) {
 func (v *versions) read(generation uint64, segments []media.Segment) {
 	for i := range segments {
 		v.wrote[generation&1][i] = generation - 2*uint64(segments[i].Age)
+	}
+}
+
+// unchanged records which segments have not changed since the checkpoint before one that was read.
+func (v *versions) unchanged(generation uint64, segments []media.Segment) {
+	for i := range segments {
+		v.changed[i] = generation
+		if segments[i].Still {
+			v.changed[i]--
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ type Segment struct {
 	// Age is how many checkpoints in the same slot ago the groups with entries of this segment were written because of
 	// it. They have not changed since, and are those of this checkpoint too.
 	Age     uint16
+	Still   bool   // its entries are those of the checkpoint before this one, in the other slot
 	Written uint32 // Opened: data grains used
 	Erases  uint32
 	Session uint32 // in which it was opened
@@ -36,8 +37,11 @@ type Entry struct {
 	Renamed bool // the page had another number when it was written here, which the segment's summary may still have
 }
 
-// renamed is a flag in the first word of a checkpoint entry.
-const renamed = 1 << 63
+// renamed is a flag in the first word of a checkpoint entry, and still one beside a segment's stream.
+const (
+	renamed = 1 << 63
+	still   = 1 << 7
+)
 
 // Header is each of a checkpoint's first two grains.
 type Header struct {
@@ -296,7 +300,9 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	} else {
 		from := i * segmentsPerPage
 		for _, s := range b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))] {
-			at[0], at[1] = uint8(s.Use), s.Stream
+			if at[0], at[1] = uint8(s.Use), s.Stream; s.Still {
+				at[1] |= still
+			}
 			le.PutUint16(at[2:], s.Age)
 			le.PutUint32(at[4:], s.Written)
 			le.PutUint32(at[8:], s.Erases)
@@ -371,8 +377,9 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	from := i * segmentsPerPage
 	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
 	for k := range part {
-		part[k] = Segment{Use(at[0]), at[1], le.Uint16(at[2:]), le.Uint32(at[4:]), le.Uint32(at[8:]),
-			le.Uint32(at[12:]), le.Uint64(at[16:])}
+		part[k] = Segment{Use: Use(at[0]), Stream: at[1] &^ still, Age: le.Uint16(at[2:]), Still: at[1]&still != 0,
+			Written: le.Uint32(at[4:]), Erases: le.Uint32(at[8:]), Session: le.Uint32(at[12:]),
+			Order: le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint body", "invalid segment state")
 		}

@@ -20,7 +20,7 @@ func body(s *Shape, seed uint64) Body {
 	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([][]Entry, s.AllSegments()),
 		Pages: s.Pages}
 	for i := range b.Segments {
-		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint16(draw.Uint64()),
+		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint16(draw.Uint64()), draw.IntN(2) == 0,
 			uint32(draw.IntN(int64(s.Pages))), uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
 	}
 	for i := range b.Entries {
