@@ -72,8 +72,8 @@ func TestCheckpointSize(t *testing.T) {
 	some := written(writes)
 	again := written(0) // in the other slot
 	none := written(0)
-	// The groups of the states of segments, and of the segments whose turn it is; and a place for each write and a group
-	// more, and the groups of the segments that were opened.
+	// The groups of the states of segments, and of the segments whose turn it is; up to two for the place that each
+	// write frees, and those of the segments that were opened.
 	always := (table/media.Group + 2 + 2) * (media.Group + 1)
 	bound := always + (2*writes+8)*(media.Group+1)
 	t.Logf("%.0f GB: %d pages in full, %d after %d writes, %d in the other slot, %d without a change", float64(size)/1e9,
