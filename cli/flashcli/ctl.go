@@ -234,6 +234,7 @@ func (p *program) showStatus(device string, x *server.Status) error {
 	if all := x.Hits + x.Misses; all > 0 {
 		fmt.Fprintf(p.Out, ", %.1f %% of requests from memory", 100*float64(x.Hits)/float64(all))
 	}
+	fmt.Fprintf(p.Out, ", %s of map in memory", term.Size(float64(x.Map)))
 	if x.Damaged > 0 {
 		fmt.Fprintf(p.Out, ", %s", spelling.Plural(int(x.Damaged), "damaged page"))
 	}

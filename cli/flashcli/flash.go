@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,27 +74,42 @@ type poolFlags struct {
 // longer than the verb itself.
 const briefMemory = 8 * units.MiB
 
-// register adds the flags to a verb, with memory as the default size of the page memory.
+// The usual budgets: of the daemon, and of verbs that open a pool briefly, which suffices for 8 TB and is hardly used.
+const (
+	usualMemory = 256 * units.MiB
+	mostMemory  = 512 * units.MiB
+)
+
+// register adds the flags to a verb.
 func (f *poolFlags) register(cmd *cobra.Command, memory units.Bytes) {
-	f.memory.bytes, f.mapped.bytes = memory, units.Bytes(ctl.DefaultConfig().Map)
+	f.memory.bytes = memory
 	fl := cmd.Flags()
-	fl.Var(&f.memory, "memory", "`size` of the page cache in memory")
+	fl.Var(&f.memory, "memory", "`size` of memory for everything: pages, the map, buffers")
 	fl.BoolVar(&f.cached, "cached", false, "use the operating system's page cache (no O_DIRECT)")
 	fl.BoolVar(&f.portable, "portable", false, "do not use io_uring")
 }
 
-func (f *poolFlags) options() (pool.Options, error) {
+// options returns the options of a verb that opens a pool briefly.
+func (f *poolFlags) options() pool.Options {
 	o := pool.DefaultOptions()
 	o.Cached, o.Portable = f.cached, f.portable
-	o.Pool.Frames = int(f.memory.bytes / ctl.Page)
-	if err := o.Pool.Validate(); err != nil {
-		return o, verb.Usagef("--memory %v: %w", f.memory.bytes, err)
-	}
-	o.Pool.Map = int64(f.mapped.bytes)
-	if err := o.Pool.Validate(); err != nil {
-		return o, verb.Usagef("--map-memory %v: %w", f.mapped.bytes, err)
-	}
-	return o, nil
+	o.Pool.Frames = int(briefMemory / ctl.Page)
+	o.Pool.Budget = ctl.Budget{Memory: int64(f.memory.bytes), Map: int64(f.mapped.bytes), Most: o.Pool.Frames,
+		Divided: func(d ctl.Division) { limitHeap(d.Heap) }}
+	return o
+}
+
+// ofRuntime is what Go's runtime has beside the heap and counts with it: stacks, and its own state.
+const ofRuntime = 16 << 20
+
+// limitHeap makes the garbage collector keep within a budget's part, unless GOMEMLIMIT has less.
+func limitHeap(heap int64) { debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), heap+ofRuntime)) }
+
+// scarce is the error for a budget that a pool does not fit into.
+func scarce(s *ctl.Scarce) error {
+	is, need := units.Bytes(s.Memory), units.Bytes(s.Need)
+	return verb.Usagef("--memory %v is too small for this pool and what is to be served: they need at least %v; use "+
+		"--memory %v", is, need, need)
 }
 
 func (p *program) flashFormat() *cobra.Command {

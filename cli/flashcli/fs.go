@@ -55,7 +55,7 @@ type fsFlags struct {
 }
 
 func (f *fsFlags) register(cmd *cobra.Command, withJSON bool) {
-	f.pool.register(cmd, briefMemory)
+	f.pool.register(cmd, mostMemory)
 	cmd.Flags().StringArrayVar(&f.also, "also", nil, "another `device` of the pool (repeatable)")
 	registerControl(cmd, &f.control)
 	if withJSON {
@@ -84,12 +84,8 @@ func (f *fsFlags) with(p *program, device string, do func(*live.Files) error) (e
 
 // open is with for a pool that no daemon serves.
 func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error) (err error) {
-	o, err := f.pool.options()
-	if err != nil {
-		return err
-	}
 	device := devices[0]
-	opened, _, err := pool.Open(o, devices...)
+	opened, _, err := pool.Open(f.pool.options(), devices...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return verb.BadInput(fmt.Errorf("%w, which is no daemon that can be asked at %s: give its socket with "+

@@ -35,20 +35,16 @@ out of date because a record is missing; the exit code is then 1.`,
   farflash flash salvage a.img b.img /mnt/rescued`,
 		Args: verb.Arguments(2, -1, "the devices of one pool, and a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := f.options()
-			if err != nil {
-				return err
-			}
 			devices, dir := args[:len(args)-1], args[len(args)-1]
 			p.Keeping()
-			x, err := p.open(cmd.Context(), o, true, devices...)
+			x, err := p.open(cmd.Context(), f.options(), true, devices...)
 			if err != nil {
 				return err
 			}
 			return errors.Join(p.salvage(cmd.Context(), x, dir, strings.Join(devices, ", ")), verb.Failed(x.Close()))
 		},
 	}
-	f.register(cmd, briefMemory)
+	f.register(cmd, mostMemory)
 	return cmd
 }
 

@@ -130,9 +130,9 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 			return p.serve(cmd, &f, args)
 		},
 	}
-	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
+	f.pool.register(cmd, usualMemory)
 	cmd.Flags().Var(&f.pool.mapped, "map-memory",
-		"`size` of the map in memory; above it, parts of it are read again from the devices")
+		"`size` of the map's part of --memory; above it, parts of it are read again from the devices")
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "",
 		"YAML `file` with devices, exports and flags, which the command line overrides")
@@ -303,12 +303,13 @@ func noteManager(log *slog.Logger, err error) {
 
 // found opens the pool and its file system, and formats them first if all devices are blank.
 func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error) {
-	o, err := f.pool.options()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
-		return nil, nil, verb.BadInput(f.exports.placed(err))
+	o := f.pool.options()
+	var divided ctl.Division
+	o.Pool.Budget.Most, o.Pool.Budget.Least = 0, f.cfg.LeastFrames()
+	o.Pool.Budget.Users = f.cfg.Memory(int64(f.pool.memory.bytes))
+	o.Pool.Budget.Divided = func(d ctl.Division) {
+		divided = d
+		limitHeap(d.Heap)
 	}
 	f.trouble.log, f.trouble.now = f.cfg.Log, time.Now
 	o.Pool.Trouble = f.trouble.report
@@ -340,6 +341,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 			func() ([]string, error) { return first, nil }); err != nil {
 			return nil, nil, verb.BadInput(err) // check before formatting: a new pool has no other file
 		}
+		if err := fits(o, uint64(f.size.bytes), len(args)); err != nil {
+			return nil, nil, err
+		}
 		if _, err := p.makePool(o, uint64(f.size.bytes), disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
@@ -347,6 +351,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		return nil, nil, verb.Usagef("some of %s belong to a pool and some are empty; give the devices of one pool",
 			strings.Join(args, ", "))
 	}
+	var err error
 	if f.cfg.Loops, err = pool.Threads(o, f.threads); err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
@@ -390,11 +395,33 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	shape := opened.Shape()
 	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID,
 		term.Size(float64(shape.Capacity*ctl.Page)), way, how)
+	fmt.Fprintln(p.Out, parts(f.pool.memory.bytes, divided))
 	return opened, tree, nil
+}
+
+// parts says how memory is divided.
+func parts(memory units.Bytes, d ctl.Division) string {
+	return fmt.Sprintf("memory %v: %d MiB for pages, %d for the map, %d for segments, connections and writes in flight, "+
+		"%d spare", memory, d.Pages>>20, d.Map>>20, d.Fixed>>20, d.Spare>>20)
+}
+
+// fits verifies that a budget suffices for a pool before that is made, if its devices are.
+func fits(o pool.Options, size uint64, devices int) error {
+	var s *ctl.Scarce
+	if shape, _, err := pool.Fit(o.Layout, size, make([]int64, devices)...); err == nil { // or makePool says so
+		if _, err := o.Pool.Budget.Divide(shape, &o.Pool); errors.As(err, &s) {
+			return scarce(s)
+		}
+	}
+	return nil
 }
 
 // refused is the error for a pool that cannot be opened. If it is damaged, it says what can be done.
 func refused(err error, devices []string) error {
+	var s *ctl.Scarce
+	if errors.As(err, &s) {
+		return scarce(s)
+	}
 	if errors.Is(err, ctl.ErrDamaged) || errors.Is(err, media.ErrForeign) {
 		all := strings.Join(devices, " ")
 		err = fmt.Errorf("%w\ncopy its files out with: farflash flash salvage %s DIR; repair it with: farflash flash "+
@@ -698,10 +725,8 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
   farflash flash check data.img --repair`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			o, err := f.options()
+			o := f.options()
 			switch {
-			case err != nil:
-				return err
 			case yes && !repair:
 				return verb.Usagef("--yes agrees to a repair: give --repair too")
 			case quick && repair:
@@ -740,7 +765,7 @@ otherwise. To be safe, copy the files out first with flash salvage.`,
 			return nil
 		},
 	}
-	f.register(cmd, briefMemory)
+	f.register(cmd, mostMemory)
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not read page contents")
 	cmd.Flags().BoolVar(&repair, "repair", false, "repair the damage, after a yes")
 	cmd.Flags().BoolVar(&yes, "yes", false, "repair without asking")

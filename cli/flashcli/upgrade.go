@@ -24,11 +24,7 @@ need not be upgraded: older layouts work as they always did.`,
   farflash flash upgrade a.img b.img`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
-			o, err := f.options()
-			if err != nil {
-				return err
-			}
-			opened, done, err := p.openPool(o, args)
+			opened, done, err := p.openPool(f.options(), args)
 			if err != nil {
 				return err
 			}
@@ -50,6 +46,6 @@ need not be upgraded: older layouts work as they always did.`,
 			return nil
 		},
 	}
-	f.register(cmd, briefMemory)
+	f.register(cmd, mostMemory)
 	return cmd
 }

@@ -305,6 +305,11 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 		if to != at {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first), "belongs to page %d, which is at %d", page, to)
 		}
+		own := entries[at-first].Sum
+		if sum, known := c.table.Sum(page, at); known && page < media.MaxLBA && !c.table.Matches(own, sum) {
+			r.addf(fmt.Sprintf("segment %d/place %d", i, at-first),
+				"has checksum %08x, and %08x by the map of page %d", own, sum, page)
+		}
 	}
 	// A summary whose write is in flight may not be on the medium yet.
 	if s := &c.segments[i]; int(s.programmed) == n && c.summaries == 0 {

@@ -215,7 +215,7 @@ const noFrame int32 = -1
 func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
 	c := &core{
-		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(), done: done,
+		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: newTable(shape), done: done,
 		ledger:   ledger.New(segments, shape.Pages),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
@@ -244,6 +244,11 @@ func newCore(cfg Config, shape media.Shape, done, arrived func(*device.Op)) (*co
 	c.loading.init(c)
 	c.paging.init(c)
 	return c, nil
+}
+
+// newTable returns an empty table.
+func newTable(shape media.Shape) *table.Table {
+	return table.New(media.PlaceBits(shape.AllSegments() * int64(shape.Pages)))
 }
 
 // own makes op the controller's own: its completion comes back through complete with this token.
@@ -341,12 +346,12 @@ func (c *core) NextValid(b ftl.Block, page int) int { return c.ledger.NextLive(i
 
 // setLive and clearLive record that the mapping refers to a place, or no longer does.
 func (c *core) setLive(p ftl.PPA) {
-	c.preserve(c.segmentOf(p))
+	c.preserve(p)
 	c.ledger.SetLive(p, true)
 }
 
 func (c *core) clearLive(p ftl.PPA) {
-	c.preserve(c.segmentOf(p))
+	c.preserve(p)
 	c.ledger.SetLive(p, false)
 }
 
@@ -488,7 +493,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		}
 		c.stats.Misses++
 		c.submit(c.reads[at].device, &c.reads[at].op)
-		if _, known := c.ledger.SumAt(w.Place()); !known {
+		if _, known := c.matches(&c.reads[at]); !known {
 			c.load(w.Place(), nobody, 0)
 		}
 		return true

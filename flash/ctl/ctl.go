@@ -65,6 +65,8 @@ type Config struct {
 	// Map is the memory, in bytes, for what can be kept in less: slots of pages in order, and checksums that are on the
 	// devices too. 0 is no limit. Where both take more, they are folded and dropped; what cannot be stays.
 	Map int64
+	// Budget, if its Memory is set, is divided by Open, which sets Frames and Map.
+	Budget Budget
 	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
 	// until they are needed.
 	PutThrough bool

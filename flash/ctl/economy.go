@@ -13,7 +13,7 @@ func (c *core) economise() {
 // dropLeaves drops stored leaves of the table while these and all else take too much memory.
 func (c *core) dropLeaves() {
 	if c.homes.n > 0 && c.over() {
-		c.table.Drop(func(leaf uint64) bool {
+		c.table.Drop(c.mapBytes()-c.cfg.Map, func(leaf uint64) bool {
 			_, _, ok := c.homes.get(leaf)
 			return ok && c.keep[leaf] == 0
 		})

@@ -7,7 +7,6 @@ import (
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
 	"farflash/internal/fifo"
-	"farflash/policy/ftl"
 )
 
 // journal makes changes of the mapping durable. Records go to pages of the log; a flush then covers those pages and all
@@ -67,20 +66,21 @@ const (
 	logPages  = 16              // in flight at once; recovery relies on this bound
 	bodyChunk = media.Group + 1 // grains of a checkpoint written at once: a group and its parity
 	logSlack  = 4               // pages of the log that users' writes leave free
-	mostSpare = 64              // buffers for the entries of segments that a checkpoint keeps for the next
 )
 
 // checkpoint is the checkpoint being written. It has operations of its own, because its flushes run concurrently with
 // those of the flush cycle.
 type checkpoint struct {
-	op       device.Op
-	buf      []byte
-	old      []byte // a group of the checkpoint in force
-	bare     []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
-	body     media.Body
-	header   media.Header
-	done     int64 // segments below it are encoded
-	spare    [][]media.Entry
+	op     device.Op
+	buf    []byte
+	old    []byte // a group of the checkpoint in force
+	bare   []bool // by segment: the entries kept for the checkpoint lack checksums or owners that are not in memory
+	body   media.Body
+	header media.Header
+	done   int64 // segments below it are encoded
+	spare  [][]media.Entry
+	kept   keeping
+	versions
 	at       int64 // grains of the body written
 	attempts int
 	active   bool
@@ -97,6 +97,8 @@ func (j *journal) init(c *core) {
 		j.idleP = append(j.idleP, int32(i))
 	}
 	j.body.bare = make([]bool, len(c.segments))
+	j.body.versions = newVersions(len(c.segments))
+	j.body.kept = keeping{of: map[int64][]kept{}, covered: make([]uint64, (c.shape.Pages+63)/64)}
 	j.flushOps = make([]device.Op, len(c.shape.Grains))
 	j.body.flushOps = make([]device.Op, len(c.shape.Grains))
 	for d := range j.flushOps {
@@ -116,8 +118,9 @@ func (c *core) log(r media.Record) {
 // inUse returns the number of log pages that recovery needs.
 func (c *core) inUse() uint64 { return c.number - c.base }
 
-// logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space.
-func (c *core) logFull() bool { return c.inUse()+logSlack >= c.logLimit() }
+// logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space, or the
+// memory of what it needs of places that have changed.
+func (c *core) logFull() bool { return c.inUse()+logSlack >= c.logLimit() || c.body.kept.full }
 
 // logLimit returns the number of pages of the log that may be in use. A checkpoint that began early frees little, so
 // less may be used while it is written: at least a quarter of the log is free when it takes effect (loggable).
@@ -328,6 +331,7 @@ func (c *core) begin() {
 	}
 	b.body.Pages, b.done = c.shape.Pages, 0
 	b.body.Segments = c.recordSegments(b.body.Segments)
+	c.setAges(b.header.Generation, b.body.Segments)
 	c.cover()
 	if b.body.Entries == nil {
 		b.body.Entries = make([][]media.Entry, len(c.segments))
@@ -357,75 +361,24 @@ func (c *core) recordSegments(to []media.Segment) []media.Segment {
 // someone is in place of the owner in entries kept for a checkpoint while it is not in memory.
 const someone = media.MaxLBA + 1
 
-// recordEntries sets the entries of a segment as a checkpoint records them, but for checksums and owners that are not
-// in memory.
-func (c *core) recordEntries(segment int64, entries []media.Entry) {
-	first, sums := segment*int64(c.shape.Pages), c.ledger.WholeOf(segment)
-	bare := sums == nil && c.ledger.LivesOf(segment) > 0
-	clear(entries)
-	for k := c.ledger.NextLive(segment, 0); k < len(entries); k = c.ledger.NextLive(segment, k+1) {
-		p := ftl.PPA(first + int64(k))
-		page, known := c.ledger.Owner(p)
-		entries[k] = media.Entry{Page: page + 1, Renamed: c.ledger.IsRenamed(p)}
-		if !known {
-			entries[k].Page, bare = someone, true
-		}
-		if sums != nil {
-			entries[k].Sum = sums[k]
-		}
-	}
-	c.body.bare[segment] = bare
-}
-
-// preserve copies a segment's entries for the checkpoint being written, if it still needs them. It is called before any
-// of them changes: a checkpoint is the mapping exactly at header.Record, and neither stops the pool for as long as a
-// copy of the whole takes, nor needs the memory.
-func (c *core) preserve(segment int64) {
-	b := &c.body
-	if !b.active || segment < b.done || b.body.Segments[segment].Use == media.Erased ||
-		b.body.Entries[segment] != nil {
-		return
-	}
-	var entries []media.Entry
-	if n := len(b.spare); n > 0 {
-		entries, b.spare = b.spare[n-1], b.spare[:n-1]
-	} else {
-		entries = make([]media.Entry, c.shape.Pages)
-	}
-	c.recordEntries(segment, entries)
-	b.body.Entries[segment] = entries
-}
-
-// forgetBelow ends the need of entries for segments below one.
-func (b *checkpoint) forgetBelow(segment int64) {
-	for ; b.done < segment; b.done++ {
-		if entries := b.body.Entries[b.done]; entries != nil {
-			b.body.Entries[b.done] = nil
-			if len(b.spare) < mostSpare {
-				b.spare = append(b.spare, entries)
-			}
-		}
-	}
-}
-
 // writeBody writes the next group of a checkpoint's grains, or flushes after the last. The generation's parity selects
 // the slot, so the checkpoint in force is not touched.
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
-	for b.at < all && !b.body.Holds(b.at) {
+	for b.at < all && (!b.body.Holds(b.at) || b.body.Generation(b.at, b.header.Generation) < b.header.Generation) {
 		b.at += media.Group
 	}
 	if b.at >= all {
-		b.forgetBelow(int64(len(c.segments)))
+		c.forgetBelow(int64(len(c.segments)))
 		b.sealed = false
 		c.beginList()
 		return
 	}
 	from, to := b.body.Span(b.at)
-	b.forgetBelow(from)
+	c.forgetBelow(from)
 	for s := from; s < to; s++ {
-		c.preserve(s)
+		c.record(s)
 	}
 	if c.bare(&b.body, from, to) {
 		_, n := c.groupOf(b.at)
@@ -522,7 +475,10 @@ func (c *core) bodyDone() {
 	default:
 		b.at += media.Group
 		b.attempts = 0
-		c.writeBody()
+		full := b.kept.full
+		if c.writeBody(); full && !b.kept.full {
+			c.advance()
+		}
 	}
 }
 
@@ -571,7 +527,7 @@ func (c *core) writeHeader() {
 // abandonCheckpoint handles a checkpoint that could not be written. The previous one stays in force and still needs the
 // log after it, so the pool becomes read-only.
 func (c *core) abandonCheckpoint(err error) {
-	c.body.forgetBelow(int64(len(c.segments)))
+	c.forgetBelow(int64(len(c.segments)))
 	c.body.active = false
 	c.fail(err)
 	if c.finished != nil {

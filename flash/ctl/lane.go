@@ -38,6 +38,8 @@ type read struct {
 	asked  uint64
 	place  ftl.PPA
 	sum    uint32 // of the content as read
+	hint   uint32 // what the page's leaf has of it, if hinted
+	hinted bool
 	device int32
 }
 
@@ -125,6 +127,7 @@ func (c *core) fetch(at int32, slot *table.Slot, w table.Word, r request) bool {
 	c.touch(at)
 	x := &c.reads[at]
 	x.slot, x.fn, x.asked, x.place = slot, r.fn, r.asked, place
+	x.hint, x.hinted = c.table.Sum(r.page, place)
 	x.device, x.op.Offset = c.at(place)
 	x.op.Buf, x.op.Err, x.op.Loop, x.op.Lone = c.buffers[at], nil, r.lane, false
 	if slot.Swap(w, table.Coming(at)) {
@@ -152,6 +155,7 @@ func (c *core) reuse() {
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
 		c.ledger.Erase(int64(b))
+		c.change(int64(b))
 		c.erasing--
 		c.stats.Erased++
 		c.ftl.Erased(b)
@@ -215,11 +219,11 @@ func (c *core) publish(at int32, refs int) {
 func (p *Pool) arrived(op *device.Op) {
 	c, at := p.core, int32(op.Token)
 	x := &c.reads[at]
-	sum, known := c.ledger.SumAt(x.place)
 	if op.Err == nil {
 		x.sum = media.Sum(c.seed, op.Buf)
 	}
-	fine := op.Err == nil && known && x.sum == sum
+	fine, known := c.matches(x)
+	fine = fine && known && op.Err == nil
 	if fine {
 		// Copies, because the read is another page's as soon as the page was put and evicted.
 		slot, fn, segment := x.slot, x.fn, c.segmentOf(x.place)
@@ -332,7 +336,7 @@ func (p *Pool) miss(on uint8, wants []Want, lone bool) []Want {
 		r := &c.reads[at]
 		r.op.Lone = lone
 		b.ops, b.to = append(b.ops, &r.op), append(b.to, r.device)
-		if _, known := c.ledger.SumAt(r.place); !known {
+		if _, known := c.matches(r); !known {
 			b.posts = append(b.posts, post{kind: postSum, lane: on, place: r.place})
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"farflash/policy/ftl"
 )
 
-// mending finds the places of the pages of a leaf that is lost, by the owners of all places: those that are in memory,
-// and those in the entries of the checkpoint in force. It reads as much as an opening does. These pages cannot change
-// meanwhile, because every change of a page waits for its leaf.
+// mending finds the places and checksums of the pages of a leaf that is lost, by the owners of all places: those that
+// are in memory, and those in the entries of the checkpoint in force. It reads as much as an opening does. These pages
+// cannot change meanwhile, because every change of a page waits for its leaf.
 type mending struct {
-	places  [table.LeafPages]ftl.PPA
+	entries [table.LeafPages]uint64
 	segment int64 // that comes next
 	from    uint64
 	cause   error
@@ -37,7 +37,7 @@ func (c *core) mendLeaf(x *fault) {
 		}
 		c.mendFrom(x, nil)
 	}
-	c.table.Arrive(x.leaf, &m.places)
+	c.table.Arrive(x.leaf, &m.entries)
 	c.table.Soil(x.leaf)
 	c.faultOver(x, nil)
 }
@@ -66,7 +66,7 @@ func (c *core) mendRead(x *fault) {
 		begin := media.BodyGrain(grain)
 		for at := int64(0); at < pages; grain++ {
 			page := x.op.Buf[(media.BodyGrain(grain)-begin)*Page:][:Page]
-			if err := media.VerifyPage(page, grain, c.shape.UUID, m.from); err != nil {
+			if err := media.VerifyPage(page, grain, c.shape.UUID, c.generationOf(m.from, grain)); err != nil {
 				c.faultOver(x, fmt.Errorf("%w; and rebuilding it: %w", m.cause, err))
 				return
 			}
@@ -86,12 +86,17 @@ func (c *core) mendFrom(x *fault, entries []media.Entry) {
 	m := x.mending
 	first := ftl.PPA(m.segment * int64(c.shape.Pages))
 	for k := c.ledger.NextLive(m.segment, 0); k < c.shape.Pages; k = c.ledger.NextLive(m.segment, k+1) {
-		page, known := c.ledger.Owner(first + ftl.PPA(k))
+		at := first + ftl.PPA(k)
+		page, known := c.ledger.Owner(at)
 		if !known {
 			page = entries[k].Page - 1
 		}
 		if table.LeafOf(page) == x.leaf {
-			m.places[page%table.LeafPages] = first + ftl.PPA(k)
+			sum, known := c.ledger.SumAt(at)
+			if !known && entries != nil {
+				sum = entries[k].Sum
+			}
+			m.entries[page%table.LeafPages] = c.table.Entry(at, sum)
 		}
 	}
 }

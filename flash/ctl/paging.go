@@ -62,7 +62,7 @@ const mostFaults = 64
 
 func (x *paging) init(c *core) {
 	x.faults, x.keep = map[uint64]*fault{}, map[uint64]int32{}
-	x.homes = newHomes()
+	x.homes = newHomes(c.ledger.Places())
 	x.faultOps = make([]*fault, mostFaults)
 	for i := range mostFaults {
 		x.idleF = append(x.idleF, int32(i))
@@ -71,8 +71,9 @@ func (x *paging) init(c *core) {
 }
 
 // homes is the place and the tag of each stored leaf, by number, and whether it had changed since when the checkpoint
-// being written began.
+// being written began. Place and tag share a word as place and checksum do in a leaf.
 type homes struct {
+	bits   uint
 	chunks map[uint64]*homeChunk
 	keys   []uint64 // of chunks, in order
 	n      int
@@ -83,19 +84,19 @@ type homeChunk struct {
 	stale [512 / 64]uint64
 }
 
-const homeBits = 48
+func newHomes(places int64) homes {
+	return homes{bits: media.PlaceBits(places), chunks: map[uint64]*homeChunk{}}
+}
 
-func newHomes() homes { return homes{chunks: map[uint64]*homeChunk{}} }
-
-func (h *homes) get(leaf uint64) (at ftl.PPA, tag uint16, ok bool) {
+func (h *homes) get(leaf uint64) (at ftl.PPA, tag uint32, ok bool) {
 	if c := h.chunks[leaf>>9]; c != nil {
 		v := c.at[leaf&511]
-		return ftl.PPA(v&(1<<homeBits-1)) - 1, uint16(v >> homeBits), v != 0
+		return ftl.PPA(v&(1<<h.bits-1)) - 1, uint32(v >> h.bits), v != 0
 	}
 	return ftl.NoPPA, 0, false
 }
 
-func (h *homes) set(leaf uint64, at ftl.PPA, tag uint16) {
+func (h *homes) set(leaf uint64, at ftl.PPA, tag uint32) {
 	c := h.chunks[leaf>>9]
 	if c == nil {
 		c = new(homeChunk)
@@ -106,7 +107,7 @@ func (h *homes) set(leaf uint64, at ftl.PPA, tag uint16) {
 	if c.at[leaf&511] == 0 {
 		h.n++
 	}
-	c.at[leaf&511] = uint64(at) + 1 | uint64(tag)<<homeBits
+	c.at[leaf&511] = uint64(at) + 1 | uint64(tag)<<h.bits
 	h.mark(leaf, false)
 }
 
@@ -203,20 +204,10 @@ func (c *core) faultDone(i int32) {
 		c.trouble(dev, &x.op, noPage, err)
 		c.stats.Damaged++
 		x.mending = &mending{cause: fmt.Errorf("part %d of the map: %w", x.leaf, err)}
-		for k := range x.mending.places {
-			x.mending.places[k] = ftl.NoPPA
-		}
 		c.mendLeaf(x)
 		return
 	}
-	var places [table.LeafPages]ftl.PPA
-	for k, p := range l.Places {
-		places[k] = ftl.PPA(p)
-		if p < 0 {
-			places[k] = ftl.NoPPA
-		}
-	}
-	c.table.Arrive(x.leaf, &places)
+	c.table.Arrive(x.leaf, (*[table.LeafPages]uint64)(&l))
 	c.faultOver(x, nil)
 }
 

@@ -45,6 +45,9 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg, err = cfg.divided(shape); err != nil {
+		return nil, err
+	}
 	cfg.Trouble = named(cfg.Trouble, sorted)
 	return begin(cfg, sorted, func(p *Pool) (err error) {
 		if p.core, err = newCore(cfg, shape, p.completed, p.arrived); err == nil {

@@ -74,7 +74,11 @@ func (b *rebuild) run() (ending, error) {
 	left := b.left().Pieces(headers, logPages)
 	b.pieces, b.highest, b.mark, b.session = left.Runs, left.Highest, left.Mark, left.Session
 	b.doubt, b.evicted = make([]uint64, (b.ledger.Places()+63)/64), map[uint64]sighting{}
-	b.verify(b.pieces)
+	var places []ftl.PPA
+	for _, f := range b.pieces {
+		places = b.unmarked(places, f.First, f.Records)
+	}
+	b.verify(places)
 	b.replayAll()
 	if b.ended != nil {
 		return ending{}, b.ended

@@ -99,27 +99,30 @@ func (r *recovery) readState() (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	log, highest, mark := r.left().Log()
+	log := r.left().Index()
 	var problems []error
 	for _, h := range headers {
-		chain := r.follow(log, h)
+		chain := r.follow(&log, h)
 		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
 		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
 		// state was lost. An older checkpoint must lead at least to the log position of the newest one, whose state was
 		// durable.
 		end, last := h.Next+uint64(len(chain)), h.Record
-		for _, f := range chain {
-			last += uint64(len(f.Records))
+		if n := len(chain); n > 0 {
+			last = chain[n-1].Upto()
 		}
-		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
+		if log.Highest >= end+logPages || log.Mark > last ||
+			h.Generation < headers[0].Generation && end < headers[0].Next {
 			problems = append(problems,
 				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but page %d exists, and "+
 					"records below %d were durable: %w",
-					h.Generation, end, last, highest, mark, ErrDamaged))
+					h.Generation, end, last, log.Highest, log.Mark, ErrDamaged))
 			continue
 		}
 		if h.Generation == headers[0].Generation && r.cfg.Map > 0 {
-			r.readList(h, chain)
+			if err := r.readList(h, chain); err != nil {
+				return ending{}, err
+			}
 		}
 		if err := r.readBody(h); err != nil {
 			problems = append(problems, err)
@@ -197,23 +200,23 @@ func (r *recovery) headers() ([]media.Header, error) {
 // A page of an earlier session than the checkpoint's is no successor, even if all else fits: that session's recovery
 // found the log to end before it, and has decided so. It can be there all the same, because the recovery found it
 // torn and a write to the same place, torn in its turn, completed it.
-func (r *recovery) follow(log map[uint64]remains.Page, h media.Header) []remains.Run {
-	var chain []remains.Run
-	var missing []int // runs of chain that were taken from the page after them
+func (r *recovery) follow(log *remains.Index, h media.Header) []remains.Link {
+	var chain []remains.Link
+	var missing []int // pages of chain that were taken from the page after them
 	back, record, session := h.Back, h.Record, h.Session
-	add := func(f remains.Page, records []media.Record, number uint64) {
-		chain = append(chain, remains.Run{Records: records, Number: number, First: record, Mark: f.Mark,
-			Session: f.Session, Sum: f.Sum})
-		back, record, session = f.Sum, record+uint64(len(records)), f.Session
+	add := func(f *remains.Outline, records uint16, number uint64) {
+		chain = append(chain, remains.Link{Records: records, Number: number, From: f.Number, First: record,
+			Mark: f.Mark, Session: f.Session, Sum: f.Sum})
+		back, record, session = f.Sum, record+uint64(records), f.Session
 	}
 	for n := h.Next; ; n++ {
-		f, ok := log[n]
+		f, ok := log.Page(n)
 		if ok && f.Back == back && f.First == record && f.Session >= session {
 			add(f, f.Records, n)
 			continue
 		}
-		next, ok := log[n+1]
-		if !ok || next.Session < session || next.First-uint64(len(next.Again)) != record {
+		next, ok := log.Page(n + 1)
+		if !ok || next.Session < session || next.First-uint64(next.Again) != record {
 			break
 		}
 		missing = append(missing, len(chain))
@@ -227,7 +230,7 @@ func (r *recovery) follow(log map[uint64]remains.Page, h media.Header) []remains
 		mark = max(mark, f.Mark)
 	}
 	for _, i := range missing {
-		if f := chain[i]; f.First+uint64(len(f.Records)) <= mark {
+		if f := chain[i]; f.Upto() <= mark {
 			r.lost(0, r.logOffset(f.Number), fmt.Sprintf("page %d of the log", f.Number))
 		}
 	}
@@ -249,13 +252,15 @@ func (r *recovery) readBody(h media.Header) error {
 	if s.Err != nil {
 		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
 	}
+	r.body.read(h.Generation, s.Body.Segments)
+	r.body.unchanged(h.Generation, s.Body.Segments)
 	for _, i := range s.Rebuilt {
 		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
 		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
 	}
 	for page, had := range r.touched {
 		if !had { // a leaf may have what a record did
-			r.table.Change(page, ftl.NoPPA)
+			r.table.Change(page, ftl.NoPPA, 0)
 		}
 	}
 	return nil
@@ -263,8 +268,9 @@ func (r *recovery) readBody(h media.Header) error {
 
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
-	r.table, r.ledger, r.source = table.New(), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
-	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes()
+	r.table, r.ledger, r.source = newTable(r.shape), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
+	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes(r.ledger.Places())
+	r.body.versions = newVersions(len(r.segments))
 	clear(r.segments)
 }
 
@@ -327,7 +333,7 @@ func (r *recovery) mapRun(first ftl.PPA, entries []media.Entry) error {
 				r.ledger.SetRenamed(p, e.Renamed)
 				if _, ok := r.touched[e.Page-1]; ok {
 					r.touched[e.Page-1] = true
-					r.table.Change(e.Page-1, p)
+					r.table.Change(e.Page-1, p, e.Sum)
 				}
 			}
 		}
@@ -356,7 +362,7 @@ func (r *recovery) mapHere(first ftl.PPA, entries []media.Entry) error {
 		r.ledger.SetRenamed(p, e.Renamed)
 	}
 	if together {
-		r.table.Put(page, first, len(entries))
+		r.table.Put(page, first, len(entries), func(p ftl.PPA) uint32 { return entries[p-first].Sum })
 	}
 	return nil
 }
@@ -371,7 +377,7 @@ func (r *recovery) fitAll() {
 }
 
 // replay applies the chain of log pages after a checkpoint.
-func (r *recovery) replay(h media.Header, chain []remains.Run) error {
+func (r *recovery) replay(h media.Header, chain []remains.Link) error {
 	r.clock = heat.NewClock(r.ledger.Places(), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
@@ -380,21 +386,42 @@ func (r *recovery) replay(h media.Header, chain []remains.Run) error {
 		r.mark = max(r.mark, f.Mark)
 	}
 	r.mark = max(r.mark, h.Record)
-	r.verify(chain)
-	for _, f := range chain {
+	open := slices.IndexFunc(chain, func(f remains.Link) bool { return f.Upto() > r.mark })
+	if open < 0 {
+		open = len(chain)
+	}
+	var places []ftl.PPA
+	err := r.left().Records(chain[open:], func(f *remains.Link, records []media.Record) error {
+		places = r.unmarked(places, f.First, records)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.verify(places)
+	return r.left().Records(chain, func(f *remains.Link, records []media.Record) error {
 		// A session without records counts too: announce logged an empty page.
 		r.session = max(r.session, f.Session)
 		r.report.Pages++
-		for _, rec := range f.Records {
+		for _, rec := range records {
 			if err := r.apply(rec); err != nil {
 				return fmt.Errorf("ctl: log page %d, record %d: %w", f.Number, r.next, err)
 			}
 			r.next++
 			r.report.Records++
 		}
-	}
-	return nil
+		for range foldsAPage {
+			if !r.over() || !r.table.Fold() {
+				break
+			}
+		}
+		r.economise()
+		return nil
+	})
 }
+
+// foldsAPage bounds the folding of what a log page changes.
+const foldsAPage = 32
 
 // mapTo maps a page to a place. The translation layer is not involved: restoreSegments gives it the final state.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
@@ -408,9 +435,10 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 		r.clearLive(w.Place())
 	}
 	if r.table.Away(page) {
-		r.table.Change(page, to)
+		r.table.Change(page, to, sum)
 	} else {
 		r.table.Make(page).Store(table.At(to))
+		r.table.Note(page, to, sum)
 	}
 	delete(r.dropped, page)
 	if err := r.unsettle(r.segmentOf(to)); err != nil {
@@ -519,9 +547,27 @@ func (r *recovery) settleState(at ending, both bool) error {
 	if r.readOnly == nil && crashed {
 		r.orReadOnly(r.writeDown(both))
 	} else if r.readOnly == nil {
+		r.readOther(r.generation - 1)
 		r.orReadOnly(r.announce())
 	}
 	return nil
+}
+
+// readOther reads the ages of the checkpoint before the one in force, so that the next needs not be written in full. A
+// pool that was closed cleanly has not begun to write over it.
+func (r *recovery) readOther(generation uint64) {
+	headers, err := r.headers()
+	if err != nil || !slices.ContainsFunc(headers, func(h media.Header) bool { return h.Generation == generation }) {
+		return
+	}
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Pages: r.shape.Pages}
+	for i := range media.EntriesGrain(0, int64(len(r.segments))) {
+		err := device.Do(r.devices[0], device.Read, r.bodyOffset(generation, i), r.content)
+		if err != nil || body.DecodePage(r.content, i, r.shape.UUID, generation) != nil {
+			return
+		}
+	}
+	r.body.read(generation, body.Segments)
 }
 
 // announce writes a log page without records that claims the new session number. Otherwise, if this session crashed
@@ -590,6 +636,7 @@ func (r *recovery) writeDown(both bool) error {
 		if err != nil {
 			return fmt.Errorf("writing a checkpoint: %w", err)
 		}
+		r.wroteAll(r.generation)
 		r.settleSums(r.generation)
 		r.settleLeaves()
 	}
@@ -683,7 +730,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	}
 	page := r.owner(from)
 	if r.table.Away(page) {
-		r.table.Change(page, from)
+		r.table.Change(page, from, r.sum(from))
 	}
 	return r.mapTo(page, to, r.sum(from))
 }

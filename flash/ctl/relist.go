@@ -14,12 +14,12 @@ import (
 
 // readList finds the leaves that a checkpoint lists, which then need not be filled from its entries. Those that records
 // of the log trim or move pages of are left out. If a page of the list is lost, all are.
-func (r *recovery) readList(h media.Header, chain []remains.Run) {
+func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 	var list []media.Stored
 	var places []ftl.PPA
 	for next := h.Leaves; next != 0; {
 		if next > uint64(r.ledger.Places()) || len(places) > int(r.ledger.Places()) {
-			return
+			return nil
 		}
 		p := ftl.PPA(next - 1)
 		dev, offset := r.at(p)
@@ -30,24 +30,31 @@ func (r *recovery) readList(h media.Header, chain []remains.Run) {
 		}
 		if err != nil {
 			r.lost(int(dev), offset, fmt.Sprintf("a list of stored parts of the map, of checkpoint %d", h.Generation))
-			return
+			return nil //nolint:nilerr // it is reported, and the entries have all that the list has
 		}
 		list, places, next = append(list, l.List...), append(places, p), l.Next
 	}
 	// A program that does not know the list, or was not to keep to a budget, may have used its segments since.
-	taken := map[int64]bool{}
-	for _, f := range chain {
-		for _, rec := range f.Records {
-			if rec.Kind == media.Open {
-				taken[int64(rec.PPA)] = true
-			}
+	own := map[int64]bool{}
+	for _, p := range places {
+		own[r.segmentOf(p)] = true
+	}
+	for _, s := range list {
+		own[r.segmentOf(ftl.PPA(s.Place))] = true
+	}
+	used := false
+	var changed leafSpans
+	err := r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
+		for _, rec := range records {
+			used = used || rec.Kind == media.Open && own[int64(rec.PPA)]
+			changed.add(rec)
 		}
+		return nil
+	})
+	if err != nil || used {
+		return err
 	}
-	if slices.ContainsFunc(places, func(p ftl.PPA) bool { return taken[r.segmentOf(p)] }) ||
-		slices.ContainsFunc(list, func(s media.Stored) bool { return taken[r.segmentOf(ftl.PPA(s.Place))] }) {
-		return
-	}
-	changed := spans(chain)
+	changed.merge()
 	r.list = places
 	for _, p := range places {
 		r.use(p)
@@ -61,15 +68,16 @@ func (r *recovery) readList(h media.Header, chain []remains.Run) {
 		r.table.Leave(s.Number)
 	}
 	r.touched = map[uint64]bool{}
-	for _, f := range chain {
-		for _, rec := range f.Records {
+	return r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
+		for _, rec := range records {
 			if (rec.Kind == media.Write || rec.Kind == media.Keep) && rec.LBA < media.MaxLBA {
 				if _, _, ok := r.homes.get(table.LeafOf(rec.LBA)); ok {
 					r.touched[rec.LBA] = false
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // use marks a place as taken.
@@ -87,37 +95,42 @@ func (c *core) use(p ftl.PPA) {
 	}
 }
 
-// leafSpans is ranges of leaves, in order, that do not touch.
+// leafSpans is ranges of leaves. After merge they are in order, and do not touch.
 type leafSpans [][2]uint64
 
-// spans returns the leaves of pages that records trim or move.
-func spans(chain []remains.Run) leafSpans {
-	var all, out leafSpans
-	add := func(first uint64, count uint32) {
-		if count > 0 {
-			all = append(all, [2]uint64{table.LeafOf(first), table.LeafOf(first + uint64(count) - 1)})
+// add adds the leaves of the pages that a record trims or moves.
+func (s *leafSpans) add(rec media.Record) {
+	span := func(first uint64, count uint32) {
+		if count == 0 {
+			return
 		}
-	}
-	for _, f := range chain {
-		for _, rec := range f.Records {
-			switch rec.Kind {
-			case media.Trim:
-				add(rec.LBA, rec.Count)
-			case media.Move:
-				add(rec.LBA, rec.Count)
-				add(rec.PPA, rec.Count)
-			}
+		if len(*s) == cap(*s) {
+			s.merge()
 		}
+		*s = append(*s, [2]uint64{table.LeafOf(first), table.LeafOf(first + uint64(count) - 1)})
 	}
+	switch rec.Kind {
+	case media.Trim:
+		span(rec.LBA, rec.Count)
+	case media.Move:
+		span(rec.LBA, rec.Count)
+		span(rec.PPA, rec.Count)
+	}
+}
+
+// merge joins the ranges that touch.
+func (s *leafSpans) merge() {
+	all := *s
 	slices.SortFunc(all, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
-	for _, s := range all {
-		if n := len(out); n > 0 && s[0] <= out[n-1][1]+1 {
-			out[n-1][1] = max(out[n-1][1], s[1])
+	out := all[:0]
+	for _, x := range all {
+		if n := len(out); n > 0 && x[0] <= out[n-1][1]+1 {
+			out[n-1][1] = max(out[n-1][1], x[1])
 			continue
 		}
-		out = append(out, s)
+		out = append(out, x)
 	}
-	return out
+	*s = out
 }
 
 func (s leafSpans) has(leaf uint64) bool {

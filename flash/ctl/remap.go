@@ -238,6 +238,7 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	}
 	if place != ftl.NoPPA {
 		c.rename(place, to)
+		c.table.Note(to, place, c.sumOf(place))
 	}
 	next.Store(w) // last, because the lock-free path can find the page from here on
 }
@@ -247,7 +248,7 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 func (c *core) rename(p ftl.PPA, page uint64) {
 	if was, known := c.ledger.Owner(p); !known || was != page {
 		s := c.segmentOf(p)
-		c.preserve(s)
+		c.preserve(p)
 		c.segments[s].coversAll, c.segments[s].settledAll = c.ledger.Away(s), c.ledger.Away(s)
 		c.ledger.SetOwner(p, page)
 		c.ledger.SetRenamed(p, true)

@@ -1,6 +1,9 @@
 package ctl
 
 import (
+	"slices"
+
+	"farflash/flash/ctl/ledger"
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
@@ -14,9 +17,11 @@ type storing struct {
 	batch    []uint64
 	pins     []uint64
 	taken    []ftl.PPA // places being written
-	tags     []uint16
-	waits    int // leaves of the batch that are being read
+	tags     []uint32
+	waits    int // leaves and checksums of the batch that are being read
+	leaf     media.Leaf
 	attempts int
+	strips   []int64   // of checksums that the batch lacks
 	upto     uint64    // records that what was stored may have
 	held     bool      // the header waits for records to be durable
 	lists    bool      // the list is being written
@@ -74,7 +79,7 @@ func (c *core) storeSome() {
 			c.fail(err)
 		}
 		if x.waits--; x.waits == 0 {
-			c.storeBatch()
+			c.storeSums()
 		}
 	}
 	for _, leaf := range x.batch {
@@ -85,6 +90,40 @@ func (c *core) storeSome() {
 		}
 	}
 	there(nil)
+}
+
+// mostStrips is the number of strips of checksums that are read to store a leaf. More are missing where pages without
+// order were mapped by a program that stored no checksums, or after a repair.
+const mostStrips = 16
+
+// storeSums reads the checksums that the leaves of the batch lack. Those that cannot be read are left out, and read
+// with each page.
+func (c *core) storeSums() {
+	x := &c.storing
+	x.waits = 1
+	for _, leaf := range x.batch {
+		strips := 0
+		c.table.Lacking(leaf, c.placeIn, func(p ftl.PPA) {
+			if _, known := c.ledger.SumAt(p); known || strips == mostStrips || !c.segments[c.segmentOf(p)].settled {
+				return
+			}
+			if s := int64(p) / ledger.Strip; !slices.Contains(x.strips, s) {
+				x.strips = append(x.strips, s)
+				strips++
+				x.waits++
+				c.load(p, aLeaf, 0)
+			}
+		})
+	}
+	x.strips = x.strips[:0]
+	c.storeRead()
+}
+
+// storeRead stores the batch once it lacks no checksum.
+func (c *core) storeRead() {
+	if c.storing.waits--; c.storing.waits == 0 {
+		c.storeBatch()
+	}
 }
 
 // storeBatch writes leaves that are in memory.
@@ -106,19 +145,10 @@ func (c *core) storeBatch() {
 	for i := range n {
 		leaf := x.batch[i]
 		x.next = leaf + 1
-		var places [table.LeafPages]ftl.PPA
-		if !c.table.Store(leaf, &places, c.placeIn) {
+		if !c.table.Store(leaf, (*[table.LeafPages]uint64)(&x.leaf), c.placeIn, c.sumOf) {
 			continue // it is in order now, and stays in memory
 		}
-		l := media.Leaf{Number: leaf, Generation: c.body.header.Generation}
-		for k, p := range places {
-			l.Places[k] = int64(p)
-			if p == ftl.NoPPA {
-				l.Places[k] = -1
-			}
-		}
-		k := len(kept)
-		x.tags = append(x.tags, l.Encode(c.body.buf[k*Page:][:Page], c.shape.UUID))
+		x.tags = append(x.tags, x.leaf.Encode(c.body.buf[len(kept)*Page:][:Page], c.shape.UUID, leaf))
 		kept = append(kept, leaf)
 	}
 	for i := len(kept); i < n; i++ {

@@ -46,6 +46,7 @@ const (
 	nobody    consumer = iota // it will be needed soon
 	aRead                     // a read into a frame, whose content has arrived
 	aMove                     // a move, whose content has arrived
+	aLeaf                     // a leaf that is to be stored
 	mostLoads = 64
 )
 
@@ -88,6 +89,20 @@ func (c *core) load(p ftl.PPA, who consumer, at int32) {
 	c.readStrip(l)
 }
 
+// sumOf returns the checksum of a place, or 0 if it is not in memory.
+func (c *core) sumOf(p ftl.PPA) uint32 {
+	sum, _ := c.ledger.SumAt(p)
+	return sum
+}
+
+// matches reports whether a read has brought the right content, and whether that is known.
+func (c *core) matches(x *read) (fine, known bool) {
+	if sum, known := c.ledger.SumAt(x.place); known {
+		return x.sum == sum, true
+	}
+	return c.table.Matches(x.sum, x.hint), x.hinted
+}
+
 // stripGrain returns the grain of a checkpoint's body that has a strip.
 func (c *core) stripGrain(strip int64) int64 {
 	return media.EntriesGrain(strip, int64(len(c.segments)))
@@ -123,12 +138,12 @@ func (c *core) loadDone(i int32) {
 		return
 	case l.group:
 		if err == nil {
-			_, err = media.Mend(l.op.Buf, first, c.shape.UUID, l.from)
+			_, err = media.Mend(l.op.Buf, first, c.shape.UUID, c.generationOf(l.from, grain))
 		}
 		page = l.op.Buf[(grain-first)*Page:][:Page]
 	default:
 		if err == nil {
-			err = media.VerifyPage(page, grain, c.shape.UUID, l.from)
+			err = media.VerifyPage(page, grain, c.shape.UUID, c.generationOf(l.from, grain))
 		}
 		if err != nil {
 			c.trouble(0, &l.op, noPage, err)
@@ -171,6 +186,8 @@ func (c *core) loadDone(i int32) {
 			c.deliver(w.at, false)
 		case w.who == aRead:
 			c.verifyRead(w.at)
+		case w.who == aLeaf:
+			c.storeRead()
 		case w.who == aMove:
 			m := &c.moves[w.at]
 			_, named := c.ledger.Owner(m.from)
@@ -240,7 +257,7 @@ func (c *core) bare(body *media.Body, from, to int64) bool {
 // inherit takes over the checksums and owners that entries lack from the group of grains, read from the checkpoint in
 // force, that begins with grain i.
 func (c *core) inherit(body *media.Body, i int64, group []byte) error {
-	if _, err := media.Mend(group, i, c.shape.UUID, c.source); err != nil {
+	if _, err := media.Mend(group, i, c.shape.UUID, c.generationOf(c.source, i)); err != nil {
 		return fmt.Errorf("entries in checkpoint %d: %w", c.source, err)
 	}
 	segments, pages := int64(len(c.segments)), int64(c.shape.Pages)
@@ -269,8 +286,9 @@ func (c *core) inherit(body *media.Body, i int64, group []byte) error {
 }
 
 // readEntries reads the entries of a settled segment from a checkpoint, and waits for it. Those that are lost are zero,
-// and the error says why.
-func readEntries(shape *media.Shape, dev device.Device, generation uint64, segment int64) ([]media.Entry, error) {
+// and the error says why. of returns the generation of a grain of the checkpoint.
+func readEntries(shape *media.Shape, dev device.Device, generation uint64, of func(grain int64) uint64,
+	segment int64) ([]media.Entry, error) {
 	segments, pages := shape.AllSegments(), int64(shape.Pages)
 	out := make([]media.Entry, pages)
 	page := device.Aligned(Page)
@@ -280,14 +298,14 @@ func readEntries(shape *media.Shape, dev device.Device, generation uint64, segme
 		grain := media.EntriesGrain(strip, segments)
 		err := device.Do(dev, device.Read, (start+media.BodyGrain(grain))*Page, page)
 		if err == nil {
-			err = media.VerifyPage(page, grain, shape.UUID, generation)
+			err = media.VerifyPage(page, grain, shape.UUID, of(grain))
 		}
 		if err != nil {
 			first := grain / media.Group * media.Group
 			n := min(media.Group, media.BodyPages(segments, shape.Pages)-first)
 			group := device.Aligned(int(n+1) * Page)
 			if err = device.Do(dev, device.Read, (start+media.BodyGrain(first))*Page, group); err == nil {
-				_, err = media.Mend(group, first, shape.UUID, generation)
+				_, err = media.Mend(group, first, shape.UUID, of(grain))
 			}
 			copy(page, group[(grain-first)*Page:][:Page])
 		}
@@ -325,6 +343,7 @@ func (p *Pool) entriesOf(segment int64) ([]media.Entry, error) {
 	for {
 		p.lock()
 		whole, source := c.ledger.WholeOf(segment), c.source
+		of := c.generations(source, segment)
 		if whole != nil && !c.ledger.Away(segment) {
 			entries := make([]media.Entry, c.shape.Pages)
 			take(entries, whole)
@@ -332,7 +351,7 @@ func (p *Pool) entriesOf(segment int64) ([]media.Entry, error) {
 			return entries, nil
 		}
 		p.leave()
-		entries, err := readEntries(&c.shape, p.devices[0], source, segment)
+		entries, err := readEntries(&c.shape, p.devices[0], source, of, segment)
 		p.lock()
 		same := c.source == source
 		take(entries, whole)
@@ -353,7 +372,7 @@ func (r *recovery) unsettle(segment int64) error {
 	if r.ledger.Whole(segment) && !r.ledger.Away(segment) {
 		return nil
 	}
-	entries, err := readEntries(&r.shape, r.devices[0], r.source, segment)
+	entries, err := readEntries(&r.shape, r.devices[0], r.source, r.generations(r.source, segment), segment)
 	if err != nil {
 		return err
 	}

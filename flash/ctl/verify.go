@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"farflash/flash/ctl/media"
-	"farflash/flash/ctl/remains"
 	"farflash/flash/device"
 	"farflash/policy/ftl"
 )
@@ -23,18 +22,20 @@ type run struct {
 	sums  []uint32 // of the pages read
 }
 
+// unmarked appends the places of the writes among records, of which the first has a number, that no mark covers.
+func (r *recovery) unmarked(places []ftl.PPA, first uint64, records []media.Record) []ftl.PPA {
+	for i, rec := range records {
+		if rec.Kind == media.Write && first+uint64(i) >= r.mark && rec.PPA < uint64(r.ledger.Places()) {
+			places = append(places, ftl.PPA(rec.PPA))
+		}
+	}
+	return places
+}
+
 // verify reads the places of the writes that no mark covers and computes their checksums; apply looks them up. A crash
 // leaves as many as were written since the last flush (Config.Unflushed), so one read after another would take as long
 // as the pool's writes did.
-func (r *recovery) verify(chain []remains.Run) {
-	var places []ftl.PPA
-	for _, f := range chain {
-		for i, rec := range f.Records {
-			if rec.Kind == media.Write && f.First+uint64(i) >= r.mark && rec.PPA < uint64(r.ledger.Places()) {
-				places = append(places, ftl.PPA(rec.PPA))
-			}
-		}
-	}
+func (r *recovery) verify(places []ftl.PPA) {
 	slices.Sort(places)
 	places = slices.Compact(places)
 	r.contents = make(map[ftl.PPA]uint32, len(places))

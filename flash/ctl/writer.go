@@ -271,6 +271,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
 	if !s.opened {
 		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
+		c.change(number)
 		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session),
 			Sum: s.erases})
 	}
@@ -413,7 +414,9 @@ func (c *core) written(to ftl.PPA, w *write) {
 		f.place = to
 		c.setLive(to)
 		c.rename(to, f.page)
-		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: c.sum(to)})
+		sum := c.sum(to)
+		c.table.Note(f.page, to, sum)
+		c.log(media.Record{Kind: media.Write, LBA: f.page, PPA: uint64(to), Sum: sum})
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
@@ -480,6 +483,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	c.clearLive(m.from)
 	c.setLive(to)
 	c.rename(to, page)
+	c.table.Note(page, to, m.sum)
 	kind := media.Write
 	if m.bad {
 		kind = media.Keep

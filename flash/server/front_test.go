@@ -116,6 +116,13 @@ func TestNBDConnections(t *testing.T) {
 	if err := c.CheckMemory(frames - 1); err == nil || err.Error() != want {
 		t.Errorf("%v, not %s", err, want)
 	}
+	for _, x := range []server.Config{{Address: "127.0.0.1:0", Connections: 64, Reads: 16}, {}, c,
+		{Address: "127.0.0.1:0", Connections: 3, Reads: 2, NBD: "127.0.0.1:0", NBDConnections: 2}} {
+		n := x.LeastFrames()
+		if x.CheckMemory(n) != nil || n > 1 && x.CheckMemory(n-1) == nil {
+			t.Errorf("%d frames are not the least for %+v", n, x)
+		}
+	}
 	if c.NBDConnections = -1; c.Check() == nil {
 		t.Error("-1 connections are accepted")
 	}

@@ -67,7 +67,7 @@ func launch(t *testing.T, path string, flags ...string) *program {
 	address := lasting(t)
 	_, p.port, _ = net.SplitHostPort(address) // it is an address
 	p.args = append([]string{"flash", "serve", p.pool, "--listen", "", "--nvme", address, "--nvme-subsystem", subsystem,
-		"--memory", "32MiB"}, flags...)
+		"--memory", "96MiB"}, flags...)
 	t.Cleanup(func() {
 		if p.cmd == nil {
 			return

@@ -192,6 +192,7 @@ func (s *Server) measurePool() []metric {
 	p, x := s.cfg.Pool.Stats(), s.cfg.Pool.Found()
 	used, capacity := s.cfg.Pool.Use()
 	empty, segments := s.cfg.Pool.Segments()
+	ofPages, ofPlaces := s.cfg.Pool.MapBytes()
 	return []metric{
 		{"pool_pages", gauge, "pages of 4 KiB in use", float64(used)},
 		{"pool_capacity_pages", gauge, "capacity in pages of 4 KiB", float64(capacity)},
@@ -199,6 +200,11 @@ func (s *Server) measurePool() []metric {
 			one(s.cfg.Pool.ReadOnly() != nil)},
 		{"pool_hits_total", counter, "requests of pages that were in memory", float64(p.Hits)},
 		{"pool_misses_total", counter, "requests of pages that had to be read from a device", float64(p.Misses)},
+		{"pool_map_reads_total", counter,
+			"reads of parts of the map, checksums included, that were not in memory", float64(p.MapReads + p.Sums)},
+		{"pool_map_writes_total", counter, "pages of the map written so that they need not be in memory",
+			float64(p.MapWrites)},
+		{"pool_map_bytes", gauge, "memory of the map", float64(ofPages + ofPlaces)},
 		{"pool_put_pages_total", counter, "pages written for users", float64(p.Puts)},
 		{"pool_moved_pages_total", counter, "pages written by collection", float64(p.Moved)},
 		{"pool_log_pages_total", counter, "pages of the log, of checkpoints and of summaries that were written",

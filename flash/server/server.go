@@ -318,6 +318,44 @@ func (c *Config) blocks(frames int) (most, memory int, err error) {
 	return most, max(nbd.Window, min(nbd.DefaultLimits().Memory, budget/most)), nil
 }
 
+// LeastFrames returns the least number of frames for which CheckMemory finds no fault.
+func (c *Config) LeastFrames() int {
+	least := 1
+	if c.Address != "" {
+		least = ((2*(c.Reads+1)+segment)*c.Connections*4 + 2) / 3
+	}
+	if c.NBD != "" {
+		least = max(least, c.NBDConnections*nbd.Window*8/pageSize)
+	}
+	for c.CheckMemory(least) != nil {
+		least++
+	}
+	return least
+}
+
+// What a connection takes besides the pool's frames, in bytes: buffers for what arrives and is sent, and its state.
+const (
+	ofIWARP = 256 << 10
+	ofNBD   = 128 << 10
+	ofNVMe  = 64 << 10
+)
+
+// Memory returns an upper bound of what connections take besides the pool's frames, in bytes, where all have budget.
+func (c *Config) Memory(budget int64) int64 {
+	frames, n := int(budget/pageSize), int64(0)
+	if c.Address != "" {
+		n += int64(c.Connections+c.Handshakes) * ofIWARP
+	}
+	if most, _, err := c.blocks(frames); c.NBD != "" && err == nil {
+		n += int64(most+c.Handshakes) * ofNBD
+	}
+	if len(c.NVMe) > 0 {
+		_, connections, _ := c.queues(frames)
+		n += int64(connections+c.Handshakes) * ofNVMe
+	}
+	return n
+}
+
 // CheckMemory validates c for a pool with this many frames. It returns the error that New would, without needing a
 // pool.
 func (c *Config) CheckMemory(frames int) error {

@@ -19,7 +19,10 @@ type Status struct {
 	Capacity int64 `json:"capacity"` // bytes
 	Hits     int64 `json:"hits"`     // requests of pages in memory
 	Misses   int64 `json:"misses"`   // and of others
-	Damaged  int64 `json:"damaged"`  // pages found damaged or unreadable
+	// Map is the memory of the map, in bytes, and MapReads the reads of parts that were not there, with checksums.
+	Map      int64 `json:"map"`
+	MapReads int64 `json:"map_reads"`
+	Damaged  int64 `json:"damaged"` // pages found damaged or unreadable
 	// WriteAmplification is pages written over pages written for users.
 	WriteAmplification float64 `json:"write_amplification"`
 
@@ -58,6 +61,8 @@ func (s *Server) Status() Status {
 		Misses: counts.Misses, Damaged: counts.Damaged, WriteAmplification: counts.WAF(), Exports: []ExportStatus{},
 		Limits: s.gates.limits(), Configured: s.limits.replacements(), Draining: s.drains()}
 	used, x.Capacity = p.Use()
+	ofPages, ofPlaces := p.MapBytes()
+	x.Map, x.MapReads = ofPages+ofPlaces, counts.MapReads+counts.Sums
 	x.Used, x.Capacity = used*ctl.Page, x.Capacity*ctl.Page
 	for _, l := range []struct {
 		name string

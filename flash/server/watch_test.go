@@ -127,6 +127,8 @@ func testExportMetrics(t *testing.T) {
 		`farflash_operations_outstanding{export="disk",protocol="nbd"}`:               "0",
 		`farflash_operations_outstanding{export="other",protocol="iwarp"}`:            "0",
 		"farflash_pool_recovery_clean":                                                "1",
+		"farflash_pool_map_reads_total":                                               "0",
+		"farflash_pool_map_writes_total":                                              "0",
 		"farflash_exports_forgotten_total":                                            "0",
 	})
 	for _, name := range []string{of("operations_total", "disk", "write", "iwarp"), of("operations_total", "other",
@@ -138,8 +140,10 @@ func testExportMetrics(t *testing.T) {
 	if !strings.Contains(d.metrics(), `version="v9"} 1`) {
 		t.Error("the version is missing")
 	}
-	if hits := d.series("farflash_pool_hits_total"); hits == "0" || hits == "" {
-		t.Errorf("%s hits of pages in memory", hits)
+	for _, name := range []string{"farflash_pool_hits_total", "farflash_pool_map_bytes"} {
+		if n := d.series(name); n == "0" || n == "" {
+			t.Errorf("%s is %q", name, n)
+		}
 	}
 	_ = c.Close()
 	d.until("farflash_nbd_connections 0\n")

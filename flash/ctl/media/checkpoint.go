@@ -18,8 +18,12 @@ const (
 
 // Segment is a checkpoint's entry for a segment.
 type Segment struct {
-	Use     Use
-	Stream  uint8
+	Use    Use
+	Stream uint8
+	// Age is how many checkpoints in the same slot ago the groups with entries of this segment were written because of
+	// it. They have not changed since, and are those of this checkpoint too.
+	Age     uint16
+	Still   bool   // its entries are those of the checkpoint before this one, in the other slot
 	Written uint32 // Opened: data grains used
 	Erases  uint32
 	Session uint32 // in which it was opened
@@ -33,8 +37,11 @@ type Entry struct {
 	Renamed bool // the page had another number when it was written here, which the segment's summary may still have
 }
 
-// renamed is a flag in the first word of a checkpoint entry.
-const renamed = 1 << 63
+// renamed is a flag in the first word of a checkpoint entry, and still one beside a segment's stream.
+const (
+	renamed = 1 << 63
+	still   = 1 << 7
+)
 
 // Header is each of a checkpoint's first two grains.
 type Header struct {
@@ -130,14 +137,34 @@ func (b *Body) Holds(i int64) bool {
 
 // Span returns the first segment with entries in the group of body grains that begins with grain i, and the one after
 // the last.
-func (b *Body) Span(i int64) (from, to int64) {
-	first, n := segmentPages(int64(len(b.Segments))), int64(len(b.Segments))
+func (b *Body) Span(i int64) (from, to int64) { return Span(i, int64(len(b.Segments)), b.Pages) }
+
+// Span is Body.Span for that many segments of the given pages.
+func Span(i, segments int64, pages int) (from, to int64) {
+	first := segmentPages(segments)
 	if i+Group <= first {
 		return 0, 0
 	}
-	from = max(i-first, 0) * entriesPerPage / int64(b.Pages)
-	to = ((i-first+Group)*entriesPerPage-1)/int64(b.Pages) + 1
-	return min(from, n), min(to, n)
+	from = max(i-first, 0) * entriesPerPage / int64(pages)
+	to = ((i-first+Group)*entriesPerPage-1)/int64(pages) + 1
+	return min(from, segments), min(to, segments)
+}
+
+// Generation returns the generation of the group that has grain i, in the checkpoint of a generation: that of the
+// youngest segment with entries in it. Groups of the segments themselves are always written. Segments must be set.
+func (b *Body) Generation(i int64, generation uint64) uint64 {
+	group := i / Group * Group
+	if group < segmentPages(int64(len(b.Segments))) {
+		return generation
+	}
+	from, to := b.Span(group)
+	age := uint16(0)
+	for k, s := range b.Segments[from:to] {
+		if k == 0 || s.Age < age {
+			age = s.Age
+		}
+	}
+	return generation - 2*uint64(age)
 }
 
 // BodyPages returns the number of grains of the body, for the given segments of the given pages.
@@ -179,7 +206,7 @@ func (h *Header) Encode(page []byte, u UUID) {
 		page[60] = 1
 	}
 	le.PutUint64(page[64:], h.Writes)
-	le.PutUint64(page[72:], h.Leaves)
+	le.PutUint64(page[80:], h.Leaves) // a list of leaves without checksums was at 72
 	seal(u.Seed(), page[:Grain])
 }
 
@@ -197,7 +224,7 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
 		Record: le.Uint64(page[48:]),
 		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
-		Leaves: le.Uint64(page[72:]),
+		Leaves: le.Uint64(page[80:]),
 	}, nil
 }
 
@@ -206,6 +233,26 @@ type Body struct {
 	Segments []Segment
 	Entries  [][]Entry // by segment; nil for one that is erased
 	Pages    int       // per segment
+	spare    [][]Entry // those that Forget dropped
+}
+
+// Forget drops the entries of a segment, whose memory DecodePage uses for another.
+func (b *Body) Forget(segment int64) {
+	if e := b.Entries[segment]; e != nil {
+		b.Entries[segment], b.spare = nil, append(b.spare, e)
+	}
+}
+
+// make returns entries for a segment.
+func (b *Body) make() []Entry {
+	n := len(b.spare)
+	if n == 0 {
+		return make([]Entry, b.Pages)
+	}
+	e := b.spare[n-1]
+	b.spare = b.spare[:n-1]
+	clear(e)
+	return e
 }
 
 // parts iterates over the entries of the k-th grain of entries, in pieces of one segment each. Those of an erased
@@ -253,7 +300,10 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	} else {
 		from := i * segmentsPerPage
 		for _, s := range b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))] {
-			at[0], at[1] = uint8(s.Use), s.Stream
+			if at[0], at[1] = uint8(s.Use), s.Stream; s.Still {
+				at[1] |= still
+			}
+			le.PutUint16(at[2:], s.Age)
 			le.PutUint32(at[4:], s.Written)
 			le.PutUint32(at[8:], s.Erases)
 			le.PutUint32(at[12:], s.Session)
@@ -309,7 +359,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 		from, to, _ := Covers(i, int64(len(b.Segments)), b.Pages)
 		for g := from / int64(b.Pages); from < to && g <= (to-1)/int64(b.Pages); g++ {
 			if b.Segments[g].Use != Erased && b.Entries[g] == nil {
-				b.Entries[g] = make([]Entry, b.Pages)
+				b.Entries[g] = b.make()
 			}
 		}
 		for part := range b.parts(i - first) {
@@ -327,8 +377,9 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	from := i * segmentsPerPage
 	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
 	for k := range part {
-		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]),
-			le.Uint64(at[16:])}
+		part[k] = Segment{Use: Use(at[0]), Stream: at[1] &^ still, Age: le.Uint16(at[2:]), Still: at[1]&still != 0,
+			Written: le.Uint32(at[4:]), Erases: le.Uint32(at[8:]), Session: le.Uint32(at[12:]),
+			Order: le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint body", "invalid segment state")
 		}

@@ -1,5 +1,7 @@
 package media
 
+import "math/bits"
+
 // Leaves of the mapping by page can be stored in segments that hold nothing else, so that a pool needs not have all of
 // its mapping in memory. A checkpoint's header leads to the list of those that are as the mapping is at the checkpoint,
 // but for pages that records of the log after it change. They are redundant: a checkpoint's entries have all that they
@@ -9,56 +11,47 @@ package media
 const LeafPages = 512
 
 const (
-	leafHeader  = 40
-	leafEntry   = 6
 	listHeader  = 56
-	listEntry   = 16
+	listEntry   = 20
 	leavesOfOne = (Grain - listHeader) / listEntry
 )
 
-// Leaf is the places of LeafPages consecutive pages, the first of which has a number that is Number times as many.
-type Leaf struct {
-	Number     uint64
-	Generation uint64           // of the checkpoint that it was stored for
-	Places     [LeafPages]int64 // -1: none
+// Leaf is LeafPages consecutive pages, the first of which has a number that is a multiple of as many: for each its
+// place plus 1, in the low PlaceBits bits, and above them as much of the checksum of its content as they hold. 0 is a
+// page without a place, and a checksum of 0 is not known. A leaf fills its grain, so what says that it is the right
+// one, its tag, is with what refers to it.
+type Leaf [LeafPages]uint64
+
+// PlaceBits returns the bits that a place of a leaf takes: 32 below 16 TiB, which leave all of a checksum.
+func PlaceBits(places int64) uint { return uint(max(32, bits.Len64(uint64(places)))) }
+
+// tagOf returns the tag of the leaf of a number, from the bytes of its grain.
+func tagOf(page []byte, u UUID, number uint64) uint32 {
+	var own [8]byte
+	le.PutUint64(own[:], number)
+	return Sum(Sum(u.Seed(), own[:]), page)
 }
 
-// Encode writes the leaf into a grain, and returns its tag, by which a grain that was not written is found out.
-func (l *Leaf) Encode(page []byte, u UUID) (tag uint16) {
-	clear(page)
-	le.PutUint32(page, magicLeaf)
-	copy(page[8:], u[:])
-	le.PutUint64(page[24:], l.Number)
-	le.PutUint64(page[32:], l.Generation)
-	at := page[leafHeader:]
-	for _, p := range l.Places {
-		le.PutUint32(at, uint32(p+1))
-		le.PutUint16(at[4:], uint16((p+1)>>32))
-		at = at[leafEntry:]
+// Encode writes the leaf of a number into a grain, and returns its tag.
+func (l *Leaf) Encode(page []byte, u UUID, number uint64) (tag uint32) {
+	for i, entry := range l {
+		le.PutUint64(page[i*8:], entry)
 	}
-	return uint16(seal(u.Seed(), page[:Grain]))
+	return tagOf(page[:Grain], u, number)
 }
 
-// DecodeLeaf reads the leaf of a number and a tag. Its places are below the given one.
-func DecodeLeaf(page []byte, u UUID, number uint64, tag uint16, places int64, l *Leaf) error {
-	switch {
-	case len(page) != Grain || le.Uint32(page) != magicLeaf:
-		return foreign("leaf", "missing")
-	case UUID(page[8:24]) != u:
-		return foreign("leaf", "belongs to another pool")
-	case !sealed(u.Seed(), page):
+// DecodeLeaf reads the leaf of a number and a tag, of a pool of that many places. Of the tag, as much counts as an
+// entry has of a checksum.
+func DecodeLeaf(page []byte, u UUID, number uint64, tag uint32, places int64, l *Leaf) error {
+	free := PlaceBits(places)
+	if len(page) != Grain || uint64(tagOf(page, u, number))<<free != uint64(tag)<<free {
 		return foreign("leaf", "checksum mismatch")
-	case le.Uint64(page[24:]) != number || le.Uint16(page[4:]) != tag:
-		return foreign("leaf", "is another one")
 	}
-	l.Number, l.Generation = number, le.Uint64(page[32:])
-	at := page[leafHeader:]
-	for i := range l.Places {
-		l.Places[i] = int64(le.Uint32(at)) | int64(le.Uint16(at[4:]))<<32 - 1
-		if l.Places[i] >= places {
+	for i := range l {
+		l[i] = le.Uint64(page[i*8:])
+		if l[i]&(1<<free-1) > uint64(places) {
 			return foreign("leaf", "place beyond the medium")
 		}
-		at = at[leafEntry:]
 	}
 	return nil
 }
@@ -73,7 +66,7 @@ type Leaves struct {
 // Stored is a leaf by its number, and the place where it is, which is below 2^48.
 type Stored struct {
 	Number, Place uint64
-	Tag           uint16
+	Tag           uint32
 }
 
 // LeavesPerPage is the number of leaves in a page of the list.
@@ -90,7 +83,8 @@ func (l *Leaves) Encode(page []byte, u UUID) {
 	at := page[listHeader:]
 	for _, s := range l.List {
 		le.PutUint64(at, s.Number)
-		le.PutUint64(at[8:], s.Place|uint64(s.Tag)<<48)
+		le.PutUint64(at[8:], s.Place)
+		le.PutUint32(at[16:], s.Tag)
 		at = at[listEntry:]
 	}
 	seal(u.Seed(), page[:Grain])
@@ -113,7 +107,7 @@ func DecodeLeaves(page []byte, u UUID, generation uint64, places int64) (l Leave
 	l.Generation, l.Next, l.List = generation, le.Uint64(page[32:]), make([]Stored, le.Uint64(page[40:]))
 	at := page[listHeader:]
 	for i := range l.List {
-		s := Stored{le.Uint64(at), le.Uint64(at[8:]) & (1<<48 - 1), le.Uint16(at[14:])}
+		s := Stored{le.Uint64(at), le.Uint64(at[8:]), le.Uint32(at[16:])}
 		if s.Number >= MaxLBA/LeafPages || s.Place >= uint64(places) {
 			return l, foreign("list of leaves", "leaf beyond the space")
 		}

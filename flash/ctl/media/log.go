@@ -102,54 +102,73 @@ func encodeRecords(at []byte, records []Record) []byte {
 
 // DecodeLogPage reads a log page and returns its checksum.
 func DecodeLogPage(page []byte, u UUID) (l LogPage, sum uint32, err error) {
+	l, n, again, sum, err := InspectLogPage(page, u)
+	if err != nil {
+		return l, 0, err
+	}
+	l.Again = decodeRecords(page[logHeader:], again)
+	l.Records = decodeRecords(page[logHeader+again*recordSize:], n)
+	return l, sum, nil
+}
+
+// InspectLogPage is DecodeLogPage without the records, of which it returns the numbers: of the page's own, and of those
+// of the page before.
+func InspectLogPage(page []byte, u UUID) (l LogPage, n, again int, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:
-		return l, 0, foreign("log page", "missing")
+		return l, 0, 0, 0, foreign("log page", "missing")
 	case UUID(page[8:24]) != u:
-		return l, 0, foreign("log page", "belongs to another pool")
+		return l, 0, 0, 0, foreign("log page", "belongs to another pool")
 	case !sealed(u.Seed(), page):
-		return l, 0, foreign("log page", "checksum mismatch")
+		return l, 0, 0, 0, foreign("log page", "checksum mismatch")
 	}
 	l = LogPage{
 		Session: le.Uint64(page[24:]), Number: le.Uint64(page[32:]), First: le.Uint64(page[40:]),
 		Mark: le.Uint64(page[48:]), Back: le.Uint32(page[56:]),
 	}
-	n, again := int(le.Uint16(page[60:])), int(le.Uint16(page[62:]))
+	n, again = int(le.Uint16(page[60:])), int(le.Uint16(page[62:]))
 	if n > RecordsPerPage || again > RecordsPerPage {
-		return l, 0, foreign("log page", "too many records")
+		return l, 0, 0, 0, foreign("log page", "too many records")
 	}
-	if l.Again, err = decodeRecords(page[logHeader:], again); err != nil {
-		return l, 0, err
+	if err = checkRecords(page[logHeader:], again); err == nil {
+		err = checkRecords(page[logHeader+again*recordSize:], n)
 	}
-	if l.Records, err = decodeRecords(page[logHeader+again*recordSize:], n); err != nil {
-		return l, 0, err
-	}
-	return l, le.Uint32(page[4:]), nil
+	return l, n, again, le.Uint32(page[4:]), err
 }
 
-// decodeRecords reads n records, which are whole groups.
-func decodeRecords(from []byte, n int) ([]Record, error) {
+// checkRecords reports whether n records are of known kinds, and whole groups.
+func checkRecords(from []byte, n int) error {
+	for i := range n {
+		switch r := decodeRecord(from[i*recordSize:]); {
+		case r.Kind == None || r.Kind >= kinds:
+			return foreign("log page", "record of unknown kind")
+		case r.Joined && i == n-1:
+			return foreign("log page", "its last record is joined to a missing one")
+		}
+	}
+	return nil
+}
+
+func decodeRecord(at []byte) Record {
+	head := le.Uint64(at)
+	r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]),
+		Joined: head&joined != 0}
+	if r.Kind.counted() {
+		r.Count = le.Uint32(at[8:])
+	} else {
+		r.Sum = le.Uint32(at[8:])
+	}
+	return r
+}
+
+// decodeRecords reads n records, which checkRecords has accepted.
+func decodeRecords(from []byte, n int) []Record {
 	if n == 0 {
-		return nil, nil
+		return nil
 	}
 	out := make([]Record, n)
 	for i := range out {
-		at := from[i*recordSize:]
-		head := le.Uint64(at)
-		r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]),
-			Joined: head&joined != 0}
-		if r.Kind.counted() {
-			r.Count = le.Uint32(at[8:])
-		} else {
-			r.Sum = le.Uint32(at[8:])
-		}
-		if r.Kind == None || r.Kind >= kinds {
-			return nil, foreign("log page", "record of unknown kind")
-		}
-		if r.Joined && i == n-1 {
-			return nil, foreign("log page", "its last record is joined to a missing one")
-		}
-		out[i] = r
+		out[i] = decodeRecord(from[i*recordSize:])
 	}
-	return out, nil
+	return out
 }

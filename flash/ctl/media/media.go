@@ -168,8 +168,7 @@ const (
 	magicCheckpoint = 0x46464350 // FFCP
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
-	magicLeaf       = 0x46464c46 // FFLF
-	magicLeaves     = 0x46464c53 // FFLS
+	magicLeaves     = 0x46464c54 // FFLT
 
 	// Version is that of the layout of a pool. 2: log records can move pages; 3: log and checkpoints survive the loss
 	// of a grain.

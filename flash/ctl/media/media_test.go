@@ -20,8 +20,8 @@ func body(s *Shape, seed uint64) Body {
 	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([][]Entry, s.AllSegments()),
 		Pages: s.Pages}
 	for i := range b.Segments {
-		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))),
-			uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
+		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint16(draw.Uint64()), draw.IntN(2) == 0,
+			uint32(draw.IntN(int64(s.Pages))), uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
 	}
 	for i := range b.Entries {
 		if b.Segments[i].Use == Erased {
@@ -144,30 +144,51 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestShape verifies that no two areas overlap and none exceeds its device.
+// TestOldList verifies that a list of leaves without checksums, which an earlier program made, is none, and that such a
+// program finds none of ours.
+func TestOldList(t *testing.T) {
+	u, page := UUID{1}, make([]byte, Grain)
+	(&Header{Generation: 1, Leaves: 5}).Encode(page, u)
+	if le.Uint64(page[72:]) != 0 {
+		t.Error("an earlier program takes a list for its own")
+	}
+	le.PutUint64(page[72:], 5)
+	le.PutUint64(page[80:], 0)
+	seal(u.Seed(), page)
+	if h, err := DecodeHeader(page, u); err != nil || h.Leaves != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
 // TestLeaf verifies that leaves and their list come back as they were encoded, and only under their number, tag and
 // generation.
 func TestLeaf(t *testing.T) {
 	u, page := UUID{1}, make([]byte, Grain)
-	l := Leaf{Number: 1<<43 - 1, Generation: 5}
-	for i := range l.Places {
-		l.Places[i] = int64(i)*1e11 - 1
-	}
-	tag := l.Encode(page, u)
-	var got Leaf
-	if err := DecodeLeaf(page, u, l.Number, tag, 1<<48, &got); err != nil || got != l {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, err := range []error{DecodeLeaf(page, u, 1, tag, 1<<48, &got),
-		DecodeLeaf(page, u, l.Number, tag+1, 1<<48, &got),
-		DecodeLeaf(page, UUID{2}, l.Number, tag, 1<<48, &got), DecodeLeaf(page, u, l.Number, tag, 511e11-1, &got)} {
-		if !errors.Is(err, ErrForeign) {
-			t.Errorf("another leaf is accepted: %v", err)
+	const number = 1<<43 - 1
+	for _, places := range []int64{1000, 1<<32 - 1, 1<<36 + 1, 1<<45 + 1} {
+		var l, got Leaf
+		bits := PlaceBits(places)
+		for i := range uint64(LeafPages) {
+			l[i] = i*uint64(places)/(LeafPages-1) | (i*0x9e3779b97f4a7c15)<<bits
+		}
+		tag := l.Encode(page, u, number)
+		if err := DecodeLeaf(page, u, number, tag<<(bits-32)>>(bits-32), places, &got); err != nil || got != l {
+			t.Errorf("%d places: %+v, %v", places, got, err)
+		}
+		page[1000]++
+		damaged := DecodeLeaf(page, u, number, tag, places, &got)
+		page[1000]--
+		for _, err := range []error{damaged, DecodeLeaf(page, u, 1, tag, places, &got),
+			DecodeLeaf(page, u, number, tag+1, places, &got), DecodeLeaf(page, UUID{2}, number, tag, places, &got),
+			DecodeLeaf(page, u, number, tag, places-1, &got)} {
+			if !errors.Is(err, ErrForeign) {
+				t.Errorf("%d places: another leaf is accepted: %v", places, err)
+			}
 		}
 	}
 	list := Leaves{Generation: 6, Next: 9}
 	for i := range uint64(LeavesPerPage) {
-		list.List = append(list.List, Stored{i << 30, i << 39, uint16(i << 8)})
+		list.List = append(list.List, Stored{i << 30, i << 39, uint32(i << 24)})
 	}
 	list.Encode(page, u)
 	is, err := DecodeLeaves(page, u, 6, 1<<48)
@@ -184,6 +205,7 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
+// TestShape verifies that no two areas overlap and none exceeds its device.
 func TestShape(t *testing.T) {
 	for _, s := range []Shape{shape(),
 		{UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1},
@@ -234,7 +256,7 @@ func FuzzDecode(f *testing.F) {
 	(&Header{Generation: 1}).Encode(pages[2], s.UUID)
 	b.EncodePage(pages[3], 0, s.UUID, 1)
 	(&Summary{Entries: make([]Entry, s.Pages)}).Encode(pages[4], s.UUID)
-	(&Leaf{Number: 7}).Encode(pages[5], s.UUID)
+	(&Leaf{7}).Encode(pages[5], s.UUID, 7)
 	(&Leaves{Generation: 1, List: []Stored{{1, 2, 3}}}).Encode(pages[6], s.UUID)
 	for _, p := range pages {
 		f.Add(p[:128], uint16(0), false)
@@ -271,9 +293,9 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 			var leaf Leaf
-			if len(page) == Grain && DecodeLeaf(page, s.UUID, 7, le.Uint16(page[4:]), 1000, &leaf) == nil {
-				for _, at := range leaf.Places {
-					if at < -1 || at >= 1000 {
+			if len(page) == Grain && DecodeLeaf(page, s.UUID, 7, tagOf(page, s.UUID, 7), 1000, &leaf) == nil {
+				for _, entry := range leaf {
+					if at := entry & (1<<32 - 1); at > 1000 {
 						t.Errorf("place %d", at)
 					}
 				}

@@ -137,7 +137,7 @@ func (p *Pool) snapshot(slot int, h *media.Header,
 		complete := min(segments, (i+media.Group-first)*media.EntriesPerPage/int64(p.Shape.Pages))
 		for ; done < complete && s.Err == nil; done++ {
 			s.Err = each(done, s.Body.Segments[done], s.Body.Entries[done])
-			s.Body.Entries[done] = nil
+			s.Body.Forget(done)
 		}
 		if s.Err != nil {
 			break
@@ -146,10 +146,17 @@ func (p *Pool) snapshot(slot int, h *media.Header,
 	return s
 }
 
-// generation returns the generation of most grains in a slot, or 0. A checkpoint that was being written over another
-// has fewer grains, or all.
+// generation returns the generation of most grains that have segments in a slot, which every checkpoint writes, or if
+// there are none, of most grains; or 0. A checkpoint that was being written over another has fewer grains, or all.
 func (p *Pool) generation(slot int) (most uint64) {
-	all := media.BodyPages(p.Shape.AllSegments(), p.Shape.Pages)
+	if most = p.generationOf(slot, media.EntriesGrain(0, p.Shape.AllSegments())); most == 0 {
+		most = p.generationOf(slot, media.BodyPages(p.Shape.AllSegments(), p.Shape.Pages))
+	}
+	return most
+}
+
+// generationOf is generation for the first grains.
+func (p *Pool) generationOf(slot int, all int64) (most uint64) {
 	first := p.Shape.CheckpointStart(slot) + media.Headers
 	found := map[uint64]int{}
 	p.Span(first, media.BodyGrain(all-1)+1-media.Headers, func(k int64, grain []byte) {
@@ -168,9 +175,35 @@ func (p *Pool) generation(slot int) (most uint64) {
 	return most
 }
 
+// groupGeneration returns the generation of the group of grains that begins with grain i. If the state of a segment is
+// lost by which the group could be younger, it is that of most of its grains that the checkpoint can have.
+func (p *Pool) groupGeneration(s *Snapshot, i int64, buf []byte) uint64 {
+	g := s.Body.Generation(i, s.Header.Generation)
+	from, to := s.Body.Span(i)
+	if i < media.EntriesGrain(0, int64(len(s.Body.Segments))) || !slices.Contains(s.Blind[from:to], true) {
+		return g
+	}
+	found := map[uint64]int{}
+	p.SpanInto(buf, p.Shape.CheckpointStart(s.Slot)+media.BodyGrain(i), func(k int64, grain []byte) {
+		if k == int64(len(buf)/device.Grain)-1 || grain == nil {
+			return
+		}
+		own, err := media.Generation(grain, i+k, p.Shape.UUID)
+		if err == nil && own <= s.Header.Generation && int(own&1) == s.Slot {
+			found[own]++
+		}
+	})
+	for own, n := range found {
+		if n > found[g] || n == found[g] && own > g {
+			g = own
+		}
+	}
+	return g
+}
+
 // readGroup reads the group of grains that begins with grain i of the body. buf has space for it and its parity.
 func (p *Pool) readGroup(s *Snapshot, i int64, buf []byte) {
-	n, generation := int64(len(buf)/device.Grain)-1, s.Header.Generation
+	n, generation := int64(len(buf)/device.Grain)-1, p.groupGeneration(s, i, buf)
 	valid, good := make([]bool, n), int64(0)
 	parity := true
 	start := p.Shape.CheckpointStart(s.Slot)

@@ -15,61 +15,39 @@ import (
 // delta has the entries of some pages of a leaf, in order. It does not change.
 type delta struct {
 	pages   []uint16
+	heats   []heat.Short
 	entries []uint64
 }
 
-func (d *delta) bytes() int64 { return 64 + 10*int64(len(d.pages)) }
+func (d *delta) bytes() int64 { return 96 + 12*int64(len(d.pages)) }
 
-// entry returns the entry of a page, and whether there is one.
-func (d *delta) entry(page uint64) (uint64, bool) {
+// entry returns the entry and the write history of a page, and whether there is one.
+func (d *delta) entry(page uint64) (entry, history uint64, ok bool) {
 	if d == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	in := uint16(page & (fan - 1))
 	i := sort.Search(len(d.pages), func(i int) bool { return d.pages[i] >= in })
 	if i == len(d.pages) || d.pages[i] != in {
-		return 0, false
+		return 0, 0, false
 	}
-	return d.entries[i], true
-}
-
-// at returns the word and the write history of a page.
-func (d *delta) at(page uint64) (Word, uint64) {
-	if e, ok := d.entry(page); ok {
-		return wordOf(e)
-	}
-	return awayBit, 0
+	return d.entries[i], uint64(d.heats[i].Page()), true
 }
 
 // with returns d with the entry of one more page, or another one.
-func (d *delta) with(page uint64, entry uint64) *delta {
+func (d *delta) with(page uint64, entry, history uint64) *delta {
 	if d == nil {
 		d = &delta{}
 	}
-	in := uint16(page & (fan - 1))
-	next := &delta{slices.Clone(d.pages), slices.Clone(d.entries)}
+	in, short := uint16(page&(fan-1)), heat.Page(history).Short()
+	next := &delta{slices.Clone(d.pages), slices.Clone(d.heats), slices.Clone(d.entries)}
 	i, found := slices.BinarySearch(next.pages, in)
-	if found {
-		next.entries[i] = entry
-		return next
+	if !found {
+		next.pages, next.heats = slices.Insert(next.pages, i, in), slices.Insert(next.heats, i, 0)
+		next.entries = slices.Insert(next.entries, i, 0)
 	}
-	next.pages, next.entries = slices.Insert(next.pages, i, in), slices.Insert(next.entries, i, entry)
+	next.heats[i], next.entries[i] = short, entry
 	return next
-}
-
-func wordOf(entry uint64) (Word, uint64) {
-	if entry == 0 {
-		return 0, 0
-	}
-	return At(ftl.PPA(entry&(1<<placeBits-1)) - 1), uint64(heat.Short(entry >> placeBits).Page())
-}
-
-func everyPage() *[fan / 64]uint64 {
-	var all [fan / 64]uint64
-	for i := range all {
-		all[i] = ^uint64(0)
-	}
-	return &all
 }
 
 // LeafPages is the number of pages of a leaf.
@@ -117,34 +95,29 @@ func (t *Table) AwayLeaves(first, last uint64) func(yield func(leaf uint64) bool
 // Leave makes a leaf that is not there be away. It may only be called before the pool is open.
 func (t *Table) Leave(number uint64) { t.set(t.made(FirstOf(number)), t.stored) }
 
-// Change sets the place of a page whose leaf is away, or ftl.NoPPA. It may only be called before the pool is open.
-func (t *Table) Change(page uint64, place ftl.PPA) {
+// Change sets the place and the checksum of a page whose leaf is away, or ftl.NoPPA. It may only be called before the
+// pool is open.
+func (t *Table) Change(page uint64, place ftl.PPA, sum uint32) {
 	e := t.entry(page)
-	entry := uint64(0)
-	if place != ftl.NoPPA {
-		entry = entryOf(At(place), 0)
-	}
-	t.set(e, &leaf{away: true, delta: e.Load().delta.with(page, entry)})
+	t.set(e, &leaf{away: true, delta: e.Load().delta.with(page, t.Entry(place, sum), 0)})
 }
 
-// Arrive brings a leaf back that is away: places has the places of its pages as they were stored, or ftl.NoPPA.
-func (t *Table) Arrive(number uint64, places *[fan]ftl.PPA) {
+// Arrive brings a leaf back that is away: entries has those of its pages as they were stored.
+func (t *Table) Arrive(number uint64, entries *[fan]uint64) {
 	e := t.entry(FirstOf(number))
 	l := e.Load()
-	p := new(packed)
-	for i, place := range places {
-		if place != ftl.NoPPA {
-			p[i].Store(entryOf(At(place), 0))
+	p := newPacked()
+	for i, entry := range entries {
+		p.entries[i].Store(entry)
+	}
+	if d := l.delta; d != nil {
+		for i, in := range d.pages {
+			p.entries[in].Store(d.entries[i])
+			p.setHeat(uint64(in), uint64(d.heats[i].Page()))
+			p.soil(uint64(in))
 		}
 	}
 	next := &leaf{packed: p, groups: l.groups}
-	if d := l.delta; d != nil {
-		next.dirty = new([fan / 64]uint64)
-		for i, in := range d.pages {
-			p[in].Store(d.entries[i])
-			next.dirty[in>>6] |= 1 << (in & 63)
-		}
-	}
 	next.used.Store(true)
 	t.set(e, next)
 }
@@ -169,13 +142,13 @@ func (t *Table) Changed(number uint64, place func(frame int32) ftl.PPA) bool {
 }
 
 func (t *Table) changed(base uint64, l *leaf, place func(frame int32) ftl.PPA) bool {
-	if l.dirty != nil || l.delta != nil || l.away && l.groups != nil {
+	if l.packed != nil && l.packed.isDirty() || l.delta != nil || l.away && l.groups != nil {
 		return true
 	}
 	for i := 0; l.groups != nil && i < len(l.groups); i++ {
 		g := l.groups[i].Load()
 		for k := 0; g != nil && k < len(g); k++ {
-			w, _ := l.at(base + uint64(i*grouped+k))
+			w, _ := t.at(l, base+uint64(i*grouped+k))
 			was := ftl.NoPPA
 			if w.State() == OnMedium {
 				was = w.Place()
@@ -199,40 +172,63 @@ func placeOf(w Word, place func(frame int32) ftl.PPA) ftl.PPA {
 	return place(w.Frame())
 }
 
-// Store takes down the places of a leaf's pages, to be stored, and counts it as stored. place returns that of a page in
-// a frame. It reports false if the leaf is away, or is no longer one to be stored.
-func (t *Table) Store(number uint64, places *[fan]ftl.PPA, place func(frame int32) ftl.PPA) bool {
+// packedOf returns the packed form of a leaf, or nil.
+func (t *Table) packedOf(number uint64) *packed {
 	e := t.entry(FirstOf(number))
-	if e == nil {
+	if e == nil || e.Load() == nil {
+		return nil
+	}
+	return e.Load().packed
+}
+
+// Store takes down the entries of a leaf's pages, to be stored, and counts it as stored. place returns that of a page
+// in a frame, and sum the checksum of the content of a place, or 0. It reports false if the leaf is away, or is no
+// longer one to be stored.
+func (t *Table) Store(number uint64, entries *[fan]uint64, place func(frame int32) ftl.PPA,
+	sum func(ftl.PPA) uint32) bool {
+	p := t.packedOf(number)
+	if p == nil {
 		return false
 	}
-	l := e.Load()
-	if l == nil || l.packed == nil {
-		return false
-	}
-	for i := range places {
+	for i := range entries {
 		w, h := t.Peek(FirstOf(number) + uint64(i))
-		places[i] = placeOf(w, place)
-		// Later changes are compared with the entries as stored.
-		entry := uint64(0)
-		if places[i] != ftl.NoPPA {
-			entry = entryOf(At(places[i]), h)
+		at := placeOf(w, place)
+		entry := p.entries[i].Load()
+		switch {
+		case at == ftl.NoPPA:
+			entry = 0
+		case t.lacks(entry, at):
+			entry = t.Entry(at, sum(at))
 		}
-		l.packed[i].Store(entry)
+		// Later changes are compared with the entries as stored.
+		entries[i] = entry
+		p.entries[i].Store(entry)
+		t.warmed(p.setHeat(uint64(i), h))
 	}
-	if l.dirty != nil {
-		t.bytes.Add(-fan / 8)
-		l.dirty = nil
-	}
+	clear(p.dirty[:])
 	return true
+}
+
+// lacks reports whether an entry is not that of a page at a place with its checksum.
+func (t *Table) lacks(entry uint64, place ftl.PPA) bool {
+	return t.place(entry) != place || entry>>t.bits == 0
+}
+
+// Lacking calls fn for the places of a leaf's pages whose checksums Store will need.
+func (t *Table) Lacking(number uint64, place func(frame int32) ftl.PPA, fn func(ftl.PPA)) {
+	p := t.packedOf(number)
+	for i := uint64(0); p != nil && i < fan; i++ {
+		w, _ := t.Peek(FirstOf(number) + i)
+		if at := placeOf(w, place); at != ftl.NoPPA && t.lacks(p.entries[i].Load(), at) {
+			fn(at)
+		}
+	}
 }
 
 // Soil makes a leaf one that was never stored.
 func (t *Table) Soil(number uint64) {
-	if e := t.entry(FirstOf(number)); e != nil {
-		if l := e.Load(); l != nil && l.packed != nil {
-			t.set(e, &leaf{packed: l.packed, groups: l.groups, dirty: everyPage()})
-		}
+	if p := t.packedOf(number); p != nil {
+		p.soilAll()
 	}
 }
 
@@ -244,14 +240,14 @@ const (
 	dropTries  = 8
 )
 
-// Drop lets leaves be away for which may reports true, those that were not used for longest first. It looks at some
-// after those of the last call, and returns the memory that it freed. may returns whether the leaf is stored as it was
-// when Store was called last.
-func (t *Table) Drop(may func(leaf uint64) bool) int64 {
+// Drop lets leaves be away for which may reports true, those that were not used for longest first, until it has freed
+// enough. It looks at some after those of the last call. may returns whether the leaf is stored as it was when Store
+// was called last.
+func (t *Table) Drop(enough int64, may func(leaf uint64) bool) {
 	looks, tries, freed := dropLooks, dropTries, int64(0)
 	done := true
 	t.leaves(t.clock, 1<<52-1, func(base uint64, e *atomic.Pointer[leaf]) bool {
-		if t.clock = base; looks == 0 || tries == 0 {
+		if t.clock = base; looks == 0 || tries == 0 || freed >= enough {
 			done = false
 			return false
 		}
@@ -263,16 +259,21 @@ func (t *Table) Drop(may func(leaf uint64) bool) int64 {
 			l.used.Store(false)
 		case may(LeafOf(base)):
 			tries--
-			was := t.bytes.Load()
-			t.drop(e, l)
-			freed += was - t.bytes.Load()
+			was := t.Bytes()
+			if l.groups != nil { // that of pages that are in no frame any more
+				_ = t.fold(base, e)
+				l = e.Load()
+			}
+			if l != nil && l.packed != nil {
+				t.drop(e, l)
+			}
+			freed += was - t.Bytes()
 		}
 		return true
 	})
 	if done {
 		t.clock = 0
 	}
-	return freed
 }
 
 // drop lets a packed leaf be away, unless that gains little.
@@ -292,27 +293,30 @@ func (t *Table) drop(e *atomic.Pointer[leaf], l *leaf) {
 	for i := 0; l.groups != nil && i < len(l.groups); i++ {
 		for k := range grouped {
 			if at := i*grouped + k; l.groups[i].Load() != nil {
-				under = under.with(uint64(at), l.packed[at].Load())
+				under = under.with(uint64(at), l.packed.entries[at].Load(), 0)
 			}
 		}
 	}
-	if l.dirty != nil {
+	if p := l.packed; p.isDirty() {
 		d = &delta{}
-		for i := range l.packed {
-			if l.dirty[i>>6]>>(i&63)&1 != 0 {
+		for i := range p.entries {
+			if p.dirty[i>>6]>>(i&63)&1 != 0 {
 				if len(d.pages) == mostDelta {
 					return
 				}
-				d.pages, d.entries = append(d.pages, uint16(i)), append(d.entries, l.packed[i].Load())
+				d.pages, d.entries = append(d.pages, uint16(i)), append(d.entries, p.entries[i].Load())
+				d.heats = append(d.heats, heat.Page(p.heat(uint64(i))).Short())
 			}
 		}
-		d.pages, d.entries = slices.Clone(d.pages), slices.Clone(d.entries)
+		d.pages, d.heats, d.entries = slices.Clone(d.pages), slices.Clone(d.heats), slices.Clone(d.entries)
 	}
-	if d == nil && l.groups == nil {
-		t.set(e, t.stored)
-		return
+	next := t.stored
+	if d != nil || l.groups != nil {
+		next = &leaf{away: true, delta: d, under: under, groups: l.groups}
 	}
-	t.set(e, &leaf{away: true, delta: d, under: under, groups: l.groups})
+	if e.CompareAndSwap(l, next) { // or a lane has just made a group
+		t.replaced(l, next)
+	}
 }
 
 // foldAway is fold for a leaf that is away.
@@ -329,10 +333,14 @@ func (t *Table) foldAway(base uint64, e *atomic.Pointer[leaf], l *leaf) int64 {
 		case g.leave():
 			freed += groupBytes
 			for k := range g {
-				page, entry := base+uint64(i*grouped+k), entryOf(g[k].Load().was(), g[k].Heat())
-				was, before := l.under.entry(page)
-				if _, changed := d.entry(page); changed || !before || (was^entry)<<(64-placeBits) != 0 {
-					d = d.with(page, entry)
+				page, entry := base+uint64(i*grouped+k), t.bare(g[k].Load().was())
+				was, _, before := l.under.entry(page)
+				is, _, changed := d.entry(page)
+				if changed && t.same(is, entry) {
+					entry = is
+				}
+				if changed || !before || !t.same(was, entry) {
+					d = d.with(page, entry, g[k].Heat())
 				}
 			}
 		default:

@@ -18,13 +18,16 @@ type run struct {
 // mostRuns is the number of runs above which a leaf is packed.
 const mostRuns = fan / 8
 
-// at returns the word and the write history of a page without a slot.
-func (l *leaf) at(page uint64) (Word, uint64) {
+// at returns the word and the write history of a page of a leaf without a slot.
+func (t *Table) at(l *leaf, page uint64) (Word, uint64) {
 	switch {
 	case l.packed != nil:
-		return l.packed.at(page)
+		return t.wordOf(l.packed.entries[page&(fan-1)].Load()), l.packed.heat(page)
 	case l.away:
-		return l.delta.at(page)
+		if entry, heat, ok := l.delta.entry(page); ok {
+			return t.wordOf(entry), heat
+		}
+		return awayBit, 0
 	}
 	n := len(l.runs)
 	for i := range l.runs {
@@ -95,7 +98,7 @@ func (t *Table) Fold() bool {
 }
 
 // runsOf returns the number of runs that a leaf would have, and of its groups without a page in a frame.
-func (l *leaf) runsOf(base uint64, frozen *group) (n, idle int) {
+func (t *Table) runsOf(l *leaf, base uint64) (n, idle int) {
 	last := run{page: 1 << 63}
 	for i := range l.groups {
 		g := l.groups[i].Load()
@@ -103,8 +106,8 @@ func (l *leaf) runsOf(base uint64, frozen *group) (n, idle int) {
 		for k := range uint64(grouped) {
 			page := base + uint64(i*grouped) + k
 			var w Word
-			if g == nil || g == frozen {
-				w, _ = l.at(page)
+			if g == nil || g == t.frozen {
+				w, _ = t.at(l, page)
 			} else if w = g[k].Load(); w.State() > OnMedium {
 				busy = true
 				continue
@@ -141,15 +144,15 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 	if l.away {
 		return t.foldAway(base, e, l)
 	}
-	n, idle := l.runsOf(base, t.frozen)
-	p, dirty := l.packed, l.dirty
+	n, idle := t.runsOf(l, base)
+	p := l.packed
 	switch {
 	case idle == 0, p == nil && n > mostRuns && idle < leastPacked:
 		return 0
 	case p != nil && n <= mostRuns/2:
-		p, dirty = nil, nil
+		p = nil
 	case p == nil && n > mostRuns:
-		p, dirty = l.pack(base), everyPage()
+		p = t.pack(l, base)
 	}
 	for i := range l.groups {
 		l.groups[i].CompareAndSwap(nil, t.frozen)
@@ -171,7 +174,7 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 		switch g := l.groups[i].Load(); {
 		case g == t.frozen:
 			for k := range uint64(grouped) {
-				w, heat := l.at(first + k)
+				w, heat := t.at(l, first+k)
 				add(first+k, w, heat)
 			}
 		case g.leave():
@@ -182,14 +185,13 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 					continue
 				}
 				// Those who still have the leaf as it was look into the group.
-				at, entry := int(first+k)&(fan-1), entryOf(w, heat)
-				if (p[at].Load()^entry)<<(64-placeBits) != 0 {
-					if dirty == nil {
-						dirty = new([fan / 64]uint64)
-					}
-					dirty[at>>6] |= 1 << (at & 63)
+				if at := &p.entries[(first+k)&(fan-1)]; !t.same(at.Load(), t.bare(w)) {
+					at.Store(t.bare(w))
+					p.soil(first + k)
 				}
-				p[at].Store(entry)
+				if taken := p.setHeat(first+k, heat); p == l.packed {
+					t.warmed(taken)
+				}
 			}
 		default:
 			if kept == nil {
@@ -198,7 +200,7 @@ func (t *Table) fold(base uint64, e *atomic.Pointer[leaf]) int64 {
 			kept[i].Store(g)
 		}
 	}
-	next := &leaf{runs: runs[:len(runs):len(runs)], packed: p, dirty: dirty, groups: kept}
+	next := &leaf{runs: runs[:len(runs):len(runs)], packed: p, groups: kept}
 	if kept == nil {
 		freed += slotsBytes
 		switch {
@@ -245,8 +247,9 @@ func (t *Table) shared(base uint64, n *leaf) *leaf {
 	return n
 }
 
-// Put maps pages that have no place yet to consecutive places. It may only be called before the pool is open.
-func (t *Table) Put(page uint64, place ftl.PPA, pages int) {
+// Put maps pages that have no place yet to consecutive places, with the checksums of their contents. It may only be
+// called before the pool is open.
+func (t *Table) Put(page uint64, place ftl.PPA, pages int, sum func(ftl.PPA) uint32) {
 	for n := 0; pages > 0; page, place, pages = page+uint64(n), place+ftl.PPA(n), pages-n {
 		base := page &^ (fan - 1)
 		n = min(pages, int(base+fan-page))
@@ -266,12 +269,13 @@ func (t *Table) Put(page uint64, place ftl.PPA, pages int) {
 			continue
 		}
 		if l.packed == nil && len(l.runs) >= mostRuns {
-			l = &leaf{packed: l.pack(base), dirty: everyPage()}
+			l = &leaf{packed: t.pack(l, base)}
 			t.set(e, l)
 		}
 		if l.packed != nil {
 			for i := range n {
-				l.packed[int(page&(fan-1))+i].Store(entryOf(At(place+ftl.PPA(i)), 0))
+				p := place + ftl.PPA(i)
+				l.packed.entries[int(page&(fan-1))+i].Store(t.Entry(p, sum(p)))
 			}
 			continue
 		}

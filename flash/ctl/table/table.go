@@ -61,13 +61,12 @@ type node struct {
 // run without groups does not change, so several can be one: a long run has one for all of its pages.
 type leaf struct {
 	runs   []run
-	packed *packed           // or nil
-	delta  *delta            // of a leaf that is away: what has changed since it was stored; or nil
-	under  *delta            // of a leaf that is away: the entries that its groups began with
-	dirty  *[fan / 64]uint64 // pages of packed that changed since the leaf was stored; nil: none
-	shares atomic.Int32      // entries that have it
-	away   bool              // all else is only where it was stored
-	used   atomic.Bool       // since the last look of Drop
+	packed *packed      // or nil
+	delta  *delta       // of a leaf that is away: what has changed since it was stored; or nil
+	under  *delta       // of a leaf that is away: the entries that its groups began with
+	shares atomic.Int32 // entries that have it
+	away   bool         // all else is only where it was stored
+	used   atomic.Bool  // since the last look of Drop
 	groups *[fan / grouped]atomic.Pointer[group]
 }
 
@@ -78,6 +77,7 @@ type group [grouped]Slot
 // Slot and Find are lock-free and safe for concurrent use; all other methods require the controller's lock.
 type Table struct {
 	root   *node
+	bits   uint         // of a place in an entry
 	frozen *group       // stands for a group in a leaf that is being folded
 	loose  atomic.Int64 // bytes of slots
 	bytes  atomic.Int64 // of all else
@@ -89,9 +89,9 @@ type Table struct {
 	rest   int64        // bytes up to which Fold does not look again
 }
 
-// New returns an empty table.
-func New() *Table {
-	return &Table{root: newNode(levels), frozen: new(group), stored: &leaf{away: true}}
+// New returns an empty table for places that take bits bits with 1 added, 32 to 48.
+func New(bits uint) *Table {
+	return &Table{root: newNode(levels), bits: bits, frozen: new(group), stored: &leaf{away: true}}
 }
 
 // newNode returns a node that is level levels above the leaves.
@@ -151,7 +151,7 @@ func (t *Table) Peek(page uint64) (Word, uint64) {
 			return s.Load().was(), heat
 		}
 	}
-	return l.at(page)
+	return t.at(l, page)
 }
 
 // Slot returns a page's slot, or nil if it has none: then the page is not in a frame.
@@ -224,8 +224,7 @@ func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 			return nil
 		}
 		if l.groups == nil {
-			own := &leaf{runs: l.runs, packed: l.packed, dirty: l.dirty,
-				groups: new([fan / grouped]atomic.Pointer[group])}
+			own := &leaf{runs: l.runs, packed: l.packed, groups: new([fan / grouped]atomic.Pointer[group])}
 			if !e.CompareAndSwap(l, own) {
 				continue
 			}
@@ -238,7 +237,7 @@ func (t *Table) slot(e *atomic.Pointer[leaf], page uint64) *Slot {
 		if g == nil {
 			g = new(group)
 			for i := range g {
-				w, heat := l.at(page&^(grouped-1) + uint64(i))
+				w, heat := t.at(l, page&^(grouped-1)+uint64(i))
 				g[i].word.Store(uint64(w))
 				g[i].heat.Store(heat)
 			}
@@ -266,7 +265,7 @@ func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 					break
 				}
 				if l.groups == nil || l.group(page).Load() == nil {
-					if w, _ := l.at(page); w == 0 || l.away {
+					if w, _ := t.at(l, page); w == 0 || l.away {
 						continue
 					}
 				}

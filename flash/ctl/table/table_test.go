@@ -59,7 +59,7 @@ func TestWord(t *testing.T) {
 
 // TestTable compares with a map, at both ends of the page range and between.
 func TestTable(t *testing.T) {
-	table, want := New(), map[uint64]Word{}
+	table, want := New(48), map[uint64]Word{}
 	draw := rng.NewStream(1, "table")
 	for range 4000 {
 		page := draw.Uint64() >> 12 >> (4 * draw.IntN(13))
@@ -103,7 +103,7 @@ func TestTable(t *testing.T) {
 
 // TestSwap has goroutines acquire and release references to one page, and verifies that none is left over.
 func TestSwap(t *testing.T) {
-	table := New()
+	table := New(48)
 	slot := table.Make(9)
 	slot.Store(Held(4, 0, false))
 	var all sync.WaitGroup
@@ -134,7 +134,7 @@ func TestSwap(t *testing.T) {
 }
 
 func BenchmarkFind(b *testing.B) {
-	table := New()
+	table := New(48)
 	for p := range uint64(1 << 16) {
 		table.Make(p)
 	}
