@@ -93,6 +93,9 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	var err error
 	cfg := s.NVMf
 	cfg.Seed = seed
+	if !protocol.Capsules() { // the flows that mode both compares a protocol with
+		cfg.Receives.Shared, cfg.Buffers.Count = 0, 0
+	}
 	if y.sys, err = nvmf.New(cfg, protocol, own, y.eng); err != nil {
 		return nil, units.Within("nvmf", err)
 	}

@@ -31,13 +31,7 @@ func (n *Network) Receives(q QP, pool int32) error {
 	case n.receive[q].expected != n.senders[q].end || b.Of(int32(q)) >= 0:
 		return fmt.Errorf("queue pair %d has messages that have not arrived, or a pool", q)
 	}
-	for other := range n.senders {
-		if b.Of(int32(other)) == pool && n.senders[other].dst != n.senders[q].dst {
-			return fmt.Errorf("queue pairs %d and %d lead to different hosts", other, q)
-		}
-	}
-	b.Assign(int32(q), pool)
-	return nil
+	return b.Assign(int32(q), pool, n.senders[q].dst)
 }
 
 // Repost posts a receive of a pool again.
@@ -104,6 +98,6 @@ func (n *Network) leave(q int32, r *receiver) {
 		if !n.begins(r) {
 			n.receives.Post(pool)
 		}
-		n.receives.Assign(q, -1)
+		n.receives.Drop(q)
 	}
 }

@@ -426,7 +426,7 @@ func TestReceivesRefuses(t *testing.T) {
 		{r.net, 1, 1, "no queue pair 1 or no pool 1; there are 3 and 1"},
 		{r.net, q, 0, "queue pair 0 has messages that have not arrived, or a pool"},
 		{r.net, busy, 0, "queue pair 2 has messages that have not arrived, or a pool"},
-		{r.net, other, 0, "queue pairs 0 and 1 lead to different hosts"},
+		{r.net, other, 0, "queue pair 1 leads to node 0, and those that share pool 0 to node 2"},
 		{of(each), 0, 0, "queue pair 0 is for one message; shared receives need persistent queue pairs"},
 		{of(kept), 0, 0, "selective-repeat keeps packets behind one that found no receive; use go-back-n"},
 	} {

@@ -344,6 +344,11 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	if eng == nil || protocol > NVMeTCP {
 		return nil, fmt.Errorf("nvmf: the engine is nil, or protocol %d does not exist", protocol)
 	}
+	if shared := cfg.Receives.Shared > 0; shared && !(own && protocol == NVMeoF) ||
+		cfg.Buffers.Count > 0 && !protocol.Capsules() {
+		return nil, fmt.Errorf("nvmf: %v shares no receives without queue pairs of its own, and flows need no buffers",
+			protocol)
+	}
 	s := &System{cfg: cfg, protocol: protocol, own: own, eng: eng, self: eng.NewComponent(),
 		draws: rng.NewStream(cfg.Seed, "nvmf.software")}
 	s.target = eng.AddHandler(s)

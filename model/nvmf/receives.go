@@ -41,7 +41,7 @@ func (s *System) share(n int32) {
 		return
 	}
 	p, ok := s.net.(Pooler)
-	if !ok || !s.own || s.protocol != NVMeoF {
+	if !ok {
 		s.fail(errors.New("the network has no receives that queue pairs share"))
 		return
 	}

@@ -14,7 +14,7 @@ import (
 
 // drawShared draws shared receives and buffers, where there can be any.
 func drawShared(t *rapid.T, l *layout) {
-	if l.steered == nil {
+	if l.steered == nil && l.protocol.Capsules() {
 		l.cfg.Buffers = nvmf.Buffers{Count: rapid.SampledFrom([]int{0, 0, 1, 3, 40}).Draw(t, "buffers"),
 			Size: rapid.SampledFrom([]units.Bytes{512, 8 * units.KiB}).Draw(t, "buffer")}
 	}
@@ -144,6 +144,30 @@ func TestReceivesConfig(t *testing.T) {
 		x.change(&c.Receives)
 		if err := c.Validate(); fmt.Sprint(err) != x.want {
 			t.Errorf("%v, want %s", err, x.want)
+		}
+	}
+}
+
+// TestSharedRefused: what a protocol does not have is not ignored.
+func TestSharedRefused(t *testing.T) {
+	for _, x := range []struct {
+		p       nvmf.Protocol
+		own     bool
+		change  func(*nvmf.Config)
+		refused bool
+	}{
+		{nvmf.NVMeoF, true, func(c *nvmf.Config) { c.Receives.Shared = 1 }, false},
+		{nvmf.NVMeoF, false, func(c *nvmf.Config) { c.Receives.Shared = 1 }, true},
+		{nvmf.NVMeTCP, true, func(c *nvmf.Config) { c.Receives.Shared = 1 }, true},
+		{nvmf.Flows, true, func(c *nvmf.Config) { c.Receives.Shared = 1 }, true},
+		{nvmf.Flows, false, func(c *nvmf.Config) { c.Buffers.Count = 1 }, true},
+		{nvmf.NVMeoF, false, func(c *nvmf.Config) { c.Buffers.Count = 1 }, false},
+		{nvmf.NVMeTCP, true, func(c *nvmf.Config) { c.Buffers.Count = 1 }, false},
+	} {
+		c := nvmf.DefaultConfig()
+		x.change(&c)
+		if _, err := nvmf.New(c, x.p, x.own, sim.New()); (err != nil) != x.refused {
+			t.Errorf("%v, own %v: %v", x.p, x.own, err)
 		}
 	}
 }

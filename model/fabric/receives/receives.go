@@ -44,6 +44,7 @@ type Book struct {
 type pool struct {
 	timer        units.Duration
 	posted, most int
+	host         int32 // whose pool it is, plus 1; 0 until known
 }
 
 // Add adds a pool of that many receives, all posted, and returns its number. RNR NAKs name timer.
@@ -56,14 +57,22 @@ func (b *Book) Add(count int, timer units.Duration) (int32, error) {
 	return int32(len(b.pools) - 1), nil
 }
 
-// Assign makes a queue pair's messages take from a pool. Its number is that of a pool, or -1 for none.
-func (b *Book) Assign(q, pool int32) {
+// Assign makes a queue pair's messages to a host take from a pool, all of whose queue pairs must lead there.
+func (b *Book) Assign(q, pool, host int32) error {
+	p := &b.pools[pool]
+	if p.host != 0 && p.host != host+1 {
+		return fmt.Errorf("queue pair %d leads to node %d, and those that share pool %d to node %d", q, host, pool,
+			p.host-1)
+	}
 	for int(q) >= len(b.of) {
 		b.of = append(b.of, 0)
 	}
-	b.of[q] = pool + 1
-	b.Used = b.Used || pool >= 0
+	b.of[q], p.host, b.Used = pool+1, host+1, true
+	return nil
 }
+
+// Drop makes a queue pair's messages take from no pool.
+func (b *Book) Drop(q int32) { b.of[q] = 0 }
 
 // Of returns the pool that a queue pair's messages take from, -1 if none.
 func (b *Book) Of(q int32) int32 {
