@@ -547,7 +547,9 @@ func (r *recovery) settleState(at ending, both bool) error {
 	if r.readOnly == nil && crashed {
 		r.orReadOnly(r.writeDown(both))
 	} else if r.readOnly == nil {
-		r.readOther(r.generation - 1)
+		if r.generation == at.newest {
+			r.readOther(r.generation - 1)
+		}
 		r.orReadOnly(r.announce())
 	}
 	return nil

@@ -106,6 +106,7 @@ func (s *leafSpans) add(rec media.Record) {
 		}
 		if len(*s) == cap(*s) {
 			s.merge()
+			*s = slices.Grow(*s, len(*s)+1) // so that the next merge has as many more
 		}
 		*s = append(*s, [2]uint64{table.LeafOf(first), table.LeafOf(first + uint64(count) - 1)})
 	}
