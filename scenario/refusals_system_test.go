@@ -125,7 +125,15 @@ func TestRefusedSystems(t *testing.T) {
 			"policy service-time uses it, and the policy is numa; leave it out"},
 		{system("nvmf: {multipath: {policy: service-time, throughput: [101]}}"),
 			"nvmf.multipath.throughput[0]: 101 is not possible; use 1 to 100"},
-		{system("nvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}]}}"), ""},
+		{system("nvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}]}}\nmeasure: {until: 2ms}"), ""},
+		{system("nvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}]}}"), "nvmf.multipath.ana[0].state: " +
+			"target 0 has no path from then on, and commands to it wait for ever; make one accessible later, or end " +
+			"the run at a time: measure.until"},
+		{system("nvmf: {multipath: {ana: [{path: 0, at: 3ms, state: optimized}, " +
+			"{path: 0, at: 1ms, state: inaccessible}]}}"), ""},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}]}}"), ""},
+		{system("place: {target_nics: 2}\nnvmf: {multipath: {ana: [{path: 0, at: 1ms, state: inaccessible}, " +
+			"{path: 1, at: 3ms, state: inaccessible, targets: [0]}]}}"), "ana[1].state: target 0 has no path"},
 		{system("nvmf: {multipath: {ana: [{path: 1, at: 1ms}]}}"), "nvmf.multipath.ana[0].path: there is no path 1; use 0 " +
 			"to 0"},
 		{system("nvmf: {multipath: {ana: [{targets: [2], at: 1ms}]}}"),

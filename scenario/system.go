@@ -391,6 +391,11 @@ func (s *Scenario) checkPaths(d *shape.Decoder, fail func(path, format string, a
 			"card each", s.Protocol)
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
 		fail(at, "a queue pair per message belongs to no path; use fabric.queue_pairs.life: persistent")
+	case err == nil && s.Measure.Until.Time == 0:
+		if i, target := m.Strands(n, targets); i >= 0 {
+			fail(fmt.Sprintf("%s.ana[%d].state", at, i), "target %d has no path from then on, and commands to it wait "+
+				"for ever; make one accessible later, or end the run at a time: measure.until", target)
+		}
 	}
 }
 

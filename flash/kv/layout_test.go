@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,34 @@ func TestGeometry(t *testing.T) {
 	bad.Entry = 65
 	if _, err := bad.First(); err == nil {
 		t.Error("entries of 65 bytes have a first page")
+	}
+}
+
+// TestCapacity: a store has places for the keys that it was made for, whatever their names.
+func TestCapacity(t *testing.T) {
+	ctx := context.Background()
+	for seed := range uint64(3) {
+		g, err := kv.NewGeometry(20000, 16, 0, kv.Async, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened(t, &direct{mem: made(t, g), name: 1})
+		for i := range 20000 {
+			if err := s.Put(ctx, fmt.Appendf(nil, "key:%012d", i), nil); err != nil {
+				t.Fatalf("seed %d: key %d: %v", seed, i, err)
+			}
+		}
+		u, err := s.Use(ctx)
+		if err != nil || u.Keys != 20000 || u.Members != 1 || u.Slots < 20000 {
+			t.Errorf("seed %d: %+v, %v", seed, u, err)
+		}
+		n := 0
+		if err := s.Scan(ctx, []byte("key:00000001"), func(key, value []byte, lost bool) error {
+			n++
+			return nil
+		}); err != nil || n != 10000 {
+			t.Errorf("seed %d: %d keys begin like the 10,000, %v", seed, n, err)
+		}
 	}
 }
 

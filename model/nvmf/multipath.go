@@ -1,8 +1,10 @@
 package nvmf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"farflash/numeric/units"
 	"farflash/sim"
@@ -118,6 +120,34 @@ func (m *Multipath) Fits(initiatorNICs, targetNICs, targets int) (paths int, err
 		}
 	}
 	return paths, bad.Err()
+}
+
+// Strands returns a target that has no path in the end, and the change that takes its last one; -1 if there is none.
+// Commands to it then wait for ever, as those of Linux do while a controller is there.
+func (m *Multipath) Strands(paths, targets int) (change, target int) {
+	order := make([]int, len(m.ANA))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.ANA[a].At, m.ANA[b].At) })
+	for t := range targets {
+		last, open := -1, make([]bool, paths)
+		for k := range open {
+			open[k] = true
+		}
+		for _, i := range order {
+			if c := &m.ANA[i]; len(c.Targets) == 0 || slices.Contains(c.Targets, t) {
+				if open[c.Path] && c.State == Inaccessible {
+					last = i
+				}
+				open[c.Path] = c.State != Inaccessible
+			}
+		}
+		if !slices.Contains(open, true) {
+			return last, t
+		}
+	}
+	return -1, -1
 }
 
 // head is what an initiator knows of the paths to a target together.
