@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,6 +135,28 @@ func TestFence(t *testing.T) {
 	}
 	if _, err := f.ReadAt(make([]byte, 8), 0); !errors.Is(err, client.ErrFenced) {
 		t.Errorf("a silent client that was fenced reads: %v", err)
+	}
+}
+
+// TestFenceEachOther: of two clients that fence each other at once at least one ends, and the server stays usable.
+func TestFenceEachOther(t *testing.T) {
+	bounded(t, time.Minute)
+	h := newHost(t)
+	for range 50 {
+		a, b := dial(t, h.address(), named()), dial(t, h.address(), named())
+		var both sync.WaitGroup
+		var errs [2]error
+		both.Go(func() { errs[0] = a.Fence(context.Background(), b.Name(), 0) })
+		both.Go(func() { errs[1] = b.Fence(context.Background(), a.Name(), 0) })
+		both.Wait()
+		if errs[0] == nil && errs[1] == nil {
+			t.Fatal("each has ended the other, and been answered")
+		}
+		_, _ = a.Close(), b.Close()
+	}
+	last := dial(t, h.address(), named())
+	if _, _, err := last.Stat("disk"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,6 +36,7 @@ type seat struct {
 	number uint32 // of the connection
 	conn   *stream.Conn
 	left   chan struct{} // closed when nothing of the connection is executed any more; nil: there is none
+	ending chan struct{} // closed when another connection waits for that
 	fenced bool
 	place  *list.Element // in away
 
@@ -59,25 +60,40 @@ func (t *seats) take(secret string, number uint32, conn *stream.Conn) (*seat, er
 		case x.number >= number:
 			return nil, control.Stale
 		case x.left != nil:
-			t.end(x)
+			_ = t.end(x, nil) // never fails: no other connection can wait for one that is joining
 			continue
 		}
 		if x.place != nil {
 			t.away.Remove(x.place)
 			x.place = nil
 		}
-		x.number, x.conn, x.left, x.since = number, conn, make(chan struct{}), time.Time{}
+		x.number, x.conn, x.left, x.ending, x.since = number, conn, make(chan struct{}), make(chan struct{}), time.Time{}
 		return x, nil
 	}
 }
 
-// end closes a seat's connection and waits until nothing of it is executed any more. t.mu is locked.
-func (t *seats) end(x *seat) {
+// end closes a seat's connection and waits until nothing of it is executed any more. It gives up if the connection that
+// waits, that of by, is ended itself: two clients may fence each other. t.mu is locked.
+func (t *seats) end(x, by *seat) error {
 	conn, left := x.conn, x.left
+	select {
+	case <-x.ending:
+	default:
+		close(x.ending)
+	}
+	var over chan struct{} // nil: never
+	if by != nil {
+		over = by.ending
+	}
 	t.mu.Unlock()
+	defer t.mu.Lock()
 	_ = conn.Close() // never fails
-	<-left
-	t.mu.Lock()
+	select {
+	case <-left:
+		return nil
+	case <-over:
+		return control.Fenced
+	}
 }
 
 // leave ends a connection's use of its seat. The connection has been closed.
@@ -136,7 +152,9 @@ func (t *seats) fence(name string, patience time.Duration, by *seat) error {
 	}
 	x.fenced = true
 	for x.left != nil {
-		t.end(x)
+		if err := t.end(x, by); err != nil {
+			return err
+		}
 	}
 	return nil
 }
