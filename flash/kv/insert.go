@@ -49,7 +49,7 @@ func (s *Store) place(ctx context.Context, key, value []byte, home, other uint64
 				return false, head, err
 			}
 			if crowded = crowded && second.used < v.used; crowded {
-				v.free = second.free
+				v.free, v.fresh = second.free, second.fresh
 			}
 			v.leaving = append(v.leaving, second.leaving...)
 			v.torn = v.torn || second.torn
@@ -66,7 +66,14 @@ func (s *Store) place(ctx context.Context, key, value []byte, home, other uint64
 			}
 			continue
 		}
-		if v.free.at == 0 {
+		switch {
+		case v.free.at != 0:
+		case v.fresh.at != 0:
+			if _, err := s.settled(ctx, v.fresh); err != nil {
+				return false, head, err
+			}
+			continue
+		default:
 			return false, head, fmt.Errorf("kv: no place for the key: %w", ErrFull)
 		}
 		if crowded && !head.spills() {
@@ -87,10 +94,10 @@ func (s *Store) place(ctx context.Context, key, value []byte, home, other uint64
 	}
 }
 
-// vacancy is what a bucket holds for who wants to insert a key: an empty entry, the number of the others, entries that
-// the key leaves, whether it is there, and whether an entry does not verify.
+// vacancy is what a bucket holds for who wants to insert a key: an empty entry, one whose removal may not be durable yet,
+// the number of those in use, entries that the key leaves, whether it is there, and whether an entry does not verify.
 type vacancy struct {
-	free        spot // at 0: none
+	free, fresh spot // at 0: none
 	used        int
 	leaving     []spot
 	there, torn bool
@@ -122,6 +129,7 @@ func (s *Store) vacancy(bucket uint64, key []byte) (v vacancy, err error) {
 			v.torn = v.torn || !ok
 			v.there = v.there || ok && string(k) == string(key)
 		case w.state() == empty && w.fresh():
+			v.fresh = spot{at, w}
 			if k, ok := keyOf(e, at); ok && string(k) == string(key) {
 				v.leaving = append(v.leaving, spot{at, w})
 			}

@@ -232,3 +232,36 @@ func benchmark(b *testing.B, do func(s *kv.Store, key, value []byte) error) {
 		}
 	}
 }
+
+// TestPendingRemoval: in a full store a key takes the place of one whose removal another client has not called durable
+// yet.
+func TestPendingRemoval(t *testing.T) {
+	ctx := context.Background()
+	g := shape(kv.Durable)
+	d := &direct{mem: made(t, g), name: 1}
+	s := opened(t, d)
+	for i := range 30 {
+		if err := s.Put(ctx, fmt.Appendf(nil, "key %d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Put(ctx, []byte("more"), nil); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("a key too many: %v", err)
+	}
+	if ok, err := s.Delete(ctx, []byte("key 7")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	marked := 0
+	for at := g.Size() - int64(g.Slots)*int64(g.Slot) - 4096; marked == 0; at += int64(g.Entry) {
+		if w := le64(d.mem[at:]); w>>62 == 0 && w>>24&(1<<24-1) != 0 && at%(16*int64(g.Entry)) != 0 {
+			putLE64(d.mem[at:], w|1<<61)
+			marked++
+		}
+	}
+	if err := s.Put(ctx, []byte("more"), nil); err != nil {
+		t.Errorf("a key in the place of one that is being removed: %v", err)
+	}
+	if _, ok, err := s.Get(ctx, []byte("more"), nil); !ok || err != nil {
+		t.Error(ok, err)
+	}
+}
