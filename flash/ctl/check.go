@@ -353,13 +353,16 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte, entries []
 			continue
 		}
 		page, own := entries[k].Page-1, entries[k].Sum
-		if owner, known := c.ledger.Owner(at); known { // what was written since the entries were read is
+		owner, named := c.ledger.Owner(at)
+		held, summed := c.ledger.SumAt(at)
+		if entries[k].Page == 0 && !(named && summed) {
+			continue // it was written since the entries were read, and is not in memory whole any more
+		}
+		if named {
 			page = owner
 		}
-		if sum, known := c.ledger.SumAt(at); known {
-			own = sum
-		} else if entries[k].Page == 0 {
-			continue // and is in no memory again
+		if summed {
+			own = held
 		}
 		if e.Page != 0 && e.Page != page+1 && !c.ledger.IsRenamed(at) || e.Sum != own {
 			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
