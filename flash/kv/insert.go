@@ -94,8 +94,9 @@ func (s *Store) place(ctx context.Context, key, value []byte, home, other uint64
 	}
 }
 
-// vacancy is what a bucket holds for who wants to insert a key: an empty entry, one whose removal may not be durable yet,
-// the number of those in use, entries that the key leaves, whether it is there, and whether an entry does not verify.
+// vacancy is what a bucket holds for who wants to insert a key: an empty entry, one whose removal may not be durable
+// yet, the number of those in use, entries that the key leaves, whether it is there, and whether an entry does not
+// verify.
 type vacancy struct {
 	free, fresh spot // at 0: none
 	used        int

@@ -67,7 +67,8 @@ func (t *seats) take(secret string, number uint32, conn *stream.Conn) (*seat, er
 			t.away.Remove(x.place)
 			x.place = nil
 		}
-		x.number, x.conn, x.left, x.ending, x.since = number, conn, make(chan struct{}), make(chan struct{}), time.Time{}
+		x.number, x.conn, x.since = number, conn, time.Time{}
+		x.left, x.ending = make(chan struct{}), make(chan struct{})
 		return x, nil
 	}
 }
