@@ -122,7 +122,7 @@ type Client struct {
 	end     error  // why the client has ended
 }
 
-// kept is what a kept write is for.
+// kept is the destination of a kept write.
 type kept struct {
 	*export
 	flags verbs.Semantics

@@ -261,8 +261,8 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 // the server may execute the write after writes to the same range from another connection.
 func (f *File) WriteAt(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Async) }
 
-// WriteAhead is WriteAt of data that are on flash before any later operation of the client is executed, so that what
-// refers to them is never on flash without them.
+// WriteAhead is WriteAt of data that are on flash before any later operation of the client is executed, so that
+// references to them are never on flash without them.
 func (f *File) WriteAhead(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Sync) }
 
 // hand hands a write to the network.

@@ -80,7 +80,7 @@ func (b *Budget) Divide(shape media.Shape, c *Config) (Division, error) {
 		return Division{}, &Scarce{Memory: b.Memory, Need: (n + 1<<20 - 1) &^ (1<<20 - 1)}
 	}
 	free := b.Memory - need(int64(least), ofMap)
-	if b.Map == 0 { // half of what is left, if it is of use
+	if b.Map == 0 { // half of the rest, as far as it is of use
 		useful := shape.Capacity*usefulPage + leastLeaves
 		ofMap += max(0, min(free/2*4/5, useful-ofMap))
 		free = b.Memory - need(int64(least), ofMap)

@@ -119,7 +119,7 @@ func (c *core) log(r media.Record) {
 func (c *core) inUse() uint64 { return c.number - c.base }
 
 // logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space, or the
-// memory of what it needs of places that have changed.
+// memory for the former entries of changed places.
 func (c *core) logFull() bool { return c.inUse()+logSlack >= c.logLimit() || c.body.kept.full }
 
 // logLimit returns the number of pages of the log that may be in use. A checkpoint that began early frees little, so

@@ -6,9 +6,9 @@ import (
 )
 
 // A checkpoint is the mapping exactly at header.Record. It neither stops the pool for as long as a copy of the whole
-// takes, nor needs the memory: what a place was is kept when the place changes, until its segment is encoded.
+// takes, nor needs the memory: when a place changes, its former entry is kept until its segment is encoded.
 
-// keeping is what changed places were when the checkpoint being written began.
+// keeping has the entries of changed places as of the beginning of the checkpoint being written.
 type keeping struct {
 	of      map[int64][]kept // by segment, in the order of the changes: the first of a place counts
 	bytes   int64
@@ -34,7 +34,7 @@ const (
 
 const keptBytes = 24
 
-// preserve keeps what a place is for the checkpoint being written, if that still needs it. It is called before any
+// preserve keeps the entry of a place for the checkpoint being written, if that still needs it. It is called before any
 // change of the place.
 func (c *core) preserve(p ftl.PPA) {
 	b := &c.body
@@ -70,7 +70,7 @@ func (c *core) preserve(p ftl.PPA) {
 	b.kept.full = b.kept.full || c.cfg.Map > 0 && b.kept.bytes > c.mostKept()
 }
 
-// mostKept is the memory for what is kept.
+// mostKept is the memory for kept entries.
 func (c *core) mostKept() int64 { return max(c.cfg.Map/8, Page) }
 
 // joins reports whether a place is the next of the ones kept.

@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// stalled is a device that holds back writes to the checkpoints while it is told to.
+// stalled is a device that holds writes to the checkpoints back on request.
 type stalled struct {
 	*device.Mem
 	from, upto int64
@@ -45,8 +45,8 @@ func (d *stalled) stall(on bool) {
 	d.Mem.Submit(held...)
 }
 
-// TestKept overwrites pages at random while a checkpoint is held up. What it needs of the places that change keeps
-// within its memory, because writes wait, and it is the mapping as it was when the checkpoint began.
+// TestKept overwrites pages at random while a checkpoint is held up. The former entries of changing
+// places keep within their memory, because writes wait, and the checkpoint is the mapping as of its beginning.
 func TestKept(t *testing.T) {
 	const pages = 30_000 // their entries are several groups of a checkpoint
 	cfg, layout := small()
@@ -164,7 +164,7 @@ func TestKept(t *testing.T) {
 	if fulls == 0 {
 		t.Error("no write waited")
 	}
-	// What changes while one checkpoint is written, and not again, is in the next ones in both slots.
+	// A change while one checkpoint is written, and none later, is in the next ones in both slots.
 	all := cfg
 	all.Map = 0
 	reopen(all)

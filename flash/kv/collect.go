@@ -105,7 +105,8 @@ func (s *Store) Close() error {
 }
 
 // Collect finds the slots and numbers that dead clients have left, and releases their locks. Clients do it by
-// themselves when they find no slot.
+// themselves when they find no slot. It reads all entries and changes each chunk without an owner by some four
+// operations, one after the other, so it takes as long as the store is large; meanwhile this client's changes wait.
 func (s *Store) Collect(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (s *Store) collect(ctx context.Context, anew bool) error {
 		if err != nil {
 			return err
 		}
-		c := count{s: s, dead: dead, anew: anew, used: make([]uint64, s.g.chunks())}
+		c := count{s: s, dead: dead, anew: anew, used: make([]uint64, s.g.chunks()), twice: map[uint32]bool{}}
 		if err := c.run(ctx); err != nil {
 			return err
 		}
@@ -217,9 +218,9 @@ type count struct {
 	s     *Store
 	dead  []uint64 // names of dead members, by number
 	anew  bool
-	mine  []uint32 // chunks
-	used  []uint64 // slots that entries refer to, by chunk
-	twice []uint32 // slots that several entries refer to, after a crash
+	mine  []uint32        // chunks
+	used  []uint64        // slots that entries refer to, by chunk
+	twice map[uint32]bool // slots that several entries refer to, after a crash
 }
 
 func (c *count) run(ctx context.Context) error {
@@ -339,7 +340,7 @@ func (c *count) bucket(i uint64, b []byte) error {
 			}
 			bit := uint64(1) << (w.slot() % perChunk)
 			if u := &c.used[w.slot()/perChunk]; *u&bit != 0 && c.anew {
-				c.twice = append(c.twice, w.slot())
+				c.twice[w.slot()] = true
 			} else {
 				*u |= bit
 			}
@@ -387,23 +388,17 @@ func (c *count) owner(i uint64, b []byte) error {
 		e, at := b[k*int(s.g.Entry):][:s.g.Entry], s.g.entry(i, k)
 		w := word(le.Uint64(e))
 		key, ok := keyOf(e, at)
-		if w.state() != full || !ok {
+		if w.state() != full || !ok || !c.twice[w.slot()] {
 			continue
 		}
-		for _, slot := range c.twice {
-			if slot != w.slot() {
-				continue
-			}
-			_, sound, err := s.value(spot{at, w}, key, *p)
-			if err != nil {
+		_, sound, err := s.value(spot{at, w}, key, *p)
+		if err != nil {
+			return err
+		}
+		if !sound {
+			if err := s.empty(at, w); err != nil {
 				return err
 			}
-			if !sound {
-				if err := s.empty(at, w); err != nil {
-					return err
-				}
-			}
-			break
 		}
 	}
 	return nil

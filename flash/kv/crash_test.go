@@ -74,7 +74,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// once checks that the last get of a key found what somebody gave it.
+// once checks that the last get of a key found a value that some client wrote.
 func once(t *testing.T, h *history, seed uint64, key string) {
 	t.Helper()
 	y := h.all[len(h.all)-1].Output.(output)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The slot of an entry that is not full tells who made it so: the member, and a number of its own, so that no two
-// changes give an entry the same word.
+// The slot of an entry that is not full identifies the change that made it so, by the member and a number of its own:
+// no two changes give an entry the same word.
 const markBits = slotBits - 10
 
 // mark returns the slot of the next such word.

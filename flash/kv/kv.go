@@ -203,7 +203,7 @@ func (s *Store) Geometry() Geometry { return s.g }
 
 // Get appends the value of a key to dst. ok is false if there is none.
 func (s *Store) Get(ctx context.Context, key, dst []byte) (value []byte, ok bool, err error) {
-	err = s.change(ctx, key, func(old []byte, there bool) ([]byte, Action) {
+	err = s.Update(ctx, key, func(old []byte, there bool) ([]byte, Action) {
 		value, ok = append(dst, old...), there
 		return nil, Keep
 	})
@@ -215,8 +215,8 @@ func (s *Store) Get(ctx context.Context, key, dst []byte) (value []byte, ok bool
 
 // Put sets the value of a key.
 func (s *Store) Put(ctx context.Context, key, value []byte) error {
-	if len(value) > s.g.Value(len(key)) {
-		return fmt.Errorf("a value of %d bytes: %w; the most is %d", len(value), ErrTooLong, s.g.Value(len(key)))
+	if err := s.fits(key, value); err != nil {
+		return err
 	}
 	return s.apply(ctx, key, operation{value: value})
 }
@@ -241,11 +241,15 @@ const (
 // f may be called several times, and its arguments are valid until it returns. The value that it returns must stay
 // unchanged until Update returns.
 func (s *Store) Update(ctx context.Context, key []byte, f func(old []byte, there bool) ([]byte, Action)) error {
-	return s.change(ctx, key, f)
+	return s.apply(ctx, key, operation{update: f})
 }
 
-func (s *Store) change(ctx context.Context, key []byte, f func([]byte, bool) ([]byte, Action)) error {
-	return s.apply(ctx, key, operation{update: f})
+// fits returns an error if a value is too long for a slot.
+func (s *Store) fits(key, value []byte) error {
+	if most := s.g.Value(len(key)); len(value) > most {
+		return fmt.Errorf("kv: a value of %d bytes: %w; the most is %d", len(value), ErrTooLong, most)
+	}
+	return nil
 }
 
 // operation is what happens to a key: an update, a removal, or a new value.

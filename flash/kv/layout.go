@@ -263,7 +263,7 @@ func bodySum(head, key []byte, at int64) uint32 {
 	return crc32.Update(crc32.Update(uint32(at)^uint32(at>>32), table, head), table, key)
 }
 
-// keyOf returns the key of a full entry, if what was read of it belongs together.
+// keyOf returns the key of a full entry, if its parts belong together.
 func keyOf(b []byte, at int64) (key []byte, ok bool) {
 	n := int(le.Uint16(b[10:]))
 	if n > len(b)-body || le.Uint16(b[8:]) != word(le.Uint64(b)).bind() {

@@ -91,7 +91,7 @@ func (d *daemon) open(format func()) {
 
 func (d *daemon) stop() { d.must(errors.Join(d.s.Drain(0), d.pool.Close())) }
 
-// crash cuts the power, and serves what is on flash then.
+// crash cuts the power, and serves the content of the flash.
 func (d *daemon) crash(draw *rng.Stream) {
 	d.t.Helper()
 	after := d.dev.Crash(draw)

@@ -79,7 +79,7 @@ type Use struct {
 	Members     int
 }
 
-// Use counts what is in use, while clients change it.
+// Use counts keys, slots and members, while clients change them.
 func (s *Store) Use(ctx context.Context) (u Use, err error) {
 	if err := s.enter(); err != nil {
 		return u, err

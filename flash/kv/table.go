@@ -16,7 +16,7 @@ type spot struct {
 // progress ends sooner.
 const mostTorn = 64
 
-// seen is what a bucket holds of a key.
+// seen is the result of a search in a bucket.
 type seen struct {
 	spot
 	there   bool
@@ -203,13 +203,13 @@ func (s *Store) present(ctx context.Context, key []byte, op *operation, x spot, 
 		if !ok {
 			return false, s.missing(ctx, x, n)
 		}
-		if value, action = op.update(old, true); action == Set && len(value) > s.g.Value(len(key)) {
-			return false, fmt.Errorf("kv: a value of %d bytes: %w; the most is %d", len(value), ErrTooLong,
-				s.g.Value(len(key)))
-		}
+		value, action = op.update(old, true)
 	}
 	switch action {
 	case Set:
+		if err := s.fits(key, value); err != nil {
+			return false, err
+		}
 		return s.replace(ctx, key, value, x)
 	case Remove:
 		done, err := s.remove(x)
@@ -229,12 +229,12 @@ func (s *Store) absent(ctx context.Context, key []byte, op *operation, x seen) (
 		*op.found = false
 		action = Remove
 	case op.update != nil:
-		if value, action = op.update(nil, false); action == Set && len(value) > s.g.Value(len(key)) {
-			return false, fmt.Errorf("kv: a value of %d bytes: %w; the most is %d", len(value), ErrTooLong,
-				s.g.Value(len(key)))
-		}
+		value, action = op.update(nil, false)
 	}
 	if action == Set {
+		if err := s.fits(key, value); err != nil {
+			return false, err
+		}
 		return s.insert(ctx, key, value)
 	}
 	if x.leaving {
@@ -302,7 +302,7 @@ func (s *Store) clear(at int64, w word) (bool, error) {
 	return err == nil && (word(got) == w || word(got) == w.settled()), err
 }
 
-// freshly marks a word that is published in a store in which readers must not return what is not durable.
+// freshly marks a word that is published in a durable store: readers must not return it before it is on flash.
 func (s *Store) freshly(w word) word {
 	if s.g.Class == Durable {
 		w |= freshBit

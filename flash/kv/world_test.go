@@ -334,7 +334,7 @@ func (p *peer) options() kv.Options {
 		Unknown: func(err error) bool { return errors.Is(err, errUnknown) }}
 }
 
-// crash ends the server: what is not on flash is lost, and so is who had a name.
+// crash ends the server: only the flash remains, and all names are gone.
 func (w *world) crash() {
 	copy(w.mem, w.flash)
 	w.instance++

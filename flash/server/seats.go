@@ -40,7 +40,8 @@ type seat struct {
 	fenced bool
 	place  *list.Element // in away
 
-	// What a Fence saw: how much had arrived, and when that had been looked at first.
+	// The client was heard at since at the latest: it left then or, of a connection, an earlier Fence saw that heard
+	// segments had arrived. Zero: no Fence has looked at the connection.
 	heard uint64
 	since time.Time
 }
@@ -130,9 +131,6 @@ func (t *seats) named(x *seat) (string, error) {
 		return "", err
 	}
 	x.name = hex.EncodeToString(b[:])
-	if t.byName == nil {
-		t.byName = map[string]*seat{}
-	}
 	t.byName[x.name] = x
 	return x.name, nil
 }
@@ -171,7 +169,7 @@ func (x *seat) alive(patience time.Duration) bool {
 	return time.Since(x.since) < patience
 }
 
-// Join implements control.Exports. The instance is the session of the pool: whoever opens the pool again begins
+// Join implements control.Clients. The instance is the session of the pool: whoever opens the pool again begins
 // another.
 func (e *exports) Join(secret string, number uint32) (instance string, err error) {
 	p := e.s.cfg.Pool
@@ -179,10 +177,10 @@ func (e *exports) Join(secret string, number uint32) (instance string, err error
 	return fmt.Sprintf("%v/%d", p.Shape().UUID, p.Found().Session), err
 }
 
-// Whoami implements control.Exports.
+// Whoami implements control.Clients.
 func (e *exports) Whoami() (string, error) { return e.s.seats.named(e.seat) }
 
-// Fence implements control.Exports.
+// Fence implements control.Clients.
 func (e *exports) Fence(name string, patience time.Duration) error {
 	return e.s.seats.fence(name, patience, e.seat)
 }

@@ -387,7 +387,7 @@ func New(cfg Config) (*Server, error) {
 		early: halfopen.New[net.Conn](cfg.Handshakes), slots: make(chan struct{}, 2*cfg.Handshakes)}
 	s.began = time.Now()
 	s.meter, s.log = meter.New(mostSeries), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s.uses.all, s.seats.bySelf = map[string]*record{}, map[string]*seat{}
+	s.uses.all, s.seats.bySelf, s.seats.byName = map[string]*record{}, map[string]*seat{}, map[string]*seat{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // that finds none is refused: the responder answers its first packet with an RNR NAK and drops the rest, and the
 // requester sends again from that packet on once the NAK's timer has ended (InfiniBand specification, volume 1, chapter
 // 9.7.5.2.8). Its count of these retries is 7, which never ends, as the stacks of Linux and SPDK set it, and they do
-// not count as Recovery.Retries. Until the timer has ended the responder sends no NACK for what it drops. After that a
+// not count as Recovery.Retries. Until the timer has ended the responder drops packets without a NACK. After that a
 // gap is a loss, or packets took longer than the timer; the requester ignores NACKs while it waits.
 
 // Pool makes a pool of receives and returns its number. timer must be one of receives.Timers.

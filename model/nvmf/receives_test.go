@@ -58,7 +58,7 @@ func TestSharedReceive(t *testing.T) {
 }
 
 // TestReceivesPerCore: the queue pairs of a core and network card share receives, and no others. Four initiators, whose
-// queue pairs alternate between cores, keep at most so many of a receive each.
+// queue pairs alternate between cores, keep a bounded number of a receive each.
 func TestReceivesPerCore(t *testing.T) {
 	for _, x := range []struct{ cores, receives, refused int }{
 		{1, 4, 0}, {1, 3, 1}, {2, 2, 0}, {2, 1, 2}, {4, 1, 0}, {0, 1, 0}, {1, 1, 3 + 2 + 1},

@@ -18,8 +18,8 @@ const (
 
 // Leaf is LeafPages consecutive pages, the first of which has a number that is a multiple of as many: for each its
 // place plus 1, in the low PlaceBits bits, and above them as much of the checksum of its content as they hold. 0 is a
-// page without a place, and a checksum of 0 is not known. A leaf fills its grain, so what says that it is the right
-// one, its tag, is with what refers to it.
+// page without a place, and a checksum of 0 is not known. A leaf fills its grain, so the tag that identifies it
+// stands beside each reference to it.
 type Leaf [LeafPages]uint64
 
 // PlaceBits returns the bits that a place of a leaf takes: 32 below 16 TiB, which leave all of a checksum.

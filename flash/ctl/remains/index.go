@@ -7,8 +7,7 @@ import (
 	"farflash/flash/device"
 )
 
-// Outline is what is known of a log page without its records: where it belongs, and how many it and the page before it
-// have.
+// Outline is a log page without its records: its position, and the numbers of records of it and of the page before.
 type Outline struct {
 	Number, Session, First, Mark uint64
 	Back, Sum                    uint32
