@@ -34,7 +34,7 @@ type computed struct {
 }
 
 // newComputed formats a device and fills it to its capacity.
-func newComputed(t *testing.T, size int64) *computed {
+func newComputed(t testing.TB, size int64) *computed {
 	layout := ctl.DefaultLayout()
 	for size/ctl.Page/int64(layout.Segment) > 1<<17 { // as package pool does
 		layout.Segment *= 2

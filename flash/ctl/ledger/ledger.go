@@ -16,6 +16,7 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"farflash/flash/ctl/media"
 	"farflash/internal/divide"
 	"farflash/policy/ftl"
 )
@@ -210,6 +211,56 @@ func (l *Ledger) SetOwner(p ftl.PPA, page uint64) {
 		}
 	}
 	s.owners[k] = page
+}
+
+// Fill sets the state of a segment's places to that of the entries of a checkpoint. Its checksums stay on the medium,
+// and so do its owners unless they are a few runs.
+func (l *Ledger) Fill(segment int64, entries media.Entries) {
+	s := &l.sheets[segment]
+	runs := make([]run, 0, fewRuns)
+	s.away = false
+	for k := 0; k < entries.Len(); {
+		e, n := entries.Run(k)
+		if e.Page != 0 {
+			l.mark(&s.live, &s.lives, k, n)
+			if e.Renamed {
+				l.mark(&s.renamed, &s.renames, k, n)
+			}
+			r := run{e.Page - 1, int32(k)}
+			if len(runs) == 0 {
+				r = run{e.Page - 1 - uint64(k), 0} // as Seal has it
+			}
+			if j := len(runs); j == 0 || runs[j-1].owner(int64(k)) != e.Page-1 {
+				if s.away = s.away || j == fewRuns; !s.away {
+					runs = append(runs, r)
+				}
+			}
+		}
+		k += n
+	}
+	l.lives += int64(s.lives)
+	if !s.away && len(runs) > 0 {
+		s.runs = runs
+		l.bytes += int64(cap(runs)) * runBytes
+	}
+}
+
+// mark sets n bits of a set from bit k on, which are not set, and counts them.
+func (l *Ledger) mark(set *[]uint64, count *int32, k, n int) {
+	if *count += int32(n); int64(*count) == l.pages {
+		l.bytes -= int64(len(*set)) * 8
+		*set = nil
+		return
+	}
+	if *set == nil {
+		*set = make([]uint64, (l.pages+63)/64)
+		l.bytes += int64(len(*set)) * 8
+	}
+	for end := k + n; k < end; {
+		m := min(64-k&63, end-k)
+		(*set)[k>>6] |= ^uint64(0) >> (64 - m) << (k & 63)
+		k += m
+	}
 }
 
 // mostLoose is the number of segments that stay unsealed after SetOwner.
