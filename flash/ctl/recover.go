@@ -19,6 +19,7 @@ import (
 // Recovery describes the state in which a pool was found.
 type Recovery struct {
 	Clean   bool   // closed cleanly, with no log page after the last checkpoint
+	Indexed bool   // the last checkpoint has an index, so its entries were not read
 	Records int64  // log records applied
 	Pages   int64  // log pages applied
 	Checked int64  // pages whose content was verified, because no mark says that it was durable
@@ -62,6 +63,10 @@ type recovery struct {
 	dropped map[uint64]bool
 	// touched has the pages of stored leaves that records after the checkpoint name: whether they had a place in it.
 	touched map[uint64]bool
+	// indexed: the state of the checkpoint is that of its index; pins are the leaves that records change. listed: its
+	// list of leaves was read.
+	indexed, listed bool
+	pins            []uint64
 	// drops has the records that earlier recoveries dropped, and decided those that this one drops.
 	drops, decided recordSpans
 }
@@ -123,12 +128,7 @@ func (r *recovery) readState() (ending, error) {
 					h.Generation, end, last, log.Highest, log.Mark, ErrDamaged))
 			continue
 		}
-		if h.Generation == headers[0].Generation && r.cfg.Map > 0 {
-			if err := r.readList(h, chain); err != nil {
-				return ending{}, err
-			}
-		}
-		if err := r.readBody(h); err != nil {
+		if err := r.readMap(h, chain, h.Generation == headers[0].Generation && r.cfg.Map > 0); err != nil {
 			problems = append(problems, err)
 			r.forgetAll()
 			continue
@@ -138,7 +138,7 @@ func (r *recovery) readState() (ending, error) {
 		}
 		at := ending{generation: h.Generation, newest: headers[0].Generation, first: h.Next, number: h.Next, back: h.Back,
 			crashed: len(chain) > 0 || !h.Clean,
-			goesOn:  h.Generation == headers[0].Generation && (h.Leaves == 0 || len(r.list) > 0)}
+			goesOn:  h.Generation == headers[0].Generation && (h.Leaves == 0 || r.listed)}
 		// New log pages continue the chain after the last page found.
 		if n := len(chain); n > 0 {
 			at.number, at.back = chain[n-1].Number+1, chain[n-1].Sum
@@ -247,20 +247,31 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
+// readMap sets the state to that of a checkpoint: by its index and the leaves that it lists if both are there, else by
+// its entries, and those leaves if it is the newest.
+func (r *recovery) readMap(h media.Header, chain []remains.Link, newest bool) error {
+	if r.indexed = newest && r.mayIndex(h, chain); r.indexed {
+		err := r.readList(h, chain)
+		if err == nil && (h.Leaves == 0 || r.listed) && r.readIndex(h, chain) {
+			r.report.Indexed = true
+			return nil
+		}
+		r.forgetAll()
+	}
+	if newest {
+		if err := r.readList(h, chain); err != nil {
+			return err
+		}
+	}
+	return r.readBody(h)
+}
+
 // readBody applies the body of a checkpoint to an empty state. It returns the first error, unless the damaged grain
 // could be rebuilt from the others of its group and their parity.
 func (r *recovery) readBody(h media.Header) error {
-	// A checkpoint that was begun before the crash may have used the next generation.
-	r.source, r.generation, r.coming = h.Generation, h.Generation, h.Generation+3
 	s := r.left().Stream(h, false, r.applySegment)
-	if s.Err != nil {
-		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
-	}
-	r.body.read(h.Generation, s.Segments)
-	r.body.unchanged(h.Generation, s.Segments)
-	for _, i := range s.Rebuilt {
-		at := r.shape.CheckpointStart(int(h.Generation&1)) + media.BodyGrain(i)
-		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
+	if err := r.streamed(h, s); err != nil {
+		return err
 	}
 	for page, had := range r.touched {
 		if !had { // a leaf may have what a record did
@@ -270,26 +281,50 @@ func (r *recovery) readBody(h media.Header) error {
 	return nil
 }
 
+// streamed takes what is known of a checkpoint that was read besides its entries.
+func (r *recovery) streamed(h media.Header, s *remains.Streamed) error {
+	if s.Err != nil {
+		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
+	}
+	// A checkpoint that was begun before the crash may have used the next generation.
+	r.source, r.generation, r.coming = h.Generation, h.Generation, h.Generation+3
+	r.body.read(h.Generation, s.Segments)
+	r.body.unchanged(h.Generation, s.Segments)
+	for _, i := range s.Rebuilt {
+		at := r.shape.CheckpointStart(int(h.Generation&1)) + media.BodyGrain(i)
+		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
+	}
+	return nil
+}
+
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
 	r.table, r.ledger, r.source = newTable(r.shape), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
 	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes(r.ledger.Places())
 	r.body.versions = newVersions(len(r.segments))
+	r.indexed, r.listed, r.pins = false, false, nil
+	clear(r.keep)
 	clear(r.segments)
 }
 
-// applySegment sets the state of a segment and its places to that of a checkpoint.
-func (r *recovery) applySegment(i int64, s media.Segment, entries media.Entries) error {
+// setSegment sets the state of a segment to that of a checkpoint.
+func (r *recovery) setSegment(i int64, s media.Segment) error {
 	r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
 		opened: s.Use != media.Erased, written: int32(s.Written)}
 	if s.Use == media.Filled {
-		r.segments[i].written = int32(r.shape.Pages)
+		x := &r.segments[i]
+		x.written, x.settled, x.settledAll = int32(r.shape.Pages), true, true
 	}
 	if s.Stream >= uint8(heat.Streams) {
 		return fmt.Errorf("segment %d of stream %d: %w", i, s.Stream, ErrDamaged)
 	}
-	if s.Use == media.Erased {
-		return nil
+	return nil
+}
+
+// applySegment sets the state of a segment and its places to that of a checkpoint.
+func (r *recovery) applySegment(i int64, s media.Segment, entries media.Entries) error {
+	if err := r.setSegment(i, s); err != nil || s.Use == media.Erased {
+		return err
 	}
 	bare := s.Use == media.Filled && r.bareAll()
 	if bare {
@@ -309,20 +344,13 @@ func (r *recovery) applySegment(i int64, s media.Segment, entries media.Entries)
 	}
 	if s.Use == media.Filled {
 		r.ledger.Seal(i)
-		r.segments[i].settled, r.segments[i].settledAll = true, true
 	}
 	r.fitAll()
 	return nil
 }
 
-// bareAll reports whether the memory of the map has no space for the checksums of all places, so that those in a
-// checkpoint are not even remembered while it is read.
-func (r *recovery) bareAll() bool { return r.cfg.Map > 0 && r.ledger.Places()*sumBytes > r.cfg.Map/4 }
-
-const (
-	sumBytes = 4
-	leastRun = 32 // pages in order that are mapped together
-)
+// leastRun is the number of pages in order that are mapped together.
+const leastRun = 32
 
 // mapRun maps the consecutive pages of n entries of a segment from k on to their places. Those of stored leaves are
 // mapped there already, but for those that records name. If bare, the ledger has all of the segment.
@@ -540,6 +568,7 @@ func (r *recovery) empty(first, count uint64) {
 // records were dropped. If it has no space for that, if pages were moved or if something is damaged, a checkpoint of
 // the recovered state is written instead; with both, to both places, so that nothing damaged is left in use.
 func (r *recovery) settleState(at ending, both bool) error {
+	r.unpinAll(&r.pins)
 	crashed := at.crashed || both
 	if crashed && r.readOnly == nil {
 		r.orReadOnly(r.prepare())
@@ -826,10 +855,7 @@ func (r *recovery) restoreSegments() error {
 	valid := make([]uint64, words)
 	for rank, i := range order {
 		s := &r.segments[i]
-		clear(valid)
-		for k := r.ledger.NextLive(i, 0); k < r.shape.Pages; k = r.ledger.NextLive(i, k+1) {
-			valid[k>>6] |= 1 << (k & 63)
-		}
+		r.ledger.Bits(i, false, valid)
 		live := r.ledger.LivesOf(i) > 0
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
 			Age: len(order) - rank} // as if each segment filled since took an erase

@@ -53,6 +53,7 @@ type Header struct {
 	Clean      bool   // closed cleanly, with no changes after
 	Writes     uint64 // the heat clock
 	Leaves     uint64 // the place of the first page of the list of stored leaves, plus 1; 0: there is none
+	Index      uint64 // the place of the first page of the index, plus 1; 0: there is none
 }
 
 const (
@@ -242,6 +243,7 @@ func (h *Header) Encode(page []byte, u UUID) {
 		page[60] = 1
 	}
 	le.PutUint64(page[64:], h.Writes)
+	le.PutUint64(page[88:], h.Index)
 	le.PutUint64(page[80:], h.Leaves) // a list of leaves without checksums was at 72
 	seal(u.Seed(), page[:Grain])
 }
@@ -260,7 +262,7 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
 		Record: le.Uint64(page[48:]),
 		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
-		Leaves: le.Uint64(page[80:]),
+		Leaves: le.Uint64(page[80:]), Index: le.Uint64(page[88:]),
 	}, nil
 }
 

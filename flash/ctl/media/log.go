@@ -116,12 +116,15 @@ func DecodeLogPage(page []byte, u UUID) (l LogPage, sum uint32, err error) {
 	return l, sum, nil
 }
 
+// errNoLogPage is made once, because most of a new pool's log is not written yet.
+var errNoLogPage = foreign("log page", "missing")
+
 // InspectLogPage is DecodeLogPage without the records, of which it returns the numbers: of the page's own, and of those
 // of the page before.
 func InspectLogPage(page []byte, u UUID) (l LogPage, n, again int, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:
-		return l, 0, 0, 0, foreign("log page", "missing")
+		return l, 0, 0, 0, errNoLogPage
 	case UUID(page[8:24]) != u:
 		return l, 0, 0, 0, foreign("log page", "belongs to another pool")
 	case !sealed(u.Seed(), page):

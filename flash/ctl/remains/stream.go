@@ -48,10 +48,8 @@ const groupsAhead = 8
 func (p *Pool) Stream(h media.Header, parity bool,
 	each func(segment int64, s media.Segment, entries media.Entries) error) *Streamed {
 	segments := p.Shape.AllSegments()
-	x := &stream{Pool: p, header: h, parity: parity, each: each, all: media.BodyPages(segments, p.Shape.Pages),
-		body:     media.Body{Segments: make([]media.Segment, segments), Pages: p.Shape.Pages},
-		Streamed: &Streamed{}, entries: media.MakeEntries(p.Shape.Pages)}
-	x.Segments = x.body.Segments
+	x := p.stream(h)
+	x.parity, x.each, x.entries = parity, each, media.MakeEntries(p.Shape.Pages)
 	var reads, idle []*groupRead
 	for at := int64(0); len(reads) > 0 || at < x.all && x.Err == nil; {
 		// Which groups of entries there are is only known with the segments.
@@ -63,7 +61,7 @@ func (p *Pool) Stream(h media.Header, parity bool,
 			if n := len(idle); n > 0 {
 				r, idle = idle[n-1], idle[:n-1]
 			} else {
-				r = &groupRead{buf: device.Aligned((media.Group + 1) * device.Grain), over: make(chan struct{}, 1)}
+				r = newGroupRead()
 			}
 			x.begin(r, at)
 			reads, at = append(reads, r), at+media.Group
@@ -80,6 +78,31 @@ func (p *Pool) Stream(h media.Header, parity bool,
 	}
 	x.deliver(segments)
 	return x.Streamed
+}
+
+// States reads the states of segments of a checkpoint, and no entries.
+func (p *Pool) States(h media.Header) *Streamed {
+	segments := p.Shape.AllSegments()
+	x := p.stream(h)
+	for at := int64(0); at < media.EntriesGrain(0, segments) && x.Err == nil; at += media.Group {
+		r := newGroupRead()
+		x.begin(r, at)
+		<-r.over
+		x.take(r)
+	}
+	return x.Streamed
+}
+
+func (p *Pool) stream(h media.Header) *stream {
+	segments := p.Shape.AllSegments()
+	x := &stream{Pool: p, header: h, all: media.BodyPages(segments, p.Shape.Pages), Streamed: &Streamed{},
+		body: media.Body{Segments: make([]media.Segment, segments), Pages: p.Shape.Pages}}
+	x.Segments = x.body.Segments
+	return x
+}
+
+func newGroupRead() *groupRead {
+	return &groupRead{buf: device.Aligned((media.Group + 1) * device.Grain), over: make(chan struct{}, 1)}
 }
 
 // next returns the first group that there is from grain i on.
@@ -140,6 +163,9 @@ func (x *stream) grain(page []byte, i int64, generation uint64) {
 			x.Err = fmt.Errorf("grain %d: %w", i, err)
 		}
 		x.known = to == segments
+		return
+	}
+	if x.each == nil {
 		return
 	}
 	for at := from; at < to; {
