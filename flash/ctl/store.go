@@ -135,6 +135,22 @@ func (c *core) storeBatch() {
 		c.abandonCheckpoint(c.readOnly)
 		return
 	}
+	// Away, leaves with pages in frames pass for changed ones.
+	last := x.batch[len(x.batch)-1]
+	x.batch = slices.DeleteFunc(x.batch, func(leaf uint64) bool {
+		_, _, stored := c.homes.get(leaf)
+		same := stored && !c.table.Changed(leaf, c.placeIn)
+		if same {
+			c.homes.mark(leaf, false)
+		}
+		return same
+	})
+	if len(x.batch) == 0 {
+		c.unpinAll(&x.pins)
+		x.next = last + 1
+		c.storeSome()
+		return
+	}
 	first, n := c.takePlaces(len(x.batch))
 	if n == 0 {
 		c.unpinAll(&x.pins)
