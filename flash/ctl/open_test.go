@@ -15,14 +15,16 @@ func (d *computed) keep() {
 		page := make([]byte, device.Grain)
 		d.compute(d.slot+media.BodyGrain(i), page)
 		d.written[d.slot+media.BodyGrain(i)] = page
-		if media.Parity(parity, page); i%media.Group == media.Group-1 || i == d.grains-1 {
-			d.written[d.slot+media.BodyGrain(i)+1], parity = parity, make([]byte, device.Grain)
+		media.Parity(parity, page)
+		if i%media.Group == media.Group-1 || i == d.grains-1 {
+			d.written[d.slot+media.BodyGrain(i)+1] = parity
+			parity = make([]byte, device.Grain)
 		}
 	}
 }
 
-// BenchmarkOpen opens a pool of 32 GB that was filled in order, from memory, with too little for its checksums. A byte is
-// one of the checkpoint.
+// BenchmarkOpen opens a pool of 32 GB that was filled in order, from memory, with too little for its checksums. A byte
+// is one of the checkpoint.
 func BenchmarkOpen(b *testing.B) {
 	d := newComputed(b, 32e9)
 	d.keep()

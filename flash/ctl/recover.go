@@ -136,9 +136,9 @@ func (r *recovery) readState() (ending, error) {
 		if err := r.replay(h, chain); err != nil {
 			return ending{}, err
 		}
-		at := ending{generation: h.Generation, newest: headers[0].Generation, first: h.Next, number: h.Next, back: h.Back,
-			crashed: len(chain) > 0 || !h.Clean,
-			goesOn:  h.Generation == headers[0].Generation && (h.Leaves == 0 || r.listed)}
+		at := ending{generation: h.Generation, newest: headers[0].Generation, first: h.Next, number: h.Next,
+			back: h.Back, crashed: len(chain) > 0 || !h.Clean,
+			goesOn: h.Generation == headers[0].Generation && (h.Leaves == 0 || r.listed)}
 		// New log pages continue the chain after the last page found.
 		if n := len(chain); n > 0 {
 			at.number, at.back = chain[n-1].Number+1, chain[n-1].Sum
@@ -585,25 +585,31 @@ func (r *recovery) settleState(at ending, both bool) error {
 		r.generation += 2
 	}
 	r.durable, r.number, r.base, r.back = r.next, at.number, at.number, at.back
+	if r.readOnly == nil {
+		r.orReadOnly(r.writeState(at, crashed, both))
+	}
+	return nil
+}
+
+// writeState makes what recovery has decided durable.
+func (r *recovery) writeState(at ending, crashed, both bool) error {
 	switch {
-	case r.readOnly != nil:
 	case !crashed:
 		r.base, r.coming = at.first, r.generation+1
 		if r.generation == at.newest {
 			r.readOther(r.generation)
 		}
-		r.orReadOnly(r.announce(r.next, nil))
-	case at.goesOn && !both && len(r.plugged) == 0 && at.number-at.first+r.resuming()+logSlack < uint64(r.shape.LogPages):
+		return r.announce(r.next, nil)
+	case at.goesOn && !both && len(r.plugged) == 0 && r.mayResume(at.number-at.first):
 		r.base = at.first
-		r.orReadOnly(r.resume())
-	default:
-		if r.coming > 0 {
-			r.generation = max(r.generation, r.coming-1)
-		}
-		r.orReadOnly(r.writeDown(both))
-		r.coming = r.generation + 1
+		return r.resume()
 	}
-	return nil
+	if r.coming > 0 {
+		r.generation = max(r.generation, r.coming-1)
+	}
+	err := r.writeDown(both)
+	r.coming = r.generation + 1
+	return err
 }
 
 // readOther reads the ages of the checkpoint that is not in force, so that the next needs not be written in full. A

@@ -79,9 +79,10 @@ func (r *recovery) readDrops(session uint64, chain []remains.Link) error {
 	return nil
 }
 
-// resuming returns the number of log pages that resume writes.
-func (r *recovery) resuming() uint64 {
-	return uint64((1+len(r.decided)+media.RecordsPerPage-1)/media.RecordsPerPage) + 1
+// mayResume reports whether the log has space for what resume writes, if that many of its pages are in use.
+func (r *recovery) mayResume(inUse uint64) bool {
+	pages := (1+len(r.decided)+media.RecordsPerPage-1)/media.RecordsPerPage + 1
+	return inUse+uint64(pages)+logSlack < uint64(r.shape.LogPages)
 }
 
 // resume logs what recovery decided. Only the last of the pages says that all before it are durable: if it is missing,

@@ -1,8 +1,8 @@
 // Package remains reads the remains of the records of a flash controller's pool: pages of its log, checkpoints of
 // which parts are damaged, and summaries of segments. It believes a page only if its checksum is right.
 //
-// Its main type is Pool, with the methods Log, Snapshot, Stream and Summaries. It only reads, and leaves out what to conclude
-// from them (package ctl).
+// Its main type is Pool, with the methods Log, Snapshot, Stream and Summaries. It only reads, and leaves out what to
+// conclude from them (package ctl).
 package remains
 
 import (
