@@ -58,6 +58,7 @@ type serveFlags struct {
 	spin    time.Duration
 	log     string
 	trouble troubles
+	files   bool
 	cfg     server.Config
 }
 
@@ -154,6 +155,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`URL` of a collector of traces, by OTLP over HTTP")
 	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
+	fl.BoolVar(&f.files, "files", false, "let iWARP clients create, rename and remove files")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
@@ -512,6 +514,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 	}()
 	f.cfg.Pool, f.cfg.Files, f.cfg.Keeper = opened, server.Tree(tree, super), tree
+	if f.files {
+		f.cfg.Requests = server.Requests(tree, super)
+	}
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
