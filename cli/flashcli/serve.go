@@ -166,7 +166,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")
-	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection; with --files, by default 1024")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum times that an export is open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum outstanding reads and atomics per connection")
 	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
@@ -476,6 +476,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	secrets, err := f.secrets()
 	if err != nil {
 		return verb.BadInput(err)
+	}
+	if f.files && !cmd.Flags().Changed("exports") {
+		f.cfg.Open = 1024 // a mount has one for each open file
 	}
 	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {

@@ -73,6 +73,17 @@ func (f *Files) meet(l *link) (known bool, err error) {
 	return true, nil
 }
 
+// Features asks what the server executes.
+func (f *Files) Features(ctx context.Context) (control.Features, error) {
+	_, _, err := f.do(ctx, control.FileRequest{Op: control.Usage})
+	if err != nil {
+		return 0, err
+	}
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
+	return f.features, nil
+}
+
 // Do sends a request other than control.OpenFile, Temp and Extend, and returns its reply. The error is a control.Status
 // if the server refuses, which is an error of io/fs where there is one. ctx limits the wait for a connection.
 func (f *Files) Do(ctx context.Context, r control.FileRequest) (control.FileReply, error) {
