@@ -71,7 +71,10 @@ func (x *exerciser) span(end, unit int) (off, n int) {
 
 // put writes into the model.
 func (x *exerciser) put(b []byte, off int) {
-	if end := off + len(b); len(b) > 0 && end > len(x.model) {
+	if len(b) == 0 {
+		return // it does not extend the file
+	}
+	if end := off + len(b); end > len(x.model) {
 		x.model = append(x.model, make([]byte, end-len(x.model))...)
 	}
 	copy(x.model[off:], b)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 	"os/exec"
 	"time"
 
@@ -28,7 +27,7 @@ func Available() error {
 	if err := unix.Access(device, unix.R_OK|unix.W_OK); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnavailable, device, err)
 	}
-	if os.Geteuid() == 0 {
+	if super() {
 		return nil
 	}
 	for _, name := range []string{"fusermount3", "fusermount"} {
@@ -36,7 +35,14 @@ func Available() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: users other than root need fusermount3", ErrUnavailable)
+	return fmt.Errorf("%w: without CAP_SYS_ADMIN it needs fusermount3", ErrUnavailable)
+}
+
+// super reports whether this process can mount by itself.
+func super() bool {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var all [2]unix.CapUserData
+	return unix.Capget(&h, &all[0]) == nil && all[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 // largest is the size of the largest read or write of the kernel, in bytes.
@@ -48,7 +54,7 @@ func Mount(dir string, t Tree, cfg Config) (*Mounted, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	super := os.Geteuid() == 0
+	super := super()
 	o := fuse.MountOptions{FsName: cfg.Source, Name: "farflash", AllowOther: super, DirectMountStrict: super,
 		Options: []string{"default_permissions"}, MaxWrite: largest, DisableXAttrs: true, DisableReadDirPlus: true,
 		Logger: log.New(discard{}, "", 0)}
@@ -97,7 +103,7 @@ func (m *Mounted) Unmount() error {
 	case <-time.After(mostUnmount):
 	}
 	m.cancel()
-	if os.Geteuid() == 0 {
+	if super() {
 		// Force lets everything fail that waits for this process. EINVAL: done meanwhile.
 		if err := unix.Unmount(m.dir, unix.MNT_DETACH|unix.MNT_FORCE); err != nil && err != unix.EINVAL {
 			return fmt.Errorf("unmounting %s: %w", m.dir, err)
