@@ -491,3 +491,27 @@ func TestGit(t *testing.T) {
 		t.Errorf("%d bytes, want %d, %v", len(got), len(want), err)
 	}
 }
+
+// TestBuild builds a program in a mount and runs it there.
+func TestBuild(t *testing.T) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip(err)
+	}
+	h := newHost(t)
+	dir, _ := h.mount(t, "remote")
+	for name, text := range map[string]string{
+		"go.mod":  "module p\n\ngo 1.21\n",
+		"main.go": "package main\n\nfunc main() { println(\"built in a mount\") }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The shell enters the mount, not a child of this process that is this program still.
+	cmd := exec.Command("sh", "-c", `cd "$1" && "$2" build -o prog . && ./prog`, "sh", dir, tool)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "built in a mount\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
