@@ -58,6 +58,7 @@ type serveFlags struct {
 	spin    time.Duration
 	log     string
 	trouble troubles
+	files   bool
 	cfg     server.Config
 }
 
@@ -154,6 +155,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`URL` of a collector of traces, by OTLP over HTTP")
 	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
+	fl.BoolVar(&f.files, "files", false, "let iWARP clients create, rename and remove files")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
@@ -164,7 +166,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")
-	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection; with --files, by default 1024")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum times that an export is open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum outstanding reads and atomics per connection")
 	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
@@ -475,6 +477,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err != nil {
 		return verb.BadInput(err)
 	}
+	if f.files && !cmd.Flags().Changed("exports") {
+		f.cfg.Open = 1024 // a mount has one for each open file
+	}
 	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {
 		return verb.BadInput(f.exports.placed(err))
@@ -512,6 +517,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 	}()
 	f.cfg.Pool, f.cfg.Files, f.cfg.Keeper = opened, server.Tree(tree, super), tree
+	if f.files {
+		f.cfg.Requests = server.Requests(tree, super)
+	}
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}

@@ -302,6 +302,7 @@ func TestDoors(t *testing.T) {
 		{"github.com/nats-io", []string{"study/natsexec"}},
 		{"github.com/prometheus", []string{"flash/server"}}, // hot paths count with flash/meter
 		{"go.opentelemetry.io", []string{"flash/otlp"}},
+		{"github.com/hanwen/go-fuse", []string{"flash/mount"}},
 		{"encoding/xml", []string{"scenario/peer"}},
 	}
 	for _, f := range tree(t) {
