@@ -229,11 +229,11 @@ func (c *count) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.s.scan(ctx, c.bucket); err != nil {
+	if err := c.s.scan(ctx, 0, c.s.g.Buckets, c.bucket); err != nil {
 		return err
 	}
 	if len(c.twice) > 0 {
-		if err := c.s.scan(ctx, c.owner); err != nil {
+		if err := c.s.scan(ctx, 0, c.s.g.Buckets, c.owner); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ func (s *Store) Scan(ctx context.Context, prefix []byte, f func(key, value []byt
 		return err
 	}
 	defer s.mu.RUnlock()
-	return s.scan(ctx, func(i uint64, b []byte) error {
+	return s.scan(ctx, 0, s.g.Buckets, func(i uint64, b []byte) error {
 		for k := 1; k <= entries; k++ {
 			e, at := b[k*int(s.g.Entry):][:s.g.Entry], s.g.entry(i, k)
 			w := word(le.Uint64(e))
@@ -29,6 +29,62 @@ func (s *Store) Scan(ctx context.Context, prefix []byte, f func(key, value []byt
 		}
 		return nil
 	})
+}
+
+// Keys calls f for the keys in n buckets from a given one on, as Scan does, but without values. It returns the bucket
+// after them, or 0 after the last one.
+func (s *Store) Keys(ctx context.Context, from, n uint64, f func(key []byte) error) (next uint64, err error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.mu.RUnlock()
+	if from >= s.g.Buckets {
+		return 0, nil
+	}
+	next = from + min(n, s.g.Buckets-from)
+	err = s.scan(ctx, from, next, func(i uint64, b []byte) error {
+		for k := 1; k <= entries; k++ {
+			key, err := s.named(ctx, s.g.entry(i, k), b[k*int(s.g.Entry):][:s.g.Entry])
+			if err == nil && key != nil {
+				err = f(key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if next == s.g.Buckets {
+		next = 0
+	}
+	return next, err
+}
+
+// named returns the key of an entry that was read into e, or nil. If it does not verify, or is not durable yet, the
+// entry is read again.
+func (s *Store) named(ctx context.Context, at int64, e []byte) ([]byte, error) {
+	for n := 0; ; n++ {
+		x := spot{at, word(le.Uint64(e))}
+		if x.word.state() != full {
+			return nil, nil
+		}
+		key, ok := keyOf(e, at)
+		if ok {
+			settled, err := s.settled(ctx, x)
+			if settled || err != nil {
+				return key, err
+			}
+		}
+		if n >= mostTorn {
+			return nil, nil // damaged by a crash: it has no key
+		}
+		if err := s.pause(ctx, n); err != nil {
+			return nil, err
+		}
+		if _, err := s.m.ReadAt(e, at); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // visit calls f for the key of an entry, if there is one still. The value is durable if the store's class asks for
@@ -100,7 +156,7 @@ func (s *Store) Use(ctx context.Context) (u Use, err error) {
 	}); err != nil {
 		return u, err
 	}
-	err = s.scan(ctx, func(_ uint64, b []byte) error {
+	err = s.scan(ctx, 0, s.g.Buckets, func(_ uint64, b []byte) error {
 		for k := 1; k <= entries; k++ {
 			if word(le.Uint64(b[k*int(s.g.Entry):])).state() == full {
 				u.Keys++
@@ -111,15 +167,15 @@ func (s *Store) Use(ctx context.Context) (u Use, err error) {
 	return u, err
 }
 
-// scan calls f for all buckets.
-func (s *Store) scan(ctx context.Context, f func(i uint64, b []byte) error) error {
+// scan calls f for the buckets from one to another.
+func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []byte) error) error {
 	size := s.g.bucketSize()
-	b := make([]byte, max(256<<10/size, 1)*size)
-	for i := uint64(0); i < s.g.Buckets; {
+	b := make([]byte, min(max(256<<10/size, 1), int64(end-i))*size)
+	for i < end {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		n := min(uint64(int64(len(b))/size), s.g.Buckets-i)
+		n := min(uint64(int64(len(b))/size), end-i)
 		if _, err := s.m.ReadAt(b[:int64(n)*size], s.g.bucket(i)); err != nil {
 			return err
 		}
