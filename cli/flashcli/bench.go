@@ -123,9 +123,6 @@ measurements of one round, and is printed with its range over the rounds.
 With --load, requests are due at times independent of completions, and latency
 counts from the due time.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
-  farflash flash bench --load 0.8 --rounds 7
-  farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c
-  farflash flash bench --register
   farflash flash bench --block 1MiB --connections 1 --depth 4 --systems verbs,socket`,
 		Args: verb.Arguments(0, 1, "at most one directory for the files"),
 		RunE: func(cmd *cobra.Command, args []string) error {

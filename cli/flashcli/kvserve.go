@@ -34,20 +34,16 @@ func (p *program) kvServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve ADDRESS STORE...",
 		Short: "Serve stores to clients of Redis",
-		Long: `Serve key-value stores to clients of Redis, by its protocol in versions 2 and 3.
-The stores are databases 0, 1 and so on, which clients select. Strings are the
-only type, and keys do not expire: commands that ask for more are refused.
-
-A change whose outcome is unknown, because the connection to the store's server
-was lost, is answered by an error that begins with UNKNOWN. MSET, DEL, FLUSHALL
-and other commands on several keys are not one step.
+		Long: `Serve stores as databases 0, 1 and so on by Redis' protocol, RESP2 and RESP3, with
+its commands on strings, without expiry. Those on several keys are not one step.
+If the connection to the store's server is lost in a change that may have been
+made, the error begins with UNKNOWN.
 
 Without TLS 1.3 it serves only this machine. TLS needs --listen-cert,
---listen-key, and either --listen-clients or --password-file. The flags that
-begin with tls, and --token-file, are for the connection to the store's server.`,
+--listen-key, and either --listen-clients or --password-file. --tls-... and
+--token-file are for the store's server.`,
 		Example: `  farflash flash kv serve 127.0.0.1:9700 store
-  farflash flash kv serve unix:sock store sessions --listen unix:redis.sock
-  redis-cli -s redis.sock set colour blue`,
+  farflash flash kv serve unix:sock store sessions --listen unix:redis.sock`,
 		Args: verb.Arguments(2, -1, "a server's address, and names of stores"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.serveKV(cmd, &f, args[0], args[1:]) },
 	}
@@ -55,15 +51,15 @@ begin with tls, and --token-file, are for the connection to the store's server.`
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:6379"},
 		"`address`, HOST:PORT or unix:PATH (repeatable)")
-	fl.StringVar(&f.certificate, "listen-cert", "", "`file` with the certificate for clients (PEM)")
-	fl.StringVar(&f.key, "listen-key", "", "`file` with its private key (PEM)")
+	fl.StringVar(&f.certificate, "listen-cert", "", "`file` with the server's certificate (PEM)")
+	fl.StringVar(&f.key, "listen-key", "", "`file` with the server's private key (PEM)")
 	fl.StringVar(&f.clients, "listen-clients", "", "`file` with the CA of client certificates (PEM)")
-	fl.StringVar(&f.password, "password-file", "", "`file` with the password that clients give by AUTH")
+	fl.StringVar(&f.password, "password-file", "", "`file` with the clients' password")
 	fl.IntVar(&f.cfg.Most, "connections", f.cfg.Most, "maximum `number` of clients")
 	fl.IntVar(&f.cfg.Clients, "store-connections", f.cfg.Clients, "`number` of connections to each store")
 	fl.StringVar(&f.logFormat, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
-	fl.DurationVar(&f.cfg.Drain, "drain", f.cfg.Drain, "`time` limit for commands in progress at shutdown")
+	fl.DurationVar(&f.cfg.Drain, "drain", f.cfg.Drain, "`time` limit for requests in flight at shutdown")
 	return cmd
 }
 

@@ -104,7 +104,6 @@ no new work, completes requests in flight, flushes, and writes a checkpoint for
 a quick restart. A second signal ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
-  farflash flash serve data.img --nvme 127.0.0.1:4420
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.config != "" {
@@ -721,7 +720,6 @@ is then 1.
 asks for a yes, and only then writes. It also handles pools that cannot be opened
 otherwise. To be safe, copy the files out first with flash salvage.`,
 		Example: `  farflash flash check data.img
-  farflash flash check a.img b.img --quick
   farflash flash check data.img --repair`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
