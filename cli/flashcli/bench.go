@@ -60,7 +60,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.BoolVar(&f.together, "together", false,
 		"clients and servers in one process, unlike a real daemon: Go's scheduler may run both on one thread")
 	fl.BoolVar(&f.mixed, "mixed", false,
-		"clients and servers share all processors (default: each have half of them, like separate machines)")
+		"clients and servers share all processors")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -264,8 +264,13 @@ func (p *program) table(t *term.Table) {
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
 		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this verb",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // of stores
+				return bench.ServeKV(cmd.InOrStdin(), p.Out)
+			}
+			return bench.Serve(cmd.InOrStdin(), p.Out)
+		},
 	}
 }
 

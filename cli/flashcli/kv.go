@@ -35,7 +35,8 @@ one-sided operations.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.kvCreate(), p.kvGet(), p.kvPut(), p.kvDelete(), p.kvScan(), p.kvStat(), p.kvServe())
+	cmd.AddCommand(p.kvCreate(), p.kvGet(), p.kvPut(), p.kvDelete(), p.kvScan(), p.kvStat(), p.kvServe(),
+		p.kvBench(), p.kvYCSB())
 	return cmd
 }
 

@@ -85,9 +85,6 @@ NBD clients need certificates.
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-farflash flash fs and ctl work while the daemon runs, for its user and the
-superuser, over FILE.socket or --control.
-
 --config reads the flags from a file, with underscores in their names, besides
 devices, a list, and exports, of which it creates those that are missing and
 extends those that are smaller:
@@ -176,7 +173,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
 	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.control, "control", "",
-		"`path` of the socket for farflash flash fs and ctl; by default FILE.socket")
+		"`path` of the socket for farflash flash fs and ctl, by its user and the superuser; by default FILE.socket")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd

@@ -201,6 +201,12 @@ func Open(ctx context.Context, m Memory, p Peers, opt Options) (*Store, error) {
 // Geometry returns the store's shape.
 func (s *Store) Geometry() Geometry { return s.g }
 
+// Bucket returns the bucket where Keys finds a key, unless that was full when the key was inserted.
+func (s *Store) Bucket(key []byte) uint64 {
+	home, _ := s.g.places(key)
+	return home
+}
+
 // Get appends the value of a key to dst. ok is false if there is none.
 func (s *Store) Get(ctx context.Context, key, dst []byte) (value []byte, ok bool, err error) {
 	err = s.Update(ctx, key, func(old []byte, there bool) ([]byte, Action) {
