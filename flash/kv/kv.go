@@ -74,6 +74,9 @@ type Options struct {
 	Patience time.Duration
 	// Pause waits before the n-th repetition of something that another client holds up, from 0.
 	Pause func(ctx context.Context, n int) error
+	// Parallel is the number of operations that a scan or a count has in flight, on goroutines of its own; up to 1: it
+	// does one after the other. It leaves a part of what a connection bears to others.
+	Parallel int
 	// Workers is the number of goroutines that do what follows an answered change. 0: it is done before the answer.
 	Workers int
 	// Unknown reports whether an error of Memory says that an operation's outcome is unknown.
@@ -82,7 +85,8 @@ type Options struct {
 
 // DefaultOptions waits for two seconds for a sign of life, and pauses from 20 us, doubling up to 2 ms.
 func DefaultOptions() Options {
-	return Options{Patience: 2 * time.Second, Pause: Pause, Workers: 8, Unknown: func(error) bool { return false }}
+	return Options{Patience: 2 * time.Second, Pause: Pause, Parallel: 8, Workers: 8,
+		Unknown: func(error) bool { return false }}
 }
 
 // Pause sleeps 20 us, doubled n times, up to 2 ms.

@@ -3,6 +3,9 @@ package kv
 import (
 	"bytes"
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 )
 
 // Scan calls f for each key that begins with prefix and is there from beginning to end, once, and for some of those
@@ -167,24 +170,100 @@ func (s *Store) Use(ctx context.Context) (u Use, err error) {
 	return u, err
 }
 
-// scan calls f for the buckets from one to another.
-func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []byte) error) error {
+// scan calls f for the buckets from one to another, in order. It reads ahead, as far as Options.Parallel allows.
+func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []byte) error) (err error) {
 	size := s.g.bucketSize()
-	b := make([]byte, min(max(256<<10/size, 1), int64(end-i))*size)
-	for i < end {
+	each := min(uint64(max(mostRead/size, 1)), end-i)
+	var reads, spare []*ahead
+	for range max(s.opt.Parallel, 1) {
+		spare = append(spare, &ahead{done: make(chan error, 1)})
+	}
+	defer func() {
+		for _, r := range reads {
+			_ = <-r.done // it uses the memory; another error is returned
+		}
+	}()
+	for next := i; ; {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		n := min(uint64(int64(len(b))/size), end-i)
-		if _, err := s.m.ReadAt(b[:int64(n)*size], s.g.bucket(i)); err != nil {
+		for ; next < end && len(spare) > 0; spare = spare[1:] {
+			r := spare[0]
+			if r.b == nil {
+				r.b = make([]byte, int64(each)*size)
+			}
+			r.from, r.n = next, min(each, end-next)
+			s.read(r)
+			reads = append(reads, r)
+			next += r.n
+		}
+		if len(reads) == 0 {
+			return nil
+		}
+		r := reads[0]
+		reads = reads[1:]
+		if err := <-r.done; err != nil {
 			return err
 		}
-		for k := range n {
-			if err := f(i+k, b[int64(k)*size:][:size]); err != nil {
+		for k := range r.n {
+			if err := f(r.from+k, r.b[int64(k)*size:][:size]); err != nil {
 				return err
 			}
 		}
-		i += n
+		spare = append(spare, r)
 	}
-	return nil
+}
+
+// mostRead is the length of a read of buckets, in bytes.
+const mostRead = 256 << 10
+
+// ahead is a read of buckets.
+type ahead struct {
+	b       []byte
+	from, n uint64
+	done    chan error
+}
+
+// read begins a read. Without Options.Parallel it ends it as well.
+func (s *Store) read(r *ahead) {
+	do := func() {
+		_, err := s.m.ReadAt(r.b[:int64(r.n)*s.g.bucketSize()], s.g.bucket(r.from))
+		r.done <- err
+	}
+	if s.opt.Parallel > 1 {
+		go do()
+		return
+	}
+	do()
+}
+
+// side calls f for 0 to n-1, several at a time if Options.Parallel allows that. It ends at an error.
+func (s *Store) side(ctx context.Context, n int, f func(i int) error) error {
+	workers := min(max(s.opt.Parallel, 1), n)
+	var next atomic.Int64
+	work := func() error {
+		for {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return nil
+			}
+			if err := f(i); err != nil {
+				next.Add(int64(n)) // the others end
+				return err
+			}
+		}
+	}
+	if workers <= 1 {
+		return work()
+	}
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() { errs[w] = work() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
