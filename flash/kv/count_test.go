@@ -212,7 +212,11 @@ func TestReadsAhead(t *testing.T) {
 		t.Errorf("%d reads in flight", m.mostFlight)
 	}
 	n := 0
-	if err := s.Scan(context.Background(), nil, func([]byte, []byte, bool) error { n++; return nil }); err != nil || n != 10 {
+	err := s.Scan(context.Background(), nil, func([]byte, []byte, bool) error {
+		n++
+		return nil
+	})
+	if err != nil || n != 10 {
 		t.Errorf("%d of 10 keys: %v", n, err)
 	}
 	if err := s.Close(); err != nil {

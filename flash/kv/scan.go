@@ -180,7 +180,9 @@ func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []by
 	}
 	defer func() {
 		for _, r := range reads {
-			_ = <-r.done // it uses the memory; another error is returned
+			if failed := <-r.done; err == nil { // it uses the memory
+				err = failed
+			}
 		}
 	}()
 	for next := i; ; {
