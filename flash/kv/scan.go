@@ -175,7 +175,8 @@ func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []by
 	size := s.g.bucketSize()
 	each := min(uint64(max(mostRead/size, 1)), end-i)
 	var reads, spare []*ahead
-	for range max(s.opt.Parallel, 1) {
+	parts := min(uint64(max(s.opt.Parallel, 1)), (end-i+each-1)/max(each, 1))
+	for range parts {
 		spare = append(spare, &ahead{done: make(chan error, 1)})
 	}
 	defer func() {
@@ -195,7 +196,7 @@ func (s *Store) scan(ctx context.Context, i, end uint64, f func(i uint64, b []by
 				r.b = make([]byte, int64(each)*size)
 			}
 			r.from, r.n = next, min(each, end-next)
-			s.read(r)
+			s.read(r, parts > 1)
 			reads = append(reads, r)
 			next += r.n
 		}
@@ -226,13 +227,13 @@ type ahead struct {
 	done    chan error
 }
 
-// read begins a read. Without Options.Parallel it ends it as well.
-func (s *Store) read(r *ahead) {
+// read begins a read and, unless it may go on aside, ends it.
+func (s *Store) read(r *ahead, aside bool) {
 	do := func() {
 		_, err := s.m.ReadAt(r.b[:int64(r.n)*s.g.bucketSize()], s.g.bucket(r.from))
 		r.done <- err
 	}
-	if s.opt.Parallel > 1 {
+	if aside {
 		go do()
 		return
 	}

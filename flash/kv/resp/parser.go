@@ -53,9 +53,6 @@ func (p *Parser) Args() [][]byte { return p.args }
 // then of no use.
 func (p *Parser) TooLong() int { return p.long }
 
-// Idle reports that nothing of a command has arrived.
-func (p *Parser) Idle() bool { return p.state == first }
-
 // Input takes bytes up to the end of a command, and reports whether that has been reached. An error cannot be repaired:
 // the connection must be closed.
 func (p *Parser) Input(b []byte) (n int, done bool, err error) {

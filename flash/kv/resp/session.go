@@ -12,7 +12,6 @@ type Config struct {
 	Limits    Limits
 	Password  []byte // that clients must give; empty: none
 	Databases int    // that a client can select
-	Version   string // of Farflash
 	Most      int    // clients, as CONFIG GET says
 }
 
@@ -71,9 +70,6 @@ func (s *Session) Input(b []byte) (n int, c *Command) {
 	}
 	return n, nil
 }
-
-// Idle reports that nothing of a command has arrived that was not answered.
-func (s *Session) Idle() bool { return s.parser.Idle() }
 
 // Known reports that the client may use the stores.
 func (s *Session) Known() bool { return s.parser.Known }

@@ -114,7 +114,7 @@ func (b *books) run(c *Command) (o Outcome) {
 }
 
 func testConfig() *Config {
-	return &Config{Limits: DefaultLimits(), Databases: 2, Version: "test", Most: 10}
+	return &Config{Limits: DefaultLimits(), Databases: 2, Most: 10}
 }
 
 // raw turns lines into bytes: \r, \n, \\ and \xHH stand for characters, ⏎ for CRLF, and {text*N}

@@ -88,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.TLS.MinVersion = tls.VersionTLS13
 	}
 	s := &Server{cfg: cfg, began: time.Now(), conns: map[*conn]string{}, session: resp.Config{Limits: cfg.Limits,
-		Password: cfg.Password, Databases: len(cfg.Stores), Version: cfg.Version, Most: cfg.Most}}
+		Password: cfg.Password, Databases: len(cfg.Stores), Most: cfg.Most}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.door = accept.NewDoor[*conn](accept.Limits{Most: cfg.Most, Early: cfg.Early, Failed: cfg.Failed})
 	for _, open := range cfg.Stores {
