@@ -163,8 +163,8 @@ func TestCountOperations(t *testing.T) {
 	}
 }
 
-// TestCountAnew verifies the count after a restart of the server: it reads the entries once, and the homes of those that
-// are elsewhere, and writes the chunks.
+// TestCountAnew verifies the count after a restart of the server: it reads the entries once, and the homes of those
+// that are elsewhere, and writes the chunks.
 func TestCountAnew(t *testing.T) {
 	ctx := context.Background()
 	m, g := newMetered(t, 2000)
