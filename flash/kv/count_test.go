@@ -117,8 +117,8 @@ func fill(t testing.TB, s *kv.Store, prefix string, n int) {
 	}
 }
 
-// TestCountOperations verifies how many operations a count takes: large reads, and a few for each chunk with slots to be
-// found.
+// TestCountOperations verifies how many operations a count takes: large reads, and a few for each chunk with slots to
+// be found.
 func TestCountOperations(t *testing.T) {
 	ctx := context.Background()
 	m, g := newMetered(t, 20000)
