@@ -482,8 +482,8 @@ func (c *count) spilled() error {
 	return nil
 }
 
-// again reports whether a key of bucket i has another entry in the bytes before it. A crash can bring an entry back from
-// which the key had been removed before it was inserted elsewhere.
+// again reports whether a key of bucket i has another entry in the bytes before it. A crash can bring an entry back
+// from which the key had been removed before it was inserted elsewhere.
 func (c *count) again(i uint64, before, key []byte) bool {
 	s := c.s
 	for k := 1; k*int(s.g.Entry) < len(before); k++ {
