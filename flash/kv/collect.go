@@ -248,8 +248,8 @@ func (c *count) run(ctx context.Context) error {
 		}
 		return c.write(ctx)
 	}
-	// Most chunks have no slot to be found: what was in use in one before all entries were read, and is after, while none
-	// of them refers to it, may be. Only for those chunks the entries are read once more, between two epochs.
+	// Most chunks have no slot to be found: what was in use in one before all entries were read, and is after, while
+	// none of them refers to it, may be. Only for those chunks the entries are read once more, between two epochs.
 	before := make([]uint64, s.g.chunks())
 	if err := s.eachChunk(ctx, func(i uint32, _ uint64, w hold) error {
 		before[i] = w.used()
