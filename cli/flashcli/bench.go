@@ -60,7 +60,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.BoolVar(&f.together, "together", false,
 		"clients and servers in one process, unlike a real daemon: Go's scheduler may run both on one thread")
 	fl.BoolVar(&f.mixed, "mixed", false,
-		"clients and servers share all processors (default: each have half of them, like separate machines)")
+		"clients and servers share all processors")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -123,9 +123,6 @@ measurements of one round, and is printed with its range over the rounds.
 With --load, requests are due at times independent of completions, and latency
 counts from the due time.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
-  farflash flash bench --load 0.8 --rounds 7
-  farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c
-  farflash flash bench --register
   farflash flash bench --block 1MiB --connections 1 --depth 4 --systems verbs,socket`,
 		Args: verb.Arguments(0, 1, "at most one directory for the files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -267,8 +264,13 @@ func (p *program) table(t *term.Table) {
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
 		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this verb",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // of stores
+				return bench.ServeKV(cmd.InOrStdin(), p.Out)
+			}
+			return bench.Serve(cmd.InOrStdin(), p.Out)
+		},
 	}
 }
 

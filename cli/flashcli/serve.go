@@ -86,9 +86,6 @@ NBD clients need certificates.
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-farflash flash fs and ctl work while the daemon runs, for its user and the
-superuser, over FILE.socket or --control.
-
 --config reads the flags from a file, with underscores in their names, besides
 devices, a list, and exports, of which it creates those that are missing and
 extends those that are smaller:
@@ -105,7 +102,6 @@ no new work, completes requests in flight, flushes, and writes a checkpoint for
 a quick restart. A second signal ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
-  farflash flash serve data.img --nvme 127.0.0.1:4420
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.config != "" {
@@ -179,7 +175,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
 	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.control, "control", "",
-		"`path` of the socket for farflash flash fs and ctl; by default FILE.socket")
+		"`path` of the socket for farflash flash fs and ctl, by its user and the superuser; by default FILE.socket")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
@@ -729,7 +725,6 @@ is then 1.
 asks for a yes, and only then writes. It also handles pools that cannot be opened
 otherwise. To be safe, copy the files out first with flash salvage.`,
 		Example: `  farflash flash check data.img
-  farflash flash check a.img b.img --quick
   farflash flash check data.img --repair`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

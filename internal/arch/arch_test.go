@@ -122,7 +122,7 @@ var (
 	machines = []string{"flash/ctl", "flash/client/resume"}
 	// protocols are those of the real stack, as state machines.
 	protocols = []string{"flash/wire", "flash/verbs", "flash/nbd", "flash/reply", "flash/nvme", "flash/nvme/chap",
-		"flash/nvme/host", "flash/nvme/wire"}
+		"flash/nvme/host", "flash/nvme/wire", "flash/kv/resp"}
 )
 
 // TestImports verifies which packages import which.
