@@ -52,8 +52,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 20 {
-		t.Errorf("there are %d examples, and tests for 20", len(files))
+	if len(files) != 21 {
+		t.Errorf("there are %d examples, and tests for 21", len(files))
 	}
 }
 
@@ -128,6 +128,30 @@ func TestTwoPaths(t *testing.T) {
 		}
 		if most := x("read.latency.max"); most < 100e3 || most > 100.1e3 {
 			t.Errorf("%s: the slowest read took %v us, with a limit of 100 ms", policy, most)
+		}
+	}
+}
+
+// TestSharedReceives: with too few receives queue pairs wait for the timer of a refusal, and the target is idle; enough
+// of them, a short timer or shared buffers instead lose no time.
+func TestSharedReceives(t *testing.T) {
+	const receives, file = "nvmf.receives.shared", "shared-receives.yaml"
+	few := run(t, file)
+	if n := few("nvmf.receives.refused"); n < 100 || few("nvmf.receives.max") != 256 || few("read.latency.p90") < 655e3 {
+		t.Errorf("%v commands found none of 256 receives; p90 %v us", n, few("read.latency.p90"))
+	}
+	enough := run(t, file, shape.Change{Path: receives, Value: "512"})
+	if n := enough("nvmf.receives.refused"); n > 0 {
+		t.Errorf("%v of 512 commands found none of 512 receives", n)
+	}
+	soon := run(t, file, shape.Change{Path: "nvmf.receives.rnr_timer", Value: "10us"})
+	buffers := run(t, file, shape.Change{Path: receives, Value: "0"}, shape.Change{Path: "nvmf.buffers", Value: "128"})
+	if buffers("nvmf.held.buffers") == 0 {
+		t.Error("no command waited for one of 128 buffers")
+	}
+	for name, x := range map[string]func(string) float64{"a short timer": soon, "buffers": buffers} {
+		if got, want := x("read.iops"), enough("read.iops"); got < 0.97*want {
+			t.Errorf("%s: %v reads a second of %v", name, got, want)
 		}
 	}
 }

@@ -98,6 +98,10 @@ func TestRefusedSystems(t *testing.T) {
 				"has its RNR NAKs; use 0, or fabric.recovery.kind: go-back-n"},
 		{system("protocol: flows\nnvmf: {host: {keep_alive: 5s}}"),
 			"nvmf.host.keep_alive: protocol flows has no controllers that could be lost; use 0s, or protocol: nvmeof"},
+		{system("protocol: flows\nnvmf: {host: {rediscovery: 60s}}"),
+			"nvmf.host.rediscovery: protocol flows has no controllers that could be lost; use 0s, or protocol: nvmeof"},
+		{system("nvmf: {host: {rediscovery: 1ns}}"),
+			"nvmf.host.rediscovery: 1ns is not possible; use 0s for none, or 1us to 24h"},
 		{system("nvmf: {host: {keep_alive: 5s}}\nfabric: {topology: {star: {hosts: 6}}, queue_pairs: {life: " +
 			"per-message}}"), "nvmf.host.keep_alive: a queue pair per message belongs to no controller that could be lost"},
 		{system("nvmf: {host: {keep_alive: 5s, fast_io_fail: 1000s}}"),

@@ -80,11 +80,17 @@ func (s *Scenario) checkTransport(fail func(path, format string, args ...any)) {
 	case s.NVMf.Receives.Shared > 0 && s.Fabric.Recovery.Kind.Keeps():
 		fail("nvmf.receives.shared", "%v keeps packets behind one that found no receive, and no specification has its "+
 			"RNR NAKs; use 0, or fabric.recovery.kind: go-back-n", s.Fabric.Recovery.Kind)
-	case s.NVMf.Host.KeepAlive > 0 && !s.Protocol.Capsules():
-		fail("nvmf.host.keep_alive", "protocol %v has no controllers that could be lost; use 0s, or protocol: nvmeof",
-			s.Protocol)
-	case s.NVMf.Host.KeepAlive > 0 && s.Fabric.QueuePairs.Life == fabric.PerMessage:
-		fail("nvmf.host.keep_alive", "a queue pair per message belongs to no controller that could be lost; use 0s, or "+
+	}
+	controllers := "nvmf.host.keep_alive"
+	if s.NVMf.Host.Rediscovery > 0 {
+		controllers = "nvmf.host.rediscovery"
+	}
+	switch {
+	case s.NVMf.Host.KeepAlive+s.NVMf.Host.Rediscovery == 0:
+	case !s.Protocol.Capsules():
+		fail(controllers, "protocol %v has no controllers that could be lost; use 0s, or protocol: nvmeof", s.Protocol)
+	case s.Fabric.QueuePairs.Life == fabric.PerMessage:
+		fail(controllers, "a queue pair per message belongs to no controller that could be lost; use 0s, or "+
 			"fabric.queue_pairs.life: persistent")
 	}
 }

@@ -25,9 +25,17 @@ func (x *coupled) watchOver() {
 		Moves: func() uint64 { return drivemeter.Moves(x.host, x.drives) + x.net.Moves() },
 		Pending: func() bool {
 			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now()) ||
-				x.sys.Reconnects()
+				x.sys.Reconnects() || x.findable()
 		},
 	}
+}
+
+// findable reports whether a controller that was given up will be found again.
+func (x *coupled) findable() (found bool) {
+	x.sys.Removed(func(initiator, target int32, _ sim.Time) {
+		found = found || x.s.NVMf.Host.Rediscovery > 0 && x.unlinked(initiator, target) == nil
+	})
+	return found
 }
 
 // waits describes the outstanding requests and the targets that they wait for; "" if there are none.
@@ -126,6 +134,11 @@ func (x *coupled) losses(r *result.Result) {
 				target, x.net.Net.NodeName(to), lost)
 		}
 	})
+	if n == 0 {
+		r.Warn("%s failed: %s given up after %v (nvmf.host.ctrl_loss), and found again (nvmf.host.rediscovery)",
+			spelling.Plural(int(k.Pathless), "command"), spelling.Plural(int(k.Removed), "controller"), h.CtrlLoss)
+		return
+	}
 	if n > most {
 		text += "; ..."
 	}

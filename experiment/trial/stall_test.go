@@ -2,6 +2,7 @@ package trial_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,23 @@ func TestGivesUp(t *testing.T) {
 			trialtest.Metric(t, out, "nvmf.losses") != c.lost) {
 			t.Errorf("%s: %v commands failed", c.set, trialtest.Metric(t, out, "nvmf.failed"))
 		}
+	}
+}
+
+// TestFoundAgain: a controller is given up at 4.11 s, and tried again at 7.11 s, whose message is repeated until the
+// link is up at 8 s. The reads of seconds 1 to 8 fail, which is reported and fails no check.
+func TestFoundAgain(t *testing.T) {
+	const text = "targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]\nfabric: {topology: {star: {hosts: 2}}, failures: " +
+		"[{a: h1, b: s0, at: 1ms, until: 8s}]}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1s}, requests: " +
+		"20}}]\nnvmf: {host: {io_timeout: 100ms, reconnect_delay: 10ms, ctrl_loss: 10ms, rediscovery: 60s}}\n"
+	out, failed := failures(t, text)
+	const want = "8 commands failed: 1 controller given up after 10ms (nvmf.host.ctrl_loss), and found again " +
+		"(nvmf.host.rediscovery)"
+	if failed != "" || !slices.Contains(out.Result.Warnings, want) {
+		t.Errorf("%s; %q; want %s", failed, out.Result.Warnings, want)
+	}
+	if _, failed := failures(t, text, "nvmf.host.rediscovery=0s"); !strings.Contains(failed, "1 controller given up") {
+		t.Errorf("without discovery: %q", failed)
 	}
 }
 

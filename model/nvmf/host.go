@@ -24,6 +24,9 @@ type Host struct {
 	// MaxRetries is how often a command is repeated (Linux' nvme_core.max_retries). With several
 	// paths there is no limit.
 	MaxRetries int
+	// Rediscovery is the period in which a discovery client connects to a controller that was given up (nvme-stas:
+	// 60s). The first two attempts each follow after 3s, if that is less. 0s: none does.
+	Rediscovery units.Duration
 }
 
 // defaultHost returns the defaults of Linux 6 (drivers/nvme/host/core.c, fabrics.h) and of nvme-cli, without its
@@ -40,11 +43,13 @@ func (h *Host) validate() error {
 		key string
 		t   units.Duration
 	}{{"io_timeout", h.IOTimeout}, {"keep_alive", h.KeepAlive}, {"ctrl_loss", h.CtrlLoss},
-		{"fast_io_fail", h.FastIOFail}} {
+		{"fast_io_fail", h.FastIOFail}, {"rediscovery", h.Rediscovery}} {
 		bad.Hold(x.t >= 0 && x.t <= most, x.key, "%v is not possible; use 0s to 24h", x.t)
 	}
 	bad.Hold(h.KeepAlive <= 0 || h.KeepAlive >= units.Millisecond, "keep_alive",
 		"%v is not possible, since NVMe counts milliseconds; use 0s for none, or 1ms and more", h.KeepAlive)
+	bad.Hold(h.Rediscovery <= 0 || h.Rediscovery >= units.Microsecond, "rediscovery",
+		"%v is not possible; use 0s for none, or 1us to 24h", h.Rediscovery)
 	bad.Hold(h.ReconnectDelay >= units.Microsecond && h.ReconnectDelay <= most, "reconnect_delay",
 		"%v is not possible; use 1us to 24h", h.ReconnectDelay)
 	bad.Hold(h.MaxRetries >= 0 && h.MaxRetries <= 255, "max_retries", "%d is not possible; use 0 to 255", h.MaxRetries)
@@ -55,6 +60,17 @@ func (h *Host) validate() error {
 
 // attempts returns how often a host tries to connect to a lost controller.
 func (h *Host) attempts() int { return int((h.CtrlLoss + h.ReconnectDelay - 1) / h.ReconnectDelay) }
+
+// quickly is nvme-stas' time before the first two attempts (staslib/ctrl.py).
+const quickly = 3 * units.Second
+
+// untilFound returns when to try a controller that was given up and has been tried n times since; 0 is never.
+func (h *Host) untilFound(n int32) units.Duration {
+	if n < 2 {
+		return min(quickly, h.Rediscovery)
+	}
+	return h.Rediscovery
+}
 
 // Failures are totals over all initiators and targets that lost each other.
 type Failures struct {
@@ -77,11 +93,12 @@ type controller struct {
 	heard      bool // a command completed since the last look
 	asking     bool // a keep-alive is outstanding
 	failing    bool // commands wait no longer
+	gone       bool // it was given up
 	timed      bool // the timers exist
 	adminOpen  bool
 	era        uint8 // how often its connections were ended or begun
 	step       int32 // of connecting
-	tried      int32 // attempts to connect since it was lost
+	tried      int32 // attempts to connect since it was lost, or given up
 	since      sim.Time
 	requeued   list // commands to be repeated
 	out, back  fabric.QP
@@ -234,19 +251,25 @@ func (s *System) lose(n int32) {
 	}
 }
 
-// retryLater plans the next attempt to connect, or gives the controller up.
+// retryLater plans the next attempt to connect, or gives the controller up, which then only rediscovery connects to.
 func (s *System) retryLater(n int32) {
 	k := &s.ctrls[n]
 	s.eng.Disarm(k.late)
-	if int(k.tried) < s.cfg.Host.attempts() {
+	if !k.gone && int(k.tried) < s.cfg.Host.attempts() {
 		k.state = waiting
 		s.eng.Arm(k.timer, s.eng.Now()+s.cfg.Host.ReconnectDelay)
 		return
 	}
-	s.Counters.Removed++
 	k.state = removed
-	s.eng.Disarm(k.fast)
-	s.failAll(n)
+	if !k.gone {
+		k.gone, k.tried = true, 0
+		s.Counters.Removed++
+		s.eng.Disarm(k.fast)
+		s.failAll(n)
+	}
+	if t := s.cfg.Host.untilFound(k.tried); t > 0 {
+		s.eng.Arm(k.timer, s.eng.Now()+t)
+	}
 }
 
 // failAll fails the commands that wait for a controller.
@@ -283,7 +306,7 @@ func (s *System) connected(n int32) {
 	k := &s.ctrls[n]
 	s.Counters.Connected++
 	s.Counters.Without += s.eng.Now() - k.since
-	k.state, k.failing = live, false
+	k.state, k.failing, k.gone = live, false, false
 	s.eng.Disarm(k.fast)
 	s.startVigil(n)
 	s.startLooking(n)
@@ -323,13 +346,13 @@ func (s *System) Broken(q fabric.QP) {
 }
 
 // Reconnects reports whether some initiator has lost a target and may connect to it again, or a path's state is to
-// change.
+// change. Controllers that were given up do not count.
 func (s *System) Reconnects() bool {
 	if s.changes > 0 {
 		return true
 	}
 	for i := range s.ctrls {
-		if k := &s.ctrls[i]; k.state == waiting || k.state == connecting {
+		if k := &s.ctrls[i]; !k.gone && (k.state == waiting || k.state == connecting) {
 			return true
 		}
 	}
@@ -347,10 +370,11 @@ func (s *System) Unreachable() sim.Time {
 	return sum
 }
 
-// Removed calls f for each initiator and target of a controller that was given up, and when that was lost.
+// Removed calls f for each initiator and target of a controller that was given up and not found again, and when that
+// was lost.
 func (s *System) Removed(f func(initiator, target int32, lost sim.Time)) {
 	for i := range s.ctrls {
-		if k := &s.ctrls[i]; k.state == removed {
+		if k := &s.ctrls[i]; k.gone {
 			initiator, target := s.ends(int32(i))
 			f(initiator, target, k.since)
 		}

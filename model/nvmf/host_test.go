@@ -333,6 +333,54 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestRediscovery: a controller is given up at 9.132 s, after three attempts of 3 s. A discovery client tries it after
+// 3 s, twice, and then once a period; an attempt without an answer takes 3 s. Commands fail at once until it is
+// connected, also during an attempt. Lost again, it has its three attempts again.
+func TestRediscovery(t *testing.T) {
+	const sec = units.Second
+	given := 102*ms + 3*(10*ms+3*sec)
+	for _, p := range transports {
+		for _, x := range []struct{ period, until, begun sim.Time }{
+			{60 * sec, given, given + 3*sec},
+			{60 * sec, given + 4*sec, given + 9*sec},
+			{60 * sec, given + 10*sec, given + 72*sec},
+			{60 * sec, given + 73*sec, given + 135*sec},
+			{sec, given + 10*sec, given + 13*sec},
+			{0, given, given + 3*sec}, // never
+		} {
+			down := func(at sim.Time) bool { return at >= ms && at < x.until }
+			o := newOutage(t, p, func(c *nvmf.Config) {
+				c.Host.CtrlLoss, c.Host.Rediscovery = 25*ms, x.period
+			}, func(at sim.Time) bool { return down(at) || at >= 200*sec && at < 201*sec })
+			back := x.begun + connecting(p, 1)
+			o.ask(2*ms, read4k)
+			o.ask(given+sec, read4k)
+			o.ask(back-us, read4k)
+			o.ask(back, read4k)
+			o.ask(200*sec, read4k)
+			o.run(300 * sec)
+			ends := []sim.Time{given + us, given + sec + us, back, back + us, 200*sec + us}
+			if x.period > 0 {
+				ends[3] = back + readTime(p)
+				ends[4] = 200*sec + 110*ms + 3*sec + 10*ms + connecting(p, 1) + readTime(p)
+			}
+			for i, want := range ends {
+				d := &o.done[i]
+				if ok := i > 2 && x.period > 0; d.Ended != want || (d.Status == block.OK) != ok {
+					t.Errorf("%v, %v, down until %v: read %d ended at %v with %v, not at %v", p, x.period, x.until,
+						d.Tag, d.Ended, d.Status, want)
+				}
+			}
+			gone := 0
+			o.sys.Removed(func(int32, int32, sim.Time) { gone++ })
+			f := o.sys.Counters.Failures
+			if lasts := x.period == 0; f.Removed != 1 || (gone == 1) != lasts || (f.Connected == 2) == lasts {
+				t.Errorf("%v, %v, down until %v: %+v, %d gone", p, x.period, x.until, f, gone)
+			}
+		}
+	}
+}
+
 // TestMostRetries fails a command that was repeated as often as it may be. Only commands are lost: connecting is always
 // possible.
 func TestMostRetries(t *testing.T) {

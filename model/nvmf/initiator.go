@@ -37,7 +37,7 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 		s.submitFlow(c)
 		return
 	}
-	if k := &s.ctrls[s.pair(initiator, x.target)]; k.state != live && (k.state == removed || k.failing) {
+	if k := &s.ctrls[s.pair(initiator, x.target)]; k.gone || k.failing && k.state != live {
 		s.failSoon(c)
 		return
 	}

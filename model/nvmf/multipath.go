@@ -467,7 +467,7 @@ func (s *System) unroute(x *command) {
 // hopeful reports whether a path lives, or may return before its commands fail (nvme_available_path).
 func (s *System) hopeful(pair int32) bool {
 	for n := pair * s.paths; n < (pair+1)*s.paths; n++ {
-		if k := &s.ctrls[n]; k.state != removed && !k.failing {
+		if k := &s.ctrls[n]; !k.gone && !k.failing {
 			return true
 		}
 	}

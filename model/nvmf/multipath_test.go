@@ -135,6 +135,20 @@ func TestNoPathLeft(t *testing.T) {
 		if a.Status != block.PathError || a.Ended != given || b.Ended != 15*units.Second+us {
 			t.Errorf("%v: failed at %v, not at %v; then at %v", p, a.Ended, given, b.Ended)
 		}
+
+		// Path 0 is given up 100 ms before path 1, and found again: at first only it.
+		o = newPaths(t, p, 2, func(c *nvmf.Config) { c.Host.CtrlLoss, c.Host.Rediscovery = 25*ms, 60*units.Second },
+			func(at sim.Time, path int32) bool { return at >= ms && (path == 1 || at < given) })
+		o.ask(2*ms, read4k)
+		o.ask(given+us, read4k)
+		found := given - us - 100*ms + 3*units.Second + connectingPaths(p, 1)
+		o.ask(found, read4k)
+		o.run(30 * units.Second)
+		for i, want := range []sim.Time{given, given + 2*us, found + readTime(p)} {
+			if d := o.done[i]; d.Ended != want || (d.Status == block.OK) != (i == 2) {
+				t.Errorf("%v: with rediscovery read %d ended at %v with %v, not at %v", p, d.Tag, d.Ended, d.Status, want)
+			}
+		}
 	}
 }
 
@@ -437,6 +451,7 @@ func TestPathsOnLostLinks(t *testing.T) {
 		l.cfg.Host = nvmf.Host{IOTimeout: sim.Time(rapid.IntRange(1, 20).Draw(t, "limit")) * ms, ReconnectDelay: ms,
 			CtrlLoss: sim.Time(rapid.IntRange(0, 60).Draw(t, "loss")) * ms}
 		l.cfg.Host.FastIOFail = min(l.cfg.Host.CtrlLoss, sim.Time(rapid.IntRange(0, 9).Draw(t, "fast"))*ms)
+		l.cfg.Host.Rediscovery = sim.Time(rapid.IntRange(0, 2).Draw(t, "rediscovery")) * 7 * ms
 		for range rapid.IntRange(0, 5).Draw(t, "changes") {
 			l.cfg.Multipath.ANA = append(l.cfg.Multipath.ANA, nvmf.PathChange{
 				Path:  rapid.IntRange(0, l.cfg.Multipath.Paths-1).Draw(t, "path"),

@@ -21,10 +21,11 @@
 // An initiator that waits too long for a target ends its connections to it, connects again and repeats its commands, as
 // Linux' host does (host.go, lost.go, connect.go).
 //
-// Not modelled: the first connecting and discovery, keyed scatter-gather lists, and the content of the data. The heads
-// of submission queues, which completions carry, limit nothing that QueueDepth does not: each frees one entry. Queue
-// pairs share no receives unless Config.Receives says so: Linux' do not by default, and SPDK's 4096 a core bind with 33
-// full queue pairs of 128 and more. A TCP target has a buffer for each command of a queue, so its window never closes.
+// Not modelled: the first connecting, discovery's own messages, keyed scatter-gather lists, and the content of the
+// data. The heads of submission queues, which completions carry, limit nothing that QueueDepth does not: each frees one
+// entry. Queue pairs share no receives unless Config.Receives says so: Linux' do not by default, and SPDK's 4096 a core
+// bind with 33 full queue pairs of 128 and more. A TCP target has a buffer for each command of a queue, so its window
+// never closes.
 package nvmf
 
 import (

@@ -390,6 +390,7 @@ func TestBounds(t *testing.T) {
 		{"host.ctrl_loss", func(c *nvmf.Config, n int64) { c.Host.CtrlLoss = units.Duration(n) }, 0, day, 1},
 		{"host.fast_io_fail", func(c *nvmf.Config, n int64) { c.Host.FastIOFail = units.Duration(n) }, 0,
 			600 * int64(units.Second), 1}, // ctrl_loss
+		{"host.rediscovery", func(c *nvmf.Config, n int64) { c.Host.Rediscovery = units.Duration(n) }, 0, day, 1},
 		{"host.max_retries", func(c *nvmf.Config, n int64) { c.Host.MaxRetries = int(n) }, 0, 255, 1},
 		{"limits.rw_ios", func(c *nvmf.Config, n int64) { c.Limits.IOs = n }, 0, 1e9, 1000},
 		{"limits.rw_bytes", func(c *nvmf.Config, n int64) { c.Limits.Bytes = units.ByteRate(n) }, 1 << 20, 1 << 50, 1},

@@ -64,9 +64,9 @@ var Seeds = []string{
 	"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: " + trialtest.TinyDrive + "}]\nplace: {initiator_nics: 2, " +
 		"target_nics: 2}\nnvmf: {multipath: {paths: 2, policy: round-robin, ana: [{path: 0, at: 200us, state: " +
 		"inaccessible}, {path: 0, at: 1ms, state: optimized}]}, host: {io_timeout: 1ms, reconnect_delay: 1ms, " +
-		"keep_alive: 1s}, keep_alive_timer: linux}\nfabric: {topology: {star: {hosts: 6}}, failures: [{a: h4, b: s0, " +
-		"at: 100us, until: 3ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: " +
-		"20us, requests: 300}}]\n",
+		"rediscovery: 5ms, keep_alive: 1s}, keep_alive_timer: linux}\nfabric: {topology: {star: {hosts: 6}}, failures: " +
+		"[{a: h4, b: s0, at: 100us, until: 3ms}]}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, " +
+		"interarrival: 20us, requests: 300}}]\n",
 	"initiators: 1\ntargets: [{count: 1, ssds: 1}]\nssd: " + trialtest.TinyDrive +
 		"\nnvmf: {txq: 4KiB, buffers: 3, in_capsule: 0B, receives: {shared: 2, rnr_timer: 10us}}\nfabric: {cnp: " +
 		"{answers: none}}\nrate_control: {kind: none}\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: " +
