@@ -24,7 +24,7 @@ func (s *recordSpans) add(number uint64) {
 }
 
 func (s recordSpans) has(number uint64) bool {
-	i, found := slices.BinarySearchFunc(s, number, func(x [2]uint64, number uint64) int {
+	_, found := slices.BinarySearchFunc(s, number, func(x [2]uint64, number uint64) int {
 		switch {
 		case x[1] <= number:
 			return -1
@@ -33,7 +33,7 @@ func (s recordSpans) has(number uint64) bool {
 		}
 		return 0
 	})
-	return found && i < len(s)
+	return found
 }
 
 // take adds the ranges of records that drop others. Those of several records can be in any order.

@@ -137,10 +137,10 @@ func DecodeIndex(page []byte, u UUID, generation uint64, segments int64, pages i
 		switch x.Kind {
 		case IndexRun:
 			x.Place = words[0]
-			beyond = x.Count == 0 || x.Page > MaxLBA-uint64(x.Count) || x.Place > uint64(places)-min(uint64(places),
+			beyond = x.From > 0 || x.Count == 0 || x.Page > MaxLBA-uint64(x.Count) || x.Place > uint64(places)-min(uint64(places),
 				uint64(x.Count)) || uint64(x.Count) > uint64(places)
 		case IndexWhole:
-			beyond = x.Page > uint64(segments) || uint64(x.Count) > uint64(segments)-x.Page
+			beyond = x.From > 0 || x.Page > uint64(segments) || uint64(x.Count) > uint64(segments)-x.Page
 		default:
 			beyond = x.Page >= uint64(segments) || x.From+n > (pages+63)/64
 			if last := pages & 63; !beyond && n > 0 && x.From+n == (pages+63)/64 && last > 0 {
