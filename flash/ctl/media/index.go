@@ -137,8 +137,8 @@ func DecodeIndex(page []byte, u UUID, generation uint64, segments int64, pages i
 		switch x.Kind {
 		case IndexRun:
 			x.Place = words[0]
-			beyond = x.From > 0 || x.Count == 0 || x.Page > MaxLBA-uint64(x.Count) || x.Place > uint64(places)-min(uint64(places),
-				uint64(x.Count)) || uint64(x.Count) > uint64(places)
+			n := uint64(x.Count)
+			beyond = x.From > 0 || n == 0 || n > uint64(places) || x.Page > MaxLBA-n || x.Place > uint64(places)-n
 		case IndexWhole:
 			beyond = x.From > 0 || x.Page > uint64(segments) || uint64(x.Count) > uint64(segments)-x.Page
 		default:
