@@ -168,6 +168,35 @@ counts from the due time.`,
 	return cmd
 }
 
+// ratio is the outcomes of a system over those of another: rate, median, p99 and processor time.
+type ratio struct {
+	of, over string
+	spreads  [4]bench.Spread
+}
+
+// printRatios prints ratios in the columns of the outcomes, and what the ranges mean.
+func (p *program) printRatios(columns []term.Column, ratios []ratio, confidence float64) {
+	if len(ratios) > 0 {
+		columns[0].Title = ratios[0].of + " over"
+		t := term.NewTable(columns...)
+		for _, x := range ratios {
+			t.Row(x.over, median(x.spreads[0], share), median(x.spreads[1], share), median(x.spreads[2], share),
+				median(x.spreads[3], share))
+		}
+		p.table(t)
+	}
+	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
+		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*confidence)
+}
+
+func (p *program) printProcessors(clients, servers []int) {
+	if slices.Equal(clients, servers) {
+		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(clients))
+		return
+	}
+	fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(clients), processors(servers))
+}
+
 func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	kind := "reads"
 	switch {
@@ -185,11 +214,7 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s at depth %d, %d rounds of %v\n", kind, units.Bytes(r.Block),
 		units.Bytes(c.Size),
 		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
-	if slices.Equal(r.Clients, r.Servers) {
-		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(r.Clients))
-	} else {
-		fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(r.Clients), processors(r.Servers))
-	}
+	p.printProcessors(r.Clients, r.Servers)
 	if r.Offered > 0 {
 		fmt.Fprintf(p.Out, "open loop, %.0f requests/s\n", r.Offered)
 	}
@@ -208,17 +233,11 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	}
 	p.table(systems)
 	p.table(moved)
-	if len(r.Ratios) > 0 {
-		columns[0].Title = r.Ratios[0].A.String() + " over"
-		ratios := term.NewTable(columns...)
-		for _, x := range r.Ratios {
-			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share),
-				median(x.CPU, share))
-		}
-		p.table(ratios)
+	var ratios []ratio
+	for _, x := range r.Ratios {
+		ratios = append(ratios, ratio{x.A.String(), x.B.String(), [4]bench.Spread{x.Rate, x.P50, x.P99, x.CPU}})
 	}
-	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
-		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
+	p.printRatios(columns, ratios, r.Confidence)
 	for _, x := range r.Skipped {
 		fmt.Fprintf(p.Out, "%v is omitted: %s\n", x.System, x.Why)
 	}

@@ -2,7 +2,6 @@ package flashcli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,11 +141,7 @@ func (p *program) measureKV(cmd *cobra.Command, f *kvBenchFlags, c *bench.KVConf
 	}
 	fmt.Fprintf(p.Out, "%s; %d keys with values of %v, class %s\n%d clients at depth %d, %d rounds of %v\n", what, c.Keys,
 		units.Bytes(c.Value), r.Class, r.Clients, r.Depth, c.Rounds, c.Time.Round(time.Millisecond))
-	if slices.Equal(r.Processors[0], r.Processors[1]) {
-		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(r.Processors[0]))
-	} else {
-		fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(r.Processors[0]), processors(r.Processors[1]))
-	}
+	p.printProcessors(r.Processors[0], r.Processors[1])
 	p.printKV(r)
 	return nil
 }
@@ -169,15 +164,9 @@ func (p *program) printKV(r *bench.KVReport) {
 	p.table(systems)
 	p.table(moved)
 	p.table(apart)
-	if len(r.Ratios) > 0 {
-		columns[0].Title = r.Ratios[0].A.String() + " over"
-		ratios := term.NewTable(columns...)
-		for _, x := range r.Ratios {
-			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share),
-				median(x.CPU, share))
-		}
-		p.table(ratios)
+	var ratios []ratio
+	for _, x := range r.Ratios {
+		ratios = append(ratios, ratio{x.A.String(), x.B.String(), [4]bench.Spread{x.Rate, x.P50, x.P99, x.CPU}})
 	}
-	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
-		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
+	p.printRatios(columns, ratios, r.Confidence)
 }
