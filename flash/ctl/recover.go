@@ -41,10 +41,12 @@ func (l Lost) String() string {
 	return fmt.Sprintf("%s, at offset %d of %s", l.What, l.Offset, cmp.Or(l.Name, fmt.Sprint("device ", l.Device)))
 }
 
-// lost reports a damaged page that was rebuilt.
+// lost reports a damaged page that was rebuilt, once: without an index recovery reads the list of leaves again.
 func (r *recovery) lost(device int, offset int64, what string) {
-	r.report.Lost = append(r.report.Lost,
-		Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)})
+	l := Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)}
+	if !slices.Contains(r.report.Lost, l) {
+		r.report.Lost = append(r.report.Lost, l)
+	}
 }
 
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
