@@ -161,7 +161,7 @@ func (alone) Name() uint64 { return 1 }
 // Instance implements kv.Peers.
 func (alone) Instance() string { return "alone" }
 
-// Fence implements kv.Peers. Nobody else has ever used the store.
+// Fence implements kv.Peers. The store has had no other client.
 func (alone) Fence(context.Context, uint64, time.Duration) error { return nil }
 
 // submitting runs operations on an asynchronous device.

@@ -22,7 +22,7 @@ import (
 	"farflash/workload/synth"
 )
 
-// now is the time, for what is measured.
+// now returns the time of a measurement.
 func now() time.Time { return time.Now() }
 
 // startKV starts the servers.

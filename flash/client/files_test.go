@@ -187,8 +187,8 @@ func status(err error) (s control.Status) {
 	return s
 }
 
-// TestFilesModel: two clients whose connections are cut at random, before and after the server has executed what they
-// ask for, get the answers of a model in which each request takes effect once, and the server has the model's files.
+// TestFilesModel: two clients whose connections are cut at random, before and after the server has executed their
+// requests, get the answers of a model in which each request takes effect once, and the server has the model's files.
 func TestFilesModel(t *testing.T) {
 	bounded(t, 5*time.Minute)
 	steps, seeds := 150, 2

@@ -283,7 +283,7 @@ func (r *recovery) readBody(h media.Header) error {
 	return nil
 }
 
-// streamed takes what is known of a checkpoint that was read besides its entries.
+// streamed records the generation and the ages of a checkpoint that was read, and its rebuilt grains.
 func (r *recovery) streamed(h media.Header, s *remains.Streamed) error {
 	if s.Err != nil {
 		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
@@ -593,7 +593,7 @@ func (r *recovery) settleState(at ending, both bool) error {
 	return nil
 }
 
-// writeState makes what recovery has decided durable.
+// writeState makes the decisions of recovery durable.
 func (r *recovery) writeState(at ending, crashed, both bool) error {
 	switch {
 	case !crashed:

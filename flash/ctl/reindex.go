@@ -63,7 +63,7 @@ func (r *recovery) readIndex(h media.Header, chain []remains.Link) bool {
 		}
 	}
 	r.fitAll()
-	used, err := r.reopened(chain)
+	used, err := r.reopened(chain, func(media.Record) {})
 	return err == nil && !used && r.bring(chain)
 }
 

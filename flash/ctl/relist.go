@@ -41,20 +41,14 @@ func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 		r.use(ftl.PPA(s.Place))
 	}
 	var changed leafSpans
-	used, err := r.reopened(chain)
-	if err == nil && !used && !r.indexed {
-		err = r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
-			for _, rec := range records {
-				changed.add(rec)
-			}
-			return nil
-		})
-	}
+	used, err := r.reopened(chain, changed.add)
 	if err != nil || used {
 		r.stores = nil
 		return err
 	}
-	changed.merge()
+	if changed.merge(); r.indexed {
+		changed = nil
+	}
 	r.list, r.listed = places, true
 	for _, s := range list {
 		if changed.has(s.Number) {
@@ -81,10 +75,11 @@ func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 }
 
 // reopened reports whether a segment of the map was opened for data since the checkpoint: a program that does not know
-// of it, or was not to keep to a budget, may have used it.
-func (r *recovery) reopened(chain []remains.Link) (used bool, err error) {
+// of it, or was not to keep to a budget, may have used it. It calls each for the records on its way.
+func (r *recovery) reopened(chain []remains.Link, each func(media.Record)) (used bool, err error) {
 	err = r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
 		for _, rec := range records {
+			each(rec)
 			used = used || rec.Kind == media.Open && r.storeOf(int64(rec.PPA)) != nil
 		}
 		return nil

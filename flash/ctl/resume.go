@@ -85,8 +85,8 @@ func (r *recovery) mayResume(inUse uint64) bool {
 	return inUse+uint64(pages)+logSlack < uint64(r.shape.LogPages)
 }
 
-// resume logs what recovery decided. Only the last of the pages says that all before it are durable: if it is missing,
-// the next recovery decides again. An empty page repeats it, so that no single one can be lost.
+// resume logs the decisions of recovery. Only the last of the pages says that all before it are durable: if it is
+// missing, the next recovery decides again. An empty page repeats it, so that no single one can be lost.
 func (r *recovery) resume() error {
 	records := []media.Record{{Kind: media.Resume, PPA: r.coming}}
 	for _, x := range r.decided {

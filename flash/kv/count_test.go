@@ -142,7 +142,7 @@ func TestCountOperations(t *testing.T) {
 
 	c := m.open(t, 3)
 	fill(t, c, "c", 100)
-	m.dead[3] = true // with what is left of three chunks
+	m.dead[3] = true // with the rest of three chunks
 	u, err := b.Use(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestChangesDuringCount(t *testing.T) {
 }
 
 // TestCountsAside verifies that no slot is given out twice while several clients, each with goroutines, change keys and
-// count: each goroutine finds in its keys what it has put, and at the end each key has one slot.
+// count: each goroutine finds its own puts in its keys, and at the end each key has one slot.
 func TestCountsAside(t *testing.T) {
 	ctx := context.Background()
 	m, _ := newMetered(t, 500)

@@ -211,7 +211,7 @@ func TestExercise(t *testing.T) {
 	}
 }
 
-// What TestExercise tells the other process.
+// The environment of the process that TestExercise starts.
 const (
 	exerciseAt    = "FARFLASH_EXERCISE_AT"
 	exerciseSteps = "FARFLASH_EXERCISE_STEPS"

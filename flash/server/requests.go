@@ -82,7 +82,7 @@ func (e *exports) OpenFile(r control.FileRequest) (control.Export, control.FileR
 	return x, requests.Reply(f.file.Outcome(), nil)
 }
 
-// grow enlarges a file that nobody accesses through f. Before the file is moved, what was written to it is made
+// grow enlarges a file without accesses in progress through f. Before the file is moved, writes to it are made
 // durable, because a loss is reported to users of the address at which it happens.
 func (f *File) grow(size uint64, flush func() error) control.FileReply {
 	to := int64(min(size, math.MaxInt64))

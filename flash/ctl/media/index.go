@@ -1,7 +1,7 @@
 package media
 
-// A checkpoint of a pool that is closed has an index: what a recovery needs of all entries, so that it need not read
-// them. It is a chain of pages in segments that hold nothing else, as stored leaves are, and just as redundant.
+// A checkpoint of a pool that is closed has an index, with all that a recovery needs of entries, so that it need not
+// read them. It is a chain of pages in segments that hold nothing else, as stored leaves are, and just as redundant.
 
 // IndexKind is the type of an item of an index.
 type IndexKind uint8

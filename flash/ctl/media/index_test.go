@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIndexPages reads again what an index has, page after page.
+// TestIndexPages decodes the pages of an index, and compares their items with those added.
 func TestIndexPages(t *testing.T) {
 	s := shape()
 	const segments = 1000

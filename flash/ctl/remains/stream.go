@@ -8,7 +8,7 @@ import (
 	"farflash/flash/device"
 )
 
-// Streamed is what Stream found besides the entries.
+// Streamed is the result of Stream but for the entries.
 type Streamed struct {
 	Segments []media.Segment
 	Rebuilt  []int64 // grains of the body that were rebuilt from their group and its parity

@@ -2,7 +2,7 @@
 // connection as a plain state machine, without I/O, clocks or goroutines.
 //
 // Parser divides what a client sends into commands. Session answers those about the connection by itself, and hands out
-// each Command that needs a store; Command.Apply has what it does to a key, and Session.Answer its reply. Package
+// each Command that needs a store; Command.Apply is its effect on a key, and Session.Answer its reply. Package
 // server runs them.
 //
 // The protocol is that of redis.io/docs/reference/protocol-spec, and the commands behave as in Redis 7.0. It leaves out

@@ -74,7 +74,7 @@ func (s *Session) Input(b []byte) (n int, c *Command) {
 // Known reports that the client may use the stores.
 func (s *Session) Known() bool { return s.parser.Known }
 
-// Output is what is to be sent. Sent forgets it.
+// Output returns the bytes to send. Sent drops them.
 func (s *Session) Output() []byte { return s.out }
 
 // Sent forgets the output.

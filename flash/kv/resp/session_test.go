@@ -198,7 +198,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// replies reads replies, and returns their number. It fails for what is no sequence of replies.
+// replies reads replies, and returns their number. It fails for bytes that are no sequence of replies.
 func replies(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		rest, err := reply(b, 0)
@@ -314,7 +314,7 @@ func TestReplyLimit(t *testing.T) {
 	}
 }
 
-// TestNoAllocation verifies that commands take no memory once the session has what it needs.
+// TestNoAllocation verifies that commands allocate nothing once the session's buffers have grown.
 func TestNoAllocation(t *testing.T) {
 	s := NewSession(testConfig(), 1)
 	in := []byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nvalue\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n")

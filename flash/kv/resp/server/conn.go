@@ -105,7 +105,7 @@ func (c *conn) serve() error {
 // place gives the connection its place, and all the time that it wants.
 func (c *conn) place() error {
 	if err := c.server.door.Place(c); err != nil {
-		_ = c.write([]byte("-ERR max number of clients reached\r\n")) // it is told if it listens
+		_ = c.write([]byte("-ERR max number of clients reached\r\n")) // best effort: the client may have stopped reading
 		return err
 	}
 	c.placed = true

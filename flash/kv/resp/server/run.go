@@ -23,7 +23,7 @@ func (s *Server) run(ctx context.Context, turn uint64, c *resp.Command) (o resp.
 	case resp.Clients:
 		o.Text = s.lines()
 	case resp.Info:
-		o.Text, err = s.told(ctx)
+		o.Text, err = s.info(ctx)
 	case resp.Size:
 		o.N, err = s.size(ctx, x)
 	case resp.Scan:

@@ -180,8 +180,8 @@ func (s *Server) describe(c *conn, line string) {
 	}
 }
 
-// told is the answer to INFO.
-func (s *Server) told(ctx context.Context) (string, error) {
+// info answers INFO.
+func (s *Server) info(ctx context.Context) (string, error) {
 	var b strings.Builder
 	placed, _, _ := s.door.Count()
 	up := int(time.Since(s.began).Seconds())

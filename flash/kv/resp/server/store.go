@@ -26,7 +26,7 @@ type seat struct {
 	mu      sync.Mutex
 	store   *kv.Store
 	end     func() error
-	opening chan struct{} // closed when the store is open, or err says why not; nil: nobody opens it
+	opening chan struct{} // closed when the store is open, or err says why not; nil: no opening is in progress
 	err     error
 	closed  bool
 	ending  sync.WaitGroup // stores that were lost
@@ -88,7 +88,7 @@ func (x *seat) lost(store *kv.Store) {
 	x.ending.Go(func() { _ = end() }) // it waits for other operations; that the store is over is known
 }
 
-// close closes the store. Nobody uses it any more.
+// close closes the store, which has no users any more.
 func (x *seat) close() error {
 	x.mu.Lock()
 	x.closed = true
