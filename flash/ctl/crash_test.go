@@ -409,10 +409,12 @@ func TestCrash(t *testing.T) {
 		dropped, recovered, indexed = dropped+w.dropped, recovered+w.recovered, indexed+w.indexed
 	}
 	t.Logf("%d cuts, of these %d of the process alone, %d of several devices, %d with a recovery cut as well; %d "+
-		"records of the log applied, %d writes dropped that nothing said were durable; %d openings by an index",
+		"records of the log applied, %d writes dropped that nothing said were durable; %d openings by an "+
+		"index",
 		cuts, kills, several, broken, recovered, dropped, indexed)
 	if only < 0 && !raced &&
-		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0 || indexed == 0) {
+		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0 ||
+			indexed == 0) {
 		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little "+
 			"was tried", cuts, kills, several, broken, dropped, recovered)
 	}

@@ -20,7 +20,7 @@ const (
 	usageLength       = 32
 )
 
-// The file requests. From Create on, they change the tree.
+// The file requests that change nothing.
 const (
 	Lookup   Op = 16 + iota // the attributes of a place
 	List                    // the names of a directory after another name
@@ -29,8 +29,11 @@ const (
 	OpenFile                // opens the file at a place as an export
 	Temp                    // opens a new file without a name, which is removed when it is closed
 	Extend                  // enlarges an export that is open
+)
 
-	Create Op = 32 + iota - 7
+// The file requests that change the tree.
+const (
+	Create Op = 32 + iota
 	Mkdir
 	Unlink
 	Rmdir
