@@ -259,8 +259,9 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // WriteAt writes b. When it returns, b can be reused, but whether the server has the data is unknown; Flush returns
-// when it is on flash. If the connection ends before a later operation is answered, the write may be executed late, after
-// writes of other clients that began when this one had returned, or with Config.Reconnect twice; with Config.Named once.
+// when it is on flash. If the connection ends before a later operation is answered, the write may be executed late,
+// after writes of other clients that began when this one had returned, and twice with Config.Reconnect but without
+// Config.Named.
 func (f *File) WriteAt(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Async) }
 
 // WriteAhead is WriteAt of data that are on flash before any later operation of the client is executed, so that

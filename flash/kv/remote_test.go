@@ -238,7 +238,7 @@ func TestRemoteHistories(t *testing.T) {
 			}
 			for seed := range uint64(worlds) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					// A fresh server, whose slots the first client counts, which may be the one whose connections are cut.
+					// The first client of a fresh server counts the slots. It may be the one whose connections are cut.
 					h := over(t, serve(t, g), g, seed, size)
 					if porcupine.CheckOperationsTimeout(register, h, 30*time.Second) == porcupine.Illegal {
 						t.Errorf("seed %d: not linearisable", seed)

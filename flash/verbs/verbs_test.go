@@ -649,8 +649,8 @@ func TestOneTerminate(t *testing.T) {
 	}
 }
 
-// TestMessages counts a peer's requests as it posted them: one for a write of several segments, none for a write whose page
-// has not come, and none for one that had to be durable and could not be.
+// TestMessages counts a peer's requests as it posted them: one for a write of several segments, none for a write whose
+// page has not come, and none for one that had to be durable and could not be.
 func TestMessages(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		r := connected(t, nil)

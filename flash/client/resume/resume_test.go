@@ -262,8 +262,8 @@ func (w *world) lose() {
 
 // TestLedger loses connections at random and verifies that every write lands, none after a later one to the same place,
 // once everything was sent again; that kept data is intact; that an atomic is executed at most once, and is unknown or
-// answered; and that kept writes stay within their budget. If the server tells how far it came with a connection, no write
-// is executed twice.
+// answered; and that kept writes stay within their budget. If the server tells how far it came with a connection, no
+// write is executed twice.
 func TestLedger(t *testing.T) {
 	for seed := range uint64(600) {
 		w := &world{t: t, draw: rand.New(rand.NewPCG(seed, 0)), ledger: resume.NewLedger[string](5, budget),

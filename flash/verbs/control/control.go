@@ -292,9 +292,9 @@ type Clients interface {
 	Fence(name string, patience time.Duration) error
 }
 
-// Past is what a server executed of an earlier connection of a client, of the last one on which something followed the
-// answer to Whoami: the first messages that the client posted. So the client need not send those again, which others may
-// have seen and changed since.
+// Past says how many messages of an earlier connection a server executed, in the order in which the client posted them.
+// It is the last one on which something followed the answer to Whoami. The client must not send those messages again,
+// because others may have seen and changed the data since.
 type Past struct {
 	Number   uint32 // of the connection, as in Join; 0: there is none
 	Messages uint64
