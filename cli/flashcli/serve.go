@@ -27,6 +27,7 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/pool"
 	"farflash/flash/qos"
+	"farflash/flash/recorder"
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/notify"
@@ -59,11 +60,13 @@ type serveFlags struct {
 	log     string
 	trouble troubles
 	files   bool
+	record  string
+	most    sizeFlag // of the recording
 	cfg     server.Config
 }
 
 func (p *program) flashServe() *cobra.Command {
-	f := serveFlags{cfg: server.DefaultConfig()}
+	f := serveFlags{cfg: server.DefaultConfig(), most: sizeFlag{units.GiB}}
 	f.cfg.Address, f.cfg.Metrics = "127.0.0.1:9700", ""
 	cmd := &cobra.Command{
 		Use:   "serve [FILE...]",
@@ -150,6 +153,9 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.cfg.Traces, "traces", "",
 		"`URL` of a collector of traces, by OTLP over HTTP")
 	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
+	fl.StringVar(&f.record, "record", "",
+		"`file` that gets each operation's time, place and latency, as a trace for farflash run")
+	fl.Var(&f.most, "record-size", "maximum `size` of that file and FILE.1, the one before it")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.BoolVar(&f.files, "files", false, "let iWARP clients create, rename and remove files")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
@@ -518,6 +524,13 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
+	}
+	if f.record != "" {
+		f.cfg.Recorder, err = recorder.New(recorder.Config{Path: f.record, Size: int64(f.most.bytes), Log: f.cfg.Log})
+		if err != nil {
+			return verb.BadInput(f.exports.placed(&server.Fault{Setting: "record", Err: err}))
+		}
+		defer func() { err = errors.Join(err, verb.Failed(f.cfg.Recorder.Close())) }()
 	}
 	s, err := server.New(f.cfg)
 	if err != nil {
