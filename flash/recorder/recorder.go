@@ -2,8 +2,8 @@
 // package workload/trace/record). The file has offsets and lengths, names of exports and addresses of clients, and no
 // data.
 //
-// Take formats an operation into a buffer. A goroutine writes it every second, or earlier if there is much. No operation
-// waits for the file: those that come while too much waits to be written, or that cannot be written, are lost and
+// Take formats an operation into a buffer. A goroutine writes it every second, or earlier if there is much. Operations
+// do not wait for the file: those that come while too much waits to be written, or that cannot be written, are lost and
 // counted. The file grows to half of the size that both may have; then it is renamed to its name with ".1" at the end,
 // and replaces an earlier one.
 //

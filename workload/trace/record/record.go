@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Header is the first line of a recording. time is the operation's arrival, in seconds since the Unix epoch. op is read,
-// write, trim or flush. offset and length are bytes within the export. latency is in seconds, and empty if it is
+// Header is the first line of a recording. time is the operation's arrival, in seconds since the Unix epoch. op is
+// read, write, trim or flush. offset and length are bytes within the export. latency is in seconds, and empty if it is
 // unknown. session distinguishes connections, as a client's address does; it may be empty.
 const Header = "time,op,export,offset,length,latency,session"
 
