@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -425,6 +426,14 @@ func refused(err error, devices []string) error {
 	var s *ctl.Scarce
 	if errors.As(err, &s) {
 		return scarce(s)
+	}
+	if errors.Is(err, pool.ErrMissing) {
+		for _, d := range devices {
+			if _, err := netip.ParseAddrPort(d); err == nil {
+				return verb.BadInput(fmt.Errorf("%s is an address, and does not exist as a file; give the pool's device, "+
+					"such as data.img, also while a daemon serves it", d))
+			}
+		}
 	}
 	if errors.Is(err, ctl.ErrDamaged) || errors.Is(err, media.ErrForeign) {
 		all := strings.Join(devices, " ")
