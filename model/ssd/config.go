@@ -249,6 +249,8 @@ type Scheduling struct {
 	// IndependentReads lets each plane of a die read pages independently. Otherwise planes read together, and only
 	// pages of the same number.
 	IndependentReads bool
+	// ReadsYield keeps independent reads from starting beside others on a die for which a program or an erase waits.
+	ReadsYield bool
 }
 
 // Collection is garbage collection.
