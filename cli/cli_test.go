@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"farflash/flash/mount"
 	"farflash/internal/patience"
 	"farflash/numeric/rng"
 )
@@ -83,6 +84,8 @@ func scripts(t *testing.T, dir string) {
 			case "shared":
 				_, err := os.Stat(filepath.Join("..", "..", "shared", "cases"))
 				return err == nil, nil
+			case "fuse":
+				return mount.Available() == nil, nil
 			case "long":
 				return patience.LongNamed("cli"), nil
 			}

@@ -43,7 +43,6 @@ my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
 Results are stored in the study directory and in a cache. Repeat the command to
 resume an interrupted study.`,
 		Example: `  farflash compare busy-drive busy-drive,ssd.collection.victim=random
-  farflash compare mine.yaml theirs.yaml --until-decided
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
 		Args: verb.Arguments(2, -1,

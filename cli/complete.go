@@ -71,8 +71,7 @@ func (p *program) completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
 		Short: "Print a shell's completion script",
-		Long: "Print a shell's completion script. Source it in the running shell, or write it to the shell's completion " +
-			"directory.",
+		Long:  "Print a shell's completion script.",
 		Example: `  source <(farflash completion bash)
   farflash completion zsh > "${fpath[1]}/_farflash"`,
 		Args:      verb.Arguments(1, 1, "one of "+strings.Join(shells, ", ")),

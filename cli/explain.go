@@ -22,7 +22,6 @@ func (p *program) explain() *cobra.Command {
 which direction is better. Without a path, list the sections.`,
 		Example: `  farflash explain
   farflash explain ssd.collection
-  farflash explain 'workload[0].trace.skip_bad'
   farflash explain 'tenant[0].slowdown.mean'`,
 		Args:              verb.Arguments(0, 1, "one path, such as ssd.over_provisioning"),
 		ValidArgsFunction: completePath,

@@ -53,10 +53,7 @@ written to a new folder (-o), or one of them (--figure) to standard output:
   plot-csv the data, with a matplotlib line that plots them`,
 		Example: `  farflash export runs/quickstart-1a2b3c4d --format=fio > fio.json
   farflash export run --format=csv --table=series -o series.csv
-  farflash export run --format=csv --table=requests -o requests.csv
-  farflash export run --format=ns3 -o mix
   farflash export run --format=perfetto -o timeline.pftrace
-  farflash export runs/before runs/after --format=svg -o figures
   farflash export runs/my-sweep-1a2b3c4d --format=pgf --figure read.latency.p99 > p99.tex`,
 		Args: verb.Arguments(1, -1, "a run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,11 +39,8 @@ named items.
 All loads run with the same seeds. With --reps the mean over the replicates
 decides, and the seeds also give an interval for the answer. A run that ends
 after a number of requests gets shorter as the load grows; measure.until gives
-all loads the same time.
-
-Repeat the command to resume an interrupted search.`,
+all loads the same time.`,
 		Example: `  farflash headroom busy-drive --until 'read.latency.p99>2ms' --reps 3
-  farflash headroom my.yaml --until 'read.latency.p99>500us' --until 'write.latency.p99>5ms' --scale workload[0]
   farflash headroom my.yaml --depth --until 'all.latency.mean>1ms' --within 1% -o runs/room`,
 		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
 		ValidArgsFunction: completeScenario,

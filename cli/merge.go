@@ -44,8 +44,8 @@ command without --shard and with -o naming the merged directory.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.dir, "output", "o", "", "write the merged sweep to `DIR`, which must be new or empty")
-	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
-	fl.BoolVar(&f.quiet, "quiet", false, "no table and no remarks")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	registerMetrics(cmd, &f.metrics)
 	return cmd
 }

@@ -52,7 +52,6 @@ day needs --force.`,
 		Example: `  farflash plan init plan.yaml
   farflash plan plan.yaml --bound -o rack
   farflash plan plan.yaml --explain database
-  farflash plan plan.yaml --set horizon=3y --set 'drives[0].price=$1900'
   farflash plan plan.yaml --from-traces traces/`,
 		Args: verb.Arguments(1, 1, "a plan file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {

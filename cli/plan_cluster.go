@@ -61,7 +61,6 @@ The plan directory holds plan.json, report.html, need.yaml with every default, a
 the run directories in trials. Repeat the command to resume an interrupted search.`,
 		Example: `  farflash plan cluster --init > need.yaml
   farflash plan cluster need.yaml
-  farflash plan cluster need.yaml --put-p99 1ms --survive 1 -o plans/tight
   farflash plan cluster --rate 20000 --put-p99 2ms --drive rate=400MiB/s,price=220 --nic rate=10Gbps,price=250`,
 		Args: verb.Arguments(0, 1, "at most one need file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func (f *predictFlags) register(cmd *cobra.Command) {
 	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios,
 		"weight `ratios`; each trace runs at one of every two neighbours")
 	fl.IntVar(&f.cfg.Forest.Trees, "trees", f.cfg.Forest.Trees, "number `N` of trees")
-	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "random seed of the traces")
+	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "random seed")
 	fl.StringVar(&f.samples, "samples", "", "write the samples to `FILE` as CSV")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")

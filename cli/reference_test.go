@@ -107,7 +107,7 @@ func flagRows(cmd *cobra.Command) (rows []flagRow) {
 }
 
 // leastCommon is the number of verbs with the same row from which a flag is described once for all of them.
-const leastCommon = 3
+const leastCommon = 2
 
 // commonFlags returns the rows that several verbs share, by the flag's name. Of two such rows of one flag the more
 // frequent one is common.

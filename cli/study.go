@@ -33,7 +33,7 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	f.runFlags.register(cmd, reps, output)
 	fl := cmd.Flags()
 	fl.Lookup("reps").Usage = "run `N` replicates of each, with seeds seed, seed+1, ..."
-	fl.Lookup("json").Usage = "print only the answer, as JSON, on standard output"
+	fl.Lookup("json").Usage = "print JSON"
 	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial " +
 		"(repeatable)"
 	fl.StringVar(&f.cache, "cache", "",

@@ -32,8 +32,7 @@ runs. A failed trial is listed; the others are kept.
 Repeat the command to resume an interrupted sweep. --shard 2/5 runs the second
 fifth, for example on another machine; farflash merge merges the shards.`,
 		Example: `  farflash sweep busy-drive --vary ssd.over_provisioning=7%,14%,28% --reps 3
-  farflash sweep my.yaml --vary ssd.cache.capacity=1MiB..64MiB:x2 --vary ssd.collection.victim=greedy,random -o runs/cache
-  farflash sweep my.yaml --vary workload[0].closed=1..64:x2 --shard 1/2 -o runs/first`,
+  farflash sweep my.yaml --vary ssd.cache.capacity=1MiB..64MiB:x2 --vary ssd.collection.victim=greedy,random -o runs/cache`,
 		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -223,7 +223,6 @@ stream for moved data), classes (streams for hot and cold data), partitions
 (separate blocks for hot and cold data, in the best ratio).`,
 		Example: `  farflash waf tlc-enterprise
   farflash waf tlc-enterprise --fit
-  farflash waf tlc-enterprise --skew 95/20 --streams mixed,classes
   farflash waf mqsim-default --set ssd.over_provisioning=28%`,
 		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name"),
 		ValidArgsFunction: completeScenario,

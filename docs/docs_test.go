@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode"
 
+	"farflash/flash/mount"
 	"farflash/internal/patience"
 )
 
@@ -198,6 +199,7 @@ func stable(line string) string {
 //   - A block of language sh whose first command is the program's is run as a whole.
 //   - In a block of language console, lines that start with "$ " are run one after the other, and their standard output
 //     is compared with the lines that follow. A line "..." stands for any lines.
+//   - A block marked fuse ("sh fuse") is run where this machine can mount.
 //   - A block marked long ("console long") is run only with FARFLASH_LONG=1, and so are the blocks that need its files.
 //
 // With -update the output is written into the page.
@@ -247,6 +249,8 @@ func (p *page) run(t *testing.T) {
 			}
 		case b.long() && !patience.Long(t):
 			t.Logf("%s: not run: FARFLASH_LONG is not set", where)
+		case slices.Contains(strings.Fields(b.info), "fuse") && mount.Available() != nil:
+			t.Logf("%s: not run: %v", where, mount.Available())
 		case b.language() == "sh" && mine(body[0]):
 			script := strings.ReplaceAll(strings.Join(body, "\n"), "go run ./cmd/farflash ", "farflash ")
 			script = regexp.MustCompile(`(?m)^go test .*$`).ReplaceAllString(script, "")

@@ -72,7 +72,7 @@ sequential reads, and sequential writes.`,
 	fl.StringVarP(&f.out, "output", "o", "", "write the fitted drive as a scenario to a new `FILE`")
 	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until its slower direction has issued `N` requests")
 	fl.Uint64Var(&f.seed, "seed", 1, "random seed")
-	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one per processor)")
 	fl.StringVar(&f.cache, "cache", "",

@@ -60,7 +60,7 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl.BoolVar(&f.together, "together", false,
 		"clients and servers in one process, unlike a real daemon: Go's scheduler may run both on one thread")
 	fl.BoolVar(&f.mixed, "mixed", false,
-		"clients and servers share all processors (default: each have half of them, like separate machines)")
+		"clients and servers share all processors")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -123,9 +123,6 @@ measurements of one round, and is printed with its range over the rounds.
 With --load, requests are due at times independent of completions, and latency
 counts from the due time.`,
 		Example: `  farflash flash bench /mnt/nvme --connections 16 --depth 8
-  farflash flash bench --load 0.8 --rounds 7
-  farflash flash bench -c 1,4,16,64 --systems verbs,socket,socket-c
-  farflash flash bench --register
   farflash flash bench --block 1MiB --connections 1 --depth 4 --systems verbs,socket`,
 		Args: verb.Arguments(0, 1, "at most one directory for the files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,6 +168,35 @@ counts from the due time.`,
 	return cmd
 }
 
+// ratio is the outcomes of a system over those of another: rate, median, p99 and processor time.
+type ratio struct {
+	of, over string
+	spreads  [4]bench.Spread
+}
+
+// printRatios prints ratios in the columns of the outcomes, and what the ranges mean.
+func (p *program) printRatios(columns []term.Column, ratios []ratio, confidence float64) {
+	if len(ratios) > 0 {
+		columns[0].Title = ratios[0].of + " over"
+		t := term.NewTable(columns...)
+		for _, x := range ratios {
+			t.Row(x.over, median(x.spreads[0], share), median(x.spreads[1], share), median(x.spreads[2], share),
+				median(x.spreads[3], share))
+		}
+		p.table(t)
+	}
+	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
+		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*confidence)
+}
+
+func (p *program) printProcessors(clients, servers []int) {
+	if slices.Equal(clients, servers) {
+		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(clients))
+		return
+	}
+	fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(clients), processors(servers))
+}
+
 func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	kind := "reads"
 	switch {
@@ -188,11 +214,7 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s at depth %d, %d rounds of %v\n", kind, units.Bytes(r.Block),
 		units.Bytes(c.Size),
 		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
-	if slices.Equal(r.Clients, r.Servers) {
-		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(r.Clients))
-	} else {
-		fmt.Fprintf(p.Out, "clients on %s, servers on %s\n", processors(r.Clients), processors(r.Servers))
-	}
+	p.printProcessors(r.Clients, r.Servers)
 	if r.Offered > 0 {
 		fmt.Fprintf(p.Out, "open loop, %.0f requests/s\n", r.Offered)
 	}
@@ -211,17 +233,11 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	}
 	p.table(systems)
 	p.table(moved)
-	if len(r.Ratios) > 0 {
-		columns[0].Title = r.Ratios[0].A.String() + " over"
-		ratios := term.NewTable(columns...)
-		for _, x := range r.Ratios {
-			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share),
-				median(x.CPU, share))
-		}
-		p.table(ratios)
+	var ratios []ratio
+	for _, x := range r.Ratios {
+		ratios = append(ratios, ratio{x.A.String(), x.B.String(), [4]bench.Spread{x.Rate, x.P50, x.P99, x.CPU}})
 	}
-	fmt.Fprintf(p.Out, "\nMedians of the rounds, with the range in brackets. A ratio's true median lies\n"+
-		"within the range with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
+	p.printRatios(columns, ratios, r.Confidence)
 	for _, x := range r.Skipped {
 		fmt.Fprintf(p.Out, "%v is omitted: %s\n", x.System, x.Why)
 	}
@@ -267,8 +283,13 @@ func (p *program) table(t *term.Table) {
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
 		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this verb",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // of stores
+				return bench.ServeKV(cmd.InOrStdin(), p.Out)
+			}
+			return bench.Serve(cmd.InOrStdin(), p.Out)
+		},
 	}
 }
 

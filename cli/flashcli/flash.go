@@ -32,7 +32,7 @@ func Command(invocation *verb.Program) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.flashFormat(), p.flashServe(), p.flashCheck(), p.flashUpgrade(), p.flashSalvage(), p.flashCtl(),
-		p.flashFS(), p.flashKV(), p.flashBench(), p.flashBenchServers())
+		p.flashFS(), p.flashMount(), p.flashKV(), p.flashBench(), p.flashBenchServers())
 	return cmd
 }
 

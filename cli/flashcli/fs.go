@@ -83,7 +83,12 @@ func (f *fsFlags) with(p *program, device string, do func(*live.Files) error) (e
 }
 
 // open is with for a pool that no daemon serves.
-func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error) (err error) {
+func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error) error {
+	return f.tree(p, devices, func(files *cfs.FS) error { return explain(devices[0], do(live.Local(files))) })
+}
+
+// tree is open for the file system itself.
+func (f *fsFlags) tree(p *program, devices []string, do func(*cfs.FS) error) (err error) {
 	device := devices[0]
 	opened, _, err := pool.Open(f.pool.options(), devices...)
 	switch {
@@ -110,7 +115,7 @@ func (f *fsFlags) open(p *program, devices []string, do func(*live.Files) error)
 		p.Note("%s: removed files without a name, which were being written or removed when the pool was last "+
 			"closed: %d", device, x.Nameless)
 	}
-	return explain(device, do(live.Local(files)))
+	return do(files)
 }
 
 // explain adds the device to an error of the file system, and whether the input or the pool is at fault.

@@ -35,7 +35,8 @@ one-sided operations.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.kvCreate(), p.kvGet(), p.kvPut(), p.kvDelete(), p.kvScan(), p.kvStat())
+	cmd.AddCommand(p.kvCreate(), p.kvGet(), p.kvPut(), p.kvDelete(), p.kvScan(), p.kvStat(), p.kvServe(),
+		p.kvBench(), p.kvYCSB())
 	return cmd
 }
 
@@ -147,35 +148,40 @@ func (f *kvFlags) config() (client.Config, error) {
 	return cfg, nil
 }
 
-// with opens the store in a server's file, and closes it afterwards.
-func (f *kvFlags) with(ctx context.Context, address, name string, do func(*kv.Store) error) (err error) {
+// open opens the store in a server's file. The function closes it.
+func (f *kvFlags) open(ctx context.Context, address, name string) (s *kv.Store, end func() error, err error) {
 	cfg, err := f.config()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	dialing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	c, err := client.Dial(dialing, address, cfg)
 	if err != nil {
-		return verb.BadInput(fmt.Errorf("%s: %w", address, err))
+		return nil, nil, verb.BadInput(fmt.Errorf("%s: %w", address, err))
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
 	file, err := c.Open(name, verbs.RemoteRead|verbs.RemoteWrite|verbs.RemoteAtomic)
 	if err != nil {
-		return verb.BadInput(fmt.Errorf("%s: %w", address, err))
+		return nil, nil, errors.Join(verb.BadInput(fmt.Errorf("%s: %w", address, err)), c.Close())
 	}
 	r, err := kv.NewRemote(c, file)
 	if err != nil {
-		return verb.Failed(err)
+		return nil, nil, errors.Join(verb.Failed(err), c.Close())
 	}
-	s, err := kv.Open(ctx, r, r, r.Options())
+	s, err = kv.Open(ctx, r, r, r.Options())
 	if err != nil {
-		return verb.BadInput(fmt.Errorf("%s: %w", name, err))
+		return nil, nil, errors.Join(verb.BadInput(fmt.Errorf("%s: %w", name, err)), c.Close())
 	}
-	failed := do(s)
-	if err := s.Close(); err != nil {
-		failed = errors.Join(failed, err)
+	return s, func() error { return errors.Join(s.Close(), c.Close()) }, nil
+}
+
+// with opens the store in a server's file, and closes it afterwards.
+func (f *kvFlags) with(ctx context.Context, address, name string, do func(*kv.Store) error) error {
+	s, end, err := f.open(ctx, address, name)
+	if err != nil {
+		return err
 	}
+	failed := errors.Join(do(s), end())
 	var known *verb.Error
 	switch {
 	case failed == nil, errors.As(failed, &known):

@@ -58,6 +58,7 @@ type serveFlags struct {
 	spin    time.Duration
 	log     string
 	trouble troubles
+	files   bool
 	cfg     server.Config
 }
 
@@ -85,9 +86,6 @@ NBD clients need certificates.
 --limit NAME=RATE limits an export, in bytes/s, operations/s or both. The word
 latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
 
-farflash flash fs and ctl work while the daemon runs, for its user and the
-superuser, over FILE.socket or --control.
-
 --config reads the flags from a file, with underscores in their names, besides
 devices, a list, and exports, of which it creates those that are missing and
 extends those that are smaller:
@@ -104,7 +102,6 @@ no new work, completes requests in flight, flushes, and writes a checkpoint for
 a quick restart. A second signal ends it at once; durable data stays durable.`,
 		Example: `  farflash flash serve data.img --size 10GiB
   farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
-  farflash flash serve data.img --nvme 127.0.0.1:4420
   farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.config != "" {
@@ -154,6 +151,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`URL` of a collector of traces, by OTLP over HTTP")
 	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
+	fl.BoolVar(&f.files, "files", false, "let iWARP clients create, rename and remove files")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
 	fl.StringVar(&f.key, "tls-key", "", "`file` with the server's private key (PEM)")
 	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the CA of client certificates (PEM)")
@@ -164,7 +162,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "maximum iWARP connections")
 	fl.IntVar(&f.cfg.NBDConnections, "nbd-connections", 0,
 		"maximum NBD connections; 0: as many as the memory allows, up to 16")
-	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "maximum open exports per connection; with --files, by default 1024")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "maximum times that an export is open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "maximum outstanding reads and atomics per connection")
 	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
@@ -177,7 +175,7 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 		"`time` after which an idle iWARP connection is closed; 0: never. Idle NBD connections stay open")
 	fl.StringVar(&f.log, "log", "text", "`format` of the log on standard error, text or json")
 	fl.StringVar(&f.control, "control", "",
-		"`path` of the socket for farflash flash fs and ctl; by default FILE.socket")
+		"`path` of the socket for farflash flash fs and ctl, by its user and the superuser; by default FILE.socket")
 	fl.StringVar(&f.ready, "ready", "", "write the addresses to `file` when ready; removed on exit")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for requests in flight at shutdown")
 	return cmd
@@ -475,6 +473,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	if err != nil {
 		return verb.BadInput(err)
 	}
+	if f.files && !cmd.Flags().Changed("exports") {
+		f.cfg.Open = 1024 // a mount has one for each open file
+	}
 	f.cfg.TLS, f.cfg.Token, f.cfg.Keys = secrets.TLS, secrets.Token, secrets.Keys
 	if err := f.cfg.Check(); err != nil {
 		return verb.BadInput(f.exports.placed(err))
@@ -512,6 +513,9 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		}
 	}()
 	f.cfg.Pool, f.cfg.Files, f.cfg.Keeper = opened, server.Tree(tree, super), tree
+	if f.files {
+		f.cfg.Requests = server.Requests(tree, super)
+	}
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
 	}
@@ -721,7 +725,6 @@ is then 1.
 asks for a yes, and only then writes. It also handles pools that cannot be opened
 otherwise. To be safe, copy the files out first with flash salvage.`,
 		Example: `  farflash flash check data.img
-  farflash flash check a.img b.img --quick
   farflash flash check data.img --repair`,
 		Args: verb.Arguments(1, -1, "the devices of one pool"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -17,6 +17,9 @@
 // One client thread drives many connections, so that the servers are measured and not goroutines that wake each
 // other.
 //
+// RunKV compares key-value stores in the same way: clients that run the table by one-sided operations, and servers that
+// run it.
+//
 // Scale is Run for several numbers of connections, Processor attributes a system's processor time by profile, and
 // Register measures the cost of registering a range of a file, or memory, for access by peers.
 //

@@ -75,6 +75,8 @@ type state struct {
 	Spent time.Duration // processor time: of the server process, if separate, and of the server in C
 	Reads int64         // device reads by the pool
 	Sum   uint64        // sum of the words that atomics add to
+	// Stores is device reads for each system of key-value stores.
+	Stores []int64 `json:",omitempty"`
 }
 
 // Serve runs the server side as a separate process; in and out are the pipes to Config.Server.

@@ -52,38 +52,11 @@ func start(c *Config) (b *bench, err error) {
 	if c.Threads == 0 {
 		c.Threads = pool.DefaultThreads() // half of all processors
 	}
-	var in io.ReadCloser
-	var out io.WriteCloser
-	if len(c.Server) > 0 {
-		cmd := exec.Command(c.Server[0], c.Server[1:]...)
-		cmd.Stderr = os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this process handles Ctrl-C
-		if out, err = cmd.StdinPipe(); err != nil {
-			return nil, err
-		}
-		if in, err = cmd.StdoutPipe(); err != nil {
-			return nil, err
-		}
-		if err = startOn(cmd, servers); err != nil {
-			return nil, fmt.Errorf("bench: the servers: %w", err)
-		}
-		b.end = func() error {
-			if err := errors.Join(out.Close(), cmd.Wait()); err != nil {
-				return fmt.Errorf("bench: the servers: %w", err)
-			}
-			return nil
-		}
-	} else {
-		theirs, ours := io.Pipe()
-		mine, answers := io.Pipe()
-		done := make(chan error, 1)
-		go serving(func() {
-			err := serve(theirs, answers, false)
-			done <- errors.Join(err, answers.Close())
-		})
-		in, out = mine, ours
-		b.end = func() error { return errors.Join(out.Close(), <-done) }
+	in, out, end, err := launch(c.Server, servers, serve)
+	if err != nil {
+		return nil, err
 	}
+	b.end = end
 	b.ask, b.told = json.NewEncoder(out), json.NewDecoder(in)
 	if err = b.ask.Encode(c); err == nil {
 		err = b.told.Decode(&b.greeting)
@@ -109,6 +82,39 @@ func start(c *Config) (b *bench, err error) {
 	}
 	b.domain = adapter.NewDomain(1)
 	return b, nil
+}
+
+// launch starts the servers: by a command on some processors if there is one, otherwise by serve in this process.
+func launch(server []string, processors []int, serve func(in io.Reader, out io.Writer, own bool) error) (
+	in io.ReadCloser, out io.WriteCloser, end func() error, err error) {
+	if len(server) > 0 {
+		cmd := exec.Command(server[0], server[1:]...)
+		cmd.Stderr = os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this process handles Ctrl-C
+		if out, err = cmd.StdinPipe(); err != nil {
+			return nil, nil, nil, err
+		}
+		if in, err = cmd.StdoutPipe(); err != nil {
+			return nil, nil, nil, err
+		}
+		if err = startOn(cmd, processors); err != nil {
+			return nil, nil, nil, fmt.Errorf("bench: the servers: %w", err)
+		}
+		return in, out, func() error {
+			if err := errors.Join(out.Close(), cmd.Wait()); err != nil {
+				return fmt.Errorf("bench: the servers: %w", err)
+			}
+			return nil
+		}, nil
+	}
+	theirs, ours := io.Pipe()
+	mine, answers := io.Pipe()
+	done := make(chan error, 1)
+	go serving(func() {
+		err := serve(theirs, answers, false)
+		done <- errors.Join(err, answers.Close())
+	})
+	return mine, ours, func() error { return errors.Join(ours.Close(), <-done) }, nil
 }
 
 // state queries the servers' state.

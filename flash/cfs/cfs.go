@@ -33,6 +33,8 @@ import (
 var (
 	ErrNoFS     = errors.New("no file system in this pool")
 	ErrName     = errors.New("invalid file name")
+	ErrLong     = errors.New("too long") // of an ErrName
+	ErrStale    = errors.New("the file of a handle is gone")
 	ErrNotDir   = errors.New("not a directory")
 	ErrIsDir    = errors.New("is a directory")
 	ErrNotEmpty = errors.New("directory not empty")
@@ -134,6 +136,8 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 // begin takes a tree into use, and cleans up.
 func (f *FS) begin(t *tree) error {
 	f.tree, f.opened = t, f.time()
+	t.opening = uint32(f.pool.Found().Session)
+	t.changes = uint64(t.opening) << 32
 	for i := range f.filled {
 		f.filled[i] = f.pool.Holds(uint64(sparePage + i))
 	}
@@ -187,7 +191,7 @@ func (f *FS) time() uint32 {
 	if f.now == nil {
 		return 0
 	}
-	return uint32(min(max(f.now().Unix(), 0), 1<<32-1))
+	return seconds(f.now())
 }
 
 // tidy removes nameless files, trims pages beyond the ends of files, and allocates the spare pages as far as space

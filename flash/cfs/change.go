@@ -20,6 +20,7 @@ type change struct {
 	ends   []written                  // zeros from the old end of a file to the end of its page
 	undo   []func()                   // releases allocated blocks if the change fails
 	then   []func()                   // updates of the tree in memory once the change takes effect
+	loose  *node                      // one of its pins does not keep it at its address
 }
 
 // do prepares a change with plan and commits it. It returns when the change is durable, but later changes can be
@@ -89,8 +90,13 @@ func (c *change) homes() []home {
 // commit makes the change: new versions are written to spare pages, and once they are durable one Remap moves them and
 // the data into place. It returns when all of it is in effect, and until waits for its durability.
 func (c *change) commit() (until func() error, err error) {
-	if len(c.inodes) == 0 {
-		return func() error { return nil }, nil // no stored metadata changes
+	if len(c.inodes) == 0 { // no stored metadata changes
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, then := range c.then {
+			then()
+		}
+		return func() error { return nil }, nil
 	}
 	homes := c.homes()
 	if slices.ContainsFunc(homes, func(h home) bool { return h.fresh }) {
@@ -136,10 +142,11 @@ func (c *change) commit() (until func() error, err error) {
 			c.filled[used[k]] = false
 		}
 	}
+	c.tree.changes++
 	for number := range c.inodes {
 		c.tree.inodePages[number/inodesPerPage] = true
 		if n := c.tree.get(number); n != nil {
-			n.inode = c.inodes[number]
+			n.inode, n.changed = c.inodes[number], c.tree.changes
 		}
 	}
 	for dir, changed := range c.dirs {
@@ -296,7 +303,7 @@ func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
 	}
 	c.inodes[n.number] = n.inode
 	c.then = append(c.then, func() {
-		n.inode = c.inodes[n.number]
+		n.inode, n.changed = c.inodes[n.number], c.tree.changes
 		c.tree.set(n)
 	})
 	return n, nil
@@ -374,7 +381,11 @@ func (c *change) ensureBlock(n *node, size uint64) error {
 			break
 		}
 		space.Shrink(old.base, order, int(old.order))
-		if n.pins > 0 {
+		pins := n.pins
+		if n == c.loose {
+			pins--
+		}
+		if pins > 0 {
 			return fmt.Errorf("%s: %w", n.path(), ErrBusy)
 		}
 		base, ok := space.Alloc(need)

@@ -74,7 +74,7 @@ func said(t *testing.T, all []ctl.Violation, path, what string) {
 
 func find(t *testing.T, fs *FS, path string) *node {
 	t.Helper()
-	n, err := fs.tree.lookup(Cred{}, path)
+	n, err := fs.tree.lookup(Cred{}, Place{Path: path})
 	try(t, err)
 	return n
 }

@@ -34,9 +34,14 @@ func (f *FS) open(n *node, rights Rights) *File {
 
 // Open opens a file for the given rights: Read, Write or both.
 func (f *FS) Open(who Cred, path string, rights Rights) (*File, error) {
+	return f.OpenAt(who, Place{Path: path}, rights)
+}
+
+// OpenAt is Open of a place.
+func (f *FS) OpenAt(who Cred, p Place, rights Rights) (*File, error) {
 	f.change.Lock()
 	defer f.change.Unlock()
-	n, err := f.tree.lookup(who, path)
+	n, err := f.tree.lookup(who, p)
 	switch {
 	case err != nil:
 		return nil, err
@@ -53,7 +58,7 @@ func (f *FS) Open(who Cred, path string, rights Rights) (*File, error) {
 // Create creates a file of size bytes, all zeros and without space allocated, and opens it.
 func (f *FS) Create(who Cred, path string, perm uint16, size int64) (file *File, err error) {
 	err = f.do(func(c *change) error {
-		n, err := c.named(who, path, Regular, perm)
+		n, err := c.named(who, who, Place{Path: path}, Regular, perm)
 		if err != nil {
 			return err
 		}
@@ -99,20 +104,27 @@ func (f *File) Name(who Cred, path string, keep bool) error {
 		return err
 	}
 	return f.fs.do(func(c *change) error {
-		dir, name, there, err := c.place(who, path)
-		switch {
-		case f.closed.Load():
+		if f.closed.Load() {
 			return fs.ErrClosed
-		case err != nil:
-			return err
-		case !f.n.nameless:
-			return fmt.Errorf("%s: the file already has a name: %w", f.n.path(), fs.ErrExist)
 		}
-		in := f.n.inode
-		in.nameless = false
-		c.inodes[f.n.number] = in
-		return c.put(dir, name, there, f.n, keep)
+		_, err := c.name(who, f.n, Place{Path: path}, keep)
+		return err
 	})
+}
+
+// name gives a nameless file a name in a directory, which it returns.
+func (c *change) name(who Cred, n *node, p Place, keep bool) (dir *node, err error) {
+	dir, name, there, err := c.place(who, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case !n.nameless:
+		return nil, fmt.Errorf("%s: the file already has a name: %w", n.path(), fs.ErrExist)
+	}
+	in := n.inode
+	in.nameless = false
+	c.inodes[n.number] = in
+	return dir, c.put(dir, name, there, n, keep)
 }
 
 // Pin returns the file's address and size. The file keeps this address until it is closed; if it is removed or replaced
@@ -131,6 +143,28 @@ func (f *File) Pin() (base uint64, size int64, err error) {
 		f.n.pins++
 	}
 	return f.n.base * pageSize, int64(f.n.size), nil
+}
+
+// Grow enlarges a pinned file to at least size bytes, and returns its address and size. Both may be others than before:
+// the caller does not use the earlier address any more. If others have pinned the file it can grow in place only, as
+// by Truncate.
+func (f *File) Grow(size int64) (base uint64, now int64, err error) {
+	if f.rights&Write == 0 {
+		return 0, 0, fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
+	}
+	err = f.fs.do(func(c *change) error {
+		switch {
+		case f.closed.Load() || !f.pinned:
+			return fs.ErrClosed
+		case size <= int64(f.n.size):
+			return nil
+		}
+		c.loose = f.n
+		return c.sized(f.n, size)
+	})
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	return f.n.base * pageSize, int64(f.n.size), err
 }
 
 // Identity returns the number of the file's inode, which no other file has while this one exists, and the file's place

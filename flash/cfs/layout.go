@@ -252,14 +252,14 @@ func decodeSuper(page []byte, u media.UUID) (layout uint32, kept []byte, err err
 
 // checkName returns ErrName with the reason if a name is invalid.
 func checkName(name string) error {
-	why := ""
+	why, also := "", ErrName
 	switch {
 	case name == "":
 		why = "is empty"
 	case name == "." || name == "..":
 		why = "is reserved"
 	case len(name) > maxName:
-		why = fmt.Sprintf("has %d bytes; the maximum is %d", len(name), maxName)
+		why, also = fmt.Sprintf("has %d bytes; the maximum is %d", len(name), maxName), errLong
 	case !utf8.ValidString(name):
 		why = "is not UTF-8"
 	case strings.ContainsRune(name, '/'):
@@ -270,14 +270,17 @@ func checkName(name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%q %s: %w", name, why, ErrName)
+	return fmt.Errorf("%q %s: %w", name, why, also)
 }
+
+// errLong is ErrName and ErrLong.
+var errLong = fmt.Errorf("%w, %w", ErrName, ErrLong)
 
 // split splits a path into names. Paths start at the root, with or without a leading slash.
 func split(path string) ([]string, error) {
 	var names []string
 	if len(path) > 4096 {
-		return nil, fmt.Errorf("the path has %d bytes; the maximum is 4096: %w", len(path), ErrName)
+		return nil, fmt.Errorf("the path has %d bytes; the maximum is 4096: %w", len(path), errLong)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" {

@@ -249,7 +249,7 @@ func NewSurvey(pool *ctl.Pool, cfg Config) (*Survey, error) {
 		if n == nil || n.number == rootInode || n.nameless {
 			continue
 		}
-		i := n.stat()
+		i := l.tree.stat(n)
 		if top := n.top(); top.number != rootInode {
 			i.Path = lostPath(top) + strings.TrimPrefix(i.Path, top.path())
 		}
@@ -358,7 +358,7 @@ func (f *FS) keep(n *node) error {
 		return err
 	}
 	return f.do(func(c *change) error {
-		dir, name, there, err := c.place(Cred{}, lostPath(n))
+		dir, name, there, err := c.place(Cred{}, Place{Path: lostPath(n)})
 		if err != nil {
 			return err
 		}

@@ -32,9 +32,9 @@ func TestMend(t *testing.T) {
 	}
 	// Two files that have the same pages.
 	f := checked(t)
-	a, err := f.tree.lookup(Cred{}, "/a")
+	a, err := f.tree.lookup(Cred{}, Place{Path: "/a"})
 	try(t, err)
-	other, err := f.tree.lookup(Cred{}, "/d/c")
+	other, err := f.tree.lookup(Cred{}, Place{Path: "/d/c"})
 	try(t, err)
 	b := make([]byte, ctl.Page)
 	try(t, f.pool.ReadAt(b, inodePage*ctl.Page))
@@ -108,7 +108,7 @@ type harm struct {
 
 func harms(t *testing.T) []harm {
 	at := func(f *FS, path string) *node {
-		n, err := f.tree.lookup(Cred{}, path)
+		n, err := f.tree.lookup(Cred{}, Place{Path: path})
 		try(t, err)
 		return n
 	}

@@ -22,13 +22,18 @@ type Status struct {
 	Base     uint64 // its first address
 	Block    uint64 // bytes to which it can grow without being moved
 	Used     int64  // bytes of pages with space allocated; filled in by Stat only
+	Handle   Handle
+	// Changed increases with every change of the tree that concerns this file or directory, but not with its data. It
+	// never repeats, even after the file system has been opened again.
+	Changed uint64
 }
 
-func (n *node) stat() Status {
+func (t *tree) stat(n *node) Status {
 	i := Status{
 		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid,
 		Time:  time.Unix(int64(n.mtime), 0).UTC(),
 		Inode: n.number, Base: n.base * pageSize, Drained: n.drained,
+		Handle: t.handle(n), Changed: max(n.changed, uint64(t.opening)<<32),
 	}
 	if n.order != noOrder {
 		i.Block = pageSize << n.order
@@ -40,11 +45,11 @@ func (n *node) stat() Status {
 func (f *FS) Stat(who Cred, path string) (Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	n, err := f.tree.lookup(who, path)
+	n, err := f.tree.lookup(who, Place{Path: path})
 	if err != nil {
 		return Status{}, err
 	}
-	i := n.stat()
+	i := f.tree.stat(n)
 	for e := range f.inUse(extent{n.base, pages(n.size)}) {
 		i.Used += int64(e.count) * pageSize
 	}
@@ -55,26 +60,26 @@ func (f *FS) Stat(who Cred, path string) (Status, error) {
 func (f *FS) List(who Cred, path string) ([]Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	n, err := f.tree.lookup(who, path)
+	n, err := f.tree.lookup(who, Place{Path: path})
 	switch {
 	case err != nil:
 		return nil, err
 	case n.kind != Directory:
-		return []Status{n.stat()}, nil
+		return []Status{f.tree.stat(n)}, nil
 	case !n.allows(who, Read):
 		return nil, fmt.Errorf("%s: %w", n.path(), fs.ErrPermission)
 	}
 	all := make([]Status, 0, len(n.children))
 	for _, child := range n.children {
-		all = append(all, child.stat())
+		all = append(all, f.tree.stat(child))
 	}
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
 // place looks up the directory and name in which a path's last element is, or would be, with the right to change it.
-func (c *change) place(who Cred, path string) (dir *node, name string, there *node, err error) {
-	dir, name, there, err = c.tree.place(who, path)
+func (c *change) place(who Cred, p Place) (dir *node, name string, there *node, err error) {
+	dir, name, there, err = c.tree.place(who, p)
 	if err == nil && !dir.allows(who, Write|Search) {
 		err = fmt.Errorf("%s: %w", dir.path(), fs.ErrPermission)
 	}
@@ -84,21 +89,21 @@ func (c *change) place(who Cred, path string) (dir *node, name string, there *no
 // Mkdir makes a directory.
 func (f *FS) Mkdir(who Cred, path string, perm uint16) error {
 	return f.do(func(c *change) error {
-		_, err := c.named(who, path, Directory, perm)
+		_, err := c.named(who, who, Place{Path: path}, Directory, perm)
 		return err
 	})
 }
 
-// named creates a file or directory under a name not in use.
-func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, error) {
-	dir, name, there, err := c.place(who, path)
+// named creates a file or directory of an owner under a name not in use.
+func (c *change) named(who, owner Cred, p Place, kind Kind, perm uint16) (*node, error) {
+	dir, name, there, err := c.place(who, p)
 	switch {
 	case err != nil:
 		return nil, err
 	case there != nil:
 		return nil, fmt.Errorf("%s: %w", there.path(), fs.ErrExist)
 	}
-	n, err := c.create(who, kind, perm)
+	n, err := c.create(owner, kind, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -108,49 +113,15 @@ func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, er
 // Remove removes a file or an empty directory. A file's space is freed immediately, or when the file is closed if it is
 // open.
 func (f *FS) Remove(who Cred, path string) error {
-	return f.do(func(c *change) error {
-		_, _, there, err := c.place(who, path)
-		switch {
-		case err != nil:
-			return err
-		case there == nil:
-			return fmt.Errorf("%s: %w", path, fs.ErrNotExist)
-		}
-		if len(there.children) > 0 {
-			return fmt.Errorf("%s: %w", there.path(), ErrNotEmpty)
-		}
-		c.unlink(there)
-		c.remove(there)
-		return nil
-	})
+	_, err := f.RemoveAt(who, Place{Path: path}, None)
+	return err
 }
 
 // Rename renames a file or directory, possibly into another directory. A file replaces a file and a directory an empty
 // directory; with keep an existing target is an error.
 func (f *FS) Rename(who Cred, from, to string, keep bool) error {
-	return f.do(func(c *change) error {
-		_, _, n, err := c.place(who, from)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			return fmt.Errorf("%s: %w", from, fs.ErrNotExist)
-		}
-		dir, name, there, err := c.place(who, to)
-		switch {
-		case err != nil:
-			return err
-		case there == n:
-			return nil
-		case dir.within(n):
-			return fmt.Errorf("%s: %w", n.path(), ErrInside)
-		}
-		if err := c.put(dir, name, there, n, keep); err != nil {
-			return err
-		}
-		c.unlink(n)
-		return nil
-	})
+	_, err := f.RenameAt(who, Place{Path: from}, Place{Path: to}, keep)
+	return err
 }
 
 // put gives n a name, replacing the node there if there is one.
@@ -191,7 +162,7 @@ func (f *FS) Drain(who Cred, path string, on bool) (brief, err error) {
 			f.Layout())
 	}
 	return brief, f.do(func(c *change) error {
-		n, err := c.tree.lookup(who, path)
+		n, err := c.tree.lookup(who, Place{Path: path})
 		switch {
 		case err != nil:
 			return err
@@ -233,7 +204,7 @@ func (f *FS) Chown(who Cred, path string, uid, gid uint32) error {
 
 func (f *FS) own(path string, who Cred, set func(*inode), may func(*node) bool) error {
 	return f.do(func(c *change) error {
-		n, err := c.tree.lookup(who, path)
+		n, err := c.tree.lookup(who, Place{Path: path})
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,8 @@ type node struct {
 	taking int    // Allocates in progress; guarded by change
 	cuts   uint64 // how often pages beyond its end were dropped
 	made   uint64 // its place among the files created since the file system was opened; 0: it was there before
+	// tree.changes after its last change; 0: before the file system was opened
+	changed uint64
 
 	children map[string]*node // of a directory
 	pages    [][]dirent       // of a directory: the stored entries, by page
@@ -60,6 +62,8 @@ type tree struct {
 	// by number: the birth of the node, or of the last that had the number since Open; 0: none had it
 	born       []uint8
 	lowest     uint32 // all lower numbers are in use
+	opening    uint32 // of the pool; see Handle
+	changes    uint64 // see Outcome
 	inodePages map[uint32]bool
 	space      *buddy.Space
 }
@@ -128,9 +132,8 @@ func (n *node) allows(who Cred, want Rights) bool {
 	return has&want == want
 }
 
-// walk resolves a list of names.
-func (t *tree) walk(who Cred, names []string) (*node, error) {
-	n := t.root()
+// walk resolves a list of names from a node on.
+func (n *node) walk(who Cred, names []string) (*node, error) {
 	for _, name := range names {
 		switch {
 		case n.kind != Directory:
@@ -147,26 +150,34 @@ func (t *tree) walk(who Cred, names []string) (*node, error) {
 	return n, nil
 }
 
-// lookup resolves a path.
-func (t *tree) lookup(who Cred, path string) (*node, error) {
-	names, err := split(path)
+// start resolves a place's handle, and splits its path.
+func (t *tree) start(p Place) (from *node, names []string, err error) {
+	if from, err = t.find(p.At); err == nil {
+		names, err = split(p.Path)
+	}
+	return from, names, err
+}
+
+// lookup resolves a place.
+func (t *tree) lookup(who Cred, p Place) (*node, error) {
+	from, names, err := t.start(p)
 	if err != nil {
 		return nil, err
 	}
-	return t.walk(who, names)
+	return from.walk(who, names)
 }
 
-// place resolves a path to its directory and last name, and the node of that name, if it exists.
-func (t *tree) place(who Cred, path string) (dir *node, name string, there *node, err error) {
-	names, err := split(path)
+// place resolves a place to its directory and last name, and the node of that name, if it exists.
+func (t *tree) place(who Cred, p Place) (dir *node, name string, there *node, err error) {
+	from, names, err := t.start(p)
 	switch {
 	case err != nil:
 		return nil, "", nil, err
 	case len(names) == 0:
-		return nil, "", nil, fmt.Errorf("/: %w", fs.ErrExist)
+		return nil, "", nil, fmt.Errorf("%s: %w", from.path(), fs.ErrExist)
 	}
 	name = names[len(names)-1]
-	if dir, err = t.walk(who, names[:len(names)-1]); err != nil {
+	if dir, err = from.walk(who, names[:len(names)-1]); err != nil {
 		return nil, "", nil, err
 	}
 	switch {

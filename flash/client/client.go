@@ -120,6 +120,8 @@ type Client struct {
 	number  uint32 // of the last connection
 	name    string // public; empty unless Config.Named
 	end     error  // why the client has ended
+
+	requests *Files
 }
 
 // kept is the destination of a kept write.
@@ -168,6 +170,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 		began: time.Now(), free: make(chan int, n), slots: make([]slot, n), over: make(chan struct{}),
 		want: make(chan struct{}, 1), up: make(chan struct{}), files: map[*export]struct{}{},
 		ledger: resume.NewLedger[kept](n, r.Unanswered)}
+	c.requests = &Files{client: c, turn: make(chan struct{}, 1)}
 	for i := range c.slots {
 		c.slots[i].done = make(chan verbs.Completion, 1)
 		c.free <- i

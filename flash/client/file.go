@@ -23,6 +23,7 @@ type File struct {
 // export is what the Files of one Open share. Client.mu guards it.
 type export struct {
 	name     string
+	at       control.Handle // of Files.Open; zero: it was opened by its name
 	want     verbs.Rights
 	reply    control.Reply
 	instance string // of the server that sent reply

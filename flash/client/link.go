@@ -31,7 +31,7 @@ type link struct {
 	instance string // of the server; empty: it knows no Join
 
 	control sync.Mutex // held during a control request
-	reply   [control.MaxReply]byte
+	reply   [control.MaxFileReply]byte
 	got     chan verbs.Completion
 	next    uint32
 	silent  atomic.Bool   // it was closed because the server does not answer
@@ -137,7 +137,12 @@ func (c *Client) join(l *link) error {
 	}
 	c.mu.Unlock()
 	for _, e := range all {
-		r, err := ask.Open(e.name, e.want)
+		var r control.Reply
+		if e.at == (control.Handle{}) {
+			r, err = ask.Open(e.name, e.want)
+		} else {
+			r, err = e.reopen(ask)
+		}
 		var s control.Status
 		switch isStatus := errors.As(err, &s); {
 		case err == nil:
@@ -323,12 +328,32 @@ var errLink = errors.New("the connection has ended")
 
 // exchange is ask on one link, for the reply as it is.
 func (c *Client) exchange(l *link, e *export, r control.Request) (reply control.Reply, err error) {
+	err = c.message(l, e, func(id, stag uint32) []byte {
+		r.ID = id
+		if e != nil {
+			r.STag = stag
+		}
+		return r.Append(nil)
+	}, func(b []byte) error {
+		if reply, err = control.ParseReply(b); err != nil {
+			return err
+		}
+		if reply.ID != r.ID || reply.Op != r.Op {
+			return fmt.Errorf("reply to request %d, want %d", reply.ID, r.ID)
+		}
+		return nil
+	})
+	return reply, err
+}
+
+// message sends a control message, encoded for a number and the STag of an export if there is one, and calls take with
+// the answer's bytes.
+func (c *Client) message(l *link, e *export, encode func(id, stag uint32) []byte, take func([]byte) error) error {
 	l.control.Lock()
 	defer l.control.Unlock()
 	l.next++
-	r.ID = l.next
-	if err := c.request(l, e, r); err != nil {
-		return reply, err
+	if err := c.request(l, e, encode); err != nil {
+		return err
 	}
 	var x verbs.Completion
 	select {
@@ -337,21 +362,18 @@ func (c *Client) exchange(l *link, e *export, r control.Request) (reply control.
 		select {
 		case x = <-l.got:
 		default:
-			return reply, errLink
+			return errLink
 		}
 	}
-	reply, err = control.ParseReply(l.reply[:x.Length])
-	switch {
-	case err != nil:
-		return reply, fmt.Errorf("client: %w", err)
-	case reply.ID != r.ID || reply.Op != r.Op:
-		return reply, fmt.Errorf("client: reply to request %d, want %d", reply.ID, r.ID)
+	if err := take(l.reply[:x.Length]); err != nil {
+		return fmt.Errorf("client: %w", err)
 	}
-	return reply, nil
+	return nil
 }
 
-// request sends a control request.
-func (c *Client) request(l *link, e *export, r control.Request) error {
+// request sends a control message.
+func (c *Client) request(l *link, e *export, encode func(id, stag uint32) []byte) error {
+	stag := uint32(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -360,11 +382,11 @@ func (c *Client) request(l *link, e *export, r control.Request) error {
 	case e != nil && e.err != nil:
 		return e.err
 	case e != nil:
-		r.STag = e.reply.STag
+		stag = e.reply.STag
 	}
 	l.last = c.ledger.Last()
 	if l.conn.PostReceive(verbs.Receive{ID: idMessage, Local: l.reply[:]}) != nil ||
-		l.conn.Post(verbs.Work{ID: idMessage, Op: wire.Send, Local: r.Append(nil), Quiet: true}) != nil {
+		l.conn.Post(verbs.Work{ID: idMessage, Op: wire.Send, Local: encode(l.next, stag), Quiet: true}) != nil {
 		return errLink
 	}
 	return nil

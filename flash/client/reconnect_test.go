@@ -86,7 +86,7 @@ func (h *host) open(format func()) {
 func (h *host) serve() {
 	h.t.Helper()
 	sc := server.DefaultConfig()
-	sc.Pool, sc.Files = h.pool, server.Tree(h.tree, cfs.Cred{})
+	sc.Pool, sc.Files, sc.Requests = h.pool, server.Tree(h.tree, cfs.Cred{}), server.Requests(h.tree, cfs.Cred{})
 	sc.Address, sc.Connections, sc.Reads, sc.Loops = "127.0.0.1:0", 8, 4, h.loops
 	var err error
 	if h.s, err = server.New(sc); err == nil {

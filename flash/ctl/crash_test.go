@@ -24,11 +24,12 @@ type world struct {
 	devs  []*device.Mem
 	pool  *ctl.Pool
 	draw  rng.Stream
+	aside rng.Stream // for draws that leave those of draw as they are
 	pages []history
 	label string
 	lax   bool // never syncs: log pages fill up and stay in the devices' caches
 
-	cuts, kills, several, broken, dropped, recovered int64
+	cuts, kills, several, broken, dropped, recovered, indexed int64
 }
 
 // devices converts memory devices to the interface.
@@ -100,7 +101,7 @@ func newWorld(t testing.TB, seed uint64) *world { return newWorldOf(t, seed, 300
 
 // newWorldOf returns a world whose first device has at least the given number of grains.
 func newWorldOf(t testing.TB, seed uint64, grains int64) *world {
-	w := &world{t: t, draw: rng.NewStream(seed, "world"), label: fmt.Sprint("seed ", seed)}
+	w := &world{t: t, draw: rng.NewStream(seed, "world"), aside: rng.NewStream(seed, "aside"), label: fmt.Sprint("seed ", seed)}
 	cfg, layout := small()
 	w.cfg = cfg
 	w.cfg.Map = int64(seed % 2) // every other world folds and drops
@@ -236,10 +237,18 @@ func (w *world) found(from []*device.Mem, killed bool) []*device.Mem {
 	return all
 }
 
-// interrupted starts a recovery that fails at a random operation, followed by a power cut.
+// interrupted starts a recovery that fails at a random operation, followed by a power cut. A pool that got as far as
+// collection counts unreadable pages as lost, so its devices are discarded.
 func (w *world) interrupted(devs []*device.Mem) []*device.Mem {
+	var before []*device.Mem
+	for _, m := range devs {
+		before = append(before, m.Crash(&w.aside))
+	}
 	devs[w.draw.IntN(int64(len(devs)))].SetFaults(device.Faults{FailFrom: 1 + w.draw.IntN(40)})
-	_, _ = ctl.Open(w.cfg, devices(devs)...) // may fail
+	p, err := ctl.Open(w.cfg, devices(devs)...) // may fail
+	if err == nil && p.Stats().Damaged > 0 {
+		return before
+	}
 	w.broken++
 	return w.found(devs, false)
 }
@@ -297,11 +306,45 @@ func (w *world) cut(goOn bool) {
 		if err := pool.Close(); err != nil {
 			w.t.Fatalf("%s, cut %d: %v", w.label, w.cuts, err)
 		}
+		if w.aside.IntN(4) == 0 {
+			w.again(devs, found)
+		}
 		return
 	}
 	w.end()
 	w.devs, w.pool, w.pages = devs, pool, found
 	w.hold(true)
+}
+
+// again opens a pool once more that was closed, and verifies that it is the same.
+func (w *world) again(devs []*device.Mem, pages []history) {
+	var same []*device.Mem
+	for _, m := range devs {
+		same = append(same, m.Crash(&w.aside))
+	}
+	pool, err := ctl.Open(w.cfg, devices(same)...)
+	if err != nil {
+		w.t.Fatalf("%s, after cut %d: %v", w.label, w.cuts, err)
+	}
+	if found := pool.Found(); found.Indexed {
+		w.indexed++
+	}
+	var b [ctl.Page]byte
+	for i := range pages {
+		if err := pool.ReadAt(b[:], uint64(i)*ctl.Page); err != nil {
+			w.t.Fatalf("%s, after cut %d: %v (found %+v)", w.label, w.cuts, err, pool.Found())
+		}
+		if s, err := serialOf(b[:], uint64(i)); err != nil || s != pages[i].serials[0] {
+			w.t.Fatalf("%s, after cut %d: page %d is %d, and was %d: %v (found %+v)", w.label, w.cuts, i, s,
+				pages[i].serials[0], err, pool.Found())
+		}
+	}
+	for _, v := range pool.Check(true).Violations {
+		w.t.Errorf("%s, after cut %d: %v", w.label, w.cuts, v)
+	}
+	if err := pool.Close(); err != nil || w.t.Failed() {
+		w.t.Fatalf("%s, after cut %d: %v", w.label, w.cuts, err)
+	}
 }
 
 // end closes the pool and checks for leaks.
@@ -336,7 +379,7 @@ func TestCrash(t *testing.T) {
 		only, _ = strconv.Atoi(s)
 		worlds = only + 1
 	}
-	var cuts, kills, several, broken, dropped, recovered int64
+	var cuts, kills, several, broken, dropped, recovered, indexed int64
 	// Regressions: an empty frontier was counted as an empty segment; two torn writes made up a page of a log whose end
 	// was decided.
 	seeds := []int{1262, 953}
@@ -363,13 +406,15 @@ func TestCrash(t *testing.T) {
 		}
 		w.end()
 		cuts, kills, several, broken = cuts+w.cuts, kills+w.kills, several+w.several, broken+w.broken
-		dropped, recovered = dropped+w.dropped, recovered+w.recovered
+		dropped, recovered, indexed = dropped+w.dropped, recovered+w.recovered, indexed+w.indexed
 	}
 	t.Logf("%d cuts, of these %d of the process alone, %d of several devices, %d with a recovery cut as well; %d "+
-		"records of the log applied, %d writes dropped that nothing said were durable",
-		cuts, kills, several, broken, recovered, dropped)
+		"records of the log applied, %d writes dropped that nothing said were durable; %d openings by an "+
+		"index",
+		cuts, kills, several, broken, recovered, dropped, indexed)
 	if only < 0 && !raced &&
-		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0) {
+		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0 ||
+			indexed == 0) {
 		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little "+
 			"was tried", cuts, kills, several, broken, dropped, recovered)
 	}

@@ -44,3 +44,7 @@ func (c *core) dropSums(looks int) {
 		return s.settled && s.moving == 0, s.settledAll
 	})
 }
+
+// bareAll reports whether the memory of the map has no space for the checksums of all places. Then those in a
+// checkpoint are not even remembered while it is read.
+func (c *core) bareAll() bool { return c.cfg.Map > 0 && c.ledger.Places()*4 > c.cfg.Map/4 }

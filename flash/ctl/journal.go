@@ -34,7 +34,8 @@ type journal struct {
 	previous []media.Record // of the last page sealed in this session, which the next one repeats
 
 	body       checkpoint
-	generation uint64
+	generation uint64      // of the checkpoint in force
+	coming     uint64      // of the next
 	summaries  int         // writes of segment summaries in flight
 	finished   func(error) // called after the final checkpoint
 }
@@ -326,7 +327,7 @@ func (c *core) begin() {
 	b := &c.body
 	b.active, b.at, b.attempts = true, 0, 0
 	b.header = media.Header{
-		Generation: c.generation + 1, Session: c.session, Next: c.number, Record: c.next, Back: c.back,
+		Generation: c.coming, Session: c.session, Next: c.number, Record: c.next, Back: c.back,
 		Clean: c.finished != nil, Writes: c.clock.Writes(),
 	}
 	b.body.Pages, b.done = c.shape.Pages, 0
@@ -501,7 +502,7 @@ func (c *core) bodyFlushed(d int32) {
 	default:
 		b.active = false
 		// The checkpoint is in force, so the log before it can be overwritten.
-		c.generation, c.base = b.header.Generation, b.header.Next
+		c.generation, c.coming, c.base = b.header.Generation, b.header.Generation+1, b.header.Next
 		c.settleSums(b.header.Generation)
 		c.settleLeaves()
 		c.stats.Checkpoints++

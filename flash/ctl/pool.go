@@ -65,7 +65,6 @@ func begin(cfg Config, sorted []device.Device, find func(*Pool) error) (*Pool, e
 		return nil, err
 	}
 	p.table = p.core.table
-	p.user = p.User(0, ^uint64(0))
 	if p.arena, err = device.Arena(p.core.arenaPages() * Page); err != nil {
 		return nil, err
 	}
@@ -79,6 +78,7 @@ func begin(cfg Config, sorted []device.Device, find func(*Pool) error) (*Pool, e
 			}
 		}
 	}
+	p.user = p.User(0, ^uint64(0)) // which can begin a checkpoint, if the log was left long
 	return p, nil
 }
 

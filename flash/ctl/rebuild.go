@@ -77,7 +77,9 @@ func (b *rebuild) run() (ending, error) {
 	var places []ftl.PPA
 	for _, f := range b.pieces {
 		places = b.unmarked(places, f.First, f.Records)
+		b.drops.take(f.Records)
 	}
+	b.drops.sort()
 	b.verify(places)
 	b.replayAll()
 	if b.ended != nil {
@@ -449,6 +451,9 @@ func (b *rebuild) playWrite(rec media.Record, session uint64) {
 	s.written = max(s.written, int32(int64(to)-g*int64(b.shape.Pages))+1)
 	if int(s.written) == b.shape.Pages {
 		s.order = b.next
+	}
+	if rec.Kind == media.Write && b.drops.has(b.next) {
+		return
 	}
 	if rec.Kind == media.Write && b.next >= b.mark && !b.holds(to, rec.Sum) {
 		b.drop(rec)

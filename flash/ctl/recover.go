@@ -19,6 +19,7 @@ import (
 // Recovery describes the state in which a pool was found.
 type Recovery struct {
 	Clean   bool   // closed cleanly, with no log page after the last checkpoint
+	Indexed bool   // the last checkpoint has an index, so its entries were not read
 	Records int64  // log records applied
 	Pages   int64  // log pages applied
 	Checked int64  // pages whose content was verified, because no mark says that it was durable
@@ -40,10 +41,12 @@ func (l Lost) String() string {
 	return fmt.Sprintf("%s, at offset %d of %s", l.What, l.Offset, cmp.Or(l.Name, fmt.Sprint("device ", l.Device)))
 }
 
-// lost reports a damaged page that was rebuilt.
+// lost reports a damaged page that was rebuilt, once: without an index recovery reads the list of leaves again.
 func (r *recovery) lost(device int, offset int64, what string) {
-	r.report.Lost = append(r.report.Lost,
-		Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)})
+	l := Lost{Device: device, Offset: offset, What: what, Name: nameOf(r.devices, device)}
+	if !slices.Contains(r.report.Lost, l) {
+		r.report.Lost = append(r.report.Lost, l)
+	}
 }
 
 // recovery rebuilds the state of a pool. It runs in Open, before the pool is shared, and waits for each of its
@@ -62,6 +65,12 @@ type recovery struct {
 	dropped map[uint64]bool
 	// touched has the pages of stored leaves that records after the checkpoint name: whether they had a place in it.
 	touched map[uint64]bool
+	// indexed: the state of the checkpoint is that of its index; pins are the leaves that records change. listed: its
+	// list of leaves was read.
+	indexed, listed bool
+	pins            []uint64
+	// drops has the records that earlier recoveries dropped, and decided those that this one drops.
+	drops, decided recordSpans
 }
 
 // recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
@@ -87,9 +96,11 @@ func (r *recovery) left() *remains.Pool { return &remains.Pool{Shape: r.shape, D
 type ending struct {
 	generation uint64 // of the checkpoint that the state was read from; the next one goes to the other place
 	newest     uint64 // the highest generation seen: no other may be written again
+	first      uint64 // log page after it
 	number     uint64 // of the next log page
 	back       uint32 // its Back
 	crashed    bool   // the state is not that of a checkpoint in force
+	goesOn     bool   // with the log as it is: nothing is damaged, and the log can say all that recovery decides
 }
 
 // readState fills the core from the newest checkpoint that is complete, together with the log after it. It only reads.
@@ -119,12 +130,7 @@ func (r *recovery) readState() (ending, error) {
 					h.Generation, end, last, log.Highest, log.Mark, ErrDamaged))
 			continue
 		}
-		if h.Generation == headers[0].Generation && r.cfg.Map > 0 {
-			if err := r.readList(h, chain); err != nil {
-				return ending{}, err
-			}
-		}
-		if err := r.readBody(h); err != nil {
+		if err := r.readMap(h, chain, h.Generation == headers[0].Generation && r.cfg.Map > 0); err != nil {
 			problems = append(problems, err)
 			r.forgetAll()
 			continue
@@ -132,8 +138,9 @@ func (r *recovery) readState() (ending, error) {
 		if err := r.replay(h, chain); err != nil {
 			return ending{}, err
 		}
-		at := ending{generation: h.Generation, newest: headers[0].Generation, number: h.Next, back: h.Back,
-			crashed: len(chain) > 0 || !h.Clean}
+		at := ending{generation: h.Generation, newest: headers[0].Generation, first: h.Next, number: h.Next,
+			back: h.Back, crashed: len(chain) > 0 || !h.Clean,
+			goesOn: h.Generation == headers[0].Generation && (h.Leaves == 0 || r.listed)}
 		// New log pages continue the chain after the last page found.
 		if n := len(chain); n > 0 {
 			at.number, at.back = chain[n-1].Number+1, chain[n-1].Sum
@@ -242,21 +249,31 @@ func (c *core) logOffset(number uint64) int64 {
 	return (c.shape.LogStart() + int64(number%uint64(c.shape.LogPages))) * Page
 }
 
+// readMap sets the state to that of a checkpoint: by its index and the leaves that it lists if both are there, else by
+// its entries, and those leaves if it is the newest.
+func (r *recovery) readMap(h media.Header, chain []remains.Link, newest bool) error {
+	if r.indexed = newest && r.mayIndex(h, chain); r.indexed {
+		err := r.readList(h, chain)
+		if err == nil && (h.Leaves == 0 || r.listed) && r.readIndex(h, chain) {
+			r.report.Indexed = true
+			return nil
+		}
+		r.forgetAll()
+	}
+	if newest {
+		if err := r.readList(h, chain); err != nil {
+			return err
+		}
+	}
+	return r.readBody(h)
+}
+
 // readBody applies the body of a checkpoint to an empty state. It returns the first error, unless the damaged grain
 // could be rebuilt from the others of its group and their parity.
 func (r *recovery) readBody(h media.Header) error {
-	r.source = h.Generation
-	s := r.left().Stream(int(h.Generation&1), &h, func(i int64, s media.Segment, entries []media.Entry) error {
-		return r.applySegment(i, s, entries)
-	})
-	if s.Err != nil {
-		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
-	}
-	r.body.read(h.Generation, s.Body.Segments)
-	r.body.unchanged(h.Generation, s.Body.Segments)
-	for _, i := range s.Rebuilt {
-		at := r.shape.CheckpointStart(s.Slot) + media.BodyGrain(i)
-		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
+	s := r.left().Stream(h, false, r.applySegment)
+	if err := r.streamed(h, s); err != nil {
+		return err
 	}
 	for page, had := range r.touched {
 		if !had { // a leaf may have what a record did
@@ -266,46 +283,69 @@ func (r *recovery) readBody(h media.Header) error {
 	return nil
 }
 
+// streamed records the generation and the ages of a checkpoint that was read, and its rebuilt grains.
+func (r *recovery) streamed(h media.Header, s *remains.Streamed) error {
+	if s.Err != nil {
+		return fmt.Errorf("checkpoint %d: %w", h.Generation, s.Err)
+	}
+	// A checkpoint that was begun before the crash may have used the next generation.
+	r.source, r.generation, r.coming = h.Generation, h.Generation, h.Generation+3
+	r.body.read(h.Generation, s.Segments)
+	r.body.unchanged(h.Generation, s.Segments)
+	for _, i := range s.Rebuilt {
+		at := r.shape.CheckpointStart(int(h.Generation&1)) + media.BodyGrain(i)
+		r.lost(0, at*Page, fmt.Sprintf("grain %d of checkpoint %d", i, h.Generation))
+	}
+	return nil
+}
+
 // forgetAll undoes readBody.
 func (r *recovery) forgetAll() {
 	r.table, r.ledger, r.source = newTable(r.shape), ledger.New(int64(len(r.segments)), r.shape.Pages), 0
 	r.touched, r.stores, r.list, r.homes = nil, nil, nil, newHomes(r.ledger.Places())
 	r.body.versions = newVersions(len(r.segments))
+	r.indexed, r.listed, r.pins = false, false, nil
+	clear(r.keep)
 	clear(r.segments)
 }
 
-// applySegment sets the state of a segment and its places to that of a checkpoint.
-func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry) error {
+// setSegment sets the state of a segment to that of a checkpoint.
+func (r *recovery) setSegment(i int64, s media.Segment) error {
 	r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
 		opened: s.Use != media.Erased, written: int32(s.Written)}
 	if s.Use == media.Filled {
-		r.segments[i].written = int32(r.shape.Pages)
+		x := &r.segments[i]
+		x.written, x.settled, x.settledAll = int32(r.shape.Pages), true, true
 	}
 	if s.Stream >= uint8(heat.Streams) {
 		return fmt.Errorf("segment %d of stream %d: %w", i, s.Stream, ErrDamaged)
 	}
-	if s.Use == media.Erased {
-		return nil
+	return nil
+}
+
+// applySegment sets the state of a segment and its places to that of a checkpoint.
+func (r *recovery) applySegment(i int64, s media.Segment, entries media.Entries) error {
+	if err := r.setSegment(i, s); err != nil || s.Use == media.Erased {
+		return err
 	}
-	for k := 0; k < len(entries); {
-		e := entries[k]
-		if e.Page == 0 {
-			k++
-			continue
-		}
-		n := 1
-		for k+n < len(entries) && entries[k+n].Page == e.Page+uint64(n) {
-			n++
-		}
-		p := ftl.PPA(i*int64(r.shape.Pages) + int64(k))
-		if err := r.mapRun(p, entries[k:k+n]); err != nil {
-			return err
+	bare := s.Use == media.Filled && r.bareAll()
+	if bare {
+		r.ledger.Fill(i, entries)
+	}
+	for k := 0; k < entries.Len(); {
+		e, n := entries.Run(k)
+		if e.Page != 0 {
+			if e.Page-1+uint64(n) > media.MaxLBA {
+				return fmt.Errorf("%d pages from %d on, at place %d of segment %d: %w", n, e.Page-1, k, i, ErrDamaged)
+			}
+			if err := r.mapRun(i, k, n, entries, bare); err != nil {
+				return err
+			}
 		}
 		k += n
 	}
 	if s.Use == media.Filled {
 		r.ledger.Seal(i)
-		r.segments[i].settled, r.segments[i].settledAll = true, true
 	}
 	r.fitAll()
 	return nil
@@ -314,55 +354,43 @@ func (r *recovery) applySegment(i int64, s media.Segment, entries []media.Entry)
 // leastRun is the number of pages in order that are mapped together.
 const leastRun = 32
 
-// mapRun maps consecutive pages, of which there is at least one, to consecutive places. Those of stored leaves are
-// mapped there already, but for those that records name.
-func (r *recovery) mapRun(first ftl.PPA, entries []media.Entry) error {
-	for len(entries) > 0 {
-		page, n := entries[0].Page-1, len(entries)
-		if r.homes.n > 0 {
+// mapRun maps the consecutive pages of n entries of a segment from k on to their places. Those of stored leaves are
+// mapped there already, but for those that records name. If bare, the ledger has all of the segment.
+func (r *recovery) mapRun(segment int64, k, n int, entries media.Entries, bare bool) error {
+	base := ftl.PPA(segment * int64(r.shape.Pages))
+	for end := k + n; k < end; k += n {
+		page := entries.At(k).Page - 1
+		if n = end - k; r.homes.n > 0 {
 			n = min(n, int(table.FirstOf(table.LeafOf(page)+1)-page))
 		}
-		if r.homes.n == 0 || !r.table.IsAway(table.LeafOf(page)) {
-			if err := r.mapHere(first, entries[:n]); err != nil {
-				return err
+		away := r.homes.n > 0 && r.table.IsAway(table.LeafOf(page))
+		together := !away && n >= leastRun
+		if together {
+			for range r.table.Words(page, page+uint64(n)-1) {
+				together = false // some of them were mapped before
+				break
 			}
-		} else {
-			for k := range n {
-				p, e := first+ftl.PPA(k), &entries[k]
-				r.setPlace(p, e.Page-1, e.Sum)
-				r.ledger.SetRenamed(p, e.Renamed)
+		}
+		if together {
+			r.table.Put(page, base+ftl.PPA(k), n, func(p ftl.PPA) uint32 { return entries.At(int(p - base)).Sum })
+		}
+		for j := k; j < k+n && (!together || !bare); j++ {
+			p, e := base+ftl.PPA(j), entries.At(j)
+			switch {
+			case together:
+			case away:
 				if _, ok := r.touched[e.Page-1]; ok {
 					r.touched[e.Page-1] = true
 					r.table.Change(e.Page-1, p, e.Sum)
 				}
+			default:
+				r.point(e.Page-1, p, e.Sum)
+			}
+			if !bare {
+				r.setPlace(p, e.Page-1, e.Sum)
+				r.ledger.SetRenamed(p, e.Renamed)
 			}
 		}
-		first, entries = first+ftl.PPA(n), entries[n:]
-	}
-	return nil
-}
-
-// mapHere maps consecutive pages to consecutive places in memory.
-func (r *recovery) mapHere(first ftl.PPA, entries []media.Entry) error {
-	page, n := entries[0].Page-1, uint64(len(entries))
-	together := n >= leastRun && page+n <= media.MaxLBA
-	for range r.table.Words(page, page+n-1) {
-		together = false // some of them were mapped before
-		break
-	}
-	for k := range entries {
-		p, e := first+ftl.PPA(k), &entries[k]
-		if !together {
-			if err := r.mapTo(e.Page-1, p, e.Sum); err != nil {
-				return err
-			}
-		} else {
-			r.setPlace(p, e.Page-1, e.Sum)
-		}
-		r.ledger.SetRenamed(p, e.Renamed)
-	}
-	if together {
-		r.table.Put(page, first, len(entries), func(p ftl.PPA) uint32 { return entries[p-first].Sum })
 	}
 	return nil
 }
@@ -381,6 +409,9 @@ func (r *recovery) replay(h media.Header, chain []remains.Link) error {
 	r.clock = heat.NewClock(r.ledger.Places(), h.Writes)
 	r.next, r.session = h.Record, h.Session
 	r.report.Clean = h.Clean && len(chain) == 0
+	if err := r.readDrops(h.Session, chain); err != nil {
+		return err
+	}
 	// The highest mark of the chain applies to all of it: a later page proves that earlier records were durable.
 	for _, f := range chain {
 		r.mark = max(r.mark, f.Mark)
@@ -402,6 +433,7 @@ func (r *recovery) replay(h media.Header, chain []remains.Link) error {
 	return r.left().Records(chain, func(f *remains.Link, records []media.Record) error {
 		// A session without records counts too: announce logged an empty page.
 		r.session = max(r.session, f.Session)
+		r.previous = append(r.previous[:0], records...)
 		r.report.Pages++
 		for _, rec := range records {
 			if err := r.apply(rec); err != nil {
@@ -431,21 +463,26 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	if r.ledger.IsLive(to) {
 		return fmt.Errorf("page %d and another are both at place %d: %w", page, to, ErrDamaged)
 	}
-	if w, _ := r.table.Peek(page); w.State() == table.OnMedium {
-		r.clearLive(w.Place())
-	}
-	if r.table.Away(page) {
-		r.table.Change(page, to, sum)
-	} else {
-		r.table.Make(page).Store(table.At(to))
-		r.table.Note(page, to, sum)
-	}
+	r.point(page, to, sum)
 	delete(r.dropped, page)
 	if err := r.unsettle(r.segmentOf(to)); err != nil {
 		return err
 	}
 	r.setPlace(to, page, sum)
 	return nil
+}
+
+// point lets a page refer to a place, in place of the one before.
+func (r *recovery) point(page uint64, to ftl.PPA, sum uint32) {
+	if w, _ := r.table.Peek(page); w.State() == table.OnMedium {
+		r.clearLive(w.Place())
+	}
+	if r.table.Away(page) {
+		r.table.Change(page, to, sum)
+		return
+	}
+	r.table.Make(page).Store(table.At(to))
+	r.table.Note(page, to, sum)
 }
 
 // setPlace records the owner and the checksum of a place.
@@ -479,6 +516,9 @@ func (r *recovery) apply(rec media.Record) error {
 		if int(s.written) == r.shape.Pages {
 			s.order = r.next
 		}
+		if rec.Kind == media.Write && r.drops.has(r.next) {
+			return nil
+		}
 		if rec.Kind == media.Write && r.next >= r.mark && !r.holds(to, rec.Sum) {
 			r.drop(rec)
 			return nil
@@ -501,6 +541,7 @@ func (r *recovery) apply(rec media.Record) error {
 			// a segment is erased only when no durable mapping refers to it
 			return fmt.Errorf("segment %d was opened, but holds a page at place %d: %w", rec.PPA, k, ErrDamaged)
 		}
+		r.change(int64(rec.PPA))
 		r.ledger.Erase(int64(rec.PPA))
 		r.segments[rec.PPA] = segment{opened: true, stream: stream, session: session, erases: rec.Sum, order: r.next}
 	}
@@ -511,6 +552,7 @@ func (r *recovery) apply(rec media.Record) error {
 func (r *recovery) drop(rec media.Record) {
 	r.report.Dropped++
 	r.dropped[rec.LBA] = true
+	r.decided.add(r.next)
 }
 
 // empty unmaps count pages from first on.
@@ -523,11 +565,12 @@ func (r *recovery) empty(first, count uint64) {
 	}
 }
 
-// settleState hands the segments to the translation layer and makes the recovered state durable as a new checkpoint, so
-// that the fate of writes that were in flight is decided only once. After a clean shutdown the checkpoint in force is
-// that state already, and only the session number is new. With both, the state is written to the places of both
-// checkpoints, so that nothing damaged is left in use.
+// settleState hands the segments to the translation layer and makes the recovered state durable, so that the fate of
+// writes that were in flight is decided only once. The log goes on where it ended: after a crash it says which of its
+// records were dropped. If it has no space for that, if pages were moved or if something is damaged, a checkpoint of
+// the recovered state is written instead; with both, to both places, so that nothing damaged is left in use.
 func (r *recovery) settleState(at ending, both bool) error {
+	r.unpinAll(&r.pins)
 	crashed := at.crashed || both
 	if crashed && r.readOnly == nil {
 		r.orReadOnly(r.prepare())
@@ -544,24 +587,41 @@ func (r *recovery) settleState(at ending, both bool) error {
 		r.generation += 2
 	}
 	r.durable, r.number, r.base, r.back = r.next, at.number, at.number, at.back
-	if r.readOnly == nil && crashed {
-		r.orReadOnly(r.writeDown(both))
-	} else if r.readOnly == nil {
-		if r.generation == at.newest {
-			r.readOther(r.generation - 1)
-		}
-		r.orReadOnly(r.announce())
+	if r.readOnly == nil {
+		r.orReadOnly(r.writeState(at, crashed, both))
 	}
 	return nil
 }
 
-// readOther reads the ages of the checkpoint before the one in force, so that the next needs not be written in full. A
+// writeState makes the decisions of recovery durable.
+func (r *recovery) writeState(at ending, crashed, both bool) error {
+	switch {
+	case !crashed:
+		r.base, r.coming = at.first, r.generation+1
+		if r.generation == at.newest {
+			r.readOther(r.generation)
+		}
+		return r.announce(r.next, nil)
+	case at.goesOn && !both && len(r.plugged) == 0 && r.mayResume(at.number-at.first):
+		r.base = at.first
+		return r.resume()
+	}
+	if r.coming > 0 {
+		r.generation = max(r.generation, r.coming-1)
+	}
+	err := r.writeDown(both)
+	r.coming = r.generation + 1
+	return err
+}
+
+// readOther reads the ages of the checkpoint that is not in force, so that the next needs not be written in full. A
 // pool that was closed cleanly has not begun to write over it.
-func (r *recovery) readOther(generation uint64) {
+func (r *recovery) readOther(inForce uint64) {
 	headers, err := r.headers()
-	if err != nil || !slices.ContainsFunc(headers, func(h media.Header) bool { return h.Generation == generation }) {
+	if err != nil || len(headers) < 2 || headers[1].Generation == inForce {
 		return
 	}
+	generation := headers[1].Generation
 	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Pages: r.shape.Pages}
 	for i := range media.EntriesGrain(0, int64(len(r.segments))) {
 		err := device.Do(r.devices[0], device.Read, r.bodyOffset(generation, i), r.content)
@@ -572,19 +632,24 @@ func (r *recovery) readOther(generation uint64) {
 	r.body.read(generation, body.Segments)
 }
 
-// announce writes a log page without records that claims the new session number. Otherwise, if this session crashed
-// before any of its log was durable, the next session would get the same number and could mistake a summary of this one
-// for its own.
-func (r *recovery) announce() error {
-	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
-	sum := page.Encode(r.content, r.shape.UUID)
+// announce writes the next log page, which claims the new session number, and waits until it is durable. Otherwise, if
+// this session crashed before any of its log was durable, the next session would get the same number and could mistake
+// a summary of this one for its own.
+func (r *recovery) announce(mark uint64, records []media.Record) error {
+	if err := r.logPage(mark, records); err != nil {
+		return err
+	}
+	return flushAll(r.devices)
+}
+
+func (r *recovery) logPage(mark uint64, records []media.Record) error {
+	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: mark,
+		Records: records, Again: r.previous}
+	r.back = page.Encode(r.content, r.shape.UUID)
 	if err := device.Do(r.devices[0], device.Write, r.logOffset(r.number), r.content); err != nil {
 		return err
 	}
-	if err := device.Do(r.devices[0], device.Flush, 0, nil); err != nil {
-		return err
-	}
-	r.number, r.back = r.number+1, sum
+	r.number, r.next, r.previous = r.number+1, r.next+uint64(len(records)), records
 	return nil
 }
 
@@ -798,10 +863,7 @@ func (r *recovery) restoreSegments() error {
 	valid := make([]uint64, words)
 	for rank, i := range order {
 		s := &r.segments[i]
-		clear(valid)
-		for k := r.ledger.NextLive(i, 0); k < r.shape.Pages; k = r.ledger.NextLive(i, k+1) {
-			valid[k>>6] |= 1 << (k & 63)
-		}
+		r.ledger.Bits(i, false, valid)
 		live := r.ledger.LivesOf(i) > 0
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
 			Age: len(order) - rank} // as if each segment filled since took an erase

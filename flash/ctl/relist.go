@@ -13,7 +13,7 @@ import (
 )
 
 // readList finds the leaves that a checkpoint lists, which then need not be filled from its entries. Those that records
-// of the log trim or move pages of are left out. If a page of the list is lost, all are.
+// of the log trim or move pages of are left out, unless there is an index. If a page of the list is lost, all are.
 func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 	var list []media.Stored
 	var places []ftl.PPA
@@ -34,38 +34,32 @@ func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 		}
 		list, places, next = append(list, l.List...), append(places, p), l.Next
 	}
-	// A program that does not know the list, or was not to keep to a budget, may have used its segments since.
-	own := map[int64]bool{}
-	for _, p := range places {
-		own[r.segmentOf(p)] = true
-	}
-	for _, s := range list {
-		own[r.segmentOf(ftl.PPA(s.Place))] = true
-	}
-	used := false
-	var changed leafSpans
-	err := r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
-		for _, rec := range records {
-			used = used || rec.Kind == media.Open && own[int64(rec.PPA)]
-			changed.add(rec)
-		}
-		return nil
-	})
-	if err != nil || used {
-		return err
-	}
-	changed.merge()
-	r.list = places
 	for _, p := range places {
 		r.use(p)
 	}
 	for _, s := range list {
+		r.use(ftl.PPA(s.Place))
+	}
+	var changed leafSpans
+	used, err := r.reopened(chain, changed.add)
+	if err != nil || used {
+		r.stores = nil
+		return err
+	}
+	if changed.merge(); r.indexed {
+		changed = nil
+	}
+	r.list, r.listed = places, true
+	for _, s := range list {
 		if changed.has(s.Number) {
+			r.freePlaces([]ftl.PPA{ftl.PPA(s.Place)})
 			continue
 		}
-		r.use(ftl.PPA(s.Place))
 		r.homes.set(s.Number, ftl.PPA(s.Place), s.Tag)
 		r.table.Leave(s.Number)
+	}
+	if r.indexed {
+		return nil
 	}
 	r.touched = map[uint64]bool{}
 	return r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
@@ -78,6 +72,19 @@ func (r *recovery) readList(h media.Header, chain []remains.Link) error {
 		}
 		return nil
 	})
+}
+
+// reopened reports whether a segment of the map was opened for data since the checkpoint: a program that does not know
+// of it, or was not to keep to a budget, may have used it. It calls each for the records on its way.
+func (r *recovery) reopened(chain []remains.Link, each func(media.Record)) (used bool, err error) {
+	err = r.left().Records(chain, func(_ *remains.Link, records []media.Record) error {
+		for _, rec := range records {
+			each(rec)
+			used = used || rec.Kind == media.Open && r.storeOf(int64(rec.PPA)) != nil
+		}
+		return nil
+	})
+	return used, err
 }
 
 // use marks a place as taken.

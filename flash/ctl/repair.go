@@ -119,8 +119,8 @@ func findState(cfg Config, shape media.Shape, devices []device.Device, progress 
 	if f.end, f.damage.Refused = f.readState(); f.damage.Refused == nil {
 		h, err := f.headers()
 		if i := slices.IndexFunc(h, func(h media.Header) bool { return h.Generation == f.end.generation }); i >= 0 {
-			f.audit(f.left().Stream(int(h[i].Generation&1), &h[i],
-				func(int64, media.Segment, []media.Entry) error { return nil }))
+			f.audit(h[i].Generation, f.left().Stream(h[i], true,
+				func(int64, media.Segment, media.Entries) error { return nil }))
 		}
 		if newest := f.end.newest; newest != f.end.generation {
 			f.lost(0, f.shape.CheckpointStart(int(newest&1))*Page,
@@ -169,21 +169,21 @@ func (f *state) tail() []Lost {
 }
 
 // audit reports the pages of the checkpoint in force that are damaged, but were not needed.
-func (f *state) audit(s *remains.Snapshot) {
-	start := f.shape.CheckpointStart(s.Slot)
+func (f *state) audit(generation uint64, s *remains.Streamed) {
+	start := f.shape.CheckpointStart(int(generation & 1))
 	for at := range int64(media.Headers) {
 		err := device.Do(f.devices[0], device.Read, (start+at)*Page, f.content)
 		if err == nil {
 			_, err = media.DecodeHeader(f.content, f.shape.UUID)
 		}
 		if err != nil {
-			f.lost(0, (start+at)*Page, fmt.Sprintf("a header of checkpoint %d", s.Header.Generation))
+			f.lost(0, (start+at)*Page, fmt.Sprintf("a header of checkpoint %d", generation))
 		}
 	}
 	all := media.BodyPages(int64(len(f.segments)), f.shape.Pages)
 	for _, i := range s.Parity {
 		at := start + media.BodyGrain(i) + min(media.Group, all-i)
-		f.lost(0, at*Page, fmt.Sprintf("a parity page of checkpoint %d", s.Header.Generation))
+		f.lost(0, at*Page, fmt.Sprintf("a parity page of checkpoint %d", generation))
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/media"
@@ -30,11 +32,12 @@ type computed struct {
 	grains   int64       // of the body
 	kept     []int64     // segments whose entries are in body
 	reads    int64
+	took     int64 // grains read
 	computes bool
 }
 
 // newComputed formats a device and fills it to its capacity.
-func newComputed(t *testing.T, size int64) *computed {
+func newComputed(t testing.TB, size int64) *computed {
 	layout := ctl.DefaultLayout()
 	for size/ctl.Page/int64(layout.Segment) > 1<<17 { // as package pool does
 		layout.Segment *= 2
@@ -126,7 +129,7 @@ func (d *computed) Submit(ops ...*device.Op) {
 				d.written[first+i] = bytes.Clone(op.Buf[i*device.Grain:][:device.Grain])
 			}
 		case device.Read:
-			d.reads++
+			d.reads, d.took = d.reads+1, d.took+n
 			for i := range n {
 				to := op.Buf[i*device.Grain:][:device.Grain]
 				if is := d.written[first+i]; is != nil {
@@ -160,6 +163,13 @@ func resident(t *testing.T) (is, most int64) {
 		}
 	}
 	return is, most
+}
+
+// processor returns the time that this process has had a processor.
+func processor() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestSize opens pools that were filled in order, reads and overwrites pages at random, and verifies that the memory of
@@ -233,7 +243,24 @@ func TestSize(t *testing.T) {
 			if all > 2.1 || few > 1.2 && size > 1e11 {
 				t.Errorf("%.3f device reads a request over all, %.3f over 4 GiB", all, few)
 			}
-			runtime.KeepAlive(p)
+			if size > 1e12 { // the test would hold all of the next checkpoint
+				runtime.KeepAlive(p)
+				return
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			d.took = 0
+			began := processor()
+			p = open(t, cfg, d)
+			t.Logf("opened again: %d pages read beside the log's %d, in %v of processor time; entries have %d",
+				d.took-d.shape.LogPages, d.shape.LogPages, processor()-began, d.grains)
+			if !p.Found().Indexed || d.took-d.shape.LogPages > d.grains/20+media.Group {
+				t.Errorf("%d pages were read to open it again: %+v", d.took, p.Found())
+			}
+			if err := p.ReadAt(b, uint64(used-1)*ctl.Page); err != nil || b[0] != byte((used-1)%251) {
+				t.Errorf("the last page has %d: %v", b[0], err)
+			}
 		})
 	}
 }

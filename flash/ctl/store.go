@@ -28,6 +28,7 @@ type storing struct {
 	list     []ftl.PPA // its places
 	listed   int       // pages of it written
 	at       uint64    // the leaf that comes next in it
+	index    indexing
 }
 
 const batchLeaves = media.Group
@@ -47,7 +48,7 @@ func (c *core) mapDue() bool {
 func (c *core) beginStore() {
 	x := &c.storing
 	x.next, x.upto, x.held, x.lists = 0, 0, false, false
-	x.list, x.listed, x.at = nil, 0, 0
+	x.list, x.listed, x.at, x.index = nil, 0, 0, indexing{}
 	c.markStale()
 	if !c.storesLeaves() {
 		c.writeBody()
@@ -134,6 +135,22 @@ func (c *core) storeBatch() {
 		c.abandonCheckpoint(c.readOnly)
 		return
 	}
+	// Away, leaves with pages in frames pass for changed ones.
+	last := x.batch[len(x.batch)-1]
+	x.batch = slices.DeleteFunc(x.batch, func(leaf uint64) bool {
+		_, _, stored := c.homes.get(leaf)
+		same := stored && !c.table.Changed(leaf, c.placeIn)
+		if same {
+			c.homes.mark(leaf, false)
+		}
+		return same
+	})
+	if len(x.batch) == 0 {
+		c.unpinAll(&x.pins)
+		x.next = last + 1
+		c.storeSome()
+		return
+	}
 	first, n := c.takePlaces(len(x.batch))
 	if n == 0 {
 		c.unpinAll(&x.pins)
@@ -176,7 +193,7 @@ func (c *core) writePlaces() {
 	c.submit(dev, &x.op)
 }
 
-// storeWritten completes the write of leaves or of a part of the list.
+// storeWritten completes the write of leaves, or of a part of the list or the index.
 func (c *core) storeWritten() {
 	x := &c.storing
 	dev, _ := c.at(x.taken[0])
@@ -189,6 +206,11 @@ func (c *core) storeWritten() {
 		c.trouble(dev, &x.op, noPage, x.op.Err)
 	}
 	switch {
+	case x.index.on && x.op.Err != nil:
+		c.dropIndex()
+	case x.index.on:
+		x.taken = x.taken[:0]
+		c.writeIndex()
 	case x.lists && x.op.Err != nil:
 		c.dropList()
 	case x.lists:
@@ -297,7 +319,7 @@ func (c *core) writeList() {
 		return
 	}
 	if x.listed == len(x.list) {
-		c.flushBody()
+		c.beginIndex()
 		return
 	}
 	x.taken = x.taken[:0]

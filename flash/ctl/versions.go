@@ -22,7 +22,7 @@ func newVersions(segments int) versions {
 
 // change records that entries of a segment change.
 func (c *core) change(segment int64) {
-	next := c.generation + 1
+	next := c.coming
 	if c.body.active {
 		next++
 	}

@@ -105,8 +105,8 @@ func (s *Store) Close() error {
 }
 
 // Collect finds the slots and numbers that dead clients have left, and releases their locks. Clients do it by
-// themselves when they find no slot. It reads all entries and changes each chunk without an owner by some four
-// operations, one after the other, so it takes as long as the store is large; meanwhile this client's changes wait.
+// themselves when they find no slot. It reads all entries, and once more if there are such slots; changes that need no
+// new chunk go on meanwhile.
 func (s *Store) Collect(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -114,11 +114,11 @@ func (s *Store) Collect(ctx context.Context) error {
 	defer s.mu.RUnlock()
 	s.took.mu.Lock()
 	defer s.took.mu.Unlock()
-	return s.collect(ctx, false)
+	return s.recount(ctx)
 }
 
 // collect is Collect. anew: this is the first count since the server was started, so no word of a chunk can be trusted,
-// and no other client uses the store yet. s.took.mu is locked, or s is being opened.
+// and no other client uses the store yet. One at a time.
 func (s *Store) collect(ctx context.Context, anew bool) error {
 	release, waited, err := s.alone(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) collect(ctx context.Context, anew bool) error {
 		if err != nil {
 			return err
 		}
-		c := count{s: s, dead: dead, anew: anew, used: make([]uint64, s.g.chunks()), twice: map[uint32]bool{}}
+		c := count{s: s, ctx: ctx, dead: dead, anew: anew, used: make([]uint64, s.g.chunks()), twice: map[uint32]bool{}}
 		if err := c.run(ctx); err != nil {
 			return err
 		}
@@ -216,29 +216,74 @@ func (s *Store) dead(ctx context.Context) ([]uint64, error) {
 // count counts which slots are in use.
 type count struct {
 	s     *Store
+	ctx   context.Context
 	dead  []uint64 // names of dead members, by number
 	anew  bool
-	mine  []uint32        // chunks
+	mine  []counted
 	used  []uint64        // slots that entries refer to, by chunk
 	twice map[uint32]bool // slots that several entries refer to, after a crash
+	away  []spilled       // entries outside of their homes that have not been counted
+}
+
+// counted is a chunk that a count looks at, with its owner and word.
+type counted struct {
+	i     uint32
+	owner uint64
+	word  hold
 }
 
 func (c *count) run(ctx context.Context) error {
-	if !c.anew {
-		if err := c.claim(ctx); err != nil {
+	s := c.s
+	if c.anew {
+		if err := s.scan(ctx, 0, s.g.Buckets, c.bucket); err != nil {
 			return err
 		}
+		if err := c.spilled(); err != nil {
+			return err
+		}
+		if len(c.twice) > 0 {
+			if err := s.scan(ctx, 0, s.g.Buckets, c.owner); err != nil {
+				return err
+			}
+		}
+		return c.write(ctx)
 	}
-	if err := c.s.scan(ctx, c.bucket); err != nil {
+	// Most chunks have no slot to be found: what was in use in one before all entries were read, and is after, while
+	// none of them refers to it, may be. Only for those chunks the entries are read once more, between two epochs.
+	before := make([]uint64, s.g.chunks())
+	if err := s.eachChunk(ctx, func(i uint32, _ uint64, w hold) error {
+		before[i] = w.used()
+		return nil
+	}); err != nil {
 		return err
 	}
-	if len(c.twice) > 0 {
-		if err := c.s.scan(ctx, c.owner); err != nil {
-			return err
-		}
+	if err := s.scan(ctx, 0, s.g.Buckets, c.bucket); err != nil {
+		return err
 	}
-	if c.anew {
-		return c.write(ctx)
+	if err := s.eachChunk(ctx, func(i uint32, owner uint64, w hold) error {
+		free := owner == 0 && before[i]&w.used()&^c.used[i] != 0
+		left := owner != 0 && owner < members && c.dead[owner] != 0 || owner == uint64(s.self) && s.reserved(i)
+		if free || left {
+			c.mine = append(c.mine, counted{i, owner, w})
+		}
+		return nil
+	}); err != nil || len(c.mine) == 0 {
+		return err
+	}
+	if err := c.claim(ctx); err != nil {
+		return err
+	}
+	clear(c.used)
+	if err := s.scan(ctx, 0, s.g.Buckets, func(_ uint64, b []byte) error {
+		for k := 1; k <= entries; k++ {
+			w := word(le.Uint64(b[k*int(s.g.Entry):]))
+			if w.state() == full && uint64(w.slot()) < s.g.Slots {
+				c.used[w.slot()/perChunk] |= 1 << (w.slot() % perChunk)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	return c.release(ctx)
 }
@@ -248,39 +293,79 @@ func (c *count) left(member uint16) bool {
 	return int(member) >= len(c.dead) || c.dead[member] != 0 || c.anew
 }
 
-// claim takes the chunks without an owner. From then on a free that was prepared under the old epoch fails, and its
-// slot stays in use.
+// claim takes the chunks to be looked at. From then on a free that was prepared under the old epoch fails, and its slot
+// stays in use.
 func (c *count) claim(ctx context.Context) error {
 	s := c.s
-	return s.eachChunk(ctx, func(i uint32, owner uint64, w hold) error {
-		if w.used() == 0 && owner == 0 || owner != 0 && (owner >= members || c.dead[owner] == 0) {
+	taken := make([]bool, len(c.mine))
+	err := s.side(ctx, len(c.mine), func(k int) error {
+		x := &c.mine[k]
+		if !s.reserve(x.i) {
 			return nil
 		}
-		ok, _, err := s.settle(s.g.chunk(i), owner, uint64(s.self))
+		ok, _, err := s.settle(s.g.chunk(x.i), x.owner, uint64(s.self))
 		if err != nil || !ok {
+			s.unreserve(x.i)
 			return err
 		}
-		c.mine = append(c.mine, i)
-		return s.recount(i, func(hold) uint64 { return allUsed })
+		taken[k] = true
+		return s.reword(x, func(hold) uint64 { return allUsed })
 	})
+	rest := c.mine[:0]
+	for k, x := range c.mine {
+		if taken[k] {
+			rest = append(rest, x)
+		}
+	}
+	c.mine = rest
+	return err
 }
 
-// recount begins another epoch of a chunk that the client owns.
-func (s *Store) recount(i uint32, used func(hold) uint64) error {
-	at := s.g.chunk(i) + 8
+// reserve keeps a chunk from this client's other goroutines, which would take its number in the chunk for theirs. It
+// reports false if they own the chunk.
+func (s *Store) reserve(i uint32) bool {
+	t := &s.took
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, own := t.owned[i]; own {
+		return false
+	}
+	t.counted[i] = true
+	return true
+}
+
+// reserved reports whether a count that failed has left a chunk to the next one.
+func (s *Store) reserved(i uint32) bool {
+	s.took.mu.Lock()
+	defer s.took.mu.Unlock()
+	return s.took.counted[i]
+}
+
+func (s *Store) unreserve(i uint32) {
+	s.took.mu.Lock()
+	delete(s.took.counted, i)
+	s.took.mu.Unlock()
+}
+
+// reword begins another epoch of a chunk that the count owns.
+func (s *Store) reword(x *counted, used func(hold) uint64) error {
+	at := s.g.chunk(x.i) + 8
 	for {
-		x, err := s.word64(at)
+		w := x.word.counted(used(x.word))
+		ok, _, err := s.settle(at, uint64(x.word), uint64(w))
 		if err != nil {
 			return err
 		}
-		w := hold(x).counted(used(hold(x)))
-		ok, _, err := s.settle(at, x, uint64(w))
 		if ok {
-			s.took.epochs[i].Store(uint32(w.epoch()) + 1)
+			s.took.epochs[x.i].Store(uint32(w.epoch()) + 1)
+			x.word = w
+			return nil
 		}
-		if ok || err != nil {
+		now, err := s.word64(at)
+		if err != nil {
 			return err
 		}
+		x.word = hold(now)
 	}
 }
 
@@ -327,35 +412,79 @@ func (c *count) bucket(i uint64, b []byte) error {
 		case w.state() == full && uint64(w.slot()) < s.g.Slots:
 			if c.anew {
 				key, ok := keyOf(e, at)
-				again, err := c.again(i, b[:k*int(s.g.Entry)], key)
-				if err != nil {
-					return err
-				}
-				if !ok || again {
+				if !ok || c.again(i, b[:k*int(s.g.Entry)], key) {
 					if err := s.empty(at, w); err != nil {
 						return err
 					}
 					continue
 				}
+				if home, _ := s.g.places(key); home != i {
+					c.away = append(c.away, spilled{spot{at, w}, bytes.Clone(key), home, false})
+					continue
+				}
 			}
-			bit := uint64(1) << (w.slot() % perChunk)
-			if u := &c.used[w.slot()/perChunk]; *u&bit != 0 && c.anew {
-				c.twice[w.slot()] = true
-			} else {
-				*u |= bit
-			}
+			c.refers(w)
 		case w.state() == full && c.anew:
 			if err := s.empty(at, w); err != nil {
 				return err
 			}
 		}
 	}
+	if len(c.away) >= mostAway {
+		return c.spilled()
+	}
 	return nil
 }
 
-// again reports whether a key of bucket i has another entry: in the bytes before it, or in its home. A crash can bring
-// an entry back from which the key had been removed before it was inserted elsewhere.
-func (c *count) again(i uint64, before, key []byte) (bool, error) {
+// refers counts the slot of an entry.
+func (c *count) refers(w word) {
+	bit := uint64(1) << (w.slot() % perChunk)
+	if u := &c.used[w.slot()/perChunk]; *u&bit != 0 && c.anew {
+		c.twice[w.slot()] = true
+	} else {
+		*u |= bit
+	}
+}
+
+// spilled is an entry outside of its key's home.
+type spilled struct {
+	spot
+	key   []byte
+	home  uint64
+	again bool // its home has the key too
+}
+
+// mostAway bounds those that wait to be counted.
+const mostAway = 1024
+
+// spilled counts the entries that wait for it, after a look into their homes.
+func (c *count) spilled() error {
+	s := c.s
+	if err := s.side(c.ctx, len(c.away), func(i int) error {
+		x := &c.away[i]
+		y, err := s.look(x.home, x.key)
+		x.again = y.there
+		return err
+	}); err != nil {
+		return err
+	}
+	for i := range c.away {
+		x := &c.away[i]
+		if !x.again {
+			c.refers(x.word)
+			continue
+		}
+		if err := s.empty(x.at, x.word); err != nil {
+			return err
+		}
+	}
+	c.away = c.away[:0]
+	return nil
+}
+
+// again reports whether a key of bucket i has another entry in the bytes before it. A crash can bring an entry back
+// from which the key had been removed before it was inserted elsewhere.
+func (c *count) again(i uint64, before, key []byte) bool {
 	s := c.s
 	for k := 1; k*int(s.g.Entry) < len(before); k++ {
 		e := before[k*int(s.g.Entry):][:s.g.Entry]
@@ -363,14 +492,10 @@ func (c *count) again(i uint64, before, key []byte) (bool, error) {
 			continue
 		}
 		if other, ok := keyOf(e, s.g.entry(i, k)); ok && bytes.Equal(other, key) {
-			return true, nil
+			return true
 		}
 	}
-	if home, _ := s.g.places(key); home != i {
-		x, err := s.look(home, key)
-		return x.there, err
-	}
-	return false, nil
+	return false
 }
 
 // empty empties an entry whose content cannot become valid any more.
@@ -413,24 +538,22 @@ func (c *count) release(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, i := range c.mine {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		found := 0
-		if err := s.recount(i, func(w hold) uint64 {
-			now := w.used() & c.used[i]
+	return s.side(ctx, len(c.mine), func(k int) error {
+		x, found := &c.mine[k], 0
+		if err := s.reword(x, func(w hold) uint64 {
+			now := w.used() & c.used[x.i]
 			found = perChunk - w.with(now).inUse()
 			return now
 		}); err != nil {
 			return err
 		}
 		s.counters.collected.Add(uint64(found))
-		if _, _, err := s.settle(s.g.chunk(i), uint64(s.self), 0); err != nil {
+		if _, _, err := s.settle(s.g.chunk(x.i), uint64(s.self), 0); err != nil {
 			return err
 		}
-	}
-	return nil
+		s.unreserve(x.i)
+		return nil
+	})
 }
 
 // write writes all chunks anew.

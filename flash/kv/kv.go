@@ -74,6 +74,9 @@ type Options struct {
 	Patience time.Duration
 	// Pause waits before the n-th repetition of something that another client holds up, from 0.
 	Pause func(ctx context.Context, n int) error
+	// Parallel is the number of operations that a scan or a count has in flight, on goroutines of its own; up to 1: it
+	// does one after the other. It leaves a part of what a connection bears to others.
+	Parallel int
 	// Workers is the number of goroutines that do what follows an answered change. 0: it is done before the answer.
 	Workers int
 	// Unknown reports whether an error of Memory says that an operation's outcome is unknown.
@@ -82,7 +85,8 @@ type Options struct {
 
 // DefaultOptions waits for two seconds for a sign of life, and pauses from 20 us, doubling up to 2 ms.
 func DefaultOptions() Options {
-	return Options{Patience: 2 * time.Second, Pause: Pause, Workers: 8, Unknown: func(error) bool { return false }}
+	return Options{Patience: 2 * time.Second, Pause: Pause, Parallel: 8, Workers: 8,
+		Unknown: func(error) bool { return false }}
 }
 
 // Pause sleeps 20 us, doubled n times, up to 2 ms.
@@ -200,6 +204,12 @@ func Open(ctx context.Context, m Memory, p Peers, opt Options) (*Store, error) {
 
 // Geometry returns the store's shape.
 func (s *Store) Geometry() Geometry { return s.g }
+
+// Bucket returns the bucket where Keys finds a key, unless that was full when the key was inserted.
+func (s *Store) Bucket(key []byte) uint64 {
+	home, _ := s.g.places(key)
+	return home
+}
 
 // Get appends the value of a key to dst. ok is false if there is none.
 func (s *Store) Get(ctx context.Context, key, dst []byte) (value []byte, ok bool, err error) {

@@ -18,6 +18,11 @@ type slots struct {
 	cursor uint32          // of the next chunk to look at
 	epochs []atomic.Uint32 // of each chunk, plus 1, as last seen; 0: unknown
 	kept   []left          // slots that must not be written again before a flush
+
+	counted map[uint32]bool // chunks that a count of this client owns, or is about to
+	counts  uint64          // counts that have begun
+	ended   chan struct{}   // closed when the one in progress has ended; nil: there is none
+	failed  error           // why the last one that ended did
 }
 
 // left is a slot that an entry has left, and the epoch of its chunk at a time when the entry still referred to it.
@@ -28,7 +33,7 @@ type left struct {
 }
 
 func (t *slots) init(g *Geometry) {
-	t.owned = map[uint32]int{}
+	t.owned, t.counted = map[uint32]int{}, map[uint32]bool{}
 	t.epochs = make([]atomic.Uint32, g.chunks())
 }
 
@@ -53,7 +58,7 @@ func (s *Store) take(ctx context.Context) (uint32, error) {
 			return 0, fmt.Errorf("kv: no slot for the value, of %d: %w", s.g.Slots, ErrFull)
 		default:
 			counted = true
-			if err := s.collect(ctx, false); err != nil {
+			if err := s.recount(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -61,6 +66,41 @@ func (s *Store) take(ctx context.Context) (uint32, error) {
 	slot := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
 	return slot, nil
+}
+
+// recount counts the slots in use anew, in a count that begins now: several callers share one. s.took.mu is locked, but
+// not meanwhile, so that who needs no slot goes on.
+func (s *Store) recount(ctx context.Context) (err error) {
+	t := &s.took
+	for since := t.counts; ; {
+		ended := t.ended
+		if ended == nil {
+			break
+		}
+		mine := t.counts > since
+		t.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if mine && t.failed == nil {
+			return nil
+		}
+	}
+	t.counts++
+	ended := make(chan struct{})
+	t.ended = ended
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.failed, t.ended = err, nil
+		close(ended)
+	}()
+	return s.collect(ctx, false)
 }
 
 // refill gets free slots. ok is false if there are none. s.took.mu is locked.
@@ -147,7 +187,7 @@ func (s *Store) claim(ctx context.Context) (bool, error) {
 		}
 		for i := range n {
 			c := t.cursor + i
-			if le.Uint64(b[i*chunk:]) != 0 || hold(le.Uint64(b[i*chunk+8:])).used() == allUsed {
+			if le.Uint64(b[i*chunk:]) != 0 || hold(le.Uint64(b[i*chunk+8:])).used() == allUsed || t.counted[c] {
 				continue
 			}
 			ok, _, err := s.settle(s.g.chunk(c), 0, uint64(s.self))

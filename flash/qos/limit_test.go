@@ -44,3 +44,20 @@ func TestLimitText(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitBounds verifies that a limit is refused beyond its bounds, and taken at them.
+func TestLimitBounds(t *testing.T) {
+	for _, x := range []struct {
+		l    qos.Limit
+		want string // in the error; empty: none
+	}{
+		{qos.Limit{Burst: 0}, ""}, {qos.Limit{Burst: 1e12}, ""}, {qos.Limit{Burst: 1e12 + 1}, "burst"},
+		{qos.Limit{Burst: -1}, "burst"}, {qos.Limit{Bytes: -1}, "rate"}, {qos.Limit{Operations: -1}, "rate"},
+		{qos.Limit{Bytes: 1, Operations: 1, Class: qos.Latency}, ""}, {qos.Limit{Class: 2}, "class"},
+	} {
+		err := x.l.Validate()
+		if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("%+v: %v, want %q", x.l, err, x.want)
+		}
+	}
+}

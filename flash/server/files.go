@@ -49,6 +49,7 @@ type File struct {
 	Drained    bool
 	Lasting    string // distinguishes it from files of other times, and outlives the server; empty: not known
 	Close      func() error
+	file       *cfs.File // nil: of another kind, which cannot grow
 }
 
 const change = verbs.RemoteWrite | verbs.RemoteAtomic
@@ -63,12 +64,16 @@ type files struct {
 
 // Open implements Files. Atomics need both read and write permission.
 func (t files) Open(name string, rights verbs.Rights) (File, error) {
+	return t.open(cfs.Place{Path: name}, rights)
+}
+
+func (t files) open(at cfs.Place, rights verbs.Rights) (File, error) {
 	may := verbs.Rights(0)
 	for _, r := range []struct {
 		need  cfs.Rights
 		gives verbs.Rights
 	}{{cfs.Read | cfs.Write, verbs.RemoteRead | change}, {cfs.Write, verbs.RemoteWrite}, {cfs.Read, verbs.RemoteRead}} {
-		f, err := t.tree.Open(t.who, name, r.need)
+		f, err := t.tree.OpenAt(t.who, at, r.need)
 		if errors.Is(err, fs.ErrPermission) {
 			continue
 		}
@@ -78,15 +83,21 @@ func (t files) Open(name string, rights verbs.Rights) (File, error) {
 		if may = r.gives & rights; may == 0 {
 			return File{}, errors.Join(fs.ErrPermission, f.Close())
 		}
-		base, size, err := f.Pin()
-		if err != nil {
-			return File{}, errors.Join(err, f.Close())
-		}
-		inode, made := f.Identity()
-		return File{Base: base, Size: uint64(size), Rights: may, Identity: fmt.Sprintf("%d/%d", inode, made),
-			Number: inode - 1, Drained: f.Drained(), Lasting: fmt.Sprintf("%d/%d", inode, f.Birth()), Close: f.Close}, nil
+		return pinned(f, may)
 	}
-	return File{}, fmt.Errorf("%s: %w", name, fs.ErrPermission)
+	return File{}, fmt.Errorf("%s: %w", at.Path, fs.ErrPermission)
+}
+
+// pinned pins a file, or closes it.
+func pinned(f *cfs.File, may verbs.Rights) (File, error) {
+	base, size, err := f.Pin()
+	if err != nil {
+		return File{}, errors.Join(err, f.Close())
+	}
+	inode, made := f.Identity()
+	return File{Base: base, Size: uint64(size), Rights: may, Identity: fmt.Sprintf("%d/%d", inode, made),
+		Number: inode - 1, Drained: f.Drained(), Lasting: fmt.Sprintf("%d/%d", inode, f.Birth()), Close: f.Close,
+		file: f}, nil
 }
 
 // named makes errors of a name those that Files promises: a name that no file can have is invalid, and a directory,
@@ -158,17 +169,23 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		}
 	}
 	name = Name(name)
+	x, _, err = e.open(name, func() (File, error) { return e.s.cfg.Files.Open(name, rights) })
+	return x, err
+}
+
+// open opens a file as an export with a name; empty: it has none.
+func (e *exports) open(name string, open func() (File, error)) (x control.Export, f File, err error) {
 	o, err := e.s.uses.take(name, User{"iwarp", e.peer}, e.s.cfg.PerExport)
 	if err != nil {
-		return x, err
+		return x, f, err
 	}
-	f, err := e.s.cfg.Files.Open(name, rights)
+	f, err = open()
 	if err == nil && f.Drained { // taken before this is looked at, so that whoever drains it knows of the use
 		err = errors.Join(control.Draining, f.Close())
 	}
 	if err != nil {
 		e.s.uses.give(o)
-		return x, err
+		return x, f, err
 	}
 	use := e.s.meter.Open(name, "iwarp")
 	use.Peer = e.peer
@@ -176,7 +193,7 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 	if err != nil {
 		use.Close()
 		e.s.uses.give(o)
-		return x, errors.Join(err, f.Close())
+		return x, f, errors.Join(err, f.Close())
 	}
 	x.Region = region(f)
 	x.Region.Store = store
@@ -196,12 +213,28 @@ func (e *exports) Open(name string, rights verbs.Rights) (x control.Export, err 
 		}
 		return err
 	}
+	x.Extend = func(size uint64) (verbs.RegionConfig, control.FileReply) {
+		at, reply := x.Region, control.FileReply{Status: control.Denied}
+		if f.file == nil {
+			return at, reply
+		}
+		reply = f.grow(size, user.Sync)
+		other, behind, err := e.s.store(name, f, use)
+		if err != nil { // the region keeps its store, at an address that may be another file's
+			at.Length, reply.Status = 0, control.Failed
+			return at, reply
+		}
+		gate.release()
+		store, gate, user = other, behind, e.s.cfg.Pool.User(f.Base, f.Size)
+		at.Store, at.Length = store, f.Size
+		return at, reply
+	}
 	x.Close = func() {
 		use.Close()
 		gate.release()
 		e.s.closed(o, f)
 	}
-	return x, nil
+	return x, f, nil
 }
 
 // closed releases one use of an export.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"farflash/flash/cfs/requests"
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
 )
@@ -38,6 +39,7 @@ type seat struct {
 	left   chan struct{} // closed when nothing of the connection is executed any more; nil: there is none
 	ending chan struct{} // closed when another connection waits for that
 	fenced bool
+	last   requests.Last // used by the connection that has the seat
 	place  *list.Element // in away
 
 	// The client was heard at since at the latest: it left then or, of a connection, an earlier Fence saw that heard
@@ -133,6 +135,16 @@ func (t *seats) named(x *seat) (string, error) {
 	x.name = hex.EncodeToString(b[:])
 	t.byName[x.name] = x
 	return x.name, nil
+}
+
+// last returns the last numbered request of a client, which is kept as long as its name; nil: it has none.
+func (t *seats) last(x *seat) *requests.Last {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x == nil || x.name == "" {
+		return nil
+	}
+	return &x.last
 }
 
 // fence ends the client with a name for ever, unless it was heard within the time of patience. by is the seat of who

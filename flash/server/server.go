@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"farflash/flash/accept"
+	"farflash/flash/cfs/requests"
 	"farflash/flash/ctl"
 	"farflash/flash/driver"
 	"farflash/flash/halfopen"
@@ -53,6 +54,9 @@ import (
 type Config struct {
 	Pool  *ctl.Pool
 	Files Files
+	// Requests, if set, executes the requests of iWARP clients to create, rename and remove files, in the file system
+	// of Files.
+	Requests *requests.Tree
 	// Default is the file behind NBD's empty export name; empty: none.
 	Default string
 	// ReadOnly permits reads only.
@@ -624,6 +628,9 @@ func (s *Server) begin(nc net.Conn, view *exports, placed *bool) (*stream.Conn, 
 	}
 	domain := s.adapter.NewDomain(s.cfg.Open)
 	server := control.NewServer(view, view, domain, s.cfg.Open)
+	if s.cfg.Requests != nil {
+		server.Files = view
+	}
 	cfg := s.stream
 	peer := nc.RemoteAddr().String()
 	cfg.Verbs.Notice = func(err error) {

@@ -177,7 +177,12 @@ func (s *soak) fail(format string, args ...any) {
 // try runs a step that uses the daemon. It may fail if the daemon was away at some time meanwhile.
 func (s *soak) try(what string, step func() error) bool {
 	s.t.Helper()
-	before := s.state.Load()
+	return s.tryIn(s.state.Load(), what, step)
+}
+
+// tryIn is try for a step that uses what was opened when the state was before.
+func (s *soak) tryIn(before int64, what string, step func() error) bool {
+	s.t.Helper()
 	err := step()
 	switch {
 	case err == nil:
@@ -440,15 +445,15 @@ func (w *worker) turn() {
 	if ok {
 		switch k := w.r.IntN(100); {
 		case k < 40:
-			ok = w.s.try("writing", func() error { return w.write(overNBD, first, n, k < 8) })
+			ok = w.s.tryIn(w.life, "writing", func() error { return w.write(overNBD, first, n, k < 8) })
 		case k < 48:
-			ok = w.s.try("zeroing", func() error { return w.zero(overNBD, first, n) })
+			ok = w.s.tryIn(w.life, "zeroing", func() error { return w.zero(overNBD, first, n) })
 		case k < 58:
-			ok = w.s.try("flushing", func() error { return w.flush(overNBD) })
+			ok = w.s.tryIn(w.life, "flushing", func() error { return w.flush(overNBD) })
 		case k < 60:
 			w.drop(first, n)
 		default:
-			ok = w.s.try("reading", func() error { return w.verify(overNBD, first, n) })
+			ok = w.s.tryIn(w.life, "reading", func() error { return w.verify(overNBD, first, n) })
 		}
 	}
 	if !ok {
@@ -597,9 +602,9 @@ func (w *worker) drop(first, n int) {
 	_ = w.association.Close() // the write fails, not this
 	<-sent
 	w.association, w.space = nil, nil
-	if w.s.try("connecting again", w.open) && w.s.try("writing again", func() error {
+	if w.s.try("connecting again", w.open) && w.s.tryIn(w.life, "writing again", func() error {
 		return w.write(false, first, n, false)
-	}) && w.s.try("reading again", func() error { return w.verify(w.r.IntN(2) == 0, first, n) }) {
+	}) && w.s.tryIn(w.life, "reading again", func() error { return w.verify(w.r.IntN(2) == 0, first, n) }) {
 		w.s.dropped.Add(1)
 		return
 	}

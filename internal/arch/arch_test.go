@@ -122,7 +122,7 @@ var (
 	machines = []string{"flash/ctl", "flash/client/resume"}
 	// protocols are those of the real stack, as state machines.
 	protocols = []string{"flash/wire", "flash/verbs", "flash/nbd", "flash/reply", "flash/nvme", "flash/nvme/chap",
-		"flash/nvme/host", "flash/nvme/wire"}
+		"flash/nvme/host", "flash/nvme/wire", "flash/kv/resp"}
 )
 
 // TestImports verifies which packages import which.
@@ -302,6 +302,7 @@ func TestDoors(t *testing.T) {
 		{"github.com/nats-io", []string{"study/natsexec"}},
 		{"github.com/prometheus", []string{"flash/server"}}, // hot paths count with flash/meter
 		{"go.opentelemetry.io", []string{"flash/otlp"}},
+		{"github.com/hanwen/go-fuse", []string{"flash/mount"}},
 		{"encoding/xml", []string{"scenario/peer"}},
 	}
 	for _, f := range tree(t) {

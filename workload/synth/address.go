@@ -58,8 +58,8 @@ type addresses struct {
 	align   int64
 	end     int64 // end of the space
 	stream  rng.Stream
-	zipf    zipf
-	scatter permutation
+	zipf    Ranks
+	scatter Scatter
 	power   float64 // Pareto: log h / log(1-h)
 	turn    int     // Sequential: the stream of the next request
 	part    int64   // Sequential: size of a stream's part
@@ -106,15 +106,15 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		if !(cfg.Theta > 0 && cfg.Theta <= 10) {
 			return a, fmt.Errorf("zipf's theta is %v; it must be above 0 and at most 10", cfg.Theta)
 		}
-		a.zipf = newZipf(a.slots, cfg.Theta)
-		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
+		a.zipf = NewRanks(a.slots, cfg.Theta)
+		a.scatter = NewScatter(a.slots, seed, name+"/address/scatter")
 	case Pareto:
 		// Closer to 0 or 1, log(1-h) or log(h) would round to 0.
 		if !(cfg.H >= leastH && cfg.H <= 1-leastH) {
 			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1, by %v at least", cfg.H, leastH)
 		}
 		a.power = rng.Log(cfg.H) / rng.Log(1-cfg.H)
-		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
+		a.scatter = NewScatter(a.slots, seed, name+"/address/scatter")
 	case Sequential:
 		if cfg.RunLength != 1 {
 			return a, fmt.Errorf("sequential addresses are endless runs; leave run_length out")
@@ -184,10 +184,10 @@ func (a *addresses) begin(size int64) int64 {
 	case Uniform:
 		slot = a.stream.IntN(a.slots)
 	case Zipf:
-		slot = a.scatter.at(a.zipf.next(&a.stream) - 1)
+		slot = a.scatter.At(a.zipf.Next(&a.stream) - 1)
 	case Pareto:
 		rank := int64(float64(a.slots) * rng.Exp(a.power*rng.Log(1-a.stream.Float64())))
-		slot = a.scatter.at(min(rank, a.slots-1))
+		slot = a.scatter.At(min(rank, a.slots-1))
 	case HotCold:
 		if a.stream.Float64() < float64(a.cfg.HotRequests) {
 			slot = a.stream.IntN(a.hot)

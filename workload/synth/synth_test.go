@@ -132,11 +132,11 @@ func TestSizesKeepTheirMean(t *testing.T) {
 func TestZipfHasItsDistribution(t *testing.T) {
 	const n, draws = 50, 400000
 	for _, theta := range []float64{0.2, 0.99, 1, 1.000001, 1.5, 3} {
-		z := newZipf(n, theta)
+		z := NewRanks(n, theta)
 		s := rng.NewStream(1, "zipf")
 		var seen [n + 1]float64
 		for range draws {
-			seen[z.next(&s)]++
+			seen[z.Next(&s)]++
 		}
 		var total float64
 		for k := 1.0; k <= n; k++ {
@@ -152,10 +152,10 @@ func TestZipfHasItsDistribution(t *testing.T) {
 			t.Errorf("theta %v: chi-squared %v of 49", theta, chi)
 		}
 	}
-	big := newZipf(1<<45, 0.99)
+	big := NewRanks(1<<45, 0.99)
 	s := rng.NewStream(1, "zipf")
 	for range 100000 {
-		if k := big.next(&s); k < 1 || k > 1<<45 {
+		if k := big.Next(&s); k < 1 || k > 1<<45 {
 			t.Fatalf("draw %d", k)
 		}
 	}
@@ -163,10 +163,10 @@ func TestZipfHasItsDistribution(t *testing.T) {
 
 func TestPermutationIsOne(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5, 16, 17, 1000, 4097} {
-		p := newPermutation(n, 7, "p")
+		p := NewScatter(n, 7, "p")
 		seen := make([]bool, n)
 		for k := range n {
-			v := p.at(k)
+			v := p.At(k)
 			if v < 0 || v >= n || seen[v] {
 				t.Fatalf("n %d: %d goes to %d", n, k, v)
 			}

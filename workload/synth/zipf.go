@@ -5,24 +5,26 @@ import (
 	"math"
 )
 
-// zipf draws k from 1 to n with probability proportional to k^-theta, in constant time and memory, by
+// Ranks draws k from 1 to n with probability proportional to k^-theta, in constant time and memory, by
 // rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996). h(x) = x^-theta; H is its integral from 1.
-type zipf struct {
+type Ranks struct {
 	n          float64
 	theta      float64
 	low, high  float64 // H at 1.5 minus h(1), and at n + 0.5
 	acceptance float64 // a draw less than this below its integer is accepted immediately
 }
 
-func newZipf(n int64, theta float64) zipf {
-	z := zipf{n: float64(n), theta: theta}
+// NewRanks returns a source of ranks up to n. theta must be above 0.
+func NewRanks(n int64, theta float64) Ranks {
+	z := Ranks{n: float64(n), theta: theta}
 	z.low = z.integral(1.5) - 1
 	z.high = z.integral(z.n + 0.5)
 	z.acceptance = 2 - z.inverse(z.integral(2.5)-z.density(2))
 	return z
 }
 
-func (z *zipf) next(s *rng.Stream) int64 {
+// Next draws a rank.
+func (z *Ranks) Next(s *rng.Stream) int64 {
 	for {
 		u := z.high + float64(s.Float64()*(z.low-z.high))
 		x := z.inverse(u)
@@ -33,16 +35,16 @@ func (z *zipf) next(s *rng.Stream) int64 {
 	}
 }
 
-func (z *zipf) density(x float64) float64 { return rng.Exp(-z.theta * rng.Log(x)) }
+func (z *Ranks) density(x float64) float64 { return rng.Exp(-z.theta * rng.Log(x)) }
 
 // integral returns (x^(1-theta) - 1)/(1-theta), or log x if theta is 1, without the cancellation near it.
-func (z *zipf) integral(x float64) float64 {
+func (z *Ranks) integral(x float64) float64 {
 	l := rng.Log(x)
 	return l * growth((1-z.theta)*l)
 }
 
 // inverse returns the x whose integral is y.
-func (z *zipf) inverse(y float64) float64 {
+func (z *Ranks) inverse(y float64) float64 {
 	t := max(y*(1-z.theta), -1)
 	return rng.Exp(y * decline(t))
 }
@@ -63,17 +65,18 @@ func decline(t float64) float64 {
 	return rng.Log(1+t) / t
 }
 
-// permutation is a random bijection of 0..n-1 in constant memory: a four-round Feistel network on the smallest even
+// Scatter is a random bijection of 0..n-1 in constant memory: a four-round Feistel network on the smallest even
 // number of bits that holds n, walked until the result is below n (Black and Rogaway, CT-RSA 2002).
-type permutation struct {
+type Scatter struct {
 	n    uint64
 	half uint // bits of each half
 	mask uint64
 	keys [4]uint64
 }
 
-func newPermutation(n int64, seed uint64, name string) permutation {
-	p := permutation{n: uint64(n), half: 1}
+// NewScatter returns a bijection of 0 to n-1.
+func NewScatter(n int64, seed uint64, name string) Scatter {
+	p := Scatter{n: uint64(n), half: 1}
 	for p.n > 1<<(2*p.half) {
 		p.half++
 	}
@@ -85,7 +88,8 @@ func newPermutation(n int64, seed uint64, name string) permutation {
 	return p
 }
 
-func (p *permutation) at(k int64) int64 {
+// At returns the place of k.
+func (p *Scatter) At(k int64) int64 {
 	v := uint64(k)
 	for {
 		left, right := v>>p.half, v&p.mask

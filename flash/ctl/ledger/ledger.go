@@ -16,6 +16,7 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"farflash/flash/ctl/media"
 	"farflash/internal/divide"
 	"farflash/policy/ftl"
 )
@@ -127,6 +128,23 @@ func (l *Ledger) SetLive(p ftl.PPA, on bool) {
 // LivesOf returns the number of live places of a segment.
 func (l *Ledger) LivesOf(segment int64) int { return int(l.sheets[segment].lives) }
 
+// Bits sets a bit for each live place of a segment, or each renamed one, and returns their number.
+func (l *Ledger) Bits(segment int64, renamed bool, set []uint64) (n int) {
+	s := &l.sheets[segment]
+	bits, n := s.live, int(s.lives)
+	if renamed {
+		bits, n = s.renamed, int(s.renames)
+	}
+	if copy(set, bits) > 0 {
+		return n
+	}
+	clear(set)
+	for k := 0; k < n; k += 64 { // none or all
+		set[k>>6] = ^uint64(0) >> (64 - min(64, n-k))
+	}
+	return n
+}
+
 // NextLive returns the first live place of a segment from k on, or the number of its places.
 func (l *Ledger) NextLive(segment int64, k int) int {
 	s := &l.sheets[segment]
@@ -210,6 +228,86 @@ func (l *Ledger) SetOwner(p ftl.PPA, page uint64) {
 		}
 	}
 	s.owners[k] = page
+}
+
+// Fill sets the state of a segment's places to that of the entries of a checkpoint. Its checksums stay on the medium,
+// and so do its owners unless they are a few runs.
+func (l *Ledger) Fill(segment int64, entries media.Entries) {
+	s := &l.sheets[segment]
+	runs := make([]run, 0, fewRuns)
+	s.away = false
+	for k := 0; k < entries.Len(); {
+		e, n := entries.Run(k)
+		if e.Page != 0 {
+			l.mark(&s.live, &s.lives, k, n)
+			if e.Renamed {
+				l.mark(&s.renamed, &s.renames, k, n)
+			}
+			r := run{e.Page - 1, int32(k)}
+			if len(runs) == 0 {
+				r = run{e.Page - 1 - uint64(k), 0} // as Seal has it
+			}
+			if j := len(runs); j == 0 || runs[j-1].owner(int64(k)) != e.Page-1 {
+				if s.away = s.away || j == fewRuns; !s.away {
+					runs = append(runs, r)
+				}
+			}
+		}
+		k += n
+	}
+	l.lives += int64(s.lives)
+	if !s.away && len(runs) > 0 {
+		s.runs = runs
+		l.bytes += int64(cap(runs)) * runBytes
+	}
+}
+
+// Leave records that the owners of a segment's places are only on the medium, as its checksums are.
+func (l *Ledger) Leave(segment int64) { l.sheets[segment].away = true }
+
+// FillWhole makes all places of a segment live, none of which was.
+func (l *Ledger) FillWhole(segment int64) {
+	s := &l.sheets[segment]
+	l.mark(&s.live, &s.lives, 0, int(l.pages))
+	l.lives += l.pages
+}
+
+// FillBits sets words of the bits of a segment's live or renamed places, none of which was set before.
+func (l *Ledger) FillBits(segment int64, renamed bool, from int, words []uint64) {
+	s := &l.sheets[segment]
+	set, count, was := &s.live, &s.lives, s.lives
+	if renamed {
+		set, count = &s.renamed, &s.renames
+	}
+	for i, w := range words {
+		for k := 0; k < 64 && w>>k != 0; {
+			k += bits.TrailingZeros64(w >> k)
+			n := bits.TrailingZeros64(^(w >> k))
+			l.mark(set, count, (from+i)*64+k, n)
+			k += n
+		}
+	}
+	if !renamed {
+		l.lives += int64(s.lives - was)
+	}
+}
+
+// mark sets n bits of a set from bit k on, which are not set, and counts them.
+func (l *Ledger) mark(set *[]uint64, count *int32, k, n int) {
+	if *count += int32(n); int64(*count) == l.pages {
+		l.bytes -= int64(len(*set)) * 8
+		*set = nil
+		return
+	}
+	if *set == nil {
+		*set = make([]uint64, (l.pages+63)/64)
+		l.bytes += int64(len(*set)) * 8
+	}
+	for end := k + n; k < end; {
+		m := min(64-k&63, end-k)
+		(*set)[k>>6] |= ^uint64(0) >> (64 - m) << (k & 63)
+		k += m
+	}
 }
 
 // mostLoose is the number of segments that stay unsealed after SetOwner.

@@ -53,6 +53,7 @@ type Header struct {
 	Clean      bool   // closed cleanly, with no changes after
 	Writes     uint64 // the heat clock
 	Leaves     uint64 // the place of the first page of the list of stored leaves, plus 1; 0: there is none
+	Index      uint64 // the place of the first page of the index, plus 1; 0: there is none
 }
 
 const (
@@ -184,10 +185,46 @@ func Sums(page []byte) (sums [EntriesPerPage]uint32) {
 }
 
 // EntryAt returns entry k of a grain of entries, which VerifyPage has accepted.
-func EntryAt(page []byte, k int) Entry {
-	at := page[bodyHeader+k*entrySize:]
+func EntryAt(page []byte, k int) Entry { return EntriesOf(page, k, 1).At(0) }
+
+// Entries is entries one after another, as the grains of a checkpoint have them.
+type Entries []byte
+
+// EntriesOf returns n entries in a grain, which VerifyPage has accepted, from one on.
+func EntriesOf(page []byte, from, n int) Entries {
+	return page[bodyHeader+from*entrySize:][:n*entrySize]
+}
+
+// MakeEntries returns n entries of no page.
+func MakeEntries(n int) Entries { return make(Entries, n*entrySize) }
+
+// Len returns the number of entries.
+func (e Entries) Len() int { return len(e) / entrySize }
+
+// Copy copies entries to e from k on, as many as both have, and returns how many.
+func (e Entries) Copy(k int, from Entries) int { return copy(e[k*entrySize:], from) / entrySize }
+
+// At returns entry k.
+func (e Entries) At(k int) Entry {
+	at := e[k*entrySize:]
 	word := le.Uint64(at)
 	return Entry{word &^ renamed, le.Uint32(at[8:]), word&renamed != 0}
+}
+
+// Run returns the page of entry k and the number of entries from there on that have one page after the other, and are
+// all renamed or all not. The run of an entry without a page is that of all without one.
+func (e Entries) Run(k int) (first Entry, n int) {
+	first = e.At(k)
+	word, step := le.Uint64(e[k*entrySize:]), uint64(1)
+	if first.Page == 0 {
+		step = 0
+	}
+	for at := (k + 1) * entrySize; at < len(e); at += entrySize {
+		if word += step; le.Uint64(e[at:]) != word {
+			return first, at/entrySize - k
+		}
+	}
+	return first, e.Len() - k
 }
 
 func segmentPages(segments int64) int64 { return (segments + segmentsPerPage - 1) / segmentsPerPage }
@@ -206,6 +243,7 @@ func (h *Header) Encode(page []byte, u UUID) {
 		page[60] = 1
 	}
 	le.PutUint64(page[64:], h.Writes)
+	le.PutUint64(page[88:], h.Index)
 	le.PutUint64(page[80:], h.Leaves) // a list of leaves without checksums was at 72
 	seal(u.Seed(), page[:Grain])
 }
@@ -224,7 +262,7 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
 		Record: le.Uint64(page[48:]),
 		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
-		Leaves: le.Uint64(page[80:]),
+		Leaves: le.Uint64(page[80:]), Index: le.Uint64(page[88:]),
 	}, nil
 }
 
@@ -233,26 +271,6 @@ type Body struct {
 	Segments []Segment
 	Entries  [][]Entry // by segment; nil for one that is erased
 	Pages    int       // per segment
-	spare    [][]Entry // those that Forget dropped
-}
-
-// Forget drops the entries of a segment, whose memory DecodePage uses for another.
-func (b *Body) Forget(segment int64) {
-	if e := b.Entries[segment]; e != nil {
-		b.Entries[segment], b.spare = nil, append(b.spare, e)
-	}
-}
-
-// make returns entries for a segment.
-func (b *Body) make() []Entry {
-	n := len(b.spare)
-	if n == 0 {
-		return make([]Entry, b.Pages)
-	}
-	e := b.spare[n-1]
-	b.spare = b.spare[:n-1]
-	clear(e)
-	return e
 }
 
 // parts iterates over the entries of the k-th grain of entries, in pieces of one segment each. Those of an erased
@@ -359,7 +377,7 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 		from, to, _ := Covers(i, int64(len(b.Segments)), b.Pages)
 		for g := from / int64(b.Pages); from < to && g <= (to-1)/int64(b.Pages); g++ {
 			if b.Segments[g].Use != Erased && b.Entries[g] == nil {
-				b.Entries[g] = b.make()
+				b.Entries[g] = make([]Entry, b.Pages)
 			}
 		}
 		for part := range b.parts(i - first) {

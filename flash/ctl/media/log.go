@@ -14,25 +14,30 @@ const (
 	// Count pages from LBA on move to PPA on; the previous content of the destination is discarded, and the source is
 	// empty
 	Move
+	// The Count writes from record PPA on, of earlier sessions, do not count: their content was missing after a crash.
+	Drop
+	Resume // a session goes on with the log that a crash left; PPA: the generation of its next checkpoint
 	kinds
 )
 
-func (k Kind) String() string { return [...]string{"none", "write", "keep", "trim", "open", "move"}[k] }
+func (k Kind) String() string {
+	return [...]string{"none", "write", "keep", "trim", "open", "move", "drop", "resume"}[k]
+}
 
 // Record is one change of the mapping. Records are numbered in the order of the changes.
 type Record struct {
 	Kind  Kind
 	Sum   uint32 // Write, Keep: of the content; Open: erases
 	LBA   uint64 // below 2^52
-	PPA   uint64 // below 2^48; Move: a page, below 2^52
-	Count uint32 // Trim, Move
+	PPA   uint64 // below 2^48; Move: a page, below 2^52; Drop: a record
+	Count uint32 // Trim, Move, Drop
 	// Joined makes this record and the next atomic. Both are in the same log page, which is either valid as a whole or
 	// not at all.
 	Joined bool
 }
 
-// counted reports whether records of this kind carry a count of pages instead of a checksum.
-func (k Kind) counted() bool { return k == Trim || k == Move }
+// counted reports whether records of this kind carry a count instead of a checksum.
+func (k Kind) counted() bool { return k == Trim || k == Move || k == Drop }
 
 // OpenedBy packs the LBA of an Open record: the stream that the segment was opened for, and the session.
 func OpenedBy(stream uint8, session uint64) uint64 { return session&(1<<32-1)<<8 | uint64(stream) }
@@ -111,12 +116,15 @@ func DecodeLogPage(page []byte, u UUID) (l LogPage, sum uint32, err error) {
 	return l, sum, nil
 }
 
+// errNoLogPage is made once, because most of a new pool's log is not written yet.
+var errNoLogPage = foreign("log page", "missing")
+
 // InspectLogPage is DecodeLogPage without the records, of which it returns the numbers: of the page's own, and of those
 // of the page before.
 func InspectLogPage(page []byte, u UUID) (l LogPage, n, again int, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:
-		return l, 0, 0, 0, foreign("log page", "missing")
+		return l, 0, 0, 0, errNoLogPage
 	case UUID(page[8:24]) != u:
 		return l, 0, 0, 0, foreign("log page", "belongs to another pool")
 	case !sealed(u.Seed(), page):

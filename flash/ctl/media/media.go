@@ -169,6 +169,7 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 	magicLeaves     = 0x46464c54 // FFLT
+	magicIndex      = 0x46464958 // FFIX
 
 	// Version is that of the layout of a pool. 2: log records can move pages; 3: log and checkpoints survive the loss
 	// of a grain.

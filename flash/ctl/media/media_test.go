@@ -247,7 +247,7 @@ func TestShape(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	s := shape()
 	b := body(&s, 3)
-	pages := make([][]byte, 7)
+	pages := make([][]byte, 8)
 	for i := range pages {
 		pages[i] = make([]byte, Grain)
 	}
@@ -258,6 +258,11 @@ func FuzzDecode(f *testing.F) {
 	(&Summary{Entries: make([]Entry, s.Pages)}).Encode(pages[4], s.UUID)
 	(&Leaf{7}).Encode(pages[5], s.UUID, 7)
 	(&Leaves{Generation: 1, List: []Stored{{1, 2, 3}}}).Encode(pages[6], s.UUID)
+	index := NewIndexPage(pages[7])
+	index.Run(5, 6, 7)
+	index.Whole(1, 1)
+	index.Bits(IndexRenamed, 2, 0, []uint64{9})
+	index.Seal(s.UUID, 1, 3)
 	for _, p := range pages {
 		f.Add(p[:128], uint16(0), false)
 		f.Add(p[:128], uint16(8), true)
@@ -299,6 +304,25 @@ func FuzzDecode(f *testing.F) {
 						t.Errorf("place %d", at)
 					}
 				}
+			}
+			all := int64(len(b.Segments))
+			next, err := DecodeIndex(page, s.UUID, 1, all, s.Pages, func(x *IndexItem) error {
+				end := x.Segment + 1
+				if x.Kind == IndexWhole {
+					end = x.Segment + int64(x.Count)
+				}
+				n, places := uint64(x.Count), uint64(all)*uint64(s.Pages)
+				within := x.Segment >= 0 && end <= all && x.From+len(x.Words) <= (s.Pages+63)/64
+				if x.Kind == IndexRun {
+					within = x.Page+n <= MaxLBA && x.Place+n <= places
+				}
+				if !within {
+					t.Errorf("item %+v", x)
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, ErrForeign) || next > uint64(all)*uint64(s.Pages) {
+				t.Error(next, err)
 			}
 			if l, err := DecodeLeaves(page, s.UUID, 1, 1000); err == nil {
 				for _, x := range l.List {

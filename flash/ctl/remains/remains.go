@@ -1,8 +1,8 @@
 // Package remains reads the remains of the records of a flash controller's pool: pages of its log, checkpoints of
 // which parts are damaged, and summaries of segments. It believes a page only if its checksum is right.
 //
-// Its main type is Pool, with the methods Log, Snapshot and Summaries. It only reads, and leaves out what to conclude
-// from them (package ctl).
+// Its main type is Pool, with the methods Log, Snapshot, Stream and Summaries. It only reads, and leaves out what to
+// conclude from them (package ctl).
 package remains
 
 import (
@@ -94,19 +94,6 @@ type Snapshot struct {
 // Snapshot reads the checkpoint in a slot as far as it can, of which h is the header, or nil. It returns nil if that is
 // nothing.
 func (p *Pool) Snapshot(slot int, h *media.Header) *Snapshot {
-	return p.snapshot(slot, h, nil)
-}
-
-// Stream is Snapshot for a checkpoint whose entries need not be in memory together: it calls each, in order, for each
-// segment once its entries are there, and then forgets them. An error that each returns, or that of a grain that is
-// lost, ends it and becomes the snapshot's.
-func (p *Pool) Stream(slot int, h *media.Header,
-	each func(segment int64, s media.Segment, entries []media.Entry) error) *Snapshot {
-	return p.snapshot(slot, h, each)
-}
-
-func (p *Pool) snapshot(slot int, h *media.Header,
-	each func(segment int64, s media.Segment, entries []media.Entry) error) *Snapshot {
 	segments := p.Shape.AllSegments()
 	s := &Snapshot{Slot: slot, Lost: map[int64]bool{}, Headed: h != nil, Blind: make([]bool, segments),
 		Body: media.Body{Segments: make([]media.Segment, segments), Entries: make([][]media.Entry, segments),
@@ -118,29 +105,18 @@ func (p *Pool) snapshot(slot int, h *media.Header,
 	}
 	all := media.BodyPages(segments, p.Shape.Pages)
 	buf := device.Aligned((media.Group + 1) * device.Grain)
-	first, done := media.EntriesGrain(0, segments), int64(0)
+	first := media.EntriesGrain(0, segments)
 	for i := int64(0); i < all; i += media.Group {
 		if s.Body.Holds(i) { // the segments' groups come first, and say so
 			n := min(media.Group, all-i)
 			p.readGroup(s, i, buf[:(n+1)*device.Grain])
 		}
-		if i < first && i+media.Group >= first && each == nil {
+		if i < first && i+media.Group >= first {
 			for g := range s.Body.Segments { // also where entries are lost
 				if s.Body.Segments[g].Use != media.Erased && s.Body.Entries[g] == nil {
 					s.Body.Entries[g] = make([]media.Entry, s.Body.Pages)
 				}
 			}
-		}
-		if each == nil || i+media.Group < first {
-			continue
-		}
-		complete := min(segments, (i+media.Group-first)*media.EntriesPerPage/int64(p.Shape.Pages))
-		for ; done < complete && s.Err == nil; done++ {
-			s.Err = each(done, s.Body.Segments[done], s.Body.Entries[done])
-			s.Body.Forget(done)
-		}
-		if s.Err != nil {
-			break
 		}
 	}
 	return s

@@ -299,3 +299,40 @@ func (t *Table) Put(page uint64, place ftl.PPA, pages int, sum func(ftl.PPA) uin
 		t.set(e, &leaf{runs: runs})
 	}
 }
+
+// Runs iterates over the places of pages from one on, in order, as runs: of a page, its place, and the number of pages
+// in the order of their places. in returns the place of a page in a frame. It leaves out leaves for which elsewhere
+// reports true, and reports whether all others were in memory.
+func (t *Table) Runs(from uint64, in func(frame int32) ftl.PPA, elsewhere func(leaf uint64) bool,
+	yield func(page uint64, place ftl.PPA, n int) bool) bool {
+	complete := true
+	t.leaves(from, 1<<52-1, func(base uint64, e *atomic.Pointer[leaf]) bool {
+		l := e.Load()
+		switch first := max(base, from); {
+		case elsewhere(LeafOf(base)):
+		case l.away:
+			complete = false
+			return false
+		case l.packed == nil && l.groups == nil:
+			for i := range l.runs {
+				r, end := l.runs[i], base+fan
+				if r.page = max(r.page, base); i+1 < len(l.runs) {
+					end = l.runs[i+1].page
+				}
+				if at := max(r.page, first); r.place != ftl.NoPPA && at < end &&
+					!yield(at, l.runs[i].place+ftl.PPA(at-l.runs[i].page), int(end-at)) {
+					return false
+				}
+			}
+		default:
+			for page := first; page < base+fan; page++ {
+				w, _ := t.Peek(page)
+				if at := placeOf(w, in); at != ftl.NoPPA && !yield(page, at, 1) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return complete
+}

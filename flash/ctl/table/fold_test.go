@@ -27,6 +27,29 @@ func TestFold(t *testing.T) {
 			if got := maps.Collect(table.Words(0, 1<<52-1)); !maps.Equal(got, want) {
 				t.Fatalf("seed %d: the table has %d pages, not the %d that it should", seed, len(got), len(want))
 			}
+			in := func(frame int32) ftl.PPA { return ftl.PPA(frame) + 1<<40 }
+			places, last := map[uint64]ftl.PPA{}, uint64(0)
+			complete := table.Runs(1, in, func(leaf uint64) bool { return leaf == 2 },
+				func(page uint64, place ftl.PPA, n int) bool {
+					for i := range n {
+						places[page+uint64(i)] = place + ftl.PPA(i)
+					}
+					if page <= last && last > 0 || page == 0 || LeafOf(page) == 2 {
+						t.Fatalf("seed %d: a run from page %d after page %d", seed, page, last)
+					}
+					last = page + uint64(n) - 1
+					return true
+				})
+			for page, w := range want {
+				at, ok := places[page]
+				if is := placeOf(w, in); page > 0 && LeafOf(page) != 2 && (ok != (is != ftl.NoPPA) || ok && at != is) {
+					t.Fatalf("seed %d: page %d has place %d, not %d", seed, page, at, is)
+				}
+				delete(places, page)
+			}
+			if len(places) > 0 || !complete {
+				t.Fatalf("seed %d: %d more pages are in runs", seed, len(places))
+			}
 			for page := range uint64(pages) {
 				if w, _ := table.Peek(page); w != want[page] {
 					t.Fatalf("seed %d: page %d is %x, not %x", seed, page, w, want[page])

@@ -1,6 +1,8 @@
 // Package control is the protocol by which a client locates exports: requests and replies exchanged as Sends, before
 // and between the one-sided operations.
 //
+// A FileRequest creates, renames, removes and lists files, where the server lets clients do so (Files).
+//
 // A Request opens, stats, flushes or closes an export, asks which one a name was meant to be, joins the connections of
 // one client, or ends another client's; the Reply to an open carries STag, address, length and rights. Session is the
 // server's side of one connection, a plain state machine from a request's bytes to a reply's; Server runs it on a
@@ -51,6 +53,9 @@ const (
 	Flush  // waits until everything written to an export before is on flash
 	Whoami // the client's public name, after Join
 	Fence  // ends another client for ever
+	// Ask returns the Features of the server, in Reply.Length, and the longest reply to a file request in bytes, in
+	// Reply.Address.
+	Ask
 )
 
 // answer is the bit that marks the Op of a reply.
@@ -72,13 +77,41 @@ const (
 	Draining
 	Alive
 	Fenced
+	Exists
+	NotEmpty
+	Busy
+	NoSpace
+	TooLong
+	TooLarge
+	IsDirectory
+	NotDirectory
+	Inside
+	StaleFile
+	ReadOnly
+	Sequence
 	statuses
 )
 
 var statusNames = [statuses]string{"ok", "malformed request", "no such export",
 	"access to the export denied", "too many exports are open", "the export is not open", "server error",
 	"the client has a later connection", "the export is being drained and takes no new clients",
-	"the client is alive", "the client was fenced"}
+	"the client is alive", "the client was fenced", "the name exists", "the directory is not empty",
+	"the file is in use at its address, and cannot grow there", "no space is left", "the name is too long",
+	"the file is too large", "it is a directory", "it is not a directory", "a directory cannot be moved into itself",
+	"the file of the handle is gone", "the server or its pool is read-only", "the request is out of sequence"}
+
+// Is makes statuses the errors of io/fs that they correspond to.
+func (s Status) Is(target error) bool {
+	switch target {
+	case fs.ErrNotExist:
+		return s == NotFound
+	case fs.ErrPermission:
+		return s == Denied
+	case fs.ErrExist:
+		return s == Exists
+	}
+	return false
+}
 
 // Error describes the status.
 func (s Status) Error() string {
@@ -159,9 +192,9 @@ func ParseRequest(b []byte) (Request, error) {
 			return r, fmt.Errorf("%w: join needs a secret of %d hexadecimal digits and a number", Malformed,
 				SecretLength)
 		}
-	case Whoami:
+	case Whoami, Ask:
 		if named || tagged || r.Rights != 0 {
-			return r, fmt.Errorf("%w: whoami has no parameters", Malformed)
+			return r, fmt.Errorf("%w: request %d has no parameters", Malformed, r.Op)
 		}
 	case Fence:
 		if !isHex(r.Name, NameLength) || r.Rights != 0 {
@@ -265,6 +298,10 @@ type Export struct {
 	Identity string
 	// Flush waits until all that was written to the export is on flash. nil: always.
 	Flush func() error
+	// Extend enlarges the export to at least size bytes, which may move it: nothing is accessed through the earlier
+	// store any more. It returns the new one with its length; after an error, which is in the reply, the same. nil: it
+	// cannot be enlarged.
+	Extend func(size uint64) (verbs.RegionConfig, FileReply)
 	// Close is called once, when the export is no longer registered; the name may belong to another one by then.
 	Close func()
 }
@@ -272,6 +309,7 @@ type Export struct {
 // Session is the server's side of one connection.
 type Session struct {
 	exports Exports
+	Files   Files // nil: there are no file requests
 	clients Clients
 	domain  *verbs.Domain
 	scope   *verbs.QueuePair
@@ -297,31 +335,23 @@ func (s *Session) Handle(request, out []byte) ([]byte, error) {
 	if len(request) < RequestLength {
 		return out, fmt.Errorf("%w: %d bytes", Malformed, len(request))
 	}
+	if s.Files != nil && request[0] == protocolVersion && ofFiles(Op(request[1])) {
+		return s.handleFiles(request, out), nil
+	}
 	r, err := ParseRequest(request)
 	reply := Reply{Op: r.Op &^ answer, ID: r.ID}
 	if err == nil {
 		reply, err = s.do(r, reply)
 	}
-	switch {
-	case err == nil:
-	case errors.As(err, &reply.Status):
-	case errors.Is(err, fs.ErrNotExist):
-		reply.Status = NotFound
-	case errors.Is(err, fs.ErrInvalid):
-		reply.Status = Malformed
-	case errors.Is(err, fs.ErrPermission):
-		reply.Status = Denied
-	case errors.Is(err, verbs.ErrFull):
-		reply.Status = TooMany
-	default:
-		reply.Status = Failed
+	if err != nil {
+		reply.Status = StatusOf(err)
 	}
 	return reply.Append(out), nil
 }
 
 func (s *Session) do(r Request, reply Reply) (Reply, error) {
 	first := !s.asked
-	s.asked = true
+	s.asked = s.asked || r.Op != Ask
 	switch r.Op {
 	case Stat:
 		c, err := s.exports.Stat(r.Name)
@@ -337,18 +367,15 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if err != nil {
 			return reply, err
 		}
-		e.Region.Rights &= r.Rights
-		e.Region.Scope = s.scope
-		g, err := s.domain.Register(e.Region)
+		x, err := s.register(e, r.Rights)
 		if err != nil {
-			e.Close()
 			return reply, err
 		}
-		s.open = append(s.open, opened{e, g})
-		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(),
-			g.Rights(), g.Allowed()
-		if s.joined && isLine(e.Identity) {
-			reply.Text = e.Identity
+		x.ID = reply.ID
+		return x, nil
+	case Ask:
+		if reply.Address = MaxFileReply; s.Files != nil {
+			reply.Length = uint64(s.Files.Features())
 		}
 	case Hint:
 		if text := s.exports.Hint(r.Name); isLine(text) {
@@ -391,6 +418,25 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		s.open[i].end()
 		s.open[i] = s.open[len(s.open)-1]
 		s.open = s.open[:len(s.open)-1]
+	}
+	return reply, nil
+}
+
+// register makes an export accessible with the rights wanted, and returns the reply to its Open. It closes the export
+// if that fails.
+func (s *Session) register(e Export, want verbs.Rights) (reply Reply, err error) {
+	e.Region.Rights &= want
+	e.Region.Scope = s.scope
+	g, err := s.domain.Register(e.Region)
+	if err != nil {
+		e.Close()
+		return reply, err
+	}
+	s.open = append(s.open, opened{e, g})
+	reply = Reply{Op: Open, STag: g.STag(), Address: g.Base(), Length: g.Length(), Rights: g.Rights(),
+		Allowed: g.Allowed()}
+	if s.joined && isLine(e.Identity) {
+		reply.Text = e.Identity
 	}
 	return reply, nil
 }

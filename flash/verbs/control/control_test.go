@@ -338,14 +338,14 @@ func TestHint(t *testing.T) {
 // TestStatuses verifies that each status has its own text, and an unknown one its number.
 func TestStatuses(t *testing.T) {
 	said := map[string]control.Status{}
-	for s := control.Malformed; s <= control.Fenced; s++ {
+	for s := control.Malformed; s <= control.Sequence; s++ {
 		text := s.Error()
 		if was, twice := said[text]; twice || text == "" || strings.Contains(text, fmt.Sprint(uint16(s))) {
 			t.Errorf("status %d says %q, as does %d", s, text, was)
 		}
 		said[text] = s
 	}
-	if got := (control.Fenced + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Fenced+1))) {
+	if got := (control.Sequence + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Sequence+1))) {
 		t.Errorf("%q", got)
 	}
 }

@@ -14,6 +14,7 @@ const depth = 4
 
 // Server is the server's side of one connection, with its buffers.
 type Server struct {
+	Files    Files // nil: there are no file requests; set before Prepare
 	exports  Exports
 	clients  Clients
 	domain   *verbs.Domain
@@ -21,19 +22,26 @@ type Server struct {
 	session  *Session
 	requests []byte
 	replies  []byte
+	reply    int // length of each
 }
 
 // NewServer returns a server for one connection in domain d, which can have up to most exports open.
 func NewServer(e Exports, c Clients, d *verbs.Domain, most int) *Server {
-	return &Server{exports: e, clients: c, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
-		replies: make([]byte, depth*MaxReply)}
+	return &Server{exports: e, clients: c, domain: d, most: most, requests: make([]byte, depth*MaxFileRequest)}
 }
 
-func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:MaxRequest:MaxRequest] }
+func (s *Server) request(id uint64) []byte {
+	return s.requests[id*MaxFileRequest:][:MaxFileRequest:MaxFileRequest]
+}
 
 // Prepare posts the receives. Use it as stream.Config.Prepare, because a client may send a request immediately.
 func (s *Server) Prepare(c *stream.Conn) error {
 	s.session = NewSession(s.exports, s.clients, s.domain, c.QueuePair(), s.most)
+	s.session.Files = s.Files
+	if s.reply = MaxReply; s.Files != nil {
+		s.reply = MaxFileReply
+	}
+	s.replies = make([]byte, depth*s.reply)
 	for id := range uint64(depth) {
 		if err := c.PostReceive(verbs.Receive{ID: id, Local: s.request(id)}); err != nil {
 			return err
@@ -57,7 +65,7 @@ func (s *Server) Serve(c *stream.Conn) error {
 				continue // flushed at the end of the connection, or a Send
 			}
 			in := s.request(x.ID)
-			reply, err := s.session.Handle(in[:x.Length], s.replies[x.ID*MaxReply:][:0:MaxReply])
+			reply, err := s.session.Handle(in[:x.Length], s.replies[int(x.ID)*s.reply:][:0:s.reply])
 			if err != nil {
 				return err
 			}
@@ -83,7 +91,7 @@ func end(c *stream.Conn, err error) error {
 type Client struct {
 	conn *stream.Conn
 	next uint32
-	in   [MaxReply]byte
+	in   [MaxFileReply]byte
 	out  []byte
 }
 
@@ -131,23 +139,11 @@ func (c *Client) ask(r Request) (Reply, error) {
 	}
 	c.next++
 	r.ID = c.next
-	c.out = r.Append(c.out[:0])
-	if err := c.conn.PostReceive(verbs.Receive{Local: c.in[:]}); err != nil {
-		return Reply{}, end(c.conn, err)
+	b, err := c.transfer(r.Append(c.out[:0]))
+	if err != nil {
+		return Reply{}, err
 	}
-	if err := c.conn.Post(verbs.Work{Op: wire.Send, Local: c.out, Quiet: true}); err != nil {
-		return Reply{}, end(c.conn, err)
-	}
-	var x [1]verbs.Completion
-	switch {
-	case c.conn.Wait(x[:]) == 0:
-		return Reply{}, c.conn.Err()
-	case x[0].Err != nil:
-		return Reply{}, x[0].Err
-	case !x[0].Receive:
-		return Reply{}, errors.New("other work is outstanding")
-	}
-	reply, err := ParseReply(c.in[:x[0].Length])
+	reply, err := ParseReply(b)
 	switch {
 	case err != nil:
 		return Reply{}, err
@@ -157,4 +153,48 @@ func (c *Client) ask(r Request) (Reply, error) {
 		return reply, reply.Status
 	}
 	return reply, nil
+}
+
+// File sends a file request. The reply's body is valid until the next request.
+func (c *Client) File(r FileRequest) (FileReply, error) {
+	if err := r.Fits(); err != nil {
+		return FileReply{}, err
+	}
+	c.next++
+	r.ID = c.next
+	b, err := c.transfer(r.Append(c.out[:0]))
+	if err != nil {
+		return FileReply{}, err
+	}
+	reply, err := ParseFileReply(b)
+	switch {
+	case err != nil:
+		return FileReply{}, err
+	case reply.ID != r.ID || reply.Op != r.Op:
+		return FileReply{}, fmt.Errorf("reply to request %d, want %d", reply.ID, r.ID)
+	case reply.Status != OK:
+		return reply, reply.Status
+	}
+	return reply, nil
+}
+
+// transfer sends a request and returns its reply.
+func (c *Client) transfer(request []byte) ([]byte, error) {
+	c.out = request
+	if err := c.conn.PostReceive(verbs.Receive{Local: c.in[:]}); err != nil {
+		return nil, end(c.conn, err)
+	}
+	if err := c.conn.Post(verbs.Work{Op: wire.Send, Local: c.out, Quiet: true}); err != nil {
+		return nil, end(c.conn, err)
+	}
+	var x [1]verbs.Completion
+	switch {
+	case c.conn.Wait(x[:]) == 0:
+		return nil, c.conn.Err()
+	case x[0].Err != nil:
+		return nil, x[0].Err
+	case !x[0].Receive:
+		return nil, errors.New("other work is outstanding")
+	}
+	return c.in[:x[0].Length], nil
 }

@@ -48,6 +48,16 @@ func TestLeastQueue(t *testing.T) {
 	}
 }
 
+// TestQueues verifies that a switch with ports of different numbers of paths has as many queues each time.
+func TestQueues(t *testing.T) {
+	k := chooser(spread.LeastQueue, spread.Packet)
+	for _, n := range []int{4, 2, 3, 9, 1} {
+		if got := len(k.Queues(1, n)); got != n {
+			t.Errorf("%d queues for %d paths", got, n)
+		}
+	}
+}
+
 // TestFlowlets verifies that the packets of an entry keep their port until there is a gap.
 func TestFlowlets(t *testing.T) {
 	k := chooser(spread.Random, spread.Flowlet)
