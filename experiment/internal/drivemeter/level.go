@@ -56,7 +56,7 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program in parallel
 	move := read + 2*latency                                            // its program alternates with one of the host's
 	if c.Scheduling.ReadsInTurn {                                       // a die's planes read one after the other
-		move += read * float64(g.PlanesPerDie-1) / 2
+		move += float64(read * float64(g.PlanesPerDie-1) / 2)
 	}
 	amplified := amplification(c)
 	page := float64(g.PageSize)
