@@ -41,7 +41,7 @@ func MQSim(c Config) Config {
 	c.Collection.Streams = true
 	// MQSim's suspension is configured but can never occur; its copyback crashes.
 	c.Scheduling.SuspendProgram, c.Scheduling.SuspendErase, c.Scheduling.SuspendEraseForWrite = false, false, false
-	c.Collection.Copyback, c.Scheduling.IndependentReads = false, false
+	c.Collection.Copyback, c.Scheduling.IndependentReads, c.Scheduling.ReadsInTurn = false, false, false
 	c.Mapping.Allocation, c.Mapping.Grain = AllocateStatic, 0
 	c.Timing.DataOutSetup = 0
 	c.Cache.Destage = DestageFirstTouch

@@ -249,6 +249,8 @@ type Scheduling struct {
 	// IndependentReads lets each plane of a die read pages independently. Otherwise planes read together, and only
 	// pages of the same number.
 	IndependentReads bool
+	// ReadsInTurn makes the independent reads of a die start one at a time while a program or an erase waits for it.
+	ReadsInTurn bool
 }
 
 // Collection is garbage collection.

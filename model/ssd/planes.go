@@ -87,9 +87,10 @@ func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
 }
 
 // join starts a read alongside others on its die. While a program or an erase waits, reads join only until the first of
-// those in progress completes, so that they cannot keep the die forever.
+// those in progress completes, so that they cannot keep the die forever; with ReadsInTurn none joins.
 func (d *Drive) join(l *lane) bool {
-	if !l.closed && (l.paused.n == 0 || l.paused.reads < readsPerPause) {
+	alone := d.cfg.Scheduling.ReadsInTurn && (l.paused.n > 0 || l.mask&(writes|1<<queueErase) != 0)
+	if !l.closed && !alone && (l.paused.n == 0 || l.paused.reads < readsPerPause) {
 		if q1, q2 := d.nextReads(l); q1 >= 0 && d.issueRead(l, q1, q2, false) {
 			if l.paused.n > 0 {
 				l.paused.reads++

@@ -81,6 +81,7 @@ func drawConfig(t *rapid.T) ssd.Config {
 	cfg.Scheduling.SuspendEraseForWrite = rapid.Bool().Draw(t, "suspend erase for write")
 	cfg.Scheduling.ProgramLeftForRead = 10 * units.Microsecond
 	cfg.Scheduling.IndependentReads = rapid.Bool().Draw(t, "independent reads")
+	cfg.Scheduling.ReadsInTurn = cfg.Scheduling.IndependentReads && rapid.Bool().Draw(t, "reads in turn")
 	cfg.Collection.Victim = ftl.Victim(rapid.IntRange(0, 5).Draw(t, "victim"))
 	cfg.Collection.Window = .2
 	cfg.Collection.Preemptible = rapid.Bool().Draw(t, "preemptible")

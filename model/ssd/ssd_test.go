@@ -399,10 +399,11 @@ func TestConfigErrors(t *testing.T) {
 		"mapping.grain: page": func(c *ssd.Config) {
 			c.Collection.Copyback, c.Mapping.Allocation, c.Mapping.Grain = true, ssd.AllocateStatic, 4096
 		},
-		"mapping.scheme":         func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },
-		"collection.start":       func(c *ssd.Config) { c.Collection.Start = 2 },
-		"namespaces[0].planes":   func(c *ssd.Config) { c.Namespaces = []ssd.Namespace{{Planes: []int{2}}} },
-		"preconditioning.passes": func(c *ssd.Config) { c.Preconditioning.Passes = math.NaN() },
+		"scheduling.reads_in_turn": func(c *ssd.Config) { c.Scheduling.ReadsInTurn = true },
+		"mapping.scheme":           func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },
+		"collection.start":         func(c *ssd.Config) { c.Collection.Start = 2 },
+		"namespaces[0].planes":     func(c *ssd.Config) { c.Namespaces = []ssd.Namespace{{Planes: []int{2}}} },
+		"preconditioning.passes":   func(c *ssd.Config) { c.Preconditioning.Passes = math.NaN() },
 		"preconditioning.occupan": func(c *ssd.Config) {
 			c.Preconditioning.Fill,
 				c.Preconditioning.Occupancy = ssd.FillSteady, 2

@@ -73,7 +73,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	s.ProgramLeftForRead, s.EraseLeftForRead, s.EraseLeftForWrite = 20*us, 200*us, 300*us
 	cfg.Timing.SuspendProgram = units.Duration(count(t, td, "program-stops", 0)) * us
 	cfg.Timing.SuspendErase = units.Duration(count(t, td, "erase-stops", 0)) * us
-	s.IndependentReads = td.HasArg("independent-reads")
+	s.IndependentReads, s.ReadsInTurn = td.HasArg("independent-reads"), td.HasArg("reads-in-turn")
 	cfg.Collection.Preemptible = !td.HasArg("gc-first")
 	b := &bench{t: t, eng: sim.New(), names: map[int32]string{}, byName: map[string]int32{}}
 	var err error

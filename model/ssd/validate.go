@@ -55,6 +55,8 @@ func (c *Config) Validate() error {
 		"collection.copyback", "copyback moves whole pages; set mapping.grain: page")
 	bad.Hold(!c.Scheduling.IndependentReads || !c.Quirks.MessagesInTurn && !c.Quirks.WholeChip,
 		"scheduling.independent_reads", "MQSim's flash reads planes together; leave it out, or the quirks of its flash")
+	bad.Hold(!c.Scheduling.ReadsInTurn || c.Scheduling.IndependentReads, "scheduling.reads_in_turn",
+		"without scheduling.independent_reads no read starts beside others; set that to true, or this to false")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
 	unused := p.Fill == FillNone && c.Collection.Victim != ftl.RandomYield

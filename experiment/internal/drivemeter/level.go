@@ -55,6 +55,9 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	read, latency := mean(&t.Read)+data, mean(&t.Program)+data
 	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program in parallel
 	move := read + 2*latency                                            // its program alternates with one of the host's
+	if c.Scheduling.ReadsInTurn {                                       // a die's planes read one after the other
+		move += float64(read * float64(g.PlanesPerDie-1) / 2)
+	}
 	amplified := amplification(c)
 	page := float64(g.PageSize)
 	busy, moving, writes := 0.0, 0.0, false // dies, and moves in flight
