@@ -20,7 +20,7 @@ const mostPaths = 16
 
 // mostAttempts is how often a command with several paths is sent before the run ends with an error. Linux goes on for
 // ever where no command ends within its time limit.
-const mostAttempts = 1000
+const mostAttempts = 200
 
 // MostControllers is the largest number of controllers of all initiators at all targets.
 const MostControllers = 1 << 24

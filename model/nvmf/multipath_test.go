@@ -386,7 +386,7 @@ func TestNoCommandEnds(t *testing.T) {
 	o := newPaths(t, nvmf.NVMeTCP, 2, func(c *nvmf.Config) { c.Host.IOTimeout, c.Host.ReconnectDelay = 50*us, us }, nil)
 	o.ask(0, read4k) // takes more than 100 us
 	o.eng.Run(sim.Forever)
-	if err := o.sys.Err(); err == nil || o.sys.Counters.Retries != 1000 || len(units.FieldErrors(err)) != 1 ||
+	if err := o.sys.Err(); err == nil || o.sys.Counters.Retries != 200 || len(units.FieldErrors(err)) != 1 ||
 		units.FieldErrors(err)[0].Path != "host.io_timeout" {
 		t.Errorf("%v after %d repetitions", o.sys.Err(), o.sys.Counters.Retries)
 	}
