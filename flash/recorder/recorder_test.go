@@ -252,3 +252,25 @@ func TestFull(t *testing.T) {
 		t.Errorf("the recording has %d operations, and %d were written", len(all), written)
 	}
 }
+
+// BenchmarkTake records operations.
+func BenchmarkTake(b *testing.B) {
+	s := serve(b, filepath.Join(b.TempDir(), "ops.csv"), 64<<20)
+	u := s.m.Open("disk", "nbd")
+	u.Peer = "10.0.0.1:40000"
+	b.ReportAllocs()
+	for b.Loop() {
+		at, first := u.Begin(1)
+		x := u.Trace(first)
+		x.Kind, x.Offset, x.Bytes = meter.Write, 1<<30, 4096
+		x.Reach(meter.Done)
+		x.Reach(meter.Sent)
+		x.End(meter.Succeeded)
+		u.End(at, meter.Write, 4096, meter.Succeeded)
+	}
+	written, lost := s.r.Counts()
+	b.ReportMetric(float64(lost)/float64(max(written+lost, 1)), "lost")
+	if err := s.r.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
