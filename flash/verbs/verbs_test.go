@@ -652,8 +652,14 @@ func TestOneTerminate(t *testing.T) {
 // TestMessages counts a peer's requests as it posted them: one for a write of several segments, none for a write whose
 // page has not come, and none for one that had to be durable and could not be.
 func TestMessages(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		r := connected(t, nil)
+	for i := range 8 {
+		fails := i%2 == 1
+		r := connected(t, func(a, _ *verbs.Config) {
+			if kind := i / 2; kind > 0 { // of the message that ends the handshake
+				a.PeerToPeer, a.RTR = true, wire.RTR(1<<kind>>1)
+			}
+		})
+		r.pump()
 		store := verbstest.NewPages(1<<18, 4096, 0)
 		g := r.region(1, verbs.RegionConfig{Store: store, Length: 1 << 18, Allowed: verbs.AllSemantics,
 			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
@@ -662,6 +668,9 @@ func TestMessages(t *testing.T) {
 		}
 		counts := func(i int) verbs.Counters { return r.sides[i].qp.Counters() }
 		before, at := counts(1).Messages, counts(0).Posted
+		if before != at { // both count the message that ends the handshake, if there is one
+			t.Errorf("%d messages of %d posted when connected", before, at)
+		}
 		for i, w := range []verbs.Work{
 			{Op: wire.Write, Local: make([]byte, 1<<17), STag: g.STag()},
 			{Op: wire.ReadReq, Local: make([]byte, 9000), STag: g.STag()},
