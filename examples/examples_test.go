@@ -2,6 +2,7 @@ package examples
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -52,8 +53,8 @@ func TestAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 21 {
-		t.Errorf("there are %d examples, and tests for 21", len(files))
+	if len(files) != 22 {
+		t.Errorf("there are %d examples, and tests for 22", len(files))
 	}
 }
 
@@ -71,6 +72,25 @@ func TestNoisyNeighbour(t *testing.T) {
 	}
 	if a, b := urgent("fairness.slowdown"), equal("fairness.slowdown"); a < 3*b {
 		t.Errorf("fairness of slowdown is %v if small reads are urgent, %v if all are equal", a, b)
+	}
+}
+
+func TestHostsOfTenants(t *testing.T) {
+	limited := run(t, "hosts-of-tenants.yaml")
+	free := run(t, "hosts-of-tenants.yaml", shape.Change{Path: "nvmf.limits.r_bytes", Value: "0B/s"})
+	for i, tenant := range []string{"web", "backup"} { // each has its host's requests, and no others
+		for _, x := range []func(string) float64{limited, free} {
+			a, b := x(fmt.Sprintf("tenant[%d].read.count", i)), x(fmt.Sprintf("initiator[%d].read.count", i))
+			if a != b || a == 0 {
+				t.Errorf("%s has %v reads, its host %v", tenant, a, b)
+			}
+		}
+	}
+	if a, b := limited("tenant[1].read.bandwidth"), free("tenant[1].read.bandwidth"); a > 1.01*6e9 || b < 1.5*a {
+		t.Errorf("the scan reads %v B/s of at most 6e9, and %v without a limit", a, b)
+	}
+	if a, b := limited("tenant[0].read.latency.p99"), free("tenant[0].read.latency.p99"); a < 1.5*b {
+		t.Errorf("the p99 of small reads is %v us beside bursts, %v us beside a stream", a, b)
 	}
 }
 
