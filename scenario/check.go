@@ -176,6 +176,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		s.checkTrace(l.Trace, fail)
 	}
 	s.checkOrder(i, fail)
+	s.checkBound(i, fail)
 	if l.Synthetic != nil && len(sources) == 1 {
 		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 &&
 			s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {

@@ -41,6 +41,10 @@ func TestRefusedItems(t *testing.T) {
 	reads := func(more string) string {
 		return "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 9}, " + more + "}]\n"
 	}
+	behind := func(more string) string {
+		return "initiators: 2\ntargets: [{count: 1, ssds: 1, ssd: mqsim-default}]\n" +
+			"workload: [{synthetic: {reads: {size: 4KiB}, requests: 9}, closed: 1, " + more + "}]\n"
+	}
 	open := func(more string) string {
 		return "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 10us}, requests: 9}" +
 			more + "}]\n"
@@ -110,6 +114,14 @@ func TestRefusedItems(t *testing.T) {
 		{reads("closed: 1, copies: {count: 2, stride: 1PiB}"), "workload[0].copies.stride: 1PiB is not possible"},
 		{"ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, copies: 2}]\n",
 			"workload[0].copies: only synthetic requests can be copied; make each an item of the list"},
+		{reads("closed: 1, initiator: any"), ""},
+		{reads("closed: 1, initiator: 0"),
+			"workload[0].initiator: a drive without a network has one host; leave it out, or add targets"},
+		{reads("closed: 1, initiator: -1"), `"-1" is no host; use any or a whole number`},
+		{behind("initiator: 1"), ""},
+		{behind("initiator: 2"), "workload[0].initiator: there is no initiator 2; there are 0 to 1"},
+		{behind("initiator: 1") + "route: {initiator: each}\n",
+			"workload[0].initiator: each initiator runs all items (route.initiator: each); leave it out, or use another route"},
 		{reads("closed: 1, think: 1us"), ""},
 		{reads("closed: 1, think: 0s"), "workload[0].think.time: 0s is not possible; use more than 0s"},
 		{reads("closed: 1, think: {time: 1us, every: 1073741824}"), ""},

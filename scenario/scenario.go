@@ -98,6 +98,9 @@ type Load struct {
 	Limit     int64
 	Namespace int   // Namespace is the namespace that is addressed, counted from 0.
 	Queue     Queue // Queue is the submission queue.
+	// Initiator is the system's host that issues all requests of the item, counted from 0. any is as route.initiator
+	// says.
+	Initiator Bound
 	// Addresses sets the treatment of addresses beyond the end of the namespace.
 	Addresses   Addresses
 	LatencyFrom LatencyFrom // LatencyFrom says where a latency starts.

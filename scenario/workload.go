@@ -3,12 +3,44 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"farflash/internal/spelling"
 	"farflash/numeric/units"
 	"farflash/scenario/shape"
 	"farflash/workload/synth"
 )
+
+// Bound is a host by its number, or any.
+type Bound int // 0: any; otherwise the number plus 1
+
+// Number returns the number of the host; bound is false for any.
+func (b Bound) Number() (n int, bound bool) { return int(b) - 1, b > 0 }
+
+// Wanted describes the accepted text.
+func (Bound) Wanted() string { return "any or a whole number" }
+
+func (b Bound) String() string {
+	if n, bound := b.Number(); bound {
+		return strconv.Itoa(n)
+	}
+	return "any"
+}
+
+func (b Bound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+func (b *Bound) UnmarshalText(text []byte) error {
+	if string(text) == "any" {
+		*b = 0
+		return nil
+	}
+	n, err := strconv.ParseUint(string(text), 10, 31)
+	if err != nil {
+		return &units.TextError{Text: string(text), Is: "is no host", Use: b.Wanted()}
+	}
+	*b = Bound(n + 1)
+	return nil
+}
 
 // CopyName distinguishes the random streams of initiators' copies of a workload.
 func CopyName(copy int) string {
@@ -73,6 +105,20 @@ func (s *Scenario) named(name string, before int) int {
 		}
 	}
 	return -1
+}
+
+// checkBound validates an item's initiator.
+func (s *Scenario) checkBound(i int, fail func(key, format string, args ...any)) {
+	n, bound := s.Workload[i].Initiator.Number()
+	switch {
+	case !bound:
+	case len(s.Targets) == 0:
+		fail("initiator", "a drive without a network has one host; leave it out, or add targets")
+	case s.Route.Initiator == InitiatorEach:
+		fail("initiator", "each initiator runs all items (route.initiator: each); leave it out, or use another route")
+	case n >= max(s.Initiators, 1):
+		fail("initiator", "there is no initiator %d; there are 0 to %d", n, max(s.Initiators, 1)-1)
+	}
 }
 
 // checkOrder validates an item's copies, pauses, flushes and dependency.

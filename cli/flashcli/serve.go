@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/pool"
 	"farflash/flash/qos"
+	"farflash/flash/recorder"
 	"farflash/flash/server"
 	"farflash/flash/uring"
 	"farflash/internal/notify"
@@ -59,11 +61,13 @@ type serveFlags struct {
 	log     string
 	trouble troubles
 	files   bool
+	record  string
+	most    sizeFlag // of the recording
 	cfg     server.Config
 }
 
 func (p *program) flashServe() *cobra.Command {
-	f := serveFlags{cfg: server.DefaultConfig()}
+	f := serveFlags{cfg: server.DefaultConfig(), most: sizeFlag{units.GiB}}
 	f.cfg.Address, f.cfg.Metrics = "127.0.0.1:9700", ""
 	cmd := &cobra.Command{
 		Use:   "serve [FILE...]",
@@ -150,6 +154,9 @@ a quick restart. A second signal ends it at once; durable data stays durable.`,
 	fl.StringVar(&f.cfg.Traces, "traces", "",
 		"`URL` of a collector of traces, by OTLP over HTTP")
 	fl.IntVar(&f.cfg.TraceEvery, "trace-every", f.cfg.TraceEvery, "trace one request in this many")
+	fl.StringVar(&f.record, "record", "",
+		"`file` that gets each operation's time, place and latency, as a trace for farflash run")
+	fl.Var(&f.most, "record-size", "maximum `size` of that file and FILE.1, the one before it")
 	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
 	fl.BoolVar(&f.files, "files", false, "let iWARP clients create, rename and remove files")
 	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
@@ -420,6 +427,14 @@ func refused(err error, devices []string) error {
 	if errors.As(err, &s) {
 		return scarce(s)
 	}
+	if errors.Is(err, pool.ErrMissing) {
+		for _, d := range devices {
+			if _, err := netip.ParseAddrPort(d); err == nil {
+				return verb.BadInput(fmt.Errorf("%s is an address, and does not exist as a file; give the pool's device, "+
+					"such as data.img, also while a daemon serves it", d))
+			}
+		}
+	}
 	if errors.Is(err, ctl.ErrDamaged) || errors.Is(err, media.ErrForeign) {
 		all := strings.Join(devices, " ")
 		err = fmt.Errorf("%w\ncopy its files out with: farflash flash salvage %s DIR; repair it with: farflash flash "+
@@ -518,6 +533,13 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	}
 	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
 		return err
+	}
+	if f.record != "" {
+		f.cfg.Recorder, err = recorder.New(recorder.Config{Path: f.record, Size: int64(f.most.bytes), Log: f.cfg.Log})
+		if err != nil {
+			return verb.BadInput(f.exports.placed(&server.Fault{Setting: "record", Err: err}))
+		}
+		defer func() { err = errors.Join(err, verb.Failed(f.cfg.Recorder.Close())) }()
 	}
 	s, err := server.New(f.cfg)
 	if err != nil {

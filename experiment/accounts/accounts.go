@@ -101,11 +101,7 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	b := &Book{s: s, flows: flows}
 	names, of, named := s.Tenants()
 	b.at = make([]stretch, len(names))
-	copies := 1
-	for _, c := range flows.Owners {
-		copies = max(copies, int(c)+1)
-	}
-	jobs := len(flows.List) / copies
+	jobs := len(flows.List) / flows.Copies()
 	// Jobs are numbered in the order of the workload, regardless of their start times.
 	order := make([]int32, jobs)
 	for i := range order {

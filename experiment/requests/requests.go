@@ -21,7 +21,8 @@ import (
 // Flows are the flows of a run's host.
 type Flows struct {
 	List    []cosim.Flow
-	Owners  []int32 // the initiator of each flow, if each has a workload of its own; otherwise 0
+	Owners  []int32 // the initiator of each flow; -1: route.initiator decides for each request
+	copies  []int32 // the initiator of each flow, if each has a workload of its own; otherwise 0
 	Replays []*Replay
 	Items   []int    // the workload's item of each flow
 	Notes   []string // interpretation of fio's jobs
@@ -94,7 +95,13 @@ func (f *Flows) add(i, copy int, first int64) error {
 			x.Until = l.Until
 		}
 		f.List = append(f.List, x)
-		f.Owners, f.Items = append(f.Owners, int32(copy)), append(f.Items, i)
+		owner := int32(-1)
+		if n, bound := l.Initiator.Number(); bound {
+			owner = int32(n)
+		} else if f.s.Route.Initiator == scenario.InitiatorEach {
+			owner = int32(copy)
+		}
+		f.Owners, f.copies, f.Items = append(f.Owners, owner), append(f.copies, int32(copy)), append(f.Items, i)
 	}
 	return nil
 }
@@ -247,11 +254,14 @@ func generated(f cosim.Flow, c synth.Config) (cosim.Flow, error) {
 	return f, err
 }
 
+// Copies returns how many initiators have a workload of their own; 1 if they share one.
+func (f *Flows) Copies() int { return f.initiators }
+
 // VolumeName returns the name of a volume in the trace of a workload's item.
 func (f *Flows) VolumeName(item int, number uint32) string {
 	traces, name := 0, ""
 	for i, p := range f.replayOf {
-		if f.Owners[i] > 0 || p == nil {
+		if f.copies[i] > 0 || p == nil {
 			continue
 		}
 		traces++

@@ -279,6 +279,32 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestBound verifies that an item's own initiator issues all of its requests, and the others take turns, in each mode.
+func TestBound(t *testing.T) {
+	const item = "\n- {synthetic: {reads: {size: 4KiB, interarrival: 20us}, requests: 60}"
+	for _, mode := range []string{"coupled", "iterative"} {
+		s, err := trialtest.Parse("initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\n" +
+			"coupling: {mode: " + mode + "}\nworkload:" + item + ", initiator: 2}" + item + "}" + item + ", initiator: 0}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := [3][3]int{} // by item and initiator
+		if _, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1, Sample: func(x cosim.Sample) error {
+			got[x.Flow][x.Trip.Initiator]++
+			return nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		want := [3][3]int{{0, 0, 60}, {20, 20, 20}, {60, 0, 0}}
+		if mode == "iterative" { // whose samples do not name the item
+			want = [3][3]int{{80, 20, 80}}
+		}
+		if got != want {
+			t.Errorf("%s: %v requests by item and initiator, want %v", mode, got, want)
+		}
+	}
+}
+
 // TestEachDrive verifies that figures by drive exclude the warm-up like those of all drives together.
 func TestEachDrive(t *testing.T) {
 	o := trialtest.Run(t, `initiators: 2

@@ -186,6 +186,7 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.link = l
+	c.ledger.Connected(l.number, l.conn.Counters().Posted)
 	close(c.up)
 	go c.run(l)
 	if c.resumes(l) && r.Silence > 0 {

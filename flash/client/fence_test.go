@@ -76,6 +76,83 @@ func TestFenceLateWrite(t *testing.T) {
 	}
 }
 
+// TestExecutedOnce: a client writes and then releases a lock, and its connection is lost with the answers. What another
+// client wrote under the lock meanwhile stays, because the server tells how much of the lost connection it executed.
+func TestExecutedOnce(t *testing.T) {
+	bounded(t, time.Minute)
+	old, fresh, got := bytes.Repeat([]byte{1}, 4096), bytes.Repeat([]byte{2}, 4096), make([]byte, 4096)
+	for _, durable := range []bool{false, true} {
+		h := newHost(t)
+		p := newProxy(t, h.address(), never)
+		measured := dial(t, p.address(), named())
+		open(t, measured, "disk")
+		if err := measured.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, opened := p.last() // bytes that came down until the file was open
+		p.set(func(n int) way {
+			if n == 1 {
+				return way{cut: opened, down: true, end: mute}
+			}
+			return never(n)
+		})
+		a, b := dial(t, p.address(), named()), dial(t, h.address(), named())
+		f, g := open(t, a, "disk"), open(t, b, "disk")
+		var writing sync.WaitGroup
+		write := func(off int64) error { _, err := f.WriteAt(old, off); return err }
+		if durable {
+			write = func(off int64) error { _, err := f.WriteDurable(old, off); return err }
+		}
+		writing.Go(func() {
+			if err := write(0); err != nil {
+				t.Errorf("durable %v: %v", durable, err)
+			}
+		})
+		if !durable { // the other one waits for its answer
+			writing.Wait()
+		}
+		released := make(chan error)
+		go func() {
+			_, err := f.CompareSwap(8192, 0, 1, false)
+			released <- err
+		}()
+		for {
+			if _, err := g.ReadAt(got[:8], 8192); err != nil {
+				t.Fatal(err)
+			}
+			if got[0] == 1 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		// The write of the durable one can have been posted after the release.
+		for durable {
+			if _, err := g.ReadAt(got, 0); err != nil {
+				t.Fatal(err)
+			}
+			if got[4095] == 1 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := g.WriteDurable(fresh, 0); err != nil {
+			t.Fatal(err)
+		}
+		p.to(h.address())
+		if err := <-released; !errors.Is(err, client.ErrUnknown) {
+			t.Errorf("durable %v: release: %v, want %v", durable, err, client.ErrUnknown)
+		}
+		writing.Wait()
+		if _, err := f.ReadAt(got, 0); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, fresh) {
+			t.Errorf("durable %v: the page begins with %d after the client had connected again, want %d", durable,
+				got[0], fresh[0])
+		}
+	}
+}
+
 // TestFence: a client that is heard is not fenced unless there is no patience, and a fenced one ends, whether it was
 // connected, away, or silent.
 func TestFence(t *testing.T) {

@@ -229,6 +229,7 @@ func (c *Client) post(l *link, i int) error {
 	for k := range s.n {
 		s.works[k].ID, s.works[k].Quiet = uint64(i), k < s.n-1
 	}
+	c.ledger.Posted(s.n)
 	return l.conn.Post(s.works[:s.n]...)
 }
 
@@ -249,7 +250,7 @@ func (c *Client) leave(i int, ctx context.Context) {
 
 // ReadAt reads all of b.
 func (f *File) ReadAt(b []byte, off int64) (int, error) {
-	x := call{kind: resume.Repeatable, need: verbs.RemoteRead, off: off, size: len(b), n: 1,
+	x := call{kind: resume.Reading, need: verbs.RemoteRead, off: off, size: len(b), n: 1,
 		works: [2]verbs.Work{{Op: wire.ReadReq, Local: b}}}
 	if _, err := f.do(&x); err != nil {
 		return 0, err
@@ -258,8 +259,9 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // WriteAt writes b. When it returns, b can be reused, but whether the server has the data is unknown; Flush returns
-// when it is on flash. Without Config.Reconnect, if the connection ends before a later durable operation completes,
-// the server may execute the write after writes to the same range from another connection.
+// when it is on flash. If the connection ends before a later operation is answered, the write may be executed late,
+// after writes of other clients that began when this one had returned, and twice with Config.Reconnect but without
+// Config.Named.
 func (f *File) WriteAt(b []byte, off int64) (int, error) { return f.hand(b, off, verbs.Async) }
 
 // WriteAhead is WriteAt of data that are on flash before any later operation of the client is executed, so that
@@ -268,7 +270,7 @@ func (f *File) WriteAhead(b []byte, off int64) (int, error) { return f.hand(b, o
 
 // hand hands a write to the network.
 func (f *File) hand(b []byte, off int64, flags verbs.Semantics) (int, error) {
-	x := call{kind: resume.Repeatable, need: verbs.RemoteWrite, off: off, size: len(b), flags: flags, dirty: true,
+	x := call{kind: resume.Writing, need: verbs.RemoteWrite, off: off, size: len(b), flags: flags, dirty: true,
 		keep: true, n: 2, works: [2]verbs.Work{{Op: wire.Write, Local: b}, {Op: wire.ReadReq}}}
 	if _, err := f.do(&x); err != nil {
 		return 0, err
@@ -278,7 +280,7 @@ func (f *File) hand(b []byte, off int64, flags verbs.Semantics) (int, error) {
 
 // WriteDurable writes b and returns when it is on flash.
 func (f *File) WriteDurable(b []byte, off int64) (int, error) {
-	x := call{kind: resume.Repeatable, need: verbs.RemoteWrite, off: off, size: len(b), flags: verbs.Sync, n: 2,
+	x := call{kind: resume.Writing, need: verbs.RemoteWrite, off: off, size: len(b), flags: verbs.Sync, n: 2,
 		works: [2]verbs.Work{{Op: wire.Write, Local: b}, {Op: wire.ReadReq}}}
 	if _, err := f.do(&x); err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func (memory) Hint(string) string { return "" }
 
 func (memory) Join(string, uint32) (string, error) { return "instance", nil }
 
-func (memory) Whoami() (string, error) { return "", control.Malformed }
+func (memory) Whoami() (string, control.Past, error) { return "", control.Past{}, control.Malformed }
 
 func (memory) Fence(string, time.Duration) error { return control.Malformed }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"farflash/flash/client/resume"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
@@ -28,6 +29,7 @@ const (
 // link is one connection.
 type link struct {
 	conn     *stream.Conn
+	number   uint32
 	instance string // of the server; empty: it knows no Join
 
 	control sync.Mutex // held during a control request
@@ -110,12 +112,12 @@ func (c *Client) join(l *link) error {
 	ask := control.NewClient(l.conn)
 	c.mu.Lock()
 	c.number++
-	number := c.number
+	l.number = c.number
 	c.mu.Unlock()
 	var err error
-	l.instance, err = ask.Join(c.secret, number)
+	l.instance, err = ask.Join(c.secret, l.number)
 	switch {
-	case errors.Is(err, control.Malformed) && number == 1 && !c.cfg.Named:
+	case errors.Is(err, control.Malformed) && l.number == 1 && !c.cfg.Named:
 		l.instance = "" // a server without Join; the first loss of its connection is the end
 		return nil
 	case errors.Is(err, control.Malformed) && c.cfg.Named:
@@ -173,9 +175,10 @@ func (c *Client) join(l *link) error {
 // errOld is the error of a named client at a server that knows no names.
 var errOld = errors.New("the server is too old to name its clients")
 
-// learn asks for the client's name, which is the same for all its connections unless the server has given it up.
+// learn asks for the client's name, which is the same for all its connections unless the server has given it up, and
+// for what was executed of the connection before.
 func (c *Client) learn(ask *control.Client) error {
-	name, err := ask.Whoami()
+	name, past, err := ask.Whoami()
 	if errors.Is(err, control.Malformed) {
 		return errOld
 	}
@@ -188,6 +191,13 @@ func (c *Client) learn(ask *control.Client) error {
 		return ErrFenced
 	}
 	c.name = name
+	c.ledger.Executed(past.Number, past.Messages)
+	for i := range c.slots {
+		if c.ledger.Fate(i) == resume.Done {
+			c.ledger.End(i)
+			c.slots[i].done <- verbs.Completion{}
+		}
+	}
 	return nil
 }
 
@@ -385,6 +395,7 @@ func (c *Client) request(l *link, e *export, encode func(id, stag uint32) []byte
 		stag = e.reply.STag
 	}
 	l.last = c.ledger.Last()
+	c.ledger.Posted(1)
 	if l.conn.PostReceive(verbs.Receive{ID: idMessage, Local: l.reply[:]}) != nil ||
 		l.conn.Post(verbs.Work{ID: idMessage, Op: wire.Send, Local: encode(l.next, stag), Quiet: true}) != nil {
 		return errLink

@@ -168,6 +168,7 @@ func (c *Client) again(l *link) bool {
 	}
 	c.ledger.Drop(func(k kept) bool { return k.err != nil })
 	c.sending = l
+	c.ledger.Connected(l.number, l.conn.Counters().Posted)
 	steps := c.ledger.Again(nil)
 	c.mu.Unlock()
 	all := true
@@ -202,9 +203,9 @@ func (c *Client) publish(l *link) bool {
 // step sends one operation again.
 func (c *Client) step(l *link, x resume.Step[kept]) bool {
 	c.mu.Lock()
+	c.ledger.Sent(x)
 	if x.Slot >= 0 {
 		defer c.mu.Unlock()
-		c.ledger.Sent(x.Slot)
 		if err := c.post(l, x.Slot); err != nil {
 			c.ledger.Unsent(x.Slot)
 			return false
@@ -213,9 +214,10 @@ func (c *Client) step(l *link, x resume.Step[kept]) bool {
 	}
 	w := verbs.Work{ID: idAgain, Op: wire.Write, Local: x.Data, STag: x.File.reply.STag | uint32(x.File.flags),
 		Offset: x.File.reply.Address + uint64(x.Offset)}
+	c.ledger.Posted(1)
+	err := l.conn.Post(w)
 	c.mu.Unlock()
-	l.again = false
-	if l.conn.Post(w) != nil {
+	if l.again = false; err != nil {
 		return false
 	}
 	// The send queue has a place for one such write beside those of the slots.
@@ -238,6 +240,7 @@ func (c *Client) answer(l *link) {
 		return
 	}
 	l.asking = c.ledger.Last()
+	c.ledger.Posted(1)
 	if l.conn.Post(verbs.Work{ID: idAnswer, Op: wire.ReadReq}) != nil {
 		l.asking = 0 // it has ended
 	}

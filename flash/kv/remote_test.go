@@ -236,13 +236,14 @@ func TestRemoteHistories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := serve(t, g)
 			for seed := range uint64(worlds) {
-				h := over(t, d, g, seed, size)
-				if porcupine.CheckOperationsTimeout(register, h, 30*time.Second) == porcupine.Illegal {
-					t.Fatalf("seed %d: not linearisable", seed)
-				}
-				d.empty(t)
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					// The first client of a fresh server counts the slots. It may be the one whose connections are cut.
+					h := over(t, serve(t, g), g, seed, size)
+					if porcupine.CheckOperationsTimeout(register, h, 30*time.Second) == porcupine.Illegal {
+						t.Errorf("seed %d: not linearisable", seed)
+					}
+				})
 			}
 		})
 	}

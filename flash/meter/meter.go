@@ -10,7 +10,8 @@
 // (Prometheus, "Native Histograms", 2025: eight buckets an octave, so a quantile is within 4.4 %) and one with a few
 // decimal buckets are exact sums of cells.
 //
-// Trace has one of every n operations traced: a Trace is the times at which it reached each Stage.
+// Trace has one of every n operations traced, and Record all of them: a Trace is the times at which an operation
+// reached each Stage.
 //
 // The package knows no format: flash/server writes the samples for Prometheus, and flash/otlp sends the traces. It
 // leaves out what a pool counts itself.

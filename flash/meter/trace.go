@@ -34,6 +34,7 @@ type Trace struct {
 
 	times [Stages]atomic.Int64
 	of    *tracing
+	drawn bool // for Meter.Trace, not only for Meter.Record
 }
 
 // Time returns when the operation reached a stage, and false if it did not.
@@ -65,15 +66,21 @@ func (t *Trace) End(f Failure) {
 	// The wall clock may have been set since the meter began, so it is asked now.
 	now := time.Now()
 	t.Zero = now.Round(0).Add(-now.Sub(t.of.began))
-	t.of.take(t)
+	if t.of.record != nil {
+		t.of.record(t)
+	}
+	if t.drawn {
+		t.of.take(t)
+	}
 }
 
 // tracing draws the operations to trace.
 type tracing struct {
-	began time.Time
-	every int64
-	key   uint64
-	take  func(*Trace)
+	began  time.Time
+	every  int64 // 0: none is drawn
+	key    uint64
+	take   func(*Trace)
+	record func(*Trace) // nil: only those that are drawn are traced
 }
 
 func (t *tracing) now() int64 { return int64(time.Since(t.began)) }
@@ -81,6 +88,9 @@ func (t *tracing) now() int64 { return int64(time.Since(t.began)) }
 // drawn reports whether an operation is traced: of each `every` operations, counted by shard, one at an arbitrary
 // place, so that the choice does not follow a period of the load.
 func (t *tracing) drawn(number int64) bool {
+	if t.every == 0 {
+		return false
+	}
 	block, at := number/t.every, number%t.every
 	return int64(rng.Mix(uint64(block)+t.key)%uint64(t.every)) == at
 }
@@ -88,7 +98,19 @@ func (t *tracing) drawn(number int64) bool {
 // Trace has one of `every` operations traced, at least 1, and passes each trace to take when the operation has ended.
 // take must not wait. key draws the operations. It is called before Open.
 func (m *Meter) Trace(every int, key uint64, take func(*Trace)) {
-	m.tracing = &tracing{m.began, int64(max(every, 1)), key, take}
+	t := m.traced()
+	t.every, t.key, t.take = int64(max(every, 1)), key, take
+}
+
+// Record has all operations traced, and passes each trace to record when the operation has ended. record must neither
+// wait nor keep the trace. It is called before Open.
+func (m *Meter) Record(record func(*Trace)) { m.traced().record = record }
+
+func (m *Meter) traced() *tracing {
+	if m.tracing == nil {
+		m.tracing = &tracing{began: m.began}
+	}
+	return m.tracing
 }
 
 // Now returns the time since the meter began, in nanoseconds.
@@ -103,10 +125,11 @@ func (u *Use) Trace(number int64) *Trace {
 }
 
 func (u *Use) drawn(number int64) *Trace {
-	if !u.tracing.drawn(number) {
+	drawn := u.tracing.drawn(number)
+	if !drawn && u.tracing.record == nil {
 		return nil
 	}
-	t := &Trace{Export: u.export, Protocol: u.protocol, Peer: u.Peer, of: u.tracing}
+	t := &Trace{Export: u.export, Protocol: u.protocol, Peer: u.Peer, of: u.tracing, drawn: drawn}
 	t.Reach(Arrived)
 	return t
 }

@@ -160,6 +160,10 @@ func (s *Server) measure() []metric {
 	if s.traces != nil {
 		spans, lost = s.traces.Spans()
 	}
+	var recorded, unrecorded int64
+	if s.cfg.Recorder != nil {
+		recorded, unrecorded = s.cfg.Recorder.Counts()
+	}
 	return []metric{
 		{"connections", gauge, "iWARP connections", float64(conns)},
 		{"handshakes", gauge, "connections in their handshakes", float64(early)},
@@ -184,6 +188,8 @@ func (s *Server) measure() []metric {
 		{"accesses_waiting", gauge, "accesses that wait for their export's rate limit", float64(s.gates.waiting())},
 		{"spans_sent_total", counter, "spans of traces that the collector has taken", float64(spans)},
 		{"spans_lost_total", counter, "spans of traces that the collector did not get", float64(lost)},
+		{"recorded_total", counter, "operations in the recording", float64(recorded)},
+		{"recorded_lost_total", counter, "operations that the recording lost", float64(unrecorded)},
 	}
 }
 

@@ -40,6 +40,8 @@ type seat struct {
 	ending chan struct{} // closed when another connection waits for that
 	fenced bool
 	last   requests.Last // used by the connection that has the seat
+	past   control.Past
+	asked  uint64        // messages of the connection when it asked for its name; unasked: it has not
 	place  *list.Element // in away
 
 	// The client was heard at since at the latest: it left then or, of a connection, an earlier Fence saw that heard
@@ -47,6 +49,8 @@ type seat struct {
 	heard uint64
 	since time.Time
 }
+
+const unasked = 1<<64 - 1
 
 // take ends the client's earlier connection and gives its seat to conn.
 func (t *seats) take(secret string, number uint32, conn *stream.Conn) (*seat, error) {
@@ -70,7 +74,7 @@ func (t *seats) take(secret string, number uint32, conn *stream.Conn) (*seat, er
 			t.away.Remove(x.place)
 			x.place = nil
 		}
-		x.number, x.conn, x.since = number, conn, time.Time{}
+		x.number, x.conn, x.since, x.asked = number, conn, time.Time{}, unasked
 		x.left, x.ending = make(chan struct{}), make(chan struct{})
 		return x, nil
 	}
@@ -108,6 +112,10 @@ func (t *seats) leave(x *seat) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	close(x.left)
+	// If nothing came after the answer, the client may not have it, and asks about the connection before.
+	if n := x.conn.Counters().Messages; n > x.asked {
+		x.past = control.Past{Number: x.number, Messages: n}
+	}
 	x.conn, x.left, x.since = nil, nil, time.Now()
 	if x.name == "" {
 		delete(t.bySelf, x.secret)
@@ -121,20 +129,23 @@ func (t *seats) leave(x *seat) {
 	}
 }
 
-// named returns the public name of a client.
-func (t *seats) named(x *seat) (string, error) {
+// named returns the public name of a client, and what was executed of its last connection.
+func (t *seats) named(x *seat) (string, control.Past, error) {
 	var b [control.NameLength / 2]byte
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if x.asked == unasked && x.conn != nil {
+		x.asked = x.conn.Counters().Messages
+	}
 	if x.name != "" {
-		return x.name, nil
+		return x.name, x.past, nil
 	}
 	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
+		return "", control.Past{}, err
 	}
 	x.name = hex.EncodeToString(b[:])
 	t.byName[x.name] = x
-	return x.name, nil
+	return x.name, x.past, nil
 }
 
 // last returns the last numbered request of a client, which is kept as long as its name; nil: it has none.
@@ -190,7 +201,7 @@ func (e *exports) Join(secret string, number uint32) (instance string, err error
 }
 
 // Whoami implements control.Clients.
-func (e *exports) Whoami() (string, error) { return e.s.seats.named(e.seat) }
+func (e *exports) Whoami() (string, control.Past, error) { return e.s.seats.named(e.seat) }
 
 // Fence implements control.Clients.
 func (e *exports) Fence(name string, patience time.Duration) error {

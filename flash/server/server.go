@@ -42,6 +42,7 @@ import (
 	"farflash/flash/nvme/chap"
 	"farflash/flash/otlp"
 	"farflash/flash/qos"
+	"farflash/flash/recorder"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/control"
@@ -110,6 +111,8 @@ type Config struct {
 	// Traces, if set, is the URL of a collector that gets traces of one request in TraceEvery, by OTLP over HTTP.
 	Traces     string
 	TraceEvery int
+	// Recorder, if set, records all operations. The caller closes it after the server has ended.
+	Recorder *recorder.Recorder
 	// Version is the program's version for the metric farflash_build_info.
 	Version string
 }
@@ -408,6 +411,9 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 		s.meter.Trace(cfg.TraceEvery, binary.LittleEndian.Uint64(key[:]), s.traces.Take)
+	}
+	if cfg.Recorder != nil {
+		s.meter.Record(cfg.Recorder.Take)
 	}
 	s.proofs.Store(newProofs(Secrets{TLS: cfg.TLS, Token: cfg.Token}))
 	_, ofNBD, err := cfg.blocks(cfg.Pool.Frames())

@@ -2,8 +2,11 @@ package server_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,17 +16,26 @@ import (
 	"farflash/flash/nvme/wire"
 	"farflash/flash/otlp/otlptest"
 	"farflash/flash/qos"
+	"farflash/flash/recorder"
 	"farflash/flash/server"
+	"farflash/workload"
+	"farflash/workload/trace"
 )
 
 // TestTraces verifies what a collector learns of requests through each door: what each did and whose it was, and the
-// stages that it went through, one after the other.
+// stages that it went through, one after the other; and that a recording has the same.
 func TestTraces(t *testing.T) { ways(t, testTraces) }
 
 func testTraces(t *testing.T) {
 	collector := otlptest.New(t)
+	recording := filepath.Join(t.TempDir(), "operations.csv")
+	r, err := recorder.New(recorder.Config{Path: recording, Size: recorder.Least})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := begin(t, func(c *server.Config) {
 		c.NBD, c.NVMe, c.Queues, c.Traces, c.TraceEvery = "127.0.0.1:0", paths(1), 1, collector.URL, 1
+		c.Recorder = r
 		c.Limits = map[string]qos.Limit{"other": {Operations: 1000}}
 	})
 	page := bytes.Repeat([]byte("trace"), 4096)[:4096]
@@ -66,6 +78,9 @@ func testTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.end()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
 
 	all := collector.Spans()
 	seen := map[string]string{}
@@ -89,7 +104,9 @@ func testTraces(t *testing.T) {
 		seen[at] += stages + ";"
 	}
 	want := map[string]string{}
+	recorded := map[string]int{}
 	expect := func(protocol, export, operation string, offset, n int, stages string) {
+		recorded[fmt.Sprint(operation, " ", export, " ", offset, " ", n)]++
 		want[fmt.Sprintf("network.protocol.name=%s\nfarflash.export=%s\nfarflash.operation=%s\nfarflash.offset=%d\n"+
 			"farflash.bytes=%d\nnetwork.peer.address=127.0.0.1\n", protocol, export, operation, offset, n)] = stages +
 			";"
@@ -116,6 +133,32 @@ func testTraces(t *testing.T) {
 	for k, v := range seen {
 		t.Errorf("not expected: %s with %q", k, v)
 	}
+	in, err := trace.Open(recording, trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x workload.Record
+	for err = in.Next(&x); err == nil; err = in.Next(&x) {
+		recorded[fmt.Sprint(x.Op, " ", in.VolumeName(x.Volume), " ", x.Offset, " ", x.Size)]--
+		if x.Response <= 0 {
+			t.Errorf("%v at %d took %v", x.Op, x.Offset, x.Response)
+		}
+	}
+	if err = errors.Join(in.Close(), notEOF(err)); err != nil {
+		t.Error(err)
+	}
+	for k, n := range recorded {
+		if n != 0 {
+			t.Errorf("%s: the recording lacks %d", k, n)
+		}
+	}
+}
+
+func notEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // TestTracesLost verifies that a hanging collector delays neither requests nor the end, and that lost spans are counted

@@ -113,6 +113,7 @@ type QueuePair struct {
 	heard    bool   // a valid FPDU has arrived; a responder sends none before
 	tail     bool   // the current FPDU is the last one received so far
 	ird, ord int
+	undone   bool // the last message could not be made durable
 	rtr      bool // the first work is the RTR message
 	need     int
 
@@ -178,6 +179,12 @@ type Counters struct {
 	ReadBytes, WriteBytes  uint64
 	// Stalls counts how often input had to wait for a store.
 	Stalls uint64
+	// Messages counts the peer's requests of all kinds, in the order in which it posted them: writes that are in place,
+	// sends that were delivered, and reads and atomics that were accepted, which is after all writes before them are in
+	// place. A write that had to be durable and could not counts no longer. Posted counts this side's requests. So when
+	// a connection has ended and all accesses have been returned, the first Messages of what the peer has Posted were
+	// executed, and no others.
+	Messages, Posted uint64
 }
 
 // NewQueuePair returns one end of a connection in domain d. The two completion queues may be the same; they must have
@@ -218,7 +225,11 @@ func (q *QueuePair) State() State { return q.state }
 func (q *QueuePair) Err() error { return q.err }
 
 // Counters returns the counters so far.
-func (q *QueuePair) Counters() Counters { return q.counters }
+func (q *QueuePair) Counters() Counters {
+	c := q.counters
+	c.Posted = q.sqTail
+	return c
+}
 
 // Limits returns the negotiated limits on outstanding reads and atomics: from the peer and to the peer.
 func (q *QueuePair) Limits() (ird, ord int) { return q.ird, q.ord }

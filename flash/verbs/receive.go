@@ -44,14 +44,19 @@ func (q *QueuePair) segment(s wire.Segment) bool {
 		return false
 	}
 	q.barrier = false
-	done := true
+	done, request := true, s.Last()
 	switch op {
 	case wire.Write:
 		done = q.write(s)
 	case wire.ReadResp:
+		request = false
 		q.readResponse(s)
 	default:
+		request = request && op != wire.AtomicResp
 		q.untaggedSegment(s, op)
+	}
+	if done && request && q.state < Terminating {
+		q.counters.Messages++
 	}
 	// Only the first message can be the RTR message (RFC 6581, 9.2).
 	if done {
@@ -183,6 +188,11 @@ func (q *QueuePair) finished(a *Access, err error) {
 		a.response.durable, a.response.access = true, nil
 	}
 	if err != nil && a.Changed {
+		// Nothing was accepted after it.
+		if a.barrier && q.barrier && !q.undone {
+			q.undone = true
+			q.counters.Messages--
+		}
 		q.localError(err, wire.TerminateFields{})
 	}
 }

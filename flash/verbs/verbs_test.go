@@ -649,6 +649,72 @@ func TestOneTerminate(t *testing.T) {
 	}
 }
 
+// TestMessages counts a peer's requests as it posted them: one for a write of several segments, none for a write whose
+// page has not come, and none for one that had to be durable and could not be.
+func TestMessages(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		r := connected(t, nil)
+		store := verbstest.NewPages(1<<18, 4096, 0)
+		g := r.region(1, verbs.RegionConfig{Store: store, Length: 1 << 18, Allowed: verbs.AllSemantics,
+			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+		if err := r.sides[1].qp.PostReceive(verbs.Receive{Local: make([]byte, 9)}); err != nil {
+			t.Fatal(err)
+		}
+		counts := func(i int) verbs.Counters { return r.sides[i].qp.Counters() }
+		before, at := counts(1).Messages, counts(0).Posted
+		for i, w := range []verbs.Work{
+			{Op: wire.Write, Local: make([]byte, 1<<17), STag: g.STag()},
+			{Op: wire.ReadReq, Local: make([]byte, 9000), STag: g.STag()},
+			{Op: wire.AtomicReq, Atomic: wire.FetchAdd, STag: g.STag()},
+			{Op: wire.Send, Local: []byte("message")},
+			{Op: wire.ReadReq},
+		} {
+			r.post(0, w)
+			r.pump()
+			if m, p := counts(1).Messages-before, counts(0).Posted-at; m != uint64(i)+1 || p != m {
+				t.Errorf("%v: %d messages of %d posted, want %d", w.Op, m, p, i+1)
+			}
+		}
+		store.HoldPuts = true
+		if fails {
+			store.FailPut = verbstest.ErrMedium
+		}
+		r.post(0, verbs.Work{Op: wire.Write, Local: make([]byte, 8192), STag: g.STag() | uint32(verbs.Sync)})
+		r.pump()
+		r.post(0, verbs.Work{Op: wire.Write, Local: make([]byte, 10), STag: g.STag()}) // waits for the other
+		r.pump()
+		want := uint64(6)
+		if got := counts(1).Messages - before; got != want {
+			t.Errorf("%d messages before the write is durable, want %d", got, want)
+		}
+		r.sides[1].qp.Close()
+		for store.Held() > 0 {
+			store.Release(0)
+		}
+		r.sides[1].qp.Step()
+		if fails {
+			want--
+		}
+		if got := counts(1).Messages - before; got != want || !r.sides[1].qp.Settled() {
+			t.Errorf("failure %v: %d messages after the end, want %d", fails, got, want)
+		}
+	}
+	r := connected(t, nil)
+	store := verbstest.NewPages(8192, 4096, 0)
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 8192, Rights: verbs.RemoteWrite})
+	before := r.sides[1].qp.Counters().Messages
+	store.Hold = true
+	r.post(0, verbs.Work{Op: wire.Write, Local: make([]byte, 10), STag: g.STag()})
+	r.pump()
+	r.sides[1].qp.Close()
+	store.Hold = false
+	store.Release(-1)
+	r.settled(store)
+	if got := r.sides[1].qp.Counters().Messages; got != before {
+		t.Errorf("%d messages, want the %d before the write whose page did not come", got, before)
+	}
+}
+
 // TestDefaultSemantics verifies that a region's default applies only if the peer sets neither Sync nor Async.
 func TestDefaultSemantics(t *testing.T) {
 	for _, x := range []struct {

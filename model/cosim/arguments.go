@@ -65,16 +65,13 @@ func (t *Router) check() error {
 	if err := bad.Err(); err != nil {
 		return fmt.Errorf("cosim: %w", err)
 	}
-	if route.Initiator != ByFlow {
-		return nil
-	}
 	return t.checkOwners(route.Owners)
 }
 
 // checkOwners reports flows whose initiator does not exist.
 func (t *Router) checkOwners(owners []int32) error {
 	for i, o := range owners {
-		if o < 0 || uint32(o) >= t.initiators {
+		if o < 0 && (o < -1 || t.route.Initiator == ByFlow) || o >= 0 && uint32(o) >= t.initiators {
 			return fmt.Errorf("cosim: flow %d has initiator %d; there are %d", i, o, t.initiators)
 		}
 	}

@@ -36,7 +36,8 @@ type Route struct {
 	Drive       Spread
 	Unit        units.Bytes // Unit is the length of stripes, or of hashed extents.
 	MaxTransfer units.Bytes // MaxTransfer is the largest command; 0 is no limit.
-	Owners      []int32     // Owners has the initiator of each flow, for ByFlow.
+	// Owners has the initiator of each flow, and -1 for those of which Initiator decides: with ByFlow none.
+	Owners []int32
 }
 
 // Router determines the initiator of a request and its drives.
@@ -76,12 +77,10 @@ func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (
 	return r, nil
 }
 
-// SetOwners sets the initiator of each flow, for ByFlow.
+// SetOwners sets Route.Owners.
 func (t *Router) SetOwners(owners []int32) error {
-	if t.route.Initiator == ByFlow {
-		if err := t.checkOwners(owners); err != nil {
-			return err
-		}
+	if err := t.checkOwners(owners); err != nil {
+		return err
 	}
 	t.route.Owners = owners
 	return nil
@@ -108,9 +107,10 @@ func (t *Router) Close() error {
 // initiator returns the initiator that issues a request.
 func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 	n := t.initiators
-	switch t.route.Initiator {
-	case ByFlow:
+	if int(q) < len(t.route.Owners) && t.route.Owners[q] >= 0 {
 		return t.route.Owners[q]
+	}
+	switch t.route.Initiator {
 	case ByVolume:
 		return int32(r.Volume % n)
 	case ByHash:

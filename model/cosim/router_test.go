@@ -55,6 +55,8 @@ func TestInitiators(t *testing.T) {
 		"by turn":   {cosim.Route{Initiator: cosim.ByTurn}, [6]int32{0, 1, 2, 0, 1, 2}},
 		"by volume": {cosim.Route{Initiator: cosim.ByVolume, Drive: cosim.ByVolume}, [6]int32{0, 0, 1, 1, 2, 2}},
 		"by flow":   {cosim.Route{Initiator: cosim.ByFlow, Owners: []int32{2, 0}}, [6]int32{2, 0, 2, 0, 2, 0}},
+		"by turn, the first flow bound": {cosim.Route{Initiator: cosim.ByTurn, Owners: []int32{2, -1}},
+			[6]int32{2, 0, 2, 1, 2, 2}},
 	} {
 		c := recorded(t, x.route, 3, drives, 2, list...)
 		if [6]int32(c.Initiators) != x.want {

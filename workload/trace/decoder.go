@@ -51,6 +51,9 @@ func newLineDecoder(f Format, opts *Options, v *volumes) lineDecoder {
 	case Blkparse:
 		v.format = deviceName
 		return &blkparseDecoder{action: opts.Action}
+	case Recorded:
+		return &recordedDecoder{csv: csvDecoder{volumes: v, cfg: &CSV{}, separator: ',', units: [2]int64{1, 1},
+			at: [cols]int{colTime: 0, colOp: 1, colVolume: 2, colOffset: 3, colSize: 4, colResponse: 5}}}
 	case FioLog:
 		return &fioLogDecoder{volumes: v}
 	}

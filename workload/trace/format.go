@@ -5,6 +5,7 @@ import (
 
 	"farflash/internal/spelling"
 	"farflash/numeric/units"
+	"farflash/workload/trace/record"
 )
 
 // Format is a trace file format.
@@ -28,6 +29,7 @@ const (
 	Blkparse                  // text output of blkparse
 	Blktrace                  // binary output of blktrace
 	FioLog                    // fio I/O log, versions 2 and 3
+	Recorded                  // recording of farflash flash serve
 	CSVTable                  // any table, with columns
 	formatCount               // number of formats
 )
@@ -82,6 +84,7 @@ var descriptions = [formatCount]description{
 		layout: "48-byte records and their payloads"},
 	FioLog: {name: "fio", stamps: "1 us",
 		layout: "timestamp_us file action offset length, after the line \"fio version 3 iolog\""},
+	Recorded: {name: "farflash", stamps: "1 ns", ordering: completion, layout: record.Header},
 	CSVTable: {name: "csv", stamps: "as printed",
 		layout: "the columns that are named with columns, such as columns: {time: Timestamp, op: Type, offset: LBA, " +
 			"size: Bytes}"},

@@ -7,6 +7,7 @@ import (
 	"farflash/block"
 	"farflash/numeric/units"
 	"farflash/workload"
+	"farflash/workload/trace/record"
 )
 
 // sample is a short trace of one format and its expected records.
@@ -161,6 +162,14 @@ var samples = []sample{
 			{Response: us(250), Offset: 4096, Size: 4096, Op: block.Read},
 			{Time: us(2e6), Response: us(250), Offset: 8192, Size: 512, Op: block.Write},
 		}, nil},
+	{Recorded, record.Header + "\n1764350000.000001000,write,\"a, b\",100,7,0.000002500,10.0.0.1:40\n" + record.Header +
+		"\n1764350000.000000000,read,disk,8192,4096,0.000020000,10.0.0.1:40\n1764350001.000000000,flush,disk,0,0,,\n",
+		1764350000,
+		[]workload.Record{
+			{Response: us(20), Offset: 8192, Size: 4096, Volume: 1, Op: block.Read},
+			{Time: us(1), Response: us(2.5), Offset: 100, Size: 7, Op: block.Write},
+			{Time: us(1e6), Response: none, Volume: 1, Op: block.Flush},
+		}, []string{"disk", "a, b", "disk"}},
 	{MQSim, "1000 0 8 16 1\n3500 2 64 8 0\n", 0,
 		[]workload.Record{
 			{Response: none, Offset: 4096, Size: 8192, Op: block.Read},

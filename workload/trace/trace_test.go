@@ -20,6 +20,7 @@ import (
 
 	"farflash/numeric/units"
 	"farflash/workload"
+	"farflash/workload/trace/record"
 )
 
 func read(text string, opts Options) ([]workload.Record, *Reader, error) {
@@ -230,6 +231,9 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{FioLog, "fio version 3 iolog\n5 f write 0\n", "t:2: 3 columns instead of"},
 		{FioLog, "fio version 3 iolog\n5 f erase 0 1\n", `t:2: action is "erase"`},
 		{FioLog, "fio version 3 iolog\n5 f wait 1 0\n", "version 3 has no wait action"},
+		{Recorded, "1.5,read,disk,0,512,,\n", `t:1: the first line is not "time,op,export,`},
+		{Recorded, record.Header + "\n1.5,zero,disk,0,512,,\n", `t:2: op is "zero"`},
+		{Recorded, record.Header + "\n1.5,read,disk,0\n", "t:2: 4 columns, and size is number 5"},
 		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
 			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
@@ -390,6 +394,11 @@ func rows(format Format, n int) string {
 		switch format {
 		case MSR:
 			fmt.Fprintf(&b, "%d,web,%d,Read,%d,8192,1331\n", 128166372003061629+i, i%3, 4096*i)
+		case Recorded:
+			if i == 0 {
+				b.WriteString(record.Header + "\n")
+			}
+			fmt.Fprintf(&b, "1456095145.%09d,read,disk,%d,4096,0.000806000,10.0.0.1:40000\n", i*1000, 4096*i)
 		case Systor:
 			fmt.Fprintf(&b, "1456095145.%09d,0.000806000,R,%d,%d,4096\n", i*1000, i%3, 4096*i)
 		case Tencent:
@@ -414,7 +423,15 @@ func rows(format Format, n int) string {
 	return b.String()
 }
 
-var streamed = []Format{MSR, Systor, Tencent, Alibaba, SPC, K5cloud, MQSim, DiskSim, FIU, Blkparse}
+var streamed = []Format{MSR, Systor, Recorded, Tencent, Alibaba, SPC, K5cloud, MQSim, DiskSim, FIU, Blkparse}
+
+// windowed returns the window for a format that is sorted, and 0 for others.
+func windowed(f Format, n int) int {
+	if f == Systor || f == Recorded || f == Tencent {
+		return n
+	}
+	return 0
+}
 
 // TestSteadyStateDoesNotAllocate reads in the middle of a trace. Tencent's spreading creates a random stream per
 // second, which may cost a few allocations for its 500 records.
@@ -422,7 +439,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	const warm, runs = 3000, 1000
 	for _, f := range streamed {
 		r, err := NewReader(strings.NewReader(rows(f, warm+runs+2000)), "t",
-			Options{Format: f, Window: map[Format]int{Systor: 64, Tencent: 64}[f]})
+			Options{Format: f, Window: windowed(f, 64)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +473,7 @@ func BenchmarkRead(b *testing.B) {
 				if i%(n-1) == 0 {
 					var err error
 					if r, err = NewReader(strings.NewReader(text), "t",
-						Options{Format: f, Window: map[Format]int{Systor: 4096, Tencent: 4096}[f]}); err != nil {
+						Options{Format: f, Window: windowed(f, 4096)}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -97,6 +97,7 @@ var small = func() []limit {
 		{`workload\.mqsim\.requests`, []string{"1", "50", "150"}, true},
 		{`workload\.mqsim\.bandwidth`, []string{"0B/s", "50MB/s", "500MB/s"}, false},
 		{`workload\.closed`, []string{"0", "1", "2", "16", "64"}, false},
+		{`workload\.initiator`, []string{"any", "0", "1"}, false},
 		{`workload\.copies\.count`, []string{"1", "2", "3"}, true},
 		{`workload\.(start|until)`, []string{"0s", "10us", "1ms"}, false},
 		{`workload\.namespace|workload\.group|workload\.placement`, []string{"0", "0", "1", "2"}, false},

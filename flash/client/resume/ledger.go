@@ -9,11 +9,12 @@ import (
 // Kind is how an operation is treated when its connection is lost before its outcome is known.
 type Kind uint8
 
-// The kinds. Repeatable: a read, or a write whose caller waits for the server's answer and keeps the data meanwhile. It
-// is sent again. Kept: a write of which the ledger has a copy, so that its caller need not wait. Once: an atomic, which
-// is not sent again, because whether it was executed cannot be known.
+// The kinds. Reading: it is sent again. Writing: its caller waits for the server's answer and keeps the data meanwhile;
+// it is sent again unless it is known that it was executed. Kept: a write of which the ledger has a copy, so that its
+// caller need not wait. Once: an atomic, which is not sent again, because whether it was executed cannot be known.
 const (
-	Repeatable Kind = iota
+	Reading Kind = iota
+	Writing
 	Kept
 	Once
 )
@@ -22,7 +23,7 @@ const (
 type Fate uint8
 
 // The fates. Idle: the slot has no operation. Again: it is sent again. Done: its caller need not wait any longer,
-// because the ledger sends it again. Unknown: it is not sent again, and may have been executed.
+// because it was executed or the ledger sends it again. Unknown: it is not sent again, and may have been executed.
 const (
 	Idle Fate = iota
 	Again
@@ -42,6 +43,10 @@ type Ledger[F any] struct {
 	// confirmed is the number up to which all operations have been executed.
 	confirmed atomic.Uint64
 
+	// link and messages count the messages on the connection in use.
+	link     uint32
+	messages uint64
+
 	budget     int
 	entries    []entry[F] // ring of kept writes
 	head, tail uint64
@@ -51,12 +56,21 @@ type Ledger[F any] struct {
 
 type op struct {
 	number     uint64
+	at         place
 	kind       Kind
 	live, sent bool
+	executed   bool // a write of which that is known
+}
+
+// place is the connection and the number of the message, from 1, in which an operation was posted last.
+type place struct {
+	link    uint32
+	message uint64
 }
 
 type entry[F any] struct {
 	number  uint64
+	at      place
 	file    F
 	offset  int64
 	data    []byte
@@ -72,15 +86,51 @@ func NewLedger[F any](slots, budget int) *Ledger[F] {
 	return &Ledger[F]{ops: make([]op, slots), budget: budget}
 }
 
-// Begin numbers an operation that is sent next.
+// Connected reports the number, from 1, of the connection on which operations are sent from now on, after so many
+// messages.
+func (l *Ledger[F]) Connected(link uint32, messages uint64) { l.link, l.messages = link, messages }
+
+// Posted reports that this many messages, which are no operation to send again, were posted.
+func (l *Ledger[F]) Posted(messages int) { l.messages += uint64(messages) }
+
+// Begin numbers an operation that is sent next, in the next messages.
 func (l *Ledger[F]) Begin(slot int, k Kind) (number uint64) {
 	l.last++
-	l.ops[slot] = op{number: l.last, kind: k, live: true, sent: true}
+	l.ops[slot] = op{number: l.last, at: place{l.link, l.messages + 1}, kind: k, live: true, sent: true}
 	return l.last
 }
 
 // Sent reports that an operation is sent again next.
-func (l *Ledger[F]) Sent(slot int) { l.ops[slot].sent = true }
+func (l *Ledger[F]) Sent(x Step[F]) {
+	at := place{l.link, l.messages + 1}
+	if x.Slot < 0 {
+		l.entries[x.entry%entries].at = at
+		return
+	}
+	o := &l.ops[x.Slot]
+	o.sent, o.at = true, at
+}
+
+// Executed reports that the server has executed this many messages of a connection, and no more of it. What it has
+// executed is not sent again: others may have seen it, and changed it since.
+func (l *Ledger[F]) Executed(link uint32, messages uint64) {
+	if link == 0 {
+		return
+	}
+	all := func(at place, number uint64) {
+		if at.link == link && at.message <= messages {
+			l.Confirm(number)
+		}
+	}
+	for i := l.head; i < l.tail; i++ {
+		all(l.entries[i%entries].at, l.entries[i%entries].number)
+	}
+	for i := range l.ops {
+		o := &l.ops[i]
+		all(o.at, o.number)
+		o.executed = o.executed || o.kind == Writing && o.at.link == link && o.at.message <= messages
+	}
+}
 
 // Unsent reports that the operation was not sent after all, because the connection has ended.
 func (l *Ledger[F]) Unsent(slot int) { l.ops[slot].sent = false }
@@ -127,7 +177,7 @@ func (l *Ledger[F]) Keep(slot int, file F, offset int64, b []byte) bool {
 	o := &l.ops[slot]
 	o.kind = Kept
 	e := &l.entries[l.tail%entries]
-	*e = entry[F]{number: o.number, file: file, offset: offset, data: l.arena[at:][:len(b):len(b)], end: end}
+	*e = entry[F]{number: o.number, at: o.at, file: file, offset: offset, data: l.arena[at:][:len(b):len(b)], end: end}
 	l.tail++
 	copy(e.data, b)
 	return true
@@ -157,7 +207,7 @@ func (l *Ledger[F]) Fate(slot int) Fate {
 	switch o := l.ops[slot]; {
 	case !o.live:
 		return Idle
-	case o.kind == Kept:
+	case o.kind == Kept, o.executed:
 		return Done
 	case o.kind == Once && o.sent:
 		return Unknown
@@ -181,6 +231,7 @@ type Step[F any] struct {
 	Data   []byte // valid until the next Keep
 
 	number uint64
+	entry  uint64
 }
 
 // Again appends the operations to repeat on a new connection to out, in the order in which to send it, before anything
@@ -189,7 +240,8 @@ func (l *Ledger[F]) Again(out []Step[F]) []Step[F] {
 	l.trim()
 	for i := l.head; i < l.tail; i++ {
 		if e := &l.entries[i%entries]; !e.dropped {
-			out = append(out, Step[F]{Slot: -1, File: e.file, Offset: e.offset, Data: e.data, number: e.number})
+			out = append(out, Step[F]{Slot: -1, File: e.file, Offset: e.offset, Data: e.data, number: e.number,
+				entry: i})
 		}
 	}
 	for i := range l.ops {

@@ -80,8 +80,12 @@ type world struct {
 	did    []message  // executed and not answered
 
 	server  [8]uint64 // registers
-	newest  [8]uint64 // the last write that was begun
-	sure    [8]uint64 // the last write known to have been executed
+	tells   bool      // it tells how far it came with a connection
+	link    uint32
+	count   uint64         // messages executed on it
+	writes  map[uint64]int // how often each write was executed
+	newest  [8]uint64      // the last write that was begun
+	sure    [8]uint64      // the last write known to have been executed
 	value   uint64
 	adds    map[uint64]int // how often each atomic was executed
 	unknown map[uint64]bool
@@ -95,7 +99,7 @@ func (w *world) begin() {
 		return
 	}
 	w.value++
-	m := &message{slot: slot, kind: resume.Repeatable, at: w.draw.IntN(len(w.server)), value: w.value}
+	m := &message{slot: slot, kind: resume.Reading, at: w.draw.IntN(len(w.server)), value: w.value}
 	write := false
 	switch w.draw.IntN(4) {
 	case 0:
@@ -104,6 +108,7 @@ func (w *world) begin() {
 		m.value = 0
 	default:
 		write = true
+		m.kind = resume.Writing
 	}
 	m.number = w.ledger.Begin(slot, m.kind)
 	if write {
@@ -117,12 +122,21 @@ func (w *world) begin() {
 		}
 	}
 	w.slots[slot] = m
+	w.ledger.Posted(m.messages())
 	if w.draw.IntN(30) == 0 {
 		w.ledger.Unsent(slot)
 		w.lose()
 		return
 	}
 	w.wire = append(w.wire, *m)
+}
+
+// messages is the number of messages of an operation: a write whose caller waits has a request for an answer.
+func (m *message) messages() int {
+	if m.kind == resume.Writing && !m.keep {
+		return 2
+	}
+	return 1
 }
 
 // sent hands writes that need no answer to the network.
@@ -141,11 +155,13 @@ func (w *world) execute() {
 	}
 	m := w.wire[0]
 	w.wire = w.wire[1:]
+	w.count += uint64(m.messages())
 	switch {
 	case m.kind == resume.Once:
 		w.adds[m.number]++
 	case m.value > 0:
 		w.server[m.at] = m.value
+		w.writes[m.value]++
 	}
 	w.did = append(w.did, m)
 }
@@ -174,6 +190,10 @@ func (w *world) lose() {
 	for range w.draw.IntN(len(w.wire) + 1) {
 		w.execute()
 	}
+	if len(w.wire) > 0 && w.wire[0].messages() == 2 && w.draw.IntN(4) == 0 { // the write without its request
+		w.execute()
+		w.count--
+	}
 	w.wire, w.did = nil, nil
 	for i, m := range w.slots {
 		switch fate := w.ledger.Fate(i); {
@@ -194,11 +214,27 @@ func (w *world) lose() {
 			w.slots[i] = nil
 		}
 	}
+	if w.tells {
+		w.ledger.Executed(w.link, w.count)
+		for i, m := range w.slots {
+			if m != nil && w.ledger.Fate(i) == resume.Done {
+				if w.writes[m.value] == 0 {
+					w.t.Fatalf("%+v is done and was not executed", m)
+				}
+				w.ledger.End(i)
+				w.slots[i] = nil
+			}
+		}
+	}
+	w.link++
+	greeting := uint64(w.draw.IntN(4))
+	w.count = greeting
+	w.ledger.Connected(w.link, greeting)
 	for _, x := range w.ledger.Again(nil) {
-		m := message{slot: x.Slot, keep: true}
+		m := message{slot: x.Slot, keep: true, kind: resume.Kept}
+		w.ledger.Sent(x)
 		if x.Slot >= 0 {
 			m = *w.slots[x.Slot]
-			w.ledger.Sent(x.Slot)
 		} else {
 			m.value = uint64(x.Offset)
 			if _, err := fmt.Sscan(x.File, &m.at); err != nil || x.File != fmt.Sprint(m.at, " ", m.value) ||
@@ -207,6 +243,7 @@ func (w *world) lose() {
 			}
 		}
 		w.wire = append(w.wire, m)
+		w.ledger.Posted(m.messages())
 		if w.draw.IntN(20) == 0 { // the next connection is lost at once
 			w.lose()
 			return
@@ -225,11 +262,14 @@ func (w *world) lose() {
 
 // TestLedger loses connections at random and verifies that every write lands, none after a later one to the same place,
 // once everything was sent again; that kept data is intact; that an atomic is executed at most once, and is unknown or
-// answered; and that kept writes stay within their budget.
+// answered; and that kept writes stay within their budget. If the server tells how far it came with a connection, no
+// write is executed twice.
 func TestLedger(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
 		w := &world{t: t, draw: rand.New(rand.NewPCG(seed, 0)), ledger: resume.NewLedger[string](5, budget),
-			slots: make([]*message, 5), adds: map[uint64]int{}, unknown: map[uint64]bool{}}
+			slots: make([]*message, 5), adds: map[uint64]int{}, unknown: map[uint64]bool{},
+			writes: map[uint64]int{}, tells: seed%2 == 1, link: 1}
+		w.ledger.Connected(1, 0)
 		for range 400 {
 			switch k := w.draw.IntN(100); {
 			case k < 40:
@@ -252,6 +292,11 @@ func TestLedger(t *testing.T) {
 		if w.server != w.newest {
 			t.Errorf("seed %d: at the end: %v, want %v", seed, w.server, w.newest)
 		}
+		for value, n := range w.writes {
+			if n > 1 && w.tells {
+				t.Errorf("seed %d: write %d was executed %d times", seed, value, n)
+			}
+		}
 		for number, n := range w.adds {
 			if n > 1 {
 				t.Errorf("seed %d: atomic %d was executed %d times", seed, number, n)
@@ -265,7 +310,7 @@ func TestLedger(t *testing.T) {
 func TestKeep(t *testing.T) {
 	l, data := resume.NewLedger[string](1, 1000), make([]byte, 1000)
 	keep := func(n int) bool {
-		l.Begin(0, resume.Repeatable)
+		l.Begin(0, resume.Writing)
 		ok := l.Keep(0, "f", 0, data[:n])
 		if want := map[bool]resume.Fate{false: resume.Again, true: resume.Done}[ok]; l.Fate(0) != want {
 			t.Errorf("fate %d, want %d", l.Fate(0), want)
@@ -307,7 +352,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	none := resume.NewLedger[string](1, 0)
-	none.Begin(0, resume.Repeatable)
+	none.Begin(0, resume.Writing)
 	if none.Keep(0, "f", 0, make([]byte, 1)) || none.Kept() != 0 || none.Again(nil)[0].Slot != 0 {
 		t.Error("a ledger without a budget keeps something")
 	}

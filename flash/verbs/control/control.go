@@ -214,7 +214,8 @@ type Reply struct {
 	Op     Op
 	Status Status
 	ID     uint32
-	// Open sets all fields, which describe how to access the export; Stat only Length, Rights and Allowed.
+	// Open sets all fields, which describe how to access the export; Stat only Length, Rights and Allowed; Whoami, with
+	// Address and Length, the Number and Messages of a Past.
 	STag    uint32
 	Rights  verbs.Rights
 	Allowed verbs.Semantics
@@ -282,12 +283,21 @@ type Clients interface {
 	// returns Stale. It returns the server's instance.
 	Join(secret string, number uint32) (instance string, err error)
 	// Whoami returns the public name of the client that has joined: NameLength hexadecimal digits, which are as hard to
-	// guess as a secret, and the same for all its connections. It is called after Join.
-	Whoami() (name string, err error)
+	// guess as a secret, and the same for all its connections; and what the server did for it before. It is called
+	// after Join.
+	Whoami() (name string, past Past, err error)
 	// Fence ends the client with a public name: when it returns nil, nothing that it sent is executed any more, and it
 	// cannot join again. If patience is not 0, a client that was heard within that time gets Alive instead. A client
 	// of which nothing is known has ended. A client cannot fence itself: Malformed.
 	Fence(name string, patience time.Duration) error
+}
+
+// Past says how many messages of an earlier connection a server executed, in the order in which the client posted them.
+// It is the last one on which something followed the answer to Whoami. The client must not send those messages again,
+// because others may have seen and changed the data since.
+type Past struct {
+	Number   uint32 // of the connection, as in Join; 0: there is none
+	Messages uint64
 }
 
 // Export is an open export.
@@ -395,11 +405,11 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if !s.joined {
 			return reply, fmt.Errorf("%w: a client without join has no name", Malformed)
 		}
-		name, err := s.clients.Whoami()
+		name, past, err := s.clients.Whoami()
 		if err != nil {
 			return reply, err
 		}
-		reply.Text = name
+		reply.Text, reply.Address, reply.Length = name, uint64(past.Number), past.Messages
 	case Fence:
 		return reply, s.clients.Fence(r.Name, time.Duration(r.STag)*time.Millisecond)
 	case Flush:

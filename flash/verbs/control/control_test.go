@@ -65,7 +65,9 @@ func (e *exports) Join(_ string, number uint32) (string, error) {
 	return "instance", nil
 }
 
-func (e *exports) Whoami() (string, error) { return public, nil }
+func (e *exports) Whoami() (string, control.Past, error) {
+	return public, control.Past{Number: 3, Messages: 9}, nil
+}
 
 func (e *exports) Fence(name string, patience time.Duration) error {
 	switch {
@@ -231,7 +233,8 @@ func TestJoin(t *testing.T) {
 	if r := ask(session, join); r.Status != control.Malformed {
 		t.Errorf("joining twice: %+v", r)
 	}
-	if r := ask(session, control.Request{Op: control.Whoami}); r.Status != control.OK || r.Text != public {
+	if r := ask(session, control.Request{Op: control.Whoami}); r.Status != control.OK || r.Text != public ||
+		r.Address != 3 || r.Length != 9 {
 		t.Errorf("whoami: %+v", r)
 	}
 	for patience, want := range map[uint32]control.Status{0: control.OK, 1000: control.OK, 1001: control.Alive} {

@@ -121,10 +121,10 @@ func (c *Client) Join(secret string, number uint32) (instance string, err error)
 	return r.Text, err
 }
 
-// Whoami returns the client's public name. It must have joined.
-func (c *Client) Whoami() (name string, err error) {
+// Whoami returns the client's public name, and what the server executed of its last connection. It must have joined.
+func (c *Client) Whoami() (name string, past Past, err error) {
 	r, err := c.ask(Request{Op: Whoami})
-	return r.Text, err
+	return r.Text, Past{Number: uint32(r.Address), Messages: r.Length}, err
 }
 
 // Close closes an export by the STag that Open returned.
