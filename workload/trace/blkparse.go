@@ -60,7 +60,7 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 	if n < 10 && (n < 9 || len(f[8]) != 1 || f[8][0] != '+') {
 		// A flush has no address, and therefore no "+".
 		if bytes.IndexByte(f[6], 'F') >= 0 {
-			e.op, e.offset, e.size = block.Flush, 0, 0
+			e.op = block.Flush
 			return true, nil
 		}
 		return false, columns(n, "at least 10 (a sector, + and a number of sectors)")

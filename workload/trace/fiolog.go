@@ -55,7 +55,7 @@ func (d *fioLogDecoder) decode(line []byte, e *event) (bool, error) {
 	case "trim":
 		e.op = block.Trim
 	case "sync", "datasync":
-		e.op, e.offset, e.size = block.Flush, 0, 0
+		e.op = block.Flush
 	case "wait":
 		return false, d.wait(f, n)
 	default:
@@ -114,7 +114,6 @@ func (d *fioLogDecoder) wait(f [][]byte, n int) error {
 type fioLogEncoder struct {
 	out  *Writer
 	open map[uint32]bool
-	last int64 // latest timestamp
 }
 
 func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
@@ -131,7 +130,6 @@ func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 		l.open[r.Volume] = true
 		dst = fmt.Appendf(dst, "%d %s add\n%d %s open\n", stamp, name, stamp, name)
 	}
-	l.last = stamp
 	l.out.dropResponse(r)
 	switch r.Op {
 	case block.Read, block.Write, block.Trim:
