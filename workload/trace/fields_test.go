@@ -36,6 +36,8 @@ var lines = []struct {
 	{Systor, "", "1456095145.5,0.25,R,3,8192,4096", ",", []spoiled{
 		{0, "-1", `Timestamp is "-1"; it must be a decimal number of seconds`},
 		{1, "9223371.9", ""},
+		{1, "5", ""},
+		{1, "x", `Response is "x"`},
 		{1, "9223373", `Response is "9223373"; it must be a decimal number of seconds, or empty`},
 		{2, "D", `IOType is "D"; it must be R or W`},
 		{3, "4294967296", `LUN is "4294967296"; it must be a whole number`},
@@ -145,6 +147,7 @@ var lines = []struct {
 		{3, "x", `time is "x"; it must be a decimal number of seconds`},
 		{5, "Qx", `action is "Qx"; it must be an upper-case abbreviation such as Q, D or C`},
 		{7, "x", `sector is "x"; it must be a whole number of 512-byte sectors`},
+		{9, "0", "a read of 0 bytes; sizes must be positive"},
 		{8, "/", `the word after the sector is "/"; it must be +`},
 		{8, "++", `the word after the sector is "++"; it must be +`},
 		{9, "x", `sectors is "x"; it must be a whole number of 512-byte sectors`},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/block"
 	"farflash/numeric/rng"
 	"farflash/numeric/units"
 	"farflash/workload"
@@ -142,6 +143,17 @@ func TestManyInFlight(t *testing.T) {
 		if x.Response != want[i] || x.Offset != int64(8*i*512) {
 			t.Fatalf("request %d takes %v, want %v", i, x.Response, want[i])
 		}
+	}
+}
+
+// TestFlushes verifies how blkparse shows flushes: alone, with an empty range, and as part of a write.
+func TestFlushes(t *testing.T) {
+	got, _, err := read("8,1 0 1 0.0 42 Q FN [p]\n8,1 0 1 0.0 42 Q FWS 64 + 0 [p]\n8,1 0 1 0.0 42 Q FWFS 64 + 8 [p]\n",
+		Options{})
+	flush := workload.Record{Response: none, Volume: 8<<20 | 1, Op: block.Flush}
+	write := workload.Record{Response: none, Volume: 8<<20 | 1, Op: block.Write, Offset: 32768, Size: 4096}
+	if err != nil || !slices.Equal(got, []workload.Record{flush, flush, write}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

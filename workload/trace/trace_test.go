@@ -137,6 +137,9 @@ func TestCompression(t *testing.T) {
 			continue
 		}
 		r.Close()
+		if got, _, err := read(data+"\x00\x00\x00\x00", Options{}); name == "xz" && (err != nil || len(got) != 2) {
+			t.Errorf("%s with padding: %v, %v", name, got, err)
+		}
 		if _, _, err := read(data[:len(data)-12], Options{SkipBad: -1}); err == nil ||
 			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s cut off: error %v", name, err)
