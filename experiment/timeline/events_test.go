@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/block"
 	"farflash/experiment/timeline"
 	"farflash/experiment/timeline/timelinetest"
 	"farflash/model/cluster"
@@ -242,9 +243,10 @@ func TestTimelineFails(t *testing.T) {
 // idle ignores all that it is told.
 type idle struct{}
 
-func (idle) Delivered(int32)  {}
-func (idle) Acked(int32)      {}
-func (idle) Handle(sim.Event) {}
+func (idle) Delivered(int32)           {}
+func (idle) Acked(int32)               {}
+func (idle) Handle(sim.Event)          {}
+func (idle) Complete(block.Completion) {}
 
 // newStar returns a network of hosts h0, h1... around a switch s0. Port 0 of each host is its NIC.
 func newStar(t *testing.T, hosts int) (*fabric.Network, *topo.Graph, *sim.Engine) {

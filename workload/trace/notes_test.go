@@ -379,3 +379,14 @@ func TestReaderClosesItsFile(t *testing.T) {
 		t.Error("a directory is opened")
 	}
 }
+
+// TestLastLine verifies that what follows the last end of line is a line, however short.
+func TestLastLine(t *testing.T) {
+	for text, want := range map[string]string{"0,R,0,512,5\n": "", "0,R,0,512,5": "", "0,R,0,512,5\n\n": "",
+		"0,R,0,512,5\nx": "t:2: 1 columns instead of 5; the file ends within this line", "0,R,0,512,5\r\n\r\n": ""} {
+		got, _, err := read(text, Options{Format: Alibaba})
+		if want == "" && (err != nil || len(got) != 1) || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
