@@ -351,7 +351,7 @@ func TestNewRefuses(t *testing.T) {
 		{Config{Preset: "mqsim-default", Requests: 1000}, ""}, // whose controller takes no time
 		{Config{Preset: "tlc-enterprise", Requests: 999}, "999 requests are not possible; use 1000 to 10000000"},
 		{Config{Preset: "tlc-enterprise", Requests: 10_000_001}, "10000001 requests are not possible"},
-		{Config{Preset: "tlc-enterprize", Requests: 1000}, "tlc-enterprize"},
+		{Config{Preset: "no-such-drive", Requests: 1000}, "no-such-drive"},
 		{Config{Preset: "tlc-enterprise", Requests: 1000, Changes: []shape.Change{{Path: "ssd.colour", Value: "red",
 			Flag: "set"}}}, "colour"},
 	} {

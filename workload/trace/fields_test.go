@@ -162,6 +162,8 @@ var lines = []struct {
 	}},
 	{FioLog, "fio version 2 iolog\n", "f wait 150 0", " ", []spoiled{
 		{2, "9223372036854", ""},
+		{3, "", "3 columns instead of a file and an action, or a file, an action, an offset and a length"},
+		{1, "wait\nf wait 1", "action wait needs its microseconds in place of the offset, and a length"},
 		{2, "x", `wait is "x"; it must be a whole number of microseconds`},
 		{2, "9223372036855", `wait is "9223372036855"`}, // 2^63 ps are 9223372036854.8 us
 	}},

@@ -22,19 +22,19 @@ func TestNumbers(t *testing.T) {
 		{"18446744073709551609", 18446744073709551609, true}, {"18446744073709551620", 0, false},
 		{"99999999999999999999", 0, false}, {"", 0, false}, {"1/", 0, false}, {"1:", 0, false}, {"-1", 0, false},
 	} {
-		if got, ok := parseUint([]byte(x.text)); ok != x.ok || ok && got != x.want {
+		if got, ok := parseUint([]byte(x.text)); ok != x.ok || got != x.want {
 			t.Errorf("%s reads as %d, %v", x.text, got, ok)
 		}
 	}
 	for text, want := range map[string]int64{"9223372036854775807": math.MaxInt64, "9223372036854775808": -1, "x": -1} {
-		if got, ok := parseInt63([]byte(text)); ok != (want >= 0) || ok && got != want {
+		if got, ok := parseInt63([]byte(text)); ok != (want >= 0) || got != max(want, 0) {
 			t.Errorf("%s reads as %d, %v", text, got, ok)
 		}
 	}
 	for text, want := range map[string]int64{"0": 0, "9": 9, "a": 10, "f": 15, "A": 10, "F": 15, "1f": 31, "0x10": 16,
 		"0XFF": 255, "7fffffffffffffff": math.MaxInt64, "00000000000000001": -1, "": -1, "0x": -1, "g": -1, "G": -1,
 		"`": -1, "@": -1, "/": -1, ":": -1, "1x2": -1} {
-		if got, ok := parseHex([]byte(text)); ok != (want >= 0) || ok && got != uint64(want) {
+		if got, ok := parseHex([]byte(text)); ok != (want >= 0) || got != uint64(max(want, 0)) {
 			t.Errorf("%q reads as %#x, %v", text, got, ok)
 		}
 	}

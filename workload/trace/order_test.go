@@ -93,7 +93,8 @@ func TestCompletions(t *testing.T) {
 		blkparseLine(60, 'C', "R", 0) + // a second time
 		blkparseLine(70, 'Q', "R", 8) + // never
 		// Merged in front of the next one, with which it completes: only the one that ends there is found.
-		blkparseLine(80, 'Q', "R", 120) + blkparseLine(80, 'Q', "R", 128) + "8,1 0 1 0.000000090 42 C R 120 + 16 [0]\n"
+		blkparseLine(80, 'Q', "R", 120) + blkparseLine(80, 'Q', "R", 128) + "8,1 0 1 0.000000090 42 C R 120 + 16 [0]\n" +
+		blkparseLine(100, 'Q', "R", 320) + blkparseLine(110, 'C', "R", 320) + blkparseLine(120, 'C', "R", 320)
 	got, r, err := read(text, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,11 +103,11 @@ func TestCompletions(t *testing.T) {
 	for _, x := range got {
 		responses = append(responses, x.Response)
 	}
-	if want := []units.Duration{40000, 20000, 0, none, none, 10000}; !slices.Equal(responses, want) {
+	if want := []units.Duration{40000, 20000, 0, none, none, 10000, 10000}; !slices.Equal(responses, want) {
 		t.Errorf("responses %v, want %v", responses, want)
 	}
-	for _, want := range []string{"4 of 6 requests have their completion in the trace",
-		"a request arrives at its Q event (the file begins with 6 Q, 0 D and 6 C events)"} {
+	for _, want := range []string{"5 of 7 requests have their completion in the trace",
+		"a request arrives at its Q event (the file begins with 7 Q, 0 D and 8 C events)"} {
 		if !slices.Contains(r.Notes(), want) {
 			t.Errorf("no %q in %q", want, r.Notes())
 		}
