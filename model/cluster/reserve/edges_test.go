@@ -412,3 +412,136 @@ func TestProxyTimes(t *testing.T) {
 		t.Errorf("written at %v, %d pending", p.DiskDone(0), p.Pending(0))
 	}
 }
+
+// TestAIMDSteps follows the rate of a sender: a tenth of the link more after each frame and control message of 8,300
+// bytes that it sends, from the start or from the last ding on.
+func TestAIMDSteps(t *testing.T) {
+	a := NewAIMD(mustNew(t, roundConfig(RulesPaper)))
+	const step = 800 * units.Mbps
+	now := sim.Time(0)
+	use := func(bytes int64, want units.BitRate) {
+		t.Helper()
+		now = a.When(now, 8*bytes)
+		if !a.Use(now, 8*bytes) || a.Rate() != want {
+			t.Errorf("at %v: %v, want %v", now, a.Rate(), want)
+		}
+	}
+	use(8299, step)
+	use(1, 2*step)
+	use(8000, 2*step)
+	use(300, 3*step)
+	use(8000, 3*step)
+	a.Ding(now)
+	use(300, 3*step/2) // the 8,000 bytes no longer count
+	use(7999, 3*step/2)
+	use(1, 5*step/2)
+	for range 20 {
+		use(8300, min(a.Rate()+step, 10*step))
+	}
+	if a.Use(now, 8*8301) {
+		t.Error("more than the bucket holds")
+	}
+}
+
+// TestShareSkips verifies that a flow whose end is in flight gets no rate wherever it stands among the others.
+func TestShareSkips(t *testing.T) {
+	d := mustNew(t, roundConfig(RulesPaper)) // 8 Gb/s; a frame of 8,000, and 1,000 bytes in flight
+	for ends := range uint64(3) {
+		for division, left := range map[Division]units.Bytes{DivideEqually: 9000 / 3, DivideByRemaining: 8000} {
+			s := NewShare(d, division)
+			for id := range uint64(3) {
+				s.Admit(id, 100000)
+			}
+			// The last one admitted has a third of the rate, so less of it is in flight.
+			if division == DivideEqually {
+				left = 8000 + 1000/units.Bytes(ends+1)
+			}
+			s.Received(ends, 100000-left)
+			s.Received(99, 5)
+			want := 8 * units.Gbps / 3
+			if division == DivideByRemaining {
+				want = 4 * units.Gbps
+			}
+			n := 0
+			for _, r := range s.Divide(nil) {
+				if n++; r.Flow == ends || r.Rate != want {
+					t.Errorf("%v, of which %d ends: %+v, want %v", division, ends, r, want)
+				}
+			}
+			if n != 2 {
+				t.Errorf("%v, of which %d ends: %d rates", division, ends, n)
+			}
+			s.Admit(7, 100000)
+			s.Received(ends, 100000-left-1) // a byte more, and it counts again
+			if got := s.Divide(nil); division == DivideByRemaining && len(got) != 4 {
+				t.Errorf("%v: %v", division, got)
+			}
+		}
+	}
+}
+
+// TestDingerWaits verifies from both sides when a receiver looks, how close frames are, and how far a flow must be from
+// its end and from its last ding.
+func TestDingerWaits(t *testing.T) {
+	d := mustNew(t, roundConfig(RulesPaper)) // a frame takes 8,000, the interval is 11,000
+	near := []Arrival{{1, 0}, {2, 8000 * ns}, {1, 16000 * ns}}
+	for _, x := range []struct {
+		name     string
+		arrivals []Arrival
+		offset   units.Bytes
+		dinged   bool
+	}{
+		{"near", near, 20000, true},
+		{"one apart", []Arrival{{1, 0}, {2, 8000 * ns}, {1, 16001 * ns}}, 20000, false},
+		{"one pair", near[:2], 20000, false},
+		{"three pairs", []Arrival{{1, 0}, {2, 0}, {3, 0}, {4, 0}}, 20000, true},
+		{"nothing", nil, 20000, false},
+		{"another flow's", []Arrival{{3, 0}, {1, 0}, {1, 0}}, 20000, false},
+		{"three frames to go", near, 100000 - 24000, false},
+		{"more than three frames", near, 100000 - 24001, true},
+		{"a frame after nothing", near, 8000, false},
+		{"more than a frame", near, 8001, true},
+	} {
+		g := NewDinger(d)
+		if g.Due() != 11000*ns {
+			t.Fatalf("due at %v", g.Due())
+		}
+		g.Admit(1, 100000)
+		g.Admit(2, 100000)
+		g.Received(1, x.offset)
+		if got := g.Look(11000*ns, x.arrivals, 0, nil); len(got) != 0 {
+			t.Errorf("%s: %v as it is due", x.name, got)
+		}
+		got := g.Look(11001*ns, x.arrivals, 0, []uint64{77})
+		if got[0] != 77 || (len(got) == 2 && got[1] == 1) != x.dinged || len(got) > 2 {
+			t.Errorf("%s: %v", x.name, got)
+		}
+		if g.Due() != 22001*ns || g.Len() != 2 {
+			t.Errorf("%s: due again at %v", x.name, g.Due())
+		}
+		// Two chunks fit on the disk, of which each takes 200,000: at one and a half it is full, as rounded.
+		for busy, full := range map[sim.Time]bool{299999: false, 300000: true} {
+			g := NewDinger(d)
+			g.Admit(1, 100000)
+			got := g.Look(11001*ns, []Arrival{{1, 0}, {9, 0}, {1, 0}}, busy*ns, nil)
+			if (len(got) == 2) != full || !full && len(got) != 0 {
+				t.Errorf("busy for %d: %v", busy, got)
+			}
+			if again := g.Look(22001*ns, []Arrival{{1, 0}}, busy*ns, nil); len(again) != 0 {
+				t.Errorf("busy for %d: %v before it is due", busy, again)
+			}
+		}
+	}
+	// After a ding, the next is a frame later: marked at 20,000 and a frame, so from 36,001 on.
+	g := NewDinger(d)
+	g.Admit(1, 100000)
+	for i, x := range []struct {
+		offset units.Bytes
+		dinged bool
+	}{{20000, true}, {36000, false}, {36001, true}, {50000, false}} {
+		g.Received(1, x.offset)
+		if got := g.Look(sim.Time(20000*(i+1))*ns, near, 0, nil); (len(got) == 1) != x.dinged {
+			t.Errorf("at %d bytes: %v", x.offset, got)
+		}
+	}
+}
