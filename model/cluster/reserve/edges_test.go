@@ -480,6 +480,22 @@ func TestShareSkips(t *testing.T) {
 	}
 }
 
+// TestShareInFlight verifies that what is in flight of a flow follows from the rate that it was given last.
+func TestShareInFlight(t *testing.T) {
+	s := NewShare(mustNew(t, roundConfig(RulesPaper)), DivideEqually)
+	s.Admit(1, 100000)
+	s.Divide(nil)
+	s.Admit(2, 100000)
+	s.Divide(nil) // 4 Gb/s each, 500 bytes in flight
+	s.Admit(3, 100000)
+	for id, left := range map[uint64]units.Bytes{1: 8500, 2: 8501} {
+		s.Received(id, 100000-left)
+	}
+	if got := s.Divide(nil); len(got) != 2 || got[0].Flow != 2 || got[1].Flow != 3 {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestDingerWaits verifies from both sides when a receiver looks, how close frames are, and how far a flow must be from
 // its end and from its last ding.
 func TestDingerWaits(t *testing.T) {
