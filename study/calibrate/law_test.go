@@ -149,6 +149,32 @@ func TestLaws(t *testing.T) {
 	}
 }
 
+// TestOutlierPulls verifies that a figure far off pulls a parameter no harder than one that is off by the threshold:
+// against four figures alike, by a fortieth.
+func TestOutlierPulls(t *testing.T) {
+	for _, far := range []float64{3, 200} {
+		var figures []Figure
+		for i := range 5 {
+			figures = append(figures, figure(fmt.Sprintf("f%d", i), 10*0.8, 1))
+		}
+		figures[4].Measured *= far
+		calls := 0
+		c := prepared(t, func(p params) map[string]float64 {
+			out := map[string]float64{}
+			for _, f := range figures {
+				out[f.metric] = 10 * p.read
+			}
+			return out
+		}, &calls, figures...)
+		if err := c.Fit(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.Parameters[0].Factor, 0.8*math.Exp(0.1/4); !near(got, want, 0.01) {
+			t.Errorf("a figure %v times too large leads to %v, want %v", far, got, want)
+		}
+	}
+}
+
 // TestStandardError compares a parameter's error with that of linear regression, in closed form: n figures that are
 // proportional to the parameter, some off by a few per cent.
 func TestStandardError(t *testing.T) {
