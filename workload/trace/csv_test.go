@@ -124,6 +124,9 @@ func TestTablesDescribed(t *testing.T) {
 		{"\n  \n# by hand\n0 r 1 512\n# more\n\n0 r 2 512 \n", CSV{numbers, Unit{10 * units.Picosecond, units.GiB, 4096}},
 			2, "read as a table: time from column 3, op from column 2, offset from column 1, size from column 4; 1 is 10ps " +
 				"of time, 1GiB of an offset and 4KiB of a size"},
+		{",o,at,n\n1,r,0,512\n", CSV{Columns: Columns{Time: "1", Op: "o", Offset: "at", Size: "n"}}, 1, "read as a table: " +
+			"time from column 1 (), op from column 2 (o), offset from column 3 (at), size from column 4 (n); 1 is 1s of " +
+			"time, 1B of an offset and 1B of a size"},
 	} {
 		got, r, err := read(x.text, Options{CSV: x.cfg})
 		if err != nil || len(got) != x.records || r.Notes()[0] != x.note {

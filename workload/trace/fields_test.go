@@ -211,3 +211,30 @@ func TestFields(t *testing.T) {
 		}
 	}
 }
+
+// TestHeaders verifies that the lines that name columns are passed over, wherever they stand, and other words are not.
+func TestHeaders(t *testing.T) {
+	for _, x := range []struct {
+		format           Format
+		header, line, no string
+	}{
+		{MSR, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", "128166372003061629,web,3,Read,4096,8192,1331",
+			"Time,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"},
+		{Systor, "Timestamp,Response,IOType,LUN,Offset,Size", "1456095145.5,0.25,R,3,8192,4096", "T,Response,IOType,LUN,Offset,Size"},
+		{Tencent, "Timestamp,Offset,Size,IOType,VolumeID", "1538323200,16,8,1,20", "Time,Offset,Size,IOType,VolumeID"},
+		{Alibaba, "device_id,opcode,offset,length,timestamp", "419,W,8192,16384,15", "device,opcode,offset,length,timestamp"},
+		{K5cloud, "ID,Timestamp,Type,Offset,Length", "7,0.25,R,1048576,4096", "Id,Timestamp,Type,Offset,Length"},
+		{K5cloud, "VolumeID,Timestamp,Type,Offset,Length", "7,0.25,R,1048576,4096", "0x7,Timestamp,Type,Offset,Length"},
+		{K5cloud, "VolumeId,Timestamp,Type,Offset,Length", "7,0.25,R,1048576,4096", ",VolumeId,Timestamp,Type,Offset"},
+		{Tectonic, "block_id io_offset io_size op_time op_name pipeline user_namespace user_name",
+			"3 100 5000 1600000000.5 1 p 4 5", "block io_offset io_size op_time op_name pipeline user_namespace user_name"},
+	} {
+		text := x.header + "\n" + x.line + "\n" + x.header + "\n" + x.line + "\n"
+		if got, _, err := read(text, Options{Format: x.format}); err != nil || len(got) != 2 {
+			t.Errorf("%s: %v, %v", x.header, got, err)
+		}
+		if got, _, err := read(x.no+"\n"+x.line+"\n", Options{Format: x.format}); err == nil {
+			t.Errorf("%s: %v", x.no, got)
+		}
+	}
+}

@@ -236,6 +236,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
 			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
+		{Auto, "x", "t: unknown trace format"},
 		{Auto, "hello\nworld\n", "t: unknown trace format; choose one with --format (msr, systor,"},
 		{Auto, "0,R,0,512,5\n0,R\n0,R\n0,R\n", "the closest is alibaba, but t:2: 2 columns instead of 5"},
 		{Auto, "abc\x00def\n", "t: binary data"},
