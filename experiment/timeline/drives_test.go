@@ -94,11 +94,12 @@ func TestLocalStages(t *testing.T) {
 		sample cosim.Sample
 		want   string
 	}{
-		{cosim.Sample{Arrival: 10 * us, Submitted: 12 * us, Finished: 20 * us, Waited: 5 * us, ID: 3, Offset: 4096, Size: 512},
+		{cosim.Sample{Arrival: 10 * us, Submitted: 12 * us, Finished: 20 * us, Waited: 5 * us, ID: 3, Offset: 4096,
+			Size: 512},
 			"read 10-20 bytes=512 offset=4096 request=3%s joined [4] | initiator 10-12 | drive_wait 12-17 | flash 17-20"},
 		{cosim.Sample{Arrival: 10 * us, Submitted: 10 * us, Finished: 20 * us, Op: block.Write},
 			"write 10-20 bytes=0 offset=0 request=0%s joined [1] | flash 10-20"},
-		{cosim.Sample{Arrival: 10 * us, Submitted: 12 * us, Finished: 20 * us, Waited: 30 * us}, // it overlaps others' time
+		{cosim.Sample{Arrival: 10 * us, Submitted: 12 * us, Finished: 20 * us, Waited: 30 * us}, // others overlap
 			"read 10-20 bytes=0 offset=0 request=0%s joined [1] | initiator 10-12 | drive_wait 12-20"},
 		{cosim.Sample{Arrival: 10 * us, Submitted: 12 * us, Finished: 20 * us, Waited: -1},
 			"read 10-20 bytes=0 offset=0 request=0%s joined [1] | initiator 10-12 | flash 12-20"},

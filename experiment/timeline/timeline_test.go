@@ -504,3 +504,41 @@ workload:
 		}
 	}
 }
+
+// TestTimelineFlows verifies in a system with flows that each is shown with its own packets: numbers of messages that
+// served requests are used again.
+func TestTimelineFlows(t *testing.T) {
+	s, err := trialtest.Parse(`initiators: 2
+targets: [{count: 1, ssds: 1, ssd: ` + trialtest.TinyDrive + `}]
+fabric: {topology: {star: {hosts: 4}}, host_link: 10Gbps}
+flows: [{incast: {fan: 2, size: 20KB, rounds: 6, every: 100us}}]
+workload: [{synthetic: {reads: {size: 8KiB, interarrival: 15us}, writes: {size: 8KiB, interarrival: 40us}, requests: 100}}]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, _ := timelineOf(t, s, experiment.Options{})
+	n := 0
+	for path, list := range p.Spans {
+		i := strings.Index(path, " / flows / ")
+		if i < 0 {
+			continue
+		}
+		for _, f := range list {
+			f.Tiled(t)
+			n++
+			sent := int64(0)
+			for _, x := range p.Below(path[:i], " / NIC") {
+				if x.Notes["flow"] == f.Notes["flow"] && x.Name == "data" && x.From >= f.From && x.From < f.From+f.Took {
+					sent += x.Notes["bytes"].(int64)
+				}
+			}
+			if f.Notes["bytes"] != int64(20_000) || sent < 20_000 || sent > 25_000 {
+				t.Errorf("%s: %v with %d bytes on the wire", path, f, sent)
+			}
+		}
+	}
+	if n != 12 {
+		t.Errorf("%d flows", n)
+	}
+}

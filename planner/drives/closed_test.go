@@ -43,7 +43,8 @@ func TestTailIsLinear(t *testing.T) {
 	for w := range writeParts + 1 {
 		for size := -2; size <= 13; size++ {
 			for s := range sequentialParts + 1 {
-				v := latencies{read(float64(w), float64(size), float64(s)), write(float64(w), float64(size), float64(s))}
+				a, b, c := float64(w), float64(size), float64(s)
+				v := latencies{read(a, b, c), write(a, b, c)}
 				if w == 0 {
 					v.write = math.NaN()
 				} else if w == writeParts {
@@ -113,8 +114,8 @@ func TestLoadSimulated(t *testing.T) {
 func TestRatesScale(t *testing.T) {
 	sweep := func(rate float64) []waf.MixPoint {
 		p := loaded(t, oneOfTLC)
-		p.jobs = []tco.Workload{{WriteRate: rate, WorkingSet: 10, Sequential: 0.5}, {WriteRate: rate / 2, WorkingSet: 30,
-			Sequential: 0.5}}
+		p.jobs = []tco.Workload{{WriteRate: rate, WorkingSet: 10, Sequential: 0.5},
+			{WriteRate: rate / 2, WorkingSet: 30, Sequential: 0.5}}
 		got, err := p.sweptWAF(leastBlocks*2, 1.25)
 		if err != nil {
 			t.Fatal(err)
@@ -200,8 +201,8 @@ workloads: {list: [{name: w, write_gb_per_day: 8, working_set_gb: 100, peak_iops
 // TestStateOf verifies a drive's state from its account.
 func TestStateOf(t *testing.T) {
 	d := tco.Drive{Budget: 1000, Capacity: 200, IOPS: 50, WAF: tco.Constant(3)}
-	a := calendar.Account{First: 10, Last: 30, Data: 80, Wear: 0.25, MostSpace: 50, MostIOs: 7, MostLoad: 10, Hosted: 160,
-		Mixed: 40, NAND: 400, Replaced: []float64{20}}
+	a := calendar.Account{First: 10, Last: 30, Data: 80, Wear: 0.25, MostSpace: 50, MostIOs: 7, MostLoad: 10,
+		Hosted: 160, Mixed: 40, NAND: 400, Replaced: []float64{20}}
 	a.Present[0] = 12
 	want := tco.DriveState{Workloads: 2, First: 10, Death: 30, Lifetime: 20, Cost: 12, Data: 80, WearAtDeath: 0.25,
 		Worn: 250, Space: 50, SpaceShare: 0.25, Load: 7, IOPSShare: 0.2, Limited: true, WriteRate: 4, Sequential: 0.25,

@@ -171,8 +171,8 @@ func TestUnidentified(t *testing.T) {
 	}
 }
 
-// TestOutlier verifies that a figure outside of the model's range affects the others only slightly. TestOutlierPulls has
-// the same in closed form.
+// TestOutlier verifies that a figure outside of the model's range affects the others only slightly. TestOutlierPulls
+// has the same in closed form.
 func TestOutlier(t *testing.T) {
 	patience.SkipUnlessLong(t)
 	text := measure(t, jobs[:1], "ssd.timing.read_latency=60us")

@@ -299,7 +299,8 @@ func TestInterrupted(t *testing.T) {
 			}
 			last = c.Loss
 			for i, f := range c.Fits { // the figures are those of the parameters that are kept
-				p := params{c.Parameters[0].Factor, c.Parameters[1].Factor, c.Parameters[2].Factor, c.Parameters[3].Factor}
+				x := c.Parameters
+				p := params{x[0].Factor, x[1].Factor, x[2].Factor, x[3].Factor}
 				if !near(f.Simulated, plain(p)[figures[i].metric], 0.001) {
 					t.Errorf("after %d evaluations: %s is %v with %+v", after, f.Name, f.Simulated, p)
 				}
@@ -335,7 +336,8 @@ func TestAlgebra(t *testing.T) {
 		}
 		a, d = a+0.25, d+0.25
 		det := a*d - b*b
-		if got := solve(columns, target, 0.25); !near(got[0], (p*d-q*b)/det, 1e-9) || !near(got[1], (a*q-b*p)/det, 1e-9) {
+		got := solve(columns, target, 0.25)
+		if !near(got[0], (p*d-q*b)/det, 1e-9) || !near(got[1], (a*q-b*p)/det, 1e-9) {
 			t.Errorf("%v: %v", columns, got)
 		}
 	}

@@ -32,7 +32,8 @@ func written(format Format, opts WriterOptions, records ...workload.Record) (str
 // and 7 ps apart, from 1500000000.75 s of the Unix epoch on.
 func TestLines(t *testing.T) {
 	records := []workload.Record{
-		{Time: 500 * units.Millisecond, Response: 1234567 * units.Nanosecond, Offset: 4096, Size: 8192, Volume: 8<<20 | 1},
+		{Time: 500 * units.Millisecond, Response: 1234567 * units.Nanosecond, Offset: 4096, Size: 8192,
+			Volume: 8<<20 | 1},
 		{Time: 3*units.Second + 7, Response: none, Offset: 512, Size: 1024, Volume: 3, Op: block.Write},
 	}
 	names := func(id uint32) string { return map[uint32]string{3: "log disk", 8<<20 | 1: "web,2"}[id] }

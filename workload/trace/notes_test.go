@@ -178,14 +178,15 @@ func TestBinaryLimits(t *testing.T) {
 	}
 	// Commands by their operation codes in SPC-4 and SBC-3.
 	for code, want := range map[uint64]block.Op{0x08: block.Read, 0x28: block.Read, 0xa8: block.Read, 0x88: block.Read,
-		0x0a: block.Write, 0x2a: block.Write, 0xaa: block.Write, 0x8a: block.Write, 0x2e: block.Write, 0x8e: block.Write,
-		0x35: block.Flush, 0x91: block.Flush} {
+		0x0a: block.Write, 0x2a: block.Write, 0xaa: block.Write, 0x8a: block.Write, 0x2e: block.Write,
+		0x8e: block.Write, 0x35: block.Flush, 0x91: block.Flush} {
 		got, _, err := read(vscsiBytes(1, [4]uint64{16, 512, 1, code}), Options{Format: VSCSI})
 		offset, size := int64(8192), int64(512)
 		if want == block.Flush {
 			offset, size = 0, 0 // the range of SYNCHRONIZE CACHE is no data
 		}
-		if err != nil || len(got) != 1 || got[0] != (workload.Record{Response: none, Offset: offset, Size: size, Op: want}) {
+		record := workload.Record{Response: none, Offset: offset, Size: size, Op: want}
+		if err != nil || len(got) != 1 || got[0] != record {
 			t.Errorf("command %#x: %v, %v", code, got, err)
 		}
 	}
@@ -336,6 +337,9 @@ func TestManyParts(t *testing.T) {
 	if list, err := Parts("a"); err != nil || !slices.Equal(list, []string{"a.blktrace.9", "a.blktrace.11"}) {
 		t.Errorf("%v, %v", list, err)
 	}
+	if list, err := Parts("./one.blktrace.1"); err != nil || !slices.Equal(list, []string{"./one.blktrace.1"}) {
+		t.Errorf("%v, %v", list, err)
+	}
 	if list, err := Parts("o*"); err != nil || !slices.Equal(list, []string{"one.blktrace.1"}) {
 		t.Errorf("%v, %v", list, err)
 	}
@@ -385,7 +389,8 @@ func TestLastLine(t *testing.T) {
 	for text, want := range map[string]string{"0,R,0,512,5\n": "", "0,R,0,512,5": "", "0,R,0,512,5\n\n": "",
 		"0,R,0,512,5\nx": "t:2: 1 columns instead of 5; the file ends within this line", "0,R,0,512,5\r\n\r\n": ""} {
 		got, _, err := read(text, Options{Format: Alibaba})
-		if want == "" && (err != nil || len(got) != 1) || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+		if want == "" && (err != nil || len(got) != 1) ||
+			want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

@@ -161,7 +161,8 @@ func TestFlushes(t *testing.T) {
 // TestPending verifies that at most 4096 requests wait for their completion: of more in flight, the first are returned
 // without.
 func TestPending(t *testing.T) {
-	for n, without := range map[int]int{maxPending - 1: 0, maxPending: 1, maxPending + 1: 2} {
+	for n, without := range map[int]int{maxPending - 1: 0, maxPending: 1, maxPending + 1: 2,
+		2*maxPending + 50: maxPending + 51} {
 		var text strings.Builder
 		for i := range n {
 			text.WriteString(blkparseLine(int64(i), 'Q', "R", 8*i))

@@ -151,7 +151,8 @@ func TestLimits(t *testing.T) {
 			}
 			x.set(&c, v)
 			_, err := New(c)
-			if must := slices.Contains(x.must, v); must != (err != nil) || must && !strings.Contains(err.Error(), x.want) {
+			must := slices.Contains(x.must, v)
+			if must != (err != nil) || must && !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s of %d: %v", x.name, v, err)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 // The figures of this file are for a link on which a byte takes 1 ns: control messages of 300, chunks of 100,000,
-// frames of 8,000, a trip of 1,000, a gap of 500; bids of 141,400, of which 108,000 are needed. A gateway that asks at 0
-// can use a window from 1,600 on. A disk writes a chunk in 200,000.
+// frames of 8,000, a trip of 1,000, a gap of 500; bids of 141,400, of which 108,000 are needed. A gateway that asks at
+// 0 can use a window from 1,600 on. A disk writes a chunk in 200,000.
 func roundConfig(rules Rules) Config {
 	c := DefaultConfig()
 	c.LinkRate, c.OverheadPercent, c.ReservedPercent = 8*units.Gbps, 0, 100
@@ -362,7 +362,8 @@ func TestExpire(t *testing.T) {
 			q.Request(0, 2+chunk, 0, 0, 0, nil)
 		}
 		q.Cancel(0, 2)
-		if n := q.Expire(w.Right+50*ns+late, 50*ns); n != int(late) || q.Tally().Expired != int64(late) || q.canceled != 1 {
+		n := q.Expire(w.Right+50*ns+late, 50*ns)
+		if n != int(late) || q.Tally().Expired != int64(late) || q.canceled != 1 {
 			t.Errorf("%d expire, %d canceled are left", n, q.canceled)
 		}
 		if n := q.Expire(sim.Time(600000)*ns, 0); n != 1-int(late) || q.canceled != 0 || q.Len() != 2 {

@@ -436,8 +436,10 @@ func TestPullerAgainstOracle(t *testing.T) {
 				w := Waiting{ID: next, Since: now - tick*sim.Time(pick(3)), Size: piece >> pick(2)}
 				p.Ask(w)
 				k := 0
-				for k < len(o.waits) && (o.waits[k].Since < w.Since || o.waits[k].Since == w.Since && o.waits[k].ID < w.ID) {
-					k++
+				for _, x := range o.waits {
+					if x.Since < w.Since || x.Since == w.Since && x.ID < w.ID {
+						k++
+					}
 				}
 				o.waits = slices.Insert(o.waits, k, w)
 			case op < 4 && len(o.waits) > 0:
