@@ -386,6 +386,32 @@ workloads: {list: [{name: w, write_gb_per_day: 8, working_set_gb: 100, peak_iops
 	}
 }
 
+// TestRatedWAF verifies that the write amplification of a rating multiplies the budget, and is not that of the drive.
+func TestRatedWAF(t *testing.T) {
+	of := func(more string) *tco.Drive {
+		p := loaded(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1, tbw: 1000"+more+"}]\n"+
+			"workloads: {list: [{name: w, write_gb_per_day: 1}]}\n")
+		f, err := p.fleet(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &f.drives[0]
+	}
+	own := of("").WAF.At(0)
+	if b := of("").Budget; own <= 1 || !near(b, 1e6*own) {
+		t.Errorf("a budget of %v at a write amplification of %v", b, own)
+	}
+	for more, want := range map[string]float64{", rated_waf: 4": own, ", rated_waf: 4, waf: 2": 2,
+		", rated_waf: 4, spare: 10%": of(", spare: 10%").WAF.At(0)} {
+		if d := of(more); !near(d.Budget, 4e6) || !near(d.WAF.At(0), want) {
+			t.Errorf("%s: a budget of %v, a write amplification of %v, want %v", more, d.Budget, d.WAF.At(0), want)
+		}
+	}
+	if spared := of(", spare: 10%"); spared.WAF.At(0) >= own || !near(spared.Budget, 1e6*own) {
+		t.Errorf("with spare space: a budget of %v at %v", spared.Budget, spared.WAF.At(0))
+	}
+}
+
 // TestSlopes verifies that a slope must be a number.
 func TestSlopes(t *testing.T) {
 	for slope, good := range map[float64]bool{0.5: true, -3: true, math.NaN(): false, math.Inf(1): false,
