@@ -395,3 +395,62 @@ func TestFlowStages(t *testing.T) {
 		t.Errorf("%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestTimelineOfSlices verifies that a timeline ends with the slice that reaches its limit, of which parts count.
+func TestTimelineOfSlices(t *testing.T) {
+	for most, after := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3} {
+		cfg := cluster.DefaultConfig()
+		left := 0
+		line := timeline.New(&bytes.Buffer{}, most, sim.New())
+		c := line.ShowCluster(&cfg, func() { left++ })
+		n := 0
+		for ; n < 9 && left == 0; n++ { // each is a slice of two parts, and one for its data once the next one comes
+			at := sim.Time(10*n) * us
+			c.Probes().OnReceive(&cluster.Passage{Data: true, Chunk: uint64(n), To: []int32{0}, Takes: us, Sent: at + 2*us,
+				Received: at + 4*us})
+			c.Done(&cluster.Done{Chunk: uint64(n), Begun: at + 2*us, Done: at + 6*us})
+		}
+		remarks, err := line.Close()
+		if n != after || err != nil || len(remarks) != 1 {
+			t.Errorf("of %d slices: it ends after %d chunks, want %d; %v, %v", most, n, after, remarks, err)
+		}
+	}
+}
+
+// TestPortsOfHosts verifies the names of the ports of a host that has several.
+func TestPortsOfHosts(t *testing.T) {
+	g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: 2}, Planes: 2}, 10*units.Gbps, 10*units.Gbps, us)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng := sim.New()
+	net, err := fabric.New(fabric.DefaultConfig(), g, eng, idle{}, 1, "fabric")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	line := timeline.New(&b, 0, eng)
+	line.ShowNetwork(net, g, new(sim.Probe[int32]))
+	var want []string
+	for pi := range int32(net.Ports()) {
+		net.OnSend(fabric.Sending{End: us, Port: pi, QP: -1, Message: -1})
+		node := net.Node(pi)
+		group, name := "switches", fmt.Sprintf("port %d to %s", net.PortNumber(pi)+1, net.NodeName(net.Port(pi).Peer))
+		if g.Nodes[node].Kind == topo.Host {
+			group, name = "hosts", "NIC "+name
+		}
+		want = append(want, group+" / "+net.NodeName(node)+" / "+name)
+	}
+	if _, err := line.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := timelinetest.Read(t, b.Bytes())
+	for _, path := range want {
+		if len(p.Spans[path]) != 1 {
+			t.Errorf("%s shows %v", path, p.Spans[path])
+		}
+	}
+	if len(want) != 8 {
+		t.Errorf("%d ports", len(want))
+	}
+}

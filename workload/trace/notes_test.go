@@ -305,6 +305,17 @@ func TestManyParts(t *testing.T) {
 		t.Errorf("%v, %v", single, err)
 	}
 	single.Close()
+	// A part that ends with rubbish does not end the others.
+	write("r.blktrace.0", event(10, 8)+strings.Repeat("x", blktraceHeader)+"xy")
+	write("r.blktrace.1", event(20, 16)+event(30, 24))
+	torn, err := Open(filepath.Join(dir, "r"), Options{SkipBad: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := workload.Collect(torn); err != nil || len(list) != 3 || torn.Skipped() != 1 {
+		t.Errorf("%v, %v, %d bad", list, err, torn.Skipped())
+	}
+	torn.Close()
 	write("e.blktrace.0", "")
 	write("e.blktrace.1", "")
 	write("f.blktrace.0", event(0, 8))

@@ -148,6 +148,12 @@ func TestWords(t *testing.T) {
 			t.Errorf("RWBS %q is %v, %v", text, got, ok)
 		}
 	}
+	for text, want := range map[string]bool{"A": true, "Z": true, "AZUT": true, "": true, "Qa": false, "@": false,
+		"A[": false} {
+		if isUpper([]byte(text)) != want {
+			t.Errorf("%q is in upper case: %v", text, !want)
+		}
+	}
 	long := fieldError("size", bytes.Repeat([]byte{'7'}, 41), "less")
 	if want := `size is "` + strings.Repeat("7", 40) + `..."; it must be less`; long.Error() != want {
 		t.Errorf("%v", long)
