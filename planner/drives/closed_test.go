@@ -15,6 +15,7 @@ import (
 	"farflash/planner/tco/calendar"
 	"farflash/policy/ftl/waf"
 	"farflash/scenario/shape"
+	"farflash/workload/characterise"
 )
 
 // near reports whether two numbers agree but for rounding.
@@ -419,6 +420,15 @@ func TestSlopes(t *testing.T) {
 		err := (&Amplification{Random: 3, Slope: slope}).validate()
 		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "is not a slope") {
 			t.Errorf("%v: %v", slope, err)
+		}
+	}
+}
+
+// TestFinite verifies that statistics which a trace is too short for become 0.
+func TestFinite(t *testing.T) {
+	for v, want := range map[float64]float64{3: 3, -2: -2, 0: 0, math.NaN(): 0, math.Inf(1): 0, math.Inf(-1): 0} {
+		if got := finite(characterise.Number(v)); got != want {
+			t.Errorf("%v becomes %v", v, got)
 		}
 	}
 }

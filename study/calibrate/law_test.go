@@ -282,8 +282,8 @@ func TestInterrupted(t *testing.T) {
 				return inner(ctx, trials)
 			}
 			err := c.Fit(context.Background())
-			if !errors.Is(err, want) || c.Evaluations != after {
-				t.Fatalf("after %d evaluations: %v, %d", after, err, c.Evaluations)
+			if !errors.Is(err, want) || c.Evaluations != after || c.Interrupted != (state == study.Pending) {
+				t.Fatalf("after %d evaluations: %v, %d, interrupted %v", after, err, c.Evaluations, c.Interrupted)
 			}
 			if state == study.Failed {
 				continue
