@@ -21,6 +21,8 @@ var tables = []struct {
 }{
 	{"ts,disk,type,lba,len,lat\n10.5,a,R,8,16,2\n12,\"b,\"\"1\"\"\",Write,0,1,\n",
 		CSV{named, Unit{units.Millisecond, 512, 512}}},
+	{"disk,ts,type,lba,len,lat\na,10.5,R,8,16,2\n\"b,\"\"1\"\"\",12,Write,0,1,\n",
+		CSV{named, Unit{units.Millisecond, 512, 512}}},
 	{"# made by hand\nTS;Type;LBA;Len;Disk;Lat\n105;read;4096;8192;a;20\n120;w;0;512;b,\"1\";\n",
 		CSV{named, Unit{100 * units.Microsecond, 1, 0}}},
 	{"10500\t0\t8\t8192\ta\t2000\n12000\t1\t0\t512\tb,\"1\"\t\n",
@@ -46,7 +48,7 @@ func TestTables(t *testing.T) {
 			r.VolumeName(1) != `b,"1"` || r.Format() != CSVTable {
 			t.Errorf("%d: %+v, %v, volume %s", i, got, err, r.VolumeName(1))
 		}
-		if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "time from column 1") {
+		if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "read as a table: time from column ") {
 			t.Errorf("%d: %s", i, notes)
 		}
 	}
