@@ -117,10 +117,7 @@ type fioLogEncoder struct {
 }
 
 func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
-	stamp, err := l.out.ticks(durationInstant(r.Time), 1e6)
-	if err != nil {
-		return dst, err
-	}
+	stamp := l.out.relative(durationInstant(r.Time), 1e6)
 	name := l.file(r.Volume)
 	if l.open == nil {
 		l.open = make(map[uint32]bool)

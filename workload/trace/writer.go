@@ -270,16 +270,21 @@ func durationInstant(t units.Duration) instant {
 	return instant{int64(t) / psPerSecond, int64(t) % psPerSecond}
 }
 
-// ticks converts an instant to ticks of 1/perSecond s, rounded down.
+// ticks converts an absolute time to ticks of 1/perSecond s, rounded down.
 func (w *Writer) ticks(t instant, perSecond int64) (int64, error) {
 	if t.sec < 0 || t.sec > (1<<63-1)/perSecond-1 {
-		return 0, absurdStamp(t)
+		return -1, absurdStamp(t)
 	}
+	return w.relative(t, perSecond), nil
+}
+
+// relative is ticks for a record's own time, which is always in range.
+func (w *Writer) relative(t instant, perSecond int64) int64 {
 	tick := psPerSecond / perSecond
 	if t.ps%tick != 0 {
 		w.roundedTimes++
 	}
-	return t.sec*perSecond + t.ps/tick, nil
+	return t.sec*perSecond + t.ps/tick
 }
 
 // appendSeconds appends an instant as decimal seconds, exactly, with at least this many decimals.
