@@ -273,7 +273,7 @@ func durationInstant(t units.Duration) instant {
 // ticks converts an absolute time to ticks of 1/perSecond s, rounded down.
 func (w *Writer) ticks(t instant, perSecond int64) (int64, error) {
 	if t.sec < 0 || t.sec > (1<<63-1)/perSecond-1 {
-		return -1, absurdStamp(t)
+		return 0, absurdStamp(t)
 	}
 	return w.relative(t, perSecond), nil
 }
