@@ -560,7 +560,10 @@ func TestDuration(t *testing.T) {
 		}
 		var ran []float64
 		c.run = func(_ context.Context, trials []trial.Trial) []study.Outcome {
-			for _, y := range trials {
+			for i, y := range trials {
+				if y.Scenario.Name != fmt.Sprintf("calibration-%d", i+1) {
+					t.Errorf("%s: wave %d is named %s", x.name, i+1, y.Scenario.Name)
+				}
 				ran = append(ran, y.Scenario.Measure.Until.Time.Seconds())
 				if y.Scenario.Measure.WarmUp.Share != 0.2 || y.Seed != c.seed || y.Digest == "" {
 					t.Errorf("%s: %+v", x.name, y.Scenario.Measure)

@@ -158,6 +158,25 @@ func TestFlushes(t *testing.T) {
 	}
 }
 
+// TestTornLines verifies that a line of blkparse that ends behind the + is refused, and does not take the number of
+// sectors of the line before.
+func TestTornLines(t *testing.T) {
+	const good = "8,1 0 1 0.0 42 Q R 64 + 8 [p]\n"
+	for line, want := range map[string]string{
+		"8,1 0 1 0.1 42 Q R 64 +":       "t:2: 9 columns instead of at least 10 (a sector, + and a number of sectors)",
+		"8,1 0 1 0.1 42 Q FWS 64 +":     "t:2: 9 columns instead of at least 10",
+		"8,1 0 1 0.1 42 Q R 64":         "t:2: 8 columns instead of at least 10",
+		"8,1 0 1 0.1 42 Q R":            "t:2: 7 columns instead of at least 10",
+		"8,1 0 1 0.1 42 Q R 64 8 [p] q": `t:2: the word after the sector is "8"; it must be +`,
+		"8,1 0 1 0.1 42 Q":              "t:2: 6 columns instead of at least 7",
+	} {
+		got, _, err := read(good+line+"\n", Options{Format: Blkparse})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, %v", line, got, err)
+		}
+	}
+}
+
 // TestPending verifies that at most 4096 requests wait for their completion: of more in flight, the first are returned
 // without.
 func TestPending(t *testing.T) {

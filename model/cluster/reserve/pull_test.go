@@ -486,6 +486,15 @@ func TestPullerAgainstOracle(t *testing.T) {
 					t.Fatal("Wake says now, and nothing can be done")
 				}
 			}
+			sum, halves := units.Bytes(0), 0
+			for _, w := range append(slices.Clone(o.open), o.waits...) {
+				if sum += w.Size; w.Size != piece {
+					halves++
+				}
+			}
+			if p.bytes != sum || p.small != halves {
+				t.Fatalf("%v of chunks, %d of them halves; the oracle has %v and %d", p.bytes, p.small, sum, halves)
+			}
 			taken, open := p.Expects()
 			if len(p.asks) != len(o.open)+len(o.waits) || p.open != len(o.open) || taken != (len(o.coming) > 0) ||
 				open != (len(o.open) > 0) {
