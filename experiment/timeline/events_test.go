@@ -273,6 +273,8 @@ func TestNetworkEvents(t *testing.T) {
 	var b bytes.Buffer
 	line := timeline.New(&b, 0, eng)
 	var ended sim.Probe[int32]
+	heard := 0
+	net.OnPause = func(fabric.Pause) { heard++ } // who listens already still does, and afterwards
 	line.ShowNetwork(net, g, &ended)
 	send := func(port int32, begin, end sim.Time, change func(*fabric.Sending)) {
 		s := fabric.Sending{Begin: begin, End: end, Port: port, QP: 4, Message: 9, Size: 1000, Class: 3}
@@ -330,8 +332,11 @@ func TestNetworkEvents(t *testing.T) {
 		"switches / s0 / port 1 to h0 / paused, class 3": {"paused 1-4", "paused 6-7"},
 		"switches / s0 / port 1 to h0 / paused, class 0": {"paused 2-20"},
 	})
-	if net.OnSend != nil || net.OnPause != nil || ended != nil {
-		t.Error("the timeline still observes")
+	if net.OnSend != nil || net.OnPause == nil || ended != nil {
+		t.Error("the timeline still observes, or nobody else does")
+	}
+	if pause(leaf, 30*us, 3, false); heard != 8 {
+		t.Errorf("another listener hears of %d pauses", heard)
 	}
 }
 
@@ -398,7 +403,8 @@ func TestFlowStages(t *testing.T) {
 
 // TestTimelineOfSlices verifies that a timeline ends with the slice that reaches its limit, of which parts count.
 func TestTimelineOfSlices(t *testing.T) {
-	for most, after := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3} {
+	for most, want := range map[int]struct{ after, has int }{1: {1, 3}, 2: {1, 3}, 3: {1, 3}, 4: {2, 4}, 7: {2, 7},
+		8: {3, 8}} {
 		cfg := cluster.DefaultConfig()
 		left := 0
 		line := timeline.New(&bytes.Buffer{}, most, sim.New())
@@ -411,8 +417,9 @@ func TestTimelineOfSlices(t *testing.T) {
 			c.Done(&cluster.Done{Chunk: uint64(n), Begun: at + 2*us, Done: at + 6*us})
 		}
 		remarks, err := line.Close()
-		if n != after || err != nil || len(remarks) != 1 {
-			t.Errorf("of %d slices: it ends after %d chunks, want %d; %v, %v", most, n, after, remarks, err)
+		if has := fmt.Sprintf("where it has %d slices", want.has); n != want.after || err != nil || len(remarks) != 1 ||
+			!strings.Contains(remarks[0], has) {
+			t.Errorf("of %d slices: it ends after %d chunks, want %+v; %v, %v", most, n, want, remarks, err)
 		}
 	}
 }

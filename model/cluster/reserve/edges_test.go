@@ -163,6 +163,10 @@ func TestDoubleBooking(t *testing.T) {
 			doubled != (q.Tally().DoubleBooked == 1) {
 			t.Errorf("%+v: %v after %v", x, got, first)
 		}
+		// No window is offered three times.
+		if third := q.Request(x.now*ns, 3, 0, 0, 0, nil); x.doubled && third.Left == first.Left {
+			t.Errorf("%+v: %v is offered a third time", x, third)
+		}
 	}
 	// A window that begins 5,900 after its bid was made can be offered again; one that begins earlier cannot.
 	for _, begins := range []sim.Time{5900, 5899} {
