@@ -237,4 +237,12 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %v", x.no, got)
 		}
 	}
+	// After a header without a column, Thesios' lines have none.
+	const head, line = "simulated_latency,start_time,filename,file_offset,op_type,request_io_size_bytes\n",
+		"0.5,1705305600.25,f1,100,READ,1000\n"
+	got, r, err := read(head+line+"filename,start_time,op_type,file_offset,x,y\n"+line+head+line,
+		Options{Format: Thesios, SkipBad: -1})
+	if err != nil || len(got) != 2 || r.Skipped() != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
 }

@@ -208,6 +208,7 @@ func TestDetection(t *testing.T) {
 		{"100,0,8,1,1\n200,0,9,2,1\n",
 			"t: ambiguous: columns are separated by commas as in tencent's traces, but the fifth is 0 or 1", Auto},
 		{"100,0,8,1,2\n\n200,0,9,1,2\n", "2 of the first 2 records read as Timestamp,Offset", Tencent},
+		{"100,0,8,1,1\n\n200,0,9,1,20\n", "2 of the first 2 records read as Timestamp,Offset", Tencent},
 		{"100,0,8,1,10\n200,0,9,0,11\n", "2 of the first 2 records read as Timestamp,Offset", Tencent},
 		{"100 0 8 10 1\n200 0 9 11 0\n", "2 of the first 2 records read as time_ns", MQSim},
 		{"0,R,0,512,5\n0,R,0,512,6\n7,0.5,R,0,512\n",
