@@ -417,8 +417,8 @@ func TestTimelineOfSlices(t *testing.T) {
 			c.Done(&cluster.Done{Chunk: uint64(n), Begun: at + 2*us, Done: at + 6*us})
 		}
 		remarks, err := line.Close()
-		if has := fmt.Sprintf("where it has %d slices", want.has); n != want.after || err != nil || len(remarks) != 1 ||
-			!strings.Contains(remarks[0], has) {
+		has := fmt.Sprintf("where it has %d slices", want.has)
+		if n != want.after || err != nil || len(remarks) != 1 || !strings.Contains(remarks[0], has) {
 			t.Errorf("of %d slices: it ends after %d chunks, want %+v; %v, %v", most, n, want, remarks, err)
 		}
 	}
