@@ -412,8 +412,8 @@ func TestTimelineOfSlices(t *testing.T) {
 		n := 0
 		for ; n < 9 && left == 0; n++ { // each is a slice of two parts, and one for its data once the next one comes
 			at := sim.Time(10*n) * us
-			c.Probes().OnReceive(&cluster.Passage{Data: true, Chunk: uint64(n), To: []int32{0}, Takes: us, Sent: at + 2*us,
-				Received: at + 4*us})
+			c.Probes().OnReceive(&cluster.Passage{Data: true, Chunk: uint64(n), To: []int32{0}, Takes: us,
+				Sent: at + 2*us, Received: at + 4*us})
 			c.Done(&cluster.Done{Chunk: uint64(n), Begun: at + 2*us, Done: at + 6*us})
 		}
 		remarks, err := line.Close()
