@@ -209,7 +209,8 @@ func (n *Cluster) Done(d *cluster.Done) {
 		}
 		for _, s := range []perfetto.Slice{{Name: before, End: m[0]}, {Name: "data", End: m[1]},
 			{Name: after, End: d.Done}} {
-			if s.Begin = at; s.End > at && s.End <= d.Done {
+			// Data that the chunk need not wait for arrives later.
+			if s.Begin, s.End = at, min(s.End, d.Done); s.End > at {
 				t.parts = append(t.parts, s)
 				at = s.End
 			}

@@ -304,15 +304,13 @@ func (t *Timeline) ShowSystem(y *System) {
 			t.counter(queues[x.Drive], x.At, x.Value)
 		}
 	})
-	if len(demands) > 0 { // either every target has a controller, or none
-		watch(t, &y.Remote.OnSteered, func(x nvmf.Steered) {
-			if x.Drive < 0 {
-				t.counter(demands[x.Target], x.At, int64(x.Value))
-			} else {
-				t.counter(ratios[x.Drive], x.At, int64(x.Value))
-			}
-		})
-	}
+	watch(t, &y.Remote.OnSteered, func(x nvmf.Steered) { // either every target has a controller, or none
+		if x.Drive < 0 {
+			t.counter(demands[x.Target], x.At, int64(x.Value))
+		} else {
+			t.counter(ratios[x.Drive], x.At, int64(x.Value))
+		}
+	})
 	watch(t, &y.Remote.OnVisit, func(x nvmf.Visit) {
 		request, known := id(x.Tag)
 		flow := uint64(0)

@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -397,5 +398,147 @@ func TestClusterWatch(t *testing.T) {
 	}
 	if last == 0 || last > 4*units.Millisecond {
 		t.Errorf("a timeline of 500 slices goes on to %v", last)
+	}
+}
+
+// TestTimelineSystem verifies tracks of a congested system with rate control against each other: the depth of a drive's
+// queue against the commands in the drive, and requests against the commands and messages that serve them.
+func TestTimelineSystem(t *testing.T) {
+	s, err := trialtest.Parse(`initiators: 1
+targets: [{count: 2, ssds: 2, ssd: ` + trialtest.TinyDrive + `}]
+rate_control: {kind: aimd}
+fabric: {host_link: 10Gbps, congestion_control: dcqcn}
+workload:
+  - name: one
+    synthetic: {reads: {size: 64KiB, interarrival: {mean: 40us, scv: 2}}, writes: {size: 16KiB, interarrival: {mean: 80us, scv: 2}}, requests: 120}
+  - name: two
+    synthetic: {reads: {size: 4KiB, interarrival: 30us}, requests: 50}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, _ := timelineOf(t, s, experiment.Options{})
+	values := map[string][]float64{} // of counters
+	paths := p.Trace.Paths()
+	for _, e := range p.Trace.Events {
+		if e.Kind == 4 {
+			values[paths[e.Track]] = append(values[paths[e.Track]], e.Value)
+		}
+	}
+	requests := map[int64]timelinetest.Span{}
+	of := map[any]int{}
+	for _, x := range p.LanesBelow("initiators / initiator 0 (h0) / requests") {
+		x.Tiled(t)
+		requests[x.Notes["request"].(int64)] = x
+		of[x.Notes["workload"]]++
+	}
+	if len(requests) != 170 || of["one"] != 120 || of["two"] != 50 {
+		t.Errorf("%d requests, of %v", len(requests), of)
+	}
+	moved := map[int64]int64{}
+	var ratios []float64
+	for drive := range 4 {
+		at := fmt.Sprintf("targets / target %d (h%d) / drive %d / ", drive/2, drive/2+1, drive)
+		type step struct {
+			at sim.Time
+			by int
+		}
+		var steps []step
+		for _, x := range p.LanesBelow(at + "commands") {
+			x.Tiled(t)
+			n := x.Notes["request"].(int64)
+			r, ok := requests[n]
+			if !ok || x.Name != r.Name || x.From < r.From || x.From+x.Took > r.From+r.Took ||
+				!slices.Equal(x.Flows, []uint64{uint64(n) + 1}) || x.Notes["initiator"] != int64(0) {
+				t.Errorf("command %v in drive %d for %v", x, drive, r)
+			}
+			moved[n] += x.Notes["bytes"].(int64)
+			steps = append(steps, step{x.From, 1}, step{x.From + x.Took, -1})
+		}
+		slices.SortFunc(steps, func(a, b step) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) // one that leaves makes room for the next
+		})
+		var want []float64
+		depth := 0.0
+		for _, x := range steps {
+			depth += float64(x.by)
+			want = append(want, depth)
+		}
+		if got := values[at+"commands in the drive"]; !slices.Equal(got, want) {
+			t.Errorf("%sdepths %v, of the commands %v", at, got, want)
+		}
+		ratios = append(ratios, values[at+"weight ratio"]...)
+	}
+	if len(ratios) == 0 || slices.Min(ratios) < 1 {
+		t.Errorf("weight ratios %v", ratios)
+	}
+	for n, r := range requests {
+		if moved[n] != r.Notes["bytes"] {
+			t.Errorf("%d bytes of request %d move, of %v", moved[n], n, r)
+		}
+	}
+	for target := range 2 {
+		at := fmt.Sprintf("targets / target %d (h%d) / ", target, target+1)
+		q := values[at+"transmit queue"]
+		if len(q) == 0 || slices.Min(q) != 0 || slices.Max(q) < 64<<10 {
+			t.Errorf("%stransmit queue %v", at, q)
+		}
+		if d := values[at+"demanded of the rate controller"]; len(d) == 0 || slices.Min(d) < 1e6 || slices.Max(d) > 1.25e9 {
+			t.Errorf("%sdemands %v B/s of a link of 10 Gb/s", at, d)
+		}
+	}
+	// Every packet of a message serves the request that it names.
+	for _, path := range []string{"initiators / initiator 0 (h0) / NIC", "targets / target 0 (h1) / NIC",
+		"switches / s0 / port 1 to h0"} {
+		for _, x := range p.Spans[path] {
+			if n, ok := x.Notes["request"].(int64); ok {
+				r := requests[n]
+				if x.From < r.From || x.Name != "response" && x.Name != "ack" && x.From > r.From+r.Took {
+					t.Errorf("%s: %s at %v for a request from %v to %v", path, x.Name, x.From, r.From, r.From+r.Took)
+				}
+				continue
+			}
+			if x.Name != "ack" && x.Name != "cnp" && x.Name != "pull" {
+				t.Errorf("%s: %v serves nothing", path, x)
+			}
+		}
+	}
+}
+
+// TestTimelineFlows verifies in a system with flows that each is shown with its own packets: numbers of messages that
+// served requests are used again.
+func TestTimelineFlows(t *testing.T) {
+	s, err := trialtest.Parse(`initiators: 2
+targets: [{count: 1, ssds: 1, ssd: ` + trialtest.TinyDrive + `}]
+fabric: {topology: {star: {hosts: 4}}, host_link: 10Gbps}
+flows: [{incast: {fan: 2, size: 20KB, rounds: 6, every: 100us}}]
+workload: [{synthetic: {reads: {size: 8KiB, interarrival: 15us}, writes: {size: 8KiB, interarrival: 40us}, requests: 100}}]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, _ := timelineOf(t, s, experiment.Options{})
+	n := 0
+	for path, list := range p.Spans {
+		i := strings.Index(path, " / flows / ")
+		if i < 0 {
+			continue
+		}
+		for _, f := range list {
+			f.Tiled(t)
+			n++
+			sent := int64(0)
+			for _, x := range p.Below(path[:i], " / NIC") {
+				if x.Notes["flow"] == f.Notes["flow"] && x.Name == "data" && x.From >= f.From && x.From < f.From+f.Took {
+					sent += x.Notes["bytes"].(int64)
+				}
+			}
+			if f.Notes["bytes"] != int64(20_000) || sent < 20_000 || sent > 25_000 {
+				t.Errorf("%s: %v with %d bytes on the wire", path, f, sent)
+			}
+		}
+	}
+	if n != 12 {
+		t.Errorf("%d flows", n)
 	}
 }

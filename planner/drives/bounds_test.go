@@ -284,7 +284,7 @@ func TestWritersOf(t *testing.T) {
 			continue
 		}
 		for i, w := range got {
-			if math.Abs(w.Writes-c.want[i][0]) > 1e-6 || math.Abs(w.Space-c.want[i][1]) > 1e-6 ||
+			if !(math.Abs(w.Writes-c.want[i][0]) <= 1e-6) || !(math.Abs(w.Space-c.want[i][1]) <= 1e-6) || // nor NaN
 				w.Sequential != c.want[i][2] {
 				t.Errorf("%s: writer %d is %+v, not %v", name, i, w, c.want[i])
 			}

@@ -166,13 +166,12 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		return tco.Drive{}, part{},
 			p.wrong(i, "spare", fmt.Errorf("%s is a hard disk and collects no garbage; leave out spare", m.Name))
 	}
-	var curve tco.WAF
-	if spared := m.Spared(float64(g.Spare)); g.WAF != nil {
+	spared := m.Spared(float64(g.Spare))
+	curve := tco.WAF(spared.Amplification()) // that of the rating, which follows, concerns the budget only
+	if g.WAF != nil {
 		if curve, err = p.amplification(g.WAF, &spared); err != nil {
 			return tco.Drive{}, part{}, p.wrong(i, "waf", err)
 		}
-	} else if g.Spare > 0 {
-		curve = spared.Amplification()
 	}
 	if g.RatedWAF != 0 {
 		m.RandomWAF = g.RatedWAF
@@ -181,9 +180,7 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	if err != nil {
 		return tco.Drive{}, part{}, p.wrong(i, "model", err)
 	}
-	if curve != nil {
-		d.WAF = curve
-	}
+	d.WAF = curve
 	d.Worn = d.Budget * float64(g.Worn)
 	d.Capacity *= 1 - float64(g.Spare)
 	x := part{paid: m.Price, setup: c.Setup, model: m, members: 1,

@@ -46,6 +46,9 @@ func TestSimulatedTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := f.drives[0].Tail.(*simulatedTail)
+	if m := x.Measures(); len(m) != 4 || m[1] != x.rate(0) || m[2] != x.rate(0.5) || m[3] != x.rate(1) || m[1] == m[3] {
+		t.Errorf("it is known by %v", m)
+	}
 	r := rng.NewStream(1, "mixes")
 	for range 2 {
 		// Sizes are whole pages, because partial pages are read before they are written.

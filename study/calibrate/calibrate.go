@@ -244,7 +244,8 @@ func huber(simulated, measured float64) float64 {
 }
 
 // Fit finds the parameters. When the context ends, it keeps the best set so far and returns trial.ErrInterrupted.
-func (c *Calibration) Fit(ctx context.Context) error {
+func (c *Calibration) Fit(ctx context.Context) (err error) {
+	defer func() { c.Interrupted = errors.Is(err, trial.ErrInterrupted) }()
 	x := make([]float64, len(c.Parameters))
 	best, err := c.at(ctx, x)
 	if err != nil {
@@ -260,9 +261,6 @@ func (c *Calibration) Fit(ctx context.Context) error {
 		}
 		v, err := c.at(ctx, y)
 		if err != nil {
-			if errors.Is(err, trial.ErrInterrupted) {
-				c.Interrupted = true
-			}
 			return false, err
 		}
 		if v.loss < best.loss-math.Max(enough, float64(1e-3*best.loss)) {

@@ -151,8 +151,9 @@ func TestRecovered(t *testing.T) {
 }
 
 // TestUnidentified verifies that reads at a depth of one do not determine programs and fast links, and that this is
-// reported.
+// reported. TestLaws has the same in closed form.
 func TestUnidentified(t *testing.T) {
+	patience.SkipUnlessLong(t)
 	c := fit(t, measure(t, jobs[:1], "ssd.timing.read_latency=60us"))
 	for _, p := range c.Parameters {
 		t.Logf("%s: %s, %s, was %s, with %q", p.Path, p.Value, p.State, p.Preset, p.With)
@@ -170,8 +171,10 @@ func TestUnidentified(t *testing.T) {
 	}
 }
 
-// TestOutlier verifies that a figure outside of the model's range affects the others only slightly.
+// TestOutlier verifies that a figure outside of the model's range affects the others only slightly. TestOutlierPulls
+// has the same in closed form.
 func TestOutlier(t *testing.T) {
+	patience.SkipUnlessLong(t)
 	text := measure(t, jobs[:1], "ssd.timing.read_latency=60us")
 	var d map[string]any
 	if err := json.Unmarshal([]byte(text), &d); err != nil {

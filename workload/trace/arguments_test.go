@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"io"
 	"testing"
 
@@ -20,7 +21,9 @@ func TestArguments(t *testing.T) {
 	}
 	refused("negative record", func() error { return w.Write(&workload.Record{Offset: -1, Size: -1}) },
 		"-1 bytes at -1")
-	if Format(255).Layout() != "" {
-		t.Error("a format that does not exist has a layout")
+	for _, f := range []Format{formatCount, 255} {
+		if f.Layout() != "" || f.String() != fmt.Sprintf("format(%d)", uint8(f)) {
+			t.Errorf("%v, which does not exist, has the layout %q", f, f.Layout())
+		}
 	}
 }

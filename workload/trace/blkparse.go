@@ -57,15 +57,14 @@ func (d *blkparseDecoder) decode(line []byte, e *event) (bool, error) {
 		return false, nil
 	}
 	e.op, e.response = op, workload.NoResponse
-	if n < 10 && (n < 9 || len(f[8]) != 1 || f[8][0] != '+') {
-		// A flush has no address, and therefore no "+".
-		if bytes.IndexByte(f[6], 'F') >= 0 {
-			e.op, e.offset, e.size = block.Flush, 0, 0
-			return true, nil
-		}
+	plus := n >= 9 && string(f[8]) == "+"
+	switch {
+	case n < 10 && !plus && bytes.IndexByte(f[6], 'F') >= 0: // a flush has no address, and therefore no "+"
+		e.op = block.Flush
+		return true, nil
+	case n < 10:
 		return false, columns(n, "at least 10 (a sector, + and a number of sectors)")
-	}
-	if len(f[8]) != 1 || f[8][0] != '+' {
+	case !plus:
 		return false, fieldError("the word after the sector", f[8], "+")
 	}
 	if e.offset, e.size, ok = sectorRange(f[7], f[9]); !ok {

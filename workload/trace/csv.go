@@ -142,7 +142,6 @@ func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) 
 		header = append(header, string(f))
 	}
 	c := &cfg.Columns
-	highest := 0
 	for i, want := range []string{c.Time, c.Op, c.Offset, c.Size, c.Volume, c.Response} {
 		d.at[i] = -1
 		if want == "" {
@@ -151,10 +150,9 @@ func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) 
 		if d.at[i], err = d.find(colNames[i], want, header); err != nil {
 			return nil, err
 		}
-		highest = max(highest, d.at[i])
 		d.names[i] = header[d.at[i]]
 	}
-	if !d.header && highest >= 0 {
+	if !d.header {
 		// Columns were numbered, so a first line whose time is not a number is a header.
 		_, isTime := parseDecimal(names[d.at[colTime]], d.exponent)
 		d.header = !isTime
@@ -164,18 +162,18 @@ func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) 
 
 // find returns the index of a column in the first line, from 0.
 func (d *csvDecoder) find(what, want string, header []string) (int, error) {
+	// A number is never a name, because the first line of a table without names can hold its value.
+	if n, err := strconv.Atoi(want); err == nil {
+		if n < 1 || n > len(header) {
+			return 0, units.Wrong("columns."+what, "no column %d; the first line has %d", n, len(header))
+		}
+		return n - 1, nil
+	}
 	for i, name := range header {
 		if strings.EqualFold(name, want) {
 			d.header = true
 			return i, nil
 		}
-	}
-	n, err := strconv.Atoi(want)
-	switch {
-	case err == nil && n >= 1 && n <= len(header):
-		return n - 1, nil
-	case err == nil:
-		return 0, units.Wrong("columns."+what, "no column %d; the first line has %d", n, len(header))
 	}
 	near := ""
 	if x := spelling.Nearest(want, header); x != "" {

@@ -7,9 +7,9 @@ import (
 // lineDecoder decodes one line of a text format. The reader calls it for every line, in order, without the line
 // terminator.
 //
-// It returns true when it has filled in the event, false when the line holds none (a header, a comment, an event that
-// is not a request), or an error that names the invalid field and the expected value. It retains no reference to the
-// line.
+// It returns true when it has filled in the event, which was zero, false when the line holds none (a header, a comment,
+// an event that is not a request), or an error that names the invalid field and the expected value. It retains no
+// reference to the line.
 type lineDecoder interface {
 	decode(line []byte, e *event) (bool, error)
 }

@@ -55,7 +55,7 @@ func (d *fioLogDecoder) decode(line []byte, e *event) (bool, error) {
 	case "trim":
 		e.op = block.Trim
 	case "sync", "datasync":
-		e.op, e.offset, e.size = block.Flush, 0, 0
+		e.op = block.Flush
 	case "wait":
 		return false, d.wait(f, n)
 	default:
@@ -114,14 +114,10 @@ func (d *fioLogDecoder) wait(f [][]byte, n int) error {
 type fioLogEncoder struct {
 	out  *Writer
 	open map[uint32]bool
-	last int64 // latest timestamp
 }
 
 func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
-	stamp, err := l.out.ticks(durationInstant(r.Time), 1e6)
-	if err != nil {
-		return dst, err
-	}
+	stamp := l.out.relative(durationInstant(r.Time), 1e6)
 	name := l.file(r.Volume)
 	if l.open == nil {
 		l.open = make(map[uint32]bool)
@@ -131,7 +127,6 @@ func (l *fioLogEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 		l.open[r.Volume] = true
 		dst = fmt.Appendf(dst, "%d %s add\n%d %s open\n", stamp, name, stamp, name)
 	}
-	l.last = stamp
 	l.out.dropResponse(r)
 	switch r.Op {
 	case block.Read, block.Write, block.Trim:

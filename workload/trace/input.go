@@ -198,13 +198,11 @@ func (b *blktraceInput) resume() error {
 	for b.lost {
 		head, err := b.in.Peek(4)
 		if len(head) < 4 {
-			b.lost = false
-			if err != nil && err != io.EOF {
+			if err != io.EOF {
 				return b.in.corrupt(err)
 			}
-			n, _ := b.in.Discard(len(head))
-			b.offset += int64(n)
-			return nil
+			_, err = b.in.Discard(len(head)) // or they would be a second bad record
+			return err
 		}
 		if blktraceOrder(head) == b.decoder.order {
 			b.lost = false

@@ -51,9 +51,6 @@ type mqsimEncoder struct {
 }
 
 func (m *mqsimEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
-	stamp, err := m.out.ticks(durationInstant(r.Time), 1e9)
-	if err != nil {
-		return dst, err
-	}
+	stamp := m.out.relative(durationInstant(r.Time), 1e9)
 	return m.out.appendPlain(strconv.AppendInt(dst, stamp, 10), r)
 }

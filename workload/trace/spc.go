@@ -49,7 +49,7 @@ type spcEncoder struct {
 
 func (s *spcEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 	if r.Offset%sector != 0 {
-		return dst, fmt.Errorf("offset %d is not a multiple of 512, as the spc format needs", r.Offset)
+		return dst, &unsupported{fmt.Sprintf("offset %d is not a multiple of 512, as the spc format needs", r.Offset)}
 	}
 	word := s.out.readWrite(r.Op)
 	if word == 0 {

@@ -70,7 +70,6 @@ func (d *tectonicDecoder) decode(line []byte, e *event) (bool, error) {
 	default:
 		return false, fieldError("op_name", f[4], "1, 2 or 5 (get) or 3, 4 or 6 (put)")
 	}
-	e.volume = 0
 	host, count := []byte(nil), []byte(nil)
 	switch n {
 	case 9:

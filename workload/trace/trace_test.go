@@ -138,6 +138,9 @@ func TestCompression(t *testing.T) {
 			continue
 		}
 		r.Close()
+		if got, _, err := read(data+"\x00\x00\x00\x00", Options{}); name == "xz" && (err != nil || len(got) != 2) {
+			t.Errorf("%s with padding: %v, %v", name, got, err)
+		}
 		if _, _, err := read(data[:len(data)-12], Options{SkipBad: -1}); err == nil ||
 			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s cut off: error %v", name, err)
@@ -237,6 +240,12 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
 			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
+		{Auto, "x", "t: unknown trace format"},
+		{Auto, "BZh", "t: unknown trace format"},
+		{Auto, "BZh0", "t: unknown trace format"},
+		{Auto, "BZh:", "t: unknown trace format"},
+		{Auto, "BZh1", "t: the bzip2 data is cut off"},
+		{Auto, "BZh9", "t: the bzip2 data is cut off"},
 		{Auto, "hello\nworld\n", "t: unknown trace format; choose one with --format (msr, systor,"},
 		{Auto, "0,R,0,512,5\n0,R\n0,R\n0,R\n", "the closest is alibaba, but t:2: 2 columns instead of 5"},
 		{Auto, "abc\x00def\n", "t: binary data"},

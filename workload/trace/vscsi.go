@@ -88,6 +88,5 @@ func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 		return false, fmt.Errorf("time of %d us is out of range", stamp)
 	}
 	e.at = ticks(stamp, 1e6)
-	e.volume = 0
 	return true, nil
 }

@@ -37,10 +37,15 @@ type Writer struct {
 	written int64
 	last    units.Duration
 
-	renamed          []string // the first few volumes whose names became numbers
-	renumber         uint32   // last volume checked
-	looked           bool
-	leftOut          int64
+	renamed  []string // the first few volumes whose names became numbers
+	renumber uint32   // last volume checked
+	looked   bool
+	leftOut  int64
+	losses
+}
+
+// losses counts what the format cannot hold of the records that are written.
+type losses struct {
 	roundedTimes     int64
 	noResponse       int64 // the format needs one and the record has none
 	lostResponses    int64 // the record has one and the format has no column for it
@@ -110,9 +115,11 @@ func (w *Writer) Write(r *workload.Record) error {
 	if r.Offset < 0 || r.Size < 0 {
 		return fmt.Errorf("record %d is for %d bytes at %d; use 0 or more", w.written+1, r.Size, r.Offset)
 	}
+	before := w.losses
 	line, err := w.encoder.encode(w.line[:0], r)
 	w.line = line
 	if _, ok := err.(*unsupported); ok && w.opts.LeaveOut {
+		w.losses = before
 		w.leftOut++
 		return nil
 	}
@@ -263,16 +270,21 @@ func durationInstant(t units.Duration) instant {
 	return instant{int64(t) / psPerSecond, int64(t) % psPerSecond}
 }
 
-// ticks converts an instant to ticks of 1/perSecond s, rounded down.
+// ticks converts an absolute time to ticks of 1/perSecond s, rounded down.
 func (w *Writer) ticks(t instant, perSecond int64) (int64, error) {
 	if t.sec < 0 || t.sec > (1<<63-1)/perSecond-1 {
 		return 0, absurdStamp(t)
 	}
+	return w.relative(t, perSecond), nil
+}
+
+// relative is ticks for a record's own time, which is always in range.
+func (w *Writer) relative(t instant, perSecond int64) int64 {
 	tick := psPerSecond / perSecond
 	if t.ps%tick != 0 {
 		w.roundedTimes++
 	}
-	return t.sec*perSecond + t.ps/tick, nil
+	return t.sec*perSecond + t.ps/tick
 }
 
 // appendSeconds appends an instant as decimal seconds, exactly, with at least this many decimals.
@@ -289,7 +301,7 @@ func (w *Writer) appendDecimal(dst []byte, whole uint64, fraction int64, places,
 	for range places {
 		dst = append(dst, '0')
 	}
-	for i := places - 1; i >= 0 && fraction > 0; i-- {
+	for i := places - 1; i >= 0; i-- {
 		dst[start+i] = '0' + byte(fraction%10)
 		fraction /= 10
 	}

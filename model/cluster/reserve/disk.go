@@ -11,10 +11,7 @@ func (d *Durations) queuedChunks(busy sim.Time) int { return d.queued(busy, d.Di
 func (d *Durations) QueuedFrames(busy sim.Time) int { return d.queued(busy, d.DiskFrame) }
 
 func (d *Durations) queued(busy, unit sim.Time) int {
-	if busy <= 0 {
-		return 0
-	}
-	return int((busy + d.Compat.cut(unit/2)) / unit)
+	return max(0, int((busy+d.Compat.cut(unit/2))/unit))
 }
 
 // UnicastDelay returns how long a target of UCH-CCP or UCH-AIMD delays its answer to a put request. Under the paper's

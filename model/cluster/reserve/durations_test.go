@@ -1,10 +1,15 @@
 package reserve
 
 import (
+	"math/big"
+	"slices"
+	"strings"
 	"testing"
 
 	"farflash/numeric/units"
 	"farflash/sim"
+
+	"pgregory.net/rapid"
 )
 
 func mustNew(t testing.TB, c Config) *Durations {
@@ -101,29 +106,124 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestRefused verifies that unworkable configurations are refused.
-func TestRefused(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"no link":           func(c *Config) { c.LinkRate = 0 },
-		"all overhead":      func(c *Config) { c.OverheadPercent = 100 },
-		"no data":           func(c *Config) { c.ReservedPercent = 0 },
-		"no chunk":          func(c *Config) { c.ChunkSize = 0 },
-		"negative trip":     func(c *Config) { c.Trip = -1 },
-		"no replicas":       func(c *Config) { c.Replicas = 0 },
-		"small group":       func(c *Config) { c.Group = 2 },
-		"narrow bids":       func(c *Config) { c.WidthPercent = 99 },
-		"wider is narrower": func(c *Config) { c.WiderPercent = 120 },
-		"no disk":           func(c *Config) { c.DiskRate = 0 },
-		"negative queue":    func(c *Config) { c.DiskQueue = -1 },
-		"unknown rule":      func(c *Config) { c.Accept = 9 },
-		"link too slow":     func(c *Config) { c.LinkRate = 1 },
+// TestLimits verifies both sides of each setting's limits, and the errors.
+func TestLimits(t *testing.T) {
+	wide := func(c *Config) *int64 { c.WidthPercent = 140; return &c.WiderPercent }
+	for _, x := range []struct {
+		name string
+		set  func(c *Config, v int64)
+		may  []int64
+		must []int64 // values that must be refused
+		want string
+	}{
+		{"link", func(c *Config, v int64) { c.LinkRate = units.BitRate(v) }, []int64{100e9}, []int64{0, -1},
+			"; it must be positive"},
+		{"slow link", func(c *Config, v int64) { c.LinkRate = units.BitRate(v) }, []int64{2}, []int64{1}, "a link of "},
+		{"overhead", func(c *Config, v int64) { c.OverheadPercent = v }, []int64{0, 99}, []int64{-1, 100},
+			"it must be at least 0 and below 100"},
+		{"reserved", func(c *Config, v int64) { c.ReservedPercent = v }, []int64{1, 100}, []int64{0, 101},
+			"it must be above 0 and at most 100"},
+		{"control", func(c *Config, v int64) { c.ControlSize = units.Bytes(v) }, []int64{1}, []int64{0, -1},
+			"each must be positive"},
+		{"frame", func(c *Config, v int64) { c.FrameSize = units.Bytes(v) }, []int64{1}, []int64{0, -1},
+			"each must be positive"},
+		{"chunk", func(c *Config, v int64) { c.ChunkSize = units.Bytes(v) }, []int64{1}, []int64{0, -1},
+			"each must be positive"},
+		{"trip", func(c *Config, v int64) { c.Trip = sim.Time(v) }, []int64{0}, []int64{-1}, "none may be negative"},
+		{"lead", func(c *Config, v int64) { c.Lead = sim.Time(v) }, []int64{0}, []int64{-1}, "none may be negative"},
+		{"gap", func(c *Config, v int64) { c.Gap = sim.Time(v) }, []int64{0}, []int64{-1}, "none may be negative"},
+		{"replicas", func(c *Config, v int64) { c.Replicas = int(v) }, []int64{1, 9}, []int64{0, -1},
+			"a chunk needs at least one"},
+		{"group", func(c *Config, v int64) { c.Group = int(v) }, []int64{3}, []int64{2}, "a group needs at least as many"},
+		{"width", func(c *Config, v int64) { c.WidthPercent = v }, []int64{100}, []int64{99}, "a bid must hold a chunk"},
+		{"wider", func(c *Config, v int64) { *wide(c) = v }, []int64{0, 140}, []int64{139, -1}, "be no narrower"},
+		{"disk", func(c *Config, v int64) { c.DiskRate = units.ByteRate(v) }, []int64{1}, []int64{0, -1},
+			"it must be positive"},
+		{"disk queue", func(c *Config, v int64) { c.DiskQueue = units.Bytes(v) }, []int64{0}, []int64{-1},
+			"it must not be negative"},
+		{"accept", func(c *Config, v int64) { c.Accept = AcceptRule(v) }, []int64{0, 2}, []int64{3}, "no accept rule 3"},
+		{"rules", func(c *Config, v int64) { c.Rules = Rules(v) }, []int64{0, 1}, []int64{2}, "under rules 2"},
 	} {
-		c := DefaultConfig()
-		spoil(&c)
-		if _, err := New(c); err == nil {
-			t.Errorf("%s: not refused", name)
+		for _, v := range append(x.may, x.must...) {
+			c := DefaultConfig()
+			if x.name == "slow link" {
+				c.ReservedPercent = 50
+			}
+			x.set(&c, v)
+			_, err := New(c)
+			must := slices.Contains(x.must, v)
+			if must != (err != nil) || must && !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%s of %d: %v", x.name, v, err)
+			}
 		}
 	}
+}
+
+// TestWidthsAtEdges verifies where bids become wider, on a link on which a byte takes 1 ns, without trips.
+func TestWidthsAtEdges(t *testing.T) {
+	for _, x := range []struct {
+		name                     string
+		chunk                    units.Bytes
+		set                      func(*Config)
+		window, accepted, needed sim.Time // ns
+	}{
+		// 150 % of 16000 are 24000, as much as a chunk and a frame, and as three frames.
+		{"just wide enough", 16000, func(c *Config) { c.WiderPercent = 200 }, 24000, 24000, 24000},
+		{"too narrow", 15999, func(c *Config) { c.WiderPercent, c.Rules = 200, RulesHead }, 31998, 23999, 23999},
+		{"no second width", 15999, nil, 23999 + 8000, 23999, 23999}, // slack for a common window
+		{"no slack in the last build", 15999, func(c *Config) { c.Rules = RulesHead }, 23999, 23999, 23999},
+		{"slack", 112000, nil, 168000, 128000, 120000}, // 48000 are 6 frames, of which a third is taken
+		{"less slack", 111998, nil, 167997, 119998, 119998},
+		{"three replicas", 100000, func(c *Config) { c.ReplicasInWindow = true }, 330000, 324000, 324000},
+		{"three replicas in SURGE", 240000, func(c *Config) {
+			c.ReplicasInWindow, c.Compat = true, true // 792000 are 744000 and 6 frames
+		}, 792000, 240000 + 2*8000, 240000 + 2*8000},
+		{"too little slack for that", 210000, func(c *Config) {
+			c.ReplicasInWindow, c.Compat = true, true // 693000 are 654000 and 4 frames
+		}, 693000, 654000, 654000},
+		{"the window", 16000, func(c *Config) { c.Accept, c.Trip = AcceptWindow, 1000*ns }, 25500, 24500, 24000},
+		{"the whole window", 16000, func(c *Config) { c.Accept, c.Trip = AcceptAll, 1000*ns }, 25500, 25500, 24000},
+	} {
+		c := DefaultConfig()
+		c.LinkRate, c.OverheadPercent, c.ReservedPercent, c.Trip = 8*units.Gbps, 0, 100, 0
+		c.FrameSize, c.ChunkSize, c.WidthPercent = 8000, x.chunk, 150
+		if x.set != nil {
+			x.set(&c)
+		}
+		d := mustNew(t, c)
+		if d.Window != x.window*ns || d.Accepted != x.accepted*ns || d.Needed != x.needed*ns {
+			t.Errorf("%s: bid of %v, accepted %v, needed %v; want %d, %d and %d ns", x.name, d.Window, d.Accepted, d.Needed,
+				x.window, x.accepted, x.needed)
+		}
+	}
+	c := DefaultConfig()
+	c.Lead = 5 * units.Microsecond
+	d := mustNew(t, c)
+	first := 7*ns + 2*d.Control + d.Trip + 5*units.Microsecond
+	if got := d.earliest(7*ns, first); got != first || d.earliest(7*ns, first+1) != first+1 {
+		t.Errorf("the earliest window begins at %v, want %v", got, first)
+	}
+	if d.Write(400*units.MiB) != units.Second || d.Send(1000, units.Kbps) != 8*units.Second {
+		t.Errorf("400 MiB take %v, 1000 B at 1 kb/s take %v", d.Write(400*units.MiB), d.Send(1000, units.Kbps))
+	}
+}
+
+// TestMuldivAgainstBig compares products of 128 bits with math/big.
+func TestMuldivAgainstBig(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string, least int64) int64 {
+			return max(least, rapid.Int64Range(0, 1<<63-1).Draw(t, name)>>rapid.IntRange(0, 62).Draw(t, "shift"))
+		}
+		x, a, more, b := draw("x", 0), draw("a", 0), draw("more", 0), draw("b", 1)
+		want := new(big.Int).Mul(big.NewInt(x), big.NewInt(a))
+		want, rest := want.Add(want, big.NewInt(more)).QuoRem(want, big.NewInt(b), new(big.Int))
+		if !want.IsInt64() {
+			want, rest = big.NewInt(int64(sim.Forever)), new(big.Int)
+		}
+		if q, r := muldivrem(x, a, more, b); q != want.Int64() || r != rest.Int64() {
+			t.Fatalf("(%d*%d+%d)/%d is %d rest %d, want %v rest %v", x, a, more, b, q, r, want, rest)
+		}
+	})
 }
 
 func TestMuldiv(t *testing.T) {

@@ -173,7 +173,7 @@ func (p *Puller) until(x *Expected) sim.Time { return x.Due + p.link - x.carried
 func (p *Puller) limit(write sim.Time) sim.Time {
 	mine := sim.Time((len(p.asks)-p.open)*p.Mine - p.Among)
 	usual := min(write, p.d.DiskChunk)
-	if p.small > 0 && mine > 0 {
+	if p.small > 0 {
 		usual = sim.Time(float64(usual) * float64(p.bytes) / float64(units.Bytes(len(p.asks))*p.Piece))
 	}
 	return p.Ahead + 3*max(mine, 0)*usual/sim.Time(4*p.Among)
