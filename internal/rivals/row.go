@@ -111,7 +111,9 @@ func read(dir string) (*table, error) {
 	}
 	mark, rest, _ := strings.Cut(string(text), "\n")
 	t.mark = mark
-	lines, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
+	c := csv.NewReader(strings.NewReader(rest))
+	c.FieldsPerRecord = len(columns)
+	lines, err := c.ReadAll()
 	if err != nil {
 		return nil, err
 	}
