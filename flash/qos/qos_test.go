@@ -420,6 +420,7 @@ func TestCost(t *testing.T) {
 	for _, x := range []struct{ bytes, rate, wait, set, at, then int64 }{
 		{1, 3, 333_333_334, 0, 0, 0},
 		{3, 3, 1e9, 6, 0, 5e8},
+		{10, 1e9, 10, 1, 9, 1e9}, // the last nanosecond is a byte, which is a second
 		{1 << 40, 1 << 30, 1024e9, 1 << 20, 24e9, 1000 * 1024e9},
 		{18_446_744_073, 1e9, 18_446_744_073, 0, 0, 0}, // times 1e9 that is just below 2^64
 		{18_446_744_074, 1e9, 18_446_744_074, 0, 0, 0}, // just above

@@ -43,6 +43,7 @@ func TestDemand(t *testing.T) {
 		{3000 * us, 2000 * us, size / 3e-3},
 		{5000 * us, 0, size / 5e-3},
 		{2600 * us, 2400 * us, size / 2.6e-3},
+		{2500 * us, 2500 * us, 12.5e9}, // half of the time is not most of it
 		{2400 * us, 2600 * us, 12.5e9}, // the pool is the slower one
 	} {
 		s := steered(t, ratecontrol.Reserve, 1<<20)
