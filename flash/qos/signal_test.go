@@ -32,34 +32,72 @@ func begin(t *testing.T, s *qos.Steer[int32], now int64, read bool, offset, leng
 }
 
 // TestDemand verifies the rate of a network that takes reads of 64 KiB one at a time, each some time after the pool has
-// read it and before the next: the bytes over the time that data waited, without the pauses, once a second window of 20
-// ms confirms it; and no rate where data waits for less than half of the time.
+// read it and before the next: the bytes over the time that data waited, without the pauses, once a second window, of
+// 20 ms and four reads at least, confirms it; and no rate where data waits for less than half of the time.
 func TestDemand(t *testing.T) {
 	const size = 64 << 10
 	for _, x := range []struct {
 		sends, pauses int64
+		reads         int64 // in two windows
 		want          float64
 	}{
-		{3000 * us, 2000 * us, size / 3e-3},
-		{5000 * us, 0, size / 5e-3},
-		{2600 * us, 2400 * us, size / 2.6e-3},
-		{2500 * us, 2500 * us, 12.5e9}, // half of the time is not most of it
-		{2400 * us, 2600 * us, 12.5e9}, // the pool is the slower one
+		{3000 * us, 2000 * us, 8, size / 3e-3},
+		{5000 * us, 0, 8, size / 5e-3},
+		{2600 * us, 2400 * us, 8, size / 2.6e-3},
+		{2500 * us, 2500 * us, 1, 12.5e9}, // half of the time is not most of it
+		{2400 * us, 2600 * us, 1, 12.5e9}, // the pool is the slower one
+		{1000 * us, 0, 40, size / 1e-3},   // 20 reads in 20 ms
+		{9000 * us, 1000 * us, 8, size / 9e-3},
 	} {
 		s := steered(t, ratecontrol.Reserve, 1<<20)
 		now := int64(0)
-		for n := range int64(40) {
+		for n := int64(1); n <= 60; n++ {
 			id := begin(t, s, now, true, n<<20, size)
 			now += x.pauses
 			s.Done(now, id, false)
 			now += x.sends
-			if d := s.Demand(); n < 5 && d != 12.5e9 {
-				t.Errorf("%+v: after one window the demand is %v", x, d)
+			s.Sent(now, id)
+			want := 12.5e9
+			if n >= x.reads {
+				want = x.want
 			}
+			if d := s.Demand(); math.Abs(d/want-1) > 1e-9 {
+				t.Fatalf("%+v: after %d reads the demand is %v, want %v", x, n, d, want)
+			}
+		}
+	}
+}
+
+// TestDemandNoise verifies that a rate which differs from the last by less than a quarter counts half, and another one
+// whole, whichever is the greater.
+func TestDemandNoise(t *testing.T) {
+	const size = 64 << 10
+	s := steered(t, ratecontrol.Reserve, 1<<20)
+	now, n := int64(0), int64(0)
+	window := func(sends int64) {
+		for range 4 {
+			n++
+			id := begin(t, s, now, true, n<<20, size)
+			s.Done(now, id, false)
+			now += sends
 			s.Sent(now, id)
 		}
+	}
+	window(10_000 * us)
+	for _, x := range []struct {
+		sends int64
+		want  float64
+	}{
+		{10_000 * us, size / 10e-3}, // the second
+		{9_000 * us, (size/10e-3 + size/9e-3) / 2},
+		{10_000 * us, ((size/10e-3+size/9e-3)/2 + size/10e-3) / 2},
+		{16_000 * us, size / 16e-3},
+		{20_000 * us, size / 20e-3}, // a quarter is another network
+		{16_000 * us, size / 16e-3},
+	} {
+		window(x.sends)
 		if d := s.Demand(); math.Abs(d/x.want-1) > 1e-9 {
-			t.Errorf("%+v: the demand is %v", x, d)
+			t.Errorf("after four reads in %d ns each the demand is %v, want %v", x.sends, d, x.want)
 		}
 	}
 }
