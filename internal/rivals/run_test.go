@@ -74,6 +74,22 @@ func TestRun(t *testing.T) {
 	page("pull at its best | 1 | 0 | 0 | 0 |")
 	page("The best rival is `chain` in 1 cells.")
 
+	// A table that cannot be written is an error, whatever is to be written.
+	if err := os.Mkdir(file+".new", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, forget := range []bool{false, true} {
+		if err := run(ctx, dir, only, 0, 1, forget, !forget); err == nil || !strings.Contains(err.Error(), ".new") {
+			t.Errorf("a folder is in the way of the table: %v", err)
+		}
+	}
+	if err := os.Remove(file + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(ctx, dir, only, 0, 1, false, true); err != nil || rows([]byte(text()))[0] != want[0] {
+		t.Errorf("written again, the table is\n%s%v", text(), err)
+	}
+
 	// Other figures of the rival show that it does not run again.
 	const theirs, others = ",1098667,82.2,223.3,", ",1098668,82.3,223.4,"
 	if err := os.WriteFile(file, []byte(strings.Replace(text(), theirs, others, 1)), 0o644); err != nil {
