@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"farflash/experiment/trial"
 )
 
 // TestRun makes a row from nothing, which must be that of the kept table; a second run leaves it, one after -forget
@@ -195,5 +197,82 @@ func TestRead(t *testing.T) {
 	}
 	if err := (&table{}).write(dir); err == nil {
 		t.Error("a table is written in place of a folder")
+	}
+}
+
+// TestInterrupted verifies that no figure comes from a run that was interrupted.
+func TestInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	x := cell{"16KiB", hardware{400, 10}, code{}, equal, load{outstanding: 1}}
+	drives := x
+	drives.condition = ssds
+	chosen := &tuned{theirs: []rival{usual}, ours: &usual}
+	for name, f := range map[string]func() error{
+		"measure": func() error { return drives.measure(ctx) },
+		"choose":  func() error { _, err := x.choose(ctx, []rival{usual}, 1); return err },
+		"rival, not chosen": func() error {
+			r, err := x.rival(ctx, &tuned{})
+			return errors.Join(err, complete(r))
+		},
+		"rival": func() error {
+			r, err := x.rival(ctx, chosen)
+			return errors.Join(err, complete(r))
+		},
+		"pull, not chosen": func() error {
+			r := row{cell: x, open: true}
+			return errors.Join(r.pull(ctx, &tuned{}), complete(r))
+		},
+		"pull": func() error {
+			r := row{cell: x, open: true}
+			return errors.Join(r.pull(ctx, chosen), complete(r))
+		},
+		"again": func() error {
+			r := row{cell: x, open: true, rival: "chain, 1"}
+			return errors.Join(r.again(ctx, usual), complete(r))
+		},
+	} {
+		err := f()
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, trial.ErrInterrupted) || errors.Is(err, errComplete) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := x.measure(ctx); err != nil {
+		t.Errorf("disks of a constant rate are measured: %v", err)
+	}
+	if rate := drives.capacity(); rate != x.capacity() {
+		t.Errorf("the SSDs of an interrupted run have the rate %v", rate)
+	}
+}
+
+var errComplete = errors.New("the row has figures of pull")
+
+// complete returns errComplete if a row has been run.
+func complete(r row) error {
+	if r.open {
+		return nil
+	}
+	return errComplete
+}
+
+// TestPicture verifies that the loads are in the order of the grid in the picture, whichever cells have been run.
+func TestPicture(t *testing.T) {
+	tab := &table{rows: map[string]row{}}
+	for _, x := range []cell{
+		{"16KiB", hardware{400, 10}, code{}, equal, load{share: 50}},
+		{"16KiB", hardware{1000, 10}, code{}, equal, load{outstanding: 4}},
+		{"16KiB", hardware{1000, 25}, code{}, equal, load{outstanding: 1}},
+	} {
+		f := found{1000, 1, 1}
+		tab.rows[x.String()] = row{cell: x, rival: "chain, 1", form: asItIs, theirs: f, best: f, usual: f}
+	}
+	at := 0
+	for _, label := range []string{"all cells (3)", "16KiB (3)", "1000 MiB/s, 25G (1)", "3 replicas (3)", "equal (3)",
+		"1 outstanding (1)", "4 outstanding (1)", "open 50 % (1)"} {
+		k := strings.Index(tab.picture()[at:], ">"+label+"<")
+		if k < 0 {
+			t.Fatalf("there is no %q after the others", label)
+		}
+		at += k
 	}
 }
