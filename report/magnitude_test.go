@@ -2,12 +2,16 @@ package report
 
 import (
 	"bytes"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/units"
+	"farflash/result"
 )
 
 var (
@@ -97,6 +101,55 @@ func TestMagnitude(t *testing.T) {
 		}
 		if got := strings.Join(zero[all+1:end], "; "); got != x.rows {
 			t.Errorf("%s: zeros have the rows\n%s, want\n%s", name, got, x.rows)
+		}
+	}
+}
+
+// TestNoWarmUp verifies that a page says nothing of a warm-up that there was not, also where it shows nothing but values
+// over time.
+func TestNoWarmUp(t *testing.T) {
+	said := func(r Run) bool {
+		before, _, _ := strings.Cut(page1(t, r), ">All metrics<")
+		var b bytes.Buffer
+		if err := WriteText(&b, r, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		page, text := strings.Contains(strings.ToLower(before), "warm-up"), strings.Contains(b.String(), "warm")
+		if page != text {
+			t.Errorf("it is said on the page: %v, in the text: %v", page, text)
+		}
+		return page
+	}
+	for name, run := range map[string]func() Run{"drive": func() Run { return toyA.run(1) }, "system": systemA.run,
+		"network": netA.run, "over time": func() Run {
+			r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
+			r.Result.SimulatedS, r.Result.WarmUp.UntilS = 2, 0.5
+			r.Result.SetSeries("read.iops", units.Second, []float64{5, 7})
+			if !strings.Contains(page1(t, r), "Shaded: the warm-up") {
+				t.Error("it is not said what is shaded")
+			}
+			return r
+		}} {
+		r := run()
+		if !said(r) {
+			t.Errorf("%s: nothing is said of the warm-up", name)
+		}
+		if r.Result.WarmUp = (result.WarmUp{}); said(r) {
+			t.Errorf("%s: a warm-up is said that was not", name)
+		}
+	}
+}
+
+// TestSigned verifies relative differences with their signs.
+func TestSigned(t *testing.T) {
+	for want, v := range map[string]float64{"+25.0 %": 0.25, "\u221225.0 %": -0.25, "0 %": 0, "\u2013": math.NaN()} {
+		if got := signed(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+	for _, v := range []float64{math.Inf(1), math.Inf(-1)} {
+		if got := signed(v); got != "\u2013" {
+			t.Errorf("%v: %q", v, got)
 		}
 	}
 }
