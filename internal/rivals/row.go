@@ -44,7 +44,7 @@ const (
 // does not sustain the load and its rival does; if the rates are equal within keepsUp, the tail alone decides.
 func (r *row) verdict(f found) string {
 	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
-	if r.load.share > 0 {
+	if r.load.open() {
 		switch k := r.load.keepsUp(); {
 		case rate < -k && r.counted(r.theirs) >= r.allowed()*(1-k):
 			return fails

@@ -276,3 +276,20 @@ func TestPicture(t *testing.T) {
 		at += k
 	}
 }
+
+// TestImpossible verifies that a fault names the cell that it is in.
+func TestImpossible(t *testing.T) {
+	const ssd = "128KiB, 1000 MiB/s, 10G, 3 replicas, SSDs with GC"
+	was, rate := drives[1000], hardwares[0]
+	defer func() { drives[1000], hardwares[0] = was, rate }()
+	drives[1000], hardwares[0] = "ssd: {preset: drum}\n", hardware{0, 10}
+	for only, want := range map[string]string{
+		"^" + ssd: ssd + ", 1 outstanding: ",
+		"^16KiB, 0 MiB/s, 10G, 3 replicas, equal, 2 out": "16KiB, 0 MiB/s, 10G, 3 replicas, equal, 2 outstanding: ",
+	} {
+		err := run(t.Context(), t.TempDir(), only, 0, 1, false, false)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", only, err)
+		}
+	}
+}
