@@ -7,7 +7,7 @@ import (
 	"farflash/flash/device"
 )
 
-// TestLogPageLost damages one page of the log of a pool whose process was killed. The page after it repeats it, so that no
+// TestLogPageLost damages one page of the log of a pool whose process was killed. The page after it repeats it, so no
 // write is lost; it is reported if a later page says that it was durable, and not if it may only have been in flight.
 func TestLogPageLost(t *testing.T) {
 	for _, durable := range []bool{true, false} {
