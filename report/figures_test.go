@@ -137,8 +137,8 @@ func TestMiddles(t *testing.T) {
 	}
 }
 
-// TestScales verifies for which ranges an axis is logarithmic: latencies of an octave or more, and values that span more
-// than a factor of 20.
+// TestScales verifies for which ranges an axis is logarithmic: latencies of an octave or more, and values that span
+// more than a factor of 20.
 func TestScales(t *testing.T) {
 	for _, x := range []struct {
 		lo, hi units.Duration

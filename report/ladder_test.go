@@ -167,8 +167,8 @@ func TestProtocolOfTheFirst(t *testing.T) {
 	var v [][]float64
 	for _, x := range list {
 		rows = append(rows, x.kind)
-		v = append(v, []float64{float64(x.chunk), float64(x.gateway), float64(x.target), float64(x.from), x.begin, x.end,
-			x.given, x.ended})
+		v = append(v, []float64{float64(x.chunk), float64(x.gateway), float64(x.target), float64(x.from), x.begin,
+			x.end, x.given, x.ended})
 	}
 	r.SetMatrix("cluster.protocol", rows, protocolColumns, v)
 	const note = "what its link received, and what its disk wrote. Below each gateway: its reads."

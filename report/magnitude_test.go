@@ -105,8 +105,8 @@ func TestMagnitude(t *testing.T) {
 	}
 }
 
-// TestNoWarmUp verifies that a page says nothing of a warm-up that there was not, and explains one where it shows values
-// over time only.
+// TestNoWarmUp verifies that a page says nothing of a warm-up that there was not, and explains one where it shows only
+// values over time.
 func TestNoWarmUp(t *testing.T) {
 	said := func(r Run) bool {
 		before, _, _ := strings.Cut(page1(t, r), ">All metrics<")

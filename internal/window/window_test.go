@@ -81,8 +81,8 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// TestSizes verifies that a set has the least power of two of bits, 128 at least, that holds its numbers, and keeps those
-// in it while it grows, wherever its base is.
+// TestSizes verifies that a set has the least power of two of bits, 128 at least, that holds its numbers, and keeps
+// those in it while it grows, wherever its base is.
 func TestSizes(t *testing.T) {
 	for _, base := range []uint32{0, 77, 1<<31 - 3} {
 		var s window.Set
@@ -90,7 +90,8 @@ func TestSizes(t *testing.T) {
 			t.Errorf("an empty set has %d bits", s.Size())
 		}
 		last := base
-		for _, x := range []struct{ offset, size uint32 }{{0, 128}, {127, 128}, {128, 256}, {255, 256}, {5000, 8192}} {
+		for _, x := range []struct{ offset, size uint32 }{{0, 128}, {127, 128}, {128, 256}, {255, 256},
+			{5000, 8192}} {
 			last = base + x.offset
 			if s.Add(last); s.Size() != x.size {
 				t.Errorf("%d bits for %d numbers", s.Size(), x.offset+1)
