@@ -6,6 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
+	"farflash/report/chart"
+	"farflash/result"
 )
 
 // TestNothingToShow verifies that a drive that was only read has no empty charts of programs, wear or free blocks,
@@ -95,5 +100,76 @@ func TestWarmUpLabel(t *testing.T) {
 	end := bytes.Index(page[at:], []byte("</svg>"))
 	if rest := page[at : at+end]; bytes.Contains(rest, []byte("<path")) || bytes.Contains(rest, []byte("<polyline")) {
 		t.Error("lines are drawn over the label of the warm-up")
+	}
+}
+
+// TestMiddles verifies where the points of a short series are: in the middle of their bins, the last in the middle of
+// what was simulated of it, and values of points and of no rate where they are.
+func TestMiddles(t *testing.T) {
+	for _, x := range []struct {
+		bins     int
+		width    float64
+		unit     string
+		timeUnit string
+		end      float64
+		want     []float64
+	}{
+		{1, 2, "B/s", "s", 1.5, []float64{1}},
+		{2, 2, "B/s", "s", 3.5, []float64{1, 2.75}},
+		{2, 2, "B/s", "s", 3, []float64{1, 2.5}}, // half a bin is drawn
+		{2, 2, "B/s", "s", 2.9, []float64{1}},
+		{2, 2, "B/s", "s", 4, []float64{1, 3}},
+		{2, 2, "B/s", "s", 2, []float64{1, 3}}, // nothing is known of the last
+		{3, 2, "B/s", "s", 5.5, []float64{1, 3, 4.75}},
+		{2, 2, "us", "s", 2.5, []float64{1, 3}},
+		{2, 2, "B/s", "turn", 2.5, []float64{1, 3}},
+		{2, 0, "B/s", "s", 2.5, []float64{0, 2}},
+	} {
+		s := result.Series{Name: "x", Unit: x.unit, TimeUnit: x.timeUnit, Width: x.width}
+		for i := range x.bins {
+			s.T, s.V = append(s.T, 2*float64(i)), append(s.V, float64(i+1))
+		}
+		r := Run{Result: &result.Result{SimulatedS: x.end, Series: []result.Series{s}}}
+		got := middles(curve{&r, "", 0, "x"})
+		if !slices.Equal(got.X, x.want) || !slices.Equal(got.Y, s.V[:len(x.want)]) {
+			t.Errorf("%+v: %v, %v", x, got.X, got.Y)
+		}
+	}
+}
+
+// TestScales verifies for which ranges an axis is logarithmic: latencies of an octave or more, and values that span
+// more than a factor of 20.
+func TestScales(t *testing.T) {
+	for _, x := range []struct {
+		lo, hi units.Duration
+		want   chart.Scale
+	}{
+		{100 * units.Nanosecond, 180 * units.Nanosecond, chart.Linear},
+		{100 * units.Nanosecond, 200 * units.Nanosecond, chart.Log},
+		{10 * units.Microsecond, 15 * units.Microsecond, chart.Linear},
+		{units.Nanosecond, units.Second, chart.Log}, {0, 0, chart.Log},
+	} {
+		h := &stats.Histogram{}
+		h.Record(x.lo)
+		h.Record(x.hi)
+		r := &Run{Result: &result.Result{Histograms: []result.Histogram{{Name: "x", H: h}}}}
+		g := group{curves: []curve{{run: r, what: "x"}}}
+		if got := g.scale(); got != x.want {
+			t.Errorf("%v to %v: %v", x.lo, x.hi, got)
+		}
+	}
+	for _, x := range []struct {
+		v    []float64
+		want chart.Scale
+	}{
+		{[]float64{0.5, 9}, chart.Linear}, {[]float64{0.5, 10}, chart.Linear}, {[]float64{0.5, 11}, chart.Log},
+		{[]float64{0, 5, 90}, chart.Linear}, {[]float64{-1, 5, math.NaN(), 101}, chart.Log},
+	} {
+		if got := logIfWide([]chart.Series{{Y: x.v[:1]}, {Y: x.v[1:]}}); got != x.want {
+			t.Errorf("%v: %v", x.v, got)
+		}
+	}
+	if lo, hi := span([]chart.Series{{Y: []float64{3, math.NaN()}}, {Y: []float64{5, -2}}}); lo != -2 || hi != 5 {
+		t.Errorf("from %v to %v", lo, hi)
 	}
 }

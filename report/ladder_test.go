@@ -149,3 +149,57 @@ func TestNegotiation(t *testing.T) {
 		}
 	}
 }
+
+// TestProtocolOfTheFirst verifies that the gateway, the target and the chunk with the lowest numbers are drawn, and the
+// note about reads.
+func TestProtocolOfTheFirst(t *testing.T) {
+	list := []ladderStep{
+		{"> read", 1, 0, 0, -1, 0, 2, 0, 0}, {"disk reads", 1, -1, 0, -1, 2, 40, 0, 0},
+		{"got", 1, 0, 0, 0, 42, 55, 40, 0},
+	}
+	c := ladderOf(list, false)
+	if len(c.Lanes) != 2 || c.Lanes[0].Name != "gateway 0: A" || c.Lanes[1].Name != "target 0" || len(c.Arrows) != 2 ||
+		c.Arrows[0].From != 0 || c.Arrows[0].To != 1 || c.Arrows[1].From != 1 || c.Arrows[1].To != 0 {
+		t.Errorf("lanes %+v, arrows %+v", c.Lanes, c.Arrows)
+	}
+	r := result.New(trial.Vocabulary(), "sha256:00", 1, "test")
+	var rows []string
+	var v [][]float64
+	for _, x := range list {
+		rows = append(rows, x.kind)
+		v = append(v, []float64{float64(x.chunk), float64(x.gateway), float64(x.target), float64(x.from), x.begin,
+			x.end, x.given, x.ended})
+	}
+	r.SetMatrix("cluster.protocol", rows, protocolColumns, v)
+	const note = "what its link received, and what its disk wrote. Below each gateway: its reads."
+	if f := protocolFigures(&Run{Result: r}); len(f) != 1 || !strings.HasSuffix(f[0].Note, note) {
+		t.Errorf("%d figures; the note is %q", len(f), f[0].Note)
+	}
+	r.SetMatrix("cluster.protocol", rows[:2], protocolColumns, v[:2])
+	if f := protocolFigures(&Run{Result: r}); len(f) != 1 || strings.Contains(f[0].Note, "gateway") {
+		t.Errorf("without reads there are %d figures; the note is %q", len(f), f[0].Note)
+	}
+}
+
+// TestBinding verifies the span from the first answer to the last data of its chunk, and that there is none without
+// data.
+func TestBinding(t *testing.T) {
+	list := []ladderStep{
+		{"> request", 1, 4, 9, -1, 0, 2, 0, 0}, {"data", 1, 4, 9, -1, 3, 4, 2, 0}, {"> take", 0, 4, 9, -1, 5, 7, 0, 0},
+		{"> take", 1, 4, 9, -1, 10, 12, 0, 0}, {"> take", 2, 4, 8, -1, 11, 13, 0, 0}, {"data", 1, 4, 9, -1, 20, 90, 15, 0},
+		{"data", 2, 4, 8, -1, 60, 90, 55, 0}, {"data", 1, 4, 7, -1, 15, 90, 14, 0},
+	}
+	if from, to, ok := binding(list); !ok || from != 6 || to != 24 { // 10 to 20, and 0.4 of that on both sides
+		t.Errorf("from %v to %v, %v", from, to, ok)
+	}
+	if _, _, ok := binding(list[:5]); ok {
+		t.Error("there are data before the answer only, and a span")
+	}
+	list[5].begin = 10
+	if _, _, ok := binding(list[:6]); ok {
+		t.Error("there is a span of no time")
+	}
+	if _, _, ok := binding(list[:3]); ok {
+		t.Error("there is no answer, and a span")
+	}
+}

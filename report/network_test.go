@@ -366,3 +366,51 @@ func TestDepthsOfOthers(t *testing.T) {
 		t.Errorf("with %s always empty it is shown: %v, and %s: %v", first, shows(first), second, shows(second))
 	}
 }
+
+// TestSlices verifies that the links have values over time only where each slice has a finite end and the values fit in
+// the room.
+func TestSlices(t *testing.T) {
+	for _, x := range []struct {
+		cols  []string
+		ports int
+		room  int
+		want  []float64
+		used  int
+	}{
+		{[]string{"0.5", "1"}, 2, 12, []float64{0.5, 1}, 12}, // two ports, two slices, three measures
+		{[]string{"0.5", "1"}, 2, 11, nil, 0},
+		{[]string{"0.5"}, 1, 3, []float64{0.5}, 3},
+		{[]string{"0.5", "NaN"}, 2, 99, nil, 0}, {[]string{"+Inf", "1"}, 2, 99, nil, 0},
+		{[]string{"-Inf"}, 1, 99, nil, 0}, {[]string{"half"}, 1, 99, nil, 0},
+	} {
+		r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
+		r.Result.SetMatrix(linkMeasures[0].matrix, []string{"a->b"}, x.cols, [][]float64{make([]float64, len(x.cols))})
+		if got, used := r.slices(x.ports, x.room); !slices.Equal(got, x.want) || used != x.used {
+			t.Errorf("%+v: %v, %d values", x, got, used)
+		}
+	}
+}
+
+// TestSmallestNetwork verifies the picture of two nodes: a link with both directions, or with one.
+func TestSmallestNetwork(t *testing.T) {
+	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
+	r.Result.SimulatedS, r.Result.WarmUp.UntilS = 3, 1
+	r.Result.SetMatrix("fabric.layout", []string{"h0", "s0"}, []string{"x", "y", "tier"},
+		[][]float64{{-1, 2, 0}, {0.5, 0.5, 1}})
+	for _, ports := range [][]string{{"h0->s0", "s0->h0"}, {"h0->s0"}} {
+		r.Result.SetMatrix("fabric.link.totals", ports, []string{"utilisation", "paused_us", "queue_max_bytes"},
+			[][]float64{{0.25, 500_000, 1}, {0.75, 0, 2}}[:len(ports)])
+		room := 99
+		c, ok := r.topology(&room)
+		if !ok || len(c.Links) != 1 || len(c.Nodes) != 2 || room != 99 {
+			t.Fatalf("%d ports: %v, %+v, %+v, room for %d values", len(ports), ok, c.Nodes, c.Links, room)
+		}
+		if n := c.Nodes[0]; n.X != 0 || n.Y != 1 || !n.End || c.Nodes[1].End {
+			t.Errorf("the nodes are %+v", c.Nodes)
+		}
+		// Half a second of the two seconds measured.
+		if d := c.Links[0].Ways; len(d) < 1 || !slices.Equal(d[0].Whole, []float64{0.25, 1, 0.25}) {
+			t.Errorf("the link has %+v", d)
+		}
+	}
+}

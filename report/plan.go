@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed" // the page's template
 	"fmt"
 	"html/template"
@@ -274,15 +275,7 @@ func frontierFigure(o *drives.Outcome) []figure {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if x[a] < x[b] {
-			return -1
-		}
-		if x[a] > x[b] {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
 	perf := chart.Series{Name: "mintco-perf", Style: 1}
 	for _, i := range order {
 		perf.X, perf.Y = append(perf.X, x[i]), append(perf.Y, y[i])

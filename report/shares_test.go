@@ -204,6 +204,18 @@ func TestTwoValues(t *testing.T) {
 	}
 }
 
+// TestOneValue verifies that requests which all take the same time are within it, and not before.
+func TestOneValue(t *testing.T) {
+	h := &stats.Histogram{}
+	for range 3 {
+		h.Record(10 * units.Microsecond)
+	}
+	d := distribution(h, "x", 0)
+	if len(d.Value) != 1 || shareWithin(d, 10) != 1 || shareWithin(d, 9.9) != 0 || shareWithin(d, 11) != 1 {
+		t.Errorf("%v have the shares %v", d.Value, d.Share)
+	}
+}
+
 // TestLargestFirst verifies that the parts of a whole are listed as shares, largest first, ties in their order, without
 // those that round to 0 %.
 func TestLargestFirst(t *testing.T) {

@@ -146,7 +146,7 @@ func anatomyOf(runs []Run, op string) anatomyGroup {
 	}
 	for i := range runs {
 		switch _, stages := runs[i].anatomy(op); {
-		case len(lists[i]) == 0 || len(stages) > len(g.stages) || !slices.Equal(g.stages[:len(stages)], stages):
+		case len(stages) > len(g.stages) || !slices.Equal(g.stages[:len(stages)], stages):
 			lists[i] = nil // another version's stages cannot share a legend
 		case len(stages) < len(g.stages): // this drive lacks the last stages of the others
 			for k := range lists[i] {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
@@ -90,7 +91,12 @@ func TestShards(t *testing.T) {
 	if n := len(x.shards); n != 1 {
 		t.Errorf("%d shards of one connection at a time", n)
 	}
-	for range 7 {
+	for want := 1; want <= 3; want++ {
+		if m.Open("disk", "nbd"); len(x.shards) != want {
+			t.Errorf("%d connections have %d shards", want, len(x.shards))
+		}
+	}
+	for range 4 {
 		m.Open("disk", "nbd")
 	}
 	if n := len(x.shards); n != 3 || x.least().uses != 2 {
@@ -220,4 +226,53 @@ func TestQuantile(t *testing.T) {
 func begin(u *Use) int64 {
 	at, _ := u.Begin(1)
 	return at
+}
+
+// TestOrder verifies that samples are ordered by name and protocol, and that a meter holds at least one.
+func TestOrder(t *testing.T) {
+	m := New(100)
+	for _, name := range []string{"c", "a", "d", "b"} {
+		for _, protocol := range []string{"nvme", "iwarp", "nbd"} {
+			m.Open(name, protocol).Close()
+		}
+	}
+	var got []string
+	samples, _ := m.Samples()
+	for _, s := range samples {
+		got = append(got, s.Export+" "+s.Protocol)
+	}
+	if len(got) != 12 || !slices.IsSorted(got) {
+		t.Errorf("%q", got)
+	}
+	m = New(-1)
+	m.Open("a", "nbd").Close()
+	m.Open("b", "nbd").Close()
+	if samples, replaced := m.Samples(); len(samples) != 1 || samples[0].Export != "b" || replaced != 1 {
+		t.Errorf("%d samples, %d replaced", len(samples), replaced)
+	}
+}
+
+// TestLatency verifies that an operation's latency lies between the time that it surely took and the time around it,
+// however old the meter is, and that the bound of what counts as zero is that of the first cell.
+func TestLatency(t *testing.T) {
+	m := New(1)
+	m.began = m.began.Add(-time.Hour)
+	u := m.Open("a", "nbd")
+	defer u.Close()
+	before := time.Now()
+	at, _ := u.Begin(1)
+	inner := time.Now()
+	for time.Since(inner) < time.Millisecond {
+	}
+	least := time.Since(inner)
+	u.End(at, Read, 1, Succeeded)
+	most := time.Since(before)
+	samples, _ := m.Samples()
+	l := &samples[0].Latency[Read]
+	if l.Count() != 1 || l.Nanos < int64(least) || l.Nanos > int64(most) {
+		t.Errorf("%d operations took %d ns, of %d to %d", l.Count(), l.Nanos, least, most)
+	}
+	if upper := Bounds()[0].Upper; upper != int64(math.Floor(Least*1e9)) {
+		t.Errorf("%v s counts as zero, and %d ns", Least, upper)
+	}
 }

@@ -196,12 +196,9 @@ func (s *Scheduler[T]) Next(now int64) (what T, ok bool) {
 	s.clock[x.limit.Class] = x.served
 	x.served += i.bytes
 	x.bytesGranted += i.bytes
-	if x.limit.Bytes > 0 {
-		x.bytes = max(x.bytes, now-x.limit.Burst) + cost(i.bytes, x.limit.Bytes)
-	}
-	if x.limit.Operations > 0 {
-		x.operations = max(x.operations, now-x.limit.Burst) + cost(1, x.limit.Operations)
-	}
+	// Without a limit there is no cost, and the time is never later than now.
+	x.bytes = max(x.bytes, now-x.limit.Burst) + cost(i.bytes, x.limit.Bytes)
+	x.operations = max(x.operations, now-x.limit.Burst) + cost(1, x.limit.Operations)
 	s.under += i.bytes
 	return i.what, true
 }

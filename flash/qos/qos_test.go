@@ -326,3 +326,129 @@ func TestNewcomer(t *testing.T) {
 		}
 	}
 }
+
+// TestShare verifies that exactly Share latency bytes pass a waiting throughput byte, and that bytes which passed one
+// that was withdrawn do not count for the next.
+func TestShare(t *testing.T) {
+	s := qos.New[string](1 << 30)
+	var tenants [2]int
+	for i, c := range []qos.Class{qos.Latency, qos.Throughput} {
+		var err error
+		if tenants[i], err = s.Add(qos.Limit{Class: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := func(n int) (out string) {
+		for range n {
+			what, ok := s.Next(0)
+			if !ok {
+				t.Fatalf("nothing begins after %s", out)
+			}
+			out += what
+		}
+		return out
+	}
+	for range 40 {
+		s.Offer(tenants[0], 1, "l")
+	}
+	s.Offer(tenants[1], 1, "t")
+	if got := order(10); got != "lllllllltl" {
+		t.Errorf("the order is %s", got)
+	}
+	s.Offer(tenants[1], 1, "t")
+	if got := order(5); got != "lllll" {
+		t.Errorf("the order is %s", got)
+	}
+	s.Withdraw(tenants[1], func(string) bool { return true })
+	if got := order(1); got != "l" {
+		t.Errorf("the order is %s", got)
+	}
+	s.Offer(tenants[1], 1, "t")
+	if got := order(10); got != "lllllllltl" {
+		t.Errorf("after one has been withdrawn the order is %s", got)
+	}
+}
+
+// TestWhen verifies for how long to wait: not at all where an access may begin, until the bucket lets the first of all
+// tenants begin, and in no case where the depth is used.
+func TestWhen(t *testing.T) {
+	s := qos.New[int](30)
+	var tenants [3]int
+	for i, l := range []qos.Limit{{Bytes: 10}, {Operations: 4}, {}} {
+		var err error
+		if tenants[i], err = s.Add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	when := func(now, want int64, ok bool) {
+		t.Helper()
+		if wait, can := s.When(now); wait != want || can != ok {
+			t.Errorf("at %d it waits for %d ns, %v; want %d, %v", now, wait, can, want, ok)
+		}
+	}
+	when(5, 0, false)
+	s.Offer(tenants[0], 10, 0)
+	when(5, 0, true)
+	if _, ok := s.Next(5); !ok {
+		t.Fatal("the first access waits")
+	}
+	s.Offer(tenants[0], 10, 0)
+	when(5, 1e9, true) // ten bytes at ten bytes a second
+	when(1e9+4, 1, true)
+	when(1e9+5, 0, true)
+	when(2e9, 0, true)
+	s.Offer(tenants[1], 10, 1)
+	when(6, 0, true)
+	if got, ok := s.Next(6); !ok || got != 1 {
+		t.Fatal("the access of a tenant without a debt waits")
+	}
+	s.Offer(tenants[1], 10, 1)
+	when(6, 25e7, true) // one of four in a second, before the other
+	s.Offer(tenants[2], 10, 2)
+	when(6, 0, true)
+	if got, ok := s.Next(6); !ok || got != 2 {
+		t.Fatal("the access of a tenant without a limit waits")
+	}
+	when(9e9, 0, false) // 30 bytes are in flight
+	s.Done(10)
+	when(9e9, 0, true)
+}
+
+// TestCost verifies the exact times, rounded up, of an access at a rate, where the arithmetic exceeds 64 bits too, and
+// that a debt takes the exact time at another rate.
+func TestCost(t *testing.T) {
+	for _, x := range []struct{ bytes, rate, wait, set, at, then int64 }{
+		{1, 3, 333_333_334, 0, 0, 0},
+		{3, 3, 1e9, 6, 0, 5e8},
+		{10, 1e9, 10, 1, 9, 1e9}, // the last nanosecond is a byte, which is a second
+		{1 << 40, 1 << 30, 1024e9, 1 << 20, 24e9, 1000 * 1024e9},
+		{18_446_744_073, 1e9, 18_446_744_073, 0, 0, 0}, // times 1e9 that is just below 2^64
+		{18_446_744_074, 1e9, 18_446_744_074, 0, 0, 0}, // just above
+		// A debt of 2^64-616 billionths of a byte.
+		{18_446_744_074, 1000, 18_446_744_074_000_000, 1e9, 290_449, 18_446_744_074},
+	} {
+		s := qos.New[int](1 << 62)
+		a, err := s.Add(qos.Limit{Bytes: x.rate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer(a, x.bytes, 0)
+		s.Offer(a, 1, 0)
+		if _, ok := s.Next(0); !ok {
+			t.Fatal("the first access waits")
+		}
+		if wait, ok := s.When(0); !ok || wait != x.wait {
+			t.Errorf("%d bytes at %d B/s take %d ns, want %d", x.bytes, x.rate, wait, x.wait)
+		}
+		if x.set == 0 {
+			continue
+		}
+		if err := s.Set(a, qos.Limit{Bytes: x.set}, x.at); err != nil {
+			t.Fatal(err)
+		}
+		if wait, ok := s.When(x.at); !ok || wait != x.then {
+			t.Errorf("%d bytes at %d B/s, after %d ns at %d, take %d ns, want %d", x.bytes, x.rate, x.at, x.set, wait,
+				x.then)
+		}
+	}
+}

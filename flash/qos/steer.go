@@ -76,7 +76,6 @@ func NewSteer[T any](k ratecontrol.Kind, most int64) (*Steer[T], error) {
 		Line: line, Wake: units.Forever}
 	ctl.Start(&s.steering)
 	s.queues.SetPartition(s.steering.Partition)
-	s.apply()
 	return s, nil
 }
 
@@ -86,13 +85,9 @@ const lasting = 1 << 40
 // duration converts nanoseconds.
 func duration(nanos int64) units.Duration { return units.Duration(nanos) * units.Nanosecond }
 
-// react passes the signal to the controller.
+// react passes the signal to the controller and applies its weights; the first access is a signal.
 func (s *Steer[T]) react() {
 	s.ctl.React(&s.steering, &s.signal)
-	s.apply()
-}
-
-func (s *Steer[T]) apply() {
 	s.queues.SetWeights(s.steering.Weights[0].Read, s.steering.Weights[0].Write)
 }
 

@@ -46,6 +46,7 @@ func f(a, b int, list []int) (bool, error) {
 	}
 	var x [1]int
 	_ = x
+	_ = math.Inf(1) + math.Inf(-1)
 	if err := h(); err != nil {
 		return false, err
 	}
@@ -77,7 +78,7 @@ func f(a, b int, list []int) (bool, error) {
 		"!(i == 1) -> !(!(i == 1))", "== -> !=", "1 -> 0", "continue -> break",
 		"g(|\t\t\ti,|\t\t) -> {}||", "a -= b -> {}", "-= -> +=",
 		"> -> >=", "> -> <=",
-		"_ = x -> {}",
+		"_ = x -> {}", "_ = math.Inf(1) + math.Inf(-1) -> {}", "+ -> -", "1 -> 0", // of the second
 		"!= -> ==", "err -> nil",
 		"fmt.Errorf(\"%d\", a*b) -> nil",
 	}

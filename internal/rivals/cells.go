@@ -68,11 +68,14 @@ type load struct {
 	bursts             bool
 }
 
+// open reports whether chunks arrive in an open loop.
+func (l load) open() bool { return l.share > 0 }
+
 func (l load) String() string {
 	switch {
 	case l.bursts:
 		return fmt.Sprintf("bursts %d %%", l.share)
-	case l.share > 0:
+	case l.open():
 		return fmt.Sprintf("open %d %%", l.share)
 	}
 	return fmt.Sprint(l.outstanding, " outstanding")
@@ -84,7 +87,7 @@ func (l load) keepsUp() float64 {
 	switch {
 	case l.bursts:
 		return 0.03
-	case l.share > 0:
+	case l.open():
 		return 0.02
 	}
 	return 0
@@ -303,7 +306,7 @@ func (x cell) scenario(r rival, seconds float64) string {
 	if x.code.data > 0 {
 		keys = append(keys, fmt.Sprintf("code: {data: %d, parity: %d}", x.code.data, x.code.parity))
 	}
-	if x.load.share > 0 {
+	if x.load.open() {
 		of := fmt.Sprintf("rate: %.0f", x.capacity()*float64(x.load.share)/100)
 		if x.load.bursts {
 			of += ", burst: 64"

@@ -44,7 +44,7 @@ const (
 // does not sustain the load and its rival does; if the rates are equal within keepsUp, the tail alone decides.
 func (r *row) verdict(f found) string {
 	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
-	if r.load.share > 0 {
+	if r.load.open() {
 		switch k := r.load.keepsUp(); {
 		case rate < -k && r.counted(r.theirs) >= r.allowed()*(1-k):
 			return fails
@@ -111,7 +111,9 @@ func read(dir string) (*table, error) {
 	}
 	mark, rest, _ := strings.Cut(string(text), "\n")
 	t.mark = mark
-	lines, err := csv.NewReader(strings.NewReader(rest)).ReadAll()
+	c := csv.NewReader(strings.NewReader(rest))
+	c.FieldsPerRecord = len(columns)
+	lines, err := c.ReadAll()
 	if err != nil {
 		return nil, err
 	}

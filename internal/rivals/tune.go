@@ -71,7 +71,7 @@ func (x cell) better(list []found, within float64) []int {
 
 // allowed returns the highest rate in chunks per second: that of the disks, or in an open loop that of the arrivals.
 func (x cell) allowed() float64 {
-	if x.load.share > 0 {
+	if x.load.open() {
 		return x.capacity() * float64(x.load.share) / 100
 	}
 	return x.capacity()
@@ -161,7 +161,7 @@ type tuned struct {
 // class returns the cell in which the forms for all loads of a kind are chosen.
 func (x cell) class() cell {
 	switch {
-	case x.load.share == 0:
+	case !x.load.open():
 		x.load = load{outstanding: 4}
 	case !x.load.bursts:
 		x.load = load{share: 90}

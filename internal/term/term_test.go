@@ -231,3 +231,40 @@ func TestProgressLong(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+// TestClip verifies where texts are cut: escape sequences have no width and stay whole, a colour that is on is switched
+// off, and wide characters are not halved.
+func TestClip(t *testing.T) {
+	for _, x := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"abc", 0, ""},
+		{"\x1b[31mab\x1b[0mcd", 3, "\x1b[31mab\x1b[0mc\x1b[0m"},
+		{"\x1b[31mabcd\x1b[0m", 3, "\x1b[31mabc\x1b[0m"},
+		{"\x1b[1;31mabcd", 2, "\x1b[1;31mab\x1b[0m"}, // digits and separators are not its end
+		{"\x1b[2Kabcd", 2, "\x1b[2Kab\x1b[0m"},       // a capital letter is
+		{"\x1b[31zabcd", 2, "\x1b[31zab\x1b[0m"}, {"\x1b[31aabcd", 2, "\x1b[31aab\x1b[0m"},
+		{"\x1b[31Zabcd", 2, "\x1b[31Zab\x1b[0m"}, {"\x1b[31Aabcd", 2, "\x1b[31Aab\x1b[0m"},
+		{"a\u4e2db", 2, "a"}, {"a\u4e2db", 3, "a\u4e2d"},
+	} {
+		if got := clip(x.text, x.width); got != x.want {
+			t.Errorf("%q in %d: %q, want %q", x.text, x.width, got, x.want)
+		}
+	}
+}
+
+// TestPad verifies that a text which is as wide as its column, or wider, stays as it is.
+func TestPad(t *testing.T) {
+	for _, x := range []struct {
+		text        string
+		width       int
+		left, right string
+	}{{"ab", 4, "ab  ", "  ab"}, {"ab", 3, "ab ", " ab"}, {"ab", 2, "ab", "ab"}, {"ab", 1, "ab", "ab"},
+		{"\u4e2d", 3, "\u4e2d ", " \u4e2d"}} {
+		if l, r := pad(x.text, x.width, false), pad(x.text, x.width, true); l != x.left || r != x.right {
+			t.Errorf("%q in %d: %q and %q", x.text, x.width, l, r)
+		}
+	}
+}

@@ -103,15 +103,13 @@ func (b *Set) grow() {
 
 // MoveTo moves the base forward to psn and removes the numbers before it.
 func (b *Set) MoveTo(psn uint32) {
-	if before(b.base, psn) && psn-b.base >= b.Size() {
+	if before(b.base, psn) && psn-b.base >= b.Size() { // always of a set without words
 		clear(b.words)
 		b.base = psn
 	}
 	for before(b.base, psn) {
-		if len(b.words) > 0 {
-			i := b.base & (b.Size() - 1)
-			b.words[i/64] &^= 1 << (i % 64)
-		}
+		i := b.base & (b.Size() - 1)
+		b.words[i/64] &^= 1 << (i % 64)
 		b.base++
 	}
 }
