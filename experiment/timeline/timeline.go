@@ -70,9 +70,9 @@ func watch[T any](t *Timeline, p *sim.Probe[T], f func(T)) {
 	t.restore = append(t.restore, func() { *p = before })
 }
 
-// slice writes a slice. The timeline ends when the limit is reached.
+// slice writes a slice without parts. The timeline ends when the limit is reached.
 func (t *Timeline) slice(track perfetto.Track, s perfetto.Slice) {
-	t.wrote(t.w.Slice(track, s), 1+len(s.Parts))
+	t.wrote(t.w.Slice(track, s), 1)
 }
 
 // lane writes a slice on a free track of a group.

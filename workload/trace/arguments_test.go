@@ -21,6 +21,9 @@ func TestArguments(t *testing.T) {
 	}
 	refused("negative record", func() error { return w.Write(&workload.Record{Offset: -1, Size: -1}) },
 		"-1 bytes at -1")
+	if len(names()) != int(formatCount)-1 || len(Formats()) != int(formatCount)-1 {
+		t.Errorf("%d formats are named, of %d: %v", len(names()), formatCount-1, names())
+	}
 	for _, f := range []Format{formatCount, 255} {
 		if f.Layout() != "" || f.String() != fmt.Sprintf("format(%d)", uint8(f)) {
 			t.Errorf("%v, which does not exist, has the layout %q", f, f.Layout())

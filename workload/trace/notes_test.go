@@ -217,6 +217,7 @@ func TestDetection(t *testing.T) {
 		{"a\n7,0.25,R,1048576,4096\nb\n", "; the closest is k5cloud, but t:1: 1 columns instead of 5", Auto},
 		{"0,R,0,512,5\n0,R,0,512,6\n7,0.25,R,1,4\n7,0.5,R,1,4\n", "t: ambiguous: it is valid in several formats; " +
 			"choose one with --format alibaba or --format k5cloud", Auto},
+		{"0,R,0,512,5\n7,0.25,R,1,4\nx\n", "; the closest is alibaba, but t:2: ", Auto}, // of two alike the first
 		{"a,b\n", "t: unknown trace format; choose one with --format (" + strings.Join(names(), ", ") +
 			"), or name the columns of a table with --columns", Auto},
 		{"a\nb\x00\n", "t: binary data, but neither blktrace's magic number nor vscsi records; if it is one of the text " +
@@ -319,6 +320,10 @@ func TestManyParts(t *testing.T) {
 	torn.Close()
 	write("e.blktrace.0", "")
 	write("e.blktrace.1", "")
+	write("d.blktrace.0", event(0, 8))
+	if err := os.Symlink("nowhere", filepath.Join(dir, "d.blktrace.1")); err != nil {
+		t.Fatal(err)
+	}
 	write("f.blktrace.0", event(0, 8))
 	write("f.blktrace.1", "text")
 	for name, x := range map[string]struct {
@@ -329,6 +334,7 @@ func TestManyParts(t *testing.T) {
 		"f":   {Options{}, "f.blktrace.1: record at byte 0: no blktrace header; its magic number is 0x65617407"},
 		"a":   {Options{Format: MSR}, "a: files of several processors are read as blktrace, not as msr; rename a file"},
 		"a.":  {Options{}, "no such file"},
+		"d":   {Options{}, "d.blktrace.1: no such file"},
 		"z*":  {Options{}, "z*: no file matches"},
 		"*.1": {Options{Window: -1}, "are not parts of one trace"},
 		"?":   {Options{}, "?: no file matches"},
