@@ -118,15 +118,15 @@ func clientProcess(address string) error {
 	}()
 	m, _, err := reach(address, number)
 	if err != nil {
-		return nil // the server has been killed
+		os.Exit(0) // the server has been killed
 	}
 	opt := m.Options()
 	opt.Patience = 1500 * time.Millisecond
 	s, err := kv.Open(context.Background(), m, m, opt)
-	if errors.Is(err, client.ErrFenced) {
+	switch {
+	case errors.Is(err, client.ErrFenced):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("open: %w", err)
 	}
 	draw := rng.NewStream(number, "process")
