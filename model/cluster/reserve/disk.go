@@ -11,7 +11,10 @@ func (d *Durations) queuedChunks(busy sim.Time) int { return d.queued(busy, d.Di
 func (d *Durations) QueuedFrames(busy sim.Time) int { return d.queued(busy, d.DiskFrame) }
 
 func (d *Durations) queued(busy, unit sim.Time) int {
-	return max(0, int((busy+d.Compat.cut(unit/2))/unit))
+	if busy <= 0 { // always so if the disk writes a unit in no time
+		return 0
+	}
+	return int((busy + d.Compat.cut(unit/2)) / unit)
 }
 
 // UnicastDelay returns how long a target of UCH-CCP or UCH-AIMD delays its answer to a put request. Under the paper's

@@ -566,3 +566,14 @@ func TestDingerWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTime: nothing waits for a disk that writes a chunk of a byte in no time.
+func TestNoTime(t *testing.T) {
+	c := roundConfig(RulesPaper)
+	c.ChunkSize, c.FrameSize, c.DiskRate = 1, 64, units.ByteRate(5e12)
+	d := mustNew(t, c)
+	if d.DiskChunk != 0 || d.QueuedFrames(0) != 0 || d.UnicastDelay(0) != 0 || d.BidDelay(0) != 0 {
+		t.Errorf("a chunk takes %v; %d frames wait, for %v and %v", d.DiskChunk, d.QueuedFrames(0), d.UnicastDelay(0),
+			d.BidDelay(0))
+	}
+}
