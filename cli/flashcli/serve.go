@@ -535,6 +535,10 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return err
 	}
 	if f.record != "" {
+		if f.most.bytes < recorder.Least {
+			return verb.BadInput(f.exports.placed(&server.Fault{Setting: "record-size",
+				Err: fmt.Errorf("%v are too few; give %v or more", f.most.bytes, units.Bytes(recorder.Least))}))
+		}
 		f.cfg.Recorder, err = recorder.New(recorder.Config{Path: f.record, Size: int64(f.most.bytes), Log: f.cfg.Log})
 		if err != nil {
 			return verb.BadInput(f.exports.placed(&server.Fault{Setting: "record", Err: err}))
