@@ -104,12 +104,15 @@ func TestReplay(t *testing.T) {
 		got = append(got, fmt.Sprint(x.Op, " ", r.VolumeName(x.Volume), " ", x.Offset, " ", x.Size, " ", x.Response))
 	}
 	want := `write disk 8192 4096 30us
-read a "b", c 5 7 30us
+read a "b", c 0 512 30us
 flush disk 0 0 30us
 trim disk 0 4096 30us
 trim disk 4096 512 30us`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("the recording has\n%s\nwant\n%s", text, want)
+	}
+	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "not for whole sectors of 512B: 1 request;") {
+		t.Errorf("notes %q", notes)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"farflash/internal/spelling"
+	"farflash/numeric/units"
 )
 
 // lineInput feeds lines to a text decoder.
@@ -82,6 +85,10 @@ func (l *lineInput) notes() []string {
 	if t, ok := l.decoder.(*tectonicDecoder); ok && t.several > 0 {
 		notes = append(notes,
 			fmt.Sprintf("%d records stand for several operations (op_count); each is read as one", t.several))
+	}
+	if r, ok := l.decoder.(*recordedDecoder); ok && r.rounded > 0 {
+		notes = append(notes, fmt.Sprintf("not for whole sectors of %v: %s; each is read as all sectors that it touches",
+			units.Sector, spelling.Plural(int(r.rounded), "request")))
 	}
 	if f, ok := l.decoder.(*fioLogDecoder); ok && f.version == 2 {
 		notes = append(notes, "version 2 of fio's log has no times: arrivals advance by its wait lines only")

@@ -167,7 +167,7 @@ var samples = []sample{
 		1764350000,
 		[]workload.Record{
 			{Response: us(20), Offset: 8192, Size: 4096, Volume: 1, Op: block.Read},
-			{Time: us(1), Response: us(2.5), Offset: 100, Size: 7, Op: block.Write},
+			{Time: us(1), Response: us(2.5), Size: 512, Op: block.Write},
 			{Time: us(1e6), Response: none, Volume: 1, Op: block.Flush},
 		}, []string{"disk", "a, b", "disk"}},
 	{MQSim, "1000 0 8 16 1\n3500 2 64 8 0\n", 0,

@@ -237,6 +237,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Recorded, "1.5,read,disk,0,512,,\n", `t:1: the first line is not "time,op,export,`},
 		{Recorded, record.Header + "\n1.5,zero,disk,0,512,,\n", `t:2: op is "zero"`},
 		{Recorded, record.Header + "\n1.5,read,disk,0\n", "t:2: 4 columns, and size is number 5"},
+		{Recorded, record.Header + "\n1.5,read,disk,7,0,,\n", "t:2: a read of 0 bytes; sizes must be positive"},
+		{Recorded, record.Header + "\n1.5,read,disk,72057594037927936,1,,\n", "t:2: "},
 		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
 			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
