@@ -39,7 +39,7 @@ func shown(s timelinetest.Span) string {
 	return text
 }
 
-// same compares all tracks of a timeline with what they must show; groups show nothing.
+// same compares all tracks of a timeline with the expected ones; groups show nothing.
 func same(t *testing.T, b []byte, want map[string][]string) {
 	t.Helper()
 	p := timelinetest.Read(t, b)
@@ -240,7 +240,7 @@ func TestTimelineFails(t *testing.T) {
 	}
 }
 
-// idle ignores all that it is told.
+// idle ignores all calls.
 type idle struct{}
 
 func (idle) Delivered(int32)           {}

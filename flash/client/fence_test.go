@@ -77,7 +77,7 @@ func TestFenceLateWrite(t *testing.T) {
 }
 
 // TestExecutedOnce: a client writes and then releases a lock, and its connection is lost with the answers. What another
-// client wrote under the lock meanwhile stays, because the server tells how much of the lost connection it executed.
+// client wrote under the lock meanwhile stays, because the server reports how much of the lost connection it executed.
 func TestExecutedOnce(t *testing.T) {
 	bounded(t, time.Minute)
 	old, fresh, got := bytes.Repeat([]byte{1}, 4096), bytes.Repeat([]byte{2}, 4096), make([]byte, 4096)

@@ -67,7 +67,7 @@ func filled(t *testing.T, retries int, grains int64) (*Pool, *unreadable) {
 	return p, dev
 }
 
-// TestCheckSeesPlaces corrupts what is known of the places of the map, one item at a time: Check reports each.
+// TestCheckSeesPlaces corrupts the state of the places of the map, one item at a time: Check reports each.
 func TestCheckSeesPlaces(t *testing.T) {
 	for _, x := range []struct {
 		name       string

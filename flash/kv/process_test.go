@@ -212,7 +212,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// processes plays one history with at least so many clients, one after the other or at once, on several servers.
+// processes plays one history with at least this many clients, one after the other or at once, on several servers.
 func processes(t *testing.T, number, all uint64, bytes int) {
 	g, err := kv.NewGeometry(100, 16, bytes, kv.Durable, 1)
 	if err != nil {
@@ -298,7 +298,7 @@ func makeStore(t *testing.T, o flashpool.Options, path string, g kv.Geometry) {
 	must(p.Close())
 }
 
-// journal is the history that processes have told of.
+// journal is the history that processes report.
 type journal struct {
 	t   *testing.T
 	mu  sync.Mutex

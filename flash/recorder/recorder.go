@@ -178,7 +178,7 @@ func (r *Recorder) Counts() (written, lost int64) {
 	return r.written, r.lost
 }
 
-// Close writes what is left. No operation may be passed to Take any more.
+// Close writes the rest. No operation may be passed to Take any more.
 func (r *Recorder) Close() error {
 	close(r.stop)
 	<-r.ended

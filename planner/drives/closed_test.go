@@ -111,7 +111,7 @@ func TestLoadSimulated(t *testing.T) {
 }
 
 // TestRatesScale verifies that simulated write amplification depends on the ratios of the workloads' rates only, also
-// if they are below 1 GB a day, and that a fleet that nobody writes has none.
+// if they are below 1 GB a day, and that a fleet without writes has none.
 func TestRatesScale(t *testing.T) {
 	sweep := func(rate float64) []waf.MixPoint {
 		p := loaded(t, oneOfTLC)
@@ -443,7 +443,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestOtherFiles verifies that what is no trace is passed over with the reason, wherever it stands in the folder.
+// TestOtherFiles verifies that files other than traces are passed over with the reason, wherever they are.
 func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

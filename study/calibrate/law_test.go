@@ -256,7 +256,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestInterrupted verifies what is kept of a fit that ends early, after each number of evaluations, and that a failed
+// TestInterrupted verifies the result of a fit that ends early, after each number of evaluations, and that a failed
 // run ends it.
 func TestInterrupted(t *testing.T) {
 	plain := func(p params) map[string]float64 {

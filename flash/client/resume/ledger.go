@@ -86,8 +86,8 @@ func NewLedger[F any](slots, budget int) *Ledger[F] {
 	return &Ledger[F]{ops: make([]op, slots), budget: budget}
 }
 
-// Connected reports the number, from 1, of the connection on which operations are sent from now on, after so many
-// messages.
+// Connected reports the connection on which operations are sent from now on, by its number, from 1, and how many
+// messages were posted on it before.
 func (l *Ledger[F]) Connected(link uint32, messages uint64) { l.link, l.messages = link, messages }
 
 // Posted reports that this many messages, which are no operation to send again, were posted.
@@ -111,8 +111,8 @@ func (l *Ledger[F]) Sent(x Step[F]) {
 	o.sent, o.at = true, at
 }
 
-// Executed reports that the server has executed this many messages of a connection, and no more of it. What it has
-// executed is not sent again: others may have seen it, and changed it since.
+// Executed reports that the server has executed this many messages of a connection, and will execute no more. These
+// operations are not sent again, because others may have seen their data and changed them since.
 func (l *Ledger[F]) Executed(link uint32, messages uint64) {
 	if link == 0 {
 		return

@@ -80,7 +80,7 @@ type world struct {
 	did    []message  // executed and not answered
 
 	server  [8]uint64 // registers
-	tells   bool      // it tells how far it came with a connection
+	tells   bool      // it reports its progress on a connection
 	link    uint32
 	count   uint64         // messages executed on it
 	writes  map[uint64]int // how often each write was executed
@@ -262,7 +262,7 @@ func (w *world) lose() {
 
 // TestLedger loses connections at random and verifies that every write lands, none after a later one to the same place,
 // once everything was sent again; that kept data is intact; that an atomic is executed at most once, and is unknown or
-// answered; and that kept writes stay within their budget. If the server tells how far it came with a connection, no
+// answered; and that kept writes stay within their budget. If the server reports its progress on a connection, no
 // write is executed twice.
 func TestLedger(t *testing.T) {
 	for seed := range uint64(600) {

@@ -20,7 +20,7 @@ func roundConfig(rules Rules) Config {
 }
 
 // TestGaps verifies where bids begin behind each other if there are gaps between them, for both kinds of queue, and
-// what is left of one that is accepted in part.
+// the rest of one that is accepted in part.
 func TestGaps(t *testing.T) {
 	d := mustNew(t, roundConfig(RulesPaper))
 	for _, q := range []bidQueue{NewRegular(d), NewSparse(d)} {
@@ -485,7 +485,7 @@ func TestShareSkips(t *testing.T) {
 	}
 }
 
-// TestShareInFlight verifies that what is in flight of a flow follows from the rate that it was given last.
+// TestShareInFlight verifies that the bytes in flight of a flow follow from its last rate.
 func TestShareInFlight(t *testing.T) {
 	s := NewShare(mustNew(t, roundConfig(RulesPaper)), DivideEqually)
 	s.Admit(1, 100000)
